@@ -1,0 +1,1 @@
+"""Engines to compare with, each in its own interpreter and process."""

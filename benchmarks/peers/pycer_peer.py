@@ -1,0 +1,131 @@
+"""Runs one query in pycer (CORE in C++). Started by the runner in an interpreter that has pycer; needs nothing else.
+
+Reads a job from the file named on the command line, prebuilds the events (not timed), times the processing, prints a JSON
+line. Each run has a new server; the events are the same objects. pycer writes a log folder where it runs and talks to the
+standard output, so the runner gives it a temporary directory and reads only the last line.
+
+``send_events`` only queues: threads of the server take the events from there, and ``get_output`` waits until they are
+done. Processing is therefore timed from the call of the one to the return of the other, less what ``get_output`` takes on a
+server that got no event (it ends threads that sleep, about 0.1 s).
+"""
+
+import csv
+import json
+import os
+import sys
+import time
+
+import pycer
+
+CONSTRUCTORS = {"int": pycer.PyIntValue, "double": pycer.PyDoubleValue, "string": pycer.PyStringValue}
+CONVERSIONS = {"int": int, "double": float, "string": str}
+
+
+def declaration(job: dict) -> str:
+    """The stream's declaration: every event type with all attributes, the window's attribute as the time."""
+    attributes = ", ".join(
+        f"{name}:{'primary_time' if name == job['time'] else kind}" for name, kind in job["attributes"]
+    )
+    events = ", ".join(f"EVENT {name} {{ {attributes} }}" for name in job["types"])
+    return f"CREATE STREAM S {{ {events} }}"
+
+
+def build_events(job: dict, stream: pycer.PyStreamInfo) -> list:
+    """All events of the job's CSV file."""
+    type_ids = {event.name: event.id for event in stream.events_info}
+    makers = [(CONSTRUCTORS[kind], CONVERSIONS[kind]) for _, kind in job["attributes"]]
+    names = [name for name, _ in job["attributes"]]
+    events = []
+    with open(job["events"], newline="", encoding="utf-8") as file:
+        rows = csv.reader(file)
+        header = next(rows)
+        kind = header.index("type")
+        columns = [header.index(name) for name in names]
+        clock = names.index(job["time"])
+        for row in rows:
+            values = [make(convert(row[column])) for (make, convert), column in zip(makers, columns, strict=True)]
+            events.append(pycer.PyEvent(type_ids[row[kind]], values, values[clock]))
+    return events
+
+
+def count(output: str) -> tuple[int, int]:
+    """Complex events (a line each) and the events that completed them (neighbouring lines with the same last event)."""
+    lines = output.splitlines()
+    triggers = 0
+    before = None
+    for line in lines:
+        last = line[line.rfind("(id:") :]
+        triggers += last != before
+        before = last
+    return len(lines), triggers
+
+
+def status(field: str) -> int:
+    """A line of /proc/self/status in bytes; 0 where there is none."""
+    try:
+        with open("/proc/self/status", encoding="ascii") as file:
+            found = [line for line in file if line.startswith(field + ":")]
+        return int(found[0].split()[1]) * 1024
+    except (OSError, IndexError):
+        return 0
+
+
+def reset_peak() -> None:
+    """Forget the greatest resident set so far, where the system can."""
+    try:
+        with open("/proc/self/clear_refs", "w", encoding="ascii") as file:
+            file.write("5")
+    except OSError:
+        pass
+
+
+def process(job: dict, events: list) -> tuple[str, float, float]:
+    """One run over ``events``: the output, the seconds of ``send_events``, and those of ``get_output``."""
+    server = pycer.PyOfflineServer()
+    server.declare_stream(declaration(job))
+    server.add_query(job["query"])
+    start = time.perf_counter()
+    server.send_events(events)
+    sent = time.perf_counter()
+    output = server.get_output()
+    return output, sent - start, time.perf_counter() - sent
+
+
+def run(job: dict) -> dict:
+    """All timed runs of the job."""
+    events = build_events(job, pycer.PyOfflineServer().declare_stream(declaration(job)))
+    idle = min(process(job, [])[2] for _ in range(5))
+    resident = status("VmRSS")
+    reset_peak()
+    sending, getting = [], []
+    begin = time.perf_counter()
+    while not sending or (len(sending) < job["repeat"] and time.perf_counter() - begin < job["budget"]):
+        output, sent, got = process(job, events)
+        sending.append(sent)
+        getting.append(got)
+    matches, triggers = count(output)
+    return {
+        "seconds": [sent + max(got - idle, 0.0) for sent, got in zip(sending, getting, strict=True)],
+        "send_seconds": sending,
+        "get_seconds": getting,
+        "idle_seconds": idle,
+        "events": len(events),
+        "matches": matches,
+        "triggers": triggers,
+        "resident_before": resident,
+        "resident_peak": status("VmHWM"),
+    }
+
+
+def main() -> None:
+    """Run the job on one core."""
+    with open(sys.argv[1], encoding="utf-8") as file:
+        job = json.load(file)
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    print("\n" + json.dumps(run(job)), flush=True)
+    os._exit(0)  # pycer's background threads end with the process
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""What runs stretto, each job in a process of its own."""

@@ -1,0 +1,54 @@
+"""stretto: complex event recognition on Spark and in this process.
+
+>>> import stretto
+>>> events = [{"type": "A"}, {"type": "B"}, {"type": "A"}, {"type": "B"}]
+>>> stretto.match("SELECT * FROM S WHERE A; B WITHIN 1 EVENTS", events, output="positions").to_pylist()
+[{'start': 0, 'end': 1, 'positions': [0, 1]}, {'start': 2, 'end': 3, 'positions': [2, 3]}]
+"""
+
+from importlib.metadata import PackageNotFoundError, version
+
+from stretto.compiling import Query
+from stretto.compiling import compile_query as compile
+from stretto.errors import (
+    DataError,
+    EngineError,
+    LimitError,
+    OptionError,
+    QueryError,
+    SnapshotError,
+    StrettoError,
+)
+from stretto.events import Schema
+from stretto.matching import Matcher, iter_matches, match
+
+__all__ = [
+    "DataError",
+    "EngineError",
+    "LimitError",
+    "Matcher",
+    "OptionError",
+    "Query",
+    "QueryError",
+    "Schema",
+    "SnapshotError",
+    "StrettoError",
+    "compile",
+    "iter_matches",
+    "match",
+    "spark",
+]
+
+try:
+    __version__ = version("stretto")
+except PackageNotFoundError:  # run from a source tree that is not installed
+    __version__ = "0"
+
+
+def __getattr__(name: str) -> object:
+    """``stretto.spark`` is imported when it is first used: it needs PySpark, the rest does not."""
+    if name == "spark":
+        import importlib
+
+        return importlib.import_module("stretto.spark")
+    raise AttributeError(f"module 'stretto' has no attribute '{name}'")

@@ -1,0 +1,24 @@
+"""``stretto demo``: real delays in real flights, through Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["register"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("demo")(demo)
+
+
+def demo(
+    out: Annotated[Path | None, typer.Option(help="Draw the longest chain into this file (.png or .svg).")] = None,
+) -> None:
+    """Find the delays that aircraft carried from flight to flight in 2013, on local Spark."""
+    from stretto.demo import run
+
+    run(out)

@@ -1,0 +1,67 @@
+"""The ``stretto`` command."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from stretto.errors import OptionError, QueryError, StrettoError
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="stretto",
+    help="Find sequences, repetitions and trends in streams of events.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+FAILED, MISUSED, BAD_QUERY = 1, 2, 3
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        import stretto
+
+        typer.echo(f"stretto {stretto.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[bool, typer.Option("--version", help="Show the version.", callback=_version, is_eager=True)] = False,
+) -> None:
+    pass
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line; ends the process with an exit code (see the package's docstring)."""
+    from stretto.cli import demo, explain, match
+
+    for command in (match, explain, demo):
+        command.register(app)
+    try:
+        app(args=arguments)
+    except QueryError as error:
+        _fail("query error", error, BAD_QUERY)
+    except OptionError as error:
+        _fail("error", error, MISUSED)
+    except StrettoError as error:
+        _fail("error", error, FAILED)
+    except FileNotFoundError as error:
+        _fail("error", f"no such file: {error.filename}", MISUSED)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(0)
+
+
+def _fail(kind: str, error: object, code: int) -> None:
+    console = Console(stderr=True)
+    console.print(f"{kind}: ", style="bold red", end="")
+    console.print(str(error), markup=False, highlight=False, soft_wrap=True)
+    sys.exit(code)

@@ -1,0 +1,121 @@
+"""``stretto match``: find a query's complex events in a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import pyarrow as pa
+import typer
+from rich.console import Console
+from rich.table import Table as RichTable
+
+from stretto.cli.files import as_json, read_events, read_query, write_matches
+from stretto.compiling import compile_query
+from stretto.matching import iter_matches
+
+__all__ = ["register"]
+
+
+class Engine(StrEnum):
+    embedded = "embedded"
+    spark = "spark"
+
+
+class Output(StrEnum):
+    events = "events"
+    positions = "positions"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("match")(match)
+
+
+def match(
+    query: Annotated[str, typer.Argument(help="A file with the query, or the query itself.", metavar="QUERY")],
+    data: Annotated[Path, typer.Argument(help="Events: .parquet, .csv, .json(l) or .arrow.", metavar="DATA")],
+    out: Annotated[Path | None, typer.Option(help="Write the matches: .parquet, .arrow, .jsonl or .csv.")] = None,
+    engine: Annotated[Engine, typer.Option(help="Run in this process, or on Spark.")] = Engine.embedded,
+    type_: Annotated[str, typer.Option("--type", help="Column of the event type ('' for none).")] = "type",
+    time: Annotated[str | None, typer.Option(help="Column that orders the events.")] = None,
+    sequence: Annotated[str | None, typer.Option(help="Column that orders events of one time.")] = None,
+    stream: Annotated[str | None, typer.Option(help="Column that names an event's stream.")] = None,
+    time_unit: Annotated[str | None, typer.Option(help="Unit of an integer time: s, ms, us, ns.")] = None,
+    output: Annotated[Output, typer.Option(help="With the events of each variable, or not.")] = Output.events,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
+    rows: Annotated[int, typer.Option(help="Print at most so many matches (0: all).", min=0)] = 20,
+) -> None:
+    """Find the complex events of QUERY in DATA."""
+    text = read_query(query)
+    compile_query(text)  # a wrong query is told before data is read
+    roles: dict[str, Any] = {
+        "type": type_ or None,
+        "time": time,
+        "sequence": sequence,
+        "stream": stream,
+        "time_unit": time_unit,
+        "output": str(output),
+    }
+    if engine is Engine.spark:
+        schema, tables = _on_spark(text, data, roles)
+    else:
+        schema, tables = _embedded(text, data, roles)
+    if out is not None:
+        count = write_matches(tables, schema, out)
+        typer.echo(f"{count:,} matches written to {out}", err=True)
+    elif json:
+        for table in tables:
+            for row in table.to_pylist():
+                typer.echo(as_json(row))
+    else:
+        _print(tables, schema, rows)
+
+
+def _embedded(text: str, data: Path, roles: dict[str, Any]) -> tuple[pa.Schema, Iterator[pa.Table]]:
+    events = read_events(data)
+    names = ("type", "time", "stream", "time_unit")
+    query = compile_query(text, events.schema, **{name: roles[name] for name in names})
+    return query.output_schema(roles["output"]), iter_matches(query, events, **roles)
+
+
+def _on_spark(text: str, data: Path, roles: dict[str, Any]) -> tuple[pa.Schema, Iterable[pa.Table]]:
+    from stretto import spark
+
+    found = spark.match(spark.read(data), text, **roles)
+    table = found.toArrow()
+    return table.schema, [table]
+
+
+def _print(tables: Iterable[pa.Table], schema: pa.Schema, most: int) -> None:
+    """The first rows as a table, and how many there are."""
+    shown: list[dict[str, Any]] = []
+    count = 0
+    for table in tables:
+        if not most or len(shown) < most:
+            shown += table.slice(0, (most or table.num_rows + len(shown)) - len(shown)).to_pylist()
+        count += table.num_rows
+    console = Console()
+    if shown:
+        grid = RichTable(header_style="bold")
+        for name in schema.names:
+            grid.add_column(name, overflow="fold")
+        for row in shown:
+            grid.add_row(*(_cell(row[name]) for name in schema.names))
+        console.print(grid, markup=False)
+    more = f", {len(shown)} shown" if len(shown) < count else ""
+    console.print(f"{count:,} match{'' if count == 1 else 'es'}{more}", markup=False, highlight=False)
+
+
+def _cell(value: Any) -> str:
+    """A value in few characters: an event as its values, a long list cut."""
+    if isinstance(value, dict):
+        return " ".join(str(part) for part in value.values() if part is not None)
+    if isinstance(value, list):
+        parts = [_cell(part) for part in value[:5]]
+        return "\n".join([*parts, f"… {len(value) - 5} more"] if len(value) > 5 else parts) if value and isinstance(
+            value[0], dict
+        ) else ", ".join([*parts, f"… {len(value) - 5} more"] if len(value) > 5 else parts)
+    return "" if value is None else str(value)

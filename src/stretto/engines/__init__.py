@@ -1,0 +1,1 @@
+"""Engines: a machine and batches of events in, matches out."""

@@ -1,0 +1,220 @@
+"""Collecting nodes: for windows that give no bound on the age of a node, for snapshots, and for idle partitions.
+
+Children are older than their parents, so one pass from young to old marks what is reachable, and one from old to young
+copies it. Both are linear in the nodes, and the caller doubles the store when more than half survives, so that the cost
+per event stays constant on average.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stretto._jit import jit
+from stretto.engines.tecs.kernels import COUNT, HEADER, KEY, STAMP, Records, release
+from stretto.engines.tecs.structure import (
+    CONSUMED,
+    EXPIRED,
+    FIRST,
+    HEAD,
+    I64,
+    LOW,
+    NIL,
+    RING,
+    SPAN,
+    TAIL,
+    Nodes,
+)
+
+__all__ = ["collect", "live_positions", "pack", "states_in", "sweep", "unpack"]
+
+UNREACHED = np.iinfo(np.int64).max
+
+
+@jit
+def _bound(records: Records, registers: I64, at: int) -> int:
+    """Keys below this are out of the window of the partition whose record lies at ``at``."""
+    if registers[RING]:
+        return registers[LOW]
+    if registers[SPAN] >= 0:
+        return records.arena[at + KEY] - registers[SPAN]
+    return np.iinfo(np.int64).min
+
+
+@jit
+def collect(nodes: Nodes, to: Nodes, records: Records, bound: I64, number: I64, registers: I64) -> None:
+    """Copy the reachable nodes of ``nodes`` to ``to`` and renumber them, from FIRST on.
+
+    Reads all records, rewrites their lists. ``bound`` and ``number`` are scratch of the size of ``nodes``. Nothing may be
+    under enumeration. O(nodes + records).
+    """
+    size = nodes.left.size - 1
+    bound[:] = UNREACHED
+    tail = registers[TAIL]
+    for part in range(records.head.size):
+        at = records.head[part]
+        if not at:
+            continue
+        if records.arena[at + STAMP] <= registers[CONSUMED]:
+            release(records, registers, part)
+            continue
+        low = _bound(records, registers, at)
+        word = at + HEADER
+        for _ in range(records.arena[at + COUNT]):
+            length = records.arena[word + 1]
+            for i in range(word + 2, word + 2 + length):
+                node = records.arena[i]
+                if node > tail and nodes.start[node & size] >= low:
+                    bound[node & size] = low
+            word += 2 + length
+    for node in range(registers[HEAD] - 1, tail, -1):
+        slot = node & size
+        low = bound[slot]
+        if low == UNREACHED or nodes.left[slot] == NIL:
+            continue
+        bound[nodes.left[slot] & size] = low
+        if nodes.right[slot] != NIL and nodes.right_start[slot] >= low:
+            bound[nodes.right[slot] & size] = low
+    fresh = FIRST
+    mask = to.left.size - 1
+    for node in range(tail + 1, registers[HEAD]):
+        slot = node & size
+        if bound[slot] == UNREACHED:
+            continue
+        target = fresh & mask
+        to.left[target] = number[nodes.left[slot] & size] if nodes.left[slot] != NIL else NIL
+        right = NIL
+        if nodes.right[slot] != NIL:
+            right = EXPIRED
+            if nodes.right_start[slot] >= bound[slot]:
+                right = number[nodes.right[slot] & size]
+        to.right[target] = right
+        to.start[target] = nodes.start[slot]
+        to.right_start[target] = nodes.right_start[slot]
+        to.position[target] = nodes.position[slot]
+        to.mark[target] = nodes.mark[slot]
+        number[slot] = fresh
+        fresh += 1
+    _renumber(nodes, records, bound, number, registers)
+    registers[TAIL] = FIRST - 1
+    registers[HEAD] = fresh
+
+
+@jit
+def _renumber(nodes: Nodes, records: Records, bound: I64, number: I64, registers: I64) -> None:
+    size = nodes.left.size - 1
+    for part in range(records.head.size):
+        at = records.head[part]
+        if not at:
+            continue
+        word = at + HEADER
+        for _ in range(records.arena[at + COUNT]):
+            length = records.arena[word + 1]
+            for i in range(word + 2, word + 2 + length):
+                node = records.arena[i]
+                if node > registers[TAIL] and bound[node & size] != UNREACHED:
+                    records.arena[i] = number[node & size]
+                else:
+                    records.arena[i] = EXPIRED
+            word += 2 + length
+
+
+@jit
+def live_positions(nodes: Nodes, registers: I64, positions: I64) -> int:
+    """The positions that bottom and output nodes name, with repeats; gives how many. ``positions`` holds all nodes."""
+    size = nodes.left.size - 1
+    count = 0
+    for node in range(registers[TAIL] + 1, registers[HEAD]):
+        slot = node & size
+        if nodes.right[slot] == NIL:
+            positions[count] = nodes.position[slot]
+            count += 1
+    return count
+
+
+@jit
+def sweep(nodes: Nodes, records: Records, registers: I64) -> int:
+    """Release the records in which nothing lies in the window any more; gives how many are left. O(partitions)."""
+    size = nodes.left.size - 1
+    left = 0
+    for part in range(records.head.size):
+        at = records.head[part]
+        if not at:
+            continue
+        alive = False
+        if records.arena[at + STAMP] > registers[CONSUMED]:
+            low = _bound(records, registers, at)
+            word = at + HEADER
+            for _ in range(records.arena[at + COUNT]):
+                length = records.arena[word + 1]
+                node = records.arena[word + 2]
+                if length and node > registers[TAIL] and nodes.start[node & size] >= low:
+                    alive = True
+                    break
+                word += 2 + length
+        if alive:
+            left += 1
+        else:
+            release(records, registers, part)
+    return left
+
+
+@jit
+def pack(records: Records, words: I64) -> int:
+    """Write all records one after the other as (partition, stamp, key, count, entries…); gives the words used.
+
+    Called with an empty array it only counts.
+    """
+    used = 0
+    for part in range(records.head.size):
+        at = records.head[part]
+        if not at:
+            continue
+        length = HEADER
+        for _ in range(records.arena[at + COUNT]):
+            length += 2 + records.arena[at + length + 1]
+        if words.size:
+            words[used] = part
+            for i in range(1, length):
+                words[used + i] = records.arena[at + i]
+        used += length
+    return used
+
+
+@jit
+def unpack(words: I64, renamed: NDArray[np.int64], states: NDArray[np.int64], records: Records, top: int) -> int:
+    """Put packed records into an arena from offset ``top`` on, with partitions and states renamed; gives the new top."""
+    at = 0
+    while at < words.size:
+        begin = at
+        at += HEADER
+        for _ in range(words[begin + COUNT]):
+            at += 2 + words[at + 1]
+        length = at - begin
+        size = 0
+        while 8 << size < length:
+            size += 1
+        records.arena[top] = size
+        for i in range(1, length):
+            records.arena[top + i] = words[begin + i]
+        word = top + HEADER
+        for _ in range(words[begin + COUNT]):
+            records.arena[word] = states[records.arena[word]]
+            word += 2 + records.arena[word + 1]
+        part = renamed[words[begin]]
+        if part >= 0:
+            records.head[part] = top
+            top += 8 << size
+    return top
+
+
+@jit
+def states_in(words: I64, seen: NDArray[np.bool_]) -> None:
+    """Mark the automaton states that packed records name."""
+    at = 0
+    while at < words.size:
+        count = words[at + COUNT]
+        at += HEADER
+        for _ in range(count):
+            seen[words[at]] = True
+            at += 2 + words[at + 1]

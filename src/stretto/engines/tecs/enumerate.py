@@ -1,0 +1,247 @@
+"""Algorithm 2 of the CORE paper (appendix B.1): enumeration with output-linear delay, resumable.
+
+Two orders. Without LIMIT: depth first, left before right, on a stack, as in the paper; a path is kept in one array, because
+what lies below a stack entry's depth does not change while the entry waits. With LIMIT n: latest start first, on a heap
+by maximum-start, so that the n latest come first; a path is then a linked list, shared by the entries that branch off it.
+
+Both stop when the output is full and go on where they stopped.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stretto._jit import DONE, GROW_OUTPUT, GROW_STACK, OUTPUT_FULL, inlined, jit
+from stretto.engines.tecs.structure import (
+    BUSY,
+    CELLS,
+    EMITTED,
+    I64,
+    LIMIT,
+    LINKS,
+    LOW,
+    NIL,
+    NOW,
+    ROWS,
+    TOP,
+    Nodes,
+)
+
+__all__ = ["Output", "Stack", "enumerate_matches", "push_root"]
+
+I32 = NDArray[np.int32]
+
+
+class Stack(NamedTuple):
+    """Paths to go on with. int64, marks int32."""
+
+    node: I64  #: where to go on
+    depth: I64  #: stack: length of the path so far; heap: the path's last link
+    key: I64  #: heap: maximum-start of the node
+    path: I64  #: stack: positions of the path at hand; heap: position of each link
+    mark: I32  #: the marks beside ``path``
+    before: I64  #: heap: the link before; slot 0 is the end
+
+
+class Output(NamedTuple):
+    """Matches found. int64, marks int32; ``stop[k]`` is where row k's positions end."""
+
+    start: I64
+    end: I64
+    stop: I64
+    position: I64
+    mark: I32
+
+
+@inlined
+def push_root(nodes: Nodes, stack: Stack, registers: I64, node: int) -> None:
+    """Add a node whose matches are to be written. The caller has made sure of the room."""
+    key = nodes.start[node & (nodes.left.size - 1)]
+    if registers[LIMIT]:
+        _heap_push(stack, registers, key, node, 0)
+    else:
+        top = registers[TOP]
+        stack.node[top] = node
+        stack.depth[top] = 0
+        registers[TOP] = top + 1
+
+
+@jit
+def enumerate_matches(nodes: Nodes, stack: Stack, out: Output, registers: I64) -> int:
+    """Write the matches of the pushed nodes that lie in the window. O(size of what is written) [· log with LIMIT]."""
+    if registers[LIMIT]:
+        return _latest_first(nodes, stack, out, registers)
+    return _depth_first(nodes, stack, out, registers)
+
+
+@inlined
+def _depth_first(nodes: Nodes, stack: Stack, out: Output, registers: I64) -> int:
+    size = nodes.left.size - 1
+    low = registers[LOW]
+    top = registers[TOP]
+    rows = registers[ROWS]
+    cells = registers[CELLS]
+    status = DONE
+    while top:
+        top -= 1
+        node = stack.node[top]
+        depth = stack.depth[top]
+        while True:
+            slot = node & size
+            if nodes.right[slot] != NIL:
+                if nodes.right_start[slot] >= low:
+                    # One slot stays free, to put the path at hand back.
+                    if top + 2 > stack.node.size:
+                        status = GROW_STACK
+                        break
+                    stack.node[top] = nodes.right[slot]
+                    stack.depth[top] = depth
+                    top += 1
+                node = nodes.left[slot]
+            elif nodes.left[slot] != NIL:
+                if depth == stack.path.size:
+                    status = GROW_STACK
+                    break
+                stack.path[depth] = nodes.position[slot]
+                stack.mark[depth] = nodes.mark[slot]
+                depth += 1
+                node = nodes.left[slot]
+            else:
+                if rows == out.start.size or cells + depth > out.position.size:
+                    status = OUTPUT_FULL if rows else GROW_OUTPUT
+                    break
+                for i in range(depth):
+                    out.position[cells + i] = stack.path[depth - 1 - i]
+                    out.mark[cells + i] = stack.mark[depth - 1 - i]
+                cells += depth
+                out.start[rows] = nodes.position[slot]
+                out.end[rows] = registers[NOW]
+                out.stop[rows] = cells
+                rows += 1
+                break
+        if status != DONE:
+            stack.node[top] = node
+            stack.depth[top] = depth
+            top += 1
+            break
+    registers[TOP] = top
+    registers[ROWS] = rows
+    registers[CELLS] = cells
+    registers[BUSY] = int(top > 0)
+    return status
+
+
+@inlined
+def _latest_first(nodes: Nodes, stack: Stack, out: Output, registers: I64) -> int:
+    size = nodes.left.size - 1
+    low = registers[LOW]
+    while registers[TOP] and registers[EMITTED] < registers[LIMIT]:
+        key = stack.key[0]
+        node = stack.node[0]
+        link = stack.depth[0]
+        _heap_pop(stack, registers)
+        status = DONE
+        while True:
+            slot = node & size
+            if nodes.right[slot] != NIL:
+                if nodes.right_start[slot] >= low:
+                    if registers[TOP] + 2 > stack.node.size:
+                        status = GROW_STACK
+                        break
+                    _heap_push(stack, registers, nodes.right_start[slot], nodes.right[slot], link)
+                node = nodes.left[slot]
+            elif nodes.left[slot] != NIL:
+                fresh = registers[LINKS] + 1
+                if fresh == stack.path.size:
+                    status = GROW_STACK
+                    break
+                registers[LINKS] = fresh
+                stack.path[fresh] = nodes.position[slot]
+                stack.mark[fresh] = nodes.mark[slot]
+                stack.before[fresh] = link
+                link = fresh
+                node = nodes.left[slot]
+            else:
+                status = _write_links(nodes.position[slot], link, stack, out, registers)
+                break
+        if status != DONE:
+            _heap_push(stack, registers, key, node, link)
+            return status
+    registers[TOP] = 0
+    registers[BUSY] = 0
+    return DONE
+
+
+@inlined
+def _write_links(start: int, link: int, stack: Stack, out: Output, registers: I64) -> int:
+    rows = registers[ROWS]
+    cells = registers[CELLS]
+    count = 0
+    at = link
+    while at:
+        count += 1
+        at = stack.before[at]
+    if rows == out.start.size or cells + count > out.position.size:
+        return OUTPUT_FULL if rows else GROW_OUTPUT
+    at = link
+    while at:
+        # The last link is the earliest event.
+        out.position[cells] = stack.path[at]
+        out.mark[cells] = stack.mark[at]
+        cells += 1
+        at = stack.before[at]
+    out.start[rows] = start
+    out.end[rows] = registers[NOW]
+    out.stop[rows] = cells
+    registers[ROWS] = rows + 1
+    registers[CELLS] = cells
+    registers[EMITTED] += 1
+    return DONE
+
+
+@inlined
+def _heap_push(stack: Stack, registers: I64, key: int, node: int, link: int) -> None:
+    """Add to the heap (greatest key first). O(log size)."""
+    at = registers[TOP]
+    registers[TOP] = at + 1
+    while at:
+        parent = (at - 1) >> 1
+        if stack.key[parent] >= key:
+            break
+        stack.key[at] = stack.key[parent]
+        stack.node[at] = stack.node[parent]
+        stack.depth[at] = stack.depth[parent]
+        at = parent
+    stack.key[at] = key
+    stack.node[at] = node
+    stack.depth[at] = link
+
+
+@inlined
+def _heap_pop(stack: Stack, registers: I64) -> None:
+    """Remove the top of the heap. O(log size)."""
+    count = registers[TOP] - 1
+    registers[TOP] = count
+    key = stack.key[count]
+    node = stack.node[count]
+    link = stack.depth[count]
+    at = 0
+    while True:
+        child = 2 * at + 1
+        if child >= count:
+            break
+        if child + 1 < count and stack.key[child + 1] > stack.key[child]:
+            child += 1
+        if stack.key[child] <= key:
+            break
+        stack.key[at] = stack.key[child]
+        stack.node[at] = stack.node[child]
+        stack.depth[at] = stack.depth[child]
+        at = child
+    if count:
+        stack.key[at] = key
+        stack.node[at] = node
+        stack.depth[at] = link

@@ -1,0 +1,440 @@
+"""Algorithm 1 of the CORE paper (section 4.3) over many events and many partitions in one call.
+
+What differs from the paper, and why:
+
+- **Many partitions.** Each has a *record* (its active states with their union-lists, in insertion order) in one arena;
+  an event touches its own partition's record and nothing else.
+- **Merging is lazy.** A union-list is merged only when a transition needs the merged node; a state that just waits keeps
+  its list as it is.
+- **Freeing.** Nodes are a ring in the order of their making. A node made at a position that has left the window holds
+  only matches that have left it too, so the ring's tail moves with the window and nothing is traced. Without such a
+  window, :mod:`~stretto.engines.tecs.collect` traces what is reachable when the ring is full.
+- **Events that satisfy no guard** never come here (see ``program.py``).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stretto._jit import DONE, GROW_ACTIVE, GROW_ARENA, GROW_NODES, GROW_STACK, TRANSITION_MISSING, inlined, jit
+from stretto.engines.tecs.enumerate import Output, Stack, enumerate_matches, push_root
+from stretto.engines.tecs.structure import (
+    ARENA,
+    BUSY,
+    CONSUME,
+    CONSUMED,
+    CURSOR,
+    EMITTED,
+    EPOCH,
+    FREE,
+    HEAD,
+    I64,
+    LINKS,
+    LOW,
+    MISSING_CLASS,
+    MISSING_STATE,
+    NEED,
+    NIL,
+    NOW,
+    PART,
+    RING,
+    TAIL,
+    TOP,
+    TRIGGERS,
+    VISITED,
+    Cells,
+    Nodes,
+    extend,
+    insert,
+    is_expired,
+    merge_cells,
+    merge_list,
+    new_bottom,
+)
+
+__all__ = ["DEAD", "KEEP", "UNKNOWN", "Events", "Machine", "Records", "Work", "advance", "release"]
+
+I32 = NDArray[np.int32]
+
+# Entries of the transition table; what is not below EDGES is an offset into the edges, plus EDGES.
+UNKNOWN = -1  #: not determinized yet
+DEAD = 0  #: no transition: the run dies
+KEEP = 1  #: only an unmarked loop, and no output: nothing happens
+EDGES = 2
+
+# A record in the arena: a header and then, for each active state, the state, the length of its list and the list.
+SIZE = 0  #: size class: the record has 8 << class words
+STAMP = 1  #: position of the last event that changed the record
+KEY = 2  #: its key
+COUNT = 3  #: active states
+HEADER = 4
+
+CONSUME_PARTITION = 1
+CONSUME_ANY = 2
+
+
+class Events(NamedTuple):
+    """The events to visit, in order."""
+
+    cls: I32  #: event class
+    part: I64  #: partition
+    position: I64  #: position in the input
+    key: I64  #: what starts are compared by: the position, or the rank in the partition
+    low: I64  #: least key in the window of the event
+
+
+class Machine(NamedTuple):
+    """The determinized automaton, as far as it is known."""
+
+    table: I32  #: [state, class]: UNKNOWN, DEAD, KEEP, or EDGES + offset into ``edges``
+    edges: I32  #: at an offset: how many, then pairs (mark, state)
+    kind: NDArray[np.uint8]  #: bit 0: final; bit 1: nothing leads on
+
+
+class Records(NamedTuple):
+    """The partitions' records."""
+
+    head: I64  #: [partition]: offset of the record in the arena; 0: none
+    arena: I64
+
+
+class Work(NamedTuple):
+    """T′: the active states after the event at hand."""
+
+    slot: I64  #: [state]: its entry, if ``epoch[state]`` is the event's
+    epoch: I64  #: [state]
+    state: I64  #: [entry]
+    first: I64  #: [entry]: first cell of its union-list; 0: the list still lies in the old record
+    begin: I64  #: [entry]: where in the arena
+    length: I64  #: [entry]: and how long
+    words: I64  #: the record to be
+
+
+@jit
+def advance(
+    events: Events, machine: Machine, nodes: Nodes, records: Records, work: Work, cells: Cells, stack: Stack, out: Output, registers: I64
+) -> int:
+    """Algorithm 1 from event ``registers[CURSOR]`` on.
+
+    Invariant: before each event, every record holds the active states of its partition in an order of decreasing
+    maximum-start, each with a union-list. Cost per event: O(active states of its partition · list length), whatever the
+    window, the number of partitions or of partial matches; plus output.
+
+    Returns a status; on any but DONE the caller mends what it names and calls again.
+    """
+    while True:
+        if registers[BUSY]:
+            status = enumerate_matches(nodes, stack, out, registers)
+            if status != DONE:
+                return status
+            _consume(records, registers)
+            registers[CURSOR] += 1
+        i = registers[CURSOR]
+        if i >= events.position.size:
+            return DONE
+        registers[NOW] = events.position[i]
+        registers[LOW] = events.low[i]
+        registers[PART] = events.part[i]
+        if registers[RING]:
+            _free(nodes, registers)
+        status = _read(events.cls[i], events.key[i], machine, nodes, records, work, cells, stack, registers)
+        if status != DONE:
+            return status
+        if not registers[BUSY]:
+            registers[CURSOR] = i + 1
+
+
+@inlined
+def _free(nodes: Nodes, registers: I64) -> None:
+    """Free the nodes made before the window. Amortized O(1): each node is freed once."""
+    size = nodes.left.size - 1
+    low = registers[LOW]
+    tail = registers[TAIL] + 1
+    head = registers[HEAD]
+    while tail < head and nodes.position[tail & size] < low:
+        tail += 1
+    registers[TAIL] = tail - 1
+
+
+@inlined
+def _read(
+    cls: int, key: int, machine: Machine, nodes: Nodes, records: Records, work: Work, cells: Cells, stack: Stack, registers: I64
+) -> int:
+    """Lines 5 to 12: one event. First make sure that nothing can be missing, then do it."""
+    part = registers[PART]
+    arena = records.arena
+    at = records.head[part]
+    active = 0
+    if at:
+        if arena[at + STAMP] <= registers[CONSUMED]:
+            release(records, registers, part)
+            at = 0
+        else:
+            active = arena[at + COUNT]
+    table = machine.table
+    # Known transitions, and how many nodes, cells and entries they can need.
+    fresh = table[0, cls]
+    if fresh == UNKNOWN:
+        registers[MISSING_STATE] = 0
+        registers[MISSING_CLASS] = cls
+        return TRANSITION_MISSING
+    adds = 0
+    if fresh >= EDGES:
+        adds = np.int64(machine.edges[fresh - EDGES])
+    still = fresh == DEAD
+    total = 0
+    word = at + HEADER
+    for _ in range(active):
+        state = arena[word]
+        length = arena[word + 1]
+        code = table[state, cls]
+        if code == UNKNOWN:
+            registers[MISSING_STATE] = state
+            registers[MISSING_CLASS] = cls
+            return TRANSITION_MISSING
+        total += length
+        if code >= EDGES:
+            adds += machine.edges[code - EDGES]
+            still = False
+        elif code == KEEP:
+            adds += 1
+        else:
+            still = False
+        word += 2 + length
+    if still:
+        return DONE
+    need = 2 + 2 * total + 5 * adds
+    if registers[HEAD] + need - registers[TAIL] - 1 > nodes.left.size:
+        registers[NEED] = need
+        return GROW_NODES
+    most = total + adds + 2
+    if most > cells.node.size or HEADER + 2 * adds + most > work.state.size:
+        registers[NEED] = HEADER + 2 * adds + most
+        return GROW_ACTIVE
+    words = 2 * (HEADER + 2 * adds + most)  # a record's size is rounded up to a power of two
+    if registers[ARENA] + words > arena.size:
+        registers[NEED] = words
+        return GROW_ARENA
+    if adds + 2 > stack.node.size:
+        registers[NEED] = adds + 2
+        return GROW_STACK
+    registers[VISITED] += 1
+    count = _transitions(cls, key, at, active, machine, nodes, arena, work, cells, registers)
+    _output(count, machine, nodes, arena, work, cells, stack, registers)
+    _store(count, key, machine, records, work, cells, registers)
+    return DONE
+
+
+@inlined
+def _transitions(
+    cls: int, key: int, at: int, active: int, machine: Machine, nodes: Nodes, arena: I64, work: Work, cells: Cells, registers: I64
+) -> int:
+    """Lines 7 to 10: the transitions of the start state, then of the active states in insertion order. Gives |T′|."""
+    epoch = registers[EPOCH] + 1
+    registers[EPOCH] = epoch
+    count = 0
+    used = 0
+    edges = machine.edges
+    code = machine.table[0, cls]
+    if code >= EDGES:
+        bottom = new_bottom(nodes, registers, key)
+        edge = code - EDGES
+        for k in range(edges[edge]):
+            mark = edges[edge + 1 + 2 * k]
+            target = np.int64(edges[edge + 2 + 2 * k])
+            node = extend(nodes, registers, bottom, mark) if mark else bottom
+            if work.epoch[target] == epoch:
+                used = _insert(target, node, used, nodes, arena, work, cells, registers)
+            else:
+                used += 1
+                _enter_node(target, node, used, count, epoch, work, cells)
+                count += 1
+    word = at + HEADER
+    for _ in range(active):
+        state = arena[word]
+        stored = arena[word + 1]
+        begin = word + 2
+        word = begin + stored
+        length = stored
+        while length and is_expired(nodes, registers, arena[begin + length - 1]):
+            length -= 1
+        code = machine.table[state, cls]
+        if not length or code == DEAD:
+            continue
+        if code == KEEP and work.epoch[state] != epoch:
+            _enter_list(state, begin, length, count, epoch, work)
+            count += 1
+            continue
+        # From here on the merged node is needed, unless all that happens is that the list moves on as it is.
+        merged = NIL
+        first_edge = code - EDGES
+        steps = 1 if code == KEEP else np.int64(edges[first_edge])
+        for k in range(steps):
+            mark = 0
+            target = state
+            if code != KEEP:
+                mark = np.int64(edges[first_edge + 1 + 2 * k])
+                target = np.int64(edges[first_edge + 2 + 2 * k])
+            there = work.epoch[target] == epoch
+            if not mark and not there:
+                _enter_list(target, begin, length, count, epoch, work)
+                count += 1
+                continue
+            if merged == NIL:
+                merged = merge_list(nodes, registers, arena, begin, length)
+            node = extend(nodes, registers, merged, mark) if mark else merged
+            if there:
+                used = _insert(target, node, used, nodes, arena, work, cells, registers)
+            else:
+                used += 1
+                _enter_node(target, node, used, count, epoch, work, cells)
+                count += 1
+    return count
+
+
+@inlined
+def _enter_node(target: int, node: int, cell: int, count: int, epoch: int, work: Work, cells: Cells) -> None:
+    """T′[q] ← new-ulist(n), lines 17 and 26; ``node`` is no union."""
+    cells.node[cell] = node
+    cells.next[cell] = 0
+    work.epoch[target] = epoch
+    work.slot[target] = count
+    work.state[count] = target
+    work.first[count] = cell
+
+
+@inlined
+def _enter_list(target: int, begin: int, length: int, count: int, epoch: int, work: Work) -> None:
+    """T′[q] ← ul, line 26: the list stays where it is until something is inserted into it."""
+    work.epoch[target] = epoch
+    work.slot[target] = count
+    work.state[count] = target
+    work.first[count] = 0
+    work.begin[count] = begin
+    work.length[count] = length
+
+
+@inlined
+def _insert(
+    target: int, node: int, used: int, nodes: Nodes, arena: I64, work: Work, cells: Cells, registers: I64
+) -> int:
+    """T′[q] ← insert(T′[q], n), line 24. Gives the cells used."""
+    entry = work.slot[target]
+    first = work.first[entry]
+    if not first:
+        first = used + 1
+        used += work.length[entry]
+        for i in range(work.length[entry]):
+            cells.node[first + i] = arena[work.begin[entry] + i]
+            cells.next[first + i] = first + i + 1
+        cells.next[used] = 0
+        work.first[entry] = first
+    return used + insert(nodes, registers, cells, first, node, used + 1)
+
+
+@inlined
+def _output(
+    count: int, machine: Machine, nodes: Nodes, arena: I64, work: Work, cells: Cells, stack: Stack, registers: I64
+) -> None:
+    """Lines 29 to 33: hand the final states' nodes to the enumeration."""
+    registers[TOP] = 0
+    registers[LINKS] = 0
+    registers[EMITTED] = 0
+    for entry in range(count):
+        if machine.kind[work.state[entry]] & 1:
+            if work.first[entry]:
+                node = merge_cells(nodes, registers, cells, work.first[entry])
+            else:
+                node = merge_list(nodes, registers, arena, work.begin[entry], work.length[entry])
+            if not is_expired(nodes, registers, node):
+                push_root(nodes, stack, registers, node)
+    if registers[TOP]:
+        registers[BUSY] = 1
+        registers[TRIGGERS] += 1
+
+
+@inlined
+def _store(count: int, key: int, machine: Machine, records: Records, work: Work, cells: Cells, registers: I64) -> None:
+    """T ← T′: write the partition's record, in place where it fits. States that nothing leads on from are left out."""
+    part = registers[PART]
+    arena = records.arena
+    words = work.words
+    used = HEADER
+    kept = 0
+    for entry in range(count):
+        state = work.state[entry]
+        if machine.kind[state] & 2:
+            continue
+        kept += 1
+        words[used] = state
+        cell = work.first[entry]
+        if cell:
+            top = used + 2
+            while cell:
+                words[top] = cells.node[cell]
+                top += 1
+                cell = cells.next[cell]
+            words[used + 1] = top - used - 2
+            used = top
+        else:
+            length = work.length[entry]
+            words[used + 1] = length
+            for i in range(length):
+                words[used + 2 + i] = arena[work.begin[entry] + i]
+            used += 2 + length
+    if not kept:
+        release(records, registers, part)
+        return
+    at = records.head[part]
+    if at and 8 << arena[at + SIZE] < used:
+        release(records, registers, part)
+        at = 0
+    if not at:
+        at = _allocate(arena, registers, used)
+        records.head[part] = at
+    arena[at + STAMP] = registers[NOW]
+    arena[at + KEY] = key
+    arena[at + COUNT] = kept
+    for i in range(HEADER, used):
+        arena[at + i] = words[i]
+
+
+@inlined
+def _allocate(arena: I64, registers: I64, words: int) -> int:
+    """A record of at least ``words`` words: from the free list of its size, or from the arena's end."""
+    size = 0
+    while 8 << size < words:
+        size += 1
+    at = registers[FREE + size]
+    if at:
+        registers[FREE + size] = arena[at + STAMP]
+    else:
+        at = registers[ARENA]
+        registers[ARENA] = at + (8 << size)
+    arena[at + SIZE] = size
+    return at
+
+
+@jit
+def release(records: Records, registers: I64, part: int) -> None:
+    """Give a partition's record back."""
+    at = records.head[part]
+    if at:
+        size = records.arena[at + SIZE]
+        records.arena[at + STAMP] = registers[FREE + size]
+        registers[FREE + size] = at
+        records.head[part] = 0
+
+
+@inlined
+def _consume(records: Records, registers: I64) -> None:
+    """CONSUME BY, after an event has output."""
+    if registers[CONSUME] == CONSUME_PARTITION:
+        release(records, registers, registers[PART])
+    elif registers[CONSUME] == CONSUME_ANY:
+        registers[CONSUMED] = registers[NOW]
+        if registers[RING]:
+            registers[TAIL] = registers[HEAD] - 1

@@ -1,0 +1,180 @@
+"""What a stream leaves behind in the tECS engine, and how its arrays grow."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stretto.engines.tecs.collect import collect
+from stretto.engines.tecs.enumerate import Output, Stack
+from stretto.engines.tecs.kernels import CONSUME_ANY, CONSUME_PARTITION, Records, Work
+from stretto.engines.tecs.structure import (
+    ARENA,
+    CELLS,
+    CONSUME,
+    CONSUMED,
+    FIRST,
+    HEAD,
+    I64,
+    LIMIT,
+    NEED,
+    REGISTERS,
+    RING,
+    ROWS,
+    SPAN,
+    TAIL,
+    Cells,
+    Nodes,
+)
+from stretto.pattern.query import Consume, ParsedQuery
+
+__all__ = ["Matches", "State", "nodes_of"]
+
+T = TypeVar("T", bound=tuple[NDArray[np.int64], ...])
+
+
+class Matches(NamedTuple):
+    """Raw matches, in the order of their ends: row k holds ``position[offset[k]:offset[k+1]]``, ascending."""
+
+    start: I64
+    end: I64
+    offset: I64
+    position: I64
+    mark: NDArray[np.int32]
+
+
+class State:
+    """The arrays of one stream's run, and the scratch space beside them.
+
+    All of it is owned by the state; kernels write into it in place. ``capacity`` is the size that the growing arrays start
+    with: tests start with 1, so that every growth point fires.
+    """
+
+    def __init__(self, query: ParsedQuery, *, ring: bool, span: int, capacity: int) -> None:
+        small = max(1, capacity)
+        self.nodes = _nodes(_power(max(small, 2)))
+        self.records = Records(np.zeros(1, np.int64), np.zeros(max(small, 8), np.int64))
+        self.work = Work(*(np.zeros(small, np.int64) for _ in Work._fields))
+        self.cells = Cells(*(np.zeros(small, np.int64) for _ in Cells._fields))
+        self.stack = _stack(small)
+        self.out = _output(min(small * 16, 1 << 16), min(small * 64, 1 << 18))
+        self.registers = np.zeros(REGISTERS, np.int64)
+        self.registers[HEAD] = FIRST
+        self.registers[TAIL] = FIRST - 1
+        self.registers[ARENA] = 8  # offset 0 stands for "no record"
+        self.registers[CONSUMED] = -1
+        self.registers[RING] = ring
+        self.registers[SPAN] = span
+        self.registers[LIMIT] = query.limit or 0
+        self.registers[CONSUME] = {Consume.PARTITION: CONSUME_PARTITION, Consume.ANY: CONSUME_ANY}.get(query.consume, 0)
+
+    def grow_nodes(self) -> None:
+        """Collect; double the store if more than half of it is in use even so."""
+        need = self._need()
+        capacity = self.nodes.left.size
+        live = self.collect(capacity)
+        while 2 * (live + need) > capacity:
+            capacity *= 2
+        if capacity > self.nodes.left.size:
+            self.collect(capacity)
+
+    def _need(self) -> int:
+        need = int(self.registers[NEED])
+        self.registers[NEED] = 0
+        return need
+
+    def collect(self, capacity: int) -> int:
+        """Keep what is reachable, in a store of ``capacity`` nodes; gives how many nodes are left."""
+        fresh = _nodes(capacity)
+        old = self.nodes.left.size
+        collect(self.nodes, fresh, self.records, np.empty(old, np.int64), np.empty(old, np.int64), self.registers)
+        self.nodes = fresh
+        return int(self.registers[HEAD] - FIRST)
+
+    def grow_arena(self) -> None:
+        arena = self.records.arena
+        self.records = Records(self.records.head, _longer(arena, arena.size + self._need()))
+
+    def grow_active(self) -> None:
+        need = self._need()
+        self.cells = Cells(*(_longer(array, need) for array in self.cells))
+        by_state, by_entry = self.work[:2], self.work[2:]
+        self.work = Work(*by_state, *(_longer(array, need) for array in by_entry))
+
+    def fit_states(self, states: int) -> None:
+        """Room for ``states`` automaton states in the scratch space."""
+        work = self.work
+        if work.slot.size < states:
+            self.work = work._replace(slot=_longer(work.slot, states), epoch=_longer(work.epoch, states))
+
+    def fit_partitions(self, partitions: int) -> None:
+        """Room for ``partitions`` records."""
+        if self.records.head.size < partitions:
+            self.records = Records(_longer(self.records.head, partitions), self.records.arena)
+
+    def grow_stack(self) -> None:
+        need = max(self._need(), 2 * self.stack.node.size)
+        self.stack = Stack(*(_longer(array, need) for array in self.stack))
+
+    def grow_output(self) -> None:
+        rows, cells = 2 * self.out.start.size, 2 * self.out.position.size
+        self.out = _output(rows, cells)
+
+    def drain(self) -> Matches:
+        """Take the matches out of the output buffers."""
+        rows, cells = int(self.registers[ROWS]), int(self.registers[CELLS])
+        self.registers[ROWS] = self.registers[CELLS] = 0
+        offset = np.zeros(rows + 1, np.int64)
+        offset[1:] = self.out.stop[:rows]
+        return Matches(
+            self.out.start[:rows].copy(),
+            self.out.end[:rows].copy(),
+            offset,
+            self.out.position[:cells].copy(),
+            self.out.mark[:cells].copy(),
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        groups = (self.nodes, self.records, self.work, self.cells, self.stack, self.out)
+        return sum(array.nbytes for group in groups for array in group)
+
+
+def _power(size: int) -> int:
+    return 1 << (size - 1).bit_length()
+
+
+def _nodes(capacity: int) -> Nodes:
+    wide = [np.zeros(capacity, np.int64) for _ in Nodes._fields[:-1]]
+    return Nodes(*wide, np.zeros(capacity, np.int32))
+
+
+def _stack(size: int) -> Stack:
+    node, depth, key, path, before = (np.zeros(size, np.int64) for _ in range(5))
+    return Stack(node, depth, key, path, np.zeros(size, np.int32), before)
+
+
+def _output(rows: int, cells: int) -> Output:
+    start, end, stop = (np.empty(rows, np.int64) for _ in range(3))
+    return Output(start, end, stop, np.empty(cells, np.int64), np.empty(cells, np.int32))
+
+
+def _longer(array: NDArray[np.generic], need: int) -> NDArray[np.generic]:
+    """A copy with room for ``need`` elements, at least twice as long, zero behind the old content."""
+    if array.size >= need:
+        return array
+    longer = np.zeros(max(need, 2 * array.size), array.dtype)
+    longer[: array.size] = array
+    return longer
+
+
+def nodes_of(arrays: dict[str, NDArray[np.generic]], first: int) -> Nodes:
+    """A store that holds the given nodes, numbered from ``first`` on."""
+    count = arrays["left"].size
+    nodes = _nodes(_power(max(2, 2 * (count + first))))
+    for name, array in zip(nodes._fields, nodes, strict=True):
+        array[first : first + count] = arrays[name]
+    return nodes

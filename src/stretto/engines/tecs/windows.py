@@ -1,0 +1,154 @@
+"""Windows as bounds on keys: what is the earliest start that an event can still complete?
+
+The kernels know neither times nor windows, only the least key in the window of each event. For a window on an attribute
+that does not decrease, that is a moving pointer.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from stretto._jit import jit
+from stretto.errors import DataError
+
+__all__ = ["Measured", "ranks", "values_of"]
+
+I64 = NDArray[np.int64]
+
+#: Times beyond this cannot be subtracted in 64 bits.
+MOST = 2**62
+
+
+@jit
+def _bounds(
+    times: NDArray[np.int64], positions: I64, begin: int, first: int, count: int, size: int, low: I64
+) -> int:
+    """low[k] = the first position whose time is not before times[first + k] − size. O(count + what is passed over)."""
+    at = begin
+    for k in range(count):
+        least = times[first + k] - size
+        while times[at] < least:
+            at += 1
+        low[k] = positions[at]
+    return at
+
+
+@jit
+def _bounds_real(
+    times: NDArray[np.float64], positions: I64, begin: int, first: int, count: int, size: float, low: I64
+) -> int:
+    """As :func:`_bounds`, for real times: ``end − start ≤ size`` as floats subtract."""
+    at = begin
+    for k in range(count):
+        while times[first + k] - times[at] > size:
+            at += 1
+        low[k] = positions[at]
+    return at
+
+
+@jit
+def ranks(part: I64, counter: I64, rank: I64) -> None:
+    """The rank of each event in its partition, counted on from ``counter``; partition −1 has none. O(1) an event."""
+    for i in range(part.size):
+        p = part[i]
+        if p >= 0:
+            rank[i] = counter[p]
+            counter[p] += 1
+
+
+class Measured:
+    """The visited events of a window on an attribute: their values and positions, oldest first, in a sliding buffer."""
+
+    def __init__(self, size: int | float) -> None:
+        self.size = size
+        self.real = isinstance(size, float)
+        self.values: NDArray[np.int64] | NDArray[np.float64] = np.empty(0, np.float64 if self.real else np.int64)
+        self.positions: I64 = np.empty(0, np.int64)
+        self.begin = 0
+        self.end = 0
+
+    def bounds(self, values: NDArray[np.generic], positions: I64) -> I64:
+        """The least position in the window of each of the next visited events."""
+        count = positions.size
+        low = np.empty(count, np.int64)
+        self._append(values, positions)
+        kernel = _bounds_real if self.real else _bounds
+        self.begin = kernel(self.values, self.positions, self.begin, self.end - count, count, self.size, low)
+        return low
+
+    def _append(self, values: NDArray[np.generic], positions: I64) -> None:
+        count = positions.size
+        if self.end + count > self.positions.size:
+            live = self.end - self.begin
+            # At least half of the new buffer is free, so that moving costs O(1) an event on average.
+            room = max(2 * (live + count), 64)
+            fresh_values = np.empty(room, self.values.dtype)
+            fresh_positions = np.empty(room, np.int64)
+            fresh_values[:live] = self.values[self.begin : self.end]
+            fresh_positions[:live] = self.positions[self.begin : self.end]
+            self.values, self.positions, self.begin, self.end = fresh_values, fresh_positions, 0, live
+        self.values[self.end : self.end + count] = values
+        self.positions[self.end : self.end + count] = positions
+        self.end += count
+
+    def forget(self, value: int | float) -> None:
+        """Drop what is out of the window of an event with ``value``."""
+        live = self.values[self.begin : self.end]
+        if self.real:
+            gone = int(np.count_nonzero(value - live > self.size))
+        else:
+            gone = int(np.searchsorted(live, value - self.size, side="left"))
+        self.begin += gone
+
+    def arrays(self) -> dict[str, NDArray[np.generic]]:
+        live = slice(self.begin, self.end)
+        return {"values": self.values[live].copy(), "positions": self.positions[live].copy()}
+
+    def load(self, arrays: dict[str, NDArray[np.generic]]) -> None:
+        self.values = arrays["values"].astype(self.values.dtype)
+        self.positions = arrays["positions"].astype(np.int64)
+        self.begin, self.end = 0, self.positions.size
+
+
+def values_of(column: pa.ChunkedArray | pa.Array, name: str, first_row: int) -> NDArray[np.generic]:
+    """A time or window attribute as int64 (in its own unit; dates in seconds or milliseconds) or float64.
+
+    Raises
+    ------
+    DataError
+        A NULL or NaN, or a value that is too great to subtract; named with its row.
+    """
+    if column.null_count:
+        row = int(np.flatnonzero(pc.is_null(column).to_numpy(zero_copy_only=False))[0])
+        raise DataError(f"'{name}' orders or windows the stream and is NULL at row {first_row + row}")
+    kind = column.type
+    if pa.types.is_floating(kind):
+        real = np.asarray(pc.cast(column, pa.float64()).to_numpy(zero_copy_only=False))
+        if np.isnan(real).any():
+            raise DataError(f"'{name}' orders or windows the stream and is NaN at row {first_row + int(np.isnan(real).argmax())}")
+        return real
+    values = _integers(column, kind, name)
+    if values.size and (int(values.max()) > MOST or int(values.min()) < -MOST):
+        row = int((np.abs(values.astype(np.float64)) > MOST).argmax())
+        raise DataError(f"'{name}' is {values[row]} at row {first_row + row}: beyond ±2^62, where differences overflow")
+    return values
+
+
+def _integers(column: pa.ChunkedArray | pa.Array, kind: pa.DataType, name: str) -> NDArray[np.int64]:
+    if pa.types.is_date32(kind):
+        return np.asarray(column.cast(pa.int32()).to_numpy(zero_copy_only=False), np.int64) * 86_400
+    if pa.types.is_timestamp(kind) or pa.types.is_date64(kind):
+        return np.asarray(column.cast(pa.int64()).to_numpy(zero_copy_only=False))
+    if pa.types.is_decimal(kind):
+        whole = pc.multiply(column, pa.scalar(10**kind.scale)).cast(pa.decimal128(38, kind.scale))
+        try:
+            return np.asarray(whole.cast(pa.int64()).to_numpy(zero_copy_only=False))
+        except pa.ArrowInvalid as error:
+            raise DataError(f"'{name}' does not fit into 64 bits at its scale: {error}") from error
+    try:
+        return np.asarray(column.cast(pa.int64()).to_numpy(zero_copy_only=False))
+    except pa.ArrowInvalid as error:
+        raise DataError(f"'{name}' does not fit into 64 bits: {error}") from error

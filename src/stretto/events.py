@@ -1,0 +1,143 @@
+"""What comes in: the schema of a stream with the roles of its columns, and events in any form as Arrow batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from stretto.errors import DataError, OptionError, suggestion
+
+__all__ = ["Schema", "as_table"]
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The attributes of a stream's events, and which of them play a role.
+
+    Parameters
+    ----------
+    attributes
+        Name and Arrow type of each attribute (column), in order.
+    type
+        The attribute that holds the event type; ``None`` when there is none, and then each event's type is the name of its
+        stream.
+    time
+        The attribute that orders the stream; ``None``: arrival order.
+    stream
+        The attribute that names the event's stream; ``None`` when there is one stream.
+    types
+        The event types that can occur, where that is known; a query that names another is refused.
+    time_unit
+        What one unit of an integer time attribute is, for windows such as ``1 minute``: ``s``, ``ms``, ``us`` or ``ns``.
+
+    >>> Schema.of({"type": pa.string(), "price": pa.float64()}).attributes["price"]
+    DataType(double)
+    """
+
+    attributes: Mapping[str, pa.DataType]
+    type: str | None = "type"
+    time: str | None = None
+    stream: str | None = None
+    types: frozenset[str] | None = None
+    time_unit: str | None = None
+    streams: tuple[str, ...] = field(default=())
+
+    @classmethod
+    def of(cls, source: Any, **roles: Any) -> Schema:
+        """A schema from a ``Schema``, a ``pyarrow.Schema``, a mapping of names to types, or events."""
+        if isinstance(source, Schema):
+            return source
+        if isinstance(source, pa.Schema):
+            found: Mapping[str, pa.DataType] = dict(zip(source.names, source.types, strict=True))
+        elif isinstance(source, Mapping) and all(isinstance(v, pa.DataType | str | type) for v in source.values()):
+            found = {str(name): _data_type(name, value) for name, value in source.items()}
+        else:
+            arrow = getattr(source, "schema", None)
+            if not isinstance(arrow, pa.Schema):
+                arrow = as_table(source).schema
+            found = dict(zip(arrow.names, arrow.types, strict=True))
+        return cls(found, **roles)
+
+
+_PYTHON_TYPES: dict[type, pa.DataType] = {
+    int: pa.int64(),
+    float: pa.float64(),
+    str: pa.string(),
+    bool: pa.bool_(),
+    bytes: pa.binary(),
+}
+
+
+def _data_type(name: str, value: pa.DataType | str | type) -> pa.DataType:
+    if isinstance(value, pa.DataType):
+        return value
+    if isinstance(value, type):
+        if value in _PYTHON_TYPES:
+            return _PYTHON_TYPES[value]
+    else:
+        try:
+            return pa.type_for_alias(value)
+        except ValueError:
+            pass
+    raise OptionError(f"attribute '{name}': {value!r} is not an Arrow type (try 'int64', 'double', 'string')")
+
+
+def as_table(events: Any) -> pa.Table:
+    """Events in any form as one Arrow table, without a copy where the form allows it.
+
+    Takes anything with ``__arrow_c_stream__`` or ``__arrow_c_array__`` (pyarrow, pandas, polars, DuckDB, …), a list of
+    dicts (missing keys are NULL), or a dict of columns.
+
+    Raises
+    ------
+    DataError
+        What was given is not a table of events, or its columns have no common type.
+    """
+    try:
+        if isinstance(events, pa.Table):
+            return events
+        if isinstance(events, pa.RecordBatch):
+            return pa.Table.from_batches([events])
+        if hasattr(events, "__arrow_c_stream__"):
+            return pa.table(events)
+        if hasattr(events, "__arrow_c_array__"):
+            return pa.Table.from_batches([pa.record_batch(events)])
+        if hasattr(events, "to_arrow_table"):
+            return events.to_arrow_table()
+        if isinstance(events, Mapping):
+            return pa.table(dict(events))
+        if isinstance(events, Iterable) and not isinstance(events, str | bytes):
+            return _from_rows(list(events))
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        raise DataError(f"the events do not make a table: {error}") from error
+    raise DataError(f"cannot read events from {type(events).__name__}: give an Arrow, pandas, polars or DuckDB table, or dicts")
+
+
+def _from_rows(rows: list[Any]) -> pa.Table:
+    names: dict[str, None] = {}
+    for number, row in enumerate(rows):
+        if not isinstance(row, Mapping):
+            raise DataError(f"event {number} is a {type(row).__name__}, not a dict")
+        names.update(dict.fromkeys(row))
+    columns = {}
+    for name in names:
+        try:
+            columns[str(name)] = pa.array([row.get(name) for row in rows])
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            raise DataError(f"attribute '{name}' has values of different types: {error}") from error
+    return pa.table(columns)
+
+
+def batches(table: pa.Table, rows: int) -> Iterator[pa.RecordBatch]:
+    """The table in pieces of at most ``rows`` rows, without a copy."""
+    yield from table.to_batches(max_chunksize=rows)
+
+
+def require(table: pa.Table, name: str, role: str) -> None:
+    """Raise a :class:`DataError` unless the table has the column that plays ``role``."""
+    if name not in table.column_names:
+        hint = suggestion(name, table.column_names, kind="column")
+        raise DataError(f"the events have no column '{name}' ({role})" + (f"; {hint}" if hint else ""))

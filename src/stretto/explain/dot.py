@@ -1,0 +1,94 @@
+"""Automata as Graphviz graphs: text in the dot language, and SVG where the ``dot`` program is installed."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stretto.automata.cea import CEA, TRUE, Transition, build
+from stretto.errors import OptionError
+
+if TYPE_CHECKING:
+    from stretto.compiling import Query
+
+__all__ = ["Drawing", "draw"]
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A graph in the dot language. Prints as such; shows itself as SVG in a notebook where Graphviz is installed."""
+
+    source: str
+
+    def __str__(self) -> str:
+        return self.source
+
+    def svg(self) -> str:
+        """The picture.
+
+        Raises
+        ------
+        OptionError
+            The program ``dot`` of Graphviz is not installed.
+        """
+        return self._render("svg").decode()
+
+    def save(self, path: str | Path) -> None:
+        """Write ``.dot``, ``.svg``, ``.png`` or ``.pdf``, by the file's ending."""
+        path = Path(path)
+        kind = path.suffix.removeprefix(".")
+        if kind in ("dot", "gv"):
+            path.write_text(self.source, encoding="utf-8")
+        elif kind in ("svg", "png", "pdf"):
+            path.write_bytes(self._render(kind))
+        else:
+            raise OptionError(f"cannot draw to '{path.name}': end it in .dot, .svg, .png or .pdf")
+
+    def _render(self, kind: str) -> bytes:
+        if shutil.which("dot") is None:
+            raise OptionError("drawing needs Graphviz's program 'dot'; str(drawing) gives the graph as text without it")
+        return subprocess.run(["dot", f"-T{kind}"], input=self.source.encode(), capture_output=True, check=True).stdout
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
+        bundle = {"text/plain": self.source}
+        if shutil.which("dot"):
+            bundle["image/svg+xml"] = self.svg()
+        return bundle
+
+
+def draw(query: Query) -> Drawing:
+    """The query's complex event automaton, drawn as in figure 3 of the CORE paper: • marks an event, ∘ skips it."""
+    return Drawing(_dot(query.program().cea if query.schema is not None else build(query.parsed.pattern)))
+
+
+def _dot(cea: CEA) -> str:
+    lines = [
+        "digraph CEA {",
+        "  rankdir=LR;",
+        '  node [shape=circle, fontname="Helvetica", fontsize=11];',
+        '  edge [fontname="Helvetica", fontsize=10];',
+        '  start [shape=point, style=invis, width=0];',
+        "  start -> q0;",
+    ]
+    for state in range(cea.states):
+        shape = ", shape=doublecircle" if state in cea.finals else ""
+        lines.append(f'  q{state} [label="q{state}"{shape}];')
+    joined: dict[tuple[int, int], list[str]] = {}
+    for t in cea.transitions:
+        joined.setdefault((t.source, t.target), []).append(_label(cea, t))
+    for (source, target), labels in joined.items():
+        text = "\\n".join(labels)
+        lines.append(f'  q{source} -> q{target} [label="{text}"];')
+    return "\n".join([*lines, "}", ""])
+
+
+def _label(cea: CEA, t: Transition) -> str:
+    guard = "TRUE" if t.guard == TRUE else str(cea.guards[t.guard])
+    if len(guard) > 60:
+        guard = guard[:59] + "…"
+    names = sorted(t.labels - {cea.guards[t.guard].type}) if t.guard != TRUE else []
+    mark = ("• " + ", ".join(names)).rstrip() if t.labels else "∘"
+    return f"{guard} / {mark}".replace("\\", "\\\\").replace('"', '\\"')

@@ -1,0 +1,96 @@
+"""``query.explain()``: what a query means and how it runs, as text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stretto.automata.cea import CEA, build
+from stretto.engines.select import choose
+from stretto.pattern.algebra import Filter, Pattern, walk
+from stretto.pattern.query import Consume, Strategy, Window
+
+if TYPE_CHECKING:
+    from stretto.compiling import Query
+
+__all__ = ["explain"]
+
+_STRATEGIES = {
+    Strategy.ALL: "every complex event",
+    Strategy.NEXT: "per interval, the complex event that takes an event as soon as it can",
+    Strategy.LAST: "per interval, the complex event that takes events as late as it can",
+    Strategy.MAX: "per interval, the complex events with no larger one",
+    Strategy.STRICT: "complex events that hold every event of their interval",
+}
+
+_CONSUME = {
+    Consume.NONE: "an output forgets nothing",
+    Consume.PARTITION: "an output forgets the partial matches of its partition",
+    Consume.ANY: "an output forgets all partial matches",
+}
+
+
+def explain(query: Query) -> str:
+    """The parts of a query, one a paragraph: query, pattern, conditions, window, automaton, engine and why."""
+    bound = query.schema is not None
+    pattern = query.bound.pattern if bound else query.parsed.pattern
+    cea = query.program().cea if bound else build(pattern)
+    sections = [
+        ("query", query.text.strip()),
+        ("pattern", str(pattern)),
+        ("conditions", _conditions(query, pattern)),
+        ("selection", f"{query.strategy}: {_STRATEGIES[query.strategy]}"),
+        ("partition", _partition(query)),
+        ("window", _window(query.window)),
+        ("output", _output(query)),
+        ("automaton", _automaton(cea, query)),
+        ("engine", _engine(query)),
+    ]
+    if not bound:
+        sections.append(("schema", "none yet: attributes and types are checked when the query meets its events"))
+    return "\n".join(_section(title, body) for title, body in sections)
+
+
+def _section(title: str, body: str) -> str:
+    first, *rest = body.splitlines() or [""]
+    return "\n".join([f"{title:<11}{first}", *(" " * 11 + line for line in rest)])
+
+
+def _conditions(query: Query, pattern: Pattern) -> str:
+    if query.schema is not None:
+        return "\n".join(query.program().classifier.describe()) or "none but the event types"
+    found = [f"{node.variable}[{node.predicate}]" for node in walk(pattern) if isinstance(node, Filter)]
+    return "\n".join(dict.fromkeys(found)) or "none but the event types"
+
+
+def _partition(query: Query) -> str:
+    if not query.partition_by:
+        return "none: one stream"
+    return f"by {', '.join(query.partition_by)}; events where one of them is NULL are in no partition"
+
+
+def _window(window: Window | None) -> str:
+    if window is None:
+        return "none: a match may last as long as the stream; partial matches are kept until nothing can reach them"
+    if window.events is not None:
+        return f"end − start ≤ {window.events} events"
+    measured = f"[{window.attribute}]" if window.attribute else "the stream's time"
+    size = f"{window.seconds} s" if window.seconds is not None else str(window.number)
+    return f"end − start ≤ {size}, measured by {measured}"
+
+
+def _output(query: Query) -> str:
+    limit = "" if query.limit is None else f"; at most {query.limit} per triggering event, latest start first"
+    shown = ", ".join(query.variables) or "only the intervals"
+    return f"{shown}; {_CONSUME[query.consume]}{limit}"
+
+
+def _automaton(cea: CEA, query: Query) -> str:
+    skipping = "events that satisfy no guard are not visited"
+    if not cea.waits or query.strategy is Strategy.STRICT:
+        skipping = "every event of the stream is visited: some state does not wait"
+    return f"{cea}\n{skipping}"
+
+
+def _engine(query: Query) -> str:
+    choice = choose(query.parsed)
+    return f"{choice.engine}: {choice.why}"

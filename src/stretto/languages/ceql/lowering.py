@@ -1,0 +1,169 @@
+"""From parsed clauses to a :class:`ParsedQuery`: FILTER joins the formula, and every name must be bound.
+
+The CORE paper has FILTER both as a clause and as an operator of CEL, and reads the clause as the operator
+(section 2.2, footnote 1): ``φ FILTER f AND g`` is ``(φ FILTER f) FILTER g``, and ``φ FILTER f OR g`` is
+``(φ FILTER f) OR (φ FILTER g)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from stretto.errors import Span, suggestion
+from stretto.languages.ceql.parts import (
+    DEEPEST,
+    AllOf,
+    Condition,
+    Conditions,
+    Mistake,
+    Name,
+    PatternPart,
+    bounded,
+)
+from stretto.pattern import algebra as a
+from stretto.pattern.query import Consume, ParsedQuery, SelectItem, Strategy, Window
+
+__all__ = ["Clauses", "Selection", "filtered", "lower", "unique"]
+
+MOST_COPIES = 1_024
+"""How often FILTER … OR may write out the formula."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The SELECT clause: ``items`` is ``None`` for ``*``."""
+
+    strategy: Strategy
+    items: tuple[SelectItem, ...] | None
+
+
+@dataclass(slots=True)
+class Clauses:
+    """The clauses after WHERE, each at most once; ``where`` says which were seen and at what place."""
+
+    conditions: Conditions | None = None
+    partition_by: tuple[Name, ...] = ()
+    window: Window | None = None
+    consume: Consume = Consume.NONE
+    limit: int | None = None
+    seen: dict[str, Span] = field(default_factory=dict)
+
+
+def lower(
+    text: str, selection: Selection, streams: Sequence[Name], formula: PatternPart, clauses: Clauses
+) -> ParsedQuery:
+    """The query as a value; a :class:`Mistake` when a name is not bound or is listed twice."""
+    unique(streams, "stream", "FROM")
+    _check_streams(formula.qualified, [stream.text for stream in streams])
+    _check_selection(selection.items or (), formula.bound)
+    if clauses.conditions is not None:
+        formula = filtered(formula, clauses.conditions)
+    return ParsedQuery(
+        text=text,
+        strategy=selection.strategy,
+        items=selection.items,
+        streams=tuple(stream.text for stream in streams),
+        pattern=formula.pattern,
+        partition_by=tuple(name.text for name in clauses.partition_by),
+        window=clauses.window,
+        consume=clauses.consume,
+        limit=clauses.limit,
+        partition_spans=tuple(name.span for name in clauses.partition_by),
+        stream_spans=tuple(stream.span for stream in streams),
+    )
+
+
+def unique(names: Iterable[Name], kind: str, where: str) -> None:
+    """Refuse a name that a list has twice."""
+    seen: set[str] = set()
+    for name in names:
+        if name.text in seen:
+            raise Mistake(f"{where} lists the {kind} '{name.text}' twice", name.span)
+        seen.add(name.text)
+
+
+def _check_streams(atoms: Iterable[a.Atom], streams: Sequence[str]) -> None:
+    for atom in atoms:
+        if atom.stream is not None and atom.stream not in streams and atom.span is not None:
+            raise Mistake(
+                f"FROM does not list the stream '{atom.stream}'",
+                atom.span,
+                suggestion(atom.stream, streams, kind="stream"),
+            )
+
+
+def _check_selection(items: Iterable[SelectItem], bound: frozenset[str]) -> None:
+    seen: set[str] = set()
+    for item in items:
+        assert item.span is not None
+        if item.variable not in bound:
+            raise Mistake(
+                f"SELECT names the variable '{item.variable}', which WHERE never binds",
+                item.span,
+                _known(item.variable, bound),
+            )
+        if item.variable in seen:
+            raise Mistake(f"SELECT lists the variable '{item.variable}' twice", item.span)
+        seen.add(item.variable)
+
+
+def _known(name: str, bound: frozenset[str]) -> str | None:
+    return suggestion(name, sorted(bound), kind="variable")
+
+
+def filtered(formula: PatternPart, conditions: Conditions) -> PatternPart:
+    """``φ FILTER f`` with AND and OR of f written out."""
+    copies = formula.copies * conditions.copies
+    if copies > MOST_COPIES:
+        raise Mistake(
+            f"OR in FILTER writes the formula out once for each choice, here {_count(copies)} times",
+            conditions.span,
+            "put the OR inside the brackets where it is about one variable: x[p OR q]",
+        )
+    result = _apply(formula, conditions)
+    if result.height > DEEPEST:
+        raise Mistake(
+            f"FILTER has more than {DEEPEST} conditions on one formula",
+            conditions.span,
+            "join those on one variable, x[p AND q], or filter each step beside it: (A FILTER A[p]); B",
+        )
+    return replace(bounded(result), span=formula.span | conditions.span, copies=copies)
+
+
+def _count(number: int) -> str:
+    return str(number) if number < 10**9 else "more than a thousand million"
+
+
+def _apply(formula: PatternPart, conditions: Conditions) -> PatternPart:
+    """One step for each level of the FILTER's brackets; every copy shares the formula itself."""
+    if isinstance(conditions, Condition):
+        return _apply_one(formula, conditions)
+    if isinstance(conditions, AllOf):
+        for part in conditions.parts:
+            formula = _apply(formula, part)
+        return formula
+    choices: list[PatternPart] = []  # a loop, since a comprehension costs a frame more on each level
+    for part in conditions.parts:
+        choices.append(_apply(formula, part))
+    return replace(
+        formula,
+        pattern=a.Or(tuple(choice.pattern for choice in choices)),
+        height=1 + max(choice.height for choice in choices),
+        size=1 + sum(choice.size for choice in choices),
+    )
+
+
+def _apply_one(formula: PatternPart, condition: Condition) -> PatternPart:
+    if condition.variable not in formula.bound:
+        raise Mistake(
+            f"FILTER names the variable '{condition.variable}', which its formula never binds",
+            condition.variable_span,
+            _known(condition.variable, formula.bound),
+        )
+    return replace(
+        formula,
+        pattern=a.Filter(formula.pattern, condition.variable, condition.predicate, condition.span),
+        height=formula.height + 1,
+        size=formula.size + 1,
+    )

@@ -1,0 +1,129 @@
+"""What the parser's callbacks hand to each other: values with their place in the text and their measures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeVar
+
+from stretto.errors import Span
+from stretto.pattern import algebra as a
+from stretto.pattern import predicate as p
+
+__all__ = [
+    "DEEPEST",
+    "LARGEST",
+    "AllOf",
+    "AnyOf",
+    "Condition",
+    "Conditions",
+    "ExpressionPart",
+    "Mistake",
+    "Name",
+    "PatternPart",
+    "bounded",
+]
+
+DEEPEST = 200
+"""How deep a formula, a FILTER or an expression may be nested: later passes may recurse that far."""
+
+LARGEST = 2_000_000
+"""How many operators and atoms a formula may have when every OR of a FILTER is written out."""
+
+
+class Mistake(Exception):
+    """A mistake in the query, before its text is at hand: the callbacks see tokens only."""
+
+    def __init__(self, message: str, span: Span | None, hint: str | None = None):
+        super().__init__(message)
+        self.message = message
+        self.span = span
+        self.hint = hint
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A name as written; ``bare`` when it has no quotes, so that it may be a word of the language instead."""
+
+    text: str
+    span: Span
+    bare: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PatternPart:
+    """A formula and what must be known of it.
+
+    ``height`` is that of the tree, ``parens`` counts brackets around brackets; ``size`` is the number of
+    nodes and ``copies`` how often FILTER … OR has written out the most copied atom. ``bound`` holds the
+    variables that the formula binds, and ``qualified`` the atoms that name their stream.
+    """
+
+    pattern: a.Pattern
+    span: Span
+    height: int = 0
+    parens: int = 0
+    size: int = 1
+    copies: int = 1
+    bound: frozenset[str] = frozenset()
+    qualified: tuple[a.Atom, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ExpressionPart:
+    """A predicate or a value inside ``X[…]``; ``expression`` is ``None`` for the word NULL."""
+
+    expression: p.Expression | None
+    span: Span
+    height: int = 0
+    parens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """``X[P]`` of a FILTER."""
+
+    variable: str
+    predicate: p.Predicate
+    span: Span
+    variable_span: Span
+    height: int = 0
+    parens: int = 0
+    copies: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class AllOf:
+    """``f AND g …`` of a FILTER."""
+
+    parts: tuple[Conditions, ...]
+    span: Span
+    height: int
+    parens: int
+    copies: int
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """``f OR g …`` of a FILTER."""
+
+    parts: tuple[Conditions, ...]
+    span: Span
+    height: int
+    parens: int
+    copies: int
+
+
+Conditions = Condition | AllOf | AnyOf
+
+_Part = TypeVar("_Part", bound="PatternPart | ExpressionPart | Condition | AllOf | AnyOf")
+
+
+def bounded(part: _Part) -> _Part:
+    """The same part, unless it is nested too deep or too large."""
+    if isinstance(part, PatternPart) and part.size > LARGEST:
+        raise Mistake(
+            f"with OR in FILTER written out, the formula has more than {LARGEST:,} parts", part.span
+        )
+    if part.height > DEEPEST or part.parens > DEEPEST:
+        raise Mistake(f"nested more than {DEEPEST} levels deep", part.span)
+    return part

@@ -1,0 +1,502 @@
+"""Running a query in this process: ``stretto.match`` over a table, ``stretto.Matcher`` over a stream of batches."""
+
+from __future__ import annotations
+
+import datetime as dt
+import logging
+import time as clock
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from stretto import _jit
+from stretto.compiling import Query, compile_query, roles
+from stretto.engines.tecs.runner import Runner
+from stretto.engines.tecs.state import Matches
+from stretto.errors import DataError, OptionError, suggestion
+from stretto.events import Schema, as_table, require
+from stretto.matches import History, Layout, TableRows, build_table
+
+__all__ = ["Matcher", "iter_matches", "match"]
+
+#: Events are read in pieces of this many rows: small enough for the caches, and for ^C to act soon.
+CHUNK = 1 << 16
+
+#: The name of the column that tells streams apart when several tables are given.
+STREAM_COLUMN = "stream"
+
+log = logging.getLogger("stretto")
+
+
+def match(
+    query: str | Query,
+    events: Any,
+    *,
+    type: str | None = "type",
+    time: str | None = None,
+    sequence: str | None = None,
+    stream: str | None = None,
+    time_unit: str | None = None,
+    output: str = "events",
+    valuations: bool = False,
+    language: str | None = None,
+    progress: bool | None = None,
+) -> pa.Table:
+    """Find the complex events of ``query`` in ``events``.
+
+    Parameters
+    ----------
+    query
+        A query's text, or a compiled :class:`~stretto.Query`.
+    events
+        Anything with ``__arrow_c_stream__`` (pyarrow, pandas, polars, DuckDB, …), a list of dicts, a dict of columns, or for a
+        query ``FROM`` several streams a dict of such tables by stream name.
+    type
+        The column that holds the event type. ``None``: an event's type is the name of its stream.
+    time
+        The column that orders the stream (stably; NULLs are an error). ``None``: the order in which events are given.
+    sequence
+        A column that orders events of the same time.
+    stream
+        The column that names an event's stream, when one table holds several.
+    time_unit
+        What one unit of an integer ``time`` is (``s``, ``ms``, ``us``, ``ns``), for windows such as ``WITHIN 1 minute``.
+    output
+        ``"events"``: with the events that each selected variable holds. ``"positions"``: without (faster, smaller).
+    valuations
+        One row for each valuation (which variable holds which event) in place of each complex event.
+    language
+        The query's language, where the text does not tell.
+    progress
+        Show a progress bar; ``None``: for long calls in a terminal or notebook.
+
+    Returns
+    -------
+    pyarrow.Table
+        One row a match: ``start``, ``end`` (int64) and ``positions`` (list<int64>, ascending), which are 0-based rows of the
+        input as it was given; ``start_time`` and ``end_time`` where a time is known; the partition attributes; and for each
+        selected variable the list of its events (list<struct>). Ordered by the event that completes the match.
+
+    Raises
+    ------
+    QueryError
+        The query is wrong or does not fit the events' columns.
+    DataError
+        The events are not what the query needs: a missing column, a NULL or decreasing time.
+
+    Examples
+    --------
+    >>> import stretto
+    >>> events = [{"type": "A", "x": 1}, {"type": "B", "x": 2}, {"type": "B", "x": 9}]
+    >>> stretto.match("SELECT b FROM S WHERE A; B AS b FILTER b[x > 5]", events).to_pylist()
+    [{'start': 0, 'end': 2, 'positions': [2], 'b': [{'type': 'B', 'x': 9}]}]
+    """
+    call = _Call(query, events, type, time, sequence, stream, time_unit, output, valuations, language)
+    return pa.Table.from_batches(
+        [batch for table in call.tables(progress) for batch in table.to_batches()], schema=call.layout.schema()
+    )
+
+
+def iter_matches(query: str | Query, events: Any, **options: Any) -> Iterator[pa.Table]:
+    """As :func:`match`, in pieces of bounded size, so that results need not fit into memory.
+
+    >>> import stretto
+    >>> pieces = stretto.iter_matches("SELECT * FROM S WHERE A+", [{"type": "A"}] * 10, output="positions")
+    >>> sum(piece.num_rows for piece in pieces)
+    1023
+    """
+    progress = options.pop("progress", None)
+    defaults: dict[str, Any] = {
+        "type": "type",
+        "time": None,
+        "sequence": None,
+        "stream": None,
+        "time_unit": None,
+        "output": "events",
+        "valuations": False,
+        "language": None,
+    }
+    unknown = set(options) - set(defaults)
+    if unknown:
+        raise TypeError(f"iter_matches() got an unexpected argument '{min(unknown)}'")
+    return _Call(query, events, **(defaults | options)).tables(progress)
+
+
+class _Call:
+    """One call of :func:`match`: the query bound to the table, and the table in stream order."""
+
+    def __init__(
+        self,
+        query: str | Query,
+        events: Any,
+        type: str | None,
+        time: str | None,
+        sequence: str | None,
+        stream: str | None,
+        time_unit: str | None,
+        output: str,
+        valuations: bool,
+        language: str | None,
+    ) -> None:
+        compiled = compile_query(query, language=language)
+        if isinstance(query, Query) and query.schema is not None:
+            own = query.schema
+            type, time, stream = own.type, time or own.time, stream or own.stream
+            time_unit = time_unit or own.time_unit
+        table, stream = _streams(compiled, events, type, time, stream)
+        schema = Schema.of(table.schema, **roles(type, time, stream, None, time_unit))
+        for name, role in ((time, "time"), (sequence, "sequence"), (stream, "stream"), (type, "type")):
+            if name is not None:
+                require(table, name, role)
+        if not (isinstance(query, Query) and query.schema == schema):
+            compiled = compiled.bind(schema)
+        self.layout = Layout(compiled.bound, output=output)
+        self.program = compiled.program(valuations=valuations)
+        self.table, self.order = _ordered(table, time, sequence)
+
+    def tables(self, progress: bool | None) -> Iterator[pa.Table]:
+        """The matches, in tables of bounded size."""
+        runner = Runner(self.program, labels=bool(self.layout.variables))
+        rows = TableRows(self.table)
+        marks = self.program.determinizer.marks
+        done = 0
+        _say_if_cold()
+        with _progress(progress, self.table.num_rows) as report:
+            # Only the columns that the engine reads are cut into pieces.
+            for batch in self.table.select(self.layout.query.tested).to_batches(max_chunksize=CHUNK):
+                for found in runner.advance(batch):
+                    yield build_table([found], self.layout, rows, marks, self.order)
+                done += batch.num_rows
+                report(done)
+
+
+class Matcher:
+    """A query over a stream that comes in batches.
+
+    Any split of the stream into batches gives the same rows in the same order.
+
+    Parameters
+    ----------
+    query
+        A query's text, or a compiled :class:`~stretto.Query`.
+    schema
+        What the events look like (see :func:`stretto.compile`); ``None``: as in the first batch.
+    type, time, stream, time_unit, output, valuations, language
+        As in :func:`match`.
+    positions
+        Whether rows have ``start``, ``end`` and ``positions``, which count the events pushed so far.
+    late
+        An event whose time is before the last one: ``"error"``, or ``"drop"``, which counts it in :attr:`late`.
+
+    Examples
+    --------
+    >>> import stretto
+    >>> matcher = stretto.Matcher("SELECT * FROM S WHERE A AS x; B AS y", output="positions")
+    >>> matcher.push([{"type": "A"}]).num_rows
+    0
+    >>> matcher.push([{"type": "B"}]).to_pylist()
+    [{'start': 0, 'end': 1, 'positions': [0, 1]}]
+    """
+
+    def __init__(
+        self,
+        query: str | Query,
+        schema: Any = None,
+        *,
+        type: str | None = "type",
+        time: str | None = None,
+        stream: str | None = None,
+        time_unit: str | None = None,
+        output: str = "events",
+        positions: bool = True,
+        valuations: bool = False,
+        late: str = "error",
+        language: str | None = None,
+        capacity: int = 1 << 12,
+    ) -> None:
+        if late not in ("error", "drop"):
+            raise OptionError(f"late={late!r}: expected 'error' or 'drop'")
+        self._roles = roles(type, time, stream, None, time_unit)
+        self._query = compile_query(query, language=language)
+        self._options = {"output": output, "positions": positions}
+        self._valuations = valuations
+        self._late_policy = late
+        self._capacity = capacity
+        self._runner: Runner | None = None
+        self._finished = False
+        self._kept = 0
+        Layout.check(output)
+        if schema is not None:
+            self._bind(Schema.of(schema, **self._roles) if not isinstance(schema, Schema) else schema)
+        elif self._query.schema is not None:
+            self._start()
+
+    @property
+    def query(self) -> Query:
+        """The query; bound once the schema is known."""
+        return self._query
+
+    @property
+    def late(self) -> int:
+        """How many late events were dropped."""
+        return self._runner.late if self._runner else 0
+
+    @property
+    def position(self) -> int:
+        """How many events were pushed."""
+        return self._runner.rows if self._runner else 0
+
+    @property
+    def stats(self) -> dict[str, int]:
+        """Counts: events pushed, visited by the kernel, late, with output; partitions; bytes held."""
+        runner = self._runner
+        if runner is None:
+            return dict.fromkeys(("events", "visited", "late", "triggers", "partitions", "bytes"), 0)
+        return {
+            "events": runner.rows,
+            "visited": runner.visited,
+            "late": runner.late,
+            "triggers": runner.triggers,
+            "partitions": runner.partitions,
+            "bytes": runner.nbytes + self._history.nbytes,
+        }
+
+    def _bind(self, schema: Schema) -> None:
+        self._query = self._query.bind(schema)
+        self._start()
+
+    def _start(self) -> None:
+        self._layout = Layout(self._query.bound, **self._options)  # type: ignore[arg-type]
+        program = self._query.program(valuations=self._valuations)
+        self._runner = Runner(
+            program, labels=bool(self._layout.variables), late=self._late_policy, capacity=self._capacity
+        )
+        self._history = History(self._layout.columns)
+
+    def push(self, events: Any) -> pa.Table:
+        """Read the next events, and give the matches that they complete.
+
+        Raises
+        ------
+        DataError
+            The events do not fit the schema, or come before the last ones in time. Nothing of the batch was read then.
+        """
+        return self._gather(self.iter_push(events))
+
+    def iter_push(self, events: Any) -> Iterator[pa.Table]:
+        """As :meth:`push`, in pieces of bounded size. Must be read to the end before the next call."""
+        if self._finished:
+            raise OptionError("the matcher is finished; start a new one, or restore a snapshot")
+        table = as_table(events)
+        if self._runner is None:
+            if not table.num_columns:
+                return iter(())
+            self._bind(Schema.of(table.schema, **self._roles))
+        return self._advance(table)
+
+    def _advance(self, table: pa.Table) -> Iterator[pa.Table]:
+        runner = self._running()
+        missing = [name for name in (*self._query.bound.tested, *self._layout.columns) if name not in table.column_names]
+        if missing:
+            hint = suggestion(missing[0], table.column_names, kind="column")
+            raise DataError(f"the events have no column '{missing[0]}'" + (f"; {hint}" if hint else ""))
+        _say_if_cold()
+        marks = runner.program.determinizer.marks
+        kept = table.select(list(self._layout.columns))
+        tested = table.select(list(self._query.bound.tested)).combine_chunks()
+        runner.check(tested)
+        for batch in tested.to_batches(max_chunksize=CHUNK) or []:
+            first = runner.rows
+            if self._layout.columns:
+                positions = np.arange(first, first + batch.num_rows)
+                self._history.append(positions, kept.slice(0, batch.num_rows))
+                kept = kept.slice(batch.num_rows)
+            for found in runner.advance(batch):
+                yield build_table([found], self._layout, self._history, marks)
+            self._forget()
+
+    def _forget(self) -> None:
+        runner = self._running()
+        if not self._layout.columns:
+            return
+        oldest = runner.oldest
+        if oldest is not None:
+            self._history.forget(oldest)
+        elif self._history.rows > 2 * self._kept + CHUNK:
+            self._history.retain(runner.live())
+            self._kept = self._history.rows
+
+    def advance(self, time: int | float | dt.datetime | dt.date) -> pa.Table:
+        """No event before ``time`` will come: what no window reaches any more is freed. Earlier events are late from now on."""
+        runner = self._running()
+        name = self._query.bound.schema.time
+        if name is None:
+            raise OptionError("advance(time) needs a time column: pass time='…'")
+        from stretto.engines.tecs.windows import values_of
+
+        kind = self._query.bound.schema.attributes[name]
+        try:
+            value = values_of(pa.array([time], kind), name, runner.rows)[0].item()
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            raise OptionError(f"advance({time!r}): '{name}' is {kind}") from error
+        runner.advance_time(value)
+        self._forget()
+        return self._layout.schema().empty_table()
+
+    def finish(self) -> pa.Table:
+        """The stream has ended: gives the matches that only its end completes (for CEQL, none)."""
+        self._finished = True
+        if self._runner is None:
+            return pa.table({})
+        return self._layout.schema().empty_table()
+
+    def snapshot(self) -> bytes:
+        """The matcher's whole state, in a versioned format (see ``docs/snapshots.md``); small for a small state."""
+        from stretto.snapshots import save
+
+        return save(self)
+
+    def restore(self, snapshot: bytes) -> Matcher:
+        """Take over the state of a snapshot of the same query, schema and options.
+
+        Raises
+        ------
+        SnapshotError
+            The bytes are damaged, of another version, or of another query, schema or option.
+        """
+        from stretto.snapshots import load
+
+        load(self, snapshot)
+        return self
+
+    def _running(self) -> Runner:
+        if self._runner is None:
+            raise OptionError("the matcher has no schema yet: pass schema=…, or push events first")
+        return self._runner
+
+    def _gather(self, tables: Iterable[pa.Table]) -> pa.Table:
+        parts = list(tables)
+        if self._runner is None:
+            return pa.table({})
+        schema = self._layout.schema()
+        return pa.Table.from_batches([b for table in parts for b in table.to_batches()], schema=schema)
+
+
+def _streams(
+    query: Query, events: Any, type: str | None, time: str | None, stream: str | None
+) -> tuple[pa.Table, str | None]:
+    """One table of all streams, and the column that tells them apart."""
+    if not isinstance(events, Mapping) or not events or not all(_is_table(value) for value in events.values()):
+        table = as_table(events)
+        if stream is None and len(query.streams) > 1:
+            raise DataError(
+                f"the query reads {len(query.streams)} streams ({', '.join(query.streams)}): give a dict of tables by "
+                "stream, or name the column that tells them apart with stream='…'"
+            )
+        return table, stream
+    tables = {name: as_table(value) for name, value in events.items()}
+    for name in query.streams:
+        if name not in tables:
+            hint = suggestion(name, tables, kind="stream")
+            raise DataError(f"there are no events for stream '{name}'" + (f"; {hint}" if hint else ""))
+    if len(query.streams) > 1 and time is None:
+        raise DataError("several streams are merged by time: name the time column with time='…'")
+    column = stream or STREAM_COLUMN
+    parts = []
+    for name in query.streams:
+        table = tables[name]
+        if column in table.column_names:
+            table = table.drop_columns([column])
+        parts.append(table.append_column(column, pa.array([name] * table.num_rows, pa.string())))
+    try:
+        return pa.concat_tables(parts, promote_options="permissive"), column
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise DataError(f"the streams' columns have no common types: {error}") from error
+
+
+def _is_table(value: Any) -> bool:
+    if isinstance(value, pa.Table | pa.RecordBatch) or hasattr(value, "__arrow_c_stream__"):
+        return not isinstance(value, pa.ChunkedArray) and (hasattr(value, "columns") or hasattr(value, "schema"))
+    return isinstance(value, list) and all(isinstance(row, Mapping) for row in value) and bool(value)
+
+
+def _ordered(table: pa.Table, time: str | None, sequence: str | None) -> tuple[pa.Table, NDArray[np.int64] | None]:
+    """The table in stream order, and the original row of each of its rows (``None``: as it was)."""
+    if time is None:
+        if sequence is None:
+            return table, None
+        time = sequence
+    if table.column(time).null_count:
+        return table, None  # the runner names the row
+    if _ascends(table, time, sequence):
+        return table, None
+    keys = [(time, "ascending")] + ([(sequence, "ascending")] if sequence and sequence != time else [])
+    order = pc.sort_indices(table, sort_keys=keys)
+    return table.take(order), np.asarray(order).astype(np.int64)
+
+
+def _ascends(table: pa.Table, time: str, sequence: str | None) -> bool:
+    if table.num_rows < 2:
+        return True
+    column = table.column(time)
+    earlier, later = column.slice(0, len(column) - 1), column.slice(1)
+    if pc.any(pc.less(later, earlier)).as_py():
+        return False
+    if sequence is None or sequence == time:
+        return True
+    column = table.column(sequence)
+    tied = pc.equal(later, earlier)
+    falls = pc.less(column.slice(1), column.slice(0, len(column) - 1))
+    return not pc.any(pc.and_(tied, falls)).as_py()
+
+
+_SAID = False
+
+
+def _say_if_cold() -> None:
+    """Say once that kernels are being compiled, when no compiled ones are at hand."""
+    global _SAID
+    if not _SAID:
+        _SAID = True
+        if _jit.is_cold():
+            log.warning("stretto compiles its kernels for this machine, once: about half a minute")
+
+
+class _progress:
+    """A progress bar for long calls where somebody looks: it appears after a second, in a terminal or notebook."""
+
+    def __init__(self, wanted: bool | None, total: int) -> None:
+        self.wanted = wanted
+        self.total = total
+        self.bar: Any = None
+
+    def __enter__(self) -> Any:
+        self.began = clock.monotonic()
+        return self.report if self.wanted is not False and self.total > CHUNK else lambda done: None
+
+    def report(self, done: int) -> None:
+        if self.bar is None:
+            if clock.monotonic() - self.began < 1.0:
+                return
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+            console = Console(stderr=True)
+            if not (self.wanted or console.is_terminal or console.is_jupyter):
+                self.wanted = False
+                self.began = float("inf")
+                return
+            self.bar = Progress(
+                "matching", BarColumn(), MofNCompleteColumn(), "events", TimeRemainingColumn(), console=console, transient=True
+            )
+            self.bar.start()
+            self.task = self.bar.add_task("", total=self.total)
+        self.bar.update(self.task, completed=done)
+
+    def __exit__(self, *_: object) -> None:
+        if self.bar is not None:
+            self.bar.stop()

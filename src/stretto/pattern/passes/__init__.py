@@ -1,0 +1,21 @@
+"""Rewrites of a pattern, one a file. Each takes a pattern and gives an equivalent one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from stretto.pattern.algebra import Pattern
+from stretto.pattern.passes.flatten import flatten_iterations
+from stretto.pattern.passes.join_filters import join_filters
+
+__all__ = ["PASSES", "rewrite"]
+
+#: In order of application.
+PASSES: tuple[Callable[[Pattern], Pattern], ...] = (flatten_iterations, join_filters)
+
+
+def rewrite(pattern: Pattern) -> Pattern:
+    """Apply all passes."""
+    for one_pass in PASSES:
+        pattern = one_pass(pattern)
+    return pattern

@@ -1,0 +1,237 @@
+"""Predicates against a schema: every comparison relates values of one kind, and literals take the type beside them.
+
+Kinds are numbers (integers, floats, decimals), strings, booleans and times (timestamps, dates). A string literal beside a
+time is read in ISO form; beside a timestamp with a zone it is UTC when it names none.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal
+
+import pyarrow as pa
+
+from stretto.errors import QueryError, Span, suggestion
+from stretto.pattern import predicate as p
+
+__all__ = ["kind_of", "typed"]
+
+
+def kind_of(data_type: pa.DataType) -> str:
+    """``int``, ``float``, ``decimal``, ``string``, ``bool``, ``time`` or ``other``."""
+    types = pa.types
+    if types.is_dictionary(data_type):
+        return kind_of(data_type.value_type)
+    if types.is_integer(data_type):
+        return "int"
+    if types.is_floating(data_type):
+        return "float"
+    if types.is_decimal(data_type):
+        return "decimal"
+    if types.is_string(data_type) or types.is_large_string(data_type) or types.is_string_view(data_type):
+        return "string"
+    if types.is_boolean(data_type):
+        return "bool"
+    if types.is_timestamp(data_type) or types.is_date(data_type):
+        return "time"
+    return "other"
+
+
+NUMBERS = ("int", "float", "decimal")
+
+
+@dataclass(frozen=True)
+class _Typed:
+    """An operand with its kind; ``source`` is the type of the attribute that it is, if it is one."""
+
+    operand: p.Operand
+    kind: str
+    source: pa.DataType | None
+    span: Span | None
+
+    @property
+    def described(self) -> str:
+        if isinstance(self.operand, p.Attribute):
+            return f"{self.operand.name} ({self.source})"
+        if isinstance(self.operand, p.Constant):
+            return {"string": "a string", "bool": "a truth value"}.get(self.kind, "a number")
+        return "a computed number"
+
+
+def typed(predicate: p.Predicate, attributes: Mapping[str, pa.DataType], text: str | None = None) -> p.Predicate:
+    """Check a predicate against the attributes' types.
+
+    Parameters
+    ----------
+    predicate
+        As the parser gave it.
+    attributes
+        Name and Arrow type of each attribute.
+    text
+        The query, for errors.
+
+    Returns
+    -------
+    Predicate
+        The same with literals of the type that they are compared with.
+
+    Raises
+    ------
+    QueryError
+        An unknown attribute, or values of different kinds in one comparison or computation.
+    """
+    return _Checker(attributes, text).predicate(predicate)
+
+
+class _Checker:
+    def __init__(self, attributes: Mapping[str, pa.DataType], text: str | None) -> None:
+        self.attributes = attributes
+        self.text = text
+
+    def error(self, message: str, span: Span | None, hint: str | None = None) -> QueryError:
+        return QueryError(message, text=self.text, span=span, hint=hint)
+
+    def predicate(self, node: p.Predicate) -> p.Predicate:
+        match node:
+            case p.Comparison(op, left, right):
+                first, second = self._pair(self.operand(left), self.operand(right), node.span)
+                if op not in ("=", "!=") and first.kind == "bool":
+                    raise self.error("truth values are not ordered", node.span, "compare them with = or !=")
+                return replace(node, left=first.operand, right=second.operand)
+            case p.In(operand, values):
+                own = self.operand(operand)
+                pairs = [self._pair(own, self.operand(value), value.span or node.span) for value in values]
+                chosen = tuple(pair[1].operand for pair in pairs)
+                assert all(isinstance(value, p.Constant) for value in chosen)
+                return replace(node, operand=own.operand, values=chosen)
+            case p.Between(operand, low, high):
+                own, first = self._pair(self.operand(operand), self.operand(low), node.span)
+                _, second = self._pair(own, self.operand(high), node.span)
+                return replace(node, operand=own.operand, low=first.operand, high=second.operand)
+            case p.Like(operand):
+                own = self.operand(operand)
+                if own.kind != "string":
+                    raise self.error(f"LIKE needs a string, not {own.described}", own.span or node.span)
+                return replace(node, operand=own.operand)
+            case p.IsNull(operand):
+                return replace(node, operand=self.operand(operand).operand)
+            case p.And(parts) | p.Or(parts):
+                return replace(node, parts=tuple(self.predicate(part) for part in parts))
+            case p.Not(part):
+                return replace(node, part=self.predicate(part))
+
+    def operand(self, node: p.Operand) -> _Typed:
+        match node:
+            case p.Attribute(name):
+                if name not in self.attributes:
+                    hint = suggestion(name, self.attributes, kind="attribute")
+                    raise self.error(f"unknown attribute '{name}'", node.span, hint)
+                source = self.attributes[name]
+                return _Typed(node, kind_of(source), source, node.span)
+            case p.Constant(value):
+                return _Typed(node, _kind_of_value(value), None, node.span)
+            case p.Negative(inner):
+                own = self._number(self.operand(inner), "-")
+                return _Typed(replace(node, operand=own.operand), own.kind, None, node.span)
+            case p.Arithmetic(op, left, right):
+                first, second = self._number(self.operand(left), op), self._number(self.operand(right), op)
+                kind = "float" if op == "/" or "float" in (first.kind, second.kind) else first.kind
+                if kind != "float" and second.kind == "decimal":
+                    kind = "decimal"
+                if op == "%" and kind == "decimal":
+                    raise self.error("'%' does not take decimals", node.span)
+                first, second = self._as_number(first, kind), self._as_number(second, kind)
+                return _Typed(replace(node, left=first.operand, right=second.operand), kind, None, node.span)
+
+    def _number(self, own: _Typed, op: str) -> _Typed:
+        if own.kind not in NUMBERS:
+            raise self.error(f"cannot compute {own.described} with '{op}': it needs numbers", own.span)
+        if isinstance(own.operand, p.Constant) and isinstance(own.operand.value, Decimal):
+            return self._as_number(own, "float")
+        return own
+
+    def _as_number(self, own: _Typed, kind: str) -> _Typed:
+        """A literal in the kind beside it; attributes stay as they are."""
+        if not isinstance(own.operand, p.Constant):
+            return own
+        number = own.operand.value
+        if kind == "float":
+            try:
+                fresh: p.Value = float(number)  # type: ignore[arg-type]
+            except OverflowError as error:
+                raise self.error("the number is too great", own.span) from error
+        elif kind == "decimal" and isinstance(number, int):
+            fresh = Decimal(number)
+        else:
+            return own
+        return replace(own, operand=replace(own.operand, value=fresh), kind=kind)
+
+    def _pair(self, left: _Typed, right: _Typed, span: Span | None) -> tuple[_Typed, _Typed]:
+        """Two operands of one comparison, with literals converted."""
+        for one in (left, right):
+            if one.kind == "other":
+                raise self.error(f"cannot compare {one.described}", one.span, "such an attribute only takes IS [NOT] NULL")
+        if left.kind in NUMBERS and right.kind in NUMBERS:
+            return self._numbers(left, right)
+        if left.kind == "time" and right.kind == "string":
+            return left, self._time(right, left)
+        if right.kind == "time" and left.kind == "string":
+            return self._time(left, right), right
+        if left.kind == right.kind == "time":
+            self._same_clock(left, right, span)
+            return left, right
+        if left.kind != right.kind:
+            quoted = {left.kind, right.kind} & {"string"} and {left.kind, right.kind} & set(NUMBERS)
+            hint = "write numbers without quotes" if quoted else None
+            raise self.error(f"cannot compare {left.described} with {right.described}", span or right.span, hint)
+        return left, right
+
+    def _numbers(self, left: _Typed, right: _Typed) -> tuple[_Typed, _Typed]:
+        kinds = {left.kind, right.kind}
+        for one, other in ((left, right), (right, left)):
+            # A fraction beside a decimal stays exact; beside anything else it is the nearest double.
+            if isinstance(one.operand, p.Constant) and isinstance(one.operand.value, Decimal) and other.kind != "decimal":
+                fresh = self._as_number(one, "float")
+                return (fresh, right) if one is left else (left, fresh)
+        kind = "decimal" if "decimal" in kinds and "float" not in kinds else "int"
+        return self._as_number(left, kind), self._as_number(right, kind)
+
+    def _same_clock(self, left: _Typed, right: _Typed, span: Span | None) -> None:
+        zones = [one.source is not None and pa.types.is_timestamp(one.source) and bool(one.source.tz) for one in (left, right)]
+        if zones[0] != zones[1]:
+            raise self.error(f"cannot compare {left.described} with {right.described}: only one has a time zone", span)
+        dates = [one.source is not None and pa.types.is_date(one.source) for one in (left, right)]
+        if dates[0] != dates[1]:
+            raise self.error(f"cannot compare {left.described} with {right.described}: one is a date", span)
+
+    def _time(self, literal: _Typed, other: _Typed) -> _Typed:
+        """A string literal as the time that it stands for."""
+        if not isinstance(literal.operand, p.Constant) or other.source is None:
+            raise self.error(f"cannot compare {literal.described} with {other.described}", literal.span)
+        text = str(literal.operand.value)
+        try:
+            moment = dt.datetime.fromisoformat(text)
+        except ValueError as error:
+            hint = "write it like '2013-01-31' or '2013-01-31 12:00:00'"
+            raise self.error(f"'{text}' is no time", literal.span, hint) from error
+        if pa.types.is_date(other.source):
+            if moment.time() != dt.time() or moment.tzinfo is not None:
+                raise self.error(f"'{text}' is no date", literal.span, "write it like '2013-01-31'")
+            return replace(literal, operand=replace(literal.operand, value=moment.date()), kind="time")
+        if other.source.tz:
+            moment = moment.replace(tzinfo=dt.UTC) if moment.tzinfo is None else moment.astimezone(dt.UTC)
+        elif moment.tzinfo is not None:
+            raise self.error(f"'{text}' has a time zone, {other.described} has none", literal.span)
+        return replace(literal, operand=replace(literal.operand, value=moment), kind="time")
+
+
+def _kind_of_value(value: p.Value) -> str:
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, str):
+        return "string"
+    if isinstance(value, int):
+        return "int"
+    return "decimal" if isinstance(value, Decimal) else "float" if isinstance(value, float) else "time"

@@ -1,0 +1,236 @@
+"""Snapshots: a matcher's state as bytes of a versioned, documented format (``docs/snapshots.md``). Never pickle.
+
+Layout: the magic ``STRETTO\\0``, a version (u16), the header's length (u32), the header (JSON, UTF-8), the arrays one after
+the other, and a CRC-32 of all before it (u32). Integers are little-endian. The header names the query, schema and options
+that the state belongs to, so that a snapshot of anything else is refused with the reason.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import struct
+import zlib
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from stretto.engines.tecs.collect import pack, states_in, unpack
+from stretto.engines.tecs.labels import Trace
+from stretto.engines.tecs.runner import Runner
+from stretto.engines.tecs.state import nodes_of
+from stretto.engines.tecs.structure import ARENA, FIRST, FREE, HEAD, REGISTERS
+from stretto.errors import SnapshotError
+from stretto.events import Schema
+from stretto.predicates.keys import KeyTable
+
+if TYPE_CHECKING:
+    from stretto.matching import Matcher
+
+__all__ = ["VERSION", "load", "save"]
+
+MAGIC = b"STRETTO\0"
+VERSION = 1
+
+Arrays = dict[str, NDArray[np.generic]]
+
+
+def save(matcher: Matcher) -> bytes:
+    """The state of a matcher."""
+    runner = matcher._runner
+    header: dict[str, Any] = {"query": matcher.query.text, "language": matcher.query.language, "started": runner is not None}
+    arrays: Arrays = {}
+    if runner is not None:
+        if runner.broken:
+            raise SnapshotError("the matcher was stopped in the middle of a batch: its state is not at an event")
+        header |= _identity(matcher, runner) | {"finished": matcher._finished, "kept": matcher._kept}
+        header["schema"] = base64.b64encode(pa.schema(list(_fields(matcher))).serialize().to_pybytes()).decode()
+        _save_runner(runner, header, arrays)
+        _save_history(matcher, arrays)
+    return _frame(header, arrays)
+
+
+def load(matcher: Matcher, snapshot: bytes) -> None:
+    """Give a matcher the state of a snapshot."""
+    header, arrays = _unframe(snapshot)
+    if header.get("query") != matcher.query.text:
+        raise SnapshotError(
+            f"the snapshot is of another query:\n  snapshot: {header.get('query')}\n  matcher:  {matcher.query.text}"
+        )
+    if not header["started"]:
+        if matcher._runner is not None and matcher._runner.rows:
+            matcher._start()
+        return
+    if matcher.query.schema is None:
+        found = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(header["schema"])))
+        roles = {name: header["roles"][name] for name in ("type", "time", "stream", "time_unit")}
+        own = {name: matcher._roles[name] for name in roles}
+        if roles != own:
+            raise SnapshotError(f"the snapshot's columns have other roles: {roles}, not {own}")
+        matcher._bind(Schema.of(found, **roles))
+    matcher._start()
+    runner = matcher._runner
+    assert runner is not None
+    _check(header, _identity(matcher, runner))
+    try:
+        _load_runner(runner, header, arrays)
+        _load_history(matcher, arrays)
+    except (KeyError, IndexError, ValueError, pa.ArrowInvalid) as error:
+        raise SnapshotError(f"the snapshot is damaged: {error}") from error
+    matcher._finished = header["finished"]
+    matcher._kept = header["kept"]
+
+
+def _fields(matcher: Matcher) -> list[pa.Field]:
+    return [pa.field(name, kind) for name, kind in matcher.query.bound.schema.attributes.items()]
+
+
+def _identity(matcher: Matcher, runner: Runner) -> dict[str, Any]:
+    """What a state depends on. Two matchers with the same identity can take over each other's states."""
+    schema = matcher.query.bound.schema
+    used = sorted({*matcher.query.bound.tested, *matcher._layout.columns})
+    return {
+        "attributes": {name: str(schema.attributes[name]) for name in used},
+        "roles": {
+            "type": schema.type,
+            "time": schema.time,
+            "stream": schema.stream,
+            "time_unit": schema.time_unit,
+        },
+        "options": {
+            "output": matcher._options["output"],
+            "valuations": matcher._valuations,
+            "late": runner.late_policy,
+        },
+        "automaton": hashlib.sha256(str(runner.program.cea).encode()).hexdigest(),
+    }
+
+
+def _check(header: dict[str, Any], own: dict[str, Any]) -> None:
+    names = {
+        "attributes": "the attributes that the query uses",
+        "roles": "the roles of columns",
+        "options": "the matcher's options",
+        "automaton": "the automaton, as this version of stretto builds it",
+    }
+    for key, what in names.items():
+        if header.get(key) != own[key]:
+            raise SnapshotError(f"the snapshot does not fit: {what} differ (snapshot: {header.get(key)}, here: {own[key]})")
+
+
+def _save_runner(runner: Runner, header: dict[str, Any], arrays: Arrays) -> None:
+    state = runner.state
+    state.collect(state.nodes.left.size)
+    count = int(state.registers[HEAD])
+    for name, array in zip(state.nodes._fields, state.nodes, strict=True):
+        arrays[f"nodes.{name}"] = np.take(array, np.arange(FIRST, count) & (array.size - 1))
+    words = np.zeros(max(1, pack(state.records, np.zeros(0, np.int64))), np.int64)
+    arrays["records"] = words[: pack(state.records, words)]
+    seen = np.zeros(len(runner.program.determinizer.states), np.bool_)
+    states_in(arrays["records"], seen)
+    used = np.flatnonzero(seen)
+    header["states"] = {int(s): [hex(mask) for mask in runner.program.determinizer.states[s]] for s in used}
+    arrays["registers"] = state.registers.copy()
+    header["partitions"] = runner.partitions
+    if runner.keys is not None:
+        arrays |= {f"keys.{name}": array for name, array in runner.keys.arrays().items()}
+    if runner.measured is not None:
+        arrays |= {f"measured.{name}": array for name, array in runner.measured.arrays().items()}
+    arrays["counter"] = runner.counter[: runner.partitions].copy()
+    arrays |= {f"trace.{name}": array for name, array in zip(Trace._fields, runner.trace, strict=True)}
+    vectors = runner.program.classifier.vectors
+    header["classes"] = {int(c): hex(vectors[c]) for c in np.unique(runner.trace.cls)}
+    header["scalars"] = {
+        name: getattr(runner, name)
+        for name in ("rows", "late", "last_time", "last_measure", "swept_at", "traced")
+    }
+
+
+def _load_runner(runner: Runner, header: dict[str, Any], arrays: Arrays) -> None:
+    program, state = runner.program, runner.state
+    registers = arrays["registers"].astype(np.int64)
+    if registers.size != REGISTERS:
+        raise SnapshotError("the snapshot is damaged: registers")
+    count = arrays["nodes.left"].size
+    state.nodes = nodes_of({name: arrays[f"nodes.{name}"] for name in state.nodes._fields}, FIRST)
+    renamed = {int(s): program.determinizer.intern(tuple(int(m, 16) for m in masks)) for s, masks in header["states"].items()}
+    mapping = np.zeros(max(renamed, default=0) + 1, np.int64)
+    for old, new in renamed.items():
+        mapping[old] = new
+    program.refresh()
+    words = arrays["records"].astype(np.int64)
+    state.fit_partitions(max(1, header["partitions"]))
+    state.records = state.records._replace(arena=np.zeros(2 * words.size + 16, np.int64))
+    registers[FREE:] = 0
+    registers[ARENA] = unpack(words, np.arange(header["partitions"]), mapping, state.records, 8)
+    registers[HEAD] = count + FIRST
+    state.registers[:] = registers
+    if runner.keys is not None:
+        runner.keys = KeyTable.from_arrays(runner.keys.types, _group(arrays, "keys."))
+    if runner.measured is not None:
+        runner.measured.load(_group(arrays, "measured."))
+    runner.counter = np.resize(arrays["counter"].astype(np.int64), max(1, header["partitions"]))
+    trace = _group(arrays, "trace.")
+    classes = {int(c): program.classifier.intern(int(v, 16)) for c, v in header["classes"].items()}
+    program.refresh()
+    mapping = np.zeros(max(classes, default=0) + 1, np.int32)
+    for old, new in classes.items():
+        mapping[old] = new
+    runner.trace = Trace(trace["position"].astype(np.int64), trace["part"].astype(np.int64), mapping[trace["cls"]])
+    for name, value in header["scalars"].items():
+        setattr(runner, name, value)
+
+
+def _group(arrays: Arrays, prefix: str) -> Arrays:
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+def _save_history(matcher: Matcher, arrays: Arrays) -> None:
+    matcher._forget()
+    positions, table = matcher._history.joined()
+    arrays["history.positions"] = positions
+    if positions.size:
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table.combine_chunks())
+        arrays["history.table"] = np.frombuffer(sink.getvalue(), np.uint8)
+
+
+def _load_history(matcher: Matcher, arrays: Arrays) -> None:
+    if "history.table" in arrays:
+        table = pa.ipc.open_stream(pa.py_buffer(arrays["history.table"].tobytes())).read_all()
+        matcher._history.append(arrays["history.positions"].astype(np.int64), table)
+
+
+def _frame(header: dict[str, Any], arrays: Arrays) -> bytes:
+    chunks = []
+    listed = []
+    for name, array in arrays.items():
+        little = np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"), copy=False)
+        listed.append([name, little.dtype.str, int(little.size)])
+        chunks.append(little.tobytes())
+    text = json.dumps(header | {"arrays": listed}, separators=(",", ":")).encode()
+    body = b"".join([MAGIC, struct.pack("<HI", VERSION, len(text)), text, *chunks])
+    return body + struct.pack("<I", zlib.crc32(body))
+
+
+def _unframe(snapshot: bytes) -> tuple[dict[str, Any], Arrays]:
+    head = len(MAGIC) + 6
+    if len(snapshot) < head + 4 or snapshot[: len(MAGIC)] != MAGIC:
+        raise SnapshotError("these bytes are not a stretto snapshot")
+    version, length = struct.unpack_from("<HI", snapshot, len(MAGIC))
+    if version != VERSION:
+        raise SnapshotError(f"the snapshot has format version {version}; this stretto reads version {VERSION}")
+    if zlib.crc32(snapshot[:-4]) != struct.unpack("<I", snapshot[-4:])[0]:
+        raise SnapshotError("the snapshot is damaged: its checksum does not match")
+    header = json.loads(snapshot[head : head + length])
+    arrays: Arrays = {}
+    at = head + length
+    for name, kind, size in header.pop("arrays"):
+        dtype = np.dtype(kind)
+        arrays[name] = np.frombuffer(snapshot, dtype, size, at)
+        at += size * dtype.itemsize
+    return header, arrays

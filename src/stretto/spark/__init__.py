@@ -1,0 +1,13 @@
+"""stretto on Spark: the same queries over DataFrames (needs ``pip install 'stretto[spark]'``).
+
+::
+
+    from stretto import spark
+
+    matches = spark.match(df, "SELECT * FROM S WHERE A ; B PARTITION BY [user]", time="ts")
+"""
+
+from stretto.spark.batch import match
+from stretto.spark.session import session
+
+__all__ = ["match", "session"]

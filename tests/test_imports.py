@@ -1,0 +1,73 @@
+"""Imports go one way, down the list of rooms (docs/architecture.md)."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import stretto
+
+ROOT = Path(stretto.__file__).parent
+
+#: Rooms from the ground up: a module imports from its own room and from those before it.
+ROOMS = [
+    ["errors", "_jit"],
+    ["events"],
+    ["pattern", "predicates"],
+    ["languages", "automata"],
+    ["engines"],
+    ["matches"],
+    ["compiling"],
+    ["snapshots", "matching"],
+    ["explain"],
+    ["spark", "connectors", "testing", "demo", "data"],
+    ["cli"],
+]
+
+#: Imports upwards inside a function or for types only: where a method of a value opens a room above it.
+DOORS = {("compiling", "explain"), ("matching", "snapshots"), ("snapshots", "matching"), ("explain", "compiling")}
+
+
+def room(module: str) -> str:
+    return module.split(".")[1] if module.count(".") else "stretto"
+
+
+def imports(path: Path) -> list[tuple[str, bool]]:
+    """The stretto modules that a file imports, and whether at the top of the file."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    top = {id(node) for node in tree.body}
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "stretto":
+            names = [f"{node.module}.{alias.name}" for alias in node.names] if node.module == "stretto" else [node.module]
+            found += [(name, id(node) in top) for name in names]
+        elif isinstance(node, ast.Import):
+            found += [(alias.name, id(node) in top) for alias in node.names if alias.name.split(".")[0] == "stretto"]
+    return found
+
+
+def test_every_room_is_listed() -> None:
+    rooms = {name for level in ROOMS for name in level}
+    there = {p.stem if p.suffix == ".py" else p.name for p in ROOT.iterdir() if p.suffix == ".py" or (p / "__init__.py").exists()}
+    assert there - {"__init__", "__main__"} <= rooms
+
+
+def test_imports_go_down() -> None:
+    level = {name: number for number, names in enumerate(ROOMS) for name in names}
+    wrong = []
+    for path in ROOT.rglob("*.py"):
+        if path.parent == ROOT and path.stem in ("__init__", "__main__"):
+            continue
+        own = path.relative_to(ROOT).parts[0].removesuffix(".py")
+        for module, _ in imports(path):
+            other = room(module)
+            if other in ("stretto", own) or other not in level:
+                continue
+            if level[other] > level[own] and (own, other) not in DOORS:
+                wrong.append(f"{path.relative_to(ROOT)} imports {module}")
+    assert not wrong
+
+
+def test_numba_has_one_door() -> None:
+    users = {path.name for path in ROOT.rglob("*.py") if "import numba" in path.read_text(encoding="utf-8")}
+    assert users == {"_jit.py"}
