@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import report
+from benchmarks import data, oracle, report
 from benchmarks.definitions import Definition, load_all
 from benchmarks.runner import Options, Row, Runner
 
@@ -18,10 +18,14 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the command; 1 when a count was wrong."""
     chosen = _parser().parse_args(arguments)
     console = Console()
+    if not console.is_terminal:
+        console = Console(width=160)
     definitions = _select(load_all(), chosen.names)
     if chosen.command == "list":
         report.print_list(console, definitions, chosen.queries)
         return 0
+    if chosen.command == "count":
+        return _count(console, definitions)
     return _run(console, definitions, chosen)
 
 
@@ -30,11 +34,17 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="measure, and check counts")
     run.add_argument("names", nargs="*", help="families (default: all); a part of a name is enough")
-    run.add_argument("--quick", action="store_true", help="smaller streams and fewer queries, for a few minutes")
-    run.add_argument("--peer", action=argparse.BooleanOptionalAction, default=True, help="measure the peer as well")
+    run.add_argument(
+        "--quick", action="store_true", help="smaller streams and fewer queries, for a few minutes"
+    )
+    run.add_argument(
+        "--peer", action=argparse.BooleanOptionalAction, default=True, help="measure the peer as well"
+    )
     run.add_argument("--oracle", action="store_true", help="count the matches in a second way as well")
     run.add_argument("--repeat", type=int, default=15, help="timed runs of a query, at most")
     run.add_argument("--out", type=Path, help="write the results as JSON")
+    count = commands.add_parser("count", help="print the expected counts, from the oracle alone")
+    count.add_argument("names", nargs="*")
     show = commands.add_parser("list", help="say what there is to run")
     show.add_argument("names", nargs="*")
     show.add_argument("--queries", action="store_true", help="print the queries' texts")
@@ -67,6 +77,16 @@ def _run(console: Console, definitions: list[Definition], chosen: argparse.Names
     for row in wrong:
         console.print(f"[red]wrong[/red] {row.family}, {row.case} on {row.stream}: {row.wrong}")
     return 1 if wrong else 0
+
+
+def _count(console: Console, definitions: list[Definition]) -> int:
+    for definition in definitions:
+        for case in definition.cases:
+            for stream in dict.fromkeys((*definition.quick, *definition.full)):
+                found = oracle.count(case.query, data.pieces(definition.data[stream]))
+                where = f"{definition.name}, {case.name} on {stream}"
+                console.print(f"{where}: {found.matches} matches, {found.triggers} triggers", highlight=False)
+    return 0
 
 
 def _run_family(console: Console, runner: Runner, definition: Definition) -> list[Row]:

@@ -1,7 +1,7 @@
 """The event streams of the benchmarks, each as one Arrow table whose rows are in stream order.
 
-Real traces come from the folder that the environment variable ``STRETTO_DATA`` names (default: ``../shared/data`` beside
-the checkout). Generated streams depend on nothing but their parameters.
+Real traces come from the folder that the environment variable ``STRETTO_DATA`` names (default:
+``../shared/data`` beside the checkout). Generated streams depend on nothing but their parameters.
 """
 
 from __future__ import annotations
@@ -16,13 +16,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-__all__ = ["STOCK_NAMES", "DataMissingError", "DataSpec", "data_folder", "generate_stocks", "load", "stock_batches"]
+__all__ = [
+    "STOCK_NAMES",
+    "DataMissingError",
+    "DataSpec",
+    "data_folder",
+    "generate_stocks",
+    "load",
+    "stock_batches",
+]
 
 STOCK_NAMES = ("AMAT", "CSCO", "DELL", "INTC", "IPIX", "MSFT", "ORCL", "QQQ", "RIMM", "YHOO")
 EVENTS_A_SECOND = 100
 MILLISECONDS_APART = 1000 // EVENTS_A_SECOND
-#: Generated streams are made in pieces of this many events, each from its own random state, so that a stream does not
-#: depend on the sizes in which it is asked for.
+#: Generated streams are made in pieces of this many events, each from its own random state, so that a stream
+#: does not depend on the sizes in which it is asked for.
 PIECE = 1 << 20
 
 
@@ -32,7 +40,9 @@ class DataMissingError(Exception):
 
 @dataclass(frozen=True)
 class DataSpec:
-    """Which stream, and how much of it. ``copies`` repeats a trace, each copy ``gap`` time units after the one before."""
+    """Which stream, and how much of it. ``copies`` repeats a trace, each copy ``gap`` time units after the
+    one before.
+    """
 
     source: str
     copies: int = 1
@@ -45,7 +55,13 @@ class DataSpec:
     @property
     def slug(self) -> str:
         """A name for files made from this stream."""
-        parts = [self.source, f"x{self.copies}", f"r{self.rows}", f"k{self.keys}", "dict" if self.dictionary else "plain"]
+        parts = [
+            self.source,
+            f"x{self.copies}",
+            f"r{self.rows}",
+            f"k{self.keys}",
+            "dict" if self.dictionary else "plain",
+        ]
         return "-".join(parts)
 
 
@@ -65,12 +81,20 @@ def load(spec: DataSpec) -> pa.Table:
     return _encode_strings(table) if spec.dictionary else table
 
 
+def pieces(spec: DataSpec) -> Iterator[pa.Table | pa.RecordBatch]:
+    """The stream that ``spec`` describes, never wholly in memory when it is generated."""
+    if spec.source == "generated":
+        yield from stock_batches(spec.rows, keys=spec.keys)
+    else:
+        yield load(spec)
+
+
 def time_column(source: str) -> str:
     """The attribute that windows of a stream's queries measure."""
     return {"homes": "plug_timestamp", "taxi": "dropoff_datetime"}.get(source, "stock_time")
 
 
-# --- real traces -------------------------------------------------------------------------------------------------------
+# --- real traces --------------------------------------------------------------------------------------------
 
 
 def _read(name: str, types: dict[str, pa.DataType]) -> pa.Table:
@@ -99,8 +123,15 @@ def _homes() -> pa.Table:
 
 def _taxi() -> pa.Table:
     """The first taxi trips of 2013, with zones; times in whole seconds."""
-    types = {"id": pa.int64(), "pickup_zone": pa.string(), "dropoff_zone": pa.string(), "trip_distance": pa.float64()}
-    table = _read("debs2015_taxi_10k", {**types, "total_amount": pa.float64(), "dropoff_datetime": pa.timestamp("s")})
+    types = {
+        "id": pa.int64(),
+        "pickup_zone": pa.string(),
+        "dropoff_zone": pa.string(),
+        "trip_distance": pa.float64(),
+    }
+    table = _read(
+        "debs2015_taxi_10k", {**types, "total_amount": pa.float64(), "dropoff_datetime": pa.timestamp("s")}
+    )
     table = table.rename_columns(["id", "pickup_loc", "dropoff_loc", *table.column_names[3:]])
     seconds = pc.cast(table["dropoff_datetime"], pa.int64())
     table = table.set_column(table.column_names.index("dropoff_datetime"), "dropoff_datetime", seconds)
@@ -122,7 +153,7 @@ def _repeat(table: pa.Table, spec: DataSpec) -> pa.Table:
     return pa.concat_tables(copies).combine_chunks()
 
 
-# --- generated streams -------------------------------------------------------------------------------------------------
+# --- generated streams --------------------------------------------------------------------------------------
 
 
 def generate_stocks(rows: int, *, keys: int = 0) -> pa.Table:

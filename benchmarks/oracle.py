@@ -1,14 +1,17 @@
-"""Counts the matches of a sequence query without any engine: dynamic programming over (steps, start events).
+"""Counts the matches of a sequence query without any engine: dynamic programming over (steps, start
+events).
 
-Independent of the library: conditions are read from the definition's structure, not from a parsed query. For every start
-event in the window it holds the number of ways to have completed each prefix of the sequence. That is as slow as it
-sounds, and simple enough to be believed.
+Independent of the library: conditions are read from the definition's structure, not from a parsed query. For
+every start event in the window it holds the number of ways to have completed each prefix of the sequence.
+That is as slow as it sounds, and simple enough to be believed.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -37,24 +40,36 @@ class Count:
     triggers: int
 
 
-def count(query: Sequence, table: pa.Table) -> Count:
-    """Count what ``query`` finds in ``table``."""
-    satisfied = np.stack([_step_bits(query, index, table) for index in range(len(query.steps))])
-    times = table[query.attribute].to_numpy()
+class Rules(NamedTuple):
+    """What the counting needs to know besides the events."""
+
+    window: int
+    limit: int
+    consume: bool
+    one_an_interval: bool
+
+
+def count(query: Sequence, pieces: Iterable[pa.Table | pa.RecordBatch]) -> Count:
+    """Count what ``query`` finds in a stream that is given in pieces."""
+    bits, times, keys = [], [], []
+    for piece in pieces:
+        bits.append(np.stack([_step_bits(query, index, piece) for index in range(len(query.steps))]))
+        times.append(np.asarray(piece[query.attribute]))
+        keys.append(np.asarray(piece[query.partition]) if query.partition else np.zeros(len(piece), np.int64))
+    satisfied, time = np.concatenate(bits, axis=1), np.concatenate(times)
     if query.strategy == "STRICT":
-        return Count(*_count_contiguous(satisfied, times, query.window, bool(query.consume)))
-    keys = table[query.partition].to_numpy() if query.partition else np.zeros(len(table), np.int64)
+        return Count(*_count_contiguous(satisfied, time, query.window, bool(query.consume)))
     plus = np.array([step.plus for step in query.steps])
     one_an_interval = query.strategy in ("NEXT", "LAST")
-    limit = query.limit or (1 << 62)
-    found = _count(satisfied, times, keys, plus, query.window, limit, bool(query.consume), one_an_interval)
+    rules = Rules(query.window, query.limit or (1 << 62), bool(query.consume), one_an_interval)
+    found = _count(satisfied, time, np.concatenate(keys), plus, rules)
     return Count(int(found[0]), int(found[1]))
 
 
-def _step_bits(query: Sequence, index: int, table: pa.Table) -> np.ndarray:
+def _step_bits(query: Sequence, index: int, table: pa.Table | pa.RecordBatch) -> np.ndarray:
     """Which events can be taken by a step."""
     step = query.steps[index]
-    bits = pc.is_in(table["type"], value_set=pa.array(list(step.types))).to_numpy()
+    bits = _numpy(pc.is_in(table["type"], value_set=pa.array(list(step.types))))
     conditions = [*step.where, *([query.over[1]] if query.over else [])]
     for condition in conditions:
         for atom in re.split(r"\s+and\s+", condition, flags=re.IGNORECASE):
@@ -62,14 +77,18 @@ def _step_bits(query: Sequence, index: int, table: pa.Table) -> np.ndarray:
     return bits
 
 
-def _atom_bits(atom: str, table: pa.Table) -> np.ndarray:
+def _atom_bits(atom: str, table: pa.Table | pa.RecordBatch) -> np.ndarray:
     name, operator, constant = re.fullmatch(r"(\w+)\s*(=|!=|<=|>=|<|>)\s*(.+)", atom.strip()).groups()
     value = constant.strip("'").replace("''", "'") if constant.startswith("'") else float(constant)
-    return pc.fill_null(COMPARISONS[operator](table[name], value), False).to_numpy()
+    return _numpy(pc.fill_null(COMPARISONS[operator](table[name], value), False))
+
+
+def _numpy(bits: pa.Array | pa.ChunkedArray) -> np.ndarray:
+    return np.asarray(bits).astype(bool)
 
 
 @numba.njit(cache=False)
-def _count(satisfied, times, keys, plus, window, limit, consume, one_an_interval):  # noqa: ANN
+def _count(satisfied, times, keys, plus, rules):
     steps, events = satisfied.shape
     capacity = 1024
     ways = np.zeros((capacity, steps))
@@ -87,7 +106,7 @@ def _count(satisfied, times, keys, plus, window, limit, consume, one_an_interval
         if not wanted:
             continue
         now = times[event]
-        while head < tail and now - start_time[head % capacity] > window:
+        while head < tail and now - start_time[head % capacity] > rules.window:
             head += 1
         if tail - head == capacity:
             bigger = np.zeros((2 * capacity, steps))
@@ -108,7 +127,7 @@ def _count(satisfied, times, keys, plus, window, limit, consume, one_an_interval
                 if satisfied[step, event]:
                     taken = ways[slot, step - 1] + (ways[slot, step] if plus[step] else 0.0)
                     if step == last:
-                        total += min(taken, 1.0) if one_an_interval else taken
+                        total += min(taken, 1.0) if rules.one_an_interval else taken
                     ways[slot, step] += taken
             if plus[0] and satisfied[0, event]:
                 ways[slot, 0] *= 2.0
@@ -122,14 +141,16 @@ def _count(satisfied, times, keys, plus, window, limit, consume, one_an_interval
             if last == 0:
                 total += 1.0
         if total > 0:
-            matches += int(min(total, float(limit)))
+            matches += int(min(total, float(rules.limit)))
             triggers += 1
-            if consume:
+            if rules.consume:
                 head = tail
     return matches, triggers
 
 
-def _count_contiguous(satisfied: np.ndarray, times: np.ndarray, window: int, consume: bool) -> tuple[int, int]:
+def _count_contiguous(
+    satisfied: np.ndarray, times: np.ndarray, window: int, consume: bool
+) -> tuple[int, int]:
     steps, events = satisfied.shape
     starts = np.arange(events - steps + 1)
     hit = np.all([satisfied[step, step : events - steps + 1 + step] for step in range(steps)], axis=0)

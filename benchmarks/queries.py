@@ -1,8 +1,8 @@
 """Query texts from the structured form that the definitions give.
 
-All queries of the CORE paper's experiments are sequences of components, each an event type (or several) under a variable
-with a condition on single events, the middle ones possibly repeated. Keeping that structure, rather than text alone, lets
-:mod:`benchmarks.oracle` count matches without going through a parser.
+All queries of the CORE paper's experiments are sequences of components, each an event type (or several) under
+a variable with a condition on single events, the middle ones possibly repeated. Keeping that structure,
+rather than text alone, lets :mod:`benchmarks.oracle` count matches without going through a parser.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ class Sequence:
 def peer_text(text: str) -> str:
     """The query in the peer's dialect: no strategies, and windows that leave out their far edge.
 
-    Windows here are inclusive; the peer's ``WITHIN n [attribute]`` finds ``end - start < n``, so that over whole numbers
-    ``n + 1`` asks it for the same matches.
+    Windows here are inclusive; the peer's ``WITHIN n [attribute]`` finds ``end - start < n``, so that over
+    whole numbers ``n + 1`` asks it for the same matches.
     """
     text = re.sub(r"SELECT (ALL|NEXT|LAST|MAX|STRICT) ", "SELECT ", text)
     return re.sub(r"WITHIN (\d+) \[", lambda found: f"WITHIN {int(found[1]) + 1} [", text)

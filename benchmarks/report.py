@@ -58,10 +58,12 @@ def _mebibytes(size: int | None) -> str:
 
 
 def targets(definition: Definition, rows: list[Row]) -> list[str]:
-    """What the family should reach, and what it did. Missing one is said, never an error: times are not tests."""
+    """What the family should reach, and what it did. A miss is said, never an error: times are not tests."""
     wanted = definition.targets
     rows = [row for row in rows if row.ours and (not wanted.get("data") or row.stream == wanted["data"])]
-    chosen = {case.name for case in definition.cases if wanted.get("only") != "absent" or case.raw.get("absent")}
+    chosen = {
+        case.name for case in definition.cases if wanted.get("only") != "absent" or case.raw.get("absent")
+    }
     lines = []
     if least := wanted.get("events_per_second"):
         rates = [(row.rate, f"{row.case} on {row.stream}") for row in rows if row.case in chosen]
@@ -72,11 +74,19 @@ def targets(definition: Definition, rows: list[Row]) -> list[str]:
     for stream in {row.stream for row in rows}:
         times = {row.case: 1 / row.rate for row in rows if row.stream == stream and row.rate}
         if len(times) > 1 and (most := wanted.get("flat")):
-            lines.append(_at_most(f"spread over the windows on {stream}", max(times.values()) / min(times.values()) - 1, most))
+            lines.append(
+                _at_most(
+                    f"spread over the windows on {stream}",
+                    max(times.values()) / min(times.values()) - 1,
+                    most,
+                )
+            )
     if most := wanted.get("same_cost"):
         lines += _compare_streams(rows, most)
     if most := wanted.get("growth"):
-        lines += [_at_most(f"growth of memory, {row.case}", row.ours["resident_growth"], most) for row in rows]
+        lines += [
+            _at_most(f"growth of memory, {row.case}", row.ours["resident_growth"], most) for row in rows
+        ]
     if most := wanted.get("warm_seconds"):
         lines += [_at_most(f"first answer, {row.case} [s]", min(row.ours["seconds"]), most) for row in rows]
     return lines
@@ -86,7 +96,9 @@ def _compare_streams(rows: list[Row], most: float) -> list[str]:
     lines = []
     for case in dict.fromkeys(row.case for row in rows):
         few, *many = [row for row in rows if row.case == case]
-        lines += [_at_most(f"{case}: {row.stream} against {few.stream}", few.rate / row.rate, most) for row in many]
+        lines += [
+            _at_most(f"{case}: {row.stream} against {few.stream}", few.rate / row.rate, most) for row in many
+        ]
     return lines
 
 

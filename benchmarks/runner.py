@@ -70,7 +70,11 @@ class Row:
 
     def record(self) -> dict[str, Any]:
         """For JSON."""
-        derived = {"events_per_second": self.rate, "peer_events_per_second": self.peer_rate, "ratio": self.ratio}
+        derived = {
+            "events_per_second": self.rate,
+            "peer_events_per_second": self.peer_rate,
+            "ratio": self.ratio,
+        }
         return {**self.__dict__, **{key: value or None for key, value in derived.items()}}
 
 
@@ -107,11 +111,15 @@ class Runner:
             self.say(f"peer not available: {error}")
 
     def run(self, definition: Definition) -> Iterator[Row]:
-        """All cases of a family on all its streams, case after case so that what is compared runs close together."""
+        """All cases of a family on all its streams, case after case so that what is compared runs close
+        together.
+        """
         measure = {"match": self._match, "stream": self._stream, "startup": self._startup}[definition.kind]
         for case in definition.chosen(self.options.quick):
             for stream in definition.streams(self.options.quick):
-                row = Row(definition.name, case.name, stream, definition.kind, expected=case.expected.get(stream))
+                row = Row(
+                    definition.name, case.name, stream, definition.kind, expected=case.expected.get(stream)
+                )
                 try:
                     measure(definition, case, stream, row)
                 except data.DataMissingError as error:
@@ -120,7 +128,7 @@ class Runner:
                     row.wrong = f"failed: {error}"
                 yield row
 
-    # --- kinds of measurement ----------------------------------------------------------------------------------------
+    # --- kinds of measurement -------------------------------------------------------------------------------
 
     def _match(self, definition: Definition, case: Case, stream: str, row: Row) -> None:
         spec = definition.data[stream]
@@ -134,7 +142,7 @@ class Runner:
             "compare_rows": rows or len(table),
         }
         row.ours = _worker("match", job)
-        self._check(row, case, table)
+        self._check(row, case, spec)
         if rows:
             self._run_peer(case, spec, rows, row)
 
@@ -142,10 +150,11 @@ class Runner:
         table = self._table(spec).slice(0, rows)
         events = self._csv_file(spec, rows)
         query = case.query
-        repeat, budget = self.options.peer_repeat, self.options.peer_budget
+        limits = {"repeat": self.options.peer_repeat, "budget": self.options.peer_budget}
         assert self._peer_python is not None
         try:
-            row.peer = launch.run(self._peer_python, peer_text(query.text), events, table, query.attribute, repeat, budget)
+            text = peer_text(query.text)
+            row.peer = launch.run(self._peer_python, text, events, table, time=query.attribute, **limits)
         except launch.PeerUnavailableError as error:
             row.note = f"peer: {error}"
             return
@@ -153,7 +162,9 @@ class Runner:
         if query.strategy not in ("", "ALL", "MAX") and ours:
             row.note = "the peer has no strategies"
         elif row.peer["matches"] != ours:
-            row.wrong = row.wrong or f"the peer finds {row.peer['matches']:,} in {rows:,} events, we find {ours:,}"
+            row.wrong = (
+                row.wrong or f"the peer finds {row.peer['matches']:,} in {rows:,} events, we find {ours:,}"
+            )
 
     def _stream(self, definition: Definition, case: Case, stream: str, row: Row) -> None:
         spec = definition.data[stream]
@@ -162,7 +173,7 @@ class Runner:
         settled, last = samples[len(samples) // 10 + 1], max(samples)
         row.ours["resident_growth"] = last / settled - 1 if settled else 0.0
         row.note = f"resident {settled / 2**20:,.0f} MiB early, at most {last / 2**20:,.0f} MiB"
-        self._check(row, case, None)
+        self._check(row, case, spec)
 
     def _startup(self, definition: Definition, case: Case, stream: str, row: Row) -> None:
         spec = definition.data[stream]
@@ -170,24 +181,28 @@ class Runner:
         with tempfile.TemporaryDirectory(prefix="stretto-cold-") as empty:
             cold = _worker("startup", job, {"STRETTO_CACHE_DIR": empty})
             warm = [_worker("startup", job, {"STRETTO_CACHE_DIR": empty}) for _ in range(3)]
-        row.ours = {**warm[0], "seconds": [run["seconds"][0] for run in warm], "cold_seconds": cold["seconds"][0]}
+        row.ours = {
+            **warm[0],
+            "seconds": [run["seconds"][0] for run in warm],
+            "cold_seconds": cold["seconds"][0],
+        }
         row.note = f"warm {statistics.median(row.ours['seconds']):.2f} s, cold {cold['seconds'][0]:.1f} s"
-        self._check(row, case, self._table(spec))
+        self._check(row, case, spec)
 
-    # --- checking ----------------------------------------------------------------------------------------------------
+    # --- checking -------------------------------------------------------------------------------------------
 
-    def _check(self, row: Row, case: Case, table: pa.Table | None) -> None:
+    def _check(self, row: Row, case: Case, spec: data.DataSpec) -> None:
         found = row.ours["matches"]
         if row.expected is None:
             row.note = row.note or "no expected count"
         elif found != row.expected:
             row.wrong = f"expected {row.expected:,} matches, found {found:,}"
-        if self.options.oracle and table is not None:
-            counted = oracle.count(case.query, table).matches
+        if self.options.oracle:
+            counted = oracle.count(case.query, data.pieces(spec)).matches
             if counted != found:
                 row.wrong = f"the oracle counts {counted:,} matches, found {found:,}"
 
-    # --- streams as files --------------------------------------------------------------------------------------------
+    # --- streams as files -----------------------------------------------------------------------------------
 
     def _peer_rows(self, definition: Definition, case: Case, spec: data.DataSpec, rows: int) -> int:
         """How many events the peer reads: 0 for none."""

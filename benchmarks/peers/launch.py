@@ -34,12 +34,14 @@ def prepare() -> Path:
     base = os.environ.get("STRETTO_PEER_PYTHON") or shutil.which(INTERPRETER)
     if not base:
         raise PeerUnavailableError(
-            f"no {INTERPRETER} on PATH (pycer's only wheel is for CPython 3.13); set STRETTO_PEER_PYTHON to one"
+            f"no {INTERPRETER} on PATH (pycer has a wheel for CPython 3.13 only); set STRETTO_PEER_PYTHON"
         )
     if _has_pycer(Path(base)):
         return Path(base)
     _call([base, "-m", "venv", "--clear", str(ENVIRONMENT)], "no environment could be made")
-    _call([str(python), "-m", "pip", "install", "--quiet", REQUIREMENT], f"{REQUIREMENT} could not be installed")
+    _call(
+        [str(python), "-m", "pip", "install", "--quiet", REQUIREMENT], f"{REQUIREMENT} could not be installed"
+    )
     if not _has_pycer(python):
         raise PeerUnavailableError(f"{REQUIREMENT} is installed but cannot be imported")
     return python
@@ -72,7 +74,9 @@ def _kind(kind: pa.DataType) -> str:
     return "int" if pa.types.is_integer(kind) else "string"
 
 
-def run(python: Path, query: str, events: Path, table: pa.Table, time: str, repeat: int, budget: float) -> dict[str, Any]:
+def run(
+    python: Path, query: str, events: Path, table: pa.Table, *, time: str, repeat: int, budget: float
+) -> dict[str, Any]:
     """Run one query over the events of ``events`` (which ``table`` describes) in a process of its own."""
     job = {
         "query": query,

@@ -1,12 +1,14 @@
-"""Runs one query in pycer (CORE in C++). Started by the runner in an interpreter that has pycer; needs nothing else.
+"""Runs one query in pycer (CORE in C++). Started by the runner in an interpreter that has pycer; needs
+nothing else.
 
-Reads a job from the file named on the command line, prebuilds the events (not timed), times the processing, prints a JSON
-line. Each run has a new server; the events are the same objects. pycer writes a log folder where it runs and talks to the
-standard output, so the runner gives it a temporary directory and reads only the last line.
+Reads a job from the file named on the command line, prebuilds the events (not timed), times the processing,
+prints a JSON line. Each run has a new server; the events are the same objects. pycer writes a log folder
+where it runs and talks to the standard output, so the runner gives it a temporary directory and reads only
+the last line.
 
-``send_events`` only queues: threads of the server take the events from there, and ``get_output`` waits until they are
-done. Processing is therefore timed from the call of the one to the return of the other, less what ``get_output`` takes on a
-server that got no event (it ends threads that sleep, about 0.1 s).
+``send_events`` only queues: threads of the server take the events from there, and ``get_output`` waits until
+they are done. Processing is therefore timed from the call of the one to the return of the other, less what
+``get_output`` takes on a server that got no event (it ends threads that sleep, about 0.1 s).
 """
 
 import csv
@@ -43,13 +45,17 @@ def build_events(job: dict, stream: pycer.PyStreamInfo) -> list:
         columns = [header.index(name) for name in names]
         clock = names.index(job["time"])
         for row in rows:
-            values = [make(convert(row[column])) for (make, convert), column in zip(makers, columns, strict=True)]
+            values = [
+                make(convert(row[column])) for (make, convert), column in zip(makers, columns, strict=True)
+            ]
             events.append(pycer.PyEvent(type_ids[row[kind]], values, values[clock]))
     return events
 
 
 def count(output: str) -> tuple[int, int]:
-    """Complex events (a line each) and the events that completed them (neighbouring lines with the same last event)."""
+    """Complex events (a line each) and the events that completed them (neighbouring lines with the same
+    last event).
+    """
     lines = output.splitlines()
     triggers = 0
     before = None

@@ -12,7 +12,12 @@ from typing import Any
 __all__ = ["SINGLE_THREAD", "main"]
 
 #: Environment of the workers: no library starts threads of its own.
-SINGLE_THREAD = {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1", "ARROW_NUM_THREADS": "1"}
+SINGLE_THREAD = {
+    "OMP_NUM_THREADS": "1",
+    "NUMBA_NUM_THREADS": "1",
+    "POLARS_MAX_THREADS": "1",
+    "ARROW_NUM_THREADS": "1",
+}
 
 
 def main(work: Callable[[dict[str, Any]], dict[str, Any]]) -> None:

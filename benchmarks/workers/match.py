@@ -12,7 +12,7 @@ from benchmarks.workers import core, resident
 
 
 def work(job: dict[str, Any]) -> dict[str, Any]:
-    """One untimed run, then as many timed ones as the budget allows, at least three and at most ``repeat``."""
+    """One untimed run, then as many timed ones as fit the budget, at least three and at most ``repeat``."""
     import stretto
 
     pa.set_cpu_count(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 __all__ = ["peak", "reset_peak", "resident"]
@@ -19,10 +20,8 @@ def peak() -> int:
 
 def reset_peak() -> None:
     """Forget the peak so far."""
-    try:
+    with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
-    except OSError:
-        pass
 
 
 def _status(field: str) -> int:

@@ -695,15 +695,6 @@ def test_copies() -> None:
     assert caught.value.hint == "put the OR inside the brackets where it is about one variable: x[p OR q]"
 
 
-def test_filters_in_a_row() -> None:
-    with pytest.raises(QueryError) as caught:
-        parse("SELECT * FROM S WHERE A FILTER " + " AND ".join(["A[x]"] * 201))
-    assert caught.value.message == "FILTER has more than 200 conditions on one formula"
-    assert caught.value.hint == (
-        "join those on one variable, x[p AND q], or filter each step beside it: (A FILTER A[p]); B"
-    )
-
-
 def test_an_error_travels_with_its_place() -> None:
     with pytest.raises(QueryError) as caught:
         parse("SELECT * FROM S WHERE A FITLER A[x > 1]")

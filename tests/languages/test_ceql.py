@@ -135,7 +135,7 @@ def test_words_of_the_formula_are_attributes(word: str) -> None:
 @pytest.mark.parametrize("word", ["and", "IN", "is", "not", "null", "true"])
 def test_every_word_is_a_column_outside_predicates_and_an_attribute_in_quotes(word: str) -> None:
     query = parse(
-        f'SELECT A[{word}] FROM S WHERE A FILTER A["{word}" = 3] PARTITION BY [{word}] WITHIN 1 [{word}]'
+        f'SELECT A[{word}] FROM S WHERE A FILTER A[`{word}` = 3] PARTITION BY [{word}] WITHIN 1 [{word}]'
     )
     assert query.items == (SelectItem("A", (word,)),)
     assert query.partition_by == (word,)
@@ -486,14 +486,9 @@ def test_exactly_200_parentheses() -> None:
     assert "200" in refused("SELECT * FROM S WHERE " + "(" * 201 + "A" + ")" * 201).message
 
 
-def test_200_filters_of_one_formula() -> None:
-    def text(number: int) -> str:
-        return "SELECT * FROM S WHERE A FILTER " + " AND ".join(["A[x]"] * number)
-
-    query = parse(text(200))
-    assert query.pattern == parse(text(200)).pattern
-    assert len(str(query.pattern)) > 200
-    assert "more than 200 conditions" in refused(text(201)).message
+def test_a_thousand_filters_of_one_formula() -> None:
+    query = parse("SELECT * FROM S WHERE A FILTER " + " AND ".join(["A[x]"] * 1000))
+    assert str(query.pattern).count("A[x = TRUE]") == 1000
 
 
 def test_a_query_of_more_than_a_million_characters() -> None:
@@ -518,7 +513,7 @@ BUY, SELL, EITHER = Atom("BUY"), Atom("SELL"), Or((Atom("BUY"), Atom("SELL")))
 
 
 def test_figure_1_q1() -> None:
-    """Double quotes are those of names here (strings take single ones), so that MSFT is an attribute."""
+    """Inside conditions double quotes are those of strings."""
     query = parse(
         """SELECT * FROM Stock
         WHERE SELL as msft; SELL as intel; SELL as amzn
@@ -529,7 +524,7 @@ def test_figure_1_q1() -> None:
     found, body = filters(query.pattern)
     assert body == chain(As(SELL, "msft"), As(SELL, "intel"), As(SELL, "amzn"))
     assert [variable for variable, _ in found] == ["msft", "msft", "intel", "amzn", "amzn"]
-    assert found[0][1] == p.Comparison("=", p.Attribute("name"), p.Attribute("MSFT"))
+    assert found[0][1] == p.Comparison("=", p.Attribute("name"), p.Constant("MSFT"))
     assert found[4][1] == p.Comparison("<", p.Attribute("price"), n(2000))
 
 

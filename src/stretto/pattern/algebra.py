@@ -84,10 +84,16 @@ class Filter:
     span: Span | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
-        # A qualified type is quoted part by part; it reads back as the same variable.
-        stream, _, kind = self.variable.partition(">")
-        name = f"{quote(stream)}>{quote(kind)}" if stream and kind else quote(self.variable)
-        return f"({self.body} FILTER {name}[{self.predicate}])"
+        # Hundreds of filters stand on each other in a long query: a loop, not a recursion.
+        conditions: list[str] = []
+        node: Pattern = self
+        while isinstance(node, Filter):
+            # A qualified type is quoted part by part; it reads back as the same variable.
+            stream, _, kind = node.variable.partition(">")
+            name = f"{quote(stream)}>{quote(kind)}" if stream and kind else quote(node.variable)
+            conditions.append(f"{name}[{node.predicate}]")
+            node = node.body
+        return f"({node} FILTER {' AND '.join(reversed(conditions))})"
 
 
 @dataclass(frozen=True)

@@ -1,17 +1,29 @@
-"""Predicates on one event as a Python mapping: straight from the definitions, the judge of the vectorized forms."""
+"""Predicates on one event as a Python mapping: straight from the definitions, the judge of other forms.
+
+Values are what ``pyarrow`` gives as Python objects. Beyond what :mod:`stretto.pattern.predicate` says:
+
+- Comparisons are exact: an integer and a float are compared as the numbers they are, also beyond 2⁵³;
+  a decimal beside a float is first rounded to the nearest float.
+- NaN is unequal to everything, itself included, and neither less nor greater.
+- Integers do not wrap. ``/`` divides floats. ``%`` takes the sign of the dividend, as in SQL and C.
+- Times with a zone are compared as moments; a date beside a timestamp is its midnight.
+- Strings are ordered by code points.
+"""
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 import operator
 import re
 from collections.abc import Callable, Mapping
+from decimal import Context, Decimal
 from functools import lru_cache
 from typing import Any
 
 from stretto.pattern import predicate as p
 
-__all__ = ["holds", "like_pattern", "value"]
+__all__ = ["COMPARE", "compare", "holds", "like", "like_pattern", "value"]
 
 COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
@@ -22,9 +34,12 @@ COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     ">=": operator.ge,
 }
 
+#: Wide enough that sums, products and remainders of decimals are exact.
+_EXACT = Context(prec=4000)
+
 
 def holds(predicate: p.Predicate, event: Mapping[str, Any]) -> bool:
-    """Whether an event satisfies a typed predicate (see :mod:`stretto.pattern.predicate` for NULL).
+    """Whether an event satisfies a typed predicate.
 
     >>> from stretto.pattern.predicate import Attribute, Comparison, Constant
     >>> holds(Comparison(">", Attribute("x"), Constant(3)), {"x": 4})
@@ -34,16 +49,16 @@ def holds(predicate: p.Predicate, event: Mapping[str, Any]) -> bool:
     """
     match predicate:
         case p.Comparison(op, left, right):
-            return _compare(op, value(left, event), value(right, event))
+            return compare(op, value(left, event), value(right, event))
         case p.In(operand, values):
             found = value(operand, event)
-            return any(_compare("=", found, constant.value) for constant in values)
+            return any(compare("=", found, constant.value) for constant in values)
         case p.Between(operand, low, high):
             found = value(operand, event)
-            return _compare(">=", found, value(low, event)) and _compare("<=", found, value(high, event))
+            return compare(">=", found, value(low, event)) and compare("<=", found, value(high, event))
         case p.Like(operand, pattern):
             found = value(operand, event)
-            return found is not None and like_pattern(pattern).fullmatch(found) is not None
+            return found is not None and like(found, pattern)
         case p.IsNull(operand):
             return value(operand, event) is None
         case p.And(parts):
@@ -55,7 +70,12 @@ def holds(predicate: p.Predicate, event: Mapping[str, Any]) -> bool:
 
 
 def value(operand: p.Operand, event: Mapping[str, Any]) -> Any:
-    """The value of an operand on an event; ``None`` is NULL."""
+    """The value of an operand on an event; ``None`` is NULL.
+
+    >>> from stretto.pattern.predicate import Arithmetic, Attribute, Constant
+    >>> value(Arithmetic("%", Attribute("x"), Constant(3)), {"x": -7})
+    -1
+    """
     match operand:
         case p.Attribute(name):
             return event[name]
@@ -63,46 +83,111 @@ def value(operand: p.Operand, event: Mapping[str, Any]) -> Any:
             return constant
         case p.Negative(inner):
             found = value(inner, event)
+            if isinstance(found, Decimal):
+                return found.copy_negate()
             return None if found is None else -found
         case p.Arithmetic(op, first, second):
             left, right = value(first, event), value(second, event)
             return None if left is None or right is None else _arithmetic(op, left, right)
 
 
-def _compare(op: str, left: Any, right: Any) -> bool:
+def compare(op: str, left: Any, right: Any) -> bool:
+    """``left op right`` for two values of one kind; false when one of them is ``None``.
+
+    >>> compare("<", 2**53, 2.0**53 + 2), compare("=", 2**53 + 1, 2.0**53)
+    (True, False)
+    """
     if left is None or right is None:
         return False
-    return COMPARE[op](*_alike(left, right))
+    if isinstance(left, dt.date):
+        left, right = _moment(left), _moment(right)
+    elif isinstance(left, Decimal) and isinstance(right, float):
+        left = _real(left)
+    elif isinstance(right, Decimal) and isinstance(left, float):
+        right = _real(right)
+    return COMPARE[op](left, right)
+
+
+def _moment(time: dt.date) -> dt.datetime:
+    """A date as its midnight; a time with a zone in UTC (else Python compares what the zone's clocks show)."""
+    if not isinstance(time, dt.datetime):
+        return dt.datetime(time.year, time.month, time.day)
+    return time if time.tzinfo is None else time.astimezone(dt.UTC)
 
 
 def _arithmetic(op: str, left: Any, right: Any) -> Any:
-    left, right = _alike(left, right)
+    if op in "/%" and right == 0:
+        return None
+    if op == "/" or isinstance(left, float) or isinstance(right, float):
+        return _real_arithmetic(op, _real(left), _real(right))
+    if isinstance(left, Decimal) or isinstance(right, Decimal):
+        return _decimal_arithmetic(op, Decimal(left), Decimal(right))
     if op == "+":
         return left + right
     if op == "-":
         return left - right
     if op == "*":
         return left * right
-    if right == 0:
-        return None
-    if op == "/":
-        return float(left) / float(right)
-    if isinstance(left, float):
-        return math.fmod(left, right) if math.isfinite(left) else math.nan
     rest = abs(left) % abs(right)
     return rest if left >= 0 else -rest
 
 
-def _alike(left: Any, right: Any) -> tuple[Any, Any]:
-    """A float beside anything makes a float."""
-    if isinstance(left, float) or isinstance(right, float):
-        return float(left), float(right)
-    return left, right
+def _real_arithmetic(op: str, left: float, right: float) -> float:
+    if op == "+":
+        return left + right
+    if op == "-":
+        return left - right
+    if op == "*":
+        return left * right
+    if op == "/":
+        return left / right
+    return math.fmod(left, right) if math.isfinite(left) else math.nan
+
+
+def _decimal_arithmetic(op: str, left: Decimal, right: Decimal) -> Decimal:
+    if op == "+":
+        return _EXACT.add(left, right)
+    if op == "-":
+        return _EXACT.subtract(left, right)
+    if op == "*":
+        return _EXACT.multiply(left, right)
+    return _EXACT.remainder(left, right)
+
+
+def _real(number: float | Decimal) -> float:
+    """The nearest float; infinity beyond the greatest."""
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
+
+
+def like(text: str, pattern: str) -> bool:
+    """Whether all of ``text`` matches a LIKE pattern: ``%`` any run of characters, ``_`` any one character.
+
+    >>> like("abc", "a%_"), like("a", "a%_")
+    (True, False)
+    """
+    at = begin = 0
+    retry, star = -1, -1  # where the last % began to match, and where it is in the pattern
+    while at < len(text):
+        if begin < len(pattern) and pattern[begin] == "%":
+            star, retry = begin, at
+            begin += 1
+        elif begin < len(pattern) and pattern[begin] in ("_", text[at]):
+            at += 1
+            begin += 1
+        elif star >= 0:
+            retry += 1
+            at, begin = retry, star + 1
+        else:
+            return False
+    return pattern[begin:].strip("%") == ""
 
 
 @lru_cache(maxsize=1024)
 def like_pattern(pattern: str) -> re.Pattern[str]:
-    """A LIKE pattern as a regular expression: ``%`` any run of characters, ``_`` any one character.
+    """A LIKE pattern as a regular expression, for those who need one (RE2 reads it as well).
 
     >>> bool(like_pattern("a%_").fullmatch("abc"))
     True

@@ -40,6 +40,10 @@ __all__ = [
 Value = int | float | Decimal | str | bool | bytes | dt.datetime | dt.date
 
 
+#: Words of the language inside conditions; an attribute of that name is written in backticks.
+WORDS = frozenset({"AND", "OR", "NOT", "IN", "BETWEEN", "LIKE", "IS", "NULL", "TRUE", "FALSE"})
+
+
 def _span() -> Span | None:
     return field(default=None, compare=False, repr=False)
 
@@ -61,7 +65,9 @@ class Attribute:
 
     def __str__(self) -> str:
         bare = self.name.isascii() and self.name.replace("_", "a").isalnum() and not self.name[:1].isdigit()
-        return self.name if bare else '"' + self.name.replace('"', '""') + '"'
+        if bare and self.name.upper() not in WORDS:
+            return self.name
+        return "`" + self.name.replace("`", "``") + "`"
 
 
 @dataclass(frozen=True)
@@ -96,7 +102,7 @@ class Negative:
     span: Span | None = _span()
 
     def __str__(self) -> str:
-        return f"(-{self.operand})"
+        return f"(- {self.operand})"
 
 
 Operand = Attribute | Constant | Arithmetic | Negative

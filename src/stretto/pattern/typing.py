@@ -1,12 +1,20 @@
 """Predicates against a schema: every comparison relates values of one kind, and literals take the type beside them.
 
-Kinds are numbers (integers, floats, decimals), strings, booleans and times (timestamps, dates). A string literal beside a
-time is read in ISO form; beside a timestamp with a zone it is UTC when it names none.
+Kinds are numbers (integers, floats, decimals), strings (plain or dictionary-encoded), booleans and times (timestamps,
+dates). Whatever else a column holds (binary, lists, structs, …) can only be asked for NULL.
+
+Literals take the type beside them:
+
+- beside a float, a number is the nearest double; beside a decimal it stays exact; beside an integer one without a fraction is
+  an integer, and one with a fraction the nearest double. In arithmetic a fraction is a double.
+- beside a time, a string is read in ISO form, to the microsecond. Beside a timestamp with a zone it is UTC when it names
+  none. A date beside a timestamp without zone is its midnight.
 """
 
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -41,6 +49,11 @@ def kind_of(data_type: pa.DataType) -> str:
 
 NUMBERS = ("int", "float", "decimal")
 
+#: A fraction of a second with something beyond microseconds, which Python would drop silently.
+_FINER = re.compile(r"[.,][0-9]{6}[0-9]*[1-9]")
+
+_DIGITS = 400  #: more digits before or after the point than any type holds
+
 
 @dataclass(frozen=True)
 class _Typed:
@@ -52,15 +65,26 @@ class _Typed:
     span: Span | None
 
     @property
+    def has_zone(self) -> bool:
+        """Whether a time is a moment and not what some clock shows."""
+        if self.source is None:
+            value = getattr(self.operand, "value", None)
+            return isinstance(value, dt.datetime) and value.tzinfo is not None
+        return pa.types.is_timestamp(self.source) and bool(self.source.tz)
+
+    @property
     def described(self) -> str:
         if isinstance(self.operand, p.Attribute):
             return f"{self.operand.name} ({self.source})"
         if isinstance(self.operand, p.Constant):
-            return {"string": "a string", "bool": "a truth value"}.get(self.kind, "a number")
+            names = {"string": "a string", "bool": "a truth value", "time": "a time", "other": "bytes"}
+            return names.get(self.kind, "a number")
         return "a computed number"
 
 
-def typed(predicate: p.Predicate, attributes: Mapping[str, pa.DataType], text: str | None = None) -> p.Predicate:
+def typed(
+    predicate: p.Predicate, attributes: Mapping[str, pa.DataType], text: str | None = None
+) -> p.Predicate:
     """Check a predicate against the attributes' types.
 
     Parameters
@@ -109,6 +133,8 @@ class _Checker:
             case p.Between(operand, low, high):
                 own, first = self._pair(self.operand(operand), self.operand(low), node.span)
                 _, second = self._pair(own, self.operand(high), node.span)
+                if own.kind == "bool":
+                    raise self.error("truth values are not ordered", node.span, "compare them with = or !=")
                 return replace(node, operand=own.operand, low=first.operand, high=second.operand)
             case p.Like(operand):
                 own = self.operand(operand)
@@ -157,22 +183,25 @@ class _Checker:
         if not isinstance(own.operand, p.Constant):
             return own
         number = own.operand.value
-        if kind == "float":
-            try:
-                fresh: p.Value = float(number)  # type: ignore[arg-type]
-            except OverflowError as error:
-                raise self.error("the number is too great", own.span) from error
-        elif kind == "decimal" and isinstance(number, int):
-            fresh = Decimal(number)
-        else:
-            return own
+        assert isinstance(number, int | float | Decimal)
+        if isinstance(number, Decimal) and number and abs(number.adjusted()) > _DIGITS:
+            size = "great" if number.adjusted() > 0 else "small"
+            raise self.error(f"the number is too {size}", own.span, f"at most {_DIGITS} digits")
+        if kind == "int" and isinstance(number, Decimal):
+            kind = "int" if number == number.to_integral_value() else "float"
+        try:
+            fresh = {"int": int, "float": float, "decimal": Decimal}[kind](number)
+        except OverflowError as error:
+            raise self.error("the number is too great", own.span, "no double is as great") from error
         return replace(own, operand=replace(own.operand, value=fresh), kind=kind)
 
     def _pair(self, left: _Typed, right: _Typed, span: Span | None) -> tuple[_Typed, _Typed]:
         """Two operands of one comparison, with literals converted."""
         for one in (left, right):
             if one.kind == "other":
-                raise self.error(f"cannot compare {one.described}", one.span, "such an attribute only takes IS [NOT] NULL")
+                raise self.error(
+                    f"cannot compare {one.described}", one.span, "such an attribute only takes IS [NOT] NULL"
+                )
         if left.kind in NUMBERS and right.kind in NUMBERS:
             return self._numbers(left, right)
         if left.kind == "time" and right.kind == "string":
@@ -185,43 +214,50 @@ class _Checker:
         if left.kind != right.kind:
             quoted = {left.kind, right.kind} & {"string"} and {left.kind, right.kind} & set(NUMBERS)
             hint = "write numbers without quotes" if quoted else None
-            raise self.error(f"cannot compare {left.described} with {right.described}", span or right.span, hint)
+            raise self.error(
+                f"cannot compare {left.described} with {right.described}", span or right.span, hint
+            )
         return left, right
 
     def _numbers(self, left: _Typed, right: _Typed) -> tuple[_Typed, _Typed]:
-        kinds = {left.kind, right.kind}
-        for one, other in ((left, right), (right, left)):
-            # A fraction beside a decimal stays exact; beside anything else it is the nearest double.
-            if isinstance(one.operand, p.Constant) and isinstance(one.operand.value, Decimal) and other.kind != "decimal":
-                fresh = self._as_number(one, "float")
-                return (fresh, right) if one is left else (left, fresh)
-        kind = "decimal" if "decimal" in kinds and "float" not in kinds else "int"
-        return self._as_number(left, kind), self._as_number(right, kind)
+        """Two numbers of one comparison: literals become the kind of the other side."""
+        constant = [isinstance(one.operand, p.Constant) for one in (left, right)]
+        if all(constant):
+            return left, right
+        if constant[0]:
+            return self._as_number(left, right.kind), right
+        if constant[1]:
+            return left, self._as_number(right, left.kind)
+        return left, right
 
     def _same_clock(self, left: _Typed, right: _Typed, span: Span | None) -> None:
-        zones = [one.source is not None and pa.types.is_timestamp(one.source) and bool(one.source.tz) for one in (left, right)]
-        if zones[0] != zones[1]:
-            raise self.error(f"cannot compare {left.described} with {right.described}: only one has a time zone", span)
-        dates = [one.source is not None and pa.types.is_date(one.source) for one in (left, right)]
-        if dates[0] != dates[1]:
-            raise self.error(f"cannot compare {left.described} with {right.described}: one is a date", span)
+        if left.has_zone != right.has_zone:
+            message = f"cannot compare {left.described} with {right.described}: only one has a time zone"
+            raise self.error(message, span)
 
     def _time(self, literal: _Typed, other: _Typed) -> _Typed:
         """A string literal as the time that it stands for."""
         if not isinstance(literal.operand, p.Constant) or other.source is None:
             raise self.error(f"cannot compare {literal.described} with {other.described}", literal.span)
         text = str(literal.operand.value)
+        hint = "write it like '2013-01-31' or '2013-01-31 12:00:00'"
         try:
             moment = dt.datetime.fromisoformat(text)
         except ValueError as error:
-            hint = "write it like '2013-01-31' or '2013-01-31 12:00:00'"
             raise self.error(f"'{text}' is no time", literal.span, hint) from error
+        if _FINER.search(text):
+            raise self.error(
+                f"'{text}' is finer than a microsecond", literal.span, "write at most six decimals"
+            )
         if pa.types.is_date(other.source):
             if moment.time() != dt.time() or moment.tzinfo is not None:
                 raise self.error(f"'{text}' is no date", literal.span, "write it like '2013-01-31'")
             return replace(literal, operand=replace(literal.operand, value=moment.date()), kind="time")
         if other.source.tz:
-            moment = moment.replace(tzinfo=dt.UTC) if moment.tzinfo is None else moment.astimezone(dt.UTC)
+            try:
+                moment = moment.replace(tzinfo=moment.tzinfo or dt.UTC).astimezone(dt.UTC)
+            except OverflowError as error:
+                raise self.error(f"'{text}' is out of range", literal.span, "years are 1 to 9999") from error
         elif moment.tzinfo is not None:
             raise self.error(f"'{text}' has a time zone, {other.described} has none", literal.span)
         return replace(literal, operand=replace(literal.operand, value=moment), kind="time")
@@ -234,4 +270,6 @@ def _kind_of_value(value: p.Value) -> str:
         return "string"
     if isinstance(value, int):
         return "int"
+    if isinstance(value, bytes):
+        return "other"
     return "decimal" if isinstance(value, Decimal) else "float" if isinstance(value, float) else "time"

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from stretto._jit import jit
 from stretto.pattern import predicate as p
-from stretto.pattern.evaluate import COMPARE
+from stretto.pattern.evaluate import compare as compared
 from stretto.pattern.typing import kind_of
 from stretto.predicates.vectorized import mask
 
@@ -83,97 +83,40 @@ def _is_exact(value: p.Value) -> bool:
 # -- strings ------------------------------------------------------------------------------------------------------------
 
 
-@jit
-def _mix(key: int, length: int) -> int:
-    """A hash without multiplication, so that it is the same compiled or not."""
-    h = key ^ (length << 7)
-    h ^= (h >> 33) & 0x7FFFFFFF
-    h ^= (h >> 17) & 0x7FFFFFFFFFFF
-    return h ^ ((h >> 7) & 0x1FFFFFFFFFFFFFF)
-
-
-@jit
-def _prefix(data: NDArray[np.uint8], begin: int, length: int) -> int:
-    """The first eight bytes as an integer."""
-    key = np.int64(0)
-    for i in range(min(length, 8)):
-        key = (key << 8) | np.int64(data[begin + i])
-    return key
-
-
-@jit
-def _find(data: NDArray[np.uint8], begin: int, length: int, slots: I64, known: NDArray[np.uint8], bounds: I64) -> int:
-    """The number of the constant that equals the bytes, from 1; 0: none. O(length) where one shares the hash slot."""
-    wrap = slots.size - 1
-    at = _mix(_prefix(data, begin, length), length) & wrap
-    while slots[at]:
-        number = slots[at]
-        first = bounds[number - 1]
-        if bounds[number] - first == length:
-            i = 0
-            while i < length and data[begin + i] == known[first + i]:
-                i += 1
-            if i == length:
-                return number
-        at = (at + 1) & wrap
-    return 0
-
-
-@jit
-def _add_strings(
-    offsets: NDArray[np.int64], data: NDArray[np.uint8], valid: NDArray[np.bool_], slots: I64, known: NDArray[np.uint8],
-    bounds: I64, lut: I64, cell: I64,
-) -> None:
-    """cell[row] += lut[number of the equal constant; 0: another string; last: NULL]. O(length of the string) a row."""
-    null = lut.size - 1
-    for row in range(cell.size):
-        if valid.size and not valid[row]:
-            cell[row] += lut[null]
-        else:
-            begin = np.int64(offsets[row])
-            length = np.int64(offsets[row + 1]) - begin
-            cell[row] += lut[_find(data, begin, length, slots, known, bounds)]
-
-
 class StringCoder:
-    """Codes: 0 another string, k the k-th constant, last NULL."""
+    """Codes: k the k-th constant, then NULL, then any other string. Arrow's hash lookup finds the constants."""
 
     def __init__(self, column: str, atoms: Sequence[p.Predicate]) -> None:
         self.column = column
         self.atoms = atoms
         texts = list(dict.fromkeys(str(c) for atom in atoms for c in _constants(atom)))
-        values: list[str | None] = [None, *texts, None]
-        self.truth = np.array([[_equals(atom, code, values) for atom in atoms] for code in range(len(values))], np.bool_)
-        encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
-        self._known = np.frombuffer(b"".join(encoded) or b"\0", np.uint8)
-        self._bounds = np.cumsum([0, *map(len, encoded)]).astype(np.int64)
-        self._slots = np.zeros(1 << (2 * len(texts) + 1).bit_length(), np.int64)
-        for number, text in enumerate(encoded, start=1):
-            raw = np.frombuffer(text or b"\0", np.uint8)
-            at = int(_mix(_prefix(raw, 0, len(text)), len(text))) & (self._slots.size - 1)
-            while self._slots[at]:
-                at = (at + 1) & (self._slots.size - 1)
-            self._slots[at] = number
+        self._null = len(texts)
+        self._known = pa.array([*texts, None], pa.string())
+        values: list[str | None] = [*texts, None, None]
+        self.truth = np.array(
+            [[_equals(atom, value, code == self._null) for atom in atoms] for code, value in enumerate(values)], np.bool_
+        )
 
     def add(self, batch: pa.RecordBatch, lut: I64, cell: I64) -> None:
         array = batch.column(self.column)
         if pa.types.is_dictionary(array.type):
-            codes = np.zeros(len(array.dictionary) + 1, np.int64)
-            self._strings(array.dictionary, lut, codes[:-1])
-            codes[-1] = lut[-1]
-            # NULLs take the last code; so do values that are NULL in the dictionary, by the string kernel.
+            codes = np.append(lut[self._codes(array.dictionary)], lut[self._null])
             cell += codes[_indices(array)]
         else:
-            self._strings(array, lut, cell)
+            cell += lut[self._codes(array)]
 
-    def _strings(self, array: pa.Array, lut: I64, cell: I64) -> None:
-        offsets, data, valid = string_buffers(array)
-        _add_strings(offsets, data, valid, self._slots, self._known, self._bounds, lut, cell)
+    def _codes(self, array: pa.Array) -> NDArray[np.int32]:
+        known = self._known
+        if pa.types.is_string_view(array.type):
+            array = array.cast(pa.large_string())
+        if array.type != known.type:
+            known = known.cast(array.type)
+        found = pc.fill_null(pc.index_in(array, value_set=known), self._null + 1)
+        return np.asarray(found.to_numpy(zero_copy_only=False))
 
 
-def _equals(atom: p.Predicate, code: int, values: Sequence[str | None]) -> bool:
-    """An equality condition on a code. A string that is no constant differs from all of them."""
-    null, value = code == len(values) - 1, values[code]
+def _equals(atom: p.Predicate, value: str | None, null: bool) -> bool:
+    """An equality condition on a constant, NULL, or (``None``) a string that differs from all constants."""
     match atom:
         case p.IsNull():
             return null
@@ -317,7 +260,7 @@ class RegionCoder:
                 return op == "!="
             # The sign of (value − constant); a fraction between integers c and c + 1 lies between their regions.
             rank = self._rank(constant, ordered)
-            return COMPARE[op](code, rank)
+            return compared(op, code, rank)
 
         match atom:
             case p.Comparison(op, p.Attribute(), p.Constant(value)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,6 @@ from numpy.typing import NDArray
 
 from stretto.errors import DataError
 from stretto.pattern import predicate as p
-from stretto.pattern.evaluate import like_pattern
 
 __all__ = ["mask"]
 
@@ -57,7 +57,8 @@ def _mask(predicate: p.Predicate, batch: Batch) -> NDArray[np.bool_]:
         case p.Between(operand, low, high):
             return _compared(">=", operand, low, batch) & _compared("<=", operand, high, batch)
         case p.Like(operand, pattern):
-            regex = f"(?s)\\A(?:{like_pattern(pattern).pattern})\\z"
+            body = "".join(".*" if c == "%" else "." if c == "_" else re.escape(c) for c in pattern)
+            regex = f"(?s)\\A(?:{body})\\z"
             return _truth(pc.match_substring_regex(_operand(operand, batch), regex), batch)
         case p.IsNull(operand):
             return _truth(pc.is_null(_operand(operand, batch)), batch)

@@ -122,12 +122,6 @@ def filtered(formula: PatternPart, conditions: Conditions) -> PatternPart:
             "put the OR inside the brackets where it is about one variable: x[p OR q]",
         )
     result = _apply(formula, conditions)
-    if result.height > DEEPEST:
-        raise Mistake(
-            f"FILTER has more than {DEEPEST} conditions on one formula",
-            conditions.span,
-            "join those on one variable, x[p AND q], or filter each step beside it: (A FILTER A[p]); B",
-        )
     return replace(bounded(result), span=formula.span | conditions.span, copies=copies)
 
 
@@ -164,6 +158,5 @@ def _apply_one(formula: PatternPart, condition: Condition) -> PatternPart:
     return replace(
         formula,
         pattern=a.Filter(formula.pattern, condition.variable, condition.predicate, condition.span),
-        height=formula.height + 1,
         size=formula.size + 1,
     )

@@ -321,6 +321,9 @@ class CeqlTransformer(Transformer[Token, Draft]):
         return _expression(p.Negative(operand, span), (part,), span)
 
     def attribute(self, word: Token) -> ExpressionPart:
+        if word.startswith('"'):
+            # Inside conditions double quotes are those of strings, as in the paper's figure 1: name="MSFT".
+            return self.string(word)
         name = _name(word)
         return ExpressionPart(p.Attribute(name.text, name.span), name.span)
 

@@ -7,11 +7,12 @@ from collections.abc import Callable
 from stretto.pattern.algebra import Pattern
 from stretto.pattern.passes.flatten import flatten_iterations
 from stretto.pattern.passes.join_filters import join_filters
+from stretto.pattern.passes.push_filters import push_filters
 
 __all__ = ["PASSES", "rewrite"]
 
 #: In order of application.
-PASSES: tuple[Callable[[Pattern], Pattern], ...] = (flatten_iterations, join_filters)
+PASSES: tuple[Callable[[Pattern], Pattern], ...] = (flatten_iterations, join_filters, push_filters)
 
 
 def rewrite(pattern: Pattern) -> Pattern:

@@ -19,7 +19,8 @@ def join_filters(pattern: Pattern) -> Pattern:
     >>> from stretto.pattern.algebra import Atom, Filter, Or
     >>> from stretto.pattern.predicate import Attribute, Comparison, Constant
     >>> cheap, dear = (Comparison(op, Attribute("x"), Constant(3)) for op in "<>")
-    >>> print(join_filters(Or((Filter(Atom("A"), "A", cheap), Filter(Atom("A"), "A", dear)))))
+    >>> body = Atom("A")
+    >>> print(join_filters(Or((Filter(body, "A", cheap), Filter(body, "A", dear)))))
     (A FILTER A[x < 3 OR x > 3])
     """
     return fold(pattern, _join)
@@ -30,7 +31,8 @@ def _join(node: Pattern) -> Pattern:
         return node
     filters = [part for part in node.alternatives if isinstance(part, Filter)]
     first = filters[0]
-    if any(f.variable != first.variable or f.body is not first.body and f.body != first.body for f in filters[1:]):
+    # The parser makes copies that share their body; comparing bodies by value would recurse.
+    if any(f.variable != first.variable or f.body is not first.body for f in filters[1:]):
         return node
     if most(first.body, first.variable) > 1:
         return node
