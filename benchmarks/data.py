@@ -109,13 +109,18 @@ def _read(name: str, types: dict[str, pa.DataType]) -> pa.Table:
 
 def _stocks() -> pa.Table:
     """The stock trace of one day that the CORE paper used."""
-    types = {"type": pa.string(), "id": pa.int64(), "name": pa.string(), "volume": pa.int64()}
+    types: dict[str, pa.DataType] = {
+        "type": pa.string(),
+        "id": pa.int64(),
+        "name": pa.string(),
+        "volume": pa.int64(),
+    }
     return _read("stocks_wpi_2004", {**types, "price": pa.float64(), "stock_time": pa.int64()})
 
 
 def _homes() -> pa.Table:
     """Power load of one house, a reading a plug a minute."""
-    types = {"id": pa.int64(), "timestamp": pa.int64(), "value": pa.float64()}
+    types: dict[str, pa.DataType] = {"id": pa.int64(), "timestamp": pa.int64(), "value": pa.float64()}
     table = _read("debs2014_house0_load_1min", {**types, "plug_id": pa.int64(), "household_id": pa.int64()})
     table = table.rename_columns(["id", "plug_timestamp", "value", "plug_id", "household_id"])
     return table.add_column(0, "type", pa.array(["LOAD"] * len(table)))
@@ -188,7 +193,7 @@ def _stock_piece(start: int, rows: int, keys: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict(columns)
 
 
-def _pick(codes: np.ndarray, values: tuple[str, ...]) -> pa.Array:
+def _pick(codes: np.ndarray, values: tuple[str, ...]) -> pa.StringArray:
     """A plain string column from codes."""
     return pa.array(values).take(pa.array(codes))
 

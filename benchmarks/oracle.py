@@ -9,9 +9,9 @@ That is as slow as it sounds, and simple enough to be believed.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -22,7 +22,7 @@ from benchmarks.queries import Sequence
 
 __all__ = ["Count", "count"]
 
-COMPARISONS = {
+COMPARISONS: dict[str, Callable[..., Any]] = {
     "=": pc.equal,
     "!=": pc.not_equal,
     "<": pc.less,
@@ -78,17 +78,21 @@ def _step_bits(query: Sequence, index: int, table: pa.Table | pa.RecordBatch) ->
 
 
 def _atom_bits(atom: str, table: pa.Table | pa.RecordBatch) -> np.ndarray:
-    name, operator, constant = re.fullmatch(r"(\w+)\s*(=|!=|<=|>=|<|>)\s*(.+)", atom.strip()).groups()
+    parts = re.fullmatch(r"(\w+)\s*(=|!=|<=|>=|<|>)\s*(.+)", atom.strip())
+    assert parts, atom
+    name, operator, constant = parts.groups()
     value = constant.strip("'").replace("''", "'") if constant.startswith("'") else float(constant)
     return _numpy(pc.fill_null(COMPARISONS[operator](table[name], value), False))
 
 
-def _numpy(bits: pa.Array | pa.ChunkedArray) -> np.ndarray:
+def _numpy(bits: Any) -> np.ndarray:
     return np.asarray(bits).astype(bool)
 
 
 @numba.njit(cache=False)
-def _count(satisfied, times, keys, plus, rules):
+def _count(
+    satisfied: np.ndarray, times: np.ndarray, keys: np.ndarray, plus: np.ndarray, rules: Rules
+) -> tuple[int, int]:
     steps, events = satisfied.shape
     capacity = 1024
     ways = np.zeros((capacity, steps))

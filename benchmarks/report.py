@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import machine
-from benchmarks.definitions import Definition
+from benchmarks.definitions import Case, Definition
 from benchmarks.runner import Row
 
 __all__ = ["print_family", "print_list", "save", "targets"]
@@ -59,30 +59,30 @@ def _mebibytes(size: int | None) -> str:
 
 def targets(definition: Definition, rows: list[Row]) -> list[str]:
     """What the family should reach, and what it did. A miss is said, never an error: times are not tests."""
+    rows = [row for row in rows if row.ours]
+    lines = []
+    for stream in dict.fromkeys(row.stream for row in rows):
+        lines += _stream_targets(definition, [row for row in rows if row.stream == stream], stream)
+    if most := definition.targets.get("same_cost"):
+        lines += _compare_streams(rows, most)
+    return lines
+
+
+def _stream_targets(definition: Definition, rows: list[Row], stream: str) -> list[str]:
     wanted = definition.targets
-    rows = [row for row in rows if row.ours and (not wanted.get("data") or row.stream == wanted["data"])]
-    chosen = {
-        case.name for case in definition.cases if wanted.get("only") != "absent" or case.raw.get("absent")
-    }
+    absent = {case.name for case in definition.cases if case.raw.get("absent")}
     lines = []
     if least := wanted.get("events_per_second"):
-        rates = [(row.rate, f"{row.case} on {row.stream}") for row in rows if row.case in chosen]
-        lines += _at_least("events/s", least, rates)
+        counted = [row for row in rows if wanted.get("only") != "absent" or row.case in absent]
+        lines += _at_least(f"events/s on {stream}", least, [(row.rate, row.case) for row in counted])
     if least := wanted.get("ratio"):
-        ratios = [(row.ratio, f"{row.case} on {row.stream}") for row in rows if row.peer]
-        lines += _at_least("times the peer", least, ratios)
-    for stream in {row.stream for row in rows}:
-        times = {row.case: 1 / row.rate for row in rows if row.stream == stream and row.rate}
-        if len(times) > 1 and (most := wanted.get("flat")):
-            lines.append(
-                _at_most(
-                    f"spread over the windows on {stream}",
-                    max(times.values()) / min(times.values()) - 1,
-                    most,
-                )
-            )
-    if most := wanted.get("same_cost"):
-        lines += _compare_streams(rows, most)
+        ratios = [(row.ratio, row.case) for row in rows if row.peer]
+        lines += _at_least(f"times the peer on {stream}", least, ratios)
+    if most := wanted.get("flat"):
+        times = [row.ours["events"] / row.rate for row in rows]
+        lines.append(_at_most(f"spread over the windows on {stream}", max(times) / min(times) - 1, most))
+    if most := wanted.get("steps"):
+        lines += _compare_lengths(definition, rows, stream, most)
     if most := wanted.get("growth"):
         lines += [
             _at_most(f"growth of memory, {row.case}", row.ours["resident_growth"], most) for row in rows
@@ -90,6 +90,25 @@ def targets(definition: Definition, rows: list[Row]) -> list[str]:
     if most := wanted.get("warm_seconds"):
         lines += [_at_most(f"first answer, {row.case} [s]", min(row.ours["seconds"]), most) for row in rows]
     return lines
+
+
+def _compare_lengths(definition: Definition, rows: list[Row], stream: str, most: float) -> list[str]:
+    """How much dearer the longest query is than the shortest, with and without output."""
+    rates = {row.case: row.rate for row in rows}
+    lines = []
+    for absent in (False, True):
+        cases = [
+            case for case in definition.cases if bool(case.raw.get("absent")) == absent and case.name in rates
+        ]
+        if len(cases) > 1:
+            short, long = min(cases, key=_length), max(cases, key=_length)
+            what = f"time of {long.name} over {short.name} on {stream}"
+            lines.append(_at_most(what, rates[short.name] / rates[long.name], most))
+    return lines
+
+
+def _length(case: Case) -> int:
+    return len(case.query.steps)
 
 
 def _compare_streams(rows: list[Row], most: float) -> list[str]:

@@ -34,9 +34,21 @@ class Options:
     peer: bool = True
     oracle: bool = False
     repeat: int = 15
-    budget: float = 3.0
-    peer_repeat: int = 3
-    peer_budget: float = 20.0
+
+    @property
+    def budget(self) -> float:
+        """Seconds for the timed runs of one query."""
+        return 1.0 if self.quick else 3.0
+
+    @property
+    def peer_repeat(self) -> int:
+        """Timed runs of one query in the peer."""
+        return 2 if self.quick else 3
+
+    @property
+    def peer_budget(self) -> float:
+        """Seconds after which the peer starts no further run."""
+        return 5.0 if self.quick else 20.0
 
 
 @dataclass
@@ -150,11 +162,18 @@ class Runner:
         table = self._table(spec).slice(0, rows)
         events = self._csv_file(spec, rows)
         query = case.query
-        limits = {"repeat": self.options.peer_repeat, "budget": self.options.peer_budget}
         assert self._peer_python is not None
         try:
             text = peer_text(query.text)
-            row.peer = launch.run(self._peer_python, text, events, table, time=query.attribute, **limits)
+            row.peer = launch.run(
+                self._peer_python,
+                text,
+                events,
+                table,
+                time=query.attribute,
+                repeat=self.options.peer_repeat,
+                budget=self.options.peer_budget,
+            )
         except launch.PeerUnavailableError as error:
             row.note = f"peer: {error}"
             return
@@ -162,9 +181,8 @@ class Runner:
         if query.strategy not in ("", "ALL", "MAX") and ours:
             row.note = "the peer has no strategies"
         elif row.peer["matches"] != ours:
-            row.wrong = (
-                row.wrong or f"the peer finds {row.peer['matches']:,} in {rows:,} events, we find {ours:,}"
-            )
+            found = row.peer["matches"]
+            row.wrong = row.wrong or f"the peer finds {found:,} in {rows:,} events, we find {ours:,}"
 
     def _stream(self, definition: Definition, case: Case, stream: str, row: Row) -> None:
         spec = definition.data[stream]

@@ -81,7 +81,7 @@ def run(
     job = {
         "query": query,
         "events": str(events),
-        "types": sorted(table["type"].unique().to_pylist()),
+        "types": sorted(set(table["type"].to_pylist())),
         "attributes": [(field.name, _kind(field.type)) for field in table.schema if field.name != "type"],
         "time": time,
         "repeat": repeat,

@@ -16,14 +16,17 @@ import json
 import os
 import sys
 import time
+from typing import Any
 
 import pycer
+
+Job = dict[str, Any]
 
 CONSTRUCTORS = {"int": pycer.PyIntValue, "double": pycer.PyDoubleValue, "string": pycer.PyStringValue}
 CONVERSIONS = {"int": int, "double": float, "string": str}
 
 
-def declaration(job: dict) -> str:
+def declaration(job: Job) -> str:
     """The stream's declaration: every event type with all attributes, the window's attribute as the time."""
     attributes = ", ".join(
         f"{name}:{'primary_time' if name == job['time'] else kind}" for name, kind in job["attributes"]
@@ -32,7 +35,7 @@ def declaration(job: dict) -> str:
     return f"CREATE STREAM S {{ {events} }}"
 
 
-def build_events(job: dict, stream: pycer.PyStreamInfo) -> list:
+def build_events(job: Job, stream: pycer.PyStreamInfo) -> list[Any]:
     """All events of the job's CSV file."""
     type_ids = {event.name: event.id for event in stream.events_info}
     makers = [(CONSTRUCTORS[kind], CONVERSIONS[kind]) for _, kind in job["attributes"]]
@@ -85,7 +88,7 @@ def reset_peak() -> None:
         pass
 
 
-def process(job: dict, events: list) -> tuple[str, float, float]:
+def process(job: Job, events: list[Any]) -> tuple[str, float, float]:
     """One run over ``events``: the output, the seconds of ``send_events``, and those of ``get_output``."""
     server = pycer.PyOfflineServer()
     server.declare_stream(declaration(job))
@@ -97,13 +100,14 @@ def process(job: dict, events: list) -> tuple[str, float, float]:
     return output, sent - start, time.perf_counter() - sent
 
 
-def run(job: dict) -> dict:
+def run(job: Job) -> dict[str, Any]:
     """All timed runs of the job."""
     events = build_events(job, pycer.PyOfflineServer().declare_stream(declaration(job)))
-    idle = min(process(job, [])[2] for _ in range(5))
+    idle = min(process(job, [])[2] for _ in range(3))
     resident = status("VmRSS")
     reset_peak()
-    sending, getting = [], []
+    sending: list[float] = []
+    getting: list[float] = []
     begin = time.perf_counter()
     while not sending or (len(sending) < job["repeat"] and time.perf_counter() - begin < job["budget"]):
         output, sent, got = process(job, events)

@@ -16,7 +16,7 @@ def work(job: dict[str, Any]) -> dict[str, Any]:
     import stretto
 
     pa.set_cpu_count(1)
-    with pa.OSFile(job["events"]) as file:
+    with pa.OSFile(job["events"], "rb") as file:
         table = pa.ipc.open_file(file).read_all()
     found = stretto.match(job["query"], table, output="positions")
     before = resident.resident()
@@ -34,7 +34,7 @@ def work(job: dict[str, Any]) -> dict[str, Any]:
         "events": len(table),
         "matches": len(found),
         "triggers": pc.count_distinct(ends).as_py(),
-        "matches_compared": pc.sum(compared).as_py() or 0,
+        "matches_compared": len(found.filter(compared)),
         "triggers_compared": pc.count_distinct(ends.filter(compared)).as_py(),
         "resident_before": before,
         "resident_peak": resident.peak(),

@@ -13,7 +13,7 @@ def work(job: dict[str, Any]) -> dict[str, Any]:
     start = time.perf_counter()
     import pyarrow as pa
 
-    with pa.OSFile(job["events"]) as file:
+    with pa.OSFile(job["events"], "rb") as file:
         table = pa.ipc.open_file(file).read_all()
     read = time.perf_counter()
     import stretto

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from stretto.errors import DataError, OptionError, suggestion
 
-__all__ = ["Schema", "as_table"]
+__all__ = ["Schema", "as_table", "conform", "require"]
 
 
 @dataclass(frozen=True)
@@ -96,6 +96,20 @@ def as_table(events: Any) -> pa.Table:
     DataError
         What was given is not a table of events, or its columns have no common type.
     """
+    table = _as_table(events)
+    views = [i for i, kind in enumerate(table.schema.types) if _is_view(kind)]
+    for i in views:
+        # Arrow cannot select rows of views yet.
+        wide = pa.large_string() if pa.types.is_string_view(table.schema.field(i).type) else pa.large_binary()
+        table = table.set_column(i, table.schema.field(i).with_type(wide), table.column(i).cast(wide))
+    return table
+
+
+def _is_view(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string_view(kind) or pa.types.is_binary_view(kind))
+
+
+def _as_table(events: Any) -> pa.Table:
     try:
         if isinstance(events, pa.Table):
             return events
@@ -131,9 +145,53 @@ def _from_rows(rows: list[Any]) -> pa.Table:
     return pa.table(columns)
 
 
-def batches(table: pa.Table, rows: int) -> Iterator[pa.RecordBatch]:
-    """The table in pieces of at most ``rows`` rows, without a copy."""
-    yield from table.to_batches(max_chunksize=rows)
+def conform(table: pa.Table, names: Iterable[str], attributes: Mapping[str, pa.DataType]) -> pa.Table:
+    """The named columns of a table, with the types that a schema says.
+
+    Encodings of the same values are changed (strings, dictionaries), and so are numbers and times of another width where no value is
+    lost; columns that are NULL throughout take any type.
+
+    Raises
+    ------
+    DataError
+        A column is missing, or its values are of another kind.
+    """
+    columns = {}
+    for name in dict.fromkeys(names):
+        require(table, name, "attribute")
+        column, wanted = table.column(name), attributes[name]
+        if column.type != wanted:
+            column = _converted(column, wanted, name)
+        columns[name] = column
+    return pa.table(columns)
+
+
+def _converted(column: pa.ChunkedArray, wanted: pa.DataType, name: str) -> pa.ChunkedArray:
+    wrong = DataError(f"column '{name}' is {column.type}, and the query was compiled for {wanted}")
+    if _family(column.type) not in ("null", _family(wanted)):
+        raise wrong
+    try:
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        if pa.types.is_dictionary(wanted):
+            return column.cast(wanted.value_type).dictionary_encode().cast(wanted)
+        return column.cast(wanted)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise DataError(f"{wrong}: {error}") from error
+
+
+def _family(kind: pa.DataType) -> str:
+    """What may stand for what: values of one family convert where they fit."""
+    types = pa.types
+    if types.is_dictionary(kind):
+        return _family(kind.value_type)
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
+        return "string"
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
+        return "number"
+    if types.is_timestamp(kind):
+        return "zoned time" if kind.tz else "time"
+    return str(kind)
 
 
 def require(table: pa.Table, name: str, role: str) -> None:

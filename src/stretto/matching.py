@@ -18,7 +18,7 @@ from stretto.compiling import Query, compile_query, roles
 from stretto.engines.tecs.runner import Runner
 from stretto.engines.tecs.state import Matches
 from stretto.errors import DataError, OptionError, suggestion
-from stretto.events import Schema, as_table, require
+from stretto.events import Schema, as_table, conform, require
 from stretto.matches import History, Layout, TableRows, build_table
 
 __all__ = ["Matcher", "iter_matches", "match"]
@@ -148,6 +148,9 @@ class _Call:
             type, time, stream = own.type, time or own.time, stream or own.stream
             time_unit = time_unit or own.time_unit
         table, stream = _streams(compiled, events, type, time, stream)
+        if not table.num_columns and not table.num_rows:
+            # Nothing at all, such as an empty list: it has no columns either, so only the query's own names are known.
+            table = _nothing(compiled, type, time, stream)
         schema = Schema.of(table.schema, **roles(type, time, stream, None, time_unit))
         for name, role in ((time, "time"), (sequence, "sequence"), (stream, "stream"), (type, "type")):
             if name is not None:
@@ -300,16 +303,16 @@ class Matcher:
 
     def _advance(self, table: pa.Table) -> Iterator[pa.Table]:
         runner = self._running()
-        missing = [name for name in (*self._query.bound.tested, *self._layout.columns) if name not in table.column_names]
-        if missing:
-            hint = suggestion(missing[0], table.column_names, kind="column")
-            raise DataError(f"the events have no column '{missing[0]}'" + (f"; {hint}" if hint else ""))
+        if not table.num_rows and not table.num_columns:
+            return
+        bound = self._query.bound
+        table = conform(table, (*bound.tested, *self._layout.columns), bound.schema.attributes)
         _say_if_cold()
         marks = runner.program.determinizer.marks
         kept = table.select(list(self._layout.columns))
-        tested = table.select(list(self._query.bound.tested)).combine_chunks()
+        tested = table.select(list(bound.tested)).combine_chunks()
         runner.check(tested)
-        for batch in tested.to_batches(max_chunksize=CHUNK) or []:
+        for batch in tested.to_batches(max_chunksize=CHUNK):
             first = runner.rows
             if self._layout.columns:
                 positions = np.arange(first, first + batch.num_rows)
@@ -416,6 +419,24 @@ def _streams(
         return pa.concat_tables(parts, promote_options="permissive"), column
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise DataError(f"the streams' columns have no common types: {error}") from error
+
+
+def _nothing(query: Query, type: str | None, time: str | None, stream: str | None) -> pa.Table:
+    """No events, with the columns that the query and the caller name."""
+    from stretto.pattern import predicate
+    from stretto.pattern.algebra import Filter, walk
+
+    texts = [name for name in (type, stream, *query.partition_by) if name]
+    numbers = [time] if time else []
+    if query.window is not None and query.window.attribute:
+        numbers.append(query.window.attribute)
+    for item in query.parsed.items or ():
+        texts += item.attributes or ()
+    conditions = [node.predicate for node in walk(query.parsed.pattern) if isinstance(node, Filter)]
+    if any(True for condition in conditions for _ in predicate.attributes(condition)):
+        raise DataError("there are no events, so that their attributes are not known: give an empty table with columns")
+    kinds = dict.fromkeys(texts, pa.string()) | dict.fromkeys(numbers, pa.timestamp("us"))
+    return pa.schema(list(kinds.items())).empty_table()
 
 
 def _is_table(value: Any) -> bool:

@@ -73,7 +73,10 @@ class Determinizer:
         self.marks: list[frozenset[str]] = [frozenset(), frozenset()]
         self._mark_of: dict[frozenset[str], int] = {}
         self._arcs: list[list[_Arc]] = [[] for _ in range(cea.states)]
+        #: By guard, the CEA states with a transition under it.
+        self._asking = [0] * len(cea.guards)
         self._collect_arcs()
+        self._busy = sum(1 << source for source, arcs in enumerate(self._arcs) if arcs)
         self._finals = sum(1 << state for state in cea.finals)
         self.states: list[State] = []
         self._ids: dict[State, int] = {}
@@ -93,6 +96,8 @@ class Determinizer:
                 if mark == len(self.marks):
                     self.marks.append(labels)
             self._arcs[source].append(_Arc(guard, labels, mark, targets))
+            if guard != TRUE:
+                self._asking[guard] |= 1 << source
 
     def _start(self) -> None:
         first = 1  # the mask of CEA state 0
@@ -192,8 +197,20 @@ class Determinizer:
 
     def goes_on(self, state: int) -> bool:
         """Whether any event can lead on from the state."""
-        mask = self.states[state][0]
-        return any(mask >> source & 1 and arcs for source, arcs in enumerate(self._arcs))
+        return bool(self.states[state][0] & self._busy)
+
+    def asking(self, vector: int) -> int:
+        """The CEA states that have a transition with a guard under which events of a class fall."""
+        mask = 0
+        while vector:
+            low = vector & -vector
+            vector ^= low
+            mask |= self._asking[low.bit_length() - 1]
+        return mask
+
+    def is_idle(self, state: int, asking: int) -> bool:
+        """Whether a class (see :meth:`asking`) moves the state as an event does that satisfies no guard at all."""
+        return not any(mask & asking for mask in self.states[state])
 
 
 def _union(masks: Iterable[int]) -> int:

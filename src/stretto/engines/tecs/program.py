@@ -44,6 +44,8 @@ class Program:
         self.skips = self.cea.waits and query.parsed.strategy is not Strategy.STRICT
         self._lock = threading.Lock()
         self._used = 0
+        #: By state: the table's entry for classes that do not concern it, once known.
+        self._idle = np.full(1, UNKNOWN, np.int32)
         self._known = 0
         self._arcs: Arcs | None = None
         self._truth = np.zeros((0, 0), np.bool_)
@@ -68,6 +70,9 @@ class Program:
             table = wider
         if states > kind.size:
             kind = np.resize(kind, table.shape[0])
+            idle = np.full(table.shape[0], UNKNOWN, np.int32)
+            idle[: self._idle.size] = self._idle
+            self._idle = idle
         while self._known < states:
             final = self.determinizer.is_final(self._known)
             kind[self._known] = final | (not self.determinizer.goes_on(self._known)) << 1
@@ -78,12 +83,23 @@ class Program:
         self.machine = Machine(table, self.machine.edges, kind)
 
     def determinize(self, state: int, cls: int) -> None:
-        """Add the transitions of a state on a class to the table."""
+        """Add the transitions of a state on a class to the table.
+
+        The states that the class does not concern are filled in beside it: in a long query those are nearly all, and asking
+        for each on its own would cost a call of the kernel.
+        """
         with self._lock:
-            steps = self.determinizer.step(state, self.classifier.vectors[cls])
+            vector = self.classifier.vectors[cls]
+            steps = self.determinizer.step(state, vector)
             self._make_room()
-            code = self._code(state, steps)
-            self.machine.table[state, cls] = code
+            self.machine.table[state, cls] = self._code(state, steps)
+            asking = self.determinizer.asking(vector)
+            column = self.machine.table[:, cls]
+            for other in np.flatnonzero(column[: self._known] == UNKNOWN):
+                if self._idle[other] != UNKNOWN and self.determinizer.is_idle(int(other), asking):
+                    column[other] = self._idle[other]
+            if self.determinizer.is_idle(state, asking):
+                self._idle[state] = column[state]
 
     def arcs(self) -> Arcs:
         """The CEA's transitions as arrays."""
