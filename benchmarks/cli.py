@@ -1,8 +1,9 @@
-"""The command line: ``python -m benchmarks run`` and ``list``."""
+"""The command line: ``python -m benchmarks run``, ``list`` and ``count``; without a command, ``run --quick``."""
 
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 from rich.console import Console
@@ -16,7 +17,8 @@ __all__ = ["main"]
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command; 1 when a count was wrong."""
-    chosen = _parser().parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    chosen = _parser().parse_args(given or ["run", "--quick"])
     console = Console()
     if not console.is_terminal:
         console = Console(width=160)
@@ -34,12 +36,8 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="measure, and check counts")
     run.add_argument("names", nargs="*", help="families (default: all); a part of a name is enough")
-    run.add_argument(
-        "--quick", action="store_true", help="smaller streams and fewer queries, for a few minutes"
-    )
-    run.add_argument(
-        "--peer", action=argparse.BooleanOptionalAction, default=True, help="measure the peer as well"
-    )
+    run.add_argument("--quick", action="store_true", help="smaller streams and fewer queries, for a few minutes")
+    run.add_argument("--peer", action=argparse.BooleanOptionalAction, default=True, help="measure the peer as well")
     run.add_argument("--oracle", action="store_true", help="count the matches in a second way as well")
     run.add_argument("--repeat", type=int, default=15, help="timed runs of a query, at most")
     run.add_argument("--out", type=Path, help="write the results as JSON")

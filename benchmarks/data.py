@@ -114,29 +114,37 @@ def _stocks() -> pa.Table:
         "id": pa.int64(),
         "name": pa.string(),
         "volume": pa.int64(),
+        "price": pa.float64(),
+        "stock_time": pa.int64(),
     }
-    return _read("stocks_wpi_2004", {**types, "price": pa.float64(), "stock_time": pa.int64()})
+    return _read("stocks_wpi_2004", types)
 
 
 def _homes() -> pa.Table:
     """Power load of one house, a reading a plug a minute."""
-    types: dict[str, pa.DataType] = {"id": pa.int64(), "timestamp": pa.int64(), "value": pa.float64()}
-    table = _read("debs2014_house0_load_1min", {**types, "plug_id": pa.int64(), "household_id": pa.int64()})
-    table = table.rename_columns(["id", "plug_timestamp", "value", "plug_id", "household_id"])
+    types: dict[str, pa.DataType] = {
+        "id": pa.int64(),
+        "timestamp": pa.int64(),
+        "value": pa.float64(),
+        "plug_id": pa.int64(),
+        "household_id": pa.int64(),
+    }
+    table = _read("debs2014_house0_load_1min", types)
+    table = table.rename_columns(["id", "plug_timestamp", *table.column_names[2:]])
     return table.add_column(0, "type", pa.array(["LOAD"] * len(table)))
 
 
 def _taxi() -> pa.Table:
     """The first taxi trips of 2013, with zones; times in whole seconds."""
-    types = {
+    types: dict[str, pa.DataType] = {
         "id": pa.int64(),
         "pickup_zone": pa.string(),
         "dropoff_zone": pa.string(),
         "trip_distance": pa.float64(),
+        "total_amount": pa.float64(),
+        "dropoff_datetime": pa.timestamp("s"),
     }
-    table = _read(
-        "debs2015_taxi_10k", {**types, "total_amount": pa.float64(), "dropoff_datetime": pa.timestamp("s")}
-    )
+    table = _read("debs2015_taxi_10k", types)
     table = table.rename_columns(["id", "pickup_loc", "dropoff_loc", *table.column_names[3:]])
     seconds = pc.cast(table["dropoff_datetime"], pa.int64())
     table = table.set_column(table.column_names.index("dropoff_datetime"), "dropoff_datetime", seconds)
@@ -180,7 +188,7 @@ def _stock_piece(start: int, rows: int, keys: int) -> pa.RecordBatch:
     types = _pick(rng.integers(0, 2, rows), ("BUY", "SELL"))
     names = _pick(rng.integers(0, len(STOCK_NAMES), rows), STOCK_NAMES)
     ids = np.arange(start, start + rows, dtype=np.int64)
-    columns = {
+    columns: dict[str, pa.Array] = {
         "type": types,
         "id": pa.array(ids),
         "name": names,

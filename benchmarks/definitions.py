@@ -49,16 +49,12 @@ class Definition:
 
     def chosen(self, quick: bool) -> tuple[Case, ...]:
         """The cases of a run."""
-        return tuple(
-            case for case in self.cases if not quick or not self.quick_cases or case.name in self.quick_cases
-        )
+        return tuple(case for case in self.cases if not quick or not self.quick_cases or case.name in self.quick_cases)
 
 
 def load_all(folder: Path = FOLDER) -> list[Definition]:
     """All families, in the order of their file names."""
-    raw = {
-        path.stem: tomllib.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.toml"))
-    }
+    raw = {path.stem: tomllib.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.toml"))}
     return [_definition(name, raw) for name in raw]
 
 

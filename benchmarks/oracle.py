@@ -152,9 +152,7 @@ def _count(
     return matches, triggers
 
 
-def _count_contiguous(
-    satisfied: np.ndarray, times: np.ndarray, window: int, consume: bool
-) -> tuple[int, int]:
+def _count_contiguous(satisfied: np.ndarray, times: np.ndarray, window: int, consume: bool) -> tuple[int, int]:
     steps, events = satisfied.shape
     starts = np.arange(events - steps + 1)
     hit = np.all([satisfied[step, step : events - steps + 1 + step] for step in range(steps)], axis=0)

@@ -84,9 +84,7 @@ def _stream_targets(definition: Definition, rows: list[Row], stream: str) -> lis
     if most := wanted.get("steps"):
         lines += _compare_lengths(definition, rows, stream, most)
     if most := wanted.get("growth"):
-        lines += [
-            _at_most(f"growth of memory, {row.case}", row.ours["resident_growth"], most) for row in rows
-        ]
+        lines += [_at_most(f"growth of memory, {row.case}", row.ours["resident_growth"], most) for row in rows]
     if most := wanted.get("warm_seconds"):
         lines += [_at_most(f"first answer, {row.case} [s]", min(row.ours["seconds"]), most) for row in rows]
     return lines
@@ -97,9 +95,7 @@ def _compare_lengths(definition: Definition, rows: list[Row], stream: str, most:
     rates = {row.case: row.rate for row in rows}
     lines = []
     for absent in (False, True):
-        cases = [
-            case for case in definition.cases if bool(case.raw.get("absent")) == absent and case.name in rates
-        ]
+        cases = [case for case in definition.cases if bool(case.raw.get("absent")) == absent and case.name in rates]
         if len(cases) > 1:
             short, long = min(cases, key=_length), max(cases, key=_length)
             what = f"time of {long.name} over {short.name} on {stream}"
@@ -115,9 +111,7 @@ def _compare_streams(rows: list[Row], most: float) -> list[str]:
     lines = []
     for case in dict.fromkeys(row.case for row in rows):
         few, *many = [row for row in rows if row.case == case]
-        lines += [
-            _at_most(f"{case}: {row.stream} against {few.stream}", few.rate / row.rate, most) for row in many
-        ]
+        lines += [_at_most(f"{case}: {row.stream} against {few.stream}", few.rate / row.rate, most) for row in many]
     return lines
 
 

@@ -129,9 +129,7 @@ class Runner:
         measure = {"match": self._match, "stream": self._stream, "startup": self._startup}[definition.kind]
         for case in definition.chosen(self.options.quick):
             for stream in definition.streams(self.options.quick):
-                row = Row(
-                    definition.name, case.name, stream, definition.kind, expected=case.expected.get(stream)
-                )
+                row = Row(definition.name, case.name, stream, definition.kind, expected=case.expected.get(stream))
                 try:
                     measure(definition, case, stream, row)
                 except data.DataMissingError as error:

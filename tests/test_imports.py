@@ -39,7 +39,9 @@ def imports(path: Path) -> list[tuple[str, bool]]:
     found = []
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "stretto":
-            names = [f"{node.module}.{alias.name}" for alias in node.names] if node.module == "stretto" else [node.module]
+            names = (
+                [f"{node.module}.{alias.name}" for alias in node.names] if node.module == "stretto" else [node.module]
+            )
             found += [(name, id(node) in top) for name in names]
         elif isinstance(node, ast.Import):
             found += [(alias.name, id(node) in top) for alias in node.names if alias.name.split(".")[0] == "stretto"]
@@ -48,7 +50,11 @@ def imports(path: Path) -> list[tuple[str, bool]]:
 
 def test_every_room_is_listed() -> None:
     rooms = {name for level in ROOMS for name in level}
-    there = {p.stem if p.suffix == ".py" else p.name for p in ROOT.iterdir() if p.suffix == ".py" or (p / "__init__.py").exists()}
+    there = {
+        p.stem if p.suffix == ".py" else p.name
+        for p in ROOT.iterdir()
+        if p.suffix == ".py" or (p / "__init__.py").exists()
+    }
     assert there - {"__init__", "__main__"} <= rooms
 
 

@@ -39,9 +39,7 @@ def prepare() -> Path:
     if _has_pycer(Path(base)):
         return Path(base)
     _call([base, "-m", "venv", "--clear", str(ENVIRONMENT)], "no environment could be made")
-    _call(
-        [str(python), "-m", "pip", "install", "--quiet", REQUIREMENT], f"{REQUIREMENT} could not be installed"
-    )
+    _call([str(python), "-m", "pip", "install", "--quiet", REQUIREMENT], f"{REQUIREMENT} could not be installed")
     if not _has_pycer(python):
         raise PeerUnavailableError(f"{REQUIREMENT} is installed but cannot be imported")
     return python
@@ -81,7 +79,7 @@ def run(
     job = {
         "query": query,
         "events": str(events),
-        "types": sorted(set(table["type"].to_pylist())),
+        "types": sorted(map(str, set(table["type"].to_pylist()))),
         "attributes": [(field.name, _kind(field.type)) for field in table.schema if field.name != "type"],
         "time": time,
         "repeat": repeat,

@@ -48,9 +48,7 @@ def build_events(job: Job, stream: pycer.PyStreamInfo) -> list[Any]:
         columns = [header.index(name) for name in names]
         clock = names.index(job["time"])
         for row in rows:
-            values = [
-                make(convert(row[column])) for (make, convert), column in zip(makers, columns, strict=True)
-            ]
+            values = [make(convert(row[column])) for (make, convert), column in zip(makers, columns, strict=True)]
             events.append(pycer.PyEvent(type_ids[row[kind]], values, values[clock]))
     return events
 

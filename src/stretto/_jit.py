@@ -94,7 +94,13 @@ def _compiled(function: F, *, forceinline: bool) -> F:
     before = config.CACHE_DIR
     config.CACHE_DIR = CACHE_DIRECTORY
     try:
-        options = {"cache": bool(CACHE_DIRECTORY), "error_model": "numpy", "nogil": True, "forceinline": forceinline, "_nrt": False}
+        options = {
+            "cache": bool(CACHE_DIRECTORY),
+            "error_model": "numpy",
+            "nogil": True,
+            "forceinline": forceinline,
+            "_nrt": False,
+        }
         compiled: F = numba.njit(**options)(function)
     finally:
         config.CACHE_DIR = before

@@ -127,7 +127,9 @@ def _as_table(events: Any) -> pa.Table:
             return _from_rows(list(events))
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
         raise DataError(f"the events do not make a table: {error}") from error
-    raise DataError(f"cannot read events from {type(events).__name__}: give an Arrow, pandas, polars or DuckDB table, or dicts")
+    raise DataError(
+        f"cannot read events from {type(events).__name__}: give an Arrow, pandas, polars or DuckDB table, or dicts"
+    )
 
 
 def _from_rows(rows: list[Any]) -> pa.Table:

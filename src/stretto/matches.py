@@ -212,7 +212,9 @@ def _build(
         columns.append(_variable_column(found, variable, attributes, rows, marks))
     if not columns:
         return pa.RecordBatch.from_struct_array(pa.array([{}] * found.start.size, pa.struct([])))
-    return pa.RecordBatch.from_arrays([c.cast(f.type) if c.type != f.type else c for c, f in zip(columns, schema, strict=True)], schema=schema)
+    return pa.RecordBatch.from_arrays(
+        [c.cast(f.type) if c.type != f.type else c for c, f in zip(columns, schema, strict=True)], schema=schema
+    )
 
 
 def _position_columns(found: Matches, order: I64 | None) -> list[pa.Array]:

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from stretto import _jit
 from stretto.compiling import Query, compile_query, roles
 from stretto.engines.tecs.runner import Runner
-from stretto.engines.tecs.state import Matches
 from stretto.errors import DataError, OptionError, suggestion
 from stretto.events import Schema, as_table, conform, require
 from stretto.matches import History, Layout, TableRows, build_table
@@ -512,7 +511,13 @@ class _progress:
                 self.began = float("inf")
                 return
             self.bar = Progress(
-                "matching", BarColumn(), MofNCompleteColumn(), "events", TimeRemainingColumn(), console=console, transient=True
+                "matching",
+                BarColumn(),
+                MofNCompleteColumn(),
+                "events",
+                TimeRemainingColumn(),
+                console=console,
+                transient=True,
             )
             self.bar.start()
             self.task = self.bar.add_task("", total=self.total)

@@ -35,13 +35,17 @@ __all__ = ["VERSION", "load", "save"]
 MAGIC = b"STRETTO\0"
 VERSION = 1
 
-Arrays = dict[str, NDArray[np.generic]]
+Arrays = dict[str, NDArray[Any]]
 
 
 def save(matcher: Matcher) -> bytes:
     """The state of a matcher."""
     runner = matcher._runner
-    header: dict[str, Any] = {"query": matcher.query.text, "language": matcher.query.language, "started": runner is not None}
+    header: dict[str, Any] = {
+        "query": matcher.query.text,
+        "language": matcher.query.language,
+        "started": runner is not None,
+    }
     arrays: Arrays = {}
     if runner is not None:
         if runner.broken:
@@ -118,14 +122,16 @@ def _check(header: dict[str, Any], own: dict[str, Any]) -> None:
     }
     for key, what in names.items():
         if header.get(key) != own[key]:
-            raise SnapshotError(f"the snapshot does not fit: {what} differ (snapshot: {header.get(key)}, here: {own[key]})")
+            raise SnapshotError(
+                f"the snapshot does not fit: {what} differ (snapshot: {header.get(key)}, here: {own[key]})"
+            )
 
 
 def _save_runner(runner: Runner, header: dict[str, Any], arrays: Arrays) -> None:
     state = runner.state
     state.collect(state.nodes.left.size)
     count = int(state.registers[HEAD])
-    for name, array in zip(state.nodes._fields, state.nodes, strict=True):
+    for name, array in state.nodes._asdict().items():
         arrays[f"nodes.{name}"] = np.take(array, np.arange(FIRST, count) & (array.size - 1))
     words = np.zeros(max(1, pack(state.records, np.zeros(0, np.int64))), np.int64)
     arrays["records"] = words[: pack(state.records, words)]
@@ -140,12 +146,11 @@ def _save_runner(runner: Runner, header: dict[str, Any], arrays: Arrays) -> None
     if runner.measured is not None:
         arrays |= {f"measured.{name}": array for name, array in runner.measured.arrays().items()}
     arrays["counter"] = runner.counter[: runner.partitions].copy()
-    arrays |= {f"trace.{name}": array for name, array in zip(Trace._fields, runner.trace, strict=True)}
+    arrays |= {f"trace.{name}": array for name, array in runner.trace._asdict().items()}
     vectors = runner.program.classifier.vectors
     header["classes"] = {int(c): hex(vectors[c]) for c in np.unique(runner.trace.cls)}
     header["scalars"] = {
-        name: getattr(runner, name)
-        for name in ("rows", "late", "last_time", "last_measure", "swept_at", "traced")
+        name: getattr(runner, name) for name in ("rows", "late", "last_time", "last_measure", "swept_at", "traced")
     }
 
 
@@ -156,7 +161,9 @@ def _load_runner(runner: Runner, header: dict[str, Any], arrays: Arrays) -> None
         raise SnapshotError("the snapshot is damaged: registers")
     count = arrays["nodes.left"].size
     state.nodes = nodes_of({name: arrays[f"nodes.{name}"] for name in state.nodes._fields}, FIRST)
-    renamed = {int(s): program.determinizer.intern(tuple(int(m, 16) for m in masks)) for s, masks in header["states"].items()}
+    renamed = {
+        int(s): program.determinizer.intern(tuple(int(m, 16) for m in masks)) for s, masks in header["states"].items()
+    }
     mapping = np.zeros(max(renamed, default=0) + 1, np.int64)
     for old, new in renamed.items():
         mapping[old] = new
@@ -176,10 +183,10 @@ def _load_runner(runner: Runner, header: dict[str, Any], arrays: Arrays) -> None
     trace = _group(arrays, "trace.")
     classes = {int(c): program.classifier.intern(int(v, 16)) for c, v in header["classes"].items()}
     program.refresh()
-    mapping = np.zeros(max(classes, default=0) + 1, np.int32)
+    of_class = np.zeros(max(classes, default=0) + 1, np.int32)
     for old, new in classes.items():
-        mapping[old] = new
-    runner.trace = Trace(trace["position"].astype(np.int64), trace["part"].astype(np.int64), mapping[trace["cls"]])
+        of_class[old] = new
+    runner.trace = Trace(trace["position"].astype(np.int64), trace["part"].astype(np.int64), of_class[trace["cls"]])
     for name, value in header["scalars"].items():
         setattr(runner, name, value)
 

@@ -123,7 +123,13 @@ def _case(choose: Choices) -> Case:
     if choose.chance(40):
         text += " PARTITION BY " + choose.one_of(["[k]", "[name]", "[k], [name]"])
     text += choose.one_of(
-        ["", "", f" WITHIN {choose.integer(0, 5)} EVENTS", f" WITHIN {choose.integer(0, 6)} [t]", " WITHIN 3 seconds [ts]"]
+        [
+            "",
+            "",
+            f" WITHIN {choose.integer(0, 5)} EVENTS",
+            f" WITHIN {choose.integer(0, 6)} [t]",
+            " WITHIN 3 seconds [ts]",
+        ]
     )
     text += choose.one_of(["", "", "", " CONSUME BY ANY", " CONSUME BY PARTITION", " CONSUME BY NONE"])
     if choose.chance(20):
@@ -287,7 +293,10 @@ def _check_variables(query: Query, found: list[Match], rows: list[dict[str, Any]
         match = by_positions[row["start"], row["end"], tuple(row["positions"])]
         names = _columns(query)
         possible = [
-            {name: [events[i] for i in sorted(i for v, i in valuation.bindings if v == variable)] for variable, name in names}
+            {
+                name: [events[i] for i in sorted(i for v, i in valuation.bindings if v == variable)]
+                for variable, name in names
+            }
             for valuation in match.valuations
         ]
         shown = {name: row[name] for _, name in names}
@@ -308,7 +317,8 @@ def _valuation_rows(query: Query, found: list[Match], table: pa.Table) -> list[A
         distinct = set()
         for v in match.valuations:
             shown = [
-                repr([events[i] for i in sorted(i for n, i in v.bindings if n == variable)]) for variable, _ in _columns(query)
+                repr([events[i] for i in sorted(i for n, i in v.bindings if n == variable)])
+                for variable, _ in _columns(query)
             ]
             positions = tuple(sorted(v.positions))
             bindings = tuple(tuple(sorted(i for n, i in v.bindings if n == name)) for name in _labels(v))

@@ -29,7 +29,9 @@ def vectors() -> list[Vector]:
     for path in sorted(FOLDER.glob("*.toml")):
         for case in tomllib.loads(path.read_text(encoding="utf-8"))["case"]:
             expect = sorted((start, end, tuple(positions)) for start, end, positions in case["expect"])
-            found.append(Vector(case["name"], case["ceql"], table(case["events"]), expect, case.get("unordered", False)))
+            found.append(
+                Vector(case["name"], case["ceql"], table(case["events"]), expect, case.get("unordered", False))
+            )
     return found
 
 

@@ -1,6 +1,6 @@
 """The exact texts of CEQL's errors."""
 
-# ruff: noqa: E501 - texts as they are printed
+
 
 from __future__ import annotations
 

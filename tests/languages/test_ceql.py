@@ -109,9 +109,7 @@ def test_formula_keywords_ignore_case_and_names_do_not() -> None:
     assert pattern("a Or B aS b") == Or((Atom("a"), As(B, "b")))
 
 
-@pytest.mark.parametrize(
-    "word", ["limit", "next", "MAX", "events", "none", "minute", "by", "in", "like", "all", "any"]
-)
+@pytest.mark.parametrize("word", ["limit", "next", "MAX", "events", "none", "minute", "by", "in", "like", "all", "any"])
 def test_words_of_other_places_are_names(word: str) -> None:
     assert pattern(f"{word} AS x; A AS {word}") == chain(As(Atom(word), "x"), As(A, word))
     assert pattern(f"A AS {word} FILTER {word}[{word}_1 = 3]").variable == word  # type: ignore[union-attr]
@@ -134,9 +132,7 @@ def test_words_of_the_formula_are_attributes(word: str) -> None:
 
 @pytest.mark.parametrize("word", ["and", "IN", "is", "not", "null", "true"])
 def test_every_word_is_a_column_outside_predicates_and_an_attribute_in_quotes(word: str) -> None:
-    query = parse(
-        f'SELECT A[{word}] FROM S WHERE A FILTER A[`{word}` = 3] PARTITION BY [{word}] WITHIN 1 [{word}]'
-    )
+    query = parse(f"SELECT A[{word}] FROM S WHERE A FILTER A[`{word}` = 3] PARTITION BY [{word}] WITHIN 1 [{word}]")
     assert query.items == (SelectItem("A", (word,)),)
     assert query.partition_by == (word,)
     assert query.window == Window(number=1, attribute=word)
@@ -144,9 +140,7 @@ def test_every_word_is_a_column_outside_predicates_and_an_attribute_in_quotes(wo
 
 
 def test_names_may_be_any_text_in_quotes() -> None:
-    query = parse(
-        'SELECT "a ""b" FROM `my stream` WHERE `my stream`>"FROM" AS "a ""b" FILTER "a ""b"[`π²``` = 1]'
-    )
+    query = parse('SELECT "a ""b" FROM `my stream` WHERE `my stream`>"FROM" AS "a ""b" FILTER "a ""b"[`π²``` = 1]')
     assert query.items == (SelectItem('a "b'),)
     assert query.streams == ("my stream",)
     atom = Atom("FROM", "my stream")
@@ -173,9 +167,7 @@ def test_filter_has_everything_to_its_left() -> None:
     )
     assert pattern("A;B OR C FILTER A[x > 1]") == Filter(Or((chain(A, B), C)), "A", big)
     assert pattern("(A FILTER A[x > 1]); B") == chain(Filter(A, "A", big), B)
-    assert pattern("(A; B FILTER A[x > 1] FILTER B[x < 1])+") == Plus(
-        Filter(Filter(chain(A, B), "A", big), "B", small)
-    )
+    assert pattern("(A; B FILTER A[x > 1] FILTER B[x < 1])+") == Plus(Filter(Filter(chain(A, B), "A", big), "B", small))
 
 
 def test_filter_and_or_are_written_out() -> None:
@@ -617,18 +609,14 @@ def test_appendix_e_smart_homes(length: int, extended: bool) -> None:
     names = [f"L{i + 1}" for i in range(length)] + ["NE"] * extended
     houses = [*HOUSEHOLDS[:length], *([1000] * extended)]
     steps = "; ".join(f"LOAD as {name}" for name in names)
-    conditions = " AND ".join(
-        f"{name}[household_id = {house}]" for name, house in zip(names, houses, strict=True)
-    )
+    conditions = " AND ".join(f"{name}[household_id = {house}]" for name, house in zip(names, houses, strict=True))
     query = parse(
         f"SELECT * FROM S WHERE ({steps}) as L FILTER L[value > 76] AND {conditions} WITHIN 10 [plug_timestamp]"
     )
     found, body = filters(query.pattern)
     assert body == As(chain(*(As(Atom("LOAD"), name) for name in names)), "L")
     assert found[0] == ("L", p.Comparison(">", p.Attribute("value"), n(76)))
-    assert found[1:] == [
-        (name, equals("household_id", house)) for name, house in zip(names, houses, strict=True)
-    ]
+    assert found[1:] == [(name, equals("household_id", house)) for name, house in zip(names, houses, strict=True)]
 
 
 @pytest.mark.parametrize(("length", "extended"), SIZES)
@@ -640,8 +628,7 @@ def test_appendix_f_taxi_trips(length: int, extended: bool) -> None:
         for i, (start, stop) in enumerate(legs)
     ] + ["NE[pickup_loc = ’NotExists’]"] * extended
     query = parse(
-        f"SELECT * FROM S WHERE ({'; '.join(steps)}) FILTER {' AND '.join(conditions)} "
-        "WITHIN 10000 [dropoff_datetime]"
+        f"SELECT * FROM S WHERE ({'; '.join(steps)}) FILTER {' AND '.join(conditions)} WITHIN 10000 [dropoff_datetime]"
     )
     found, body = filters(query.pattern)
     assert isinstance(body, Sequence)

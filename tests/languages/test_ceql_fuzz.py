@@ -1,6 +1,6 @@
 """CEQL under random input: any text is a query or a QueryError, and printed patterns read back."""
 
-# ruff: noqa: E501 - queries and tables as they are
+
 
 from __future__ import annotations
 
@@ -66,8 +66,7 @@ def test_random_text(text: str) -> None:
 
 
 WORDS = sorted(
-    {token for text in QUERIES for token in TOKENS.findall(text)}
-    | {'"', "'", "’", "/*", "--", "\0", "\ud800"}
+    {token for text in QUERIES for token in TOKENS.findall(text)} | {'"', "'", "’", "/*", "--", "\0", "\ud800"}
 )
 
 
@@ -120,9 +119,7 @@ def _streams(query: ParsedQuery) -> list[str]:
 
 
 WORD_LIKE = st.sampled_from(["A", "B", "x", "limit", "NONE", "events", "by", "in", "like", "_1", "größe"])
-NAMES = st.one_of(
-    WORD_LIKE, st.sampled_from(["from", "AND", "filter", "a b", 'q"', "`", "1a", "a>b", ""]).filter(bool)
-)
+NAMES = st.one_of(WORD_LIKE, st.sampled_from(["from", "AND", "filter", "a b", 'q"', "`", "1a", "a>b", ""]).filter(bool))
 ATTRIBUTES = st.sampled_from(["x", "price", "größe", "from", "limit", "a b", 'q"', "`", "1a", "]", "'"]).map(
     p.Attribute
 )
@@ -212,11 +209,7 @@ def flatten(pattern: Pattern) -> Pattern:
 def _flatten(node: Pattern) -> Pattern:
     if isinstance(node, Or):
         return Or(
-            tuple(
-                one
-                for part in node.alternatives
-                for one in (part.alternatives if isinstance(part, Or) else [part])
-            )
+            tuple(one for part in node.alternatives for one in (part.alternatives if isinstance(part, Or) else [part]))
         )
     if isinstance(node, Sequence):
         parts: list[Pattern] = []
@@ -264,9 +257,7 @@ def test_repetition(pieces: list[str], times: int, before: str) -> None:
         *("AS x ", "FILTER A[x]", "S>", "x,", "[x],", "1 s ", "as ) ", "as  ", "\ufeff", "𝄞"),
     ],
 )  # fmt: skip
-@pytest.mark.parametrize(
-    "before", ["", "SELECT ", "SELECT * FROM S WHERE ", "SELECT * FROM S WHERE A FILTER A[x > "]
-)
+@pytest.mark.parametrize("before", ["", "SELECT ", "SELECT * FROM S WHERE ", "SELECT * FROM S WHERE A FILTER A[x > "])
 def test_a_hundred_thousand_characters(before: str, piece: str) -> None:
     began = time.perf_counter()
     read(before + piece * (100_000 // len(piece)))

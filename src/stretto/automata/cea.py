@@ -198,8 +198,7 @@ def _without_epsilon(builder: _Builder, start: int, end: int) -> CEA:
         own.setdefault(edge.source, []).append((guard, edge.labels, edge.target))
     closures = _closures(builder)
     out = {
-        state: frozenset(arc for member in closures[state] for arc in own.get(member, ()))
-        for state in {start, *own}
+        state: frozenset(arc for member in closures[state] for arc in own.get(member, ())) for state in {start, *own}
     }
     entered: dict[int, list[int]] = {}
     arcs: dict[int, frozenset[Arc]] = {end: frozenset()}
@@ -207,7 +206,7 @@ def _without_epsilon(builder: _Builder, start: int, end: int) -> CEA:
     total = 0
     while todo:
         state = todo.pop()
-        expanded = set()
+        expanded: set[Arc] = set()
         for guard, labels, target in out[state]:
             if target not in entered:
                 entered[target] = _capable([s for s in closures[target] if s in own], out)

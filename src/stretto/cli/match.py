@@ -115,7 +115,9 @@ def _cell(value: Any) -> str:
         return " ".join(str(part) for part in value.values() if part is not None)
     if isinstance(value, list):
         parts = [_cell(part) for part in value[:5]]
-        return "\n".join([*parts, f"… {len(value) - 5} more"] if len(value) > 5 else parts) if value and isinstance(
-            value[0], dict
-        ) else ", ".join([*parts, f"… {len(value) - 5} more"] if len(value) > 5 else parts)
+        return (
+            "\n".join([*parts, f"… {len(value) - 5} more"] if len(value) > 5 else parts)
+            if value and isinstance(value[0], dict)
+            else ", ".join([*parts, f"… {len(value) - 5} more"] if len(value) > 5 else parts)
+        )
     return "" if value is None else str(value)

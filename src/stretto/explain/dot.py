@@ -70,7 +70,7 @@ def _dot(cea: CEA) -> str:
         "  rankdir=LR;",
         '  node [shape=circle, fontname="Helvetica", fontsize=11];',
         '  edge [fontname="Helvetica", fontsize=10];',
-        '  start [shape=point, style=invis, width=0];',
+        "  start [shape=point, style=invis, width=0];",
         "  start -> q0;",
     ]
     for state in range(cea.states):

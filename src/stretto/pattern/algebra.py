@@ -33,9 +33,7 @@ __all__ = [
 ]
 
 
-RESERVED = frozenset(
-    {"SELECT", "FROM", "WHERE", "FILTER", "PARTITION", "WITHIN", "CONSUME", "AS", "OR", "AND", "NOT"}
-)
+RESERVED = frozenset({"SELECT", "FROM", "WHERE", "FILTER", "PARTITION", "WITHIN", "CONSUME", "AS", "OR", "AND", "NOT"})
 """The words that name no type, stream or variable unless they are quoted."""
 
 

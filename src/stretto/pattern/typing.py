@@ -82,9 +82,7 @@ class _Typed:
         return "a computed number"
 
 
-def typed(
-    predicate: p.Predicate, attributes: Mapping[str, pa.DataType], text: str | None = None
-) -> p.Predicate:
+def typed(predicate: p.Predicate, attributes: Mapping[str, pa.DataType], text: str | None = None) -> p.Predicate:
     """Check a predicate against the attributes' types.
 
     Parameters
@@ -127,8 +125,7 @@ class _Checker:
             case p.In(operand, values):
                 own = self.operand(operand)
                 pairs = [self._pair(own, self.operand(value), value.span or node.span) for value in values]
-                chosen = tuple(pair[1].operand for pair in pairs)
-                assert all(isinstance(value, p.Constant) for value in chosen)
+                chosen = tuple(pair[1].operand for pair in pairs if isinstance(pair[1].operand, p.Constant))
                 return replace(node, operand=own.operand, values=chosen)
             case p.Between(operand, low, high):
                 own, first = self._pair(self.operand(operand), self.operand(low), node.span)
@@ -214,9 +211,7 @@ class _Checker:
         if left.kind != right.kind:
             quoted = {left.kind, right.kind} & {"string"} and {left.kind, right.kind} & set(NUMBERS)
             hint = "write numbers without quotes" if quoted else None
-            raise self.error(
-                f"cannot compare {left.described} with {right.described}", span or right.span, hint
-            )
+            raise self.error(f"cannot compare {left.described} with {right.described}", span or right.span, hint)
         return left, right
 
     def _numbers(self, left: _Typed, right: _Typed) -> tuple[_Typed, _Typed]:
@@ -246,9 +241,7 @@ class _Checker:
         except ValueError as error:
             raise self.error(f"'{text}' is no time", literal.span, hint) from error
         if _FINER.search(text):
-            raise self.error(
-                f"'{text}' is finer than a microsecond", literal.span, "write at most six decimals"
-            )
+            raise self.error(f"'{text}' is finer than a microsecond", literal.span, "write at most six decimals")
         if pa.types.is_date(other.source):
             if moment.time() != dt.time() or moment.tzinfo is not None:
                 raise self.error(f"'{text}' is no date", literal.span, "write it like '2013-01-31'")

@@ -117,7 +117,9 @@ class Classifier:
         number = self._ids.get(vector)
         if number is None:
             if len(self.vectors) >= MOST_CLASSES:
-                raise LimitError(f"the conditions tell apart more than {MOST_CLASSES:,} classes of events; simplify them")
+                raise LimitError(
+                    f"the conditions tell apart more than {MOST_CLASSES:,} classes of events; simplify them"
+                )
             number = self._ids[vector] = len(self.vectors)
             self.vectors.append(vector)
         return number
@@ -132,9 +134,11 @@ class Classifier:
         """
         for name in self._columns():
             self._check_column(table, name)
-        found = [self._piece(batch) for batch in table.to_batches(max_chunksize=PIECE)] if isinstance(table, pa.Table) else [
-            self._piece(table.slice(at, PIECE)) for at in range(0, table.num_rows, PIECE)
-        ]
+        found = (
+            [self._piece(batch) for batch in table.to_batches(max_chunksize=PIECE)]
+            if isinstance(table, pa.Table)
+            else [self._piece(table.slice(at, PIECE)) for at in range(0, table.num_rows, PIECE)]
+        )
         return np.concatenate(found) if found else np.empty(0, np.int32)
 
     def _columns(self) -> list[str]:
@@ -234,9 +238,9 @@ def _atoms(part: Part) -> list[p.Predicate]:
 def _evaluate(part: Part, truth: dict[p.Predicate, NDArray[np.bool_]]) -> NDArray[np.bool_]:
     match part:
         case p.And(parts):
-            return np.logical_and.reduce([_evaluate(inner, truth) for inner in parts])
+            return np.asarray(np.logical_and.reduce([_evaluate(inner, truth) for inner in parts]))
         case p.Or(parts):
-            return np.logical_or.reduce([_evaluate(inner, truth) for inner in parts])
+            return np.asarray(np.logical_or.reduce([_evaluate(inner, truth) for inner in parts]))
         case p.Not(inner):
             return ~_evaluate(inner, truth)
         case _:

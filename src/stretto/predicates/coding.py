@@ -30,9 +30,17 @@ Truth = NDArray[np.bool_]
 class Coder(Protocol):
     """Codes one column (or one condition) of a batch."""
 
-    column: str | None
-    atoms: Sequence[p.Predicate]
-    truth: Truth  #: [code, atom]
+    @property
+    def column(self) -> str | None:
+        """The column, or ``None`` for conditions that read several."""
+
+    @property
+    def atoms(self) -> Sequence[p.Predicate]:
+        """The conditions that the codes tell apart."""
+
+    @property
+    def truth(self) -> Truth:
+        """[code, atom]: which conditions hold on which code."""
 
     def add(self, batch: pa.RecordBatch, lut: I64, cell: I64) -> None:
         """``cell[row] += lut[code of row]``."""
@@ -87,14 +95,15 @@ class StringCoder:
     """Codes: k the k-th constant, then NULL, then any other string. Arrow's hash lookup finds the constants."""
 
     def __init__(self, column: str, atoms: Sequence[p.Predicate]) -> None:
-        self.column = column
+        self.column: str | None = column
         self.atoms = atoms
         texts = list(dict.fromkeys(str(c) for atom in atoms for c in _constants(atom)))
         self._null = len(texts)
         self._known = pa.array([*texts, None], pa.string())
         values: list[str | None] = [*texts, None, None]
         self.truth = np.array(
-            [[_equals(atom, value, code == self._null) for atom in atoms] for code, value in enumerate(values)], np.bool_
+            [[_equals(atom, value, code == self._null) for atom in atoms] for code, value in enumerate(values)],
+            np.bool_,
         )
 
     def add(self, batch: pa.RecordBatch, lut: I64, cell: I64) -> None:
@@ -165,21 +174,23 @@ class DictionaryCoder:
     """
 
     def __init__(self, column: str, atoms: Sequence[p.Predicate]) -> None:
-        self.column = column
+        self.column: str | None = column
         self.atoms = atoms
         self.truth = _all_truths(len(atoms))
 
     def add(self, batch: pa.RecordBatch, lut: I64, cell: I64) -> None:
         array = batch.column(self.column)
         encoded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
-        values = pa.record_batch([pa.concat_arrays([encoded.dictionary, pa.nulls(1, encoded.dictionary.type)])], [self.column])
+        values = pa.record_batch(
+            [pa.concat_arrays([encoded.dictionary, pa.nulls(1, encoded.dictionary.type)])], [self.column]
+        )
         cell += lut[_base_two(self.atoms, values)][_indices(encoded)]
 
 
 class MaskCoder:
     """Conditions that relate attributes, or compute: one boolean column each. Codes as in :class:`DictionaryCoder`."""
 
-    column = None
+    column: str | None = None
 
     def __init__(self, atoms: Sequence[p.Predicate]) -> None:
         self.atoms = atoms
@@ -237,7 +248,7 @@ class RegionCoder:
     """Numbers by the intervals between the constants that they are compared with."""
 
     def __init__(self, column: str, atoms: Sequence[p.Predicate], *, real: bool) -> None:
-        self.column = column
+        self.column: str | None = column
         self.atoms = atoms
         self.real = real
         found = {c for atom in atoms for c in _constants(atom) if c == c}

@@ -193,7 +193,11 @@ class KeyTable:
         integer = np.zeros(keys + 1 if self.integers else 1, np.int64)
         bound = np.zeros(1 if self.integers else keys + 1, np.int64)
         return _Table(
-            np.zeros(slots, np.int64), integer, bound, np.zeros(1 if self.integers else size, np.uint8), np.zeros(2, np.int64)
+            np.zeros(slots, np.int64),
+            integer,
+            bound,
+            np.zeros(1 if self.integers else size, np.uint8),
+            np.zeros(2, np.int64),
         )
 
     def __len__(self) -> int:
@@ -320,7 +324,11 @@ def _is_narrow(kind: pa.DataType) -> bool:
 
 def _one(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     if isinstance(column, pa.ChunkedArray):
-        column = column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [pa.array([], column.type)])
+        column = (
+            column.chunk(0)
+            if column.num_chunks == 1
+            else pa.concat_arrays(column.chunks or [pa.array([], column.type)])
+        )
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     return column

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +15,7 @@ from stretto.pattern import predicate as p
 
 __all__ = ["mask"]
 
-Batch = pa.RecordBatch | pa.Table
+Batch: TypeAlias = "pa.RecordBatch | pa.Table"
 
 _COMPARE = {
     "=": pc.equal,
@@ -63,9 +63,9 @@ def _mask(predicate: p.Predicate, batch: Batch) -> NDArray[np.bool_]:
         case p.IsNull(operand):
             return _truth(pc.is_null(_operand(operand, batch)), batch)
         case p.And(parts):
-            return np.logical_and.reduce([_mask(part, batch) for part in parts])
+            return np.asarray(np.logical_and.reduce([_mask(part, batch) for part in parts]))
         case p.Or(parts):
-            return np.logical_or.reduce([_mask(part, batch) for part in parts])
+            return np.asarray(np.logical_or.reduce([_mask(part, batch) for part in parts]))
         case p.Not(part):
             return ~_mask(part, batch)
 

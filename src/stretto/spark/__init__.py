@@ -8,6 +8,7 @@
 """
 
 from stretto.spark.batch import match
+from stretto.spark.files import read
 from stretto.spark.session import session
 
-__all__ = ["match", "session"]
+__all__ = ["match", "read", "session"]

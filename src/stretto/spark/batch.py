@@ -110,9 +110,7 @@ def match(
         type, time, stream = own.type, time or own.time, stream or own.stream
         time_unit = time_unit or own.time_unit
     if time is None:
-        raise OptionError(
-            "name the time column, time='…': on Spark the order in which rows arrive means nothing"
-        )
+        raise OptionError("name the time column, time='…': on Spark the order in which rows arrive means nothing")
     if partitions is not None and partitions < 1:
         raise OptionError(f"partitions={partitions}: give a positive number, or None to let Spark decide")
     events, stream = _one_dataframe(df, compiled, stream)
@@ -164,9 +162,7 @@ def run_partition(
     kinds = pa.ipc.read_schema(pa.py_buffer(schema))
     for table in _tables(batches, kinds):
         if nulls := table.column(time).null_count:
-            raise DataError(
-                f"column '{time}' (time) is NULL in {nulls} or more rows: drop them, or give them a time"
-            )
+            raise DataError(f"column '{time}' (time) is NULL in {nulls} or more rows: drop them, or give them a time")
         if matcher is None:  # not before: many tasks of a small job have no rows
             matcher = Matcher(query, output=output, positions=False, valuations=valuations)
         for found in matcher.iter_push(table):
@@ -180,9 +176,7 @@ def _bound(text: str, schema: bytes, chosen: Roles, language: str) -> Query:
     """The query of a task; workers are reused, and so is what the query has compiled."""
     kinds = pa.ipc.read_schema(pa.py_buffer(schema))
     type, time, stream, time_unit = chosen
-    return compile_query(
-        text, kinds, type=type, time=time, stream=stream, time_unit=time_unit, language=language
-    )
+    return compile_query(text, kinds, type=type, time=time, stream=stream, time_unit=time_unit, language=language)
 
 
 def _tables(batches: Iterator[pa.RecordBatch], kinds: pa.Schema) -> Iterator[pa.Table]:
@@ -238,9 +232,7 @@ def _check_dataframe(df: Any, what: str) -> None:
     for needed in ("isStreaming", "schema", "mapInArrow"):  # true of classic and Spark Connect DataFrames
         if not hasattr(df, needed):
             kind = df.__class__.__name__
-            raise OptionError(
-                f"{what} is a {kind}, not a Spark DataFrame: use stretto.match for other tables"
-            )
+            raise OptionError(f"{what} is a {kind}, not a Spark DataFrame: use stretto.match for other tables")
     if df.isStreaming:
         raise OptionError("streaming DataFrames are not supported yet")
     for name, times in Counter(df.columns).items():

@@ -73,9 +73,7 @@ def ensure_java() -> None:
 def java_version(java: Path) -> int | None:
     """The feature version of a ``java`` executable (8, 11, 17, …), or ``None`` when it does not run."""
     try:
-        answer = subprocess.run(
-            [str(java), "-version"], capture_output=True, text=True, timeout=60, check=False
-        )
+        answer = subprocess.run([str(java), "-version"], capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return None
     found = re.search(r'version "(?:1\.)?(\d+)', answer.stderr + answer.stdout)

@@ -115,7 +115,15 @@ class Work(NamedTuple):
 
 @jit
 def advance(
-    events: Events, machine: Machine, nodes: Nodes, records: Records, work: Work, cells: Cells, stack: Stack, out: Output, registers: I64
+    events: Events,
+    machine: Machine,
+    nodes: Nodes,
+    records: Records,
+    work: Work,
+    cells: Cells,
+    stack: Stack,
+    out: Output,
+    registers: I64,
 ) -> int:
     """Algorithm 1 from event ``registers[CURSOR]`` on.
 
@@ -161,7 +169,15 @@ def _free(nodes: Nodes, registers: I64) -> None:
 
 @inlined
 def _read(
-    cls: int, key: int, machine: Machine, nodes: Nodes, records: Records, work: Work, cells: Cells, stack: Stack, registers: I64
+    cls: int,
+    key: int,
+    machine: Machine,
+    nodes: Nodes,
+    records: Records,
+    work: Work,
+    cells: Cells,
+    stack: Stack,
+    registers: I64,
 ) -> int:
     """Lines 5 to 12: one event. First make sure that nothing can be missing, then do it."""
     part = registers[PART]
@@ -230,7 +246,16 @@ def _read(
 
 @inlined
 def _transitions(
-    cls: int, key: int, at: int, active: int, machine: Machine, nodes: Nodes, arena: I64, work: Work, cells: Cells, registers: I64
+    cls: int,
+    key: int,
+    at: int,
+    active: int,
+    machine: Machine,
+    nodes: Nodes,
+    arena: I64,
+    work: Work,
+    cells: Cells,
+    registers: I64,
 ) -> int:
     """Lines 7 to 10: the transitions of the start state, then of the active states in insertion order. Gives |T′|."""
     epoch = registers[EPOCH] + 1

@@ -57,7 +57,14 @@ def arcs_of(cea: CEA, determinizer: Determinizer) -> Arcs:
 
 @jit
 def resolve(
-    start: I64, end: I64, offset: I64, position: I64, mark: NDArray[np.int32], trace: Trace, arcs: Arcs, truth: NDArray[np.bool_],
+    start: I64,
+    end: I64,
+    offset: I64,
+    position: I64,
+    mark: NDArray[np.int32],
+    trace: Trace,
+    arcs: Arcs,
+    truth: NDArray[np.bool_],
     scratch: NDArray[np.bool_],
 ) -> tuple[int, int]:
     """Replace the ambiguous marks of every match by those of its first valuation.
@@ -90,7 +97,15 @@ def _holds(guard: int, cls: int, truth: NDArray[np.bool_]) -> bool:
 
 @jit
 def _backward(
-    first: int, last: int, part: int, low: int, high: int, position: I64, trace: Trace, arcs: Arcs, truth: NDArray[np.bool_],
+    first: int,
+    last: int,
+    part: int,
+    low: int,
+    high: int,
+    position: I64,
+    trace: Trace,
+    arcs: Arcs,
+    truth: NDArray[np.bool_],
     scratch: NDArray[np.bool_],
 ) -> None:
     """scratch[(k − first) · states + q]: from q, before event k, the rest of the match can be read."""
@@ -122,8 +137,17 @@ def _backward(
 
 @jit
 def _forward(
-    first: int, last: int, part: int, low: int, high: int, position: I64, mark: NDArray[np.int32], trace: Trace, arcs: Arcs,
-    truth: NDArray[np.bool_], scratch: NDArray[np.bool_],
+    first: int,
+    last: int,
+    part: int,
+    low: int,
+    high: int,
+    position: I64,
+    mark: NDArray[np.int32],
+    trace: Trace,
+    arcs: Arcs,
+    truth: NDArray[np.bool_],
+    scratch: NDArray[np.bool_],
 ) -> None:
     """Walk from the start state by the first transition that keeps the end in reach."""
     states = arcs.final.size

@@ -7,6 +7,7 @@ its window, and then the kernel. All steps are over whole columns.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +23,7 @@ from stretto.engines.tecs.program import Program
 from stretto.engines.tecs.state import Matches, State
 from stretto.engines.tecs.structure import (
     CURSOR,
+    I64,
     LOW,
     MISSING_CLASS,
     MISSING_STATE,
@@ -29,7 +31,6 @@ from stretto.engines.tecs.structure import (
     ROWS,
     TRIGGERS,
     VISITED,
-    I64,
 )
 from stretto.engines.tecs.windows import Measured, ranks, values_of
 from stretto.errors import DataError, EngineError
@@ -62,7 +63,9 @@ class Runner:
         self.program = program
         self.labels = labels
         self.late_policy = late
-        self.keys = KeyTable([query.schema.attributes[name] for name in query.partition_by]) if query.partition_by else None
+        self.keys = (
+            KeyTable([query.schema.attributes[name] for name in query.partition_by]) if query.partition_by else None
+        )
         counted = window is not None and window.attribute is None
         #: Positions in a substream differ from positions in the input where the input holds other events as well.
         self.ranked = counted and (self.keys is not None or query.schema.stream is not None)
@@ -100,9 +103,11 @@ class Runner:
     @property
     def nbytes(self) -> int:
         """Bytes that the run holds."""
-        own = (self.counter, self.measured.values, self.measured.positions) if self.measured else (self.counter,)
+        own: tuple[NDArray[Any], ...] = (self.counter,)
+        if self.measured is not None:
+            own = (self.counter, self.measured.values, self.measured.positions)
         keys = self.keys.nbytes if self.keys is not None else 0
-        return self.state.nbytes + keys + sum(array.nbytes for array in (*own, *self.trace))
+        return int(self.state.nbytes + keys + sum(array.nbytes for array in (*own, *self.trace)))
 
     def check(self, table: pa.Table) -> None:
         """Raise what :meth:`advance` would raise for these events, and change nothing.
@@ -122,7 +127,9 @@ class Runner:
         The iterator must be read to its end before the next call; data errors are raised before anything changes.
         """
         if self.broken:
-            raise EngineError("this matcher was stopped in the middle of a batch; restore a snapshot or start a new one")
+            raise EngineError(
+                "this matcher was stopped in the middle of a batch; restore a snapshot or start a new one"
+            )
         prepared = self._prepare(batch)
         if prepared is None:
             return
@@ -207,7 +214,12 @@ class Runner:
         return self._ordered(batch, name, self.last_measure, member, "a window needs an attribute that does not")
 
     def _ordered(
-        self, batch: pa.RecordBatch | pa.Table, name: str, last: int | float | None, member: NDArray[np.bool_] | None, why: str
+        self,
+        batch: pa.RecordBatch | pa.Table,
+        name: str,
+        last: int | float | None,
+        member: NDArray[np.bool_] | None,
+        why: str,
     ) -> tuple[NDArray[np.generic], int | float | None]:
         """The values of a column that must not decrease along the stream, from ``last`` on, and the new last one."""
         values = values_of(_column(batch, name, "window or time"), name, self.rows)
@@ -279,7 +291,15 @@ class Runner:
         while True:
             state.fit_states(program.machine.table.shape[0])
             status = advance(
-                events, program.machine, state.nodes, state.records, state.work, state.cells, state.stack, state.out, registers
+                events,
+                program.machine,
+                state.nodes,
+                state.records,
+                state.work,
+                state.cells,
+                state.stack,
+                state.out,
+                registers,
             )
             match status:
                 case _jit.DONE:
@@ -352,7 +372,8 @@ class Runner:
             return
         gone = int(np.searchsorted(self.trace.position, oldest))
         if gone:
-            self.trace = Trace(*(array[gone:].copy() for array in self.trace))
+            position, part, cls = self.trace
+            self.trace = Trace(position[gone:].copy(), part[gone:].copy(), cls[gone:].copy())
         self.traced = self.trace.position.size
 
     def _sweep(self) -> None:

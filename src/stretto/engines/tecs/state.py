@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,8 +31,6 @@ from stretto.engines.tecs.structure import (
 from stretto.pattern.query import Consume, ParsedQuery
 
 __all__ = ["Matches", "State", "nodes_of"]
-
-T = TypeVar("T", bound=tuple[NDArray[np.int64], ...])
 
 
 class Matches(NamedTuple):
@@ -148,8 +146,8 @@ def _power(size: int) -> int:
 
 
 def _nodes(capacity: int) -> Nodes:
-    wide = [np.zeros(capacity, np.int64) for _ in Nodes._fields[:-1]]
-    return Nodes(*wide, np.zeros(capacity, np.int32))
+    left, right, start, right_start, position = (np.zeros(capacity, np.int64) for _ in range(5))
+    return Nodes(left, right, start, right_start, position, np.zeros(capacity, np.int32))
 
 
 def _stack(size: int) -> Stack:
@@ -162,7 +160,7 @@ def _output(rows: int, cells: int) -> Output:
     return Output(start, end, stop, np.empty(cells, np.int64), np.empty(cells, np.int32))
 
 
-def _longer(array: NDArray[np.generic], need: int) -> NDArray[np.generic]:
+def _longer(array: NDArray[Any], need: int) -> NDArray[Any]:
     """A copy with room for ``need`` elements, at least twice as long, zero behind the old content."""
     if array.size >= need:
         return array
@@ -171,10 +169,10 @@ def _longer(array: NDArray[np.generic], need: int) -> NDArray[np.generic]:
     return longer
 
 
-def nodes_of(arrays: dict[str, NDArray[np.generic]], first: int) -> Nodes:
+def nodes_of(arrays: dict[str, NDArray[Any]], first: int) -> Nodes:
     """A store that holds the given nodes, numbered from ``first`` on."""
     count = arrays["left"].size
     nodes = _nodes(_power(max(2, 2 * (count + first))))
-    for name, array in zip(nodes._fields, nodes, strict=True):
-        array[first : first + count] = arrays[name]
+    for name in nodes._fields:
+        getattr(nodes, name)[first : first + count] = arrays[name]
     return nodes

@@ -23,9 +23,7 @@ MOST = 2**62
 
 
 @jit
-def _bounds(
-    times: NDArray[np.int64], positions: I64, begin: int, first: int, count: int, size: int, low: I64
-) -> int:
+def _bounds(times: NDArray[np.int64], positions: I64, begin: int, first: int, count: int, size: int, low: I64) -> int:
     """low[k] = the first position whose time is not before times[first + k] − size. O(count + what is passed over)."""
     at = begin
     for k in range(count):
@@ -128,7 +126,9 @@ def values_of(column: pa.ChunkedArray | pa.Array, name: str, first_row: int) -> 
     if pa.types.is_floating(kind):
         real = np.asarray(pc.cast(column, pa.float64()).to_numpy(zero_copy_only=False))
         if np.isnan(real).any():
-            raise DataError(f"'{name}' orders or windows the stream and is NaN at row {first_row + int(np.isnan(real).argmax())}")
+            raise DataError(
+                f"'{name}' orders or windows the stream and is NaN at row {first_row + int(np.isnan(real).argmax())}"
+            )
         return real
     values = _integers(column, kind, name)
     if values.size and (int(values.max()) > MOST or int(values.min()) < -MOST):

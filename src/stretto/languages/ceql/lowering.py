@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 
 from stretto.errors import Span, suggestion
 from stretto.languages.ceql.parts import (
-    DEEPEST,
     AllOf,
     Condition,
     Conditions,

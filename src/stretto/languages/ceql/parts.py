@@ -121,9 +121,7 @@ _Part = TypeVar("_Part", bound="PatternPart | ExpressionPart | Condition | AllOf
 def bounded(part: _Part) -> _Part:
     """The same part, unless it is nested too deep or too large."""
     if isinstance(part, PatternPart) and part.size > LARGEST:
-        raise Mistake(
-            f"with OR in FILTER written out, the formula has more than {LARGEST:,} parts", part.span
-        )
+        raise Mistake(f"with OR in FILTER written out, the formula has more than {LARGEST:,} parts", part.span)
     if part.height > DEEPEST or part.parens > DEEPEST:
         raise Mistake(f"nested more than {DEEPEST} levels deep", part.span)
     return part

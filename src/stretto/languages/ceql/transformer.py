@@ -81,9 +81,7 @@ class Draft:
 
     __slots__ = ("clauses", "formula", "selection", "streams")
 
-    def __init__(
-        self, selection: Selection, streams: Sequence[Name], formula: PatternPart, clauses: Clauses
-    ) -> None:
+    def __init__(self, selection: Selection, streams: Sequence[Name], formula: PatternPart, clauses: Clauses) -> None:
         self.selection = selection
         self.streams = streams
         self.formula = formula
@@ -96,9 +94,7 @@ class CeqlTransformer(Transformer[Token, Draft]):
 
     # ---- Clauses
 
-    def query(
-        self, selection: Selection, streams: tuple[Name, ...], formula: PatternPart, *rest: object
-    ) -> Draft:
+    def query(self, selection: Selection, streams: tuple[Name, ...], formula: PatternPart, *rest: object) -> Draft:
         clauses = Clauses()
         for clause in rest:
             if isinstance(clause, _Clause):
@@ -124,9 +120,7 @@ class CeqlTransformer(Transformer[Token, Draft]):
     def item(self, ref: tuple[Name, ...], columns: _Columns | None = None) -> tuple[Name, _Columns | None]:
         return _label(ref), columns
 
-    def item_called_as_a_strategy(
-        self, word: Token, columns: _Columns | None = None
-    ) -> tuple[Name, _Columns | None]:
+    def item_called_as_a_strategy(self, word: Token, columns: _Columns | None = None) -> tuple[Name, _Columns | None]:
         return Name(str(word), _at(word)), columns
 
     def columns(self, *parts: Token | Name) -> _Columns:
@@ -227,9 +221,7 @@ class CeqlTransformer(Transformer[Token, Draft]):
 
     # ---- FILTER
 
-    def condition(
-        self, ref: tuple[Name, ...], _: Token, predicate: ExpressionPart, closing: Token
-    ) -> Condition:
+    def condition(self, ref: tuple[Name, ...], _: Token, predicate: ExpressionPart, closing: Token) -> Condition:
         label = _label(ref)
         return Condition(label.text, _predicate(predicate), label.span | _at(closing), label.span)
 
@@ -277,9 +269,7 @@ class CeqlTransformer(Transformer[Token, Draft]):
     def compare(self, left: ExpressionPart, sign: Token, right: ExpressionPart) -> ExpressionPart:
         for part in (left, right):
             if part.expression is None:
-                raise Mistake(
-                    "no value compares with NULL", part.span, _NULL_HINTS.get(str(sign), _NULL_HINT)
-                )
+                raise Mistake("no value compares with NULL", part.span, _NULL_HINTS.get(str(sign), _NULL_HINT))
         operator = _EQUAL.get(str(sign), str(sign))
         both = (left, right)
         return _expression(p.Comparison(operator, _value(left), _value(right), _span(both)), both)
@@ -465,9 +455,7 @@ def _window_attribute(columns: _Columns | None) -> Name | None:
     return columns.names[0]
 
 
-def _number_window(
-    bare: _Measure, measures: Sequence[_Measure], attribute: Name | None, span: Span
-) -> Window:
+def _number_window(bare: _Measure, measures: Sequence[_Measure], attribute: Name | None, span: Span) -> Window:
     if len(measures) > 1 or attribute is None:
         number = bare.written
         raise Mistake(
@@ -547,9 +535,7 @@ def _span(parts: Sequence[ExpressionPart]) -> Span:
     return parts[0].span | parts[-1].span
 
 
-def _expression(
-    expression: p.Expression, parts: Sequence[ExpressionPart], span: Span | None = None
-) -> ExpressionPart:
+def _expression(expression: p.Expression, parts: Sequence[ExpressionPart], span: Span | None = None) -> ExpressionPart:
     return bounded(
         ExpressionPart(
             expression,

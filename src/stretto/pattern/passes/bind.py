@@ -170,9 +170,7 @@ def _check_types(query: ParsedQuery, schema: Schema) -> None:
             )
 
 
-def _check_names(
-    query: ParsedQuery, names: Sequence[str], spans: Sequence[Span], schema: Schema, where: str
-) -> None:
+def _check_names(query: ParsedQuery, names: Sequence[str], spans: Sequence[Span], schema: Schema, where: str) -> None:
     for number, name in enumerate(names):
         if name not in schema.attributes:
             raise QueryError(
@@ -253,7 +251,11 @@ def _window_size(query: ParsedQuery, window: Window, name: str, how: Measure, sc
                 f"'{name}' is a plain number ({schema.attributes[name]}); what is a second of it?",
                 text=query.text,
                 span=window.span,
-                hint="pass time_unit='s' (or 'ms', 'us', 'ns') with time='" + name + "', or write WITHIN n [" + name + "]",
+                hint="pass time_unit='s' (or 'ms', 'us', 'ns') with time='"
+                + name
+                + "', or write WITHIN n ["
+                + name
+                + "]",
             )
         amount = window.seconds * per_second
     else:
@@ -282,7 +284,9 @@ def _selected(query: ParsedQuery, schema: Schema) -> tuple[tuple[str, tuple[str,
 
 def reported(pattern: Pattern) -> list[str]:
     """What ``SELECT *`` reports: the named variables, and the types of atoms that no name covers."""
-    named = {name for node in walk(pattern) if (name := getattr(node, "variable", None)) and not isinstance(node, Filter)}
+    named = {
+        name for node in walk(pattern) if (name := getattr(node, "variable", None)) and not isinstance(node, Filter)
+    }
     bare = set()
     covered: list[tuple[Pattern, bool]] = [(pattern, False)]
     while covered:

@@ -1,0 +1,1 @@
+"""Figures of papers, redrawn from recorded results."""

@@ -1,0 +1,35 @@
+"""Event files as DataFrames."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stretto.errors import OptionError
+from stretto.spark.session import session
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["read"]
+
+
+def read(path: str | Path) -> DataFrame:
+    """A Parquet, CSV (with a header; types are inferred) or JSON-lines file as a DataFrame, by its ending.
+
+    Raises
+    ------
+    OptionError
+        The ending is none of these.
+    """
+    path = Path(path)
+    endings = [ending.lower() for ending in path.suffixes if ending.lower() not in (".gz", ".bz2", ".zst", ".lz4")]
+    reader = session().read
+    match endings[-1:]:
+        case [".parquet"]:
+            return reader.parquet(str(path))
+        case [".csv"]:
+            return reader.csv(str(path), header=True, inferSchema=True)
+        case [".json" | ".jsonl" | ".ndjson"]:
+            return reader.json(str(path))
+    raise OptionError(f"cannot read '{path.name}' on Spark: end it in .parquet, .csv or .json")
