@@ -25,8 +25,15 @@ def describe() -> dict[str, Any]:
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
         "versions": {name: _version(name) for name in PACKAGES},
-        "command": " ".join(["python", "-m", "benchmarks", *sys.argv[1:]]),
+        "command": _command(),
     }
+
+
+def _command() -> str:
+    """The command line, without where the results go."""
+    words = sys.argv[1:]
+    kept = [word for before, word in zip(["", *words], words, strict=False) if "--out" not in (before, word)]
+    return " ".join(["python", "-m", "benchmarks", *kept])
 
 
 def _cpu_model() -> str:

@@ -83,11 +83,18 @@ def _stream_targets(definition: Definition, rows: list[Row], stream: str) -> lis
         lines.append(_at_most(f"spread over the windows on {stream}", max(times) / min(times) - 1, most))
     if most := wanted.get("steps"):
         lines += _compare_lengths(definition, rows, stream, most)
+    if least := wanted.get("share_of_count"):
+        lines += [_share(row, least) for row in rows]
     if most := wanted.get("growth"):
         lines += [_at_most(f"growth of memory, {row.case}", row.ours["resident_growth"], most) for row in rows]
     if most := wanted.get("warm_seconds"):
         lines += [_at_most(f"first answer, {row.case} [s]", min(row.ours["seconds"]), most) for row in rows]
     return lines
+
+
+def _share(row: Row, least: float) -> str:
+    share = row.ours["share_of_count"]
+    return f"{_mark(share >= least)} {row.case}: {share:.2f} of the rows/s of counting, at least {least:.2f}"
 
 
 def _compare_lengths(definition: Definition, rows: list[Row], stream: str, most: float) -> list[str]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from pyarrow import parquet
 
 from benchmarks import data, oracle
 from benchmarks.definitions import Case, Definition
@@ -91,7 +92,11 @@ class Row:
 
 
 def _rate(result: dict[str, Any]) -> float:
-    return result["events"] / statistics.median(result["seconds"]) if result.get("seconds") else 0.0
+    return result["events"] / _median(result["seconds"]) if result.get("seconds") else 0.0
+
+
+def _median(seconds: list[float]) -> float:
+    return statistics.median(seconds)
 
 
 class WorkerError(Exception):
@@ -126,7 +131,9 @@ class Runner:
         """All cases of a family on all its streams, case after case so that what is compared runs close
         together.
         """
-        measure = {"match": self._match, "stream": self._stream, "startup": self._startup}[definition.kind]
+        measure = {"match": self._match, "stream": self._stream, "startup": self._startup, "spark": self._spark}[
+            definition.kind
+        ]
         for case in definition.chosen(self.options.quick):
             for stream in definition.streams(self.options.quick):
                 row = Row(definition.name, case.name, stream, definition.kind, expected=case.expected.get(stream))
@@ -205,12 +212,30 @@ class Runner:
         row.note = f"warm {statistics.median(row.ours['seconds']):.2f} s, cold {cold['seconds'][0]:.1f} s"
         self._check(row, case, spec)
 
+    def _spark(self, definition: Definition, case: Case, stream: str, row: Row) -> None:
+        spec, query = definition.data[stream], case.query
+        columns = ["type", "name", query.attribute, *([query.partition] if query.partition else [])]
+        job = {
+            "events": str(self._parquet_file(spec)),
+            "query": query.text,
+            "columns": columns,
+            "time": query.attribute,
+            "partition": query.partition,
+            "repeat": 2 if self.options.quick else 3,
+        }
+        row.ours = _worker("spark", job)
+        passes = {name: _median(row.ours[f"count_{name}_seconds"]) for name in ("all", "needed", "ordered")}
+        rates = [f"{name} {row.ours['events'] / seconds:,.0f}" for name, seconds in passes.items()]
+        row.ours["share_of_count"] = passes["all"] / _median(row.ours["seconds"])
+        row.note = f"counting rows/s: {', '.join(rates)}"
+        self._check(row, case, spec)
+
     # --- checking -------------------------------------------------------------------------------------------
 
     def _check(self, row: Row, case: Case, spec: data.DataSpec) -> None:
         found = row.ours["matches"]
         if row.expected is None:
-            row.note = row.note or "no expected count"
+            row.note = f"{row.note}; no expected count" if row.note else "no expected count"
         elif found != row.expected:
             row.wrong = f"expected {row.expected:,} matches, found {found:,}"
         if self.options.oracle:
@@ -239,6 +264,12 @@ class Runner:
             table = self._table(spec)
             with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
                 writer.write_table(table)
+        return path
+
+    def _parquet_file(self, spec: data.DataSpec) -> Path:
+        path = Path(self._folder.name) / f"{spec.slug}.parquet"
+        if not path.exists():
+            parquet.write_table(self._table(spec), path)
         return path
 
     def _csv_file(self, spec: data.DataSpec, rows: int) -> Path:

@@ -20,9 +20,9 @@ SINGLE_THREAD = {
 }
 
 
-def main(work: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
-    """Read the job that the command line names, do it on one core, print the result as the last line."""
+def main(work: Callable[[dict[str, Any]], dict[str, Any]], *, one_core: bool = True) -> None:
+    """Read the job that the command line names, do it, print the result as the last line."""
     job = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
-    if hasattr(os, "sched_setaffinity"):
+    if one_core and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     print("\n" + json.dumps(work(job)), flush=True)

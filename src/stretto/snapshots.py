@@ -129,7 +129,7 @@ def _check(header: dict[str, Any], own: dict[str, Any]) -> None:
 
 def _save_runner(runner: Runner, header: dict[str, Any], arrays: Arrays) -> None:
     state = runner.state
-    state.collect(state.nodes.left.size)
+    state.collect()
     count = int(state.registers[HEAD])
     for name, array in state.nodes._asdict().items():
         arrays[f"nodes.{name}"] = np.take(array, np.arange(FIRST, count) & (array.size - 1))

@@ -140,7 +140,7 @@ def test_collecting_keeps_what_is_represented() -> None:
     for batch in table.to_batches():
         list(runner.advance(batch))
     before = [[sorted(Structure(runner).opened(n)) for n in nodes] for nodes in Structure(runner).lists()]
-    runner.state.collect(runner.state.nodes.left.size)
+    runner.state.collect()
     after = Structure(runner)
     check_invariants(after)
     assert [[sorted(after.opened(n)) for n in nodes] for nodes in after.lists()] == before

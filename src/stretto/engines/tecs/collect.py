@@ -26,7 +26,7 @@ from stretto.engines.tecs.structure import (
     Nodes,
 )
 
-__all__ = ["collect", "live_positions", "pack", "states_in", "sweep", "unpack"]
+__all__ = ["copy", "live_positions", "mark", "pack", "states_in", "sweep", "unpack"]
 
 UNREACHED = np.iinfo(np.int64).max
 
@@ -42,15 +42,15 @@ def _bound(records: Records, registers: I64, at: int) -> int:
 
 
 @jit
-def collect(nodes: Nodes, to: Nodes, records: Records, bound: I64, number: I64, registers: I64) -> None:
-    """Copy the reachable nodes of ``nodes`` to ``to`` and renumber them, from FIRST on.
+def mark(nodes: Nodes, records: Records, bound: I64, registers: I64) -> int:
+    """bound[slot] = the least key in the window of the partition that reaches the node, or UNREACHED; gives how many are reached.
 
-    Reads all records, rewrites their lists. ``bound`` and ``number`` are scratch of the size of ``nodes``. Nothing may be
-    under enumeration. O(nodes + records).
+    Reads all records and nodes, and releases records that are forgotten. Nothing may be under enumeration. O(nodes + records).
     """
     size = nodes.left.size - 1
     bound[:] = UNREACHED
     tail = registers[TAIL]
+    live = 0
     for part in range(records.head.size):
         at = records.head[part]
         if not at:
@@ -70,11 +70,25 @@ def collect(nodes: Nodes, to: Nodes, records: Records, bound: I64, number: I64, 
     for node in range(registers[HEAD] - 1, tail, -1):
         slot = node & size
         low = bound[slot]
-        if low == UNREACHED or nodes.left[slot] == NIL:
+        if low == UNREACHED:
+            continue
+        live += 1
+        if nodes.left[slot] == NIL:
             continue
         bound[nodes.left[slot] & size] = low
         if nodes.right[slot] != NIL and nodes.right_start[slot] >= low:
             bound[nodes.right[slot] & size] = low
+    return live
+
+
+@jit
+def copy(nodes: Nodes, to: Nodes, records: Records, bound: I64, number: I64, registers: I64) -> None:
+    """Copy the marked nodes of ``nodes`` to ``to``, number them from FIRST on, and rewrite the records' lists. O(nodes + records).
+
+    ``number`` is scratch of the size of ``nodes``.
+    """
+    size = nodes.left.size - 1
+    tail = registers[TAIL]
     fresh = FIRST
     mask = to.left.size - 1
     for node in range(tail + 1, registers[HEAD]):
@@ -121,12 +135,15 @@ def _renumber(nodes: Nodes, records: Records, bound: I64, number: I64, registers
 
 @jit
 def live_positions(nodes: Nodes, registers: I64, positions: I64) -> int:
-    """The positions that bottom and output nodes name, with repeats; gives how many. ``positions`` holds all nodes."""
+    """The positions that bottom and output nodes name, ascending; gives how many. ``positions`` has room for all nodes.
+
+    Nodes lie in the order of their making, and these were made at the position that they name.
+    """
     size = nodes.left.size - 1
     count = 0
     for node in range(registers[TAIL] + 1, registers[HEAD]):
         slot = node & size
-        if nodes.right[slot] == NIL:
+        if nodes.right[slot] == NIL and (count == 0 or positions[count - 1] != nodes.position[slot]):
             positions[count] = nodes.position[slot]
             count += 1
     return count

@@ -38,7 +38,7 @@ from stretto.predicates.keys import KeyTable
 
 __all__ = ["Runner"]
 
-#: Key tables and records of idle partitions are looked through when this many events were visited since the last time.
+#: Key tables and records of idle partitions are looked through after as many events as there are keys, and at least these.
 SWEEP_AT_LEAST = 1 << 16
 
 
@@ -355,8 +355,8 @@ class Runner:
     def _forget(self, events: Events) -> None:
         """After a batch: drop what no window reaches any more."""
         registers = self.state.registers
-        if self.keys is not None and registers[VISITED] - self.swept_at > max(SWEEP_AT_LEAST, 2 * len(self.keys)):
-            self.swept_at = int(registers[VISITED])
+        if self.keys is not None and self.rows - self.swept_at > max(SWEEP_AT_LEAST, len(self.keys)):
+            self.swept_at = self.rows
             self._sweep()
         if self.trace.position.size:
             self._forget_trace()
@@ -405,10 +405,10 @@ class Runner:
     def live(self) -> I64:
         """The rows that partial matches hold (sorted), after collecting what is unreachable."""
         state = self.state
-        state.collect(state.nodes.left.size)
+        state.collect()
         positions = np.empty(state.nodes.left.size, np.int64)
         count = live_positions(state.nodes, state.registers, positions)
-        return np.unique(positions[:count])
+        return positions[:count]
 
     def advance_time(self, value: int | float) -> None:
         """Nothing before ``value`` will come: free what is out of its window."""

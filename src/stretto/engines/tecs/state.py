@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stretto.engines.tecs.collect import collect
+from stretto.engines.tecs.collect import copy, mark
 from stretto.engines.tecs.enumerate import Output, Stack
 from stretto.engines.tecs.kernels import CONSUME_ANY, CONSUME_PARTITION, Records, Work
 from stretto.engines.tecs.structure import (
@@ -70,26 +70,23 @@ class State:
 
     def grow_nodes(self) -> None:
         """Collect; double the store if more than half of it is in use even so."""
-        need = self._need()
-        capacity = self.nodes.left.size
-        live = self.collect(capacity)
-        while 2 * (live + need) > capacity:
-            capacity *= 2
-        if capacity > self.nodes.left.size:
-            self.collect(capacity)
+        self.collect(self._need())
 
     def _need(self) -> int:
         need = int(self.registers[NEED])
         self.registers[NEED] = 0
         return need
 
-    def collect(self, capacity: int) -> int:
-        """Keep what is reachable, in a store of ``capacity`` nodes; gives how many nodes are left."""
-        fresh = _nodes(capacity)
-        old = self.nodes.left.size
-        collect(self.nodes, fresh, self.records, np.empty(old, np.int64), np.empty(old, np.int64), self.registers)
-        self.nodes = fresh
-        return int(self.registers[HEAD] - FIRST)
+    def collect(self, need: int = 0) -> None:
+        """Keep what is reachable, in a store that is at least half empty and has room for ``need`` more."""
+        old = self.nodes
+        bound = np.empty(old.left.size, np.int64)
+        live = int(mark(old, self.records, bound, self.registers))
+        capacity = old.left.size
+        while 2 * (live + need) > capacity:
+            capacity *= 2
+        self.nodes = _nodes(capacity)
+        copy(old, self.nodes, self.records, bound, np.empty(old.left.size, np.int64), self.registers)
 
     def grow_arena(self) -> None:
         arena = self.records.arena
