@@ -8,8 +8,8 @@ the last line.
 
 ``send_events`` only queues: threads of the server take the events from there, and ``get_output`` waits until
 they are done. Processing is therefore timed from the call of the one to the return of the other, less what
-``get_output`` takes on a server that got no event (it ends threads that sleep, about 0.1 s). Part of that sleep can overlap with work, so the time is
-never taken to be less than the process kept its one core busy.
+``get_output`` takes on a server that got no event (it ends threads that sleep, about 0.1 s). Part of
+that sleep can overlap with work, so the time is never taken to be less than the process kept its core busy.
 """
 
 import csv

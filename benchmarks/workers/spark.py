@@ -19,7 +19,7 @@ def count_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     yield pa.RecordBatch.from_pydict({"rows": pa.array([rows])})
 
 
-def median(action: Callable[[], Any], repeat: int) -> tuple[list[float], Any]:
+def timed(action: Callable[[], Any], repeat: int) -> tuple[list[float], Any]:
     """Seconds of ``repeat`` runs after an untimed one, and what the last one gave."""
     action()
     seconds = []
@@ -55,8 +55,8 @@ def work(job: dict[str, Any]) -> dict[str, Any]:
 
     result: dict[str, Any] = {"events": 0}
     for name, frame in passes.items():
-        result[name], result["events"] = median(lambda frame=frame: counted(frame), job["repeat"])
-    result["seconds"], result["matches"] = median(matched, job["repeat"])
+        result[name], result["events"] = timed(lambda frame=frame: counted(frame), job["repeat"])
+    result["seconds"], result["matches"] = timed(matched, job["repeat"])
     spark.stop()
     return result
 

@@ -58,7 +58,9 @@ class Line:
 OURS = Line("stretto, the trace repeated to 4 million events", "ours", "long", "#1b5e9e")
 OURS_TRACE = Line("stretto, the trace as it is", "ours", "trace", "#6ba3d6", "--", "s")
 PEER = Line("pycer (CORE in C++)", "peer", "long", "#c4562b", "-", "^")
-LINES = (OURS, OURS_TRACE, PEER)
+PEER_TRACE = Line("pycer, the trace as it is", "peer", "trace", "#e0a184", "--", "v")
+SAME_INPUT = (OURS_TRACE, PEER_TRACE)
+ALL_LINES = (OURS, OURS_TRACE, PEER, PEER_TRACE)
 
 
 class Results:
@@ -81,8 +83,6 @@ class Results:
 
     def _row(self, family: str, case: str, line: Line) -> dict[str, Any] | None:
         row = self._rows.get((family, case, line.stream))
-        if row is None or (line.side == "peer" and not row["peer"]):
-            row = self._rows.get((family, case, "trace"))
         return row if row and row[line.side] else None
 
 
@@ -98,22 +98,26 @@ def plot(axes: Axes, xs: Iterable[Any], line: Line, values: Iterable[float | Non
 
 def draw_lengths(results: Results) -> Figure:
     """Figure 7: throughput and memory over the length of the sequence, with output and without."""
-    figure, grid = plt.subplots(4, 3, figsize=(9.5, 9.5), sharex=True, sharey="row")
-    rows: list[tuple[str, str, Measure]] = [
-        ("with output\nevents/s", "", results.rate),
-        ("without output\nevents/s", "'", results.rate),
-        ("with output\nresident MiB", "", results.memory),
-        ("without output\nresident MiB", "'", results.memory),
+    figure, grid = plt.subplots(4, 3, figsize=(9.5, 10), sharex=True, sharey="row")
+    rows: list[tuple[str, str, Measure, tuple[Line, ...]]] = [
+        ("events/s, with output", "", results.rate, ALL_LINES),
+        ("events/s, without output", "'", results.rate, ALL_LINES),
+        ("MiB, with output", "", results.memory, SAME_INPUT),
+        ("MiB, without output", "'", results.memory, SAME_INPUT),
     ]
-    for axes_row, (label, prime, measure) in zip(grid, rows, strict=True):
-        for axes, (data, letter, title) in zip(axes_row, STREAMS, strict=True):
-            for line in LINES:
+    for axes_row, (label, prime, measure, lines) in zip(grid, rows, strict=True):
+        for axes, (data, letter, _) in zip(axes_row, STREAMS, strict=True):
+            for line in lines:
                 cases = [f"{letter}{length}{prime}" for length in LENGTHS]
                 plot(axes, LENGTHS, line, [measure(f"{data}_sequences", case, line) for case in cases])
-            axes.set_yscale("log")
             axes.set_xticks(LENGTHS)
-            axes.set_title(title if axes_row is grid[0] else "")
+        if measure == results.rate:
+            set_rates(axes_row[0])
+        else:
+            axes_row[0].set_ylim(bottom=0)
         axes_row[0].set_ylabel(label)
+    for axes, (_, _, title) in zip(grid[0], STREAMS, strict=True):
+        axes.set_title(title)
     for axes in grid[-1]:
         axes.set_xlabel("steps of the sequence")
     return finish(figure, grid[0][0], "Figure 7. Sequences of 3 to 24 steps")
@@ -123,11 +127,12 @@ def draw_windows(results: Results) -> Figure:
     """Figure 8: throughput over the window."""
     figure, row = plt.subplots(1, 3, figsize=(9.5, 3.4), sharey=True)
     for axes, (data, letter, title) in zip(row, STREAMS, strict=True):
-        for line in LINES:
+        for line in ALL_LINES:
             cases = [f"{letter}3'x{factor}" for factor in WINDOWS]
             plot(axes, WINDOWS, line, [results.rate(f"{data}_windows", case, line) for case in cases])
         set_windows(axes)
         axes.set_title(title)
+    set_rates(row[0])
     row[0].set_ylabel("events/s")
     return finish(figure, row[0], "Figure 8. Windows of T to 4T, no output")
 
@@ -136,11 +141,11 @@ def draw_operators(results: Results) -> Figure:
     """Figure 9: throughput of Q1 to Q7."""
     figure, axes = plt.subplots(figsize=(8, 3.6))
     queries = [f"Q{number}" for number in range(1, 8)]
-    for index, line in enumerate(LINES):
+    for index, line in enumerate(ALL_LINES):
         values = [results.rate("stocks_operators", query, line) or 0.0 for query in queries]
-        places = [place + (index - 1) * 0.27 for place in range(len(queries))]
-        axes.bar(places, values, 0.25, color=line.color, label=line.label)
-    axes.set_yscale("log")
+        places = [place + (index - 1.5) * 0.21 for place in range(len(queries))]
+        axes.bar(places, values, 0.2, color=line.color, label=line.label)
+    set_rates(axes)
     axes.set_xticks(range(len(queries)), queries)
     axes.set_ylabel("events/s")
     return finish(figure, axes, "Figure 9. Disjunction, filters, partitions, iteration")
@@ -156,6 +161,7 @@ def draw_strategies(results: Results) -> Figure:
     line = Line("pycer (no strategy)", "peer", "long", PEER.color, "-", "^")
     plot(axes, WINDOWS, line, [results.rate(*strategy_case("ALL", factor), line) for factor in WINDOWS])
     set_windows(axes)
+    set_rates(axes)
     axes.set_ylabel("events/s")
     return finish(figure, axes, "Figure 11. Selection strategies over windows of T to 4T, S3′")
 
@@ -165,9 +171,15 @@ def strategy_case(strategy: str, factor: int) -> tuple[str, str]:
     return "stocks_strategies", f"S3' {strategy}" + ("" if factor == 1 else f" x{factor}")
 
 
+def set_rates(axes: Axes) -> None:
+    """The y axis of throughput, the same in all figures."""
+    axes.set_yscale("log")
+    axes.set_ylim(3e4, 1e8)
+    axes.set_yticks([1e5, 1e6, 1e7, 1e8], ["100,000", "1 million", "10 million", "100 million"])
+
+
 def set_windows(axes: Axes) -> None:
     """The x axis of windows."""
-    axes.set_yscale("log")
     axes.set_xticks(WINDOWS, ["T", "2T", "3T", "4T"])
     axes.set_xlabel("window")
 
@@ -176,7 +188,7 @@ def finish(figure: Figure, axes: Axes, title: str) -> Figure:
     """Title and legend above the plots."""
     handles, labels = axes.get_legend_handles_labels()
     figure.suptitle(title, x=0.01, ha="left", fontweight="bold")
-    figure.legend(handles, labels, loc="outside lower left", ncols=3, frameon=False)
+    figure.legend(handles, labels, loc="outside lower left", ncols=2, frameon=False)
     return figure
 
 

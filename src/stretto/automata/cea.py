@@ -230,14 +230,16 @@ def _capable(states: list[int], out: dict[int, frozenset[Arc]]) -> list[int]:
 
 
 def _join_equal(arcs: dict[int, frozenset[Arc]], final: Iterable[int], start: int) -> dict[int, frozenset[Arc]]:
-    """Join states that are final alike and have the same arcs, until none are left. The start stays on its own."""
+    """Join states that are final alike and have the same arcs (waiting each where it is), until none are left."""
     final = set(final)
+    itself = -1
     while True:
         chosen: dict[tuple[bool, frozenset[Arc]], int] = {}
         instead: dict[int, int] = {}
         for state in sorted(arcs):
             if state != start:
-                instead[state] = chosen.setdefault((state in final, arcs[state]), state)
+                same = frozenset((g, v, itself if g == TRUE and t == state else t) for g, v, t in arcs[state])
+                instead[state] = chosen.setdefault((state in final, same), state)
         if all(state == other for state, other in instead.items()):
             return arcs
         arcs = {
