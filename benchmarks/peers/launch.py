@@ -29,36 +29,45 @@ class PeerUnavailableError(Exception):
 def prepare() -> Path:
     """The interpreter that has pycer, made when it is missing."""
     python = ENVIRONMENT / "bin" / "python"
-    if _has_pycer(python):
+    if _runs(python, "import pycer"):
         return python
-    base = os.environ.get("STRETTO_PEER_PYTHON") or shutil.which(INTERPRETER)
-    if not base:
-        raise PeerUnavailableError(
-            f"no {INTERPRETER} on PATH (pycer has a wheel for CPython 3.13 only); set STRETTO_PEER_PYTHON"
-        )
-    if _has_pycer(Path(base)):
-        return Path(base)
-    _call([base, "-m", "venv", "--clear", str(ENVIRONMENT)], "no environment could be made")
+    base = _find_interpreter()
+    if _runs(base, "import pycer"):
+        return base
+    _call([str(base), "-m", "venv", "--clear", str(ENVIRONMENT)], "no environment could be made")
     _call([str(python), "-m", "pip", "install", "--quiet", REQUIREMENT], f"{REQUIREMENT} could not be installed")
-    if not _has_pycer(python):
+    if not _runs(python, "import pycer"):
         raise PeerUnavailableError(f"{REQUIREMENT} is installed but cannot be imported")
     return python
 
 
-def _has_pycer(python: Path) -> bool:
+def _find_interpreter() -> Path:
+    """The interpreter that the user named, or the first CPython 3.13 of ``PATH`` or pyenv that runs."""
+    if named := os.environ.get("STRETTO_PEER_PYTHON"):
+        if not _runs(Path(named), "import venv"):
+            raise PeerUnavailableError(f"STRETTO_PEER_PYTHON={named} is not a Python that makes environments")
+        return Path(named)
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    found = [shutil.which(INTERPRETER), *sorted(pyenv.glob(f"versions/3.13*/bin/{INTERPRETER}"))]
+    for candidate in [Path(path) for path in found if path]:
+        if _runs(candidate, "import venv"):
+            return candidate
+    raise PeerUnavailableError(
+        f"there is no {INTERPRETER} (pycer has a wheel for CPython 3.13 only); put one on PATH or name it in STRETTO_PEER_PYTHON"
+    )
+
+
+def _runs(python: Path, code: str) -> bool:
     if not python.exists():
         return False
-    return subprocess.run([python, "-c", "import pycer"], capture_output=True, check=False).returncode == 0
+    return subprocess.run([python, "-c", code], capture_output=True, check=False).returncode == 0
 
 
 def _call(command: list[str], trouble: str) -> None:
-    try:
-        subprocess.run(command, check=True, capture_output=True, text=True)
-    except FileNotFoundError as error:
-        raise PeerUnavailableError(f"{trouble}: {error}") from error
-    except subprocess.CalledProcessError as error:
-        lines = (error.stderr or error.stdout or "").strip().splitlines()
-        raise PeerUnavailableError(f"{trouble}: {lines[-1] if lines else error}") from error
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    if done.returncode:
+        lines = (done.stderr or done.stdout or "").strip().splitlines()
+        raise PeerUnavailableError(f"{trouble}: {lines[0] if lines else f'status {done.returncode}'}")
 
 
 def write_events(table: pa.Table, path: Path) -> None:

@@ -51,6 +51,7 @@ class Schema:
         if isinstance(source, Schema):
             return source
         if isinstance(source, pa.Schema):
+            _named_once(source.names)
             found: Mapping[str, pa.DataType] = dict(zip(source.names, source.types, strict=True))
         elif isinstance(source, Mapping) and all(isinstance(v, pa.DataType | str | type) for v in source.values()):
             found = {str(name): _data_type(name, value) for name, value in source.items()}
@@ -58,6 +59,7 @@ class Schema:
             arrow = getattr(source, "schema", None)
             if not isinstance(arrow, pa.Schema):
                 arrow = as_table(source).schema
+            _named_once(arrow.names)
             found = dict(zip(arrow.names, arrow.types, strict=True))
         return cls(found, **roles)
 
@@ -94,15 +96,25 @@ def as_table(events: Any) -> pa.Table:
     Raises
     ------
     DataError
-        What was given is not a table of events, or its columns have no common type.
+        What was given is not a table of events, a column's values have no common type, or two columns one name.
     """
     table = _as_table(events)
+    _named_once(table.column_names)
     views = [i for i, kind in enumerate(table.schema.types) if _is_view(kind)]
     for i in views:
         # Arrow cannot select rows of views yet.
         wide = pa.large_string() if pa.types.is_string_view(table.schema.field(i).type) else pa.large_binary()
         table = table.set_column(i, table.schema.field(i).with_type(wide), table.column(i).cast(wide))
     return table
+
+
+def _named_once(names: list[str]) -> None:
+    """Raise a :class:`DataError` when two columns have one name."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise DataError(f"two columns are named '{name}'; rename or drop one of them")
+        seen.add(name)
 
 
 def _is_view(kind: pa.DataType) -> bool:

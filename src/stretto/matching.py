@@ -272,6 +272,12 @@ class Matcher:
         self._start()
 
     def _start(self) -> None:
+        streams = self._query.streams
+        if len(streams) > 1 and self._query.bound.schema.stream is None:
+            raise OptionError(
+                f"the query reads {len(streams)} streams ({', '.join(streams)}): name the column that tells them apart "
+                "with stream='…'"
+            )
         self._layout = Layout(self._query.bound, **self._options)  # type: ignore[arg-type]
         program = self._query.program(valuations=self._valuations)
         self._runner = Runner(

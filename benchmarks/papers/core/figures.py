@@ -120,7 +120,7 @@ def draw_lengths(results: Results) -> Figure:
         axes.set_title(title)
     for axes in grid[-1]:
         axes.set_xlabel("steps of the sequence")
-    return finish(figure, grid[0][0], "Figure 7. Sequences of 3 to 24 steps")
+    return finish(figure, "Figure 7. Sequences of 3 to 24 steps")
 
 
 def draw_windows(results: Results) -> Figure:
@@ -134,7 +134,7 @@ def draw_windows(results: Results) -> Figure:
         axes.set_title(title)
     set_rates(row[0])
     row[0].set_ylabel("events/s")
-    return finish(figure, row[0], "Figure 8. Windows of T to 4T, no output")
+    return finish(figure, "Figure 8. Windows of T to 4T, no output")
 
 
 def draw_operators(results: Results) -> Figure:
@@ -148,7 +148,7 @@ def draw_operators(results: Results) -> Figure:
     set_rates(axes)
     axes.set_xticks(range(len(queries)), queries)
     axes.set_ylabel("events/s")
-    return finish(figure, axes, "Figure 9. Disjunction, filters, partitions, iteration")
+    return finish(figure, "Figure 9. Disjunction, filters, partitions, iteration")
 
 
 def draw_strategies(results: Results) -> Figure:
@@ -163,7 +163,7 @@ def draw_strategies(results: Results) -> Figure:
     set_windows(axes)
     set_rates(axes)
     axes.set_ylabel("events/s")
-    return finish(figure, axes, "Figure 11. Selection strategies over windows of T to 4T, S3′")
+    return finish(figure, "Figure 11. Selection strategies over windows of T to 4T, S3′")
 
 
 def strategy_case(strategy: str, factor: int) -> tuple[str, str]:
@@ -184,11 +184,12 @@ def set_windows(axes: Axes) -> None:
     axes.set_xlabel("window")
 
 
-def finish(figure: Figure, axes: Axes, title: str) -> Figure:
-    """Title and legend above the plots."""
-    handles, labels = axes.get_legend_handles_labels()
+def finish(figure: Figure, title: str) -> Figure:
+    """Title above the plots and one legend below them."""
+    pairs = [zip(*axes.get_legend_handles_labels(), strict=True) for axes in figure.axes]
+    lines = {label: handle for pair in pairs for handle, label in pair}
     figure.suptitle(title, x=0.01, ha="left", fontweight="bold")
-    figure.legend(handles, labels, loc="outside lower left", ncols=2, frameon=False)
+    figure.legend(lines.values(), lines.keys(), loc="outside lower left", ncols=2, frameon=False)
     return figure
 
 

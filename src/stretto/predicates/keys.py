@@ -340,18 +340,17 @@ def _integers(array: pa.Array) -> tuple[I64, NDArray[np.bool_]]:
     kind = array.type
     if array.null_count:
         valid = np.array(array.is_valid().to_numpy(zero_copy_only=False), np.bool_)
-        array = array.fill_null(pa.scalar(0, pa.int64()).cast(kind) if not pa.types.is_boolean(kind) else False)
     if pa.types.is_floating(kind):
-        real = np.array(array.cast(pa.float64()).to_numpy(zero_copy_only=False)) + 0.0  # −0.0 is 0.0
+        real = np.array(array.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)) + 0.0  # −0.0 is 0.0
         real[np.isnan(real)] = np.nan
         return frozen(real.view(np.int64)), valid
-    if pa.types.is_boolean(kind):
-        return frozen(array.cast(pa.int8()).cast(pa.int64()).to_numpy(zero_copy_only=False)), valid
     if kind == pa.uint64():
-        return frozen(np.asarray(array.to_numpy(zero_copy_only=False)).view(np.int64)), valid
-    if pa.types.is_temporal(kind) and kind.bit_width == 32:
+        return frozen(np.asarray(array.fill_null(0).to_numpy(zero_copy_only=False)).view(np.int64)), valid
+    if pa.types.is_boolean(kind):
+        array = array.cast(pa.int8())
+    elif pa.types.is_temporal(kind) and kind.bit_width == 32:
         array = array.cast(pa.int32())
-    return frozen(np.asarray(array.cast(pa.int64()).to_numpy(zero_copy_only=False))), valid
+    return frozen(np.asarray(array.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False))), valid
 
 
 def _as_bytes(array: pa.Array) -> tuple[NDArray[Any], U8, NDArray[np.bool_]]:

@@ -189,7 +189,7 @@ def _is_key(data_type: pa.DataType) -> bool:
         types.is_integer(data_type)
         or types.is_floating(data_type)
         or types.is_boolean(data_type)
-        or types.is_temporal(data_type)
+        or (types.is_temporal(data_type) and not types.is_interval(data_type))
         or types.is_decimal(data_type)
         or types.is_string(data_type)
         or types.is_large_string(data_type)
