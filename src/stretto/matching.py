@@ -147,7 +147,7 @@ class _Call:
             type, time, stream = own.type, time or own.time, stream or own.stream
             time_unit = time_unit or own.time_unit
         table, stream = _streams(compiled, events, type, time, stream)
-        if not table.num_columns and not table.num_rows:
+        if not table.num_rows and set(table.column_names) <= {stream}:
             # Nothing at all, such as an empty list: it has no columns either, so only the query's own names are known.
             table = _nothing(compiled, type, time, stream)
         schema = Schema.of(table.schema, **roles(type, time, stream, None, time_unit))
@@ -398,7 +398,7 @@ def _streams(
     query: Query, events: Any, type: str | None, time: str | None, stream: str | None
 ) -> tuple[pa.Table, str | None]:
     """One table of all streams, and the column that tells them apart."""
-    if not isinstance(events, Mapping) or not events or not all(_is_table(value) for value in events.values()):
+    if not isinstance(events, Mapping) or not _are_streams(events, query):
         table = as_table(events)
         if stream is None and len(query.streams) > 1:
             raise DataError(
@@ -413,6 +413,8 @@ def _streams(
             raise DataError(f"there are no events for stream '{name}'" + (f"; {hint}" if hint else ""))
     if len(query.streams) > 1 and time is None:
         raise DataError("several streams are merged by time: name the time column with time='…'")
+    if len(query.streams) == 1:
+        return tables[query.streams[0]], stream
     column = stream or STREAM_COLUMN
     parts = []
     for name in query.streams:
@@ -442,6 +444,16 @@ def _nothing(query: Query, type: str | None, time: str | None, stream: str | Non
         raise DataError("there are no events, so that their attributes are not known: give an empty table with columns")
     kinds = dict.fromkeys(texts, pa.string()) | dict.fromkeys(numbers, pa.timestamp("us"))
     return pa.schema(list(kinds.items())).empty_table()
+
+
+def _are_streams(events: Mapping[str, Any], query: Query) -> bool:
+    """Whether a mapping holds tables by stream rather than columns by name. A stream may be empty."""
+    if not events:
+        return False
+    if all(_is_table(value) for value in events.values()):
+        return True
+    named = all(name in events for name in query.streams)
+    return named and all(_is_table(value) or value == [] for value in events.values() if not hasattr(value, "dtype"))
 
 
 def _is_table(value: Any) -> bool:

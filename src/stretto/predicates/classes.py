@@ -219,7 +219,8 @@ def _rewritten(
     """A guard as conditions on columns; ``None`` when it can never hold."""
     parts: list[Part] = []
     for name, wanted, default in (
-        (schema.type, guard.type, default_type),
+        # Without a column for it, an event's type is the name of its stream.
+        (schema.type or schema.stream, guard.type, default_type),
         (schema.stream, guard.stream, default_stream),
     ):
         if wanted is None:
