@@ -39,7 +39,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--quick", action="store_true", help="smaller streams and fewer queries, for a few minutes")
     run.add_argument("--peer", action=argparse.BooleanOptionalAction, default=True, help="measure the peer as well")
     run.add_argument("--oracle", action="store_true", help="count the matches in a second way as well")
-    run.add_argument("--repeat", type=int, default=15, help="timed runs of a query, at most")
+    run.add_argument("--repeat", type=int, default=40, help="timed runs of a query, at most")
     run.add_argument("--out", type=Path, help="write the results as JSON")
     count = commands.add_parser("count", help="print the expected counts, from the oracle alone")
     count.add_argument("names", nargs="*")

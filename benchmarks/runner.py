@@ -33,7 +33,7 @@ class Options:
     quick: bool = False
     peer: bool = True
     oracle: bool = False
-    repeat: int = 15
+    repeat: int = 40
 
     @property
     def budget(self) -> float:

@@ -113,7 +113,11 @@ def test_columns_of_different_lengths() -> None:
 
 @pytest.mark.parametrize(
     ("options", "text"),
-    [({"output": "rows"}, "output='rows'"), ({"language": "sql"}, "language='sql'"), ({"time_unit": "h"}, "time_unit='h'")],
+    [
+        ({"output": "rows"}, "output='rows'"),
+        ({"language": "sql"}, "language='sql'"),
+        ({"time_unit": "h"}, "time_unit='h'"),
+    ],
 )
 def test_options(options: dict[str, Any], text: str) -> None:
     refused(OptionError, lambda: stretto.match(AB, events("AB"), **options), text)
@@ -177,9 +181,10 @@ def test_null_keys_are_in_no_substream() -> None:
 )
 def test_keys_of_every_type_with_nulls(kind: pa.DataType, values: list[Any]) -> None:
     value, null = values
-    column = pa.array([value, null, null, value], pa.dictionary(pa.int8(), pa.string()).value_type if (
-        pa.types.is_dictionary(kind)
-    ) else kind)
+    column = pa.array(
+        [value, null, null, value],
+        pa.dictionary(pa.int8(), pa.string()).value_type if (pa.types.is_dictionary(kind)) else kind,
+    )
     table = events("AABB", k=column.cast(kind) if column.type != kind else column, n=[1, 1, 1, 1])
     assert found(f"{AB} PARTITION BY [k]", table) == [[0, 3]]
     assert found(f"{AB} PARTITION BY [n], [k]", table) == [[0, 3]]
@@ -281,7 +286,9 @@ def test_another_type_in_a_later_batch(column: pa.Array, text: str) -> None:
     assert matcher.snapshot() == before
 
 
-@pytest.mark.parametrize("column", [pa.array([3], pa.int8()), pa.array([3.0]), pa.nulls(1), pa.array([3], pa.uint64())], ids=str)
+@pytest.mark.parametrize(
+    "column", [pa.array([3], pa.int8()), pa.array([3.0]), pa.nulls(1), pa.array([3], pa.uint64())], ids=str
+)
 def test_another_width_in_a_later_batch(column: pa.Array) -> None:
     matcher = stretto.Matcher(AB)
     matcher.push(events("A", v=[2]))
@@ -495,13 +502,18 @@ def test_nested_iterations() -> None:
 
 def test_parentheses_beyond_all_measure() -> None:
     refused(QueryError, lambda: stretto.compile(f"SELECT * FROM S WHERE {'(' * 5000}A{')' * 5000}"), "nested")
-    refused(QueryError, lambda: stretto.compile(f"SELECT * FROM S WHERE A FILTER A[{'(' * 5000}v=1{')' * 5000}]"), "nested")
+    refused(
+        QueryError, lambda: stretto.compile(f"SELECT * FROM S WHERE A FILTER A[{'(' * 5000}v=1{')' * 5000}]"), "nested"
+    )
 
 
 def test_filters_that_double_the_pattern_are_refused() -> None:
     conditions = " AND ".join("(x[v = 1] OR x[v = 2])" for _ in range(40))
     began = time.monotonic()
-    refused(LimitError, lambda: stretto.compile(f"SELECT * FROM S WHERE (A; B)+ AS x FILTER {conditions}", {"type": str, "v": int}))
+    refused(
+        LimitError,
+        lambda: stretto.compile(f"SELECT * FROM S WHERE (A; B)+ AS x FILTER {conditions}", {"type": str, "v": int}),
+    )
     assert time.monotonic() - began < 20
 
 

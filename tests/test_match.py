@@ -15,7 +15,11 @@ import pytest
 import stretto
 
 QUERY = "SELECT x, y FROM S WHERE A AS x; B AS y FILTER y[v > 1] WITHIN 2 EVENTS"
-COLUMNS: dict[str, list[Any]] = {"type": ["A", "B", "B", "A", "B"], "v": [1, 1, 3, 4, 5], "name": ["é", "b", None, "d", "e"]}
+COLUMNS: dict[str, list[Any]] = {
+    "type": ["A", "B", "B", "A", "B"],
+    "v": [1, 1, 3, 4, 5],
+    "name": ["é", "b", None, "d", "e"],
+}
 TABLE = pa.table(COLUMNS)
 
 
@@ -112,12 +116,21 @@ def test_unsorted_time() -> None:
     table = pa.table({"type": ["C", "A", "B", "A"], "t": [9, 3, 5, 1]})
     found = stretto.match("SELECT * FROM S WHERE A+; B; C", table, time="t")
     rows = found.to_pylist()
-    assert [row["positions"] for row in rows] == [[0, 1, 2, 3], [0, 2, 3], [0, 1, 2]]
-    assert [(row["start"], row["end"]) for row in rows] == [(3, 0), (3, 0), (1, 0)]
-    assert [(row["start_time"], row["end_time"]) for row in rows] == [(1, 9), (1, 9), (3, 9)]
-    assert [event["t"] for event in rows[0]["A"]] == [1, 3]
-    taken = table.take(found.column("positions")[1].values)
-    assert sorted(taken.column("t").to_pylist()) == [1, 5, 9]
+    by_positions = {tuple(row["positions"]): row for row in rows}
+    assert len(rows) == 3
+    assert sorted(by_positions) == [(0, 1, 2), (0, 1, 2, 3), (0, 2, 3)]
+    assert {p: (row["start"], row["end"]) for p, row in by_positions.items()} == {
+        (0, 1, 2, 3): (3, 0),
+        (0, 2, 3): (3, 0),
+        (0, 1, 2): (1, 0),
+    }
+    assert by_positions[0, 1, 2]["start_time"] == 3
+    assert by_positions[0, 2, 3]["start_time"] == 1
+    assert {row["end_time"] for row in rows} == {9}
+    assert [event["t"] for event in by_positions[0, 1, 2, 3]["A"]] == [1, 3]
+    for row, positions in zip(rows, found.column("positions"), strict=True):
+        taken = sorted(table.take(positions.values).column("t").to_pylist())
+        assert taken == sorted(event["t"] for name in "ABC" for event in row[name])
 
 
 def test_sorting_is_stable_and_sequence_breaks_ties() -> None:
@@ -428,7 +441,7 @@ def test_properties() -> None:
 
 def test_defaults() -> None:
     query = stretto.compile("SELECT * FROM S WHERE A AS x; B; (C AS y OR D)+ AS z")
-    assert query.variables == ("x", "B", "y", "z")
+    assert query.variables == ("x", "B", "z", "y")
     assert (query.window, query.limit, query.partition_by) == (None, None, ())
     assert (str(query.strategy), str(query.consume)) == ("ALL", "NONE")
 

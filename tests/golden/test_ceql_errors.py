@@ -1,7 +1,5 @@
 """The exact texts of CEQL's errors."""
 
-
-
 from __future__ import annotations
 
 import pickle

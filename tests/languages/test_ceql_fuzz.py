@@ -1,7 +1,5 @@
 """CEQL under random input: any text is a query or a QueryError, and printed patterns read back."""
 
-
-
 from __future__ import annotations
 
 import re

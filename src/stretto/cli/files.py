@@ -30,6 +30,8 @@ def read_query(argument: str) -> str:
 def read_events(path: Path) -> pa.Table:
     """Events from a Parquet, CSV or JSON-lines file (also compressed: ``.csv.gz``), by the file's ending."""
     kind = _kind(path)
+    if not path.exists():
+        raise OptionError(f"no such file: {path}")
     try:
         if kind == "parquet":
             import pyarrow.parquet as pq

@@ -55,11 +55,11 @@ def main(arguments: list[str] | None = None) -> None:
         _fail("error", error, MISUSED)
     except StrettoError as error:
         _fail("error", error, FAILED)
-    except FileNotFoundError as error:
-        _fail("error", f"no such file: {error.filename}", MISUSED)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(0)
+    except OSError as error:
+        _fail("error", error, MISUSED)
 
 
 def _fail(kind: str, error: object, code: int) -> None:

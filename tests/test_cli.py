@@ -1,0 +1,294 @@
+"""The command line: what it prints, what it writes, and how it ends."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyarrow import csv, feather
+from pyarrow import parquet as pq
+
+import stretto
+from stretto.cli import main
+
+QUERY = "SELECT * FROM S WHERE A AS x; B AS y FILTER y[v > 1]"
+EVENTS = pa.table({"type": ["A", "B", "B", "C"], "v": [1, 1, 3, 4], "name": ["é", "日本", None, "d"]})
+MATCH = stretto.match(QUERY, EVENTS).to_pylist()[0]
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+    """Run the command in a folder of its own: exit code, standard output, standard error."""
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.chdir(tmp_path)
+    pq.write_table(EVENTS, "events.parquet")
+    Path("query.ceql").write_text(f"-- pairs\n{QUERY}\n", encoding="utf-8")
+
+    def command(*arguments: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as ended:
+            main(list(arguments))
+        shown = capsys.readouterr()
+        assert "Traceback" not in shown.err
+        code = ended.value.code
+        return (code if isinstance(code, int) else 0), shown.out, shown.err
+
+    return command
+
+
+# ---- match
+
+
+def test_a_table_in_the_terminal(run: Run) -> None:
+    code, out, err = run("match", "query.ceql", "events.parquet")
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert [cell.strip() for cell in lines[1].split("┃")[1:-1]] == ["start", "end", "positions", "x", "y"]
+    assert [cell.strip() for cell in lines[3].split("│")[1:-1]] == ["0", "2", "0, 2", "A 1 é", "B 3"]
+    assert lines[-1] == "1 match"
+
+
+def test_a_query_inline(run: Run) -> None:
+    code, out, _ = run("match", QUERY, "events.parquet", "--json")
+    assert code == 0
+    assert [json.loads(line) for line in out.splitlines()] == [MATCH]
+
+
+def test_markup_in_values_is_shown_as_it_is(run: Run) -> None:
+    pq.write_table(pa.table({"type": ["A"], "text": ["[bold]x[/] [/y]"]}), "markup.parquet")
+    code, out, _ = run("match", "SELECT * FROM S WHERE A", "markup.parquet")
+    assert code == 0
+    assert "[bold]x[/] [/y]" in out
+
+
+def test_no_match_is_no_failure(run: Run) -> None:
+    code, out, _ = run("match", "SELECT * FROM S WHERE A; NEVER", "events.parquet")
+    assert (code, out) == (0, "0 matches\n")
+    code, out, _ = run("match", "SELECT * FROM S WHERE A; NEVER", "events.parquet", "--json")
+    assert (code, out) == (0, "")
+
+
+def test_rows_bounds_what_is_shown(run: Run) -> None:
+    pq.write_table(pa.table({"type": ["A"] * 30}), "many.parquet")
+    for arguments, shown, last in [
+        ((), 20, "30 matches, 20 shown"),
+        (("--rows", "3"), 3, "30 matches, 3 shown"),
+        (("--rows", "0"), 30, "30 matches"),
+    ]:
+        code, out, _ = run("match", "SELECT * FROM S WHERE A", "many.parquet", "--output", "positions", *arguments)
+        assert code == 0
+        assert sum(line.startswith("│") for line in out.splitlines()) == shown
+        assert out.splitlines()[-1] == last
+
+
+def write_json(path: str) -> None:
+    Path(path).write_text("".join(json.dumps(row) + "\n" for row in EVENTS.to_pylist()), encoding="utf-8")
+
+
+def write_gzip(path: str) -> None:
+    csv.write_csv(EVENTS, "plain.csv")
+    Path(path).write_bytes(gzip.compress(Path("plain.csv").read_bytes()))
+
+
+FORMS: dict[str, Callable[[str], Any]] = {
+    "e.parquet": lambda path: pq.write_table(EVENTS, path),
+    "e.csv": lambda path: csv.write_csv(EVENTS, path),
+    "e.csv.gz": write_gzip,
+    "e.CSV": lambda path: csv.write_csv(EVENTS, path),
+    "e.json": write_json,
+    "e.jsonl": write_json,
+    "e.arrow": lambda path: feather.write_feather(EVENTS, path),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_files_of_events(run: Run, name: str) -> None:
+    FORMS[name](name)
+    code, out, _ = run("match", "query.ceql", name, "--json", "--output", "positions")
+    assert (code, json.loads(out)) == (0, {"start": 0, "end": 2, "positions": [0, 2]})
+
+
+@pytest.mark.parametrize(
+    ("name", "read"),
+    [
+        ("m.parquet", lambda path: pq.read_table(path).to_pylist()),
+        ("m.arrow", lambda path: pa.ipc.open_file(path).read_all().to_pylist()),
+        ("m.jsonl", lambda path: [json.loads(line) for line in Path(path).read_text("utf-8").splitlines()]),
+    ],
+)
+def test_files_of_matches(run: Run, name: str, read: Callable[[str], Any]) -> None:
+    code, out, err = run("match", "query.ceql", "events.parquet", "--out", name)
+    assert (code, out, err) == (0, "", f"1 matches written to {name}\n".replace("1 matches", "1 match"))
+    assert read(name) == [MATCH]
+    code, _, err = run("match", "SELECT * FROM S WHERE NEVER", "events.parquet", "--out", name)
+    assert (code, err) == (0, f"0 matches written to {name}\n")
+    assert read(name) == []
+
+
+def test_matches_as_csv_have_nested_columns_as_json(run: Run) -> None:
+    code, _, _ = run("match", "query.ceql", "events.parquet", "--out", "m.csv")
+    assert code == 0
+    row = csv.read_csv("m.csv").to_pylist()[0]
+    assert (row["start"], row["end"]) == (0, 2)
+    assert json.loads(row["positions"]) == [0, 2]
+    assert json.loads(row["x"]) == [{"type": "A", "v": 1, "name": "é"}]
+
+
+def test_options_reach_the_engine(run: Run) -> None:
+    rows = [("A", 1, 5, 0), ("B", 0, 9, 0), ("B", 3, 7, 1)]
+    names = ["kind", "n", "t", "s"]
+    table = pa.table([pa.array(list(column)) for column in zip(*rows, strict=True)], names=names)
+    pq.write_table(table.take([2, 1, 0]), "roles.parquet")
+    code, out, err = run(
+        "match", "SELECT NONE FROM S WHERE A; B WITHIN 3 seconds", "roles.parquet", "--json",
+        *("--type", "kind", "--time", "t", "--sequence", "n", "--time-unit", "s"),
+    )  # fmt: skip
+    assert (code, err) == (0, "")
+    assert json.loads(out) == {"start": 2, "end": 0, "positions": [], "start_time": 5, "end_time": 7}
+    code, out, err = run("match", "SELECT NONE FROM S WHERE S; S LIMIT 1", "roles.parquet", "--json", "--type", "")
+    assert (code, err) == (0, "")
+    assert [json.loads(line)["end"] for line in out.splitlines()] == [1, 2]
+
+
+# ---- explain
+
+
+def test_explain(run: Run) -> None:
+    code, out, err = run("explain", "query.ceql")
+    assert (code, err) == (0, "")
+    assert out == stretto.compile(Path("query.ceql").read_text("utf-8")).explain() + "\n"
+    code, out, _ = run("explain", QUERY, "events.parquet")
+    assert code == 0
+    assert out == stretto.compile(QUERY, EVENTS.schema).explain() + "\n"
+
+
+def test_explain_draws(run: Run) -> None:
+    code, _, err = run("explain", QUERY, "--draw", "q.dot")
+    assert (code, err) == (0, "automaton drawn to q.dot\n")
+    assert Path("q.dot").read_text("utf-8") == str(stretto.compile(QUERY).draw())
+
+
+def test_explain_without_graphviz(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    code, _, err = run("explain", QUERY, "--draw", "q.svg")
+    assert code == 2
+    assert "needs Graphviz's program 'dot'" in err
+    assert not Path("q.svg").exists()
+    code, _, err = run("explain", QUERY, "--draw", "q.bmp")
+    assert (code, err) == (2, "error: cannot draw to 'q.bmp': end it in .dot, .svg, .png or .pdf\n")
+
+
+# ---- How it ends
+
+
+@pytest.mark.parametrize("command", ["match", "explain"])
+def test_a_wrong_query_ends_with_3(run: Run, command: str) -> None:
+    code, out, err = run(command, "SELECT * FORM S WHERE A", "events.parquet")
+    assert (code, out) == (3, "")
+    assert err.splitlines() == [
+        "query error: line 1, column 10: unexpected 'FORM'; expected FROM",
+        "  SELECT * FORM S WHERE A",
+        "           ^^^^",
+        "hint: did you mean 'FROM'?",
+    ]
+
+
+def test_a_query_that_does_not_fit_the_events_ends_with_3(run: Run) -> None:
+    code, out, err = run("match", "SELECT * FROM S WHERE A FILTER A[val > 1]", "events.parquet")
+    assert (code, out) == (3, "")
+    assert "column 34: unknown attribute 'val'" in err
+
+
+def test_a_wrong_query_is_told_before_the_events_are_read(run: Run) -> None:
+    assert run("match", "SELECT * FROM S WHERE", "nothing.parquet")[0] == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["match", "query.ceql", "nothing.csv"], "no such file: nothing.csv"),
+        (["match", "nothing.ceql", "events.parquet"], "'nothing.ceql' is neither a file nor a query"),
+        (["match", "query.ceql", "query.ceql"], "cannot read 'query.ceql': end it in .parquet, .csv"),
+        (["match", "events.parquet", "events.parquet"], "'events.parquet' is not UTF-8 text"),
+        (["match", "query.ceql", "events.parquet", "--out", "m.xls"], "cannot write 'm.xls'"),
+        (["match", "query.ceql", "events.parquet", "--out", "no/such/m.csv"], "no/such/m.csv"),
+        (["match", "query.ceql", "events.parquet", "--time", "tme"], "time='tme': there is no such column"),
+        (["match", "query.ceql", "events.parquet", "--time-unit", "h"], "time_unit='h'"),
+        (["match", "query.ceql", "events.parquet", "--rows", "-1"], "--rows"),
+        (["match", "query.ceql", "events.parquet", "--engine", "flink"], "'flink' is not one of"),
+        (["match", "query.ceql", "events.parquet", "--nonsense"], "--nonsense"),
+        (["match", "query.ceql"], "DATA"),
+        (["mach"], "mach"),
+        (["explain", "query.ceql", "nothing.csv"], "no such file: nothing.csv"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_wrong_use_ends_with_2(run: Run, arguments: list[str], text: str) -> None:
+    code, out, err = run(*arguments)
+    assert (code, out) == (2, "")
+    assert text in err
+
+
+def test_wrong_events_end_with_1(run: Run) -> None:
+    code, out, err = run("match", "SELECT * FROM S WHERE A; B WITHIN 3 [v]", "events.parquet")
+    assert (code, err) == (0, "")
+    pq.write_table(EVENTS.take([2, 1, 0]), "falling.parquet")
+    code, out, err = run("match", "SELECT * FROM S WHERE A; B WITHIN 3 [v]", "falling.parquet")
+    assert (code, out) == (1, "")
+    assert err.startswith("error: 'v' decreases from 3 to 1 at row 1")
+    Path("broken.parquet").write_bytes(b"PAR1 no more")
+    code, _, err = run("match", QUERY, "broken.parquet")
+    assert code == 1
+    assert err.startswith("error: broken.parquet: ")
+    Path("broken.csv").write_text("type,v\nA,1,2\n")
+    code, _, err = run("match", QUERY, "broken.csv")
+    assert code == 1
+    assert err.startswith("error: broken.csv: ")
+    Path("broken.json").write_text('{"type": "A"\n')
+    assert run("match", QUERY, "broken.json")[0] == 1
+
+
+def test_version_and_help(run: Run) -> None:
+    assert run("--version") == (0, f"stretto {stretto.__version__}\n", "")
+    code, out, _ = run("--help")
+    assert code == 0
+    assert all(name in out for name in ("match", "explain", "demo", "--version"))
+    code, out, _ = run("match", "--help")
+    assert code == 0
+    assert all(name in out for name in ("QUERY", "DATA", "--out", "--engine", "--type", "--time-unit", "--json"))
+
+
+def test_as_a_program(tmp_path: Path) -> None:
+    """Installed as ``stretto``, in a process of its own, into a pipe that is closed early."""
+    pq.write_table(EVENTS, tmp_path / "events.parquet")
+    program = Path(sys.executable).parent / "stretto"
+    if not program.exists():
+        pytest.skip("stretto is not installed as a program beside this Python")
+    done = subprocess.run(
+        [program, "match", QUERY, tmp_path / "events.parquet", "--json"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout) == MATCH
+    done = subprocess.run([program, "match", "SELECT", "x"], capture_output=True, text=True, check=False)
+    assert done.returncode == 3
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_match_on_spark(run: Run, spark: Any) -> None:
+    table = EVENTS.append_column("t", pa.array([1, 2, 3, 4]))
+    pq.write_table(table, "events.parquet")
+    code, out, _ = run("match", "query.ceql", "events.parquet", "--engine", "spark", "--time", "t", "--json")
+    assert code == 0
+    found = json.loads(out)
+    assert (found["start_time"], found["end_time"]) == (1, 3)
+    assert [event["v"] for event in found["y"]] == [3]
