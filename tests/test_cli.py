@@ -126,7 +126,7 @@ def test_files_of_events(run: Run, name: str) -> None:
 )
 def test_files_of_matches(run: Run, name: str, read: Callable[[str], Any]) -> None:
     code, out, err = run("match", "query.ceql", "events.parquet", "--out", name)
-    assert (code, out, err) == (0, "", f"1 matches written to {name}\n".replace("1 matches", "1 match"))
+    assert (code, out, err) == (0, "", f"1 match written to {name}\n")
     assert read(name) == [MATCH]
     code, _, err = run("match", "SELECT * FROM S WHERE NEVER", "events.parquet", "--out", name)
     assert (code, err) == (0, f"0 matches written to {name}\n")
@@ -284,11 +284,16 @@ def test_as_a_program(tmp_path: Path) -> None:
 
 @pytest.mark.spark
 @pytest.mark.xdist_group("spark")
-def test_match_on_spark(run: Run, spark: Any) -> None:
-    table = EVENTS.append_column("t", pa.array([1, 2, 3, 4]))
-    pq.write_table(table, "events.parquet")
-    code, out, _ = run("match", "query.ceql", "events.parquet", "--engine", "spark", "--time", "t", "--json")
-    assert code == 0
-    found = json.loads(out)
+def test_match_on_spark(tmp_path: Path) -> None:
+    """In a process of its own: the session that the command starts is not the one of other tests."""
+    pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'stretto[spark]'")
+    pq.write_table(EVENTS.append_column("t", pa.array([1, 2, 3, 4])), tmp_path / "events.parquet")
+    arguments = ["match", QUERY, str(tmp_path / "events.parquet"), "--engine", "spark", "--time", "t", "--json"]
+    code = "import sys; from stretto.cli import main; main(sys.argv[1:])"
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
+    if done.returncode == 2 and "Java" in done.stderr:
+        pytest.skip(done.stderr)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
     assert (found["start_time"], found["end_time"]) == (1, 3)
     assert [event["v"] for event in found["y"]] == [3]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from stretto.automata.cea import TRUE, build
@@ -99,9 +97,6 @@ def test_strict_has_no_skips() -> None:
 
 def test_a_limit_on_states() -> None:
     machine = Determinizer(cea("A ; B ; C ; D"), Strategy.ALL, most=3)
-    began = time.monotonic()
+    state = machine.step(machine.step(0, 1)[0][1], 2)[0][1]
     with pytest.raises(LimitError, match="made more than 3 states"):
-        state = 0
-        for guard in range(4):
-            state = machine.step(state, 1 << guard)[0][1]
-    assert time.monotonic() - began < 5
+        machine.step(state, 4)

@@ -123,7 +123,7 @@ def test_many_conditions_make_many_kinds_of_events() -> None:
     classifier = Classifier(guard(40), schema)
     found = [classifier.vectors[c] for c in classifier.classify(table)]
     assert found == [sum(row[f"x{n}"] << n for n in range(40)) for row in table.to_pylist()]
-    with pytest.raises(LimitError, match="64 conditions|65 conditions"):
+    with pytest.raises(LimitError, match="tell apart more than 2"):
         Classifier(guard(64), schema)
 
 

@@ -65,7 +65,7 @@ def match(
         schema, tables = _embedded(text, data, roles)
     if out is not None:
         count = write_matches(tables, schema, out)
-        typer.echo(f"{count:,} matches written to {out}", err=True)
+        typer.echo(f"{_counted(count)} written to {out}", err=True)
     elif json:
         for table in tables:
             for row in table.to_pylist():
@@ -106,7 +106,11 @@ def _print(tables: Iterable[pa.Table], schema: pa.Schema, most: int) -> None:
             grid.add_row(*(_cell(row[name]) for name in schema.names))
         console.print(grid, markup=False)
     more = f", {len(shown)} shown" if len(shown) < count else ""
-    console.print(f"{count:,} match{'' if count == 1 else 'es'}{more}", markup=False, highlight=False)
+    console.print(f"{_counted(count)}{more}", markup=False, highlight=False)
+
+
+def _counted(count: int) -> str:
+    return f"{count:,} match{'' if count == 1 else 'es'}"
 
 
 def _cell(value: Any) -> str:

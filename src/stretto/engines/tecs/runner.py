@@ -138,7 +138,7 @@ class Runner:
         if self.labels:
             self._follow(events)
         yield from self._run(events)
-        self._forget(events)
+        self._forget()
         self.broken = False
 
     # -- columns to kernel input ------------------------------------------------------------------------------------
@@ -352,9 +352,8 @@ class Runner:
                 return
             scratch = np.empty(2 * int(need), np.bool_)
 
-    def _forget(self, events: Events) -> None:
+    def _forget(self) -> None:
         """After a batch: drop what no window reaches any more."""
-        registers = self.state.registers
         if self.keys is not None and self.rows - self.swept_at > max(SWEEP_AT_LEAST, len(self.keys)):
             self.swept_at = self.rows
             self._sweep()

@@ -1,0 +1,123 @@
+"""Everything that the documentation shows runs, and prints what it says."""
+
+from __future__ import annotations
+
+import contextlib
+import doctest
+import importlib
+import io
+import os
+import pkgutil
+import re
+from collections.abc import Iterator
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+import stretto
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+#: Runs with a Spark session, in tests/spark.
+ELSEWHERE = {"spark.md"}
+
+FENCE = re.compile(
+    r"(?P<skip><!-- not run -->\s*\n)?^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
+)
+
+
+class Block(NamedTuple):
+    """A piece of Python of a page, and what the page says that it prints (``None``: it does not say)."""
+
+    line: int
+    code: str
+    output: str | None
+
+
+def blocks(page: Path) -> Iterator[Block]:
+    """A plain block right after a Python block is its output."""
+    text = page.read_text(encoding="utf-8")
+    found = list(FENCE.finditer(text))
+    for block, after in zip_longest(found, found[1:]):
+        if block["language"] != "python" or block["skip"]:
+            continue
+        output = None
+        if after is not None and not after["language"] and not text[block.end() : after.start()].strip():
+            output = after["text"]
+        yield Block(text.count("\n", 0, block.start("text")) + 1, block["text"], output)
+
+
+def test_pages_are_found() -> None:
+    names = [page.name for page in PAGES]
+    assert names[0] == "README.md"
+    assert "semantics.md" in names
+    assert len(list(blocks(PAGES[0]))) >= 2
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name not in ELSEWHERE], ids=lambda page: page.name)
+def test_blocks_of_a_page(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In order, with one set of names."""
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {"__name__": "__docs__"}
+    for block in blocks(page):
+        shown = io.StringIO()
+        code = "\n" * (block.line - 1) + block.code
+        with contextlib.redirect_stdout(shown):
+            exec(compile(code, str(page), "exec"), names)
+        if block.output is not None:
+            assert shown.getvalue() == block.output, f"{page.name}, line {block.line}"
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    broken = []
+    for page in PAGES:
+        text = FENCE.sub("", page.read_text(encoding="utf-8"))
+        for target in re.findall(r"\]\(([^)\s]+)\)", text):
+            path = target.split("#")[0]
+            if path and "://" not in path and not path.startswith("mailto:") and not (page.parent / path).exists():
+                broken.append(f"{page.name}: {target}")
+    assert not broken
+
+
+def modules() -> list[str]:
+    return [stretto.__name__, *(m.name for m in pkgutil.walk_packages(stretto.__path__, "stretto."))]
+
+
+@pytest.mark.parametrize("name", modules())
+def test_doctests(name: str) -> None:
+    if name.startswith("stretto.spark"):
+        pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'stretto[spark]'")
+    module = importlib.import_module(name)
+    finder = doctest.DocTestFinder(exclude_empty=True)
+    runner = doctest.DocTestRunner(optionflags=doctest.REPORT_NDIFF)
+    report = io.StringIO()
+    for test in finder.find(module, name):
+        if test.examples and not _needs_spark(test):
+            runner.run(test, out=report.write)
+    assert runner.failures == 0, report.getvalue()
+
+
+def _needs_spark(test: doctest.DocTest) -> bool:
+    """Examples with a session run in tests/spark."""
+    return test.name.startswith("stretto.spark") and any("spark" in example.source for example in test.examples)
+
+
+def test_there_are_doctests() -> None:
+    finder = doctest.DocTestFinder(exclude_empty=True)
+    count = sum(
+        len(test.examples)
+        for name in ("stretto", "stretto.matching")
+        for test in finder.find(importlib.import_module(name), name)
+    )
+    assert count >= 10
+
+
+@pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="docstrings are the same uncompiled")
+def test_what_is_public_says_what_it_does() -> None:
+    for name in stretto.__all__:
+        if name != "spark":
+            assert (getattr(stretto, name).__doc__ or "").strip(), name
+    for method in ("push", "iter_push", "advance", "finish", "snapshot", "restore", "stats", "late", "position"):
+        assert getattr(stretto.Matcher, method).__doc__, method
