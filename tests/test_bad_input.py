@@ -426,6 +426,22 @@ def test_a_matcher_that_was_interrupted_refuses_to_go_on() -> None:
     assert matcher.position == 3
 
 
+def test_a_matcher_that_was_left_between_two_pieces_refuses_to_go_on() -> None:
+    """Half a batch is no state to go on from, nor to save."""
+    rows = (1 << 16) + 10
+    matcher = stretto.Matcher("SELECT * FROM S WHERE A", output="positions")
+    matcher.push(events("D"))
+    snapshot = matcher.snapshot()
+    names = ["A" if position in (5, rows - 5) else "D" for position in range(rows)]
+    pieces = matcher.iter_push(pa.table({"type": names}))
+    assert next(pieces).column("start").to_pylist() == [6]
+    assert next(pieces).column("start").to_pylist() == [rows - 4]
+    pieces.close()  # type: ignore[attr-defined]
+    refused(EngineError, lambda: matcher.push(events("A")), "middle of a batch")
+    refused(stretto.SnapshotError, matcher.snapshot, "middle of a batch")
+    assert matcher.restore(snapshot).push(events("A")).column("start").to_pylist() == [1]
+
+
 INTERRUPTED = """
 import signal
 import stretto

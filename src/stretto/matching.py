@@ -16,9 +16,11 @@ from numpy.typing import NDArray
 from stretto import _jit
 from stretto.compiling import Query, compile_query, roles
 from stretto.engines.tecs.runner import Runner
-from stretto.errors import DataError, OptionError, suggestion
+from stretto.errors import DataError, EngineError, OptionError, suggestion
 from stretto.events import Schema, as_table, conform, require
 from stretto.matches import History, Layout, TableRows, build_table
+from stretto.pattern import predicate
+from stretto.pattern.algebra import Filter, Pattern, walk
 
 __all__ = ["Matcher", "iter_matches", "match"]
 
@@ -284,6 +286,7 @@ class Matcher:
             program, labels=bool(self._layout.variables), late=self._late_policy, capacity=self._capacity
         )
         self._history = History(self._layout.columns)
+        self._inside = False  # a batch is being read, or was left half read
 
     def push(self, events: Any) -> pa.Table:
         """Read the next events, and give the matches that they complete.
@@ -308,6 +311,10 @@ class Matcher:
 
     def _advance(self, table: pa.Table) -> Iterator[pa.Table]:
         runner = self._running()
+        if self._inside:
+            raise EngineError(
+                "this matcher was stopped in the middle of a batch; restore a snapshot or start a new one"
+            )
         if not table.num_rows and not table.num_columns:
             return
         bound = self._query.bound
@@ -316,8 +323,13 @@ class Matcher:
         marks = runner.program.determinizer.marks
         kept = table.select(list(self._layout.columns))
         tested = table.select(list(bound.tested)).combine_chunks()
+        batches = tested.to_batches(max_chunksize=CHUNK)
         runner.check(tested)
-        for batch in tested.to_batches(max_chunksize=CHUNK):
+        if _computes(bound.pattern):
+            for batch in batches:
+                runner.program.classifier.classify(batch)  # raises where a number overflows, before anything changes
+        self._inside = True
+        for batch in batches:
             first = runner.rows
             if self._layout.columns:
                 positions = np.arange(first, first + batch.num_rows)
@@ -326,6 +338,7 @@ class Matcher:
             for found in runner.advance(batch):
                 yield build_table([found], self._layout, self._history, marks)
             self._forget()
+        self._inside = False
 
     def _forget(self) -> None:
         runner = self._running()
@@ -430,9 +443,6 @@ def _streams(
 
 def _nothing(query: Query, type: str | None, time: str | None, stream: str | None) -> pa.Table:
     """No events, with the columns that the query and the caller name."""
-    from stretto.pattern import predicate
-    from stretto.pattern.algebra import Filter, walk
-
     texts = [name for name in (type, stream, *query.partition_by) if name]
     numbers = [time] if time else []
     if query.window is not None and query.window.attribute:
@@ -454,6 +464,13 @@ def _are_streams(events: Mapping[str, Any], query: Query) -> bool:
         return True
     named = all(name in events for name in query.streams)
     return named and all(_is_table(value) or value == [] for value in events.values() if not hasattr(value, "dtype"))
+
+
+def _computes(pattern: Pattern) -> bool:
+    """Whether a condition has arithmetic, which can fail on the events of a batch."""
+    conditions = [node.predicate for node in walk(pattern) if isinstance(node, Filter)]
+    parts = (part for condition in conditions for part in predicate.walk(condition))
+    return any(isinstance(part, predicate.Arithmetic | predicate.Negative) for part in parts)
 
 
 def _is_table(value: Any) -> bool:

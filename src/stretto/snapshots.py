@@ -48,7 +48,7 @@ def save(matcher: Matcher) -> bytes:
     }
     arrays: Arrays = {}
     if runner is not None:
-        if runner.broken:
+        if runner.broken or matcher._inside:
             raise SnapshotError("the matcher was stopped in the middle of a batch: its state is not at an event")
         header |= _identity(matcher, runner) | {"finished": matcher._finished, "kept": matcher._kept}
         header["schema"] = base64.b64encode(pa.schema(list(_fields(matcher))).serialize().to_pybytes()).decode()

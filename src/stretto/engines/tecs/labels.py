@@ -12,9 +12,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stretto._jit import DONE, GROW_TABLE, jit
+from stretto._jit import DONE, GROW_TABLE, inlined, jit
 from stretto.automata.cea import CEA, TRUE
 from stretto.automata.determinize import AMBIGUOUS, Determinizer
+from stretto.engines.tecs.state import Matches
 
 __all__ = ["Arcs", "Trace", "arcs_of", "resolve"]
 
@@ -55,17 +56,19 @@ def arcs_of(cea: CEA, determinizer: Determinizer) -> Arcs:
     )
 
 
+class Span(NamedTuple):
+    """One match: the visited events between its ends, its partition, and where its positions lie."""
+
+    first: int
+    last: int
+    part: int
+    low: int
+    high: int
+
+
 @jit
 def resolve(
-    start: I64,
-    end: I64,
-    offset: I64,
-    position: I64,
-    mark: NDArray[np.int32],
-    trace: Trace,
-    arcs: Arcs,
-    truth: NDArray[np.bool_],
-    scratch: NDArray[np.bool_],
+    found: Matches, trace: Trace, arcs: Arcs, truth: NDArray[np.bool_], scratch: NDArray[np.bool_]
 ) -> tuple[int, int]:
     """Replace the ambiguous marks of every match by those of its first valuation.
 
@@ -74,74 +77,60 @@ def resolve(
     (DONE, 0), or (GROW_TABLE, n) when ``scratch`` needs n cells.
     """
     states = arcs.final.size
-    for row in range(start.size):
+    for row in range(found.start.size):
+        low, high = found.offset[row], found.offset[row + 1]
         ambiguous = False
-        for i in range(offset[row], offset[row + 1]):
-            ambiguous = ambiguous or mark[i] == AMBIGUOUS
+        for i in range(low, high):
+            ambiguous = ambiguous or found.mark[i] == AMBIGUOUS
         if not ambiguous:
             continue
-        first = np.searchsorted(trace.position, start[row])
-        last = np.searchsorted(trace.position, end[row])
-        part = trace.part[last]
+        first = np.searchsorted(trace.position, found.start[row])
+        last = np.searchsorted(trace.position, found.end[row])
         if (last - first + 2) * states > scratch.size:
             return GROW_TABLE, (last - first + 2) * states
-        _backward(first, last, part, offset[row], offset[row + 1], position, trace, arcs, truth, scratch)
-        _forward(first, last, part, offset[row], offset[row + 1], position, mark, trace, arcs, truth, scratch)
+        span = Span(first, last, trace.part[last], low, high)
+        _backward(span, found.position, trace, arcs, truth, scratch)
+        _forward(span, found.position, found.mark, trace, arcs, truth, scratch)
     return DONE, 0
 
 
-@jit
-def _holds(guard: int, cls: int, truth: NDArray[np.bool_]) -> bool:
-    return guard == TRUE or truth[cls, guard]
+@inlined
+def _reads(arc: int, marked: bool, cls: int, arcs: Arcs, truth: NDArray[np.bool_]) -> bool:
+    """Whether a transition reads an event of a class, marking it or not."""
+    guard = arcs.guard[arc]
+    return (arcs.mark[arc] != 0) == marked and (guard == TRUE or truth[cls, guard])
 
 
-@jit
+@inlined
 def _backward(
-    first: int,
-    last: int,
-    part: int,
-    low: int,
-    high: int,
-    position: I64,
-    trace: Trace,
-    arcs: Arcs,
-    truth: NDArray[np.bool_],
-    scratch: NDArray[np.bool_],
+    span: Span, position: I64, trace: Trace, arcs: Arcs, truth: NDArray[np.bool_], scratch: NDArray[np.bool_]
 ) -> None:
     """scratch[(k − first) · states + q]: from q, before event k, the rest of the match can be read."""
     states = arcs.final.size
-    base = (last + 1 - first) * states
+    base = (span.last + 1 - span.first) * states
     for q in range(states):
         scratch[base + q] = arcs.final[q] == 1
-    at = high - 1
-    for k in range(last, first - 1, -1):
-        here = (k - first) * states
-        if trace.part[k] != part:
+    at = span.high - 1
+    for k in range(span.last, span.first - 1, -1):
+        here = (k - span.first) * states
+        if trace.part[k] != span.part:
             for q in range(states):
                 scratch[here + q] = scratch[here + states + q]
             continue
-        marked = at >= low and position[at] == trace.position[k]
+        marked = at >= span.low and position[at] == trace.position[k]
         if marked:
             at -= 1
         for q in range(states):
             scratch[here + q] = False
             for arc in range(arcs.begin[q], arcs.begin[q + 1]):
-                if (
-                    (arcs.mark[arc] != 0) == marked
-                    and scratch[here + states + arcs.target[arc]]
-                    and _holds(arcs.guard[arc], trace.cls[k], truth)
-                ):
+                if scratch[here + states + arcs.target[arc]] and _reads(arc, marked, trace.cls[k], arcs, truth):
                     scratch[here + q] = True
                     break
 
 
-@jit
+@inlined
 def _forward(
-    first: int,
-    last: int,
-    part: int,
-    low: int,
-    high: int,
+    span: Span,
     position: I64,
     mark: NDArray[np.int32],
     trace: Trace,
@@ -151,18 +140,15 @@ def _forward(
 ) -> None:
     """Walk from the start state by the first transition that keeps the end in reach."""
     states = arcs.final.size
-    at = low
+    at = span.low
     q = 0
-    for k in range(first, last + 1):
-        if trace.part[k] != part:
+    for k in range(span.first, span.last + 1):
+        if trace.part[k] != span.part:
             continue
-        marked = at < high and position[at] == trace.position[k]
+        marked = at < span.high and position[at] == trace.position[k]
+        after = (k + 1 - span.first) * states
         for arc in range(arcs.begin[q], arcs.begin[q + 1]):
-            if (
-                (arcs.mark[arc] != 0) == marked
-                and scratch[(k + 1 - first) * states + arcs.target[arc]]
-                and _holds(arcs.guard[arc], trace.cls[k], truth)
-            ):
+            if scratch[after + arcs.target[arc]] and _reads(arc, marked, trace.cls[k], arcs, truth):
                 if marked:
                     mark[at] = arcs.mark[arc]
                     at += 1

@@ -345,9 +345,7 @@ class Runner:
         arcs, truth = program.arcs(), program.truth()
         scratch = np.empty(1 << 12, np.bool_)
         while True:
-            status, need = resolve(
-                found.start, found.end, found.offset, found.position, found.mark, self.trace, arcs, truth, scratch
-            )
+            status, need = resolve(found, self.trace, arcs, truth, scratch)
             if status == _jit.DONE:
                 return
             scratch = np.empty(2 * int(need), np.bool_)
