@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
@@ -20,6 +21,11 @@ from stretto.pattern.query import Consume, ParsedQuery, Strategy, Window
 __all__ = ["Query", "compile_query"]
 
 LANGUAGES = {"ceql": ceql.parse}
+
+#: The bound queries used last, by language, text and schema.
+_BOUND: OrderedDict[tuple[Any, ...], Query] = OrderedDict()
+_BOUND_LOCK = threading.Lock()
+_MOST_BOUND = 32
 
 
 class Query:
@@ -113,12 +119,25 @@ class Query:
     def bind(self, schema: Any, **roles: Any) -> Query:
         """The query checked against a schema (see :func:`stretto.compile`).
 
+        The latest bound queries are kept, so that calling with the same text and columns again compiles nothing.
+
         Raises
         ------
         QueryError
             Something in the query does not fit the schema; the error shows where.
         """
-        return Query(self._parsed, bind(self._parsed, Schema.of(schema, **roles)))
+        known = Schema.of(schema, **roles)
+        key = (self._parsed.language, self._parsed.text, known.key)
+        with _BOUND_LOCK:
+            if key in _BOUND:
+                _BOUND.move_to_end(key)
+                return _BOUND[key]
+        query = Query(self._parsed, bind(self._parsed, known))
+        with _BOUND_LOCK:
+            _BOUND[key] = query
+            while len(_BOUND) > _MOST_BOUND:
+                _BOUND.popitem(last=False)
+        return query
 
     def output_schema(self, output: str = "events", positions: bool = True) -> pa.Schema:
         """The Arrow schema of results."""

@@ -45,6 +45,12 @@ class Schema:
     time_unit: str | None = None
     streams: tuple[str, ...] = field(default=())
 
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What makes two schemas the same, hashable."""
+        roles = (self.type, self.time, self.stream, self.types, self.time_unit, self.streams)
+        return (tuple(self.attributes.items()), *roles)
+
     @classmethod
     def of(cls, source: Any, **roles: Any) -> Schema:
         """A schema from a ``Schema``, a ``pyarrow.Schema``, a mapping of names to types, or events."""

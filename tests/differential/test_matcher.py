@@ -288,7 +288,7 @@ def test_growing_from_one_over_many_events(kind: str) -> None:
 
 PARTITIONED = [
     "SELECT {0} FROM S WHERE A AS x; B+ AS y; C AS z {1} WITHIN 6 EVENTS",
-    "SELECT {0} FROM S WHERE A AS x; B AS y; C AS z {1} WITHIN 60 [t]",
+    "SELECT {0} FROM S WHERE A AS x; B AS y; C AS z {1} WITHIN 400 [t] LIMIT 3",
     "SELECT {0} FROM S WHERE A AS x : (B OR C) AS y {1}",
     "SELECT {0} FROM S WHERE (A AS x):+; C AS z {1} CONSUME BY PARTITION",
     "SELECT {0} FROM S WHERE A AS x; B AS y {1} WITHIN 20 EVENTS LIMIT 2",

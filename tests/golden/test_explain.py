@@ -30,7 +30,7 @@ pattern    ((SELL AS a FILTER a[price > 100.0]) ; (((BUY OR SELL)+) AS b FILTER 
 conditions type: type = 'SELL', type = 'BUY'
            price: price > 100.0
            name: name = 'MSFT'
-           12 kinds of events at most, 1 event classes so far
+           these tell apart 12 kinds of events at most
 selection  MAX: per interval, the complex events with no larger one
 partition  by name; events where one of them is NULL are in no partition
 window     end − start ≤ 60 s, measured by the stream's time
@@ -88,7 +88,7 @@ query      SELECT NONE FROM S WHERE A; B FILTER B[v IN (1, 2)] WITHIN 5 [t]
 pattern    π{}((A ; (B FILTER B[v IN (1, 2)])))
 conditions type: type = 'A', type = 'B'
            v: v IN (1, 2)
-           6 kinds of events at most, 1 event classes so far
+           these tell apart 6 kinds of events at most
 selection  ALL: every complex event
 partition  none: one stream
 window     end − start ≤ 5, measured by [t]

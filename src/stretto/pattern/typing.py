@@ -128,8 +128,9 @@ class _Checker:
                 chosen = tuple(pair[1].operand for pair in pairs if isinstance(pair[1].operand, p.Constant))
                 return replace(node, operand=own.operand, values=chosen)
             case p.Between(operand, low, high):
-                own, first = self._pair(self.operand(operand), self.operand(low), node.span)
-                _, second = self._pair(own, self.operand(high), node.span)
+                own, first, second = self._one_kind([self.operand(side) for side in (operand, low, high)])
+                _, first = self._pair(own, first, node.span)
+                _, second = self._pair(own, second, node.span)
                 if own.kind == "bool":
                     raise self.error("truth values are not ordered", node.span, "compare them with = or !=")
                 return replace(node, operand=own.operand, low=first.operand, high=second.operand)
@@ -190,6 +191,9 @@ class _Checker:
             fresh = {"int": int, "float": float, "decimal": Decimal}[kind](number)
         except OverflowError as error:
             raise self.error("the number is too great", own.span, "no double is as great") from error
+        if kind == "int" and not -(2**63) <= fresh < 2**63:
+            hint = "integers reach from −2^63 to 2^63 − 1"
+            raise self.error(f"the number {fresh} does not fit into 64 bits", own.span, hint)
         return replace(own, operand=replace(own.operand, value=fresh), kind=kind)
 
     def _pair(self, left: _Typed, right: _Typed, span: Span | None) -> tuple[_Typed, _Typed]:
@@ -213,6 +217,13 @@ class _Checker:
             hint = "write numbers without quotes" if quoted else None
             raise self.error(f"cannot compare {left.described} with {right.described}", span or right.span, hint)
         return left, right
+
+    def _one_kind(self, sides: list[_Typed]) -> list[_Typed]:
+        """String literals among times as times."""
+        clock = next((side for side in sides if side.kind == "time"), None)
+        if clock is None:
+            return sides
+        return [self._time(side, clock) if side.kind == "string" else side for side in sides]
 
     def _numbers(self, left: _Typed, right: _Typed) -> tuple[_Typed, _Typed]:
         """Two numbers of one comparison: literals become the kind of the other side."""

@@ -7,6 +7,7 @@ truth of the guards is computed once for each cell that occurs.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 
 import numpy as np
@@ -78,6 +79,7 @@ class Classifier:
             raise LimitError(
                 f"the query has {len(self.atoms)} conditions that tell apart more than 2^62 kinds of events; simplify it"
             )
+        self._lock = threading.Lock()
         self._table = np.full(self.cells if self.cells <= DENSE else 0, -1, np.int32)
         self._seen: I64 = np.empty(0, np.int64)
         self._seen_class: NDArray[np.int32] = np.empty(0, np.int32)
@@ -183,6 +185,10 @@ class Classifier:
 
     def _classes(self, cells: I64) -> NDArray[np.int32]:
         """The classes of cells, by the truth of every guard on them."""
+        with self._lock:  # several streams may share a program
+            return self._new_classes(cells)
+
+    def _new_classes(self, cells: I64) -> NDArray[np.int32]:
         truth: dict[p.Predicate, NDArray[np.bool_]] = {}
         for coder, rows, stride in zip(self.coders, self._reduced, self._strides, strict=True):
             code = cells // stride % rows.shape[0]
@@ -200,13 +206,13 @@ class Classifier:
         return np.array(numbers, np.int32)[inverse.reshape(-1)]
 
     def describe(self) -> list[str]:
-        """For people: the conditions by column, and how many classes of events they can and did tell apart."""
+        """For people: the conditions by column, and how many kinds of events they can tell apart."""
         lines = []
         for coder in self.coders:
             where = f"{coder.column}: " if coder.column else ""
             lines.append(where + ", ".join(str(atom) for atom in coder.atoms))
         if lines:
-            lines.append(f"{self.cells:,} kinds of events at most, {len(self.vectors):,} event classes so far")
+            lines.append(f"these tell apart {self.cells:,} kinds of events at most")
         return lines
 
 

@@ -56,6 +56,10 @@ class Output(NamedTuple):
     mark: I32
 
 
+#: A key above all others.
+FIRST_OF_ALL = 2**62
+
+
 @inlined
 def push_root(nodes: Nodes, stack: Stack, registers: I64, node: int) -> None:
     """Add a node whose matches are to be written. The caller has made sure of the room."""
@@ -139,7 +143,6 @@ def _latest_first(nodes: Nodes, stack: Stack, out: Output, registers: I64) -> in
     size = nodes.left.size - 1
     low = registers[LOW]
     while registers[TOP] and registers[EMITTED] < registers[LIMIT]:
-        key = stack.key[0]
         node = stack.node[0]
         link = stack.depth[0]
         _heap_pop(stack, registers)
@@ -168,7 +171,8 @@ def _latest_first(nodes: Nodes, stack: Stack, out: Output, registers: I64) -> in
                 status = _write_links(nodes.position[slot], link, stack, out, registers)
                 break
         if status != DONE:
-            _heap_push(stack, registers, key, node, link)
+            # Back on top, whatever its key: the order of equal starts does not depend on where buffers end.
+            _heap_push(stack, registers, FIRST_OF_ALL, node, link)
             return status
     registers[TOP] = 0
     registers[BUSY] = 0
@@ -203,13 +207,23 @@ def _write_links(start: int, link: int, stack: Stack, out: Output, registers: I6
 
 
 @inlined
+def _before(key: int, node: int, link: int, stack: Stack, at: int) -> bool:
+    """Whether an entry leaves the heap before the one at ``at``: a total order, so that the layout means nothing."""
+    if key != stack.key[at]:
+        return key > stack.key[at]
+    if node != stack.node[at]:
+        return node > stack.node[at]
+    return link > stack.depth[at]
+
+
+@inlined
 def _heap_push(stack: Stack, registers: I64, key: int, node: int, link: int) -> None:
     """Add to the heap (greatest key first). O(log size)."""
     at = registers[TOP]
     registers[TOP] = at + 1
     while at:
         parent = (at - 1) >> 1
-        if stack.key[parent] >= key:
+        if not _before(key, node, link, stack, parent):
             break
         stack.key[at] = stack.key[parent]
         stack.node[at] = stack.node[parent]
@@ -233,9 +247,11 @@ def _heap_pop(stack: Stack, registers: I64) -> None:
         child = 2 * at + 1
         if child >= count:
             break
-        if child + 1 < count and stack.key[child + 1] > stack.key[child]:
+        if child + 1 < count and _before(
+            stack.key[child + 1], stack.node[child + 1], stack.depth[child + 1], stack, child
+        ):
             child += 1
-        if stack.key[child] <= key:
+        if _before(key, node, link, stack, child):
             break
         stack.key[at] = stack.key[child]
         stack.node[at] = stack.node[child]

@@ -95,8 +95,9 @@ class Program:
             self.machine.table[state, cls] = self._code(state, steps)
             asking = self.determinizer.asking(vector)
             column = self.machine.table[:, cls]
-            for other in np.flatnonzero(column[: self._known] == UNKNOWN):
-                if self._idle[other] != UNKNOWN and self.determinizer.is_idle(int(other), asking):
+            unknown = (column[: self._known] == UNKNOWN) & (self._idle[: self._known] != UNKNOWN)
+            for other in np.flatnonzero(unknown):
+                if self.determinizer.is_idle(int(other), asking):
                     column[other] = self._idle[other]
             if self.determinizer.is_idle(state, asking):
                 self._idle[state] = column[state]

@@ -125,10 +125,11 @@ def values_of(column: pa.ChunkedArray | pa.Array, name: str, first_row: int) -> 
     kind = column.type
     if pa.types.is_floating(kind):
         real = np.asarray(pc.cast(column, pa.float64()).to_numpy(zero_copy_only=False))
-        if np.isnan(real).any():
-            raise DataError(
-                f"'{name}' orders or windows the stream and is NaN at row {first_row + int(np.isnan(real).argmax())}"
-            )
+        odd = ~np.isfinite(real)
+        if odd.any():
+            at = int(odd.argmax())
+            what = "NaN" if np.isnan(real[at]) else "infinite"
+            raise DataError(f"'{name}' orders or windows the stream and is {what} at row {first_row + at}")
         return real
     values = _integers(column, kind, name)
     if values.size and (int(values.max()) > MOST or int(values.min()) < -MOST):
@@ -143,12 +144,24 @@ def _integers(column: pa.ChunkedArray | pa.Array, kind: pa.DataType, name: str) 
     if pa.types.is_timestamp(kind) or pa.types.is_date64(kind):
         return np.asarray(column.cast(pa.int64()).to_numpy(zero_copy_only=False))
     if pa.types.is_decimal(kind):
-        whole = pc.multiply(column, pa.scalar(10**kind.scale)).cast(pa.decimal128(38, kind.scale))
-        try:
-            return np.asarray(whole.cast(pa.int64()).to_numpy(zero_copy_only=False))
-        except pa.ArrowInvalid as error:
-            raise DataError(f"'{name}' does not fit into 64 bits at its scale: {error}") from error
+        return _unscaled(column, name)
     try:
         return np.asarray(column.cast(pa.int64()).to_numpy(zero_copy_only=False))
     except pa.ArrowInvalid as error:
         raise DataError(f"'{name}' does not fit into 64 bits: {error}") from error
+
+
+def _unscaled(column: pa.ChunkedArray | pa.Array, name: str) -> NDArray[np.int64]:
+    """Decimals as integers at their scale, read from their bytes."""
+    parts = []
+    if column.type.bit_width < 128:
+        column = column.cast(pa.decimal128(column.type.precision, column.type.scale))
+    width = column.type.bit_width // 64
+    for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
+        words = np.frombuffer(chunk.buffers()[1], np.int64)[width * chunk.offset : width * (chunk.offset + len(chunk))]
+        low = words[::width]
+        for more in range(1, width):
+            if (words[more::width] != low >> 63).any():
+                raise DataError(f"'{name}' does not fit into 64 bits at its scale")
+        parts.append(low)
+    return np.concatenate(parts) if parts else np.empty(0, np.int64)

@@ -14,7 +14,7 @@ from stretto.pattern import predicate as p
 from stretto.pattern.algebra import Atom, Filter, Pattern, Project, children, fold, variables, walk
 from stretto.pattern.passes import rewrite
 from stretto.pattern.query import ParsedQuery, Window
-from stretto.pattern.typing import typed
+from stretto.pattern.typing import kind_of, typed
 
 __all__ = ["BoundQuery", "BoundWindow", "Measure", "bind", "check_size", "measure", "reported"]
 
@@ -137,6 +137,13 @@ def _check_roles(schema: Schema) -> None:
             hint = suggestion(name, schema.attributes, kind="column")
             more = "; type=None makes every event's type the name of its stream" if role == "type" else ""
             raise OptionError(f"{role}='{name}': there is no such column" + (f" ({hint}{more})" if hint else more))
+    for role, name in (("type", schema.type), ("stream", schema.stream)):
+        if (
+            name is not None
+            and kind_of(schema.attributes[name]) != "string"
+            and not pa.types.is_null(schema.attributes[name])
+        ):
+            raise OptionError(f"{role}='{name}' is {schema.attributes[name]}, not text")
     if schema.time is not None and measure(schema.attributes[schema.time]) is None:
         raise OptionError(f"time='{schema.time}' is {schema.attributes[schema.time]}, not a number, timestamp or date")
     if schema.time_unit not in (None, "s", "ms", "us", "ns"):

@@ -22,7 +22,7 @@ def push_filters(pattern: Pattern) -> Pattern:
 
     >>> from stretto.languages.ceql import parse
     >>> print(push_filters(parse("SELECT * FROM S WHERE A; B+ FILTER A[x > 1] AND B[x > 2]").pattern))
-    ((A FILTER A[x > 1]) ; (B FILTER B[x > 2])+)
+    ((A FILTER A[x > 1]) ; ((B FILTER B[x > 2])+))
     """
     return _push(pattern, {})
 
