@@ -1,54 +1,90 @@
 """Event classes: which of an automaton's guards each event satisfies, as a small number.
 
-CORE paper, section 4.4 (the bit vector of a tuple). Here no condition is evaluated per event: each column is coded once
-(:mod:`~stretto.predicates.coding`), the codes of all columns make a *cell*, and a table says the class of each cell. The
-truth of the guards is computed once for each cell that occurs.
+CORE paper, section 4.4 (the bit vector of a tuple), without evaluating a condition per event:
+
+1. Each *column* is read once, whatever the number of conditions on it. A row gets a *code*: for a string which of the
+   known constants it is, for a number its place among the constants that it is compared with. Codes that no condition
+   tells apart are one code.
+2. The codes of all columns in a mixed radix make the row's *cell*.
+3. A table says the class of each cell. A cell that is new is looked at once: its codes say which conditions hold, those
+   which guards hold, and the vector of the guards is the class.
+
+Conditions that relate attributes or compute are columns of their own, computed by
+:func:`~stretto.predicates.vectorized.mask`.
 """
 
 from __future__ import annotations
 
+import operator
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from stretto.errors import DataError, LimitError, suggestion
+from stretto.errors import DataError, LimitError, OptionError
 from stretto.events import Schema
 from stretto.pattern import predicate as p
+from stretto.pattern.evaluate import holds
 from stretto.pattern.guard import Guard
-from stretto.predicates.coding import MOST_ATOMS, Coder, coder_for, single_column
+from stretto.pattern.typing import kind_of
+from stretto.predicates import cells
+from stretto.predicates.cells import Stage, stages_for
+from stretto.predicates.coding import Coder, coders_for, single_column
+from stretto.predicates.vectorized import (
+    pieces,
+)
 
 __all__ = ["Classifier"]
 
 I64 = NDArray[np.int64]
+I32 = NDArray[np.int32]
+U64 = NDArray[np.uint64]
+Truth = NDArray[np.bool_]
 
-#: Cells up to this many are looked up in an array, more by search among those that occurred.
-DENSE = 1 << 20
+#: Fills the cells of rows [start, stop): ``fill(start, stop, cell)`` adds the digit of one column.
+Fill = Callable[[int, int, I64], None]
 
-#: More cells than this cannot be numbered in 64 bits.
-MOST_CELLS = 1 << 62
+MOST_CLASSES = 1 << 20  #: a query that tells apart more classes of events than this is refused
+PIECE = 1 << 14  #: rows are classified in pieces of this many, so that cells stay in the cache
 
-#: A query whose conditions tell apart more classes of events than this is refused.
-MOST_CLASSES = 1 << 18
 
-#: Rows are classified in pieces of this many, so that intermediate columns stay in the cache.
-PIECE = 1 << 16
+#: From the truth of all atoms to that of a condition, for any number of cells; a scalar where it is the same on all.
+Formula = Callable[[Sequence[Truth]], Any]
 
 
 class Classifier:
     """Turns events into classes.
 
+    A guard holds on an event whose type equals ``guard.type``, whose stream equals ``guard.stream`` where that is set,
+    and that satisfies all conditions; where the type is NULL none does. Class ids are valid for this classifier;
+    what they mean is in ``vectors``. Threads may share a classifier.
+
     Parameters
     ----------
     guards
-        What transitions ask, with typed conditions.
+        What transitions ask, with typed conditions (:func:`stretto.pattern.typing.typed`).
     schema
-        The columns, and which hold type and stream.
+        The columns, and which hold type and stream. With a stream column and no type column, the type of an event is
+        its stream.
     default_type, default_stream
         Type and stream of all events where the schema has no column for them.
 
+    Attributes
+    ----------
+    vectors
+        By class: the guards that hold, bit g for ``guards[g]``. Class 0 satisfies none.
+
+    Raises
+    ------
+    OptionError
+        The type or stream column is missing in the schema or does not hold strings.
+
+    Examples
+    --------
     >>> classifier = Classifier([Guard("A"), Guard("B")], Schema({"type": pa.string()}))
     >>> classes = classifier.classify(pa.table({"type": ["B", "x", "A", "B"]}))
     >>> [bin(classifier.vectors[c]) for c in classes]
@@ -63,203 +99,203 @@ class Classifier:
         default_type: str | None = None,
         default_stream: str | None = None,
     ) -> None:
+        self.guards = tuple(guards)
         self.schema = schema
-        self.guards = tuple(_rewritten(g, schema, default_type, default_stream) for g in guards)
-        self.atoms = list(dict.fromkeys(a for g in self.guards if g is not None for part in g for a in _atoms(part)))
-        self.coders = self._make_coders()
-        #: The guards that hold on each class, as a bit mask; class 0 satisfies none.
         self.vectors: list[int] = [0]
         self._ids: dict[int, int] = {0: 0}
-        self._luts: list[I64] = []
-        self._reduced: list[NDArray[np.bool_]] = []
-        self._strides: list[int] = []
-        self._reduce()
-        self.cells = self._strides[-1] * self._reduced[-1].shape[0] if self.coders else 1
-        if self.cells > MOST_CELLS:
-            raise LimitError(
-                f"the query has {len(self.atoms)} conditions that tell apart more than 2^62 kinds of events; simplify it"
-            )
         self._lock = threading.Lock()
-        self._table = np.full(self.cells if self.cells <= DENSE else 0, -1, np.int32)
-        self._seen: I64 = np.empty(0, np.int64)
-        self._seen_class: NDArray[np.int32] = np.empty(0, np.int32)
+        for role, name in (("type", schema.type), ("stream", schema.stream)):
+            found = pa.string() if name is None else schema.attributes.get(name)
+            # A column of NULL only has no type of its own; no event of it has a type.
+            if found is None or (kind_of(found) != "string" and not pa.types.is_null(found)):
+                raise OptionError(f"{role}='{name}' is {found or 'no column'}, not a column of strings")
+        self._atoms: dict[str, p.Predicate] = {}
+        self._numbers: dict[str, int] = {}
+        self._formulas = [self._guard(guard, default_type, default_stream) for guard in self.guards]
+        self._coders = self._make_coders()
+        self._order = [self._numbers[repr(atom)] for coder in self._coders for atom in coder.atoms]
+        self._stages = stages_for(self._coders)
+        self._columns = list(dict.fromkeys(name for atom in self._atoms.values() for name in p.attributes(atom)))
+
+    def _guard(self, guard: Guard, default_type: str | None, default_stream: str | None) -> Formula | None:
+        """A guard over the atoms; ``None`` when it can never hold."""
+        schema = self.schema
+        parts: list[p.Predicate] = []
+        tests = [(schema.type or schema.stream, guard.type, default_type)]
+        if guard.stream is not None:
+            tests.append((schema.stream, guard.stream, default_stream))
+        for name, wanted, default in tests:
+            if name is not None and pa.types.is_null(schema.attributes[name]):
+                return None
+            if name is not None:
+                parts.append(p.Comparison("=", p.Attribute(name), p.Constant(wanted)))
+            elif wanted != default:
+                return None
+        return self._formula(p.And((*parts, *guard.conditions)))
+
+    def _formula(self, predicate: p.Predicate) -> Formula:
+        match predicate:
+            case p.And(parts) | p.Or(parts):
+                inner = [self._formula(part) for part in parts]
+                if isinstance(predicate, p.And):
+                    return lambda truth: reduce(operator.and_, (one(truth) for one in inner), np.bool_(True))
+                return lambda truth: reduce(operator.or_, (one(truth) for one in inner), np.bool_(False))
+            case p.Not(part):
+                negated = self._formula(part)
+                return lambda truth: ~negated(truth)
+        if not p.attributes(predicate):
+            constant = np.bool_(holds(predicate, {}))
+            return lambda truth: constant
+        # By text: 1 and 1.0 are equal in Python, and integer and float arithmetic are not.
+        name = repr(predicate)
+        number = self._numbers.setdefault(name, len(self._numbers))
+        self._atoms[name] = predicate
+        return lambda truth: truth[number]
 
     def _make_coders(self) -> list[Coder]:
         by_column: dict[str, list[p.Predicate]] = {}
         others: list[p.Predicate] = []
-        for atom in self.atoms:
+        for atom in self._atoms.values():
             column = single_column(atom)
-            if column is None:
+            if column is None or kind_of(self.schema.attributes[column]) in ("decimal", "other"):
                 others.append(atom)
             else:
                 by_column.setdefault(column, []).append(atom)
-        coders = []
-        for column, atoms in by_column.items():
-            coder = coder_for(column, self.schema.attributes[column], atoms)
-            if coder.truth.shape[0] == 1 << len(atoms) and len(atoms) > MOST_ATOMS:
-                coders += [coder_for(column, self.schema.attributes[column], part) for part in _pieces(atoms)]
-            else:
-                coders.append(coder)
-        coders += [coder_for(None, None, part) for part in _pieces(others)]
-        return coders
-
-    def _reduce(self) -> None:
-        """Join the codes of a coder that no condition tells apart, and lay the coders out in a mixed radix."""
-        stride = 1
-        for coder in self.coders:
-            rows, inverse = np.unique(coder.truth, axis=0, return_inverse=True)
-            self._reduced.append(rows)
-            self._strides.append(stride)
-            # Beyond 2^62 the numbers mean nothing any more; __init__ refuses them.
-            self._luts.append(inverse.reshape(-1).astype(np.int64) * min(stride, MOST_CELLS))
-            stride *= rows.shape[0]
+        coders = [
+            coder
+            for column, atoms in by_column.items()
+            for coder in coders_for(column, self.schema.attributes[column], atoms)
+        ]
+        return coders + coders_for(None, None, others)
 
     def intern(self, vector: int) -> int:
-        """The class of a vector."""
+        """The class of a vector of guards (as in ``vectors``); a new one if there is none yet.
+
+        Raises
+        ------
+        LimitError
+            There are too many classes.
+        """
         number = self._ids.get(vector)
         if number is None:
             if len(self.vectors) >= MOST_CLASSES:
                 raise LimitError(
-                    f"the conditions tell apart more than {MOST_CLASSES:,} classes of events; simplify them"
+                    f"the query's {len(self._atoms)} conditions tell apart more than {MOST_CLASSES:,} classes of "
+                    f"events; use fewer conditions in one query"
                 )
             number = self._ids[vector] = len(self.vectors)
             self.vectors.append(vector)
         return number
 
-    def classify(self, table: pa.RecordBatch | pa.Table) -> NDArray[np.int32]:
-        """The class of every row.
+    def classify(self, table: pa.RecordBatch | pa.Table) -> I32:
+        """The class of every row: int32, an index of ``vectors``.
 
         Raises
         ------
         DataError
-            A column is missing or of another type than the schema says, or arithmetic overflows.
+            A column is missing or of another type than the schema says (another encoding of the same strings will do),
+            or arithmetic overflows.
+        LimitError
+            There are too many classes.
         """
-        for name in self._columns():
-            self._check_column(table, name)
-        found = (
-            [self._piece(batch) for batch in table.to_batches(max_chunksize=PIECE)]
-            if isinstance(table, pa.Table)
-            else [self._piece(table.slice(at, PIECE)) for at in range(0, table.num_rows, PIECE)]
-        )
-        return np.concatenate(found) if found else np.empty(0, np.int32)
+        out = np.empty(table.num_rows, np.int32)
+        if not self._columns:
+            with self._lock:
+                out[:] = self._vector_classes(np.zeros(1, np.uint64))[0]
+            return out
+        done = 0
+        for batch in pieces(table, self._columns):
+            self._check(batch)
+            fills = [
+                [coder.fill(batch, stride) for coder, stride in zip(stage.coders, stage.strides, strict=True)]
+                for stage in self._stages
+            ]
+            for start in range(0, batch.num_rows, PIECE):
+                stop = min(start + PIECE, batch.num_rows)
+                self._piece(fills, start, stop, out[done + start : done + stop])
+            done += batch.num_rows
+        return out
 
-    def _columns(self) -> list[str]:
-        return list(dict.fromkeys(name for atom in self.atoms for name in p.attributes(atom)))
+    def _check(self, batch: pa.RecordBatch) -> None:
+        for name in self._columns:
+            found, expected = batch.schema.field(name).type, self.schema.attributes[name]
+            if found != expected and _plain(found) != _plain(expected):
+                raise DataError(f"column '{name}' is {found}, expected {expected}")
 
-    def _check_column(self, table: pa.RecordBatch | pa.Table, name: str) -> None:
-        if name not in table.schema.names:
-            hint = suggestion(name, table.schema.names, kind="column")
-            raise DataError(f"the events have no column '{name}'" + (f"; {hint}" if hint else ""))
-        found, wanted = table.schema.field(name).type, self.schema.attributes[name]
-        if found != wanted and _plain(found) != _plain(wanted):
-            raise DataError(f"column '{name}' is {found}, and the query was compiled for {wanted}")
+    def _piece(self, fills: Sequence[Sequence[Fill]], start: int, stop: int, out: I32) -> None:
+        """Classes of some rows of a batch."""
+        cell = np.zeros(stop - start, np.int64)
+        last = self._stages[-1]
+        for stage, columns in zip(self._stages, fills, strict=True):
+            for fill in columns:
+                fill(start, stop, cell)
+            if stage.look_up(cell, out):
+                with self._lock:
+                    stage.look_up(cell, out)
+                    self._learn(stage, np.unique(cell[out < 0]).view(np.uint64))
+                    stage.look_up(cell, out)
+            if stage is not last:
+                cell = out.astype(np.int64)
+        if any(stage.count > cells.MOST_SEEN for stage in self._stages):
+            with self._lock:
+                for stage in self._stages:
+                    stage.clear()
 
-    def _piece(self, batch: pa.RecordBatch) -> NDArray[np.int32]:
-        cell = np.zeros(batch.num_rows, np.int64)
-        for coder, lut in zip(self.coders, self._luts, strict=True):
-            coder.add(batch, lut, cell)
-        if self._table.size:
-            found = self._table[cell]
-            if found.size and found.min() < 0:
-                fresh = np.unique(cell[found < 0])
-                self._table[fresh] = self._classes(fresh)
-                found = self._table[cell]
-            return found
-        return self._searched(cell)
+    def _learn(self, stage: Stage, cells: U64) -> None:
+        stage.learn(cells, stage.number(cells) if stage is not self._stages[-1] else self._vector_classes(cells))
 
-    def _searched(self, cell: I64) -> NDArray[np.int32]:
-        """Classes of cells too many for an array: O(log) a row, after sorting the piece."""
-        unique, inverse = np.unique(cell, return_inverse=True)
-        at = np.searchsorted(self._seen, unique)
-        known = np.zeros(unique.size, np.bool_)
-        inside = at < self._seen.size
-        known[inside] = self._seen[at[inside]] == unique[inside]
-        fresh = unique[~known]
-        if fresh.size:
-            cells = np.concatenate((self._seen, fresh))
-            classes = np.concatenate((self._seen_class, self._classes(fresh)))
-            order = np.argsort(cells)
-            self._seen, self._seen_class = cells[order], classes[order]
-            at = np.searchsorted(self._seen, unique)
-        return self._seen_class[at][inverse.reshape(-1)]
-
-    def _classes(self, cells: I64) -> NDArray[np.int32]:
-        """The classes of cells, by the truth of every guard on them."""
-        with self._lock:  # several streams may share a program
-            return self._new_classes(cells)
-
-    def _new_classes(self, cells: I64) -> NDArray[np.int32]:
-        truth: dict[p.Predicate, NDArray[np.bool_]] = {}
-        for coder, rows, stride in zip(self.coders, self._reduced, self._strides, strict=True):
-            code = cells // stride % rows.shape[0]
-            for number, atom in enumerate(coder.atoms):
-                truth[atom] = rows[code, number]
-        bits = np.zeros((cells.size, max(1, len(self.guards))), np.bool_)
-        for number, guard in enumerate(self.guards):
-            if guard is not None:
-                bits[:, number] = np.logical_and.reduce(
-                    [np.ones(cells.size, np.bool_), *(_evaluate(part, truth) for part in guard)]
-                )
-        packed = np.packbits(bits, axis=1, bitorder="little")
+    def _vector_classes(self, cells: U64) -> I32:
+        """The classes of cells of the last stage, from the truth of every guard on them."""
+        truth = self._truth(cells)
+        bits = np.zeros((len(self.guards), cells.size), np.bool_)
+        for number, formula in enumerate(self._formulas):
+            if formula is not None:
+                bits[number] = formula(truth)
+        packed = np.packbits(bits, axis=0, bitorder="little").T
+        if not packed.shape[1]:
+            return np.zeros(cells.size, np.int32)
         unique, inverse = np.unique(packed, axis=0, return_inverse=True)
-        numbers = [self.intern(int.from_bytes(row.tobytes(), "little")) for row in unique]
-        return np.array(numbers, np.int32)[inverse.reshape(-1)]
+        classes = np.array([self.intern(int.from_bytes(row.tobytes(), "little")) for row in unique], np.int32)
+        return classes[inverse.reshape(-1)]
+
+    def _truth(self, cells: U64) -> list[Truth]:
+        """The truth of every atom on cells of the last stage: by atom, [cell]."""
+        codes: list[I64] = []
+        for stage in reversed(self._stages):
+            codes = stage.codes(cells) + codes
+            before = self._stages.index(stage) - 1
+            if before >= 0:
+                cells = self._stages[before].seen[cells % np.uint64(stage.first)]
+        truth: list[Any] = [None] * len(self._numbers)
+        order = iter(self._order)
+        for coder, code in zip(self._coders, codes, strict=True):
+            for column in range(len(coder.atoms)):
+                truth[next(order)] = coder.truth[code, column]
+        return truth
 
     def describe(self) -> list[str]:
-        """For people: the conditions by column, and how many kinds of events they can tell apart."""
-        lines = []
-        for coder in self.coders:
-            where = f"{coder.column}: " if coder.column else ""
-            lines.append(where + ", ".join(str(atom) for atom in coder.atoms))
-        if lines:
-            lines.append(f"these tell apart {self.cells:,} kinds of events at most")
-        return lines
+        """For people: the distinct conditions, one line a column that is read, and how many kinds of events they tell apart.
 
-
-Part = p.Predicate
-
-
-def _rewritten(
-    guard: Guard, schema: Schema, default_type: str | None, default_stream: str | None
-) -> tuple[Part, ...] | None:
-    """A guard as conditions on columns; ``None`` when it can never hold."""
-    parts: list[Part] = []
-    for name, wanted, default in (
-        # Without a column for it, an event's type is the name of its stream.
-        (schema.type or schema.stream, guard.type, default_type),
-        (schema.stream, guard.stream, default_stream),
-    ):
-        if wanted is None:
-            continue
-        if name is not None:
-            parts.append(p.Comparison("=", p.Attribute(name), p.Constant(wanted)))
-        elif wanted != default:
-            return None
-    return (*parts, *guard.conditions)
-
-
-def _atoms(part: Part) -> list[p.Predicate]:
-    return [node for node in p.walk(part) if isinstance(node, p.Comparison | p.In | p.Between | p.Like | p.IsNull)]
-
-
-def _evaluate(part: Part, truth: dict[p.Predicate, NDArray[np.bool_]]) -> NDArray[np.bool_]:
-    match part:
-        case p.And(parts):
-            return np.asarray(np.logical_and.reduce([_evaluate(inner, truth) for inner in parts]))
-        case p.Or(parts):
-            return np.asarray(np.logical_or.reduce([_evaluate(inner, truth) for inner in parts]))
-        case p.Not(inner):
-            return ~_evaluate(inner, truth)
-        case _:
-            return truth[part]
-
-
-def _pieces(atoms: Sequence[p.Predicate]) -> list[Sequence[p.Predicate]]:
-    return [atoms[at : at + MOST_ATOMS] for at in range(0, len(atoms), MOST_ATOMS)]
+        >>> print(*Classifier([Guard("A"), Guard("B")], Schema({"type": pa.string()})).describe(), sep="\\n")
+        type: type = 'A', type = 'B'
+        these tell apart 3 kinds of events at most
+        """
+        lines: dict[str, list[str]] = {}
+        for coder in self._coders:
+            for atom in coder.atoms:
+                lines.setdefault(", ".join(p.attributes(atom)), []).append(str(atom))
+        if not lines:
+            return []
+        cells = 1
+        for coder in self._coders:
+            cells *= coder.radix
+        kinds = f"{cells:,}" if cells < 10**9 else "more than a billion"
+        summary = f"these tell apart {kinds} kinds of events at most"
+        return [*(f"{columns}: {', '.join(atoms)}" for columns, atoms in lines.items()), summary]
 
 
 def _plain(kind: pa.DataType) -> str:
-    """A type up to encodings that mean the same: dictionaries, and strings with wide offsets."""
+    """A type without its encoding: dictionaries, and the layouts of strings."""
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
