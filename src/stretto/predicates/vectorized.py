@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import math
-import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Context, Decimal
@@ -25,7 +24,7 @@ from numpy.typing import NDArray
 
 from stretto.errors import DataError, suggestion
 from stretto.pattern import predicate as p
-from stretto.pattern.evaluate import compare, holds, value
+from stretto.pattern.evaluate import COMPARE, compare, holds, value
 
 __all__ = [
     "bits_of",
@@ -44,15 +43,6 @@ Bits = NDArray[np.bool_]
 
 #: Comparisons seen from the other side.
 flipped = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-
-_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
-    "=": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
 
 _ARROW = {
     "=": pc.equal,
@@ -512,12 +502,12 @@ def _with_constant(op: str, own: _Column, constant: Any) -> Bits:
     if own.kind == "string":
         return _true(_ARROW[op](own.data, pa.scalar(constant, own.data.type)))
     if own.kind == "bool":
-        return own.where(_COMPARE[op](own.data, constant))
+        return own.where(COMPARE[op](own.data, constant))
     if own.kind == "decimal" and isinstance(constant, float):
         own = _Column("float", _as_real(own), own.valid)
     if own.kind == "float":
         op, near = snapped_real(op, float(constant) if isinstance(constant, Decimal) else constant)
-        return own.where(_COMPARE[op](own.data, near))
+        return own.where(COMPARE[op](own.data, near))
     if own.kind == "decimal":
         return _decimal_with_constant(op, own, constant)
     if own.kind == "int" and isinstance(constant, Decimal):
@@ -526,7 +516,7 @@ def _with_constant(op: str, own: _Column, constant: Any) -> Bits:
     found = snapped(op, on_grid(constant, own.type or pa.int64()), *bounds)
     if isinstance(found, bool):
         return own.where(np.full(own.data.shape, found))
-    return own.where(_COMPARE[found[0]](own.data, found[1]))
+    return own.where(COMPARE[found[0]](own.data, found[1]))
 
 
 def _decimal_with_constant(op: str, own: _Column, constant: Any) -> Bits:
@@ -553,13 +543,13 @@ def _with_column(op: str, left: _Column, right: _Column) -> Bits:
         return _times(op, left, right)
     if "decimal" in kinds:
         if "float" in kinds:
-            return np.asarray(_COMPARE[op](_as_real(left), _as_real(right)), np.bool_)
+            return np.asarray(COMPARE[op](_as_real(left), _as_real(right)), np.bool_)
         return _decimals(op, left, right)
     if kinds == {"int", "float"}:
         if left.kind == "float":
             return _int_with_float(flipped[op], right.data, left.data)
         return _int_with_float(op, left.data, right.data)
-    return np.asarray(_COMPARE[op](left.data, right.data), np.bool_)
+    return np.asarray(COMPARE[op](left.data, right.data), np.bool_)
 
 
 def _int_with_float(op: str, whole: NDArray[Any], real: NDArray[np.float64]) -> Bits:
@@ -593,7 +583,7 @@ def _times(op: str, left: _Column, right: _Column) -> Bits:
     if ratio < 1:
         return _times(flipped[op], right, left)
     if ratio == 1:
-        return np.asarray(_COMPARE[op](left.data, right.data), np.bool_)
+        return np.asarray(COMPARE[op](left.data, right.data), np.bool_)
     whole, rest = np.divmod(right.data, int(ratio))
     even = rest == 0
     match op:
@@ -605,7 +595,7 @@ def _times(op: str, left: _Column, right: _Column) -> Bits:
             below = np.where(even, left.data < whole, left.data <= whole)
             return np.asarray(below if op == "<" else ~below, np.bool_)
         case _:
-            return np.asarray(_COMPARE[op](left.data, whole), np.bool_)
+            return np.asarray(COMPARE[op](left.data, whole), np.bool_)
 
 
 def _decimals(op: str, left: _Column, right: _Column) -> Bits:
