@@ -7,7 +7,7 @@
     matches = spark.match(df, "SELECT * FROM S WHERE A ; B PARTITION BY [user]", time="ts")
 """
 
-from stretto.spark.batch import match
+from stretto.spark.call import match
 from stretto.spark.files import read
 from stretto.spark.session import session
 

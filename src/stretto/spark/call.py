@@ -1,0 +1,211 @@
+"""``stretto.spark.match``: one call for batch and streaming DataFrames.
+
+The call checks query, columns and options, and hands what it found to :mod:`stretto.spark.batch` or
+:mod:`stretto.spark.streaming` as a :class:`Prepared`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from stretto.compiling import Query, compile_query
+from stretto.compiling import roles as roles_of
+from stretto.errors import DataError, OptionError, suggestion
+from stretto.events import Schema
+from stretto.matches import Layout
+from stretto.spark.frames import arrow_fields, one_dataframe
+from stretto.spark.session import require_pyspark
+from stretto.spark.worker import Roles
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["Prepared", "match", "prepare"]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A call of :func:`match`, checked: the events, the query bound to the columns that matter, the result's columns."""
+
+    events: DataFrame
+    #: Bound to the columns that the query and its result need.
+    query: Query
+    #: Those columns, with their Arrow types, in the order of the DataFrame.
+    columns: Mapping[str, pa.DataType]
+    roles: Roles
+    #: The column that orders events of the same time.
+    sequence: str | None
+    output: str
+    valuations: bool
+
+    @property
+    def schema(self) -> bytes:
+        """The columns as a serialized Arrow schema."""
+        found: bytes = pa.schema(list(self.columns.items())).serialize().to_pybytes()
+        return found
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """The columns that order the stream."""
+        time = self.roles[1]
+        return (time,) if self.sequence is None or self.sequence == time else (time, self.sequence)
+
+    @property
+    def layout(self) -> Layout:
+        return Layout(self.query.bound, output=self.output, positions=False)
+
+    @property
+    def task(self) -> dict[str, Any]:
+        """What a worker must know, as plain data."""
+        return {
+            "text": self.query.text,
+            "schema": self.schema,
+            "roles": self.roles,
+            "output": self.output,
+            "valuations": self.valuations,
+            "language": self.query.language,
+        }
+
+
+def match(
+    df: DataFrame | Mapping[str, DataFrame],
+    query: str | Query,
+    *,
+    type: str | None = "type",
+    time: str | None = None,
+    sequence: str | None = None,
+    stream: str | None = None,
+    time_unit: str | None = None,
+    output: str = "events",
+    partitions: int | None = None,
+    valuations: bool = False,
+    language: str | None = None,
+) -> DataFrame:
+    """Find the complex events of ``query`` in a DataFrame.
+
+    The call checks the query against the DataFrame's columns; Spark runs it when the result is used. Rows in which an
+    attribute of ``PARTITION BY`` is NULL are in no partition: they go.
+
+    Parameters
+    ----------
+    df
+        The events, in any order; for a query ``FROM`` several streams a dict of DataFrames by stream name.
+    query
+        A query's text, or a compiled :class:`stretto.Query`.
+    type
+        The column that holds the event type. ``None``: an event's type is the name of its stream.
+    time
+        The column that orders the events: integer, decimal, double, date or timestamp, never NULL. Needed,
+        unless the query was compiled with one.
+    sequence
+        A column that orders events of the same time (a source's offset, a row number). Without one their
+        order is not defined, and where a pattern depends on it two runs may differ.
+    stream
+        The column that names an event's stream, when one DataFrame holds several.
+    time_unit
+        What one unit of an integer ``time`` is (``s``, ``ms``, ``us``, ``ns``), for windows such as
+        ``WITHIN 1 minute``.
+    output
+        ``"events"``: with the events that each selected variable holds. ``"positions"``: only times and
+        partition attributes, which is cheaper; positions as such mean nothing in a DataFrame.
+    partitions
+        Into how many tasks the keys are hashed; ``None``: Spark decides (``spark.sql.shuffle.partitions`` and
+        adaptive execution). Queries that must run in one task ignore it.
+    valuations
+        One row for each valuation in place of each complex event.
+    language
+        The query's language, where the text does not tell.
+
+    Returns
+    -------
+    pyspark.sql.DataFrame
+        One row a match: ``start_time``, ``end_time``, the partition attributes, and for each selected
+        variable an array of its events (structs).
+
+    Raises
+    ------
+    QueryError
+        The query is wrong or does not fit the columns.
+    DataError
+        A column that was named is not there. A NULL time is found when Spark runs, and then the text of the
+        ``PythonException`` that Spark raises holds the ``DataError``.
+    OptionError
+        The DataFrame is streaming, there is no time column, or PySpark is not installed.
+    """
+    if partitions is not None and partitions < 1:
+        raise OptionError(f"partitions={partitions}: give a positive number, or None to let Spark decide")
+    prepared = prepare(
+        df,
+        query,
+        type=type,
+        time=time,
+        sequence=sequence,
+        stream=stream,
+        time_unit=time_unit,
+        output=output,
+        valuations=valuations,
+        language=language,
+    )
+    if prepared.events.isStreaming:
+        raise OptionError("streaming DataFrames are not supported yet")
+    from stretto.spark import batch
+
+    return batch.match(prepared, partitions=partitions)
+
+
+def prepare(
+    df: DataFrame | Mapping[str, DataFrame],
+    query: str | Query,
+    *,
+    type: str | None,
+    time: str | None,
+    sequence: str | None,
+    stream: str | None,
+    time_unit: str | None,
+    output: str,
+    valuations: bool,
+    language: str | None,
+) -> Prepared:
+    """Check a call against its DataFrame."""
+    require_pyspark()
+    compiled = compile_query(query, language=language)
+    if compiled.schema is not None:
+        own = compiled.schema
+        type, time, stream = own.type, time or own.time, stream or own.stream
+        time_unit = time_unit or own.time_unit
+    if time is None:
+        raise OptionError("name the time column, time='…': on Spark the order in which rows arrive means nothing")
+    events, stream = one_dataframe(df, compiled, stream)
+    fields = arrow_fields(events)
+    for name, role in ((time, "time"), (sequence, "sequence"), (stream, "stream"), (type, "type")):
+        if name is not None and name not in fields:
+            hint = suggestion(name, fields, kind="column")
+            raise DataError(f"the events have no column '{name}' ({role})" + (f"; {hint}" if hint else ""))
+
+    # Bind to all columns, so that mistakes show now; then again to those that the query and its result need.
+    chosen = roles_of(type, time, stream, None, time_unit)
+    known = {name: kind for name, kind in fields.items() if kind is not None}
+    layout = Layout(compiled.bind(Schema(known, **chosen)).bound, output=output, positions=False)
+    wanted = {*layout.query.tested, *layout.columns}
+    if (unreadable := [name for name in fields if name not in known]) and _shows_everything(compiled, output):
+        raise OptionError(f"column '{unreadable[0]}' has a type that Arrow cannot carry: drop it, or cast it")
+    columns = {name: kind for name, kind in known.items() if name in wanted}
+    return Prepared(
+        events,
+        compiled.bind(Schema(columns, **chosen)),
+        columns,
+        (type, time, stream, time_unit),
+        sequence,
+        output,
+        valuations,
+    )
+
+
+def _shows_everything(query: Query, output: str) -> bool:
+    """Whether the result holds whole events."""
+    items = query.parsed.items
+    return output == "events" and (items is None or any(item.attributes is None for item in items))

@@ -1,0 +1,87 @@
+"""DataFrames as stretto sees them: their columns' Arrow types, several streams as one, names taken literally."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from stretto.compiling import Query
+from stretto.errors import DataError, OptionError, suggestion
+from stretto.matching import STREAM_COLUMN
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+__all__ = ["arrow_fields", "column", "one_dataframe", "spark_schema"]
+
+
+def one_dataframe(
+    df: DataFrame | Mapping[str, DataFrame], query: Query, stream: str | None
+) -> tuple[DataFrame, str | None]:
+    """One DataFrame of all streams, and the column that tells them apart."""
+    if not isinstance(df, Mapping):
+        _check_dataframe(df, "df")
+        if stream is None and len(query.streams) > 1:
+            raise DataError(
+                f"the query reads {len(query.streams)} streams ({', '.join(query.streams)}): give a dict of "
+                "DataFrames by stream, or name the column that tells them apart with stream='…'"
+            )
+        return df, stream
+    from pyspark.sql import functions as F
+
+    name_column = stream or STREAM_COLUMN
+    parts = []
+    for name in query.streams:
+        if name not in df:
+            hint = suggestion(name, df, kind="stream")
+            raise DataError(f"there are no events for stream '{name}'" + (f"; {hint}" if hint else ""))
+        _check_dataframe(df[name], f"df['{name}']")
+        parts.append(df[name].withColumn(name_column, F.lit(name)))
+    return reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), parts), name_column
+
+
+def _check_dataframe(df: Any, what: str) -> None:
+    for needed in ("isStreaming", "schema", "mapInArrow"):  # true of classic and Spark Connect DataFrames
+        if not hasattr(df, needed):
+            kind = df.__class__.__name__
+            raise OptionError(f"{what} is a {kind}, not a Spark DataFrame: use stretto.match for other tables")
+    for name, times in Counter(df.columns).items():
+        if times > 1:
+            raise OptionError(f"{what} has {times} columns named '{name}': rename or drop all but one")
+
+
+def arrow_fields(df: DataFrame) -> dict[str, pa.DataType | None]:
+    """The Arrow type of each column; ``None`` for types that Arrow cannot carry."""
+    return {field.name: _arrow_type(field.dataType) for field in df.schema.fields}
+
+
+def _arrow_type(kind: Any) -> pa.DataType | None:
+    from pyspark.errors import PySparkException
+    from pyspark.sql.pandas.types import to_arrow_type
+
+    try:
+        try:
+            found: pa.DataType = to_arrow_type(kind, timezone="UTC")
+        except TypeError:  # before PySpark 4.2
+            found = to_arrow_type(kind)
+    except (PySparkException, NotImplementedError):
+        return None
+    return found
+
+
+def spark_schema(schema: pa.Schema) -> Any:
+    """An Arrow schema as a Spark ``StructType``."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    return from_arrow_schema(schema)
+
+
+def column(name: str) -> Column:
+    """A top-level column by its literal name, dots and all."""
+    from pyspark.sql import functions as F
+
+    return F.col("`" + name.replace("`", "``") + "`")
