@@ -256,18 +256,32 @@ class Matcher:
 
     @property
     def stats(self) -> dict[str, int]:
-        """Counts: events pushed, visited by the kernel, late, with output; partitions; bytes held."""
+        """Counts: events pushed, visited by the kernel, late, with output; partitions; nodes that hold partial matches; bytes."""
         runner = self._runner
         if runner is None:
-            return dict.fromkeys(("events", "visited", "late", "triggers", "partitions", "bytes"), 0)
+            return dict.fromkeys(("events", "visited", "late", "triggers", "partitions", "nodes", "bytes"), 0)
         return {
             "events": runner.rows,
             "visited": runner.visited,
             "late": runner.late,
             "triggers": runner.triggers,
             "partitions": runner.partitions,
+            "nodes": runner.nodes,
             "bytes": runner.nbytes + self._history.nbytes,
         }
+
+    @property
+    def idle(self) -> bool:
+        """Whether no event so far can take part in a later match: a new matcher would give the same from here on."""
+        return self._runner is None or not self._runner.live().size
+
+    @property
+    def expires(self) -> int | float | None:
+        """The last time at which the window of a pushed event is still open (integer or float, as the engine measures times).
+
+        ``None`` when nothing is pending, or when it is not time that closes windows.
+        """
+        return self._runner.expires if self._runner else None
 
     def _bind(self, schema: Schema) -> None:
         self._query = self._query.bind(schema)

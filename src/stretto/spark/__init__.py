@@ -9,6 +9,7 @@
 
 from stretto.spark.call import match
 from stretto.spark.files import read
+from stretto.spark.progress import metrics, progress_line, status, unwatch, watch
 from stretto.spark.session import session
 
-__all__ = ["match", "read", "session"]
+__all__ = ["match", "metrics", "progress_line", "read", "session", "status", "unwatch", "watch"]

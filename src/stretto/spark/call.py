@@ -7,7 +7,7 @@ The call checks query, columns and options, and hands what it found to :mod:`str
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -17,7 +17,9 @@ from stretto.compiling import roles as roles_of
 from stretto.errors import DataError, OptionError, suggestion
 from stretto.events import Schema
 from stretto.matches import Layout
-from stretto.spark.frames import arrow_fields, one_dataframe
+from stretto.spark import batch, streaming
+from stretto.spark.frames import arrow_fields, one_dataframe, without_duplicates
+from stretto.spark.options import Continuous
 from stretto.spark.session import require_pyspark
 from stretto.spark.worker import Roles
 
@@ -58,6 +60,12 @@ class Prepared:
     def layout(self) -> Layout:
         return Layout(self.query.bound, output=self.output, positions=False)
 
+    def widened(self, columns: Mapping[str, pa.DataType]) -> Prepared:
+        """The same call with more columns."""
+        type, time, stream, time_unit = self.roles
+        schema = Schema(columns, **roles_of(type, time, stream, None, time_unit))
+        return replace(self, columns=columns, query=self.query.bind(schema))
+
     @property
     def task(self) -> dict[str, Any]:
         """What a worker must know, as plain data."""
@@ -84,8 +92,13 @@ def match(
     partitions: int | None = None,
     valuations: bool = False,
     language: str | None = None,
+    watermark: str | None = None,
+    disorder: str = "sort",
+    late: str = "drop",
+    event_id: str | None = None,
+    buckets: int | None = None,
 ) -> DataFrame:
-    """Find the complex events of ``query`` in a DataFrame.
+    """Find the complex events of ``query`` in a DataFrame, batch or streaming.
 
     The call checks the query against the DataFrame's columns; Spark runs it when the result is used. Rows in which an
     attribute of ``PARTITION BY`` is NULL are in no partition: they go.
@@ -119,12 +132,27 @@ def match(
         One row for each valuation in place of each complex event.
     language
         The query's language, where the text does not tell.
+    watermark
+        Streaming: how much later than the latest event one may still arrive, such as ``"10 seconds"``. Events are held
+        until the watermark, which is so far behind the latest event, has passed them. ``None``: the events have a
+        watermark on ``time`` already.
+    disorder
+        Streaming: ``"sort"`` holds events until the watermark passes them. ``"speculate"`` is refused for queries whose
+        engine does not revise its output.
+    late
+        Streaming: what becomes of events behind the watermark. ``"drop"`` counts them (see :func:`stretto.spark.metrics`),
+        ``"error"`` ends the query, ``"side"`` shows them in a column ``late`` of the result, in rows of their own.
+    event_id
+        A column that tells duplicates: only the first event of an id is taken. Streaming: as long as the watermark has not
+        passed the event by its delay; duplicates must have the same partition attributes.
+    buckets
+        Streaming: into how many buckets keys are hashed; each has one state. ``None``: 64. A checkpoint is bound to it.
 
     Returns
     -------
     pyspark.sql.DataFrame
         One row a match: ``start_time``, ``end_time``, the partition attributes, and for each selected
-        variable an array of its events (structs).
+        variable an array of its events (structs). Streaming results are written in append mode.
 
     Raises
     ------
@@ -134,10 +162,12 @@ def match(
         A column that was named is not there. A NULL time is found when Spark runs, and then the text of the
         ``PythonException`` that Spark raises holds the ``DataError``.
     OptionError
-        The DataFrame is streaming, there is no time column, or PySpark is not installed.
+        There is no time column or no watermark, an option does not fit, or PySpark is not installed.
     """
     if partitions is not None and partitions < 1:
         raise OptionError(f"partitions={partitions}: give a positive number, or None to let Spark decide")
+    continuous = Continuous(watermark, disorder, late, event_id, buckets)
+    continuous.check()
     prepared = prepare(
         df,
         query,
@@ -149,11 +179,12 @@ def match(
         output=output,
         valuations=valuations,
         language=language,
+        continuous=continuous,
     )
     if prepared.events.isStreaming:
-        raise OptionError("streaming DataFrames are not supported yet")
-    from stretto.spark import batch
-
+        return streaming.match(prepared, continuous)
+    if event_id is not None:
+        prepared = replace(prepared, events=without_duplicates(prepared.events, event_id))
     return batch.match(prepared, partitions=partitions)
 
 
@@ -169,6 +200,7 @@ def prepare(
     output: str,
     valuations: bool,
     language: str | None,
+    continuous: Continuous,
 ) -> Prepared:
     """Check a call against its DataFrame."""
     require_pyspark()
@@ -179,7 +211,9 @@ def prepare(
         time_unit = time_unit or own.time_unit
     if time is None:
         raise OptionError("name the time column, time='…': on Spark the order in which rows arrive means nothing")
-    events, stream = one_dataframe(df, compiled, stream)
+    events, stream = one_dataframe(
+        streaming.with_watermark(df, time, time_unit, continuous.watermark), compiled, stream
+    )
     fields = arrow_fields(events)
     for name, role in ((time, "time"), (sequence, "sequence"), (stream, "stream"), (type, "type")):
         if name is not None and name not in fields:

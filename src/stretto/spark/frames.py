@@ -16,7 +16,7 @@ from stretto.matching import STREAM_COLUMN
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["arrow_fields", "column", "one_dataframe", "spark_schema"]
+__all__ = ["arrow_fields", "column", "one_dataframe", "spark_schema", "without_duplicates"]
 
 
 def one_dataframe(
@@ -71,6 +71,15 @@ def _arrow_type(kind: Any) -> pa.DataType | None:
     except (PySparkException, NotImplementedError):
         return None
     return found
+
+
+def without_duplicates(df: DataFrame, event_id: str) -> DataFrame:
+    """The rows with one of each id; rows without an id (NULL) all stay."""
+    if event_id not in df.columns:
+        hint = suggestion(event_id, df.columns, kind="column")
+        raise DataError(f"the events have no column '{event_id}' (event_id)" + (f"; {hint}" if hint else ""))
+    named = column(event_id).isNotNull()
+    return df.filter(named).dropDuplicates([event_id]).union(df.filter(~named))
 
 
 def spark_schema(schema: pa.Schema) -> Any:

@@ -23,12 +23,14 @@ from stretto.engines.tecs.program import Program
 from stretto.engines.tecs.state import Matches, State
 from stretto.engines.tecs.structure import (
     CURSOR,
+    HEAD,
     I64,
     LOW,
     MISSING_CLASS,
     MISSING_STATE,
     RING,
     ROWS,
+    TAIL,
     TRIGGERS,
     VISITED,
 )
@@ -99,6 +101,25 @@ class Runner:
     def partitions(self) -> int:
         """Partitions with a number."""
         return 1 if self.keys is None else len(self.keys)
+
+    @property
+    def nodes(self) -> int:
+        """Nodes of the structure that holds the partial matches, those of forgotten ones included until they are collected."""
+        return int(self.state.registers[HEAD] - self.state.registers[TAIL] - 1)
+
+    @property
+    def expires(self) -> int | float | None:
+        """The last time from which a partial match may still be completed; ``None`` when time alone ends none, or there is none.
+
+        In the unit of :func:`~stretto.engines.tecs.windows.values_of`.
+        """
+        window, measured = self.program.query.window, self.measured
+        if window is None or measured is None or window.attribute != self.program.query.schema.time:
+            return None
+        if measured.begin == measured.end:
+            return None
+        last: int | float = measured.values[measured.end - 1].item()
+        return last + window.size
 
     @property
     def nbytes(self) -> int:

@@ -1,0 +1,512 @@
+"""Which events can matter for a query, as a Spark condition: a filter before the shuffle, down to the file format.
+
+The condition is *necessary*: an event that it drops satisfies no transition of the query's automaton, so the matches stay
+the same. It need not be sufficient. Where Spark may judge otherwise than :mod:`stretto.pattern.evaluate`, it is wider:
+
+- Spark has three truth values, stretto two: here ``NOT (x > 5)`` holds on NULL. So the translation asks of every part
+  where it *may be true* or *may be false*, and never negates what it has.
+- NaN equals nothing here; in Spark it equals itself and is greatest, and Parquet's statistics leave it out.
+- Parquet's dictionaries tell −0.0 from 0.0, and Spark skips row groups by them.
+- Strings compare by code points here; a column of Spark may have a collation, or is padded (``CHAR``).
+- Integers that overflow are an error here: such rows stay, for the engine to say so. In Spark nothing raises (``try_…``).
+
+A comparison of a column with a constant stays one, with a constant of the column's own type, for file formats to use.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from decimal import Context, Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Union
+
+import numpy as np
+import pyarrow as pa
+
+from stretto.automata.cea import build
+from stretto.compiling import Query
+from stretto.events import Schema
+from stretto.pattern import predicate as p
+from stretto.pattern.evaluate import holds, value
+from stretto.pattern.guard import Guard
+from stretto.pattern.query import Strategy
+from stretto.pattern.typing import kind_of
+from stretto.predicates.vectorized import flipped, on_grid, snapped
+from stretto.spark.frames import column
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+__all__ = ["may_be", "relevant", "relevant_text"]
+
+#: A Spark condition, or one that is known to be true (nothing is asked) or false of all rows.
+Condition = Union["Column", bool]
+
+#: Spark's optimizer takes seconds over more conditions than this; beyond, only the types of events are asked.
+MOST_PARTS = 400
+
+#: The collation of a Spark column that was given no other.
+_BINARY = "SYSTEM.BUILTIN.UTF8_BINARY"
+
+_NEGATED = {"=": "!=", "!=": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+
+_INT64 = (-(1 << 63), (1 << 63) - 1)
+_EPOCH = dt.datetime(1970, 1, 1)
+_WIDE = Context(prec=80)
+
+
+def relevant(query: Query) -> Column | None:
+    """A condition that every event fulfils that can matter for a bound query.
+
+    An event matters when it satisfies a transition of the query's automaton: type, stream, and the conditions on the one
+    event. Where positions count (``:``, ``:+``, ``STRICT``, ``WITHIN n EVENTS``), every event of the query's streams does.
+    What does not matter is not looked at for errors either (a NULL time, a number that overflows).
+
+    Parameters
+    ----------
+    query
+        Bound to columns of the DataFrame that is to be filtered.
+
+    Returns
+    -------
+    pyspark.sql.Column or None
+        ``None``: every event can matter. The condition never raises; on an event that does not matter it may be NULL.
+
+    Raises
+    ------
+    OptionError
+        The query has no schema.
+    LimitError
+        The query's automaton is too large.
+    """
+    from pyspark.sql import functions as F
+
+    found = _all([_in_streams(query), _any(test.condition for test in _tests(query))])
+    if found is True:
+        return None
+    return F.lit(False) if found is False else found
+
+
+def relevant_text(query: Query) -> str | None:
+    """What :func:`relevant` asks, for people: ``A[x > 3] OR B``; ``None`` when it asks nothing.
+
+    Conditions that Spark is not asked, because it might judge them in another way, are not shown.
+    """
+    tests = _tests(query)
+    matters = " OR ".join(str(guard) for test in tests for guard in test.guards)
+    matters = "" if any(test.condition is True for test in tests) else matters or "nothing"
+    member = _in_streams(query) is not True and f"{query.bound.schema.stream} IN ({', '.join(query.streams)})"
+    if member and matters:
+        return f"{member} AND ({matters})"
+    return member or matters or None
+
+
+def may_be(truth: bool, predicate: p.Predicate, attributes: Schema) -> Condition:
+    """Where a typed predicate may be true, or may be false: a condition that holds wherever it is.
+
+    Parameters
+    ----------
+    truth
+        Which of the two is asked for.
+    predicate
+        As :func:`stretto.pattern.typing.typed` gives it.
+    attributes
+        The columns and their types.
+    """
+    return _Translator(attributes).may_be(truth, predicate)
+
+
+# -- queries -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Test:
+    """Guards, with the conditions that Spark is asked, and together as one condition."""
+
+    guards: tuple[Guard, ...]
+    condition: Condition
+
+
+def _tests(query: Query) -> list[_Test]:
+    """Where an event may satisfy one of the automaton's guards. One test that is always true where positions count."""
+    automaton = build(query.bound.pattern)
+    window = query.bound.window
+    if (window is not None and window.attribute is None) or not automaton.waits or query.strategy is Strategy.STRICT:
+        return [_Test((), True)]
+    translator = _Translator(query.bound.schema)
+    bare: dict[str | None, list[str]] = {}
+    tests: list[_Test] = []
+    parts = 0
+    for guards in _by_type(automaton.guards):
+        first = guards[0]
+        parts += sum(1 for guard in guards for one in guard.conditions for _ in p.walk(one))
+        asked = [translator.guard(guard) for guard in guards] if parts <= MOST_PARTS else []
+        if all(guard.conditions for guard, _ in asked) and asked:
+            is_type = _is_type(query, first.stream, [first.type])
+            tests += [_Test((guard,), _all([is_type, condition])) for guard, condition in asked]
+        else:
+            bare.setdefault(first.stream, []).append(first.type)
+    for stream, types in bare.items():
+        tests.append(_Test(tuple(Guard(name, stream) for name in types), _is_type(query, stream, types)))
+    return [test for test in tests if test.condition is not False]
+
+
+def _by_type(guards: Iterable[Guard]) -> list[list[Guard]]:
+    found: dict[tuple[str | None, str], list[Guard]] = {}
+    for guard in guards:
+        found.setdefault((guard.stream, guard.type), []).append(guard)
+    return list(found.values())
+
+
+def _in_streams(query: Query) -> Condition:
+    """Events of streams that FROM does not name take no part; not even positions count them."""
+    name = query.bound.schema.stream
+    return True if name is None else _is_one_of(name, query.streams, query.bound.schema)
+
+
+def _is_type(query: Query, stream: str | None, types: Sequence[str]) -> Condition:
+    """An event of one of some types, of a stream where that is given: as :class:`~stretto.predicates.classes.Classifier` says."""
+    schema = query.bound.schema
+    only = query.streams[0]
+    name = schema.type or schema.stream
+    tests = [only in types if name is None else _is_one_of(name, types, schema)]
+    if stream is not None:
+        tests.append(stream == only if schema.stream is None else _is_one_of(schema.stream, [stream], schema))
+    return _all(tests)
+
+
+def _is_one_of(name: str, values: Sequence[str], schema: Schema) -> Condition:
+    if pa.types.is_null(schema.attributes[name]):
+        return False
+    return _Translator(schema).may_be(True, p.In(p.Attribute(name), tuple(p.Constant(one) for one in values)))
+
+
+# -- conditions --------------------------------------------------------------------------------------------------------
+
+
+def _all(parts: Iterable[Condition]) -> Condition:
+    kept = [part for part in parts if part is not True]
+    if any(part is False for part in kept):
+        return False
+    return _balanced(kept, lambda left, right: left & right) if kept else True
+
+
+def _any(parts: Iterable[Condition]) -> Condition:
+    kept = [part for part in parts if part is not False]
+    if any(part is True for part in kept):
+        return True
+    return _balanced(kept, lambda left, right: left | right) if kept else False
+
+
+def _balanced(parts: list[Any], join: Callable[[Any, Any], Any]) -> Any:
+    """All parts joined by a tree of little depth: Spark goes through conditions by recursion."""
+    while len(parts) > 1:
+        pairs = zip(parts[::2], parts[1::2], strict=False)
+        parts = [join(left, right) for left, right in pairs] + parts[len(parts) // 2 * 2 :]
+    return parts[0]
+
+
+# -- predicates --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Side:
+    """An operand as a Spark column; ``type`` is that of the attribute that it is, and ``None`` when it is computed."""
+
+    kind: str
+    column: Column
+    type: pa.DataType | None
+
+    def where_unknown(self, truth: bool) -> list[Condition]:
+        """Where the operand is NULL and a comparison therefore false; or where it overflowed, which the engine shall find."""
+        return [self.column.isNull()] if not truth or (self.type is None and self.kind == "int") else []
+
+    def where_nan(self, op: str, truth: bool) -> list[Condition]:
+        """Where the operand is NaN, if a comparison with that is what is asked for; ``op`` is what the others shall fulfil."""
+        from pyspark.sql import functions as F
+
+        asked = (op == "!=") if truth else (op != "=")
+        return [F.isnan(self.column)] if self.kind == "float" and asked else []
+
+    def where_collated(self) -> list[Condition]:
+        """Everywhere if the column has a collation of its own (Spark knows when it plans), nowhere else."""
+        from pyspark.sql import functions as F
+
+        return [F.collation(self.column) != F.lit(_BINARY)]
+
+
+class _Untranslatable(Exception):
+    """An operand that Spark is not asked to compute."""
+
+
+class _Translator:
+    def __init__(self, schema: Schema) -> None:
+        self.attributes = schema.attributes
+
+    def guard(self, guard: Guard) -> tuple[Guard, Condition]:
+        """A guard with those of its conditions that Spark is asked, and these as one condition."""
+        parts: list[p.Predicate] = []
+        for condition in guard.conditions:
+            parts += condition.parts if isinstance(condition, p.And) else (condition,)
+        found = [(part, self.may_be(True, part)) for part in parts]
+        kept = tuple(part for part, condition in found if condition is not True)
+        return Guard(guard.type, guard.stream, kept), _all(condition for _, condition in found)
+
+    def may_be(self, truth: bool, node: p.Predicate) -> Condition:
+        """Where a predicate may have a truth; see :func:`may_be`."""
+        match node:
+            case p.And(parts) | p.Or(parts):
+                every = isinstance(node, p.And) is truth
+                return (_all if every else _any)(self.may_be(truth, part) for part in parts)
+            case p.Not(part):
+                return self.may_be(not truth, part)
+            case p.Between(operand, low, high):
+                above, below = p.Comparison(">=", operand, low), p.Comparison("<=", operand, high)
+                return self.may_be(truth, p.And((above, below)))
+        if not p.attributes(node):
+            return holds(node, {}) is truth
+        try:
+            match node:
+                case p.Comparison(op, left, right):
+                    return self.compared(truth, op, left, right)
+                case p.In(operand, values):
+                    return self.among(truth, operand, [constant.value for constant in values])
+                case p.Like(operand, pattern):
+                    return self.like(truth, operand, pattern)
+                case p.IsNull(p.Attribute(name)):
+                    return column(name).isNull() if truth else column(name).isNotNull()
+        except (_Untranslatable, OverflowError):
+            pass
+        return True
+
+    def compared(self, truth: bool, op: str, left: p.Operand, right: p.Operand) -> Condition:
+        first, second = self.operand(left), self.operand(right)
+        if not isinstance(first, _Side):
+            first, second, op = second, first, flipped[op]
+        assert isinstance(first, _Side)
+        op = op if truth else _NEGATED[op]
+        if isinstance(second, _Side):
+            return self._two_columns(truth, op, first, second)
+        if second is None:
+            return not truth
+        parts = [*first.where_unknown(truth), *first.where_nan(op, truth), _with_constant(op, first, second)]
+        if first.kind == "string" and op != "=":
+            parts += first.where_collated()
+        return _any(parts)
+
+    def _two_columns(self, truth: bool, op: str, left: _Side, right: _Side) -> Condition:
+        from pyspark.sql import functions as F
+
+        kinds = {left.kind, right.kind}
+        if len(kinds) > 1 or (kinds & {"time", "decimal"} and left.type != right.type):
+            return True
+        first, second = left.column, right.column
+        if kinds == {"string"}:
+            first, second = (F.collate(side, "UTF8_BINARY") for side in (first, second))
+        unknown = left.where_unknown(truth) + right.where_unknown(truth)
+        nan = left.where_nan(op, truth) + right.where_nan(op, truth)
+        return _any([*unknown, *nan, _COMPARE[op](first, second)])
+
+    def among(self, truth: bool, operand: p.Operand, values: Sequence[Any]) -> Condition:
+        """IN: constants that the column's type does not have are equal to nothing."""
+        own = self.operand(operand)
+        if not isinstance(own, _Side) or own.kind in ("float", "bool") or own.type is None:
+            equal = [self.compared(truth, "=", operand, p.Constant(one)) for one in values]
+            return _any(equal) if truth else _all(equal)
+        there = [one for one in (_equal_to(own, constant) for constant in values) if one is not None]
+        if truth:
+            return own.column.isin(*there) if there else False
+        if not there:
+            return True
+        parts: list[Condition] = [*own.where_unknown(truth), ~own.column.isin(*there)]
+        return _any(parts + own.where_collated() if own.kind == "string" else parts)
+
+    def like(self, truth: bool, operand: p.Operand, pattern: str) -> Condition:
+        from pyspark.sql import functions as F
+
+        own = self.operand(operand)
+        if not isinstance(own, _Side):
+            return True
+        inner = pattern.strip("%")
+        anywhere = _text(inner)
+        if "_" in pattern or "%" in inner:
+            # A LIKE of a collated column is an error for some collations.
+            found = F.collate(own.column, "UTF8_BINARY").like(pattern.replace("\\", "\\\\"))
+            return _any([*own.where_unknown(truth), found if truth else ~found])
+        match pattern.startswith("%"), pattern.endswith("%"):
+            case False, False:
+                return self.compared(truth, "=", operand, p.Constant(pattern))
+            case False, True:
+                found = own.column.startswith(anywhere)
+            case True, False:
+                found = own.column.endswith(anywhere)
+            case _:
+                found = own.column.contains(anywhere)
+        return found if truth else _any([own.column.isNull(), ~found, *own.where_collated()])
+
+    # -- operands ------------------------------------------------------------------------------------------------------
+
+    def operand(self, node: p.Operand) -> Any:
+        """A :class:`_Side`, or the value of an operand without attributes."""
+        if not p.attributes(node):
+            found = value(node, {})
+            if isinstance(found, float) and not math.isfinite(found):
+                raise _Untranslatable
+            return found
+        if isinstance(node, p.Attribute):
+            return self._attribute(node.name)
+        return self._computed(node)
+
+    def _attribute(self, name: str) -> _Side:
+        from pyspark.sql import functions as F
+
+        kind = self.attributes[name]
+        if pa.types.is_dictionary(kind):
+            kind = kind.value_type
+        family = kind_of(kind)
+        if family == "other" or (family == "time" and not _is_time(kind)) or kind == pa.uint64():
+            raise _Untranslatable
+        # Spark pads constants beside a CHAR column, but not beside coalesce(column), which its optimizer takes away.
+        return _Side(family, F.coalesce(column(name)) if family == "string" else column(name), kind)
+
+    def _computed(self, node: p.Operand) -> _Side:
+        """Arithmetic in 64 bits or doubles, NULL where it overflows; decimals grow beyond Spark's, and are not asked."""
+        from pyspark.sql import functions as F
+
+        if isinstance(node, p.Negative):
+            node = p.Arithmetic("-", p.Constant(0), node.operand)
+        assert isinstance(node, p.Arithmetic)
+        sides = [self.operand(side) for side in (node.left, node.right)]
+        kinds = [side.kind if isinstance(side, _Side) else _KINDS.get(side.__class__) for side in sides]
+        if any(kind not in ("int", "float") for kind in kinds):
+            raise _Untranslatable
+        kind = "float" if node.op == "/" or "float" in kinds else "int"
+        wide = "double" if kind == "float" else "bigint"
+        first, second = (side.column.cast(wide) if isinstance(side, _Side) else _number(wide, side) for side in sides)
+        compute = {
+            "+": F.try_add,
+            "-": F.try_subtract,
+            "*": F.try_multiply,
+            "/": F.try_divide,
+            "%": F.try_mod,
+        }[node.op]
+        return _Side(kind, compute(first, second), None)
+
+
+def _is_time(kind: pa.DataType) -> bool:
+    """Whether Spark has times of this type."""
+    return bool(pa.types.is_date32(kind) or (pa.types.is_timestamp(kind) and kind.unit == "us"))
+
+
+_KINDS: dict[type, str] = {int: "int", float: "float"}
+
+
+_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
+    "=": lambda left, right: left == right,
+    "!=": lambda left, right: left != right,
+    "<": lambda left, right: left < right,
+    "<=": lambda left, right: left <= right,
+    ">": lambda left, right: left > right,
+    ">=": lambda left, right: left >= right,
+}
+
+
+# -- constants ---------------------------------------------------------------------------------------------------------
+
+
+def _with_constant(op: str, own: _Side, constant: Any) -> Condition:
+    """``own op constant`` where the column is neither NULL nor NaN."""
+    compare = _COMPARE[op]
+    found: Condition
+    match own.kind:
+        case "string":
+            found = compare(own.column, _text(constant))
+        case "bool":
+            found = compare(own.column, constant)
+        case "float":
+            found = _real_with_constant(op, own, constant)
+        case _:
+            at = _on_grid(op, own, constant)
+            found = at if isinstance(at, bool) else _COMPARE[at[0]](own.column, _on_grid_literal(own, at[1]))
+    return found
+
+
+def _equal_to(own: _Side, constant: Any) -> Any:
+    """A literal of the column's type that equals the constant; ``None`` if there is none."""
+    if own.kind == "string":
+        return _text(constant)
+    at = _on_grid("=", own, constant)
+    return None if isinstance(at, bool) else _on_grid_literal(own, at[1])
+
+
+def _text(constant: str) -> str:
+    if not constant.isascii():
+        try:
+            constant.encode()
+        except UnicodeEncodeError as error:  # half a surrogate pair, which no column holds
+            raise _Untranslatable from error
+    return constant
+
+
+def _on_grid(op: str, own: _Side, constant: Any) -> tuple[str, int] | bool:
+    """A comparison with a number or time as one with a value that the column can have, in its smallest unit."""
+    kind = own.type or pa.int64()
+    if pa.types.is_decimal(kind):
+        if isinstance(constant, float):  # compared as floats
+            raise _Untranslatable
+        most = 10**kind.precision - 1
+        bounds = (-most, most)
+    else:
+        half = 1 << (kind.bit_width - 1)
+        bounds = (-half, half - 1)
+    return snapped(op, on_grid(constant, kind), *bounds)
+
+
+def _on_grid_literal(own: _Side, units: int) -> Column:
+    """A value of a column's type as a Spark literal, free of session settings."""
+    from pyspark.sql import functions as F
+
+    kind = own.type or pa.int64()
+    if pa.types.is_decimal(kind):
+        exact = Decimal(units).scaleb(-kind.scale, _WIDE)
+        return F.lit(f"{exact:f}").cast(f"decimal({kind.precision},{kind.scale})")
+    if pa.types.is_date(kind):
+        return F.date_from_unix_date(F.lit(units))
+    if pa.types.is_timestamp(kind):
+        if kind.tz:
+            return F.timestamp_micros(F.lit(units))
+        return F.lit((_EPOCH + dt.timedelta(microseconds=units)).isoformat()).cast("timestamp_ntz")
+    return _number(_INTEGERS[kind.bit_width], units)
+
+
+_INTEGERS = {8: "tinyint", 16: "smallint", 32: "int", 64: "bigint"}
+
+
+def _number(kind: str, number: int | float) -> Column:
+    from pyspark.sql import functions as F
+
+    if kind == "bigint" and not _INT64[0] <= number <= _INT64[1]:  # an error, which is for the engine to raise
+        raise _Untranslatable
+    return F.lit(number if kind in _INTEGERS.values() else float(number)).cast(kind)
+
+
+def _real_with_constant(op: str, own: _Side, constant: int | float | Decimal) -> Condition:
+    """A float compared with a constant, which is rounded to a neighbour if the column's type does not have it."""
+    name, kind = ("float", np.float32) if own.type == pa.float32() else ("double", np.float64)
+    number = Fraction(float(constant) if isinstance(constant, Decimal) else constant)
+    with np.errstate(over="ignore"):
+        near = kind(float(number))
+    if math.isinf(near) or Fraction(float(near)) != number:
+        if op in ("=", "!="):
+            return op == "!="
+        below = near if near < number else np.nextafter(near, kind(-np.inf))
+        op, near = ("<=", below) if op[0] == "<" else (">", below)
+    if near == 0 and op in ("=", ">=", "<="):
+        # Between the two zeros, wherever they are told apart.
+        above, below = own.column >= _number(name, -0.0), own.column <= _number(name, 0.0)
+        return {"=": above & below, ">=": above, "<=": below}[op]
+    found: Condition = _COMPARE[op](own.column, _number(name, float(near)))
+    return found

@@ -1,0 +1,64 @@
+"""The options of continuous queries."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from stretto.errors import OptionError, suggestion
+
+__all__ = ["BUCKETS", "METRICS", "Continuous", "microseconds_of"]
+
+#: Into how many buckets keys are hashed unless the caller says otherwise. It belongs to the state: not to be changed by what
+#: machine a query runs on.
+BUCKETS = 64
+
+
+#: The name of the observation that carries a query's counts; a hash of the query follows.
+METRICS = "stretto"
+
+
+@dataclass(frozen=True)
+class Continuous:
+    """The options of a continuous query, as :func:`stretto.spark.match` takes them."""
+
+    watermark: str | None = None
+    disorder: str = "sort"
+    late: str = "drop"
+    event_id: str | None = None
+    buckets: int | None = None
+
+    def check(self) -> None:
+        """Raise an :class:`OptionError` for what cannot be."""
+        if self.disorder == "speculate":
+            raise OptionError(
+                "disorder='speculate' needs an engine that revises its output, and this query runs on tECS, which reads "
+                "events in order: use disorder='sort'"
+            )
+        if self.disorder != "sort":
+            raise OptionError(f"disorder={self.disorder!r}: expected 'sort' or 'speculate'")
+        if self.late not in ("drop", "error", "side"):
+            raise OptionError(f"late={self.late!r}: expected 'drop', 'error' or 'side'")
+        if self.buckets is not None and not 1 <= self.buckets < 2**62:
+            raise OptionError(f"buckets={self.buckets}: give a positive number, or None for {BUCKETS}")
+
+
+_UNITS = {"microsecond": 1, "millisecond": 10**3, "second": 10**6, "minute": 60 * 10**6, "hour": 3600 * 10**6}
+_UNITS |= {"day": 86_400 * 10**6, "week": 7 * 86_400 * 10**6}
+
+
+def microseconds_of(delay: str) -> int:
+    """A delay such as ``10 seconds`` or ``1 hour 30 minutes``."""
+    text = delay.strip().lower()
+    found = re.findall(r"(\d+)\s*([a-z]+)", text)
+    if not found or re.sub(r"(\d+)\s*([a-z]+)|\s", "", text):
+        raise OptionError(f"watermark={delay!r}: expected a number and a unit, such as '10 seconds'")
+    total = 0
+    for number, name in found:
+        unit = _UNITS.get(name.removesuffix("s"))
+        if unit is None:
+            raise OptionError(
+                f"watermark={delay!r}: '{name}' is no unit; {suggestion(name, _UNITS, kind='unit') or 'try seconds'}"
+            )
+        total += int(number) * unit
+    return total

@@ -1,0 +1,103 @@
+"""The stateful operator of a continuous query: Spark's ``transformWithState`` over buckets of keys.
+
+A bucket's state is one binary value (:mod:`stretto.spark.bucket`), read and written once in a micro-batch that touches the
+bucket. One event-time timer calls a bucket that has something to do although nothing arrives for it: events to release, or
+windows to close. A bucket that holds nothing has no state, except bucket 0, which keeps its header: that is how a
+checkpoint of another query is told at the first events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, fields
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Row
+from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
+
+from stretto.spark.bucket import Bucket, Counts, Settings
+from stretto.spark.packing import arrived, write_table
+from stretto.spark.worker import Roles, bound_query
+
+__all__ = ["OUTPUT", "Buckets"]
+
+_KINDS = {"int": "bigint", "float": "double"}
+
+#: What the operator puts out: packed results and packed late events, and in each call's first row its counts.
+OUTPUT = ", ".join(["data binary", "late_data binary", *(f"{f.name} {_KINDS[str(f.type)]}" for f in fields(Counts))])
+
+#: The name of the state variable; a change of the state's kind takes another.
+STATE = "stretto_bucket_v1"
+
+
+class Buckets(StatefulProcessor):  # type: ignore[misc]
+    """One call a bucket and micro-batch. The attributes are plain data: they travel to the workers."""
+
+    def __init__(self, task: dict[str, Any], settings: Settings) -> None:
+        self.task = task
+        self.settings = settings
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self.handle = handle
+        self.state = handle.getValueState(STATE, "state binary")
+
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
+        """Take what arrived for the bucket, and match what the watermark has passed."""
+        packed = [(row.source, row.number, row.data) for row in rows]
+        return self._call(int(key[0]), arrived(packed), timerValues)
+
+    def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Row]:
+        """The watermark has passed what the bucket waited for, and nothing arrived."""
+        return self._call(int(key[0]), None, timerValues, fired=expiredTimerInfo.getExpiryTimeInMs())
+
+    def close(self) -> None:
+        """Nothing is held between calls."""
+
+    def _call(self, number: int, events: pa.Table | None, timers: Any, fired: int | None = None) -> Iterator[Row]:
+        bucket = self._bucket()
+        known = self.state.get()
+        if known is not None:
+            bucket.load(bytes(known[0]))
+        milliseconds = timers.getCurrentWatermarkInMs()
+        watermark = 1000 * milliseconds if milliseconds > 0 else None  # 0 is Spark's word for none yet
+        yield from self._rows(bucket, events, watermark)
+        yield self._row(bucket, None, None, self._save(number, bucket, known is not None, fired))
+
+    def _rows(self, bucket: Bucket, events: pa.Table | None, watermark: int | None) -> Iterator[Row]:
+        if events is not None:
+            bucket.take(events, watermark)
+        for found in bucket.advance(watermark):
+            if found.num_rows:
+                yield self._row(bucket, found, None, {})
+        for late in bucket.set_aside:
+            yield self._row(bucket, None, late, {})
+
+    def _row(self, bucket: Bucket, found: pa.Table | None, late: pa.Table | None, counts: dict[str, Any]) -> Row:
+        empty = dict.fromkeys((f.name for f in fields(Counts)), 0)
+        return Row(
+            data=None if found is None else write_table(found),
+            late_data=None if late is None else write_table(late),
+            **{name: float(value) if name == "kernel_ms" else value for name, value in (empty | counts).items()},
+        )
+
+    def _save(self, number: int, bucket: Bucket, known: bool, fired: int | None) -> dict[str, Any]:
+        """Write the state, set the timer, and give the counts of the call."""
+        wanted = None if bucket.idle else bucket.wakes_at()
+        if wanted != bucket.timer or fired is not None:
+            if bucket.timer is not None and bucket.timer != fired:
+                self.handle.deleteTimer(bucket.timer)
+            if wanted is not None:
+                self.handle.registerTimer(wanted)
+            bucket.timer = wanted
+        if not bucket.idle or number == 0:
+            self.state.update((bucket.dump(),))
+        elif known:
+            self.state.clear()
+        return asdict(bucket.counts)
+
+    def _bucket(self) -> Bucket:
+        task = self.task
+        chosen: Roles = task["roles"]
+        query = bound_query(task["text"], task["schema"], chosen, task["language"])
+        return Bucket(query, self.settings, output=task["output"], valuations=task["valuations"])

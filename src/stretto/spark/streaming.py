@@ -1,0 +1,219 @@
+"""Continuous queries: Structured Streaming with the watermark as the punctuation.
+
+::
+
+    events --withWatermark--> bucket of the keys --pack (mapInArrow)--> groupBy(bucket).transformWithState
+           --observe (metrics)--> unpack (mapInArrow) --> matches
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Mapping
+from dataclasses import fields
+from functools import partial, reduce
+from operator import or_
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from stretto.errors import DataError, OptionError, suggestion
+from stretto.pattern.query import Consume
+from stretto.spark.bucket import Counts, Settings
+from stretto.spark.frames import column, spark_schema
+from stretto.spark.options import BUCKETS, METRICS, Continuous, microseconds_of
+from stretto.spark.packing import PACKED, late_column, pack, unpack, with_late
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from stretto.spark.call import Prepared
+
+__all__ = ["match", "metrics_name", "with_watermark"]
+
+log = logging.getLogger("stretto")
+
+_PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+_ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+_DELAY = "spark.watermarkDelayMs"
+
+#: The column of the watermark, where the time itself cannot carry one.
+INSTANT = "__stretto_instant"
+_BUCKET = "__stretto_bucket"
+
+
+def with_watermark(
+    df: DataFrame | Mapping[str, DataFrame], time: str, time_unit: str | None, delay: str | None
+) -> DataFrame | Mapping[str, DataFrame]:
+    """Every streaming branch with a watermark on its time.
+
+    So the slowest of several streams holds the watermark, and none of its events is late for being slow.
+    """
+    if isinstance(df, Mapping):
+        return {name: _watermarked(branch, time, time_unit, delay) for name, branch in df.items()}
+    return _watermarked(df, time, time_unit, delay)
+
+
+def _watermarked(df: DataFrame, time: str, time_unit: str | None, delay: str | None) -> DataFrame:
+    if not getattr(df, "isStreaming", False):
+        return df
+    if time not in df.columns:
+        hint = suggestion(time, df.columns, kind="column")
+        raise DataError(f"the events have no column '{time}' (time)" + (f"; {hint}" if hint else ""))
+    marked = [field.name for field in df.schema.fields if _DELAY in (field.metadata or {})]
+    if marked:
+        if delay is not None:
+            raise OptionError(f"the events have a watermark on '{marked[0]}' already: leave out watermark={delay!r}")
+        if marked != [time]:
+            raise OptionError(
+                f"the events have a watermark on '{marked[0]}', and the query's time is '{time}': use one column"
+            )
+        return df
+    if delay is None:
+        raise OptionError("a continuous query needs a watermark: watermark='10 seconds' says how late an event may be")
+    microseconds_of(delay)
+    instant = _instant(df, time, time_unit)
+    if instant is None:
+        # withWatermark takes a name and reads dots as fields.
+        if any(character in time for character in ".`"):
+            return df.withColumn(INSTANT, column(time)).withWatermark(INSTANT, delay).drop(INSTANT)
+        return df.withWatermark(time, delay)
+    return df.withColumn(INSTANT, instant).withWatermark(INSTANT, delay).drop(INSTANT)
+
+
+def _instant(df: DataFrame, time: str, unit: str | None) -> Column | None:
+    """The time as a Spark timestamp; ``None``: it is one."""
+    from pyspark.sql import functions as F
+    from pyspark.sql import types as T
+
+    kind, value = df.schema[time].dataType, column(time)
+    if isinstance(kind, T.TimestampType):
+        return None
+    if isinstance(kind, T.TimestampNTZType):
+        return F.timestamp_micros(F.timestamp_diff("MICROSECOND", F.lit("1970-01-01").cast("timestamp_ntz"), value))
+    if isinstance(kind, T.DateType):
+        return F.timestamp_seconds(F.unix_date(value) * 86_400)
+    if isinstance(kind, T.ByteType | T.ShortType | T.IntegerType | T.LongType):
+        if unit is None:
+            raise OptionError(
+                f"'{time}' is {kind.simpleString()}: say what one unit of it is with time_unit='s' (or 'ms', 'us', 'ns')"
+            )
+        long = value.cast("bigint")
+        match unit:
+            case "s":
+                return F.timestamp_seconds(long)
+            case "ms":
+                return F.timestamp_millis(long)
+            case "us":
+                return F.timestamp_micros(long)
+            case "ns":
+                return F.timestamp_micros(F.floor(long / 1000))
+        raise OptionError(f"time_unit={unit!r}: expected 's', 'ms', 'us' or 'ns'")
+    raise OptionError(
+        f"a continuous query needs a time of type timestamp, date or integer, and '{time}' is {kind.simpleString()}"
+    )
+
+
+def match(call: Prepared, options: Continuous) -> DataFrame:
+    """The matches of a checked call as a streaming DataFrame (append mode)."""
+    from pyspark.sql import functions as F
+
+    from stretto.spark.processor import OUTPUT, Buckets
+
+    call = _with_columns(call, options)
+    settings = _settings(call, options)
+    _use_rocksdb(call.events)
+    packed = _bucketed(call, settings).mapInArrow(partial(pack, schema=call.schema), PACKED)
+    processed = packed.groupBy("bucket").transformWithState(
+        Buckets(call.task, settings), OUTPUT, outputMode="append", timeMode="EventTime"
+    )
+    names = [part.name for part in fields(Counts)]
+    observed = processed.observe(metrics_name(call.query.text), *[F.sum(name).alias(name) for name in names])
+    filled = observed.select("data", "late_data").filter("data IS NOT NULL OR late_data IS NOT NULL")
+    found = call.layout.schema()
+    late = pa.schema(list(call.columns.items())) if options.late == "side" else None
+    task = partial(
+        unpack,
+        schema=found.serialize().to_pybytes(),
+        late=None if late is None else late.serialize().to_pybytes(),
+        late_name=late_column(found),
+    )
+    shown = found if late is None else with_late(found, late)
+    return filled.mapInArrow(task, spark_schema(shown))
+
+
+def metrics_name(text: str) -> str:
+    """The name under which a query's counts are in Spark's progress."""
+    return f"{METRICS}:{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+
+
+def _with_columns(call: Prepared, options: Continuous) -> Prepared:
+    """The call with the columns that order and tell events, which must travel as well."""
+    from stretto.spark.frames import arrow_fields
+
+    known = arrow_fields(call.events)
+    if options.event_id is not None and options.event_id not in known:
+        hint = suggestion(options.event_id, known, kind="column")
+        raise DataError(f"the events have no column '{options.event_id}' (event_id)" + (f"; {hint}" if hint else ""))
+    wanted = [name for name in (*call.order, options.event_id) if name is not None]
+    if options.late == "side":  # late events are shown whole
+        wanted += [name for name, kind in known.items() if kind is not None]
+    columns = {name: kind for name, kind in known.items() if name in call.columns or name in wanted}
+    if len(columns) == len(call.columns):
+        return call
+    unreadable = [name for name, kind in columns.items() if kind is None]
+    if unreadable:
+        raise OptionError(f"column '{unreadable[0]}' has a type that Arrow cannot carry: drop it, or cast it")
+    return call.widened(columns)
+
+
+def _settings(call: Prepared, options: Continuous) -> Settings:
+    _, time, _, time_unit = call.roles
+    delays = [field.metadata[_DELAY] for field in call.events.schema.fields if _DELAY in (field.metadata or {})]
+    delay = microseconds_of(options.watermark) if options.watermark else 1000 * int(max(delays, default=0))
+    alone = not call.query.partition_by or call.query.consume is Consume.ANY
+    if alone:
+        log.warning("the query relates all events (%s): it runs in one ordered state, in one task", _why_alone(call))
+    buckets = 1 if alone else options.buckets or BUCKETS
+    return Settings(time, call.sequence, time_unit, options.late, options.event_id, delay, buckets)
+
+
+def _why_alone(call: Prepared) -> str:
+    return "CONSUME BY ANY" if call.query.partition_by else "no PARTITION BY"
+
+
+def relevant(query):  # TEMPORARY
+    return None
+
+
+def _bucketed(call: Prepared, settings: Settings) -> DataFrame:
+    """The columns that matter, and the bucket. Rows without a key are in no partition, and are counted."""
+    from pyspark.sql import functions as F
+
+    keys = [column(name) for name in call.query.partition_by]
+    keyless = reduce(or_, [key.isNull() for key in keys], F.lit(False))
+    # What is late is counted, or shown, whether or not the query could use it.
+    useful = relevant(call.query) if settings.late == "drop" else None
+    counted = F.lit(True) if useful is None else F.coalesce(useful, F.lit(False))
+    # Observing also keeps Spark from filtering below the watermark, which every event moves.
+    rows = call.events.observe(
+        metrics_name(call.query.text) + ":in",
+        F.count(F.lit(1)).alias("events"),
+        F.count_if(keyless).alias("no_key"),
+        F.count_if(~keyless & counted).alias("relevant"),
+    ).filter(~keyless)
+    if useful is not None:
+        rows = rows.filter(useful)
+    buckets = settings.buckets
+    bucket = F.lit(0).cast("bigint") if buckets == 1 else F.pmod(F.xxhash64(*keys), F.lit(buckets).cast("bigint"))
+    shown = [column(name).alias(f"_{i}") for i, name in enumerate(call.columns)]
+    return rows.select(*shown, bucket.alias(_BUCKET))
+
+
+def _use_rocksdb(df: DataFrame) -> None:
+    """``transformWithState`` keeps its state in RocksDB only; queries that exist keep the provider of their checkpoint."""
+    conf = df.sparkSession.conf
+    if conf.get(_PROVIDER, None) != _ROCKSDB:
+        conf.set(_PROVIDER, _ROCKSDB)
+        log.info("%s is now RocksDB, which continuous queries need", _PROVIDER)

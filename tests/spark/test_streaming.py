@@ -1,0 +1,304 @@
+"""Continuous queries: the matches of one ordered pass, whatever the micro-batches; late events, duplicates, restarts, mistakes."""
+
+from __future__ import annotations
+
+import datetime as dt
+import logging
+import random
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import stretto
+from stretto.errors import DataError, OptionError
+from tests.spark.streams import add_file, bag, read_stream, run
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+START = dt.datetime(2024, 1, 1, tzinfo=dt.UTC)
+END = START + dt.timedelta(days=1)
+
+SCHEMA = pa.schema(
+    [
+        ("type", pa.string()),
+        ("ts", pa.timestamp("us", tz="UTC")),
+        ("seq", pa.int64()),
+        ("key", pa.string()),
+        ("x", pa.int64()),
+        ("a.b", pa.string()),
+    ]
+)
+
+
+def random_events(seed: int, rows: int = 400) -> pa.Table:
+    """Events out of order by at most 5 s, with ties and missing keys, and one at the end that moves the watermark past all."""
+    rng = random.Random(seed)
+    events = [
+        {
+            "type": rng.choice("ABCD"),
+            "ts": START + dt.timedelta(seconds=i // 3 + rng.randrange(5), milliseconds=rng.choice([0, 0, 500])),
+            "seq": i,
+            "key": rng.choice([None, "a", "b", "c", "ü"]),
+            "x": rng.choice([None, *range(6)]),
+            "a.b": rng.choice(["u", "v"]),
+        }
+        for i in range(rows)
+    ]
+    events.append({"type": "Z", "ts": END, "seq": rows, "key": "end", "x": None, "a.b": "u"})
+    return pa.Table.from_pylist(events, schema=SCHEMA)
+
+
+def stream(spark: Any, folder: Path, table: pa.Table, batches: int = 3) -> Any:
+    """The table as a stream: all but the last row in ``batches`` files, then the last row."""
+    size = -(-(table.num_rows - 1) // batches)
+    for number in range(batches):
+        add_file(folder, table.slice(0, table.num_rows - 1).slice(number * size, size), number)
+    add_file(folder, table.slice(table.num_rows - 1), batches)
+    return read_stream(spark, folder)
+
+
+def result(spark: Any, path: Path) -> pa.Table:
+    table: pa.Table = spark.read.parquet(str(path)).toArrow()
+    return table
+
+
+QUERIES = {
+    "keyed": "SELECT * FROM S WHERE A AS a ; B AS b PARTITION BY [key] WITHIN 20 seconds",
+    "counted, two keys": "SELECT a FROM S WHERE A AS a ; B+ AS b FILTER b[x > 2] PARTITION BY [key], [`a.b`] WITHIN 8 EVENTS",
+    "contiguous, no window": "SELECT STRICT * FROM S WHERE A ; B ; C PARTITION BY [key]",
+    "no key": "SELECT a, c FROM S WHERE A AS a ; B ; C AS c WITHIN 2 seconds",
+}
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_same_matches_as_embedded(spark: Any, tmp_path: Path, name: str) -> None:
+    seed = 11
+    table = random_events(seed)
+    expected = stretto.match(QUERIES[name], table, time="ts", sequence="seq")
+    events = stream(spark, tmp_path / "in", table)
+    matches = stretto.spark.match(events, QUERIES[name], time="ts", sequence="seq", watermark="5 seconds", buckets=3)
+    assert matches.isStreaming
+    assert matches.columns == [n for n in expected.column_names if n not in ("start", "end", "positions")]
+    query = run(matches, tmp_path / "checkpoint", tmp_path / "out")
+    print(f"seed {seed}: {expected.num_rows} matches")
+    assert expected.num_rows > 0
+    assert bag(result(spark, tmp_path / "out")) == bag(expected)
+    counts = [stretto.spark.metrics(progress) for progress in query.recentProgress]
+    total = {name: sum(count[name] for count in counts) for name in ("events", "matches", "late", "no_key", "released")}
+    keyless = sum(key is None for key in table.column("key").to_pylist()) if "PARTITION" in QUERIES[name] else 0
+    assert total["events"] == table.num_rows
+    assert total["no_key"] == keyless
+    assert total["matches"] == expected.num_rows
+    assert total["late"] == 0
+
+
+def test_late_events_to_the_side_and_state_is_freed(spark: Any, tmp_path: Path) -> None:
+    rows = [("A", 10, "k"), ("A", 100, "k")], [("B", 20, "k"), ("B", 101, "k"), ("C", 99, "k")], [("Z", 10_000, "end")]
+    for number, part in enumerate(rows):
+        table = pa.table(dict(zip(("type", "t", "key"), zip(*part, strict=True), strict=True)))
+        add_file(tmp_path / "in", table, number)
+    events = read_stream(spark, tmp_path / "in")
+    text = "SELECT b[t] FROM S WHERE A ; B AS b PARTITION BY [key] WITHIN 30 seconds"
+    matches = stretto.spark.match(events, text, time="t", time_unit="s", watermark="0 seconds", late="side")
+    query = run(matches, tmp_path / "checkpoint", tmp_path / "out")
+    shown = result(spark, tmp_path / "out").to_pylist()
+    assert [row["late"] for row in shown if row["late"]] == [
+        {"type": "B", "t": 20, "key": "k"},
+        {"type": "C", "t": 99, "key": "k"},
+    ]
+    assert [row["start_time"] for row in shown if not row["late"]] == [100]
+    assert sum(stretto.spark.metrics(p)["late"] for p in query.recentProgress) == 2
+    # What is left is bucket 0, which names the query, and the one event that is held.
+    assert query.recentProgress[-1].stateOperators[0].numRowsTotal <= 4
+    assert "late" in stretto.spark.progress_line(query.recentProgress[1])
+    assert stretto.spark.status(query).startswith("batch ")
+
+
+def test_late_events_can_end_the_query(spark: Any, tmp_path: Path) -> None:
+    from pyspark.errors import StreamingQueryException
+
+    add_file(tmp_path / "in", pa.table({"type": ["A"], "t": [100]}), 0)
+    add_file(tmp_path / "in", pa.table({"type": ["B"], "t": [20]}), 1)
+    events = read_stream(spark, tmp_path / "in")
+    text = "SELECT * FROM S WHERE A ; B WITHIN 1 minute"
+    matches = stretto.spark.match(events, text, time="t", time_unit="s", watermark="10 seconds", late="error")
+    with pytest.raises(
+        StreamingQueryException, match="DataError: 1 late events: 't' is 20, and the watermark has passed"
+    ):
+        run(matches, tmp_path / "checkpoint", tmp_path / "out")
+
+
+def test_duplicates_streaming_and_batch(spark: Any, tmp_path: Path) -> None:
+    table = pa.table({"type": list("AABZ"), "t": [1, 1, 2, 900], "id": ["p", "p", "q", "r"]})
+    add_file(tmp_path / "in", table.slice(0, 1), 0)
+    add_file(tmp_path / "in", table.slice(1), 1)
+    text = "SELECT * FROM S WHERE A ; B WITHIN 5 seconds"
+    options: dict[str, Any] = {"time": "t", "time_unit": "s", "event_id": "id", "watermark": "10 seconds"}
+    query = run(
+        stretto.spark.match(read_stream(spark, tmp_path / "in"), text, **options), tmp_path / "cp", tmp_path / "out"
+    )
+    assert result(spark, tmp_path / "out").num_rows == 1
+    assert sum(stretto.spark.metrics(p)["duplicates"] for p in query.recentProgress) == 1
+    assert stretto.spark.match(spark.createDataFrame(table), text, **options).count() == 1
+
+
+def test_restarts_and_a_checkpoint_of_another_query(spark: Any, tmp_path: Path) -> None:
+    from pyspark.errors import StreamingQueryException
+
+    table = random_events(12, 120)
+    text = "SELECT * FROM S WHERE A ; B PARTITION BY [key] WITHIN 10 seconds"
+    options: dict[str, Any] = {"time": "ts", "sequence": "seq", "watermark": "5 seconds", "buckets": 4}
+    for number in range(3):
+        add_file(tmp_path / "in", table.slice(0, 120).slice(40 * number, 40), number)
+        run(
+            stretto.spark.match(read_stream(spark, tmp_path / "in"), text, **options),
+            tmp_path / "checkpoint",
+            tmp_path / "out",
+        )
+    other = text.replace("10 seconds", "11 seconds")
+    add_file(tmp_path / "in", table.slice(120), 3)
+    for query, changes, message in (
+        (other, {}, "the checkpoint holds the state of another query"),
+        (text, {"buckets": 5}, "written with buckets=4, and the query now has buckets=5"),
+    ):
+        matches = stretto.spark.match(read_stream(spark, tmp_path / "in"), query, **(options | changes))
+        with pytest.raises(StreamingQueryException, match=message):
+            run(matches, tmp_path / "checkpoint", tmp_path / "out")
+    run(
+        stretto.spark.match(read_stream(spark, tmp_path / "in"), text, **options),
+        tmp_path / "checkpoint",
+        tmp_path / "out",
+    )
+    expected = stretto.match(text, table, time="ts", sequence="seq")
+    assert expected.num_rows > 0
+    assert bag(result(spark, tmp_path / "out")) == bag(expected)
+
+
+def test_streams_in_a_dict(spark: Any, tmp_path: Path) -> None:
+    """The slower stream holds the watermark back, so that nothing of it is late."""
+    buys = pa.table({"type": ["BUY"] * 4, "t": [10, 20, 30, 1000], "price": [1.0, 2.0, 3.0, 4.0]})
+    news = pa.table({"type": ["GOOD"] * 4, "t": [11, 21, 45, 1000], "text": ["p", "q", "r", "s"]})
+    add_file(tmp_path / "buys", buys, 0)
+    for row in range(4):
+        add_file(tmp_path / "news", news.slice(row, 1), row)
+    frames = {name: read_stream(spark, tmp_path / name) for name in ("buys", "news")}
+    text = "SELECT * FROM buys, news WHERE buys>BUY AS b ; news>GOOD AS n WITHIN 5 seconds"
+    matches = stretto.spark.match(frames, text, time="t", time_unit="s", watermark="0 seconds")
+    run(matches, tmp_path / "checkpoint", tmp_path / "out")
+    rows = result(spark, tmp_path / "out").select(["start_time", "end_time"]).to_pylist()
+    assert sorted((row["start_time"], row["end_time"]) for row in rows) == [(10, 11), (20, 21)]
+
+
+@pytest.mark.parametrize("kind", ["timestamp_ntz", "date", "bigint"])
+def test_time_of_any_kind(spark: Any, tmp_path: Path, kind: str) -> None:
+    day = 86_400
+    seconds = spark.createDataFrame([("A", day), ("B", 2 * day), ("Z", 90 * day)], "type string, s bigint")
+    cast = {
+        "timestamp_ntz": "cast(timestamp_seconds(s) as timestamp_ntz)",
+        "date": "date_from_unix_date(int(s / 86400))",
+        "bigint": "s * 1000",
+    }[kind]
+    seconds.selectExpr("type", f"{cast} as `t`").coalesce(1).write.parquet(str(tmp_path / "in"))
+    unit = "ms" if kind == "bigint" else None
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "Asia/Kolkata")
+    try:
+        events = read_stream(spark, tmp_path / "in")
+        text = "SELECT NONE FROM S WHERE A ; B WITHIN 1 days"
+        matches = stretto.spark.match(events, text, time="t", time_unit=unit, watermark="1 day")
+        run(matches, tmp_path / "checkpoint", tmp_path / "out")
+        got = spark.read.parquet(str(tmp_path / "out"))
+        assert got.schema["start_time"].dataType == events.schema["t"].dataType
+        assert got.count() == 1
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before)
+
+
+class TestMistakes:
+    @pytest.fixture
+    def events(self, spark: Any) -> Any:
+        return (
+            spark.readStream.format("rate")
+            .load()
+            .selectExpr("timestamp AS ts", "timestamp AS other", "'A' AS type", "value")
+        )
+
+    def test_no_watermark(self, events: Any) -> None:
+        with pytest.raises(OptionError, match="a continuous query needs a watermark: watermark='10 seconds'"):
+            stretto.spark.match(events, "SELECT * FROM S WHERE A", time="ts")
+
+    def test_watermark_on_another_column(self, events: Any) -> None:
+        with pytest.raises(OptionError, match="a watermark on 'other', and the query's time is 'ts'"):
+            stretto.spark.match(events.withWatermark("other", "1 second"), "SELECT * FROM S WHERE A", time="ts")
+
+    def test_two_watermarks(self, events: Any) -> None:
+        marked = events.withWatermark("ts", "1 second")
+        with pytest.raises(OptionError, match="a watermark on 'ts' already: leave out watermark='2 seconds'"):
+            stretto.spark.match(marked, "SELECT * FROM S WHERE A", time="ts", watermark="2 seconds")
+        assert stretto.spark.match(marked, "SELECT * FROM S WHERE A", time="ts").isStreaming
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"disorder": "speculate"}, "tECS, which reads events in order"),
+            ({"disorder": "guess"}, "disorder='guess': expected 'sort' or 'speculate'"),
+            ({"late": "keep"}, "late='keep': expected 'drop', 'error' or 'side'"),
+            ({"buckets": 0}, "buckets=0: give a positive number"),
+            ({"watermark": "soon"}, "watermark='soon': expected a number and a unit"),
+            ({"watermark": "3 secnds"}, "'secnds' is no unit; did you mean 'second'"),
+            ({"time": "value"}, "'value' is bigint: say what one unit of it is with time_unit"),
+            ({"time": "type"}, "needs a time of type timestamp, date or integer, and 'type' is string"),
+        ],
+    )
+    def test_options(self, events: Any, options: dict[str, Any], message: str) -> None:
+        with pytest.raises(OptionError, match=message):
+            stretto.spark.match(
+                events, "SELECT * FROM S WHERE A", **({"time": "ts", "watermark": "1 second"} | options)
+            )
+
+    def test_unknown_columns(self, events: Any) -> None:
+        for options in ({"time": "tss"}, {"time": "ts", "event_id": "tss"}):
+            with pytest.raises(DataError, match="no column 'tss'"):
+                stretto.spark.match(events, "SELECT * FROM S WHERE A", watermark="1 second", **options)
+
+    def test_a_query_without_a_key_says_so(self, events: Any, caplog: pytest.LogCaptureFixture) -> None:
+        with caplog.at_level(logging.WARNING, logger="stretto"):
+            stretto.spark.match(events, "SELECT * FROM S WHERE A ; A WITHIN 1 minute", time="ts", watermark="1 second")
+        assert "it runs in one ordered state, in one task" in caplog.text
+
+
+def test_watching(spark: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    progress = {
+        "batchId": 7,
+        "observedMetrics": {
+            "stretto:0a": {
+                "late": 2,
+                "duplicates": 0,
+                "no_time": 0,
+                "matches": 3,
+                "held": 4,
+                "keys": 5,
+                "kernel_ms": 1.5,
+            }
+            | {"state_bytes": 2**20, "released": 9, "partial_matches": 1},
+            "stretto:0a:in": {"events": 1000, "no_key": 1, "relevant": 90},
+            "other": {"events": 5},
+        },
+    }
+    line = "batch 7: 1,000 events, 3 matches, 2 late, 1 without key, 4 held, 5 keys, 1.0 MiB state, 2 ms matching"
+    assert stretto.spark.progress_line(progress) == line
+    assert stretto.spark.progress_line({"batchId": 1, "observedMetrics": {}}) == ""
+    with caplog.at_level(logging.INFO, logger="stretto"):
+        listener = stretto.spark.watch(spark)
+        try:
+            add_file(tmp_path / "in", pa.table({"type": ["A", "B"], "t": [1, 2], "k": ["x", None]}), 0)
+            events = read_stream(spark, tmp_path / "in")
+            text = "SELECT * FROM S WHERE A PARTITION BY [k]"
+            matches = stretto.spark.match(events, text, time="t", time_unit="s", watermark="1 second")
+            run(matches, tmp_path / "checkpoint", tmp_path / "out")
+            spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+        finally:
+            stretto.spark.unwatch(spark, listener)
+    assert "1 events take no part: without a partition attribute (NULL)" in caplog.text
