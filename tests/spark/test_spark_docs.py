@@ -1,4 +1,4 @@
-"""Every Python block of docs/spark.md runs, in order."""
+"""Every Python block of the pages about Spark runs, in order."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ import pytest
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
-PAGE = Path(__file__).parents[2] / "docs" / "spark.md"
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = ("spark.md", "streaming.md")
 
 
-def test_blocks(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("page", PAGES)
+def test_blocks(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: str) -> None:
     monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    path = DOCS / page
+    blocks = re.findall(r"^```python\n(.*?)^```", path.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     assert blocks
     names: dict[str, Any] = {}
     for block in blocks:
-        exec(compile(block, str(PAGE), "exec"), names)
+        exec(compile(block, str(path), "exec"), names)

@@ -270,10 +270,8 @@ class Bucket:
             {
                 "query": self.query.text,
                 "language": self.query.language,
-                "buckets": self.settings.buckets,
-                "time": self.settings.time,
-                "sequence": self.settings.sequence,
-                "event_id": self.settings.event_id,
+                "columns": self._columns,
+                "settings": self._settings,
                 "timer": self.timer,
                 "parts": [len(part) for part in parts],
             }
@@ -299,8 +297,6 @@ class Bucket:
         if snapshot:
             self.matcher.restore(snapshot)
         self.held, self.seen = _table(held), _table(seen)
-        if self.held is not None:
-            self._check_columns(self.held)
         self.timer = header["timer"]
 
     def _check(self, header: dict[str, Any]) -> None:
@@ -309,23 +305,32 @@ class Bucket:
                 "the checkpoint holds the state of another query; start this one with a checkpoint of its own\n"
                 f"  checkpoint: {header['query']}\n  query:      {self.query.text}"
             )
-        own = {name: getattr(self.settings, name) for name in ("buckets", "time", "sequence", "event_id")}
-        for name, value in own.items():
-            if header[name] != value:
+        for name, value in self._settings.items():
+            if header["settings"][name] != value:
                 raise SnapshotError(
-                    f"the checkpoint was written with {name}={header[name]!r}, and the query now has {name}={value!r}; "
-                    "start it as before, or with a new checkpoint"
+                    f"the checkpoint was written with {name}={header['settings'][name]!r}, and the query now has "
+                    f"{name}={value!r}; start it as before, or with a new checkpoint"
                 )
-
-    def _check_columns(self, table: pa.Table) -> None:
-        kinds = self.query.bound.schema.attributes
-        found = dict(zip(table.column_names, table.schema.types, strict=True))
-        if found != dict(kinds):
-            wrong = {name for name in {*found, *kinds} if found.get(name) != kinds.get(name)}
+        if header["columns"] != self._columns:
+            before, now = header["columns"], self._columns
+            wrong = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
             raise SnapshotError(
                 "the checkpoint holds events with other columns: "
-                + ", ".join(f"{name} ({found.get(name)}, now {kinds.get(name)})" for name in sorted(wrong))
+                + ", ".join(
+                    f"'{name}' was {before.get(name, 'missing')}, is {now.get(name, 'missing')}" for name in wrong
+                )
             )
+
+    @property
+    def _columns(self) -> dict[str, str]:
+        return {name: str(kind) for name, kind in self.query.bound.schema.attributes.items()}
+
+    @property
+    def _settings(self) -> dict[str, Any]:
+        """What a state depends on beside the query and the columns."""
+        named = ("buckets", "time", "sequence", "time_unit", "event_id")
+        own = {name: getattr(self.settings, name) for name in named}
+        return own | {"output": self.output, "valuations": self.valuations}
 
 
 def microseconds(column: pa.ChunkedArray, unit: str | None) -> NDArray[np.int64]:

@@ -21,6 +21,7 @@ import pyarrow as pa
 from stretto.errors import DataError, OptionError, suggestion
 from stretto.pattern.query import Consume
 from stretto.spark.bucket import Counts, Settings
+from stretto.spark.columns import relevant
 from stretto.spark.frames import column, spark_schema
 from stretto.spark.options import BUCKETS, METRICS, Continuous, microseconds_of
 from stretto.spark.packing import PACKED, late_column, pack, unpack, with_late
@@ -181,10 +182,6 @@ def _settings(call: Prepared, options: Continuous) -> Settings:
 
 def _why_alone(call: Prepared) -> str:
     return "CONSUME BY ANY" if call.query.partition_by else "no PARTITION BY"
-
-
-def relevant(query):  # TEMPORARY
-    return None
 
 
 def _bucketed(call: Prepared, settings: Settings) -> DataFrame:

@@ -1,0 +1,90 @@
+"""Snapshots that earlier versions of stretto wrote, kept to show that later ones read them.
+
+``python -m tests.snapshots.kept NAME`` writes those of this version into the folder ``NAME``. A folder is never changed
+once it is there; a version that cannot read an older format must say so in ``test_kept.py``.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import random
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+import stretto
+from stretto.spark.bucket import Bucket, Settings
+
+__all__ = ["CASES", "FOLDER", "bucket_of", "expected_rows", "matcher_of", "stream"]
+
+FOLDER = Path(__file__).parent
+
+CASES = {
+    "window": "SELECT * FROM S WHERE A AS a ; B+ AS b ; C AS c WITHIN 6 seconds",
+    "keyed": "SELECT a, b FROM S WHERE A AS a ; B AS b FILTER b[x > 1] PARTITION BY [key] WITHIN 20 seconds",
+    "counted": "SELECT MAX * FROM S WHERE A ; B+ ; C PARTITION BY [key] WITHIN 9 EVENTS",
+    "consume": "SELECT * FROM S WHERE A ; B ; C PARTITION BY [key] CONSUME BY PARTITION",
+    "contiguous": "SELECT * FROM S WHERE A : B PARTITION BY [key], [x]",
+}
+
+CUT = 60
+
+
+def stream() -> pa.Table:
+    """The events of all cases; the snapshot is taken after :data:`CUT` of them."""
+    rng = random.Random(20261121)
+    start = dt.datetime(2024, 1, 1, tzinfo=dt.UTC)
+    rows = [
+        {
+            "type": rng.choice("ABCD"),
+            "ts": start + dt.timedelta(milliseconds=500 * i),
+            "key": rng.choice(["p", "q", "ü", None]),
+            "x": rng.choice([None, 0, 1, 2]),
+        }
+        for i in range(2 * CUT)
+    ]
+    kinds = [("type", pa.string()), ("ts", pa.timestamp("us", tz="UTC")), ("key", pa.string()), ("x", pa.int64())]
+    return pa.Table.from_pylist(rows, schema=pa.schema(kinds))
+
+
+def matcher_of(name: str) -> stretto.Matcher:
+    """A new matcher of a case."""
+    return stretto.Matcher(stretto.compile(CASES[name], stream(), time="ts"), time="ts")
+
+
+def bucket_of(name: str) -> Bucket:
+    """A new bucket of a case."""
+    settings = Settings("ts", None, None, "drop", None, 5_000_000, 64)
+    return Bucket(stretto.compile(CASES[name], stream(), time="ts"), settings)
+
+
+def expected_rows(table: pa.Table) -> list[Any]:
+    """Rows as JSON has them."""
+    rows: list[Any] = json.loads(json.dumps(table.to_pylist(), default=str))
+    return rows
+
+
+def main(folder: Path) -> None:
+    folder.mkdir()
+    table = stream()
+    for name in CASES:
+        matcher = matcher_of(name)
+        matcher.push(table.slice(0, CUT))
+        (folder / f"{name}.matcher").write_bytes(matcher.snapshot())
+        (folder / f"{name}.json").write_text(json.dumps(expected_rows(matcher.push(table.slice(CUT))), indent=1))
+        bucket = bucket_of(name)
+        bucket.take(table.slice(0, CUT), None)
+        list(bucket.advance(watermark_at(table, CUT // 2)))
+        (folder / f"{name}.bucket").write_bytes(bucket.dump())
+
+
+def watermark_at(table: pa.Table, row: int) -> int:
+    micros: int = table.column("ts").cast(pa.int64())[row].as_py()
+    return micros
+
+
+if __name__ == "__main__":
+    main(FOLDER / sys.argv[1])

@@ -1,0 +1,50 @@
+"""Snapshots of earlier versions are read, and going on from them gives the rows that going on then gave."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import stretto
+from tests.snapshots.kept import CASES, CUT, FOLDER, bucket_of, expected_rows, matcher_of, stream, watermark_at
+
+VERSIONS = sorted(path.name for path in FOLDER.iterdir() if path.is_dir() and path.name.startswith("v"))
+
+
+def kept(version: str, name: str) -> tuple[Path, list[object]]:
+    folder = FOLDER / version
+    return folder, json.loads((folder / f"{name}.json").read_text())
+
+
+def test_there_are_some() -> None:
+    assert "v1" in VERSIONS
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("version", VERSIONS)
+def test_matchers_go_on(version: str, name: str) -> None:
+    folder, expected = kept(version, name)
+    matcher = matcher_of(name).restore((folder / f"{name}.matcher").read_bytes())
+    assert matcher.position == CUT
+    assert expected
+    assert expected_rows(matcher.push(stream().slice(CUT))) == expected
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("version", VERSIONS)
+def test_states_of_continuous_queries_go_on(version: str, name: str) -> None:
+    folder, _ = kept(version, name)
+    bucket = bucket_of(name)
+    bucket.load((folder / f"{name}.bucket").read_bytes())
+    table = stream()
+    assert bucket.held is not None
+    assert bucket.held.num_rows == CUT - CUT // 2
+    before = stretto.match(CASES[name], table.slice(0, CUT // 2), time="ts")
+    bucket.take(table.slice(CUT), watermark_at(table, CUT // 2))
+    after = pa.concat_tables(bucket.advance(watermark_at(table, 2 * CUT - 1) + 1))
+    times = ["start_time", "end_time"]
+    everything = stretto.match(CASES[name], table, time="ts").select(times)
+    assert expected_rows(pa.concat_tables([before.select(times), after.select(times)])) == expected_rows(everything)
