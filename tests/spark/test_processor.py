@@ -1,0 +1,104 @@
+"""The stateful operator by Spark's own tester, without a JVM: timers, states that come and go, states that are damaged."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from stretto.errors import SnapshotError
+
+pytest.importorskip("pyspark.sql.streaming.tws_tester", reason="needs PySpark 4.2 or newer")
+
+from pyspark.sql import Row
+from pyspark.sql.streaming.tws_tester import TwsTester
+
+from stretto.spark.bucket import Settings
+from stretto.spark.packing import arrived, read_table, write_table
+from stretto.spark.processor import STATE, Buckets
+
+SCHEMA = pa.schema([("type", pa.string()), ("t", pa.int64()), ("k", pa.string())])
+TEXT = "SELECT b[t] FROM S WHERE A ; B AS b PARTITION BY [k] WITHIN 10 seconds"
+
+
+def operator(**changes: Any) -> TwsTester:
+    task = {
+        "text": TEXT,
+        "schema": SCHEMA.serialize().to_pybytes(),
+        "roles": ("type", "t", None, "s"),
+        "output": "events",
+        "valuations": False,
+        "language": "ceql",
+    }
+    settings = {"time": "t", "sequence": None, "time_unit": "s", "late": "side", "event_id": None}
+    settings |= {"delay": 0, "buckets": 8}
+    made = Buckets(task | changes, Settings(**settings))  # type: ignore[arg-type]
+    return TwsTester(made, timeMode="EventTime", eventTimeExtractor=lambda row: 2**60)
+
+
+def rows(*events: tuple[str, int, str]) -> list[Row]:
+    table = pa.Table.from_pylist([dict(zip(SCHEMA.names, event, strict=True)) for event in events], schema=SCHEMA)
+    return [Row(bucket=3, source=0, number=0, data=write_table(table))]
+
+
+def shown(out: list[Row]) -> list[tuple[int, int]]:
+    tables = [read_table(row.data) for row in out if row.data is not None]
+    return [(row["start_time"], row["end_time"]) for table in tables for row in table.to_pylist()]
+
+
+def test_a_timer_releases_what_is_held_and_frees_the_state() -> None:
+    tws = operator()
+    assert shown(tws.test(3, rows(("B", 12, "x"), ("A", 10, "x"), ("A", 11, "y")))) == []
+    assert tws.peekValueState(STATE, 3) is not None
+    assert shown(tws.setWatermark(12_000)) == []  # 12 itself is not passed yet
+    assert list(tws.handle.listTimers()) == [12_001]
+    assert shown(tws.setWatermark(12_001)) == [(10, 12)]
+    assert tws.peekValueState(STATE, 3) is not None  # the window of the last event is open until 22
+    tws.setWatermark(40_000)
+    assert tws.peekValueState(STATE, 3) is None
+    assert list(tws.handle.listTimers()) == []
+
+
+def test_bucket_0_keeps_its_header() -> None:
+    tws = operator()
+    assert shown(tws.test(0, [Row(bucket=0, source=0, number=0, data=b"")])) == []
+    assert tws.peekValueState(STATE, 0) is not None
+    tws.test(3, [Row(bucket=3, source=0, number=0, data=b"")])
+    assert tws.peekValueState(STATE, 3) is None
+
+
+def test_a_state_that_does_not_fit_is_refused() -> None:
+    tws = operator()
+    tws.test(3, rows(("A", 10, "x")))
+    state = bytes(tws.peekValueState(STATE, 3)[0])
+    damaged = bytearray(state)
+    damaged[len(state) // 2] ^= 4
+    tws.updateValueState(STATE, 3, (bytes(damaged),))
+    with pytest.raises(SnapshotError, match="damaged: its checksum is wrong"):
+        tws.test(3, rows(("B", 11, "x")))
+    other = operator(text=TEXT.replace("10", "11"))
+    other.updateValueState(STATE, 3, (state,))
+    with pytest.raises(SnapshotError, match="state of another query"):
+        other.test(3, rows(("B", 11, "x")))
+
+
+def test_late_events_are_a_row_of_their_own() -> None:
+    tws = operator()
+    tws.setWatermark(20_000)
+    out = tws.test(3, rows(("A", 10, "x"), ("A", 20, "x")))
+    assert [read_table(row.late_data).to_pylist() for row in out if row.late_data is not None] == [
+        [{"type": "A", "t": 10, "k": "x"}]
+    ]
+    assert [(row.late, row.held) for row in out][-1] == (1, 1)
+
+
+def test_what_arrives_has_an_order_that_the_shuffle_does_not_change() -> None:
+    tables = [pa.table({"n": [n]}) for n in range(4)]
+    packed = [(1, 0, write_table(tables[2])), (0, 1, write_table(tables[1])), (1, 1, write_table(tables[3]))]
+    packed += [(0, 0, write_table(tables[0])), (7, 0, b"")]
+    for order in (packed, packed[::-1]):
+        got = arrived(order)
+        assert got is not None
+        assert got.column("n").to_pylist() == [0, 1, 2, 3]
+    assert arrived([(0, 0, b"")]) is None
