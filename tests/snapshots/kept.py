@@ -17,6 +17,7 @@ import pyarrow as pa
 
 import stretto
 from stretto.spark.bucket import Bucket, Settings
+from stretto.spark.runs import OneQuery
 
 __all__ = ["CASES", "FOLDER", "bucket_of", "expected_rows", "matcher_of", "stream"]
 
@@ -58,7 +59,7 @@ def matcher_of(name: str) -> stretto.Matcher:
 def bucket_of(name: str) -> Bucket:
     """A new bucket of a case."""
     settings = Settings("ts", None, None, "drop", None, 5_000_000, 64)
-    return Bucket(stretto.compile(CASES[name], stream(), time="ts"), settings)
+    return Bucket(OneQuery(stretto.compile(CASES[name], stream(), time="ts")), settings)
 
 
 def expected_rows(table: pa.Table) -> list[Any]:

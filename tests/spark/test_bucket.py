@@ -13,6 +13,7 @@ import pytest
 import stretto
 from stretto.errors import DataError, OptionError, SnapshotError
 from stretto.spark.bucket import Bucket, Settings, microseconds
+from stretto.spark.runs import OneQuery
 from tests.conftest import cases
 from tests.spark.streams import bag
 
@@ -69,11 +70,11 @@ def make(text: str, table: pa.Table, kind: str = "timestamp", **changes: object)
         "delay": 4_000_000,
         "buckets": 1,
     }
-    return Bucket(query, Settings(**(settings | changes)))  # type: ignore[arg-type]
+    return Bucket(OneQuery(query), Settings(**(settings | changes)))  # type: ignore[arg-type]
 
 
 def restored(bucket: Bucket) -> Bucket:
-    fresh = Bucket(bucket.query, bucket.settings)
+    fresh = Bucket(bucket.run, bucket.settings)
     fresh.load(bucket.dump())
     return fresh
 
@@ -198,12 +199,12 @@ class TestState:
             damaged = bytearray(state)
             damaged[at] ^= 1 << rng.randrange(8)
             with pytest.raises(SnapshotError):
-                Bucket(bucket.query, bucket.settings).load(bytes(damaged))
+                Bucket(bucket.run, bucket.settings).load(bytes(damaged))
 
     @pytest.mark.parametrize("kept", [0, 5, 14, 100, -1])
     def test_every_cut_is_noticed(self, bucket: Bucket, kept: int) -> None:
         with pytest.raises(SnapshotError, match="damaged"):
-            Bucket(bucket.query, bucket.settings).load(bucket.dump()[:kept])
+            Bucket(bucket.run, bucket.settings).load(bucket.dump()[:kept])
 
     def test_another_query(self, bucket: Bucket) -> None:
         other = make(QUERIES[1], events(random.Random(3), 4, "timestamp"))

@@ -1,4 +1,4 @@
-"""A bucket of keys in a continuous query: held events, one matcher, and their state as bytes. Knows nothing of Spark.
+"""A bucket of keys in a continuous query: held events, one matcher, and their state as bytes. It knows nothing of Spark.
 
 The watermark is the punctuation. An event before it is late; one at or after it is held, and goes to the matcher, in the
 order of time and sequence, once the watermark has passed it. What a bucket puts out depends on its events and on which of
@@ -29,9 +29,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from stretto.compiling import Query
-from stretto.errors import DataError, OptionError, SnapshotError
-from stretto.matching import Matcher
+from stretto.errors import DataError, EngineError, LimitError, OptionError, QueryError, SnapshotError
+from stretto.patterns import PatternSet
+from stretto.spark.runs import Run
 
 __all__ = ["VERSION", "Bucket", "Counts", "Settings", "microseconds"]
 
@@ -80,6 +80,8 @@ class Counts:
     late: int = 0
     duplicates: int = 0
     no_time: int = 0
+    late_changes: int = 0
+    bad_changes: int = 0
     released: int = 0
     matches: int = 0
     kernel_ms: float = 0.0
@@ -95,30 +97,66 @@ class Bucket:
 
     Parameters
     ----------
-    query
-        The bound query.
+    run
+        The query or the patterns.
     settings
         How events are treated.
-    output, valuations
-        As in :class:`stretto.Matcher`.
     """
 
-    query: Query
+    run: Run
     settings: Settings
-    output: str = "events"
-    valuations: bool = False
     counts: Counts = field(default_factory=Counts)
     #: Events that the watermark has not passed, in order of arrival.
     held: pa.Table | None = None
     #: Ids of events that are known, with their times.
     seen: pa.Table | None = None
+    #: Whether patterns have changed since the query started: then there is something to keep.
+    changed: bool = False
 
     def __post_init__(self) -> None:
-        self.matcher = Matcher(self.query, output=self.output, positions=False, valuations=self.valuations)
+        self.matcher = self.run.start()
         #: The late events of the calls so far, for the side output.
         self.set_aside: list[pa.Table] = []
         #: When the bucket wants to be called although nothing arrives (ms), and for which time it is registered.
         self.timer: int | None = None
+
+    def change(self, changes: pa.Table, watermark: int | None) -> None:
+        """Change the patterns from their times on; a time that the watermark has passed is late, as an event is.
+
+        Parameters
+        ----------
+        changes
+            The columns ``id``, ``query`` and ``since``, which has the type of the events' time.
+        watermark
+            As for :meth:`take`.
+
+        Raises
+        ------
+        DataError
+            With ``late="error"``: a change is late, or its query is wrong.
+        """
+        if not isinstance(self.matcher, PatternSet):
+            raise EngineError("a query that is one text has no patterns to change")
+        since = changes.column("since")
+        times = microseconds(since, self.settings.time_unit)
+        for row in range(changes.num_rows):
+            # NULL is the beginning of the stream, and the least number.
+            if watermark is not None and times[row] < watermark:
+                self.counts.late_changes += 1
+                if self.settings.late == "error":
+                    raise DataError(
+                        f"pattern '{changes.column('id')[row]}': the change holds from {since[row]} on, and the watermark has "
+                        f"passed {_instant(watermark)}; give it earlier, or choose late='drop' or late='side'"
+                    )
+                continue
+            try:
+                self.matcher.change(changes.slice(row, 1))
+            except (QueryError, OptionError, LimitError) as error:
+                self.counts.bad_changes += 1
+                if self.settings.late == "error":
+                    raise DataError(f"a change of patterns is wrong: {error}") from error
+                continue
+            self.changed = True
 
     def take(self, events: pa.Table, watermark: int | None) -> None:
         """Hold the next events to arrive, less those that are late, known, or without a time.
@@ -227,7 +265,7 @@ class Bucket:
     @property
     def idle(self) -> bool:
         """Whether the bucket holds nothing that a later event could need."""
-        return self.held is None and self.seen is None and self.matcher.idle
+        return self.held is None and self.seen is None and not self.changed and self.matcher.idle
 
     def wakes_at(self) -> int | None:
         """When the bucket next has something to do although nothing arrives: a watermark in milliseconds."""
@@ -244,7 +282,7 @@ class Bucket:
     @property
     def _unit(self) -> Fraction:
         """Microseconds in one unit of time as the engine measures it."""
-        kind = self.query.bound.schema.attributes[self.settings.time]
+        kind = self.run.attributes[self.settings.time]
         if pa.types.is_date(kind):
             return Fraction(10**6)
         return Fraction(
@@ -253,7 +291,7 @@ class Bucket:
 
     def _time(self, watermark: int) -> int | dt.datetime | dt.date:
         """A watermark as a value of the time column: the last that is not after it."""
-        kind = self.query.bound.schema.attributes[self.settings.time]
+        kind = self.run.attributes[self.settings.time]
         if pa.types.is_integer(kind):
             return int(watermark // self._unit)
         instant = EPOCH + dt.timedelta(microseconds=watermark)
@@ -265,14 +303,15 @@ class Bucket:
 
     def dump(self) -> bytes:
         """The bucket's state."""
-        parts = [b"" if self.matcher.idle else self.matcher.snapshot(), _ipc(self.held), _ipc(self.seen)]
+        empty = self.matcher.idle and not self.changed
+        parts = [b"" if empty else self.matcher.snapshot(), _ipc(self.held), _ipc(self.seen)]
         header = json.dumps(
             {
-                "query": self.query.text,
-                "language": self.query.language,
+                "query": self.run.text,
                 "columns": self._columns,
                 "settings": self._settings,
                 "timer": self.timer,
+                "changed": self.changed,
                 "parts": [len(part) for part in parts],
             }
         ).encode()
@@ -297,13 +336,13 @@ class Bucket:
         if snapshot:
             self.matcher.restore(snapshot)
         self.held, self.seen = _table(held), _table(seen)
-        self.timer = header["timer"]
+        self.timer, self.changed = header["timer"], header["changed"]
 
     def _check(self, header: dict[str, Any]) -> None:
-        if header["query"] != self.query.text or header["language"] != self.query.language:
+        if header["query"] != self.run.text:
             raise SnapshotError(
                 "the checkpoint holds the state of another query; start this one with a checkpoint of its own\n"
-                f"  checkpoint: {header['query']}\n  query:      {self.query.text}"
+                f"  checkpoint: {header['query']}\n  query:      {self.run.text}"
             )
         for name, value in self._settings.items():
             if header["settings"][name] != value:
@@ -323,14 +362,14 @@ class Bucket:
 
     @property
     def _columns(self) -> dict[str, str]:
-        return {name: str(kind) for name, kind in self.query.bound.schema.attributes.items()}
+        return {name: str(kind) for name, kind in self.run.attributes.items()}
 
     @property
     def _settings(self) -> dict[str, Any]:
         """What a state depends on beside the query and the columns."""
         named = ("buckets", "time", "sequence", "time_unit", "event_id")
         own = {name: getattr(self.settings, name) for name in named}
-        return own | {"output": self.output, "valuations": self.valuations}
+        return own | self.run.identity
 
 
 def microseconds(column: pa.ChunkedArray, unit: str | None) -> NDArray[np.int64]:

@@ -16,7 +16,7 @@ from stretto.matching import STREAM_COLUMN
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["arrow_fields", "column", "one_dataframe", "spark_schema", "without_duplicates"]
+__all__ = ["arrow_fields", "check_dataframe", "column", "one_dataframe", "spark_schema", "without_duplicates"]
 
 
 def one_dataframe(
@@ -24,7 +24,7 @@ def one_dataframe(
 ) -> tuple[DataFrame, str | None]:
     """One DataFrame of all streams, and the column that tells them apart."""
     if not isinstance(df, Mapping):
-        _check_dataframe(df, "df")
+        check_dataframe(df, "df")
         if stream is None and len(query.streams) > 1:
             raise DataError(
                 f"the query reads {len(query.streams)} streams ({', '.join(query.streams)}): give a dict of "
@@ -39,12 +39,13 @@ def one_dataframe(
         if name not in df:
             hint = suggestion(name, df, kind="stream")
             raise DataError(f"there are no events for stream '{name}'" + (f"; {hint}" if hint else ""))
-        _check_dataframe(df[name], f"df['{name}']")
+        check_dataframe(df[name], f"df['{name}']")
         parts.append(df[name].withColumn(name_column, F.lit(name)))
     return reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), parts), name_column
 
 
-def _check_dataframe(df: Any, what: str) -> None:
+def check_dataframe(df: Any, what: str) -> None:
+    """Raise an :class:`OptionError` unless this is a DataFrame of Spark whose columns have different names."""
     for needed in ("isStreaming", "schema", "mapInArrow"):  # true of classic and Spark Connect DataFrames
         if not hasattr(df, needed):
             kind = df.__class__.__name__

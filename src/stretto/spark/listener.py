@@ -14,15 +14,15 @@ __all__ = ["Listener"]
 class Listener(StreamingQueryListener):  # type: ignore[misc]
     """Logs the counts of stretto's queries as Spark reports them."""
 
-    def onQueryStarted(self, event: Any) -> None:  # noqa: N802
+    def onQueryStarted(self, event: Any) -> None:
         """Nothing to say yet."""
 
-    def onQueryProgress(self, event: Any) -> None:  # noqa: N802
+    def onQueryProgress(self, event: Any) -> None:
         """After each micro-batch."""
         report(event.progress)
 
-    def onQueryIdle(self, event: Any) -> None:  # noqa: N802
+    def onQueryIdle(self, event: Any) -> None:
         """Nothing has arrived."""
 
-    def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
+    def onQueryTerminated(self, event: Any) -> None:
         """The query ended; Spark logs the reason."""

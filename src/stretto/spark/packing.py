@@ -8,13 +8,25 @@ the results. Spark shuffles a few wide rows in place of many, and no Python obje
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from stretto.spark.worker import as_bound, pieces
 
-__all__ = ["PACKED", "arrived", "late_column", "pack", "read_table", "unpack", "with_late", "write_table"]
+__all__ = [
+    "PACKED",
+    "Arrived",
+    "arrived",
+    "late_column",
+    "pack",
+    "pack_changes",
+    "read_table",
+    "unpack",
+    "with_late",
+    "write_table",
+]
 
 #: Rows that a task gathers before it packs them.
 GATHERED = 1 << 18
@@ -134,7 +146,36 @@ def read_table(data: bytes | pa.Buffer) -> pa.Table:
     return pa.ipc.open_stream(data).read_all()
 
 
-def arrived(rows: Sequence[tuple[int, int, bytes]]) -> pa.Table | None:
-    """The packed events of a bucket, in an order that does not depend on the shuffle; ``None``: no events."""
-    tables = [read_table(data) for _, _, data in sorted(rows, key=lambda row: row[:2]) if data]
-    return pa.concat_tables(tables) if tables else None
+class Arrived(NamedTuple):
+    """What a micro-batch has for a bucket; ``None``: nothing of the kind."""
+
+    events: pa.Table | None
+    changes: pa.Table | None
+
+
+def arrived(rows: Sequence[tuple[int, int, bytes]]) -> Arrived:
+    """The packed rows of a bucket as tables, in an order that does not depend on the shuffle."""
+    tables: tuple[list[pa.Table], list[pa.Table]] = ([], [])
+    for source, _, data in sorted(rows, key=lambda row: row[:2]):
+        if data:
+            tables[source < 0].append(read_table(data))
+    return Arrived(*(pa.concat_tables(parts) if parts else None for parts in tables))
+
+
+def pack_changes(batches: Iterator[pa.RecordBatch], *, buckets: int) -> Iterator[pa.RecordBatch]:
+    """Changes of patterns as packed rows, one for each bucket: all keys must know them. Their sources are negative."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    source = -1 - (context.partitionId() if context is not None else 0)
+    for number, batch in enumerate(batches):
+        if batch.num_rows:
+            data = write_table(batch)
+            yield pa.record_batch(
+                {
+                    "bucket": pa.array(range(buckets), pa.int64()),
+                    "source": pa.array([source] * buckets, pa.int32()),
+                    "number": pa.array([number] * buckets, pa.int32()),
+                    "data": pa.array([data] * buckets, pa.binary()),
+                }
+            )

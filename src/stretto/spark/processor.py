@@ -17,8 +17,8 @@ from pyspark.sql import Row
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
 from stretto.spark.bucket import Bucket, Counts, Settings
-from stretto.spark.packing import arrived, write_table
-from stretto.spark.worker import Roles, bound_query
+from stretto.spark.packing import Arrived, arrived, write_table
+from stretto.spark.runs import run_of
 
 __all__ = ["OUTPUT", "Buckets"]
 
@@ -49,24 +49,26 @@ class Buckets(StatefulProcessor):  # type: ignore[misc]
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Row]:
         """The watermark has passed what the bucket waited for, and nothing arrived."""
-        return self._call(int(key[0]), None, timerValues, fired=expiredTimerInfo.getExpiryTimeInMs())
+        return self._call(int(key[0]), Arrived(None, None), timerValues, fired=expiredTimerInfo.getExpiryTimeInMs())
 
     def close(self) -> None:
         """Nothing is held between calls."""
 
-    def _call(self, number: int, events: pa.Table | None, timers: Any, fired: int | None = None) -> Iterator[Row]:
-        bucket = self._bucket()
+    def _call(self, number: int, new: Arrived, timers: Any, fired: int | None = None) -> Iterator[Row]:
+        bucket = Bucket(run_of(self.task), self.settings)
         known = self.state.get()
         if known is not None:
             bucket.load(bytes(known[0]))
         milliseconds = timers.getCurrentWatermarkInMs()
         watermark = 1000 * milliseconds if milliseconds > 0 else None  # 0 is Spark's word for none yet
-        yield from self._rows(bucket, events, watermark)
+        yield from self._rows(bucket, new, watermark)
         yield self._row(bucket, None, None, self._save(number, bucket, known is not None, fired))
 
-    def _rows(self, bucket: Bucket, events: pa.Table | None, watermark: int | None) -> Iterator[Row]:
-        if events is not None:
-            bucket.take(events, watermark)
+    def _rows(self, bucket: Bucket, new: Arrived, watermark: int | None) -> Iterator[Row]:
+        if new.changes is not None:
+            bucket.change(new.changes, watermark)
+        if new.events is not None:
+            bucket.take(new.events, watermark)
         for found in bucket.advance(watermark):
             if found.num_rows:
                 yield self._row(bucket, found, None, {})
@@ -94,10 +96,7 @@ class Buckets(StatefulProcessor):  # type: ignore[misc]
             self.state.update((bucket.dump(),))
         elif known:
             self.state.clear()
-        return asdict(bucket.counts)
-
-    def _bucket(self) -> Bucket:
-        task = self.task
-        chosen: Roles = task["roles"]
-        query = bound_query(task["text"], task["schema"], chosen, task["language"])
-        return Bucket(query, self.settings, output=task["output"], valuations=task["valuations"])
+        counts = asdict(bucket.counts)
+        if number != 0:  # all buckets get the same changes
+            counts["late_changes"] = counts["bad_changes"] = 0
+        return counts

@@ -26,14 +26,20 @@ DROPPED = {
     "no_time": "without a time (NULL)",
 }
 
+CHANGES = {
+    "late_changes": "they should hold from a time that the watermark has passed",
+    "bad_changes": "their queries are wrong",
+}
+
 
 def metrics(progress: Any) -> dict[str, float]:
     """A query's counts in one progress report of Spark, summed over the stretto queries in it.
 
     ``events`` (in), ``relevant`` (with a key, and of use to the query), ``late``, ``duplicates``, ``no_key``, ``no_time``
-    (these four take no part), ``released`` (passed by the watermark, so matched), ``matches`` and ``kernel_ms`` (milliseconds
-    in matching) are of this micro-batch; ``held`` (events the watermark has not passed), ``keys``, ``partial_matches`` (nodes
-    of the structure that holds them) and ``state_bytes`` are levels after it, of the buckets that it touched.
+    (these four take no part), ``late_changes`` and ``bad_changes`` (of patterns), ``released`` (passed by the watermark, so
+    matched), ``matches`` and ``kernel_ms`` (milliseconds in matching) are of this micro-batch; ``held`` (events the watermark
+    has not passed), ``keys``, ``partial_matches`` (nodes of the structure that holds them) and ``state_bytes`` are levels after
+    it, of the buckets that it touched.
 
     Parameters
     ----------
@@ -116,3 +122,6 @@ def report(progress: Any) -> None:
     for name, why in DROPPED.items():
         if number := int(found.get(name, 0)):
             log.warning("batch %s: %d events take no part: %s", _batch(progress), number, why)
+    for name, why in CHANGES.items():
+        if number := int(found.get(name, 0)):
+            log.warning("batch %s: %d changes of patterns do not count: %s", _batch(progress), number, why)

@@ -11,10 +11,10 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from functools import partial, reduce
 from operator import or_
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -24,14 +24,15 @@ from stretto.spark.bucket import Counts, Settings
 from stretto.spark.columns import relevant
 from stretto.spark.frames import column, spark_schema
 from stretto.spark.options import BUCKETS, METRICS, Continuous, microseconds_of
-from stretto.spark.packing import PACKED, late_column, pack, unpack, with_late
+from stretto.spark.packing import PACKED, late_column, pack, pack_changes, unpack, with_late
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from stretto.spark.call import Prepared
+    from stretto.spark.worker import Roles
 
-__all__ = ["match", "metrics_name", "with_watermark"]
+__all__ = ["Flow", "marked_columns", "match", "metrics_name", "run", "settings_of", "watermarked", "with_watermark"]
 
 log = logging.getLogger("stretto")
 
@@ -52,17 +53,18 @@ def with_watermark(
     So the slowest of several streams holds the watermark, and none of its events is late for being slow.
     """
     if isinstance(df, Mapping):
-        return {name: _watermarked(branch, time, time_unit, delay) for name, branch in df.items()}
-    return _watermarked(df, time, time_unit, delay)
+        return {name: watermarked(branch, time, time_unit, delay) for name, branch in df.items()}
+    return watermarked(df, time, time_unit, delay)
 
 
-def _watermarked(df: DataFrame, time: str, time_unit: str | None, delay: str | None) -> DataFrame:
+def watermarked(df: DataFrame, time: str, time_unit: str | None, delay: str | None) -> DataFrame:
+    """A streaming DataFrame with a watermark on its time; a batch DataFrame as it is."""
     if not getattr(df, "isStreaming", False):
         return df
     if time not in df.columns:
         hint = suggestion(time, df.columns, kind="column")
         raise DataError(f"the events have no column '{time}' (time)" + (f"; {hint}" if hint else ""))
-    marked = [field.name for field in df.schema.fields if _DELAY in (field.metadata or {})]
+    marked = marked_columns(df)
     if marked:
         if delay is not None:
             raise OptionError(f"the events have a watermark on '{marked[0]}' already: leave out watermark={delay!r}")
@@ -81,6 +83,11 @@ def _watermarked(df: DataFrame, time: str, time_unit: str | None, delay: str | N
             return df.withColumn(INSTANT, column(time)).withWatermark(INSTANT, delay).drop(INSTANT)
         return df.withWatermark(time, delay)
     return df.withColumn(INSTANT, instant).withWatermark(INSTANT, delay).drop(INSTANT)
+
+
+def marked_columns(df: DataFrame) -> list[str]:
+    """The columns that have a watermark."""
+    return [field.name for field in df.schema.fields if _DELAY in (field.metadata or {})]
 
 
 def _instant(df: DataFrame, time: str, unit: str | None) -> Column | None:
@@ -116,32 +123,71 @@ def _instant(df: DataFrame, time: str, unit: str | None) -> Column | None:
     )
 
 
+@dataclass(frozen=True)
+class Flow:
+    """What flows in a continuous query, of one query or of many patterns."""
+
+    events: DataFrame
+    #: The columns that travel, and their Arrow types.
+    columns: Mapping[str, pa.DataType]
+    #: The attributes that keys are made of; none: all events are in one bucket.
+    keys: tuple[str, ...]
+    #: What an event must fulfil to matter; ``None``: all do.
+    useful: Column | None
+    #: What runs, as plain data (:func:`stretto.spark.runs.run_of`).
+    task: dict[str, Any]
+    #: What runs, as text: it names the metrics.
+    text: str
+    result: pa.Schema
+    #: Changes of patterns: ``id``, ``query``, ``since``.
+    changes: DataFrame | None = None
+
+
 def match(call: Prepared, options: Continuous) -> DataFrame:
     """The matches of a checked call as a streaming DataFrame (append mode)."""
+    call = _with_columns(call, options)
+    alone = not call.query.partition_by or call.query.consume is Consume.ANY
+    if alone:
+        log.warning("the query relates all events (%s): it runs in one ordered state, in one task", _why_alone(call))
+    # What is late is counted, or shown, whether or not the query could use it.
+    useful = relevant(call.query) if options.late == "drop" else None
+    flow = Flow(
+        call.events,
+        call.columns,
+        call.query.partition_by,
+        useful,
+        call.task,
+        call.query.text,
+        call.layout.schema(),
+    )
+    return run(flow, settings_of(call.events, call.roles, call.sequence, options, alone))
+
+
+def run(flow: Flow, settings: Settings) -> DataFrame:
+    """A flow as a streaming DataFrame of its results."""
     from pyspark.sql import functions as F
 
     from stretto.spark.processor import OUTPUT, Buckets
 
-    call = _with_columns(call, options)
-    settings = _settings(call, options)
-    _use_rocksdb(call.events)
-    packed = _bucketed(call, settings).mapInArrow(partial(pack, schema=call.schema), PACKED)
+    _use_rocksdb(flow.events)
+    schema = pa.schema(list(flow.columns.items()))
+    packed = _bucketed(flow, settings).mapInArrow(partial(pack, schema=schema.serialize().to_pybytes()), PACKED)
+    if flow.changes is not None:
+        packed = packed.union(flow.changes.mapInArrow(partial(pack_changes, buckets=settings.buckets), PACKED))
     processed = packed.groupBy("bucket").transformWithState(
-        Buckets(call.task, settings), OUTPUT, outputMode="append", timeMode="EventTime"
+        Buckets(flow.task, settings), OUTPUT, outputMode="append", timeMode="EventTime"
     )
     names = [part.name for part in fields(Counts)]
-    observed = processed.observe(metrics_name(call.query.text), *[F.sum(name).alias(name) for name in names])
+    observed = processed.observe(metrics_name(flow.text), *[F.sum(name).alias(name) for name in names])
     filled = observed.select("data", "late_data").filter("data IS NOT NULL OR late_data IS NOT NULL")
-    found = call.layout.schema()
-    late = pa.schema(list(call.columns.items())) if options.late == "side" else None
+    aside = settings.late == "side"
     task = partial(
         unpack,
-        schema=found.serialize().to_pybytes(),
-        late=None if late is None else late.serialize().to_pybytes(),
-        late_name=late_column(found),
+        schema=flow.result.serialize().to_pybytes(),
+        late=schema.serialize().to_pybytes() if aside else None,
+        late_name=late_column(flow.result),
     )
-    shown = found if late is None else with_late(found, late)
-    return filled.mapInArrow(task, spark_schema(shown))
+    return filled.mapInArrow(task, spark_schema(with_late(flow.result, schema) if aside else flow.result))
 
 
 def metrics_name(text: str) -> str:
@@ -169,42 +215,38 @@ def _with_columns(call: Prepared, options: Continuous) -> Prepared:
     return call.widened(columns)
 
 
-def _settings(call: Prepared, options: Continuous) -> Settings:
-    _, time, _, time_unit = call.roles
-    delays = [field.metadata[_DELAY] for field in call.events.schema.fields if _DELAY in (field.metadata or {})]
+def settings_of(events: DataFrame, roles: Roles, sequence: str | None, options: Continuous, alone: bool) -> Settings:
+    """How events are treated; ``alone``: they all go into one bucket."""
+    _, time, _, time_unit = roles
+    delays = [field.metadata[_DELAY] for field in events.schema.fields if _DELAY in (field.metadata or {})]
     delay = microseconds_of(options.watermark) if options.watermark else 1000 * int(max(delays, default=0))
-    alone = not call.query.partition_by or call.query.consume is Consume.ANY
-    if alone:
-        log.warning("the query relates all events (%s): it runs in one ordered state, in one task", _why_alone(call))
     buckets = 1 if alone else options.buckets or BUCKETS
-    return Settings(time, call.sequence, time_unit, options.late, options.event_id, delay, buckets)
+    return Settings(time, sequence, time_unit, options.late, options.event_id, delay, buckets)
 
 
 def _why_alone(call: Prepared) -> str:
     return "CONSUME BY ANY" if call.query.partition_by else "no PARTITION BY"
 
 
-def _bucketed(call: Prepared, settings: Settings) -> DataFrame:
+def _bucketed(flow: Flow, settings: Settings) -> DataFrame:
     """The columns that matter, and the bucket. Rows without a key are in no partition, and are counted."""
     from pyspark.sql import functions as F
 
-    keys = [column(name) for name in call.query.partition_by]
+    keys = [column(name) for name in flow.keys]
     keyless = reduce(or_, [key.isNull() for key in keys], F.lit(False))
-    # What is late is counted, or shown, whether or not the query could use it.
-    useful = relevant(call.query) if settings.late == "drop" else None
-    counted = F.lit(True) if useful is None else F.coalesce(useful, F.lit(False))
+    counted = F.lit(True) if flow.useful is None else F.coalesce(flow.useful, F.lit(False))
     # Observing also keeps Spark from filtering below the watermark, which every event moves.
-    rows = call.events.observe(
-        metrics_name(call.query.text) + ":in",
+    rows = flow.events.observe(
+        metrics_name(flow.text) + ":in",
         F.count(F.lit(1)).alias("events"),
         F.count_if(keyless).alias("no_key"),
         F.count_if(~keyless & counted).alias("relevant"),
     ).filter(~keyless)
-    if useful is not None:
-        rows = rows.filter(useful)
+    if flow.useful is not None:
+        rows = rows.filter(flow.useful)
     buckets = settings.buckets
     bucket = F.lit(0).cast("bigint") if buckets == 1 else F.pmod(F.xxhash64(*keys), F.lit(buckets).cast("bigint"))
-    shown = [column(name).alias(f"_{i}") for i, name in enumerate(call.columns)]
+    shown = [column(name).alias(f"_{i}") for i, name in enumerate(flow.columns)]
     return rows.select(*shown, bucket.alias(_BUCKET))
 
 

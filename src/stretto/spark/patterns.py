@@ -1,0 +1,223 @@
+"""``stretto.spark.match_patterns``: many patterns over one DataFrame in one pass, which may change while a query runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from stretto.compiling import Query
+from stretto.errors import DataError, OptionError, suggestion
+from stretto.patterns import Change, PatternSet
+from stretto.spark import streaming
+from stretto.spark.frames import arrow_fields, check_dataframe, column, spark_schema, without_duplicates
+from stretto.spark.options import Continuous
+from stretto.spark.packing import write_table
+from stretto.spark.runs import ManyPatterns
+from stretto.spark.session import require_pyspark
+from stretto.spark.worker import Roles, pieces, whole_tables
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["match_patterns", "run_patterns"]
+
+#: The most buckets that changes are sent to.
+MOST_BUCKETS = 4096
+
+
+def match_patterns(
+    df: DataFrame,
+    patterns: DataFrame | Mapping[str, str | Query] | Iterable[Change],
+    *,
+    by: Iterable[str] = (),
+    type: str | None = "type",
+    time: str,
+    sequence: str | None = None,
+    stream: str | None = None,
+    time_unit: str | None = None,
+    output: str = "events",
+    valuations: bool = False,
+    language: str | None = None,
+    partitions: int | None = None,
+    watermark: str | None = None,
+    disorder: str = "sort",
+    late: str = "drop",
+    event_id: str | None = None,
+    buckets: int | None = None,
+) -> DataFrame:
+    """Find the complex events of many patterns in a DataFrame, batch or streaming.
+
+    A pattern holds from the event time ``since`` of the change that gives it until that of the next change of its id, and sees
+    exactly the events in between (:class:`stretto.PatternSet`). The patterns' conditions are evaluated once for all.
+
+    Parameters
+    ----------
+    df
+        The events.
+    patterns
+        Queries by id, or changes (:class:`stretto.Change`), or a DataFrame with a row for each change: ``id``, ``query`` (NULL
+        retires the pattern), perhaps ``since`` (NULL: from the beginning) and ``language``. A streaming DataFrame changes the
+        patterns of a continuous query while it runs; it must have no watermark. A change whose ``since`` the watermark of the
+        events has passed is late, and goes the way of ``late``; so does one whose query is wrong. Both are counted
+        (:func:`stretto.spark.metrics`).
+    by
+        Attributes that every pattern's ``PARTITION BY`` contains: the events are distributed by them. Without, all events
+        go through one task.
+    type, time, sequence, stream, time_unit, output, valuations, language, partitions, watermark, disorder, late, event_id, buckets
+        As in :func:`stretto.spark.match`; ``output`` is ``"events"`` or ``"positions"``.
+
+    Returns
+    -------
+    pyspark.sql.DataFrame
+        One row a match: ``pattern`` (its id), ``since``, ``start_time``, ``end_time``, the attributes of ``by``, ``keys`` (other
+        partition attributes as text, by name), and ``events``, an array of structs ``variable`` and ``event``.
+
+    Raises
+    ------
+    QueryError
+        A pattern is wrong, does not fit the columns, or is not partitioned by all of ``by``.
+    DataError
+        A column that was named is not there.
+    OptionError
+        An option does not fit.
+    """
+    require_pyspark()
+    continuous = Continuous(watermark, disorder, late, event_id, buckets)
+    continuous.check()
+    check_dataframe(df, "df")
+    events = streaming.watermarked(df, time, time_unit, watermark)
+    columns = _columns(
+        events, {"time": time, "sequence": sequence, "stream": stream, "type": type, "event_id": event_id}
+    )
+    roles: Roles = (type, time, stream, time_unit)
+    changes = None
+    if (given := _dataframe(patterns)) is not None:
+        given = _as_changes(given, spark_schema(pa.schema([(time, columns[time])]))[0].dataType)
+        if given.isStreaming:
+            changes = given
+        else:
+            patterns = given.toArrow()
+    schema = pa.schema(list(columns.items())).serialize().to_pybytes()
+    run = ManyPatterns(schema, roles, output, valuations, tuple(by), language, _known(patterns, changes, columns[time]))
+    result = run.start().output_schema  # patterns that are wrong show here
+    if not events.isStreaming:
+        if changes is not None:
+            raise OptionError("the patterns are a stream, and the events are not: give a table of patterns")
+        return _batch(events, run, columns, sequence, event_id, partitions, result)
+    settings = streaming.settings_of(events, roles, sequence, continuous, alone=not run.by)
+    if changes is not None and settings.buckets > MOST_BUCKETS:
+        raise OptionError(f"buckets={settings.buckets}: every change goes to every bucket; give at most {MOST_BUCKETS}")
+    flow = streaming.Flow(events, columns, run.by, None, run.plain, run.text, result, changes)
+    return streaming.run(flow, settings)
+
+
+def _dataframe(patterns: Any) -> Any:
+    return patterns if hasattr(patterns, "isStreaming") else None
+
+
+def _columns(df: DataFrame, named: Mapping[str, str | None]) -> dict[str, pa.DataType]:
+    """The columns that travel: all that Arrow can carry, since any pattern may ask for any."""
+    known = {name: kind for name, kind in arrow_fields(df).items() if kind is not None}
+    for role, name in named.items():
+        if name is not None and name not in known:
+            hint = suggestion(name, known, kind="column")
+            raise DataError(f"the events have no column '{name}' ({role})" + (f"; {hint}" if hint else ""))
+    return known
+
+
+def _as_changes(df: DataFrame, kind: Any) -> DataFrame:
+    """A DataFrame of changes in the columns and types that are expected."""
+    from pyspark.sql import functions as F
+
+    if marked := streaming.marked_columns(df):
+        raise OptionError(
+            f"the patterns have a watermark on '{marked[0]}', which would hold back that of the events: drop it"
+        )
+    for name in ("id", "query"):
+        if name not in df.columns:
+            hint = suggestion(name, df.columns, kind="column")
+            raise DataError(f"the patterns have no column '{name}'" + (f"; {hint}" if hint else ""))
+    since = column("since").cast(kind) if "since" in df.columns else F.lit(None).cast(kind)
+    spoken = column("language").cast("string") if "language" in df.columns else F.lit(None).cast("string")
+    texts = [column(name).cast("string").alias(name) for name in ("id", "query")]
+    return df.select(*texts, since.alias("since"), spoken.alias("language"))
+
+
+def _known(patterns: Any, changes: DataFrame | None, kind: pa.DataType) -> bytes:
+    """The patterns that are known from the start, as a table in bytes."""
+    if changes is not None:
+        rows = pa.table({"id": [], "query": []})
+    elif isinstance(patterns, pa.Table):
+        rows = patterns
+    elif isinstance(patterns, Mapping):
+        rows = pa.Table.from_pylist([{"id": name, "query": str(query)} for name, query in patterns.items()])
+    else:
+        listed = list(patterns)
+        if wrong := [one for one in listed if not isinstance(one, Change)]:
+            raise OptionError(f"patterns are queries by id, Changes or a DataFrame, not {wrong[0].__class__.__name__}")
+        rows = pa.Table.from_pylist([_plain(change) for change in listed])
+    if not rows.num_rows and changes is None:
+        raise OptionError("there are no patterns: give one, or a stream of them")
+    columns = {
+        "id": pa.string(),
+        "query": pa.string(),
+        "since": kind,
+        "language": pa.string(),
+    }
+    given = {name: rows.column(name) if name in rows.column_names else None for name in columns}
+    try:
+        typed = {
+            name: pa.nulls(rows.num_rows, kind) if value is None else value.cast(kind)
+            for (name, value), kind in zip(given.items(), columns.values(), strict=True)
+        }
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise OptionError(f"the patterns' columns do not fit: {error}") from error
+    return write_table(pa.table(typed).combine_chunks())
+
+
+def _plain(change: Change) -> dict[str, Any]:
+    query = None if change.query is None else str(change.query)
+    since = change.since.as_py() if isinstance(change.since, pa.Scalar) else change.since
+    return {"id": change.id, "query": query, "since": since, "language": change.language}
+
+
+def _batch(
+    events: DataFrame,
+    run: ManyPatterns,
+    columns: Mapping[str, pa.DataType],
+    sequence: str | None,
+    event_id: str | None,
+    partitions: int | None,
+    result: pa.Schema,
+) -> DataFrame:
+    if event_id is not None:
+        events = without_duplicates(events, event_id)
+    keys = [column(name) for name in run.by]
+    for key in keys:
+        events = events.filter(key.isNotNull())
+    if not keys:
+        events = events.repartition(1)
+    else:
+        events = events.repartition(*keys) if partitions is None else events.repartition(partitions, *keys)
+    time = run.roles[1]
+    order = [time] if sequence is None or sequence == time else [time, sequence]
+    shown = [column(name).alias(f"_{i}") for i, name in enumerate(columns)]
+    ordered = events.sortWithinPartitions(*map(column, order)).select(*shown)
+    return ordered.mapInArrow(partial(run_patterns, **run.plain), spark_schema(result))
+
+
+def run_patterns(batches: Iterator[pa.RecordBatch], **task: Any) -> Iterator[pa.RecordBatch]:
+    """All patterns over one task's rows, which come ordered by time."""
+    run = ManyPatterns(**task)
+    kinds = pa.ipc.read_schema(pa.py_buffer(run.schema))
+    patterns: PatternSet | None = None
+    for table in whole_tables(batches, kinds):
+        if patterns is None:
+            patterns = run.start()
+        for found in patterns.iter_push(table):
+            yield from pieces(found)
+    if patterns is not None:
+        yield from pieces(patterns.finish())

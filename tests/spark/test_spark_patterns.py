@@ -1,0 +1,184 @@
+"""Many patterns on Spark: the rows of a ``PatternSet`` in this process, in batch, streaming, and while the patterns change."""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import stretto
+from stretto.errors import DataError, OptionError, QueryError
+from tests.spark.streams import add_file, bag, read_stream, run
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+START = dt.datetime(2024, 1, 1, tzinfo=dt.UTC)
+
+SCHEMA = pa.schema(
+    [
+        ("type", pa.string()),
+        ("ts", pa.timestamp("us", tz="UTC")),
+        ("seq", pa.int64()),
+        ("key", pa.string()),
+        ("x", pa.int64()),
+    ]
+)
+
+
+def at(seconds: float) -> dt.datetime:
+    return START + dt.timedelta(seconds=seconds)
+
+
+def random_events(seed: int, rows: int = 240) -> pa.Table:
+    """Events in order of time but for 2 s, three a second, and one at the end that the others are far behind."""
+    rng = random.Random(seed)
+    events = [
+        {
+            "type": rng.choice("ABCD"),
+            "ts": at(i // 3 + rng.randrange(3)),
+            "seq": i,
+            "key": rng.choice(["a", "b", "c"]),
+            "x": rng.choice([None, *range(6)]),
+        }
+        for i in range(rows)
+    ]
+    events.append({"type": "Z", "ts": at(10_000), "seq": rows, "key": "a", "x": None})
+    return pa.Table.from_pylist(events, schema=SCHEMA)
+
+
+CHANGES = [
+    stretto.Change("ab", "SELECT * FROM S WHERE A AS a ; B AS b PARTITION BY [key] WITHIN 5 seconds"),
+    stretto.Change("bb", "SELECT b FROM S WHERE B+ AS b FILTER b[x > 3] PARTITION BY [key] WITHIN 2 seconds", at(10)),
+    stretto.Change("ab", "SELECT * FROM S WHERE A ; C AS c PARTITION BY [key], [x]", at(30)),
+    stretto.Change("bb", None, at(40)),
+    stretto.Change("ca", "SELECT * FROM S WHERE C : A PARTITION BY [key]", at(55)),
+]
+
+
+def expected(events: pa.Table, changes: list[stretto.Change], **options: Any) -> list[str]:
+    patterns = stretto.PatternSet(events.schema, time="ts", **options)
+    patterns.change(changes)
+    found = patterns.push(events.sort_by([("ts", "ascending"), ("seq", "ascending")]))
+    assert {row["pattern"] for row in found.to_pylist()} == {change.id for change in changes if change.query}
+    return bag(found)
+
+
+def test_batch(spark: Any) -> None:
+    events = random_events(1)
+    for by in (["key"], []):
+        found = stretto.spark.match_patterns(spark.createDataFrame(events), CHANGES, by=by, time="ts", sequence="seq")
+        assert bag(found.toArrow()) == expected(events, CHANGES, by=by)
+
+
+def test_batch_with_queries_by_id_and_a_table(spark: Any) -> None:
+    events = random_events(2)
+    first = {change.id: change.query for change in CHANGES[:2]}
+    changes = [stretto.Change(name, query) for name, query in first.items()]
+    df = spark.createDataFrame(events)
+    options: dict[str, Any] = {"by": ["key"], "time": "ts", "sequence": "seq", "output": "positions"}
+    found = stretto.spark.match_patterns(df, first, **options)
+    assert "events" not in found.columns
+    assert bag(found.toArrow()) == expected(events, changes, by=["key"], output="positions")
+    table = spark.createDataFrame(
+        [(c.id, c.query, "2024-01-01 00:00:10") for c in changes], "id string, query string, since string"
+    )
+    later = [stretto.Change(c.id, c.query, at(10)) for c in changes]
+    found = stretto.spark.match_patterns(df, table, **options)
+    assert bag(found.toArrow()) == expected(events, later, by=["key"], output="positions")
+
+
+def changes_table(changes: list[stretto.Change]) -> pa.Table:
+    rows = [{"id": change.id, "query": change.query, "since": change.since} for change in changes]
+    kinds = pa.schema([("id", pa.string()), ("query", pa.string()), ("since", pa.timestamp("us", tz="UTC"))])
+    return pa.Table.from_pylist(rows, schema=kinds)
+
+
+def in_files(folder: Path, table: pa.Table, count: int) -> None:
+    size = -(-(table.num_rows - 1) // count)
+    for number in range(count):
+        add_file(folder, table.slice(0, table.num_rows - 1).slice(size * number, size), number)
+    add_file(folder, table.slice(table.num_rows - 1), count)
+
+
+@pytest.mark.parametrize("given", ["early", "late"])
+def test_patterns_change_while_a_query_runs(spark: Any, tmp_path: Path, given: str) -> None:
+    """When a change comes does not matter, as long as it comes in time; across restarts."""
+    events = random_events(3)
+    in_files(tmp_path / "events", events, 3)
+    if given == "early":
+        add_file(tmp_path / "changes", changes_table(CHANGES), 0)
+    else:  # one a micro-batch; events are 80 s, and a micro-batch some 27 s
+        add_file(tmp_path / "changes", changes_table(CHANGES[:3]), 0)
+        add_file(tmp_path / "changes", changes_table(CHANGES[3:4]), 1)
+        add_file(tmp_path / "changes", changes_table(CHANGES[4:]), 2)
+    found = stretto.spark.match_patterns(
+        read_stream(spark, tmp_path / "events"),
+        read_stream(spark, tmp_path / "changes"),
+        by=["key"],
+        time="ts",
+        sequence="seq",
+        watermark="3 seconds",
+        buckets=2,
+    )
+    query = run(found, tmp_path / "checkpoint", tmp_path / "out")
+    counts = [stretto.spark.metrics(progress) for progress in query.recentProgress]
+    assert sum(count["late_changes"] + count["bad_changes"] + count["late"] for count in counts) == 0
+    shown = spark.read.parquet(str(tmp_path / "out")).toArrow()
+    assert bag(shown) == expected(events, CHANGES, by=["key"])
+
+
+def test_changes_that_come_too_late_or_are_wrong_are_counted(spark: Any, tmp_path: Path) -> None:
+    from pyspark.errors import StreamingQueryException
+
+    events = random_events(4)
+    in_files(tmp_path / "events", events, 2)
+    wrong = stretto.Change("oops", "SELECT * FROM S WHERE A FILTER A[prize > 1] PARTITION BY [key]", at(0))
+    add_file(tmp_path / "changes", changes_table([CHANGES[0], wrong]), 0)
+    add_file(tmp_path / "changes", changes_table([stretto.Change("x", CHANGES[0].query, at(1))]), 2)
+    options: dict[str, Any] = {"by": ["key"], "time": "ts", "sequence": "seq", "watermark": "3 seconds", "buckets": 3}
+
+    def found(late: str) -> Any:
+        frames = [read_stream(spark, tmp_path / name) for name in ("events", "changes")]
+        return stretto.spark.match_patterns(*frames, late=late, **options)
+
+    query = run(found("drop"), tmp_path / "checkpoint", tmp_path / "out")
+    counts = [stretto.spark.metrics(progress) for progress in query.recentProgress]
+    assert sum(count["bad_changes"] for count in counts) == 1
+    assert sum(count["late_changes"] for count in counts) == 1
+    shown = spark.read.parquet(str(tmp_path / "out")).toArrow()
+    assert bag(shown) == expected(events, CHANGES[:1], by=["key"])
+    with pytest.raises(StreamingQueryException, match="a change of patterns is wrong: .*unknown attribute 'prize'"):
+        run(found("error"), tmp_path / "checkpoint2", tmp_path / "out2")
+
+
+class TestMistakes:
+    @pytest.fixture
+    def df(self, spark: Any) -> Any:
+        return spark.createDataFrame(random_events(5, 3))
+
+    def test_at_the_call(self, spark: Any, df: Any) -> None:
+        good = {"ab": CHANGES[0].query}
+        with pytest.raises(QueryError, match=r"pattern 'p': .*prize"):
+            stretto.spark.match_patterns(df, {"p": "SELECT * FROM S WHERE A AS a FILTER a[prize > 1]"}, time="ts")
+        with pytest.raises(QueryError, match="not partitioned by 'x'"):
+            stretto.spark.match_patterns(df, good, time="ts", by=["x"])
+        with pytest.raises(DataError, match=r"no column 'tss' \(time\); did you mean 'ts'"):
+            stretto.spark.match_patterns(df, good, time="tss")
+        with pytest.raises(OptionError, match="there are no patterns"):
+            stretto.spark.match_patterns(df, {}, time="ts")
+        with pytest.raises(OptionError, match="queries by id, Changes or a DataFrame, not str"):
+            stretto.spark.match_patterns(df, ["SELECT"], time="ts")
+        with pytest.raises(DataError, match="the patterns have no column 'query'"):
+            stretto.spark.match_patterns(df, spark.createDataFrame([("a",)], "id string"), time="ts")
+
+    def test_streams(self, spark: Any, df: Any) -> None:
+        rate = spark.readStream.format("rate").load()
+        changes = rate.selectExpr("'p' AS id", "'q' AS query", "timestamp AS since")
+        with pytest.raises(OptionError, match="the patterns are a stream, and the events are not"):
+            stretto.spark.match_patterns(df, changes, time="ts")
+        with pytest.raises(OptionError, match="a watermark on 'since', which would hold back"):
+            stretto.spark.match_patterns(df, changes.withWatermark("since", "1 second"), time="ts")
