@@ -151,7 +151,7 @@ def test_changes_that_come_too_late_or_are_wrong_are_counted(spark: Any, tmp_pat
     assert sum(count["late_changes"] for count in counts) == 1
     shown = spark.read.parquet(str(tmp_path / "out")).toArrow()
     assert bag(shown) == expected(events, CHANGES[:1], by=["key"])
-    with pytest.raises(StreamingQueryException, match="a change of patterns is wrong: .*unknown attribute 'prize'"):
+    with pytest.raises(StreamingQueryException, match=r"a change of patterns is wrong: .*unknown attribute 'prize'"):
         run(found("error"), tmp_path / "checkpoint2", tmp_path / "out2")
 
 
