@@ -6,6 +6,7 @@ import datetime as dt
 import os
 import platform
 import sys
+from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,11 @@ __all__ = ["describe"]
 PACKAGES = ("stretto", "numba", "numpy", "pyarrow")
 
 
-def describe() -> dict[str, Any]:
-    """Processor, cores, memory, versions and date; nothing that names the machine or its folders."""
+def describe(program: str = "python -m benchmarks", packages: Sequence[str] = ()) -> dict[str, Any]:
+    """Processor, cores, memory, versions and date; nothing that names the machine or its folders.
+
+    ``program`` is what was run, ``packages`` are packages whose versions matter beside the usual ones.
+    """
     return {
         "date": dt.datetime.now(dt.UTC).date().isoformat(),
         "cpu": _cpu_model(),
@@ -24,16 +28,16 @@ def describe() -> dict[str, Any]:
         "memory_gib": _memory_gib(),
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
-        "versions": {name: _version(name) for name in PACKAGES},
-        "command": _command(),
+        "versions": {name: _version(name) for name in (*PACKAGES, *packages)},
+        "command": _command(program),
     }
 
 
-def _command() -> str:
+def _command(program: str) -> str:
     """The command line, without where the results go."""
     words = sys.argv[1:]
     kept = [word for before, word in zip(["", *words], words, strict=False) if "--out" not in (before, word)]
-    return " ".join(["python", "-m", "benchmarks", *kept])
+    return " ".join([program, *kept])
 
 
 def _cpu_model() -> str:

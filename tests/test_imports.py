@@ -19,8 +19,10 @@ ROOMS = [
     ["matches"],
     ["compiling"],
     ["snapshots", "matching"],
+    ["ensemble", "patterns"],
     ["explain"],
     ["spark", "connectors", "testing", "demo", "data"],
+    ["pipelines"],
     ["cli"],
 ]
 

@@ -21,13 +21,16 @@ from stretto.errors import (
 )
 from stretto.events import Schema
 from stretto.matching import Matcher, iter_matches, match
+from stretto.patterns import Change, PatternSet
 
 __all__ = [
+    "Change",
     "DataError",
     "EngineError",
     "LimitError",
     "Matcher",
     "OptionError",
+    "PatternSet",
     "Query",
     "QueryError",
     "Schema",

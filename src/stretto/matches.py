@@ -3,12 +3,15 @@
 Columns, in this order: ``start``, ``end`` (int64) and ``positions`` (list<int64>, ascending), ``start_time`` and
 ``end_time`` where a time is known, the partition attributes, and for each selected variable the list of its events
 (list<struct>). A variable whose name is taken gets a trailing underscore.
+
+A summary has one row for each event that completes matches: ``start``, ``end``, ``start_time``, ``end_time``, the partition
+attributes, and ``matches`` (int64), how many there are; ``start`` and ``start_time`` are those of the earliest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Protocol
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -18,11 +21,19 @@ from stretto.engines.tecs.state import Matches
 from stretto.errors import OptionError
 from stretto.pattern.passes.bind import BoundQuery
 
-__all__ = ["History", "Layout", "Rows", "TableRows", "build_table"]
+__all__ = ["History", "Layout", "Rows", "Summary", "TableRows", "build_tables", "summaries"]
 
 I64 = NDArray[np.int64]
 
-OUTPUTS = ("events", "positions")
+OUTPUTS = ("events", "positions", "summary")
+
+
+class Summary(NamedTuple):
+    """Counted matches, in the order of their ends, which are distinct."""
+
+    start: I64  #: of the match that begins first
+    end: I64
+    matches: I64  #: how many
 
 
 class Rows(Protocol):
@@ -117,7 +128,7 @@ class Layout:
     query
         The bound query.
     output
-        ``"events"`` or ``"positions"`` (the same without the variables' events).
+        ``"events"``, ``"positions"`` (the same without the variables' events) or ``"summary"``.
     positions
         Whether ``start``, ``end`` and ``positions`` are part of it.
     """
@@ -126,21 +137,17 @@ class Layout:
         self.check(output)
         self.query = query
         self.positions = positions
+        self.summary = output == "summary"
         self.variables = query.selected if output == "events" else ()
         taken = {"start", "end", "positions", "start_time", "end_time", *query.partition_by}
-        self.names: list[str] = []
-        for variable, _ in self.variables:
-            name = variable
-            while name in taken:
-                name += "_"
-            taken.add(name)
-            self.names.append(name)
+        self.names = [_free_name(variable, taken) for variable, _ in self.variables]
+        self.count_name = _free_name("matches", taken)
 
     @staticmethod
     def check(output: str) -> None:
         """Raise an :class:`OptionError` unless ``output`` is one."""
         if output not in OUTPUTS:
-            raise OptionError(f"output={output!r}: expected 'events' or 'positions'")
+            raise OptionError(f"output={output!r}: expected 'events', 'positions' or 'summary'")
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -158,7 +165,8 @@ class Layout:
         fields = []
         if self.positions:
             fields += [pa.field("start", pa.int64()), pa.field("end", pa.int64())]
-            fields.append(pa.field("positions", pa.list_(pa.int64())))
+            if not self.summary:
+                fields.append(pa.field("positions", pa.list_(pa.int64())))
         if self.query.time:
             kind = attributes[self.query.time]
             fields += [pa.field("start_time", kind), pa.field("end_time", kind)]
@@ -166,18 +174,28 @@ class Layout:
         for name, (_, chosen) in zip(self.names, self.variables, strict=True):
             struct = pa.struct([pa.field(a, attributes[a]) for a in chosen])
             fields.append(pa.field(name, pa.list_(struct)))
+        if self.summary:
+            fields.append(pa.field(self.count_name, pa.int64()))
         return pa.schema(fields)
 
 
-def build_table(
+def _free_name(wanted: str, taken: set[str]) -> str:
+    """A name that no other column has, which is then taken."""
+    while wanted in taken:
+        wanted += "_"
+    taken.add(wanted)
+    return wanted
+
+
+def build_tables(
     found: Iterable[Matches], layout: Layout, rows: Rows, marks: Sequence[frozenset[str]], order: I64 | None = None
-) -> pa.Table:
-    """Raw matches as a table.
+) -> Iterator[pa.Table]:
+    """Raw matches as tables, piece by piece.
 
     Parameters
     ----------
     found
-        Raw matches, in order.
+        Raw matches in order, those of one event in one or more pieces; all pieces of its last event are there.
     layout
         The columns to make.
     rows
@@ -187,34 +205,71 @@ def build_table(
     order
         Where the stream was sorted: the row of the input at each position of the stream.
     """
-    parts = [_build(matches, layout, rows, marks, order) for matches in found if matches.start.size]
-    schema = layout.schema()
-    if not parts:
-        return schema.empty_table()
-    return pa.Table.from_batches(parts, schema=schema)
+    if layout.summary:
+        for summary in summaries(found):
+            columns = [_place(ends, order) for ends in summary[:2]] if layout.positions else []
+            columns += _shared_columns(summary, layout, rows)
+            yield _as_table([*columns, pa.array(summary.matches)], layout, summary.end.size)
+        return
+    for matches in found:
+        if matches.start.size:
+            columns = _position_columns(matches, order) if layout.positions else []
+            columns += _shared_columns(matches, layout, rows)
+            for variable, attributes in layout.variables:
+                columns.append(_variable_column(matches, variable, attributes, rows, marks))
+            yield _as_table(columns, layout, matches.start.size)
 
 
-def _build(
-    found: Matches, layout: Layout, rows: Rows, marks: Sequence[frozenset[str]], order: I64 | None
-) -> pa.RecordBatch:
-    schema = layout.schema()
-    columns: list[pa.Array] = []
+def summaries(found: Iterable[Matches]) -> Iterator[Summary]:
+    """One row for each event that completes matches; an event whose matches lie in several pieces has one row as well."""
+    waiting: Summary | None = None  # the last event so far, which may go on in the next piece
+    for matches in found:
+        if not matches.start.size:
+            continue
+        begins = np.flatnonzero(np.diff(matches.end, prepend=matches.end[0] - 1))
+        here = Summary(
+            np.minimum.reduceat(matches.start, begins),
+            matches.end[begins],
+            np.diff(begins, append=matches.end.size),
+        )
+        if waiting is not None and waiting.end[0] == here.end[0]:
+            here.start[0] = min(here.start[0], waiting.start[0])
+            here.matches[0] += waiting.matches[0]
+        elif waiting is not None:
+            yield waiting
+        if here.end.size > 1:
+            yield Summary(*(column[:-1] for column in here))
+        waiting = Summary(*(column[-1:] for column in here))
+    if waiting is not None:
+        yield waiting
+
+
+def _shared_columns(found: Matches | Summary, layout: Layout, rows: Rows) -> list[pa.Array]:
+    """Times and partition attributes."""
     query = layout.query
-    if layout.positions:
-        columns += _position_columns(found, order)
+    columns = []
     if query.time:
         for ends in (found.start, found.end):
             columns.append(_one(rows.take(ends, [query.time]).column(0)))
     if query.partition_by:
         keys = rows.take(found.end, query.partition_by)
         columns += [_one(keys.column(name)) for name in query.partition_by]
-    for variable, attributes in layout.variables:
-        columns.append(_variable_column(found, variable, attributes, rows, marks))
+    return columns
+
+
+def _as_table(columns: Sequence[pa.Array], layout: Layout, count: int) -> pa.Table:
+    schema = layout.schema()
     if not columns:
-        return pa.RecordBatch.from_struct_array(pa.array([{}] * found.start.size, pa.struct([])))
-    return pa.RecordBatch.from_arrays(
-        [c.cast(f.type) if c.type != f.type else c for c, f in zip(columns, schema, strict=True)], schema=schema
-    )
+        batch = pa.RecordBatch.from_struct_array(pa.array([{}] * count, pa.struct([])))
+    else:
+        fitted = [c.cast(f.type) if c.type != f.type else c for c, f in zip(columns, schema, strict=True)]
+        batch = pa.RecordBatch.from_arrays(fitted, schema=schema)
+    return pa.Table.from_batches([batch], schema=schema)
+
+
+def _place(positions: I64, order: I64 | None) -> pa.Array:
+    """Positions of the stream as rows of the input."""
+    return pa.array(positions if order is None else order[positions])
 
 
 def _position_columns(found: Matches, order: I64 | None) -> list[pa.Array]:

@@ -18,9 +18,10 @@ from stretto.compiling import Query, compile_query, roles
 from stretto.engines.tecs.runner import Runner
 from stretto.errors import DataError, EngineError, OptionError, suggestion
 from stretto.events import Schema, as_table, conform, require
-from stretto.matches import History, Layout, TableRows, build_table
+from stretto.matches import History, Layout, TableRows, build_tables
 from stretto.pattern import predicate
 from stretto.pattern.algebra import Filter, Pattern, walk
+from stretto.pattern.query import Consume
 
 __all__ = ["Matcher", "iter_matches", "match"]
 
@@ -68,6 +69,7 @@ def match(
         What one unit of an integer ``time`` is (``s``, ``ms``, ``us``, ``ns``), for windows such as ``WITHIN 1 minute``.
     output
         ``"events"``: with the events that each selected variable holds. ``"positions"``: without (faster, smaller).
+        ``"summary"``: one row for each event that completes matches, with their number.
     valuations
         One row for each valuation (which variable holds which event) in place of each complex event.
     language
@@ -82,6 +84,9 @@ def match(
         input as it was given; ``start_time`` and ``end_time`` where a time is known; the partition attributes; and for each
         selected variable the list of its events (list<struct>). Ordered by the event that completes the match.
 
+        With ``output="summary"`` one row for each event that completes matches: ``start`` (of the match that begins first) and
+        ``end``; ``start_time`` and ``end_time`` of these; the partition attributes; and ``matches`` (int64), how many there are.
+
     Raises
     ------
     QueryError
@@ -95,6 +100,8 @@ def match(
     >>> events = [{"type": "A", "x": 1}, {"type": "B", "x": 2}, {"type": "B", "x": 9}]
     >>> stretto.match("SELECT b FROM S WHERE A; B AS b FILTER b[x > 5]", events).to_pylist()
     [{'start': 0, 'end': 2, 'positions': [2], 'b': [{'type': 'B', 'x': 9}]}]
+    >>> stretto.match("SELECT * FROM S WHERE A; B+", events, output="summary").to_pylist()
+    [{'start': 0, 'end': 1, 'matches': 1}, {'start': 0, 'end': 2, 'matches': 2}]
     """
     call = _Call(query, events, type, time, sequence, stream, time_unit, output, valuations, language)
     return pa.Table.from_batches(
@@ -172,8 +179,7 @@ class _Call:
         with _progress(progress, self.table.num_rows) as report:
             # Only the columns that the engine reads are cut into pieces.
             for batch in self.table.select(self.layout.query.tested).to_batches(max_chunksize=CHUNK):
-                for found in runner.advance(batch):
-                    yield build_table([found], self.layout, rows, marks, self.order)
+                yield from build_tables(runner.advance(batch), self.layout, rows, marks, self.order)
                 done += batch.num_rows
                 report(done)
 
@@ -314,6 +320,9 @@ class Matcher:
 
     def iter_push(self, events: Any) -> Iterator[pa.Table]:
         """As :meth:`push`, in pieces of bounded size. Must be read to the end before the next call."""
+        return self._read(events, silent=False)
+
+    def _read(self, events: Any, silent: bool) -> Iterator[pa.Table]:
         if self._finished:
             raise OptionError("the matcher is finished; start a new one, or restore a snapshot")
         table = as_table(events)
@@ -321,9 +330,34 @@ class Matcher:
             if not table.num_columns:
                 return iter(())
             self._bind(Schema.of(table.schema, **self._roles))
-        return self._advance(table)
+        return self._advance(table, silent)
 
-    def _advance(self, table: pa.Table) -> Iterator[pa.Table]:
+    def prime(self, events: Any) -> None:
+        """Read the next events without what they complete: they only may begin or prolong matches that later events complete.
+
+        For the events before the part of a stream whose matches are wanted. Costs less than :meth:`push`, which lists matches.
+
+        Raises
+        ------
+        DataError
+            As :meth:`push`.
+        OptionError
+            The query has ``CONSUME BY``: what an event forgets depends on the matches that it completes.
+
+        Examples
+        --------
+        >>> import stretto
+        >>> matcher = stretto.Matcher("SELECT * FROM S WHERE A; B", output="positions")
+        >>> matcher.prime([{"type": "A"}, {"type": "B"}])
+        >>> matcher.push([{"type": "B"}]).to_pylist()
+        [{'start': 0, 'end': 2, 'positions': [0, 2]}]
+        """
+        if self._query.consume is not Consume.NONE:
+            raise OptionError(f"prime() does not fit CONSUME BY {self._query.consume}: push the events instead")
+        for _ in self._read(events, silent=True):
+            pass
+
+    def _advance(self, table: pa.Table, silent: bool) -> Iterator[pa.Table]:
         runner = self._running()
         if self._inside:
             raise EngineError(
@@ -349,8 +383,7 @@ class Matcher:
                 positions = np.arange(first, first + batch.num_rows)
                 self._history.append(positions, kept.slice(0, batch.num_rows))
                 kept = kept.slice(batch.num_rows)
-            for found in runner.advance(batch):
-                yield build_table([found], self._layout, self._history, marks)
+            yield from build_tables(runner.advance(batch, silent=silent), self._layout, self._history, marks)
             self._forget()
         self._inside = False
 

@@ -212,7 +212,7 @@ def _load_history(matcher: Matcher, arrays: Arrays) -> None:
         matcher._history.append(arrays["history.positions"].astype(np.int64), table)
 
 
-def _frame(header: dict[str, Any], arrays: Arrays) -> bytes:
+def _frame(header: dict[str, Any], arrays: Arrays, magic: bytes = MAGIC, version: int = VERSION) -> bytes:
     chunks = []
     listed = []
     for name, array in arrays.items():
@@ -220,17 +220,17 @@ def _frame(header: dict[str, Any], arrays: Arrays) -> bytes:
         listed.append([name, little.dtype.str, int(little.size)])
         chunks.append(little.tobytes())
     text = json.dumps(header | {"arrays": listed}, separators=(",", ":")).encode()
-    body = b"".join([MAGIC, struct.pack("<HI", VERSION, len(text)), text, *chunks])
+    body = b"".join([magic, struct.pack("<HI", version, len(text)), text, *chunks])
     return body + struct.pack("<I", zlib.crc32(body))
 
 
-def _unframe(snapshot: bytes) -> tuple[dict[str, Any], Arrays]:
-    head = len(MAGIC) + 6
-    if len(snapshot) < head + 4 or snapshot[: len(MAGIC)] != MAGIC:
+def _unframe(snapshot: bytes, magic: bytes = MAGIC, version: int = VERSION) -> tuple[dict[str, Any], Arrays]:
+    head = len(magic) + 6
+    if len(snapshot) < head + 4 or snapshot[: len(magic)] != magic:
         raise SnapshotError("these bytes are not a stretto snapshot")
-    version, length = struct.unpack_from("<HI", snapshot, len(MAGIC))
-    if version != VERSION:
-        raise SnapshotError(f"the snapshot has format version {version}; this stretto reads version {VERSION}")
+    found, length = struct.unpack_from("<HI", snapshot, len(magic))
+    if found != version:
+        raise SnapshotError(f"the snapshot has format version {found}; this stretto reads version {version}")
     if zlib.crc32(snapshot[:-4]) != struct.unpack("<I", snapshot[-4:])[0]:
         raise SnapshotError("the snapshot is damaged: its checksum does not match")
     header = json.loads(snapshot[head : head + length])

@@ -1,4 +1,4 @@
-"""The same call over Spark Connect, in a process of its own: a process has one kind of session."""
+"""The same calls over Spark Connect, in a process of its own: a process has one kind of session."""
 
 from __future__ import annotations
 
@@ -13,17 +13,84 @@ import pytest
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
 SCRIPT = """
+import random
+
+from pyspark.errors import AnalysisException, PythonException
 from pyspark.sql import SparkSession
+
+import stretto
 from stretto import spark
+from stretto.predicates.vectorized import mask
+from stretto.spark.columns import may_be
+from stretto.spark.frames import spark_schema
 from stretto.spark.java import ensure_java
+from tests.spark.test_batch import QUERIES, bag, random_events
+from tests.spark.test_columns import SCHEMA, random_conditions, table_of
 
 ensure_java()
-session = SparkSession.builder.remote("local[1]").getOrCreate()
+session = SparkSession.builder.remote("local[2]").config("spark.sql.shuffle.partitions", "2").getOrCreate()
 assert type(session).__module__.startswith("pyspark.sql.connect")
 assert spark.session() is session
-df = session.createDataFrame([("B", 2, "k"), ("A", 1, "k"), ("B", 3, None)], "type string, ts int, k string")
-found = spark.match(df, "SELECT b FROM S WHERE A ; B AS b PARTITION BY [k]", time="ts").collect()
-assert [(row.start_time, row.end_time, row.k, row.b[0].ts) for row in found] == [(1, 2, "k", 2)], found
+
+# Batch: by key, in one task, in slices, several streams; explain.
+table = random_events(1)
+df = session.createDataFrame(table)
+for name in ("plain", "kleene", "consume any", "no key", "no key, time"):
+    expected = bag(stretto.match(QUERIES[name], table, time="ts", sequence="seq"))
+    found = spark.match(df, QUERIES[name], time="ts", sequence="seq", slices=3 if "no key" in name else None)
+    assert bag(found.toArrow()) == expected, name
+text = spark.explain(df, QUERIES["no key, time"], time="ts", sequence="seq", slices=3)
+assert "How it runs on Spark" in text
+frames = {"S1": df.select("type", "ts", "seq"), "S2": df.select("type", "ts", "seq", "x")}
+query = "SELECT * FROM S1, S2 WHERE S1>A ; S2>B WITHIN 2 seconds"
+assert spark.match(frames, query, time="ts", sequence="seq").count() > 0
+
+# The filter: conditions of every kind, on rows of all types.
+rng = random.Random(3)
+rows = table_of(rng, 30)
+asked = [(predicate, may_be(True, predicate, stretto.Schema.of(SCHEMA))) for _, predicate in random_conditions(rng, 20)]
+asked = [(predicate, condition) for predicate, condition in asked if not isinstance(condition, bool)]
+columns = [condition.alias(f"c{i}") for i, (_, condition) in enumerate(asked)]
+answer = session.createDataFrame(rows, spark_schema(SCHEMA)).select("time", *columns).toArrow().sort_by("time")
+compared = 0
+for i, (predicate, _) in enumerate(asked):
+    try:
+        expected = mask(predicate, rows)
+    except stretto.DataError:  # a number overflows
+        continue
+    kept = answer.column(f"c{i}").fill_null(False).to_numpy()
+    assert not (expected & ~kept).any(), predicate
+    compared += expected.sum()
+assert compared > 50, compared
+
+# SQL.
+spark.register(session)
+spark.register(session, "plain", QUERIES["plain"], time="ts", sequence="seq")
+spark.register(session, "fitted", QUERIES["plain"], time="ts", like=df)
+df.createOrReplaceTempView("events")
+expected = bag(stretto.match(QUERIES["plain"], table, time="ts", sequence="seq"))
+ordered = "TABLE(events) PARTITION BY key ORDER BY (ts, seq)"
+for call in (
+    f"stretto_query(TABLE(events), '{QUERIES['plain']}', time => 'ts', sequence => 'seq')",
+    f"stretto_match({ordered}, '{QUERIES['plain']}')",
+    "plain(TABLE(events))",
+    f"fitted({ordered})",
+):
+    assert bag(session.sql(f"SELECT * FROM {call}").toArrow()) == expected, call
+try:
+    session.sql("SELECT * FROM stretto_query(TABLE(events), 'SELECT * FROM S WHERE A AS a FILTER a[y > 3]')").collect()
+except AnalysisException as error:
+    assert "a[y > 3]\\n                                        ^\\nhint: " in str(error), error
+else:
+    raise AssertionError("no error")
+
+# Errors when Spark runs.
+try:
+    spark.match(df.selectExpr("type", "CAST(NULL AS int) AS ts"), "SELECT * FROM S WHERE A", time="ts").collect()
+except PythonException as error:
+    assert "DataError: column 'ts' (time) is NULL" in str(error), error
+else:
+    raise AssertionError("no error")
 print("as it should be")
 """
 
@@ -33,7 +100,9 @@ print("as it should be")
     reason="Spark Connect is not installed: pip install 'stretto[spark]'",
 )
 def test_connect(tmp_path: Path) -> None:
-    environment = os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    root = Path(__file__).parents[2]
+    path = os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")])
+    environment = os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": path}
     answer = subprocess.run(
         [sys.executable, "-c", SCRIPT],
         capture_output=True,

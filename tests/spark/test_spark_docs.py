@@ -11,7 +11,7 @@ import pytest
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = ("spark.md", "streaming.md")
+PAGES = ("spark.md", "streaming.md", "sql.md")
 
 
 @pytest.mark.parametrize("page", PAGES)

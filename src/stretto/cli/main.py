@@ -43,9 +43,9 @@ def _options(
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; ends the process with an exit code (see the package's docstring)."""
-    from stretto.cli import demo, explain, match
+    from stretto.cli import demo, explain, match, run
 
-    for command in (match, explain, demo):
+    for command in (match, explain, run, demo):
         command.register(app)
     try:
         app(args=arguments)

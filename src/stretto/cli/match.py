@@ -27,6 +27,7 @@ class Engine(StrEnum):
 class Output(StrEnum):
     events = "events"
     positions = "positions"
+    summary = "summary"
 
 
 def register(app: typer.Typer) -> None:
@@ -44,7 +45,9 @@ def match(
     sequence: Annotated[str | None, typer.Option(help="Column that orders events of one time.")] = None,
     stream: Annotated[str | None, typer.Option(help="Column that names an event's stream.")] = None,
     time_unit: Annotated[str | None, typer.Option(help="Unit of an integer time: s, ms, us, ns.")] = None,
-    output: Annotated[Output, typer.Option(help="With the events of each variable, or not.")] = Output.events,
+    output: Annotated[
+        Output, typer.Option(help="With the events of each variable, without, or only counts.")
+    ] = Output.events,
     json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
     rows: Annotated[int, typer.Option(help="Print at most so many matches (0: all).", min=0)] = 20,
 ) -> None:
@@ -65,13 +68,13 @@ def match(
         schema, tables = _embedded(text, data, roles)
     if out is not None:
         count = write_matches(tables, schema, out)
-        typer.echo(f"{_counted(count)} written to {out}", err=True)
+        typer.echo(f"{_counted(count, output)} written to {out}", err=True)
     elif json:
         for table in tables:
             for row in table.to_pylist():
                 typer.echo(as_json(row))
     else:
-        _print(tables, schema, rows)
+        _print(tables, schema, rows, output)
 
 
 def _embedded(text: str, data: Path, roles: dict[str, Any]) -> tuple[pa.Schema, Iterator[pa.Table]]:
@@ -89,7 +92,7 @@ def _on_spark(text: str, data: Path, roles: dict[str, Any]) -> tuple[pa.Schema, 
     return table.schema, [table]
 
 
-def _print(tables: Iterable[pa.Table], schema: pa.Schema, most: int) -> None:
+def _print(tables: Iterable[pa.Table], schema: pa.Schema, most: int, output: Output) -> None:
     """The first rows as a table, and how many there are."""
     shown: list[dict[str, Any]] = []
     count = 0
@@ -106,10 +109,12 @@ def _print(tables: Iterable[pa.Table], schema: pa.Schema, most: int) -> None:
             grid.add_row(*(_cell(row[name]) for name in schema.names))
         console.print(grid, markup=False)
     more = f", {len(shown)} shown" if len(shown) < count else ""
-    console.print(f"{_counted(count)}{more}", markup=False, highlight=False)
+    console.print(f"{_counted(count, output)}{more}", markup=False, highlight=False)
 
 
-def _counted(count: int) -> str:
+def _counted(count: int, output: Output) -> str:
+    if output is Output.summary:
+        return f"{count:,} event{' that completes' if count == 1 else 's that complete'} matches"
     return f"{count:,} match{'' if count == 1 else 'es'}"
 
 

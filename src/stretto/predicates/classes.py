@@ -38,7 +38,7 @@ from stretto.predicates.vectorized import (
     pieces,
 )
 
-__all__ = ["Classifier"]
+__all__ = ["Classifier", "condition_of"]
 
 I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]
@@ -66,7 +66,8 @@ class Classifier:
     Parameters
     ----------
     guards
-        What transitions ask, with typed conditions (:func:`stretto.pattern.typing.typed`).
+        What transitions ask, with typed conditions (:func:`stretto.pattern.typing.typed`); or typed conditions alone
+        (:func:`condition_of`).
     schema
         The columns, and which hold type and stream. With a stream column and no type column, the type of an event is
         its stream.
@@ -93,7 +94,7 @@ class Classifier:
 
     def __init__(
         self,
-        guards: Sequence[Guard],
+        guards: Sequence[Guard | p.Predicate],
         schema: Schema,
         *,
         default_type: str | None = None,
@@ -117,21 +118,14 @@ class Classifier:
         self._stages = stages_for(self._coders)
         self._columns = list(dict.fromkeys(name for atom in self._atoms.values() for name in p.attributes(atom)))
 
-    def _guard(self, guard: Guard, default_type: str | None, default_stream: str | None) -> Formula | None:
+    def _guard(
+        self, guard: Guard | p.Predicate, default_type: str | None, default_stream: str | None
+    ) -> Formula | None:
         """A guard over the atoms; ``None`` when it can never hold."""
-        schema = self.schema
-        parts: list[p.Predicate] = []
-        tests = [(schema.type or schema.stream, guard.type, default_type)]
-        if guard.stream is not None:
-            tests.append((schema.stream, guard.stream, default_stream))
-        for name, wanted, default in tests:
-            if name is not None and pa.types.is_null(schema.attributes[name]):
-                return None
-            if name is not None:
-                parts.append(p.Comparison("=", p.Attribute(name), p.Constant(wanted)))
-            elif wanted != default:
-                return None
-        return self._formula(p.And((*parts, *guard.conditions)))
+        if isinstance(guard, Guard):
+            condition = condition_of(guard, self.schema, default_type, default_stream)
+            return None if condition is None else self._formula(condition)
+        return self._formula(guard)
 
     def _formula(self, predicate: p.Predicate) -> Formula:
         match predicate:
@@ -186,6 +180,11 @@ class Classifier:
             number = self._ids[vector] = len(self.vectors)
             self.vectors.append(vector)
         return number
+
+    def interned(self, vectors: Sequence[int]) -> I32:
+        """The classes of some vectors, as :meth:`intern` gives them; safe beside other threads."""
+        with self._lock:
+            return np.array([self.intern(vector) for vector in vectors], np.int32)
 
     def classify(self, table: pa.RecordBatch | pa.Table) -> I32:
         """The class of every row: int32, an index of ``vectors``.
@@ -292,6 +291,28 @@ class Classifier:
         kinds = f"{cells:,}" if cells < 10**9 else "more than a billion"
         summary = f"these tell apart {kinds} kinds of events at most"
         return [*(f"{columns}: {', '.join(atoms)}" for columns, atoms in lines.items()), summary]
+
+
+def condition_of(
+    guard: Guard, schema: Schema, default_type: str | None, default_stream: str | None
+) -> p.Predicate | None:
+    """What a guard asks as one condition on columns; ``None`` when it can never hold (see :class:`Classifier`).
+
+    >>> str(condition_of(Guard("A", "S"), Schema({"type": pa.string()}), None, "S"))
+    "type = 'A'"
+    """
+    parts: list[p.Predicate] = []
+    tests = [(schema.type or schema.stream, guard.type, default_type)]
+    if guard.stream is not None:
+        tests.append((schema.stream, guard.stream, default_stream))
+    for name, wanted, default in tests:
+        if name is not None and pa.types.is_null(schema.attributes[name]):
+            return None
+        if name is not None:
+            parts.append(p.Comparison("=", p.Attribute(name), p.Constant(wanted)))
+        elif wanted != default:
+            return None
+    return p.And((*parts, *guard.conditions))
 
 
 def _plain(kind: pa.DataType) -> str:

@@ -8,8 +8,11 @@
 """
 
 from stretto.spark.call import match
+from stretto.spark.explain import explain
 from stretto.spark.files import read
+from stretto.spark.patterns import match_patterns
 from stretto.spark.progress import metrics, progress_line, status, unwatch, watch
 from stretto.spark.session import session
+from stretto.spark.sql import register
 
-__all__ = ["match", "metrics", "progress_line", "read", "session", "status", "unwatch", "watch"]
+__all__ = ["explain", "match", "match_patterns", "metrics", "progress_line", "read", "register", "session", "status", "unwatch", "watch"]

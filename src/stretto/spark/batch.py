@@ -1,48 +1,121 @@
-"""Matching over batch DataFrames: hash by the keys, sort by time inside the partitions, one pass over Arrow.
+"""Matching over batch DataFrames: rows to tasks, sorted by time inside them, one pass over Arrow.
 
 A task's partition holds many keys, interleaved and ordered by time, and goes batch by batch through one
 :class:`stretto.Matcher`: no Python code runs per key or per row, and memory is what the query's windows hold.
-Queries that relate all events (no ``PARTITION BY``, or ``CONSUME BY ANY``, which forgets across partitions)
-run in one task.
+Which rows go to which task is decided in :mod:`stretto.spark.plan`: hashed by the keys, cut into time slices, or all to one.
+
+Time slices and hashed keys go through one shuffle by one number: hashed keys have the first numbers, the slices of each
+key that is cut have numbers of their own. A row goes to the slice that owns it and to those that read it as context.
 """
 
 from __future__ import annotations
 
+import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
-from stretto.pattern.query import Consume
+import pyarrow as pa
+
+from stretto.spark import plan as plans
+from stretto.spark.borders import place
+from stretto.spark.context import CONTEXT, MARK, REACHES
 from stretto.spark.frames import column, spark_schema
+from stretto.spark.slices import Slices
+from stretto.spark.survey import key_hash
 from stretto.spark.worker import run_partition
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
     from stretto.spark.call import Prepared
+    from stretto.spark.plan import Plan
 
 __all__ = ["match"]
 
-
-def match(call: Prepared, *, partitions: int | None) -> DataFrame:
-    """The matches of a checked call as a DataFrame; ``partitions`` as in :func:`stretto.spark.match`."""
-    ordered = _in_order(call, partitions)
-    return ordered.mapInArrow(partial(run_partition, **call.task), spark_schema(call.layout.schema()))
+log = logging.getLogger("stretto")
 
 
-def _in_order(call: Prepared, partitions: int | None) -> DataFrame:
-    """The columns that matter, each key in one partition, every partition ordered by time."""
-    kept = list(dict.fromkeys([*call.columns, *call.order]))
-    keys = [column(name) for name in call.query.partition_by]
-    rows = call.events.select(*map(column, kept))
-    for key in keys:
-        rows = rows.filter(key.isNotNull())
-    if not keys or call.query.consume is Consume.ANY:
+def match(call: Prepared, *, partitions: int | None, slices: int | None) -> DataFrame:
+    """The matches of a checked call as a DataFrame; ``partitions`` and ``slices`` as in :func:`stretto.spark.match`."""
+    plan = plans.make(call, partitions=partitions, slices=slices)
+    _warn(call, plan)
+    ordered = _cut(call, plan) if plan.cuts else _whole(call, plan)
+    worker = partial(run_partition, **call.task, marked=plan.cuts)
+    return ordered.mapInArrow(worker, spark_schema(call.layout.schema()))
+
+
+def _warn(call: Prepared, plan: Plan) -> None:
+    """Say what keeps a query from scaling."""
+    if call.query.window is None and plan.keyed:
+        log.warning(
+            "the query has no WITHIN: each key is one ordered pass in one task, its partial matches are kept until no event "
+            "can complete them, and a frequent key cannot be cut in time. Add WITHIN if a match has a longest duration"
+        )
+    elif plan.bound and not plan.keyed:
+        log.warning(
+            "the query runs in one task, on one core whatever the cluster has: %s. Add %s, so that Spark can run its parts "
+            "side by side",
+            plan.bound,
+            "WITHIN, or PARTITION BY" if call.query.window is None else "PARTITION BY, or leave out CONSUME BY",
+        )
+
+
+def _whole(call: Prepared, plan: Plan) -> DataFrame:
+    """Each key in one partition, or all rows in one; every partition ordered by time."""
+    rows = plan.rows
+    if not plan.keyed:
         rows = rows.repartition(1)
-    elif partitions is None:
-        rows = rows.repartition(*keys)
     else:
-        rows = rows.repartition(partitions, *keys)
+        keys = [column(name) for name in call.query.partition_by]
+        rows = rows.repartition(*keys) if plan.tasks is None else rows.repartition(plan.tasks, *keys)
     # mapInArrow looks columns up by name and takes a dot for a field: the worker knows them by place.
     plain = not any(character in name for name in call.columns for character in ".`")
     shown = [column(name) if plain else column(name).alias(f"_{i}") for i, name in enumerate(call.columns)]
     return rows.sortWithinPartitions(*map(column, call.order)).select(*shown)
+
+
+def _cut(call: Prepared, plan: Plan) -> DataFrame:
+    """Each slice in a partition, ordered by time, with a column of marks behind the others."""
+    from pyspark.sql import functions as F
+
+    kind = call.columns[call.roles[1]]
+    if plan.slices is not None:
+        tasks = plan.slices.count
+        own, last = _ids(call, plan.slices, kind, 0)
+        reaches = F.col("_task") >= _first_reaching(plan.slices)
+    else:
+        assert plan.tasks is not None
+        tasks = plan.tasks
+        key = key_hash(call.query.partition_by)
+        own = last = F.pmod(key, F.lit(tasks)).cast("int")
+        for heavy in plan.heavy:
+            first_own, first_last = _ids(call, heavy.slices, kind, tasks)
+            mine = key == F.lit(heavy.hash).cast("bigint")
+            own, last = F.when(mine, first_own).otherwise(own), F.when(mine, first_last).otherwise(last)
+            tasks += heavy.slices.count
+        reaches = F.lit(False)
+    names = list(dict.fromkeys([*call.columns, *call.order]))
+    renamed = {name: f"_{i}" for i, name in enumerate(names)}
+    rows = plan.rows.select(
+        *(column(name).alias(short) for name, short in renamed.items()), own.alias("_own"), last.alias("_last")
+    )
+    rows = rows.withColumn("_task", F.explode(F.sequence("_own", F.greatest("_own", "_last"))))
+    is_context = F.when(F.col("_task") > F.col("_own"), F.lit(CONTEXT)).otherwise(F.lit(0))
+    mark = (is_context + F.when(reaches, F.lit(REACHES)).otherwise(F.lit(0))).cast(spark_schema(_MARKS)[0].dataType)
+    rows = rows.select(*renamed.values(), "_task", mark.alias("_mark")).repartitionById(tasks, "_task")
+    order = [renamed[name] for name in call.order]
+    return rows.sortWithinPartitions(*order).select(*(renamed[name] for name in call.columns), "_mark")
+
+
+_MARKS = pa.schema([("mark", MARK)])
+
+
+def _ids(call: Prepared, slices: Slices, kind: pa.DataType, first: int) -> tuple[Column, Column]:
+    """The slice that owns a row, and the last one that reads it, numbered from ``first`` on; the latter may be less."""
+    time = column(call.roles[1])
+    return place(time, kind, slices.begins) + first, place(time, kind, slices.lows) + first
+
+
+def _first_reaching(slices: Slices) -> int:
+    """The first slice whose context does not begin with the stream."""
+    return 1 + sum(low is None for low in slices.lows)

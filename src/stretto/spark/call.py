@@ -20,6 +20,7 @@ from stretto.matches import Layout
 from stretto.spark import batch, streaming
 from stretto.spark.frames import arrow_fields, one_dataframe, without_duplicates
 from stretto.spark.options import Continuous
+from stretto.spark.plan import check_slices
 from stretto.spark.session import require_pyspark
 from stretto.spark.worker import Roles
 
@@ -97,11 +98,13 @@ def match(
     late: str = "drop",
     event_id: str | None = None,
     buckets: int | None = None,
+    slices: int | None = None,
 ) -> DataFrame:
     """Find the complex events of ``query`` in a DataFrame, batch or streaming.
 
-    The call checks the query against the DataFrame's columns; Spark runs it when the result is used. Rows in which an
-    attribute of ``PARTITION BY`` is NULL are in no partition: they go.
+    The call checks the query against the DataFrame's columns; Spark runs it when the result is used. Before that, a large batch
+    DataFrame is looked at for how its times and keys lie, with small jobs over these columns. Rows in which an attribute of
+    ``PARTITION BY`` is NULL are in no partition: they go.
 
     Parameters
     ----------
@@ -124,7 +127,8 @@ def match(
         ``WITHIN 1 minute``.
     output
         ``"events"``: with the events that each selected variable holds. ``"positions"``: only times and
-        partition attributes, which is cheaper; positions as such mean nothing in a DataFrame.
+        partition attributes, which is cheaper; positions as such mean nothing in a DataFrame. ``"summary"``: one row for
+        each event that completes matches, with their number in ``matches`` and the earliest ``start_time``.
     partitions
         Into how many tasks the keys are hashed; ``None``: Spark decides (``spark.sql.shuffle.partitions`` and
         adaptive execution). Queries that must run in one task ignore it.
@@ -147,6 +151,10 @@ def match(
         passed the event by its delay; duplicates must have the same partition attributes.
     buckets
         Streaming: into how many buckets keys are hashed; each has one state. ``None``: 64. A checkpoint is bound to it.
+    slices
+        Batch: into how many time slices the events are cut, or those of each key that holds more than a fair share of them, so
+        that several tasks match them. The result is the same. ``None``: as many as pay; 1: never.
+        :func:`stretto.spark.explain` shows what comes of it.
 
     Returns
     -------
@@ -166,6 +174,7 @@ def match(
     """
     if partitions is not None and partitions < 1:
         raise OptionError(f"partitions={partitions}: give a positive number, or None to let Spark decide")
+    check_slices(slices)
     continuous = Continuous(watermark, disorder, late, event_id, buckets)
     continuous.check()
     prepared = prepare(
@@ -185,7 +194,7 @@ def match(
         return streaming.match(prepared, continuous)
     if event_id is not None:
         prepared = replace(prepared, events=without_duplicates(prepared.events, event_id))
-    return batch.match(prepared, partitions=partitions)
+    return batch.match(prepared, partitions=partitions, slices=slices)
 
 
 def prepare(

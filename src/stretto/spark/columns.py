@@ -104,7 +104,7 @@ def relevant_text(query: Query) -> str | None:
     return member or matters or None
 
 
-def may_be(truth: bool, predicate: p.Predicate, attributes: Schema) -> Condition:
+def may_be(truth: bool, predicate: p.Predicate, schema: Schema) -> Condition:
     """Where a typed predicate may be true, or may be false: a condition that holds wherever it is.
 
     Parameters
@@ -113,10 +113,10 @@ def may_be(truth: bool, predicate: p.Predicate, attributes: Schema) -> Condition
         Which of the two is asked for.
     predicate
         As :func:`stretto.pattern.typing.typed` gives it.
-    attributes
+    schema
         The columns and their types.
     """
-    return _Translator(attributes).may_be(truth, predicate)
+    return _Translator(schema).may_be(truth, predicate)
 
 
 # -- queries -----------------------------------------------------------------------------------------------------------

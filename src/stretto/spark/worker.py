@@ -13,8 +13,9 @@ import pyarrow as pa
 from stretto.compiling import Query, compile_query
 from stretto.errors import DataError
 from stretto.matching import CHUNK, Matcher
+from stretto.spark.context import Context
 
-__all__ = ["Roles", "as_bound", "bound_query", "pieces", "run_partition"]
+__all__ = ["Roles", "as_bound", "bound_query", "pieces", "run_partition", "whole_tables"]
 
 #: The columns for type, time and stream, and the unit of time.
 Roles = tuple[str | None, str, str | None, str | None]
@@ -32,18 +33,25 @@ def run_partition(
     output: str,
     valuations: bool,
     language: str,
+    marked: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """Match one task's rows, which come ordered by time."""
+    """Match one task's rows, which come ordered by time. ``marked``: the last column tells what is context."""
     matcher: Matcher | None = None
     query = bound_query(text, schema, roles, language)
     time = roles[1]
     kinds = pa.ipc.read_schema(pa.py_buffer(schema))
-    for table in _tables(batches, kinds):
+    context = Context(query.bound) if marked else None
+    for table, marks in _tables(batches, kinds, marked):
         if nulls := table.column(time).null_count:
             raise DataError(f"column '{time}' (time) is NULL in {nulls} or more rows: drop them, or give them a time")
         if matcher is None:  # not before: many tasks of a small job have no rows
             matcher = Matcher(query, output=output, positions=False, valuations=valuations)
-        for found in matcher.iter_push(table):
+        own = table
+        if context is not None and marks is not None:
+            before, own = context.split(table, marks)
+            if before.num_rows:
+                matcher.prime(before)
+        for found in matcher.iter_push(own):
             yield from pieces(found)
     if matcher is not None:
         yield from pieces(matcher.finish())
@@ -57,18 +65,34 @@ def bound_query(text: str, schema: bytes, chosen: Roles, language: str) -> Query
     return compile_query(text, kinds, type=type, time=time, stream=stream, time_unit=time_unit, language=language)
 
 
-def _tables(batches: Iterator[pa.RecordBatch], kinds: pa.Schema) -> Iterator[pa.Table]:
-    """Spark's batches (10,000 rows unless set otherwise) in pieces as large as the matcher likes them."""
+def _tables(
+    batches: Iterator[pa.RecordBatch], kinds: pa.Schema, marked: bool
+) -> Iterator[tuple[pa.Table, pa.ChunkedArray | None]]:
+    """Spark's batches (10,000 rows unless set otherwise) in pieces as large as the matcher likes them, and their marks."""
     waiting: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:
         waiting.append(batch)
         rows += batch.num_rows
         if rows >= CHUNK:
-            yield as_bound(waiting, kinds)
+            yield _bound_and_marks(waiting, kinds, marked)
             waiting, rows = [], 0
     if rows:
-        yield as_bound(waiting, kinds)
+        yield _bound_and_marks(waiting, kinds, marked)
+
+
+def whole_tables(batches: Iterator[pa.RecordBatch], kinds: pa.Schema) -> Iterator[pa.Table]:
+    """As :func:`_tables`, of events that have no marks."""
+    return (table for table, _ in _tables(batches, kinds, False))
+
+
+def _bound_and_marks(
+    batches: Sequence[pa.RecordBatch], kinds: pa.Schema, marked: bool
+) -> tuple[pa.Table, pa.ChunkedArray | None]:
+    if not marked:
+        return as_bound(batches, kinds), None
+    columns = range(len(kinds))
+    return as_bound([b.select(columns) for b in batches], kinds), pa.chunked_array([b.column(-1) for b in batches])
 
 
 def as_bound(batches: Sequence[pa.RecordBatch], kinds: pa.Schema) -> pa.Table:

@@ -142,10 +142,11 @@ class Runner:
         self._measure(table, member)
         self._in_time(table, member)
 
-    def advance(self, batch: pa.RecordBatch) -> Iterator[Matches]:
+    def advance(self, batch: pa.RecordBatch, *, silent: bool = False) -> Iterator[Matches]:
         """Read the next events; yields their matches in pieces that fit the output buffers.
 
-        The iterator must be read to its end before the next call; data errors are raised before anything changes.
+        The iterator must be read to its end before the next call; data errors are raised before anything changes. ``silent``:
+        no event gives output, and none consumes; partial matches are built as ever.
         """
         if self.broken:
             raise EngineError(
@@ -158,7 +159,7 @@ class Runner:
         events = prepared
         if self.labels:
             self._follow(events)
-        yield from self._run(events)
+        yield from self._run(events, silent)
         self._forget()
         self.broken = False
 
@@ -305,15 +306,18 @@ class Runner:
 
     # -- the kernel -------------------------------------------------------------------------------------------------
 
-    def _run(self, events: Events) -> Iterator[Matches]:
+    def _run(self, events: Events, silent: bool) -> Iterator[Matches]:
         state, program = self.state, self.program
         registers = state.registers
         registers[CURSOR] = 0
         while True:
             state.fit_states(program.machine.table.shape[0])
+            machine = program.machine
+            if silent:  # no state is final, so that nothing is enumerated
+                machine = machine._replace(kind=machine.kind & ~np.uint8(1))
             status = advance(
                 events,
-                program.machine,
+                machine,
                 state.nodes,
                 state.records,
                 state.work,

@@ -1,0 +1,1 @@
+"""Flink SQL's MATCH_RECOGNIZE as a peer, in an environment of its own."""

@@ -1,0 +1,1 @@
+"""Benchmarks of matching on Spark, against counting passes, Flink and what Spark users write by hand."""

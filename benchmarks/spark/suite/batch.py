@@ -1,0 +1,52 @@
+"""Batch jobs of stretto against plans that only count, and time slices against one task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from benchmarks.data import MILLISECONDS_APART
+from benchmarks.spark import queries
+from benchmarks.spark.outcome import Comparison
+from benchmarks.spark.streams import Stream
+from benchmarks.spark.suite.options import KEYS, Options
+from benchmarks.spark.suite.sides import check_embedded, entry, spark_sides
+
+__all__ = ["batch_keyed", "batch_unkeyed"]
+
+SEQUENCE_KEYED = queries.sequence(3, 100 * KEYS * MILLISECONDS_APART, keyed=True)
+
+
+def batch_keyed(options: Options) -> Iterator[Comparison]:
+    """Matching by key against stretto's own plan with a function that counts."""
+    for case, query in (("sequence", SEQUENCE_KEYED), ("v-shape", queries.V_SHAPE)):
+        if not options.wants(case):
+            continue
+        found = Comparison("batch-keyed", case, of="match", to=("count, same plan",), goal=0.6)
+        stream = Stream(options.rows or 0, KEYS)
+        entries = [entry("match", "match", query=query), entry("count, same plan", "count_same_plan", query=query)]
+        found.sides = spark_sides(options, stream, entries)
+        counter = found.sides[1]
+        counter.note, counter.matches = f"{counter.matches:,} rows reach Python", None
+        check_embedded(found, stream, query)
+        yield found
+
+
+def batch_unkeyed(options: Options) -> Iterator[Comparison]:
+    """Time slices against one task."""
+    cases = (
+        ("sequence", queries.sequence(3, 1_000)),
+        ("contiguous", queries.contiguous(10_000)),
+    )
+    for case, query in cases:
+        if not options.wants(case):
+            continue
+        found = Comparison("batch-unkeyed", case, of="slices", to=("one task",), goal=1.6)
+        stream = Stream(options.rows or 0, KEYS)
+        entries = [
+            entry("slices", "match", query=query, slices=None),
+            entry("one task", "match", query=query, slices=1),
+        ]
+        found.sides = spark_sides(options, stream, entries)
+        found.same_matches()
+        check_embedded(found, stream, query)
+        yield found

@@ -1,0 +1,157 @@
+"""Continuous queries against states that only count, and buckets of keys against a state a key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from benchmarks.data import MILLISECONDS_APART
+from benchmarks.spark import process, queries
+from benchmarks.spark.outcome import Comparison, Side
+from benchmarks.spark.streams import Stream
+from benchmarks.spark.suite.options import START_ROWS, Options
+
+__all__ = ["left_out", "per_key", "streaming", "streaming_query", "total"]
+
+
+def streaming_query(case: str, keys: int) -> str:
+    """A query whose windows hold about as many events of a key whatever the number of keys."""
+    span = max(keys, 1_000) * MILLISECONDS_APART
+    if case == "v-shape":
+        return f"{queries.V_SHAPE}\nWITHIN {10 * span} milliseconds"
+    text = queries.sequence(3, 20 * span, keyed=True, consume="PARTITION")
+    return text.replace("[millis]", "milliseconds")
+
+
+COLUMNS = {
+    "v-shape": ["type", "id", "account", "ts", "move"],
+    "sequence": ["type", "id", "name", "account", "ts"],
+}
+
+
+def streaming(options: Options) -> Iterator[Comparison]:
+    """A continuous query against states that only count, by number of keys."""
+    rows = options.rows or 0
+    batch_rows = min(options.batch_rows, max(rows // 10, 1))
+    for case in ("v-shape", "sequence"):
+        by_keys: dict[int, Side] = {}
+        for keys in options.keys:
+            name = f"{case}, {keys:,} keys"
+            if not options.wants(name):
+                continue
+            found = _streaming_case(options, case, keys, Stream(rows, keys, batch_rows), name)
+            by_keys[keys] = found.sides[0]
+            yield found
+        if {1_000, 1_000_000} <= set(by_keys):
+            few, many = by_keys[1_000], by_keys[1_000_000]
+            yield Comparison(
+                "streaming",
+                f"{case}, cost of an event at 1,000,000 keys over 1,000",
+                sides=[few, many],
+                value=few.rate / many.rate,
+                goal=5.0,
+                at_most=True,
+            )
+
+
+def _streaming_case(options: Options, case: str, keys: int, stream: Stream, name: str) -> Comparison:
+    found = Comparison("streaming", name, of="match", to=("count, packed", "count, frames"), goal=0.7)
+    query = streaming_query(case, keys)
+    job = _streaming_job(options, stream, query, COLUMNS[case])
+    result = process.run("stream", job | {"kind": "match"})
+    found.sides.append(_streaming_side("match", stream, result))
+    found.sides[0].matches = total(result, "matches")
+    size = _state_size(result)
+    for kind in ("packed", "frames"):
+        counted = process.run("stream", job | {"kind": kind, "state_size": size})
+        found.sides.append(_streaming_side(f"count, {kind}", stream, counted))
+    found.note = f"state of a bucket: {size:,} bytes; the first micro-batch is not timed"
+    _check_stream(found, stream, query, result)
+    return found
+
+
+def per_key(options: Options) -> Iterator[Comparison]:
+    """A state a key against buckets of keys."""
+    rows = options.rows or 0
+    for keys in [keys for keys in options.keys if keys <= rows]:
+        name = f"{keys:,} keys"
+        if not options.wants(name):
+            continue
+        stream = Stream(rows, keys, max(rows // 5, 1))
+        found = Comparison("per-key", name, of="buckets", to=("a state a key",))
+        job = _streaming_job(options, stream, streaming_query("v-shape", keys), COLUMNS["v-shape"])
+        for side, buckets in (("buckets", options.buckets), ("a state a key", 1 << 61)):
+            result = process.run("stream", job | {"kind": "match", "buckets": buckets})
+            found.sides.append(_streaming_side(side, stream, result))
+            found.sides[-1].matches = total(result, "matches")
+        found.same_matches()
+        yield found
+
+
+def _streaming_job(options: Options, stream: Stream, query: str, columns: list[str]) -> dict[str, Any]:
+    return {
+        "events": str(stream.folder()),
+        "query": query,
+        "columns": columns,
+        "buckets": options.buckets,
+        "cores": options.cores,
+        "driver_memory": options.driver_memory,
+        "files": 1,
+    }
+
+
+def _streaming_side(name: str, stream: Stream, result: dict[str, Any]) -> Side:
+    """A query's micro-batches after the first, in which processes start and kernels load, as one run."""
+    timed = result["batches"][1:]
+    read = sum(batch["rows"] for batch in result["batches"])
+    if read != stream.rows:
+        raise process.WorkerError(f"{name}: {read:,} of {stream.rows:,} events were read")
+    return Side(
+        name,
+        sum(batch["rows"] for batch in timed),
+        [sum(batch["seconds"] for batch in timed)],
+        resident_peak=result["resident_peak"],
+        note=f"{len(timed)} batches",
+        raw=result,
+    )
+
+
+def total(result: dict[str, Any], name: str) -> int:
+    return int(sum(batch["metrics"].get(name, 0) for batch in result["batches"]))
+
+
+def left_out(result: dict[str, Any]) -> str:
+    """What is wrong when events took no part; empty when all did."""
+    for name in ("late", "duplicates", "no_key", "no_time"):
+        if number := total(result, name):
+            return f"{number:,} events are counted as {name}"
+    return ""
+
+
+def _state_size(result: dict[str, Any]) -> int:
+    """What a bucket's state takes in the middle of the stream, in bytes."""
+    sizes = [
+        batch["metrics"]["state_bytes"] / batch["state_keys"]
+        for batch in result["batches"][1:]
+        if batch["rows"] and batch.get("state_keys")
+    ]
+    return int(sum(sizes) / len(sizes)) if sizes else 8
+
+
+def _check_stream(found: Comparison, stream: Stream, query: str, result: dict[str, Any]) -> None:
+    """The matches must be those of one pass over all events but the last, which the watermark does not pass."""
+    found.wrong = left_out(result)
+    if found.wrong:
+        return
+    job = {
+        "events": str(stream.folder()),
+        "warm": str(replace(stream, rows=START_ROWS).folder()),
+        "query": query,
+        "repeat": 1,
+        "time": "ts",
+        "all_but_last": True,
+    }
+    once = process.run("embedded", job)["matches"]
+    if once != found.sides[0].matches:
+        found.wrong = f"one pass over the events finds {once:,} matches, the stream {found.sides[0].matches:,}"

@@ -1,0 +1,1 @@
+"""Spark jobs, each run in a process of its own."""

@@ -1,0 +1,70 @@
+"""``stretto run``: a whole pipeline from a TOML file."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from stretto.errors import OptionError, QueryError
+
+__all__ = ["register"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("run")(run)
+
+
+def run(
+    file: Annotated[Path, typer.Argument(help="The pipeline: a TOML file.", metavar="PIPELINE")],
+    check: Annotated[bool, typer.Option("--check", help="Only check the file and its queries.")] = False,
+    once: Annotated[
+        bool, typer.Option("--once", help="Streaming: end when all that is there has been matched.")
+    ] = False,
+) -> None:
+    """Run the pipeline of a TOML file, batch or streaming, on Spark."""
+    try:
+        from stretto import pipelines
+        from stretto.pipelines.display import display
+    except ModuleNotFoundError as error:
+        raise OptionError(f"this needs the package {error.name}: pip install 'stretto[spark]'") from error
+    try:
+        plan = pipelines.load(file)
+        if check:
+            typer.echo(f"{file} is well formed: {_counted(plan)}")
+            return
+        with _terminable(), display() as show:
+            pipelines.run(plan, once=once, report=show)
+    except pipelines.PipelineError as error:
+        if error.in_queries:  # a code of its own
+            raise QueryError(str(error)) from error
+        raise
+
+
+def _counted(plan: Any) -> str:
+    parts = [(len(plan.sources), "source"), (len(plan.queries), "query"), (len(plan.sinks), "sink")]
+    names = [f"{n} {_plural(name) if n != 1 else name}" for n, name in parts]
+    return f"{', '.join(names)}, {plan.pipeline.mode}"
+
+
+def _plural(name: str) -> str:
+    return "queries" if name == "query" else f"{name}s"
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """SIGTERM ends a pipeline as Ctrl-C does."""
+
+    def interrupt(number: int, frame: Any) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

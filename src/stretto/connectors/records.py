@@ -1,0 +1,234 @@
+"""What every source gives: events that can be read, records that cannot, and which column plays which role."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from stretto.errors import DataError, OptionError, suggestion
+from stretto.spark.frames import column
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+__all__ = [
+    "ARRIVED",
+    "FAULT",
+    "PLACE",
+    "RAW",
+    "SOURCE",
+    "Events",
+    "arrow_as_struct",
+    "as_struct",
+    "checked",
+    "split",
+    "texts",
+]
+
+#: The columns that a source adds for each record; ``FAULT`` is NULL for a record that can be read.
+FAULT, RAW, SOURCE, PLACE, ARRIVED = (f"__stretto_{name}" for name in ("reason", "raw", "source", "place", "arrived"))
+
+_POLICIES = ("side", "error")
+
+
+@dataclass(frozen=True)
+class Events:
+    """A source's records, apart by whether they can be read.
+
+    ``good`` and ``bad`` read the source each for itself: where they are streaming, give each query its own checkpoint.
+    """
+
+    #: One row an event, with its attributes.
+    good: DataFrame
+    #: One row for each record that is no event: ``raw``, ``reason``, ``source``, ``place``, ``arrived``.
+    bad: DataFrame
+    #: The column of the event type; ``None``: there is none.
+    type: str | None
+    #: The column that orders the events.
+    time: str
+    #: The column that orders events of the same time; ``None``: their order is not defined.
+    sequence: str | None
+    #: The name under which a streaming query's progress counts ``records`` and ``bad`` ones
+    #: (``observedMetrics``); ``None``: they are not counted while ``good`` is read.
+    metrics: str | None
+
+    @property
+    def roles(self) -> dict[str, str | None]:
+        """The columns' roles as arguments of :func:`stretto.spark.match`."""
+        return {"type": self.type, "time": self.time, "sequence": self.sequence}
+
+
+def checked(
+    df: DataFrame,
+    *,
+    time: str,
+    type: str | None = "type",
+    sequence: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    required: Iterable[str] = (),
+    bad_records: str = "side",
+    name: str = "events",
+) -> Events:
+    """Any DataFrame as :class:`Events`: rows without a time, a type or another attribute that is needed go to the side.
+
+    Parameters
+    ----------
+    df
+        The rows; batch or streaming.
+    time, type, sequence
+        The columns that play these roles. A row in which one of them is NULL is no event.
+    columns
+        Attributes to add or to replace: name to Spark SQL expression, such as ``{"ts": "to_timestamp(at)"}``.
+    required
+        Further attributes that no event may lack.
+    bad_records
+        ``"side"``: they are in ``bad``. ``"error"``: reading ``good`` fails at the first one.
+    name
+        What ``bad`` calls the source, and part of the metrics' name.
+
+    Raises
+    ------
+    DataError
+        A column that was named is not there.
+    OptionError
+        ``bad_records`` is neither of the two.
+    """
+    from pyspark.sql import functions as F
+
+    shown = F.to_json(F.struct(*map(column, df.columns))) if df.columns else F.lit("")
+    rows = df.select(
+        *map(column, df.columns),
+        F.lit(None).cast("string").alias(FAULT),
+        shown.alias(RAW),
+        F.lit(name).alias(SOURCE),
+        F.lit(None).cast("string").alias(PLACE),
+        F.lit(None).cast("timestamp").alias(ARRIVED),
+    )
+    return split(
+        rows,
+        attributes=df.columns,
+        columns=columns,
+        type=type,
+        time=time,
+        sequence=sequence,
+        required=required,
+        bad_records=bad_records,
+        name=name,
+        counted=df.isStreaming,
+    )
+
+
+def split(
+    rows: DataFrame,
+    *,
+    attributes: Iterable[str],
+    columns: Mapping[str, str] | None,
+    type: str | None,
+    time: str,
+    sequence: str | None,
+    required: Iterable[str],
+    bad_records: str,
+    name: str,
+    counted: bool,
+) -> Events:
+    """Records with their five columns of :data:`FAULT` and the rest, apart.
+
+    ``counted``: the source's progress counts the records. A count keeps Spark from filtering before it, so columnar files
+    that are read once go without.
+    """
+    from pyspark.sql import functions as F
+
+    if bad_records not in _POLICIES:
+        raise OptionError(f"bad_records={bad_records!r}: expected 'side' or 'error'")
+    shown = list(dict.fromkeys([*attributes, *(columns or {})]))
+    for attribute, expression in (columns or {}).items():
+        rows = rows.withColumn(attribute, F.expr(expression))
+    needed = list(dict.fromkeys(name for name in (time, type, sequence, *required) if name is not None))
+    for attribute in needed:
+        if attribute not in shown:
+            hint = suggestion(attribute, shown, kind="column")
+            role = {time: " (time)", type: " (type)", sequence: " (sequence)"}.get(attribute, "")
+            raise DataError(f"{name}: the events have no column '{attribute}'{role}" + (f"; {hint}" if hint else ""))
+    fault = F.coalesce(column(FAULT), *_missing(rows, needed, time))
+    metrics = f"records:{name}" if counted and rows.isStreaming else None
+    good = rows.withColumn(FAULT, fault)
+    bad = good.filter(column(FAULT).isNotNull()).select(
+        column(RAW).alias("raw"),
+        column(FAULT).alias("reason"),
+        column(SOURCE).alias("source"),
+        column(PLACE).alias("place"),
+        column(ARRIVED).alias("arrived"),
+    )
+    if metrics is not None:
+        good = good.observe(metrics, F.count(F.lit(1)).alias("records"), F.count(column(FAULT)).alias("bad"))
+    good = good.filter(_failing(name) if bad_records == "error" else column(FAULT).isNull())
+    return Events(good.select(*map(column, shown)), bad, type, time, sequence, metrics)
+
+
+def _missing(rows: DataFrame, needed: Iterable[str], time: str) -> list[Column]:
+    """For each attribute that an event must have: what is wrong when it has not."""
+    from pyspark.sql import functions as F
+    from pyspark.sql import types as T
+
+    faults = [F.when(column(name).isNull(), F.lit(f"attribute '{name}' is missing or NULL")) for name in needed]
+    if isinstance(rows.schema[time].dataType, T.FloatType | T.DoubleType):
+        faults.append(F.when(F.isnan(column(time)), F.lit(f"attribute '{time}' (time) is not a number")))
+    return faults
+
+
+def _failing(name: str) -> Column:
+    from pyspark.sql import functions as F
+
+    place = F.coalesce(F.concat(F.lit(" ("), column(PLACE), F.lit(")")), F.lit(""))
+    told = F.concat(F.lit(f"{name}: a record is no event{{}}: "), column(FAULT), F.lit(": "), column(RAW))
+    fault = F.replace(told, F.lit("{}"), place)
+    return F.when(column(FAULT).isNull(), F.lit(True)).otherwise(F.raise_error(fault).cast("boolean"))
+
+
+def as_struct(schema: Any) -> Any:
+    """A schema in any of its forms (DDL text, ``StructType``, Arrow schema) as a ``StructType``."""
+    import pyarrow as pa
+    from pyspark.errors import PySparkException
+    from pyspark.sql.types import StructType
+
+    if isinstance(schema, StructType):
+        return schema
+    if isinstance(schema, pa.Schema):
+        return arrow_as_struct(schema)
+    if not isinstance(schema, str):
+        kind = schema.__class__.__name__
+        raise OptionError(f"schema: expected a text such as 'type string, ts timestamp', not a {kind}")
+    try:
+        return StructType.fromDDL(schema)
+    except PySparkException as error:
+        raise OptionError(f"schema: {schema!r} cannot be read ({error.getMessage()})") from error
+
+
+def arrow_as_struct(schema: Any) -> Any:
+    """An Arrow schema as a ``StructType``; a time without a zone stays one."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    return from_arrow_schema(schema, prefer_timestamp_ntz=True)
+
+
+#: Options by which the sources find bad records.
+_OURS = {"mode", "columnnameofcorruptrecord", "columnpruning", "enforceschema"}
+
+
+def texts(options: Mapping[str, Any] | None, *, taken: Mapping[str, str] | None = None) -> dict[str, str]:
+    """A source's options as Spark reads them; ``taken``: options that an argument sets.
+
+    Raises
+    ------
+    OptionError
+        An option is set by an argument, or by the source itself.
+    """
+    for name in options or {}:
+        if argument := (taken or {}).get(name.lower()):
+            raise OptionError(f"the option '{name}' is set by {argument}=")
+        if name.lower() in _OURS:
+            raise OptionError(f"the option '{name}' is set by the source, which tells bad records by it")
+    return {
+        name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in (options or {}).items()
+    }

@@ -1,0 +1,140 @@
+"""``stretto.pipelines.run``: a plan, on Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from stretto import connectors
+from stretto.errors import EngineError, OptionError, QueryError, suggestion
+from stretto.pipelines import model, sources
+from stretto.pipelines.batch import run_batch
+from stretto.pipelines.plan import Plan
+from stretto.pipelines.problems import PipelineError
+from stretto.pipelines.queries import query_problem, query_text
+from stretto.pipelines.streams import Streams
+from stretto.pipelines.updates import Report, Update, failures_named
+from stretto.spark import match, session
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["run"]
+
+
+def run(plan: Plan, *, once: bool = False, report: Report | None = None) -> None:
+    """Run a pipeline: in batch mode to its end, streaming until it is interrupted (``KeyboardInterrupt``) or fails.
+
+    Parameters
+    ----------
+    plan
+        From :func:`stretto.pipelines.load`.
+    once
+        Streaming: end when all that is there now has been matched.
+    report
+        Called with each :class:`Update`, from the caller's thread or another one.
+
+    Raises
+    ------
+    PipelineError
+        A query does not fit the columns, or a sink of a batch pipeline is there already.
+    EngineError
+        Spark failed; the message says where and why. Streaming queries beside the one that failed have been stopped.
+    OptionError
+        ``once`` was asked of a batch pipeline, PySpark or Java is missing, or a source or sink cannot be used.
+    DataError
+        A source's columns are not what the file says.
+    """
+    tell = report or (lambda update: None)
+    if once and not plan.streaming:
+        raise OptionError('once is for streaming pipelines, and this one has mode = "batch": it ends by itself')
+    _check_targets(plan)
+    spark = _spark(plan, tell)
+    with failures_named("the pipeline"):
+        events = sources.read(plan, spark)
+        matches = [_match(plan, number, events) for number in range(len(plan.queries))]
+    _check_keys(plan, matches)
+    if plan.streaming:
+        Streams(plan, once, tell).run(events, matches)
+    else:
+        run_batch(plan, events, matches, tell, spark)
+
+
+def _spark(plan: Plan, tell: Report) -> SparkSession:
+    """A session with the plan's settings; one that is active is taken as it is."""
+    tell(Update("Spark", "running", "starting"))
+    conf: dict[str, Any] = sources.settings(plan)
+    try:
+        with failures_named("Spark"):
+            spark = session(plan.name, **conf)
+    except EngineError as error:
+        tell(Update("Spark", "failed", step=False))
+        packages = conf.get("spark.jars.packages")
+        hint = (
+            f"\nhint: is there a way to {packages} on Maven Central? [spark] jars takes files instead"
+            if packages
+            else ""
+        )
+        raise EngineError(f"{error}{hint}") from error
+    tell(Update("Spark", "done", f"version {spark.version}"))
+    return spark
+
+
+def _check_targets(plan: Plan) -> None:
+    """Sinks that must not be there yet, before anything is computed."""
+    if plan.streaming:
+        return
+    problems = [
+        plan.file.problem(
+            ("sink", number, "path"),
+            f'{plan.file.label(("sink", number, "path"))} = "{sink.path}" is there already',
+            'mode = "append" adds to it' + (', mode = "overwrite" replaces it' if sink.kind != "delta" else ""),
+        )
+        for number, sink in enumerate(plan.sinks)
+        if isinstance(sink, model.FileSink | model.DeltaSink)
+        and sink.mode == "error"
+        and Path(plan.locate(sink.path)).exists()
+    ]
+    if problems:
+        raise PipelineError(problems)
+
+
+def _check_keys(plan: Plan, matches: list[DataFrame]) -> None:
+    """The keys of Kafka messages are columns of the matches."""
+    problems = []
+    for query, found in zip(plan.queries, matches, strict=True):
+        for sink in plan.sinks_of(query):
+            if isinstance(sink, model.KafkaSink) and sink.key is not None and sink.key not in found.columns:
+                path = ("sink", plan.sinks.index(sink), "key")
+                told = (
+                    f"{plan.file.label(path)} = \"{sink.key}\": the matches of query '{query.name}' have no such column"
+                )
+                problems.append(plan.file.problem(path, told, suggestion(sink.key, found.columns, kind="column")))
+    if problems:
+        raise PipelineError(problems)
+
+
+def _match(plan: Plan, number: int, events: Mapping[str, connectors.Events]) -> DataFrame:
+    """The matches of a query as a DataFrame."""
+    query, roles = plan.queries[number], plan.events
+    good = {name: source.good for name, source in events.items()}
+    text = query_text(plan, number)
+    arguments: dict[str, Any] = {"late": roles.late, "watermark": roles.watermark, "buckets": query.buckets}
+    try:
+        return match(
+            good if len(good) > 1 else next(iter(good.values())),
+            text.text,
+            type=roles.type or None,
+            time=roles.time,
+            sequence=sources.common_sequence(events),
+            stream=roles.stream,
+            time_unit=roles.time_unit,
+            event_id=roles.event_id,
+            output=query.output,
+            valuations=query.valuations,
+            partitions=query.partitions,
+            **(arguments if plan.streaming else {}),
+        )
+    except QueryError as error:
+        raise PipelineError([query_problem(text, query, error)]) from error

@@ -1,0 +1,73 @@
+"""What a pipeline that runs tells: how its parts stand, and why one failed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from stretto.errors import EngineError
+
+__all__ = ["LOOK", "Report", "Update", "failures_named", "reason"]
+
+#: Seconds between two looks at what Spark does.
+LOOK = 0.5
+
+
+@dataclass(frozen=True)
+class Update:
+    """How one part of a pipeline stands.
+
+    Parameters
+    ----------
+    name
+        A query, or what else runs.
+    state
+        ``"waiting"``, ``"running"``, ``"done"``, ``"stopped"`` or ``"failed"``.
+    line
+        What there is to say.
+    step
+        Whether something has come to an end, and not only a number has changed.
+    """
+
+    name: str
+    state: str
+    line: str = ""
+    step: bool = True
+
+
+Report = Callable[[Update], None]
+
+
+@contextmanager
+def failures_named(name: str) -> Iterator[None]:
+    """Spark's errors as ours, with the part that failed and the line that says why."""
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        raise EngineError(f"{name}: {reason(error)}") from error
+
+
+def reason(error: BaseException) -> str:
+    """Why Spark failed, without its stack: what a Python function raised last, or else the first line."""
+    text = re.sub(r"\AAn error occurred while calling .*\n: ", "", str(error))
+    trace = text.rfind("Traceback (most recent call last)")
+    lines = text[max(trace, 0) :].splitlines()
+    if trace >= 0:
+        # The frames are indented; what was raised is not, and may have several lines.
+        lines = lines[1:]
+        while lines and (not lines[0].strip() or lines[0].startswith(" ")):
+            lines.pop(0)
+    told: list[str] = []
+    for line in lines:
+        if told and (not line.strip() or line.lstrip().startswith(("SQLSTATE", "at "))):
+            break
+        if line.strip():
+            told.append(line)
+        if trace < 0 and told:
+            break
+    return re.sub(r"^stretto\.errors\.\w+: ", "", "\n".join(told)) or error.__class__.__name__

@@ -1,0 +1,223 @@
+"""Random cases of changing patterns, and what they must give: each version of a pattern on the events of its time alone.
+
+``python -m tests.pattern_cases 0 10000`` checks a range of seeds at a desk and prints the first that fail.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+import stretto
+from stretto.testing import Case, Seeded, case
+
+__all__ = ["PatternCase", "check", "expected", "found", "pattern_case"]
+
+Row = dict[str, Any]
+#: ``("change", [changes])``, ``("push", low, high)``, ``("advance", time)`` or ``("snapshot",)``.
+Action = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class PatternCase:
+    """Events, the options of a set of patterns, and what is done with it in which order."""
+
+    events: pa.Table
+    options: dict[str, Any]
+    actions: list[Action]
+
+    def __repr__(self) -> str:
+        rows = [*map(str, self.actions), str(self.options), *map(str, self.events.to_pylist())]
+        return "\n  ".join(["", *rows])
+
+
+def pattern_case(seed: int) -> PatternCase:
+    """A case from a seed."""
+    choose = Seeded(seed)
+    base = _case(choose, lambda one: one.events.num_rows > 0 or choose.chance(5))
+    time = choose.one_of(["t", "ts"])
+    by = choose.one_of([(), (), ("k",), ("name",), ("name", "k")])
+    queries = [
+        _case(
+            choose, lambda one: (base.stream or not one.stream) and all(f"[{name}]" in one.query for name in by)
+        ).query
+        for _ in range(choose.integer(1, 4))
+    ]
+    options = {
+        "time": time,
+        "stream": base.stream,
+        "by": by,
+        "valuations": choose.chance(20),
+        "positions": True,
+        "output": choose.one_of(["events", "events", "positions"]),
+        "capacity": choose.one_of([1, 1, 1 << 10]),
+    }
+    return PatternCase(base.events, options, _actions(choose, base.events, time, queries))
+
+
+def _case(choose: Seeded, fits: Any) -> Case:
+    while True:
+        one = case(choose.integer(0, 10**9))
+        if fits(one):
+            return one
+
+
+def _actions(choose: Seeded, events: pa.Table, time: str, queries: list[str]) -> list[Action]:
+    times = events.column(time)
+    numbers = events.column("ts").cast(pa.int64()).to_pylist()
+    moments: list[Any] = [None, None, None, *times]
+    changes = []
+    for _ in range(choose.integer(1, 7)):
+        since = choose.one_of(moments)
+        query = None if choose.chance(15) else choose.one_of(queries)
+        number = None if since is None else since.cast(times.type)
+        changes.append(({"id": choose.one_of("pqr"), "query": query, "since": number}, _first(times, since)))
+    actions: list[Action] = []
+    begin = 0
+    for at in range(events.num_rows + 1):
+        due = [one for one in changes if one[1] <= at or choose.chance(15)]
+        changes = [one for one in changes if one not in due]
+        if due:
+            if begin < at:
+                actions.append(("push", begin, at))
+            begin = at
+            actions.append(("change", [one for one, _ in due]))
+        if choose.chance(25):
+            if begin < at:
+                actions.append(("push", begin, at))
+            begin = at
+            if choose.chance(50):
+                actions.append(("snapshot",))
+            if choose.chance(40) and 0 < at < events.num_rows and all(deadline >= at for _, deadline in changes):
+                actions.append(("advance", times[choose.one_of([at - 1, at])]))
+                changes = [one for one in changes if _on_time(one[0]["since"], actions[-1][1])]
+    assert numbers == sorted(numbers)
+    if begin < events.num_rows:
+        actions.append(("push", begin, events.num_rows))
+    return actions
+
+
+def _on_time(since: Any, punctuation: Any) -> bool:
+    return since is not None and since.as_py() >= punctuation.as_py()
+
+
+def _first(times: pa.ChunkedArray, since: Any) -> int:
+    """The row before which a change must be given: the first that is not before it."""
+    if since is None:
+        return 0
+    return sum(time.as_py() < since.as_py() for time in times)
+
+
+def expected(one: PatternCase) -> list[Row]:
+    """Rows of :func:`stretto.match` for each version on the events of its time, in the order of a set of patterns."""
+    options = one.options
+    lines: dict[str, dict[Any, Any]] = defaultdict(dict)
+    for action in one.actions:
+        if action[0] == "change":
+            for change in action[1]:
+                lines[change["id"]][change["since"]] = change["query"]
+    times = one.events.column(options["time"])
+    rows = []
+    for name, line in lines.items():
+        ordered = sorted(line, key=lambda since: (since is not None, since.as_py() if since is not None else 0))
+        for since, until in zip(ordered, [*ordered[1:], None], strict=True):
+            if line[since] is None:
+                continue
+            inside = [
+                (since is None or since.as_py() <= time.as_py()) and (until is None or time.as_py() < until.as_py())
+                for time in times
+            ]
+            events = one.events.filter(pa.array(inside, pa.bool_()))
+            first = inside.index(True) if any(inside) else 0
+            rows += _matched(name, since, line[since], events, first, options)
+    return sorted(rows, key=lambda row: (row["end"], row["pattern"]))
+
+
+def _matched(name: str, since: Any, text: str, events: pa.Table, first: int, options: dict[str, Any]) -> list[Row]:
+    query = stretto.compile(text, events.schema, time=options["time"], stream=options["stream"])
+    more = {"output": options["output"], "valuations": options["valuations"]}
+    rows = []
+    for row in stretto.match(query, events, **more).to_pylist():
+        made = {
+            "pattern": name,
+            "since": None if since is None else since.as_py(),
+            "start": row["start"] + first,
+            "end": row["end"] + first,
+            "positions": [position + first for position in row["positions"]],
+            "start_time": row["start_time"],
+            "end_time": row["end_time"],
+            **{key: row[key] for key in options["by"]},
+            "keys": [(key, str(row[key])) for key in query.partition_by if key not in options["by"]],
+        }
+        if options["output"] == "events":
+            made["events"] = {variable: row[variable] for variable in query.variables}
+        rows.append(made)
+    return rows
+
+
+def found(one: PatternCase) -> list[Row]:
+    """What a set of patterns gives."""
+    patterns = stretto.PatternSet(one.events.schema, **one.options)
+    rows: list[Row] = []
+    for action in one.actions:
+        match action:
+            case ("change", changes):
+                patterns.change(changes)
+            case ("push", low, high):
+                table = patterns.push(one.events.slice(low, high - low))
+                table.validate(full=True)
+                assert table.schema == patterns.output_schema
+                rows += table.to_pylist()
+            case ("advance", time):
+                assert patterns.advance(time).num_rows == 0
+            case _:
+                patterns = stretto.PatternSet(one.events.schema, **one.options).restore(patterns.snapshot())
+    return rows
+
+
+def _by_variable(rows: list[Row], queries: dict[tuple[str, Any], str]) -> list[Row]:
+    """The events of rows by variable, as :func:`stretto.match` shows them."""
+    for row in rows:
+        if "events" in row:
+            variables = stretto.compile(queries[row["pattern"], repr(row["since"])]).variables
+            shown: dict[str, list[Any]] = {variable: [] for variable in variables}
+            for entry in row["events"]:
+                shown[entry["variable"]].append(entry["event"])
+            row["events"] = shown
+    return rows
+
+
+def check(one: PatternCase) -> int:
+    """Assert that a set of patterns gives exactly the rows that it must; tells how many."""
+    queries = {
+        (change["id"], repr(None if change["since"] is None else change["since"].as_py())): change["query"]
+        for action in one.actions
+        if action[0] == "change"
+        for change in action[1]
+    }
+    right, shown = expected(one), _by_variable(found(one), queries)
+    assert list(map(repr, shown)) == list(map(repr, right)), f"{one}\nexpected {right}\nfound    {shown}"
+    return len(right)
+
+
+def main(arguments: list[str]) -> int:
+    """Check the cases of a range of seeds; gives how many failed (at most 5)."""
+    failed = rows = 0
+    for seed in range(int(arguments[0]), int(arguments[1])):
+        try:
+            rows += check(pattern_case(seed))
+        except Exception as error:
+            failed += 1
+            print(f"seed {seed}: {error.__class__.__name__}: {error}")
+            if failed == 5:
+                break
+    print(f"{rows} rows, {failed} failed")
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]) > 0)

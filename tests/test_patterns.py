@@ -1,0 +1,688 @@
+"""Sets of patterns: what they find, how they change, what they refuse, and what they share."""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import random
+import zlib
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import stretto
+from stretto import Change, PatternSet
+from stretto.ensemble import keys as shared_keys
+from stretto.ensemble import parts, shared
+from tests.conftest import cases as at_most
+from tests.pattern_cases import check, pattern_case
+
+SCHEMA = {"type": "string", "t": "int64", "k": "string", "v": "int64"}
+AB = "SELECT * FROM S WHERE A AS x ; B AS y"
+ABK = AB + " PARTITION BY [k]"
+
+
+def new(**options: Any) -> PatternSet:
+    return PatternSet(SCHEMA, **({"time": "t"} | options))
+
+
+def event(kind: str, t: int, k: str | None = "p", v: int | None = 1) -> dict[str, Any]:
+    return {"type": kind, "t": t, "k": k, "v": v}
+
+
+def stream(rows: int, seed: int) -> pa.Table:
+    print("seed", seed)
+    rng = random.Random(seed)
+    now = 0
+    found = []
+    for _ in range(rows):
+        now += rng.choice([0, 0, 1, 2])
+        found.append(event(rng.choice("ABCD"), now, rng.choice(["p", "q", None]), rng.choice([None, 0, 1, 2])))
+    return pa.Table.from_pylist(found, schema=pa.schema([(n, pa.type_for_alias(k)) for n, k in SCHEMA.items()]))
+
+
+def short(table: pa.Table) -> list[tuple[Any, ...]]:
+    return [(row["pattern"], row["since"], row["start_time"], row["end_time"]) for row in table.to_pylist()]
+
+
+# ---- What they find
+
+
+def test_random_changes_cuts_and_snapshots() -> None:
+    """Every version alone on the events of its time; a failure names its seed: ``check(pattern_case(seed))``."""
+    rows = 0
+    for seed in range(at_most(300)):
+        try:
+            rows += check(pattern_case(seed))
+        except Exception as error:
+            raise AssertionError(f"seed {seed}: {error}") from error
+    assert rows > at_most(300) // 4
+
+
+@pytest.fixture
+def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every limit as small as can be: a group for each pattern, pieces of one event, few shared keys."""
+    monkeypatch.setattr(shared, "CELLS", 1)
+    monkeypatch.setattr(shared, "_ENSEMBLES", parts.Latest(32))
+    monkeypatch.setattr(shared_keys, "MOST", 1)
+    monkeypatch.setattr("stretto.patterns.CHUNK", 2)
+    monkeypatch.setattr("stretto.patterns.PIECES", 1)
+
+
+@pytest.mark.usefixtures("tiny")
+def test_random_cases_with_tiny_limits() -> None:
+    rows = 0
+    for seed in range(10_000, 10_000 + at_most(100)):
+        try:
+            rows += check(pattern_case(seed))
+        except Exception as error:
+            raise AssertionError(f"seed {seed}: {error}") from error
+    assert rows > at_most(100) // 4
+
+
+TEXTS = {
+    "a": "SELECT * FROM S WHERE A AS x ; B+ AS y ; C AS z PARTITION BY [k] WITHIN 6 [t]",
+    "b": "SELECT y[v] FROM S WHERE A AS x : B AS y WITHIN 9 EVENTS",
+    "c": "SELECT MAX * FROM S WHERE (A OR D) AS x ; C AS y FILTER y[v > 0] PARTITION BY [k] WITHIN 4 EVENTS",
+    "d": "SELECT x FROM S WHERE A AS x ; B AS y FILTER x[v < 2] WITHIN 5 [t] CONSUME BY ANY",
+}
+
+
+def test_any_cut_and_any_moment_of_giving_give_the_same_table() -> None:
+    events = stream(400, 11)
+    times = events.column("t").to_pylist()
+    changes = [Change(name, text) for name, text in TEXTS.items()]
+    changes += [Change("a", TEXTS["b"], 60), Change("b", None, 100), Change("b", TEXTS["b"], 130)]
+    changes += [Change("e", TEXTS["a"], 77), Change("c", TEXTS["c"], 150), Change("e", None, 151)]
+
+    def fed(size: int, early: int) -> pa.Table:
+        """Batches of a size; each change is given so many events before the first that it concerns."""
+        patterns = new(positions=True)
+        todo = list(changes)
+        tables = []
+        for low in range(0, len(times), size):
+            last = times[min(low + size + early, len(times)) - 1]
+            due = [one for one in todo if one.since is None or one.since <= last]
+            todo = [one for one in todo if one not in due]
+            patterns.change(due)
+            tables.append(patterns.push(events.slice(low, size)))
+        return pa.concat_tables(tables)
+
+    right = fed(len(times), 0)
+    assert right.num_rows > 100
+    keyed = [(row["end"], row["pattern"]) for row in right.to_pylist()]
+    assert keyed == sorted(keyed)
+    for size, early in [(1, 0), (1, 50), (7, 3), (64, 400), (399, 0)]:
+        assert fed(size, early).equals(right), (size, early)
+
+
+def test_matches_of_a_block_are_merged_in_order() -> None:
+    """More matches than the output buffers hold, of several patterns, at the same events."""
+    events = pa.table({"type": ["A"] * 9 + ["B"] * 3, "t": list(range(12)), "k": ["p"] * 12, "v": [1] * 12})
+    texts = {"c": "SELECT * FROM S WHERE A+ AS x ; B AS y", "a": "SELECT * FROM S WHERE A AS x ; B AS y"}
+    texts |= {"b": "SELECT * FROM S WHERE A+ AS x ; B+ AS y"}
+    right = sorted(
+        (row["end"], name, row["positions"])
+        for name, text in texts.items()
+        for row in stretto.match(text, events, time="t").to_pylist()
+    )
+    patterns = new(positions=True, capacity=1)
+    patterns.change([Change(name, text) for name, text in texts.items()])
+    tables = list(patterns.iter_push(events))
+    assert len(tables) > 20
+    shown = [(row["end"], row["pattern"], row["positions"]) for table in tables for row in table.to_pylist()]
+    assert [one[:2] for one in shown] == [one[:2] for one in right]
+    assert sorted(shown) == right
+
+
+def test_columns_of_the_result() -> None:
+    patterns = new(by=["k"], positions=True)
+    patterns.change(Change("p1", "SELECT y[v], x FROM S WHERE A AS x ; B AS y PARTITION BY [k], [v]", since=1))
+    found = patterns.push([event("A", 1), event("B", 2, v=2), event("B", 3)])
+    assert found.schema == patterns.output_schema
+    assert found.schema.names == [
+        "pattern", "since", "start", "end", "positions", "start_time", "end_time", "k", "keys", "events",
+    ]  # fmt: skip
+    assert found.to_pylist() == [
+        {
+            "pattern": "p1",
+            "since": 1,
+            "start": 0,
+            "end": 2,
+            "positions": [0, 2],
+            "start_time": 1,
+            "end_time": 3,
+            "k": "p",
+            "keys": [("v", "1")],
+            "events": [
+                {"variable": "x", "event": event("A", 1)},
+                {"variable": "y", "event": {"type": None, "t": None, "k": None, "v": 1}},
+            ],
+        }
+    ]
+    small = new(output="positions")
+    assert small.output_schema.names == ["pattern", "since", "start_time", "end_time", "keys"]
+
+
+def test_an_event_in_two_variables_is_shown_twice_and_events_come_in_order() -> None:
+    patterns = new()
+    patterns.change(Change("p", "SELECT * FROM S WHERE ((A AS x ; B AS y)+) AS all_ ; C AS z"))
+    found = patterns.push([event("A", 1), event("B", 2), event("A", 3), event("B", 4), event("C", 5)]).to_pylist()
+    shown = [[(entry["event"]["t"], entry["variable"]) for entry in row["events"]] for row in found]
+    assert [(1, "all_"), (1, "x"), (2, "all_"), (2, "y"), (5, "z")] in shown
+    assert [*((t, n) for t in (1, 2, 3, 4) for n in ("all_", "xy"[t % 2 == 0])), (5, "z")] in shown
+
+
+def test_names_that_the_result_has_already() -> None:
+    patterns = PatternSet({"type": "string", "since": "int64", "keys": "string", "pattern": "string"}, time="since", by=["keys", "pattern"])  # fmt: skip # noqa: E501
+    assert patterns.output_schema.names == [
+        "pattern", "since", "start_time", "end_time", "keys_", "pattern_", "keys", "events",
+    ]  # fmt: skip
+    patterns.change(Change("p", "SELECT * FROM S WHERE A PARTITION BY [pattern], [keys]"))
+    row = patterns.push([{"type": "A", "since": 1, "keys": "k", "pattern": "q"}]).to_pylist()[0]
+    assert (row["pattern"], row["pattern_"], row["keys_"], row["keys"]) == ("p", "q", "k", [])
+
+
+def test_keys_of_every_type_as_text() -> None:
+    values: dict[str, tuple[pa.DataType, Any, str]] = {
+        "i": (pa.int16(), 3, "3"),
+        "f": (pa.float64(), 0.5, "0.5"),
+        "b": (pa.bool_(), True, "true"),
+        "d": (pa.date32(), dt.date(2024, 2, 3), "2024-02-03"),
+        "s": (pa.dictionary(pa.int8(), pa.string()), "é", "é"),
+        "n": (pa.decimal128(6, 2), decimal.Decimal("1.50"), "1.50"),
+        "x": (pa.binary(), b"\xff\x00", "ff00"),
+        "w": (pa.timestamp("s"), dt.datetime(2024, 2, 3, 4), "2024-02-03 04:00:00"),
+    }
+    columns = {name: pa.array([value], kind) for name, (kind, value, _) in values.items()}
+    events = pa.table({"type": ["A"], "t": [1]} | columns)
+    patterns = PatternSet(events.schema, time="t")
+    patterns.change(Change("p", "SELECT * FROM S WHERE A PARTITION BY " + ", ".join(f"[{name}]" for name in values)))
+    row = patterns.push(events).to_pylist()[0]
+    assert row["keys"] == [(name, text) for name, (_, _, text) in values.items()]
+    assert row["events"][0]["event"]["s"] == "é"
+
+
+def test_streams_and_types_from_streams() -> None:
+    rows = [{"s": name, "t": t} for t, name in enumerate(["S1", "S3", "S2", "S1", "S2"])]
+    patterns = PatternSet({"s": "string", "t": "int64"}, type=None, stream="s", time="t")
+    texts = {"near": "SELECT * FROM S1, S2 WHERE S1 : S2", "any": "SELECT * FROM S1, S2, S3 WHERE S1 : S2"}
+    texts |= {"one": "SELECT * FROM S3 WHERE S3", "far": "SELECT * FROM S1, S2 WHERE S1 ; S2"}
+    patterns.change([Change(name, text) for name, text in texts.items()])
+    assert short(patterns.push(rows)) == [
+        ("one", None, 1, 1), ("far", None, 0, 2), ("near", None, 0, 2),
+        ("any", None, 3, 4), ("far", None, 3, 4), ("far", None, 0, 4), ("near", None, 3, 4),
+    ]  # fmt: skip
+    plain = PatternSet({"t": "int64"}, type=None, time="t")
+    plain.change([Change("s", "SELECT * FROM S WHERE S"), Change("u", "SELECT * FROM U WHERE U ; U")])
+    assert [row[0] for row in short(plain.push([{"t": 1}, {"t": 2}]))] == ["s", "s", "u"]
+
+
+# ---- Changes
+
+
+def test_a_replaced_pattern_begins_with_nothing() -> None:
+    patterns = new()
+    patterns.change([Change("p", AB), Change("p", AB, since=3)])
+    rows = [event("A", 1), event("B", 2), event("B", 3), event("A", 3), event("B", 4)]
+    assert short(patterns.push(rows)) == [("p", None, 1, 2), ("p", 3, 3, 4)]
+
+
+def test_of_two_changes_at_one_time_the_later_given_holds() -> None:
+    patterns = new()
+    patterns.change([Change("p", None, 1), Change("p", AB, 1), Change("q", AB, 1)])
+    patterns.change(Change("q", None, 1))
+    assert short(patterns.push([event("A", 1), event("B", 2)])) == [("p", 1, 1, 2)]
+
+
+def test_what_holds_when() -> None:
+    patterns = new()
+    patterns.change(
+        [Change("p", AB), Change("q", ABK, 5), Change("p", None, 7), Change("q", AB, 9), Change("r", None, 3)]
+    )
+    assert patterns.patterns.to_pylist() == [
+        {"id": "p", "query": AB, "since": None, "until": 7, "started": False},
+        {"id": "q", "query": ABK, "since": 5, "until": 9, "started": False},
+        {"id": "q", "query": AB, "since": 9, "until": None, "started": False},
+    ]
+    patterns.push([event("A", 8)])
+    assert patterns.patterns.to_pylist() == [
+        {"id": "q", "query": ABK, "since": 5, "until": 9, "started": True},
+        {"id": "q", "query": AB, "since": 9, "until": None, "started": False},
+    ]
+
+
+def test_a_late_change_is_an_error_with_both_values() -> None:
+    patterns = new()
+    patterns.change(Change("p", AB))
+    patterns.push([event("A", 5)])
+    with pytest.raises(stretto.DataError) as caught:
+        patterns.change([Change("q", AB, 6), Change("r", AB, 5)])
+    assert str(caught.value) == (
+        "pattern 'r': the change holds from 5 on, and an event of 5 has been read; give it earlier, or pass late='drop'"
+    )
+    with pytest.raises(stretto.DataError, match="holds from the beginning on, and an event of 5"):
+        patterns.change(Change("r", AB))
+    assert patterns.patterns.column("id").to_pylist() == ["p"], "nothing of what was refused"
+    patterns.change(Change("p", AB))  # in force already
+    patterns.advance(9)
+    with pytest.raises(stretto.DataError, match="holds from 8 on, and the stream has come to 9"):
+        patterns.change(Change("p", None, 8))
+    patterns.change(Change("p", None, 9))
+    assert short(patterns.push([event("B", 9)])) == []
+
+
+def test_late_changes_are_dropped_and_counted_on_request() -> None:
+    patterns = new(late="drop")
+    patterns.change(Change("p", AB))
+    patterns.push([event("A", 5)])
+    patterns.change([Change("q", AB, 5), Change("p", None, 2), Change("r", "SELECT * FROM S WHERE B", 6)])
+    assert patterns.late_changes == 2
+    assert short(patterns.push([event("B", 7)])) == [("p", None, 5, 7), ("r", 6, 7, 7)]
+
+
+def test_a_wrong_change_changes_nothing() -> None:
+    patterns = new(by=["k"])
+    patterns.change(Change("p", ABK))
+    good = Change("good", ABK)
+    with pytest.raises(stretto.QueryError) as caught:
+        patterns.change([good, Change("bad", "SELECT * FROM S WHERE A AS x FILTER x[w > 3] PARTITION BY [k]")])
+    assert str(caught.value) == (
+        "line 1, column 39: pattern 'bad': unknown attribute 'w'\n"
+        "  SELECT * FROM S WHERE A AS x FILTER x[w > 3] PARTITION BY [k]\n"
+        "                                        ^\n"
+        "hint: known attributes: type, t, k, v"
+    )  # fmt: skip
+    with pytest.raises(stretto.QueryError, match="pattern 'bad': "):
+        patterns.change([good, Change("bad", "SELECT FROM")])
+    with pytest.raises(stretto.QueryError) as caught:
+        patterns.change([good, Change("bad", AB + " PARTITION BY [v]")])
+    assert str(caught.value) == (
+        "pattern 'bad': the query is not partitioned by 'k', and every pattern of this set must be\n"
+        "hint: PARTITION BY [k], [v]"
+    )
+    with pytest.raises(stretto.OptionError, match=r"pattern 'bad': the query reads 2 streams \(S, T\)"):
+        patterns.change([good, Change("bad", "SELECT * FROM S, T WHERE A PARTITION BY [k]")])
+    with pytest.raises(stretto.OptionError, match="pattern 'bad': language='x' is not known"):
+        patterns.change([good, Change("bad", ABK, language="x")])
+    assert patterns.patterns.column("id").to_pylist() == ["p"]
+
+
+def forms() -> Iterator[tuple[str, Any]]:
+    rows = [{"id": "p", "query": AB, "since": 2}, {"id": "q", "query": None, "since": 4}]
+    yield "changes", [Change(**row) for row in rows]
+    yield "dicts", rows
+    yield "generator", (row for row in rows)
+    yield "table", pa.Table.from_pylist(rows)
+    yield "columns", {name: [row[name] for row in rows] for name in rows[0]}
+    pandas = pytest.importorskip("pandas")
+    yield "pandas", pandas.DataFrame(rows)
+
+
+def test_forms_of_changes() -> None:
+    for name, given in forms():
+        patterns = new()
+        patterns.change(given)
+        shown = patterns.patterns.to_pylist()
+        assert shown == [{"id": "p", "query": AB, "since": 2, "until": None, "started": False}], name
+    for one in (Change("p", AB), {"id": "p", "query": AB}, Change("p", stretto.compile(AB)), []):
+        patterns = new()
+        patterns.change(one)
+        assert patterns.patterns.num_rows == (one != []), one
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"id": "p", "query": AB, "sinse": 3}, "a change has 'sinse', which is none of .*; did you mean 'since'?"),
+        ([{"id": "p"}], r"change 0 has no 'query' \(NULL retires a pattern\)"),
+        ({"id": ["p", None], "query": [AB, AB]}, "the table of changes: id is NULL in row 1"),
+        ([AB], "change 0 is a str, neither a Change nor a dict"),
+        (AB, "a change is a Change, a dict or a row of a table"),
+        ({"id": "", "query": AB}, "a pattern's id is a text, not ''"),
+        ({"id": "p", "query": AB, "since": 2.5}, r"pattern 'p': since is 2.5, which is no value of 't' \(int64\): "),
+        ({"id": "p", "query": AB, "since": "soon"}, "pattern 'p': since is 'soon', which is no value of 't'"),
+        ({"id": "p", "query": AB, "since": dt.date(2024, 1, 1)}, "a number expected, not a time without a time zone"),
+        ({"id": "p", "query": AB, "since": 1 << 63}, "pattern 'p': since is 9223372036854775808"),
+        ({"id": "p", "query": AB, "since": True}, "a number expected, not bool"),
+    ],
+)
+def test_changes_that_are_none(given: Any, message: str) -> None:
+    patterns = new()
+    with pytest.raises(stretto.OptionError, match=message):
+        patterns.change(given)
+    assert patterns.patterns.num_rows == 0
+
+
+UTC = dt.UTC
+TIMES: dict[str, tuple[pa.DataType, list[Any], Any]] = {
+    "zoned": (
+        pa.timestamp("us", tz="Europe/Berlin"),
+        [dt.datetime(2024, 1, 1, hour, tzinfo=UTC) for hour in range(4)],
+        "2024-01-01T03:00:00+01:00",
+    ),
+    "plain": (pa.timestamp("ns"), [dt.datetime(2024, 1, 1, hour) for hour in range(4)], dt.datetime(2024, 1, 1, 2)),
+    "date": (pa.date32(), [dt.date(2024, 1, day) for day in range(1, 5)], dt.date(2024, 1, 3)),
+    "midnight": (pa.date32(), [dt.date(2024, 1, day) for day in range(1, 5)], dt.datetime(2024, 1, 3)),
+    "float": (pa.float64(), [-0.5, 0.0, 0.25, 1.0], 0.25),
+    "decimal": (pa.decimal128(9, 2), [decimal.Decimal(n) / 4 for n in range(4)], "0.5"),
+    "small": (pa.int8(), [-1, 0, 1, 2], np.int64(1)),
+}
+
+
+@pytest.mark.parametrize("name", TIMES)
+def test_times_of_every_type(name: str) -> None:
+    kind, times, since = TIMES[name]
+    events = pa.table({"type": ["A"] * 4, "t": pa.array(times, kind)})
+    patterns = PatternSet(events.schema, time="t")
+    patterns.change([Change("p", "SELECT * FROM S WHERE A"), Change("q", "SELECT * FROM S WHERE A", since)])
+    patterns.advance(times[0])
+    found = patterns.push(events.slice(0, 1))
+    patterns = PatternSet(events.schema, time="t").restore(patterns.snapshot())
+    found = pa.concat_tables([found, patterns.push(events.slice(1))])
+    assert found.column("since").type == kind
+    shown = pa.array(times, kind).to_pylist()
+    assert short(found) == [
+        ("p", None, shown[0], shown[0]), ("p", None, shown[1], shown[1]),
+        ("p", None, shown[2], shown[2]), ("q", shown[2], shown[2], shown[2]),
+        ("p", None, shown[3], shown[3]), ("q", shown[2], shown[3], shown[3]),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "since", "message"),
+    [
+        (pa.timestamp("us", tz="UTC"), dt.datetime(2024, 1, 1), "a time with a time zone expected, not a time without"),
+        (pa.timestamp("us"), dt.datetime(2024, 1, 1, tzinfo=UTC), "a time without a time zone expected"),
+        (pa.timestamp("us", tz="UTC"), "2024-01-01T00:00:00", "expected a zone offset"),
+        (pa.timestamp("s"), dt.datetime(2024, 1, 1, microsecond=5), "would lose data"),
+        (pa.date32(), dt.datetime(2024, 1, 1, 12), "it would have to be rounded"),
+        (pa.float64(), float("nan"), "NaN"),
+        (pa.timestamp("us"), 5, "a time without a time zone expected, not a number"),
+    ],
+)
+def test_times_that_do_not_fit(kind: pa.DataType, since: Any, message: str) -> None:
+    patterns = PatternSet({"type": pa.string(), "t": kind}, time="t")
+    with pytest.raises(stretto.OptionError, match=message):
+        patterns.change(Change("p", AB, since))
+    with pytest.raises(stretto.OptionError, match=message):
+        patterns.advance(since)
+
+
+# ---- Bad input
+
+
+def test_options_that_there_are_not() -> None:
+    for options, message in [
+        ({"output": "all"}, "output='all'"),
+        ({"late": "keep"}, "late='keep'"),
+        ({"time": None}, "name the time column"),
+        ({"time": "tt"}, r"time='tt': there is no such column \(did you mean 't'\?\)"),
+        ({"time": "k"}, "time='k' is string, not a number"),
+        ({"by": ["kk"]}, "by: there is no column 'kk'"),
+        ({"stream": "s"}, "stream='s': there is no such column"),
+    ]:
+        with pytest.raises(stretto.OptionError, match=message):
+            new(**options)
+    assert new(by="k").output_schema.names[4] == "k"
+
+
+def test_late_events() -> None:
+    rows = [event("A", 5), event("B", 4), event("B", 6)]
+    patterns = new()
+    patterns.change(Change("p", AB))
+    with pytest.raises(stretto.DataError, match="'t' is 4 at row 1, and the stream has come to 5"):
+        patterns.push(rows)
+    assert patterns.position == 0
+    patterns.advance(6)
+    with pytest.raises(stretto.DataError, match="'t' is 5 at row 0, and the stream has come to 6"):
+        patterns.push(rows)
+    lenient = new(late="drop", positions=True)
+    lenient.change(Change("p", AB))
+    found = lenient.push(rows).to_pylist()
+    assert [(row["start"], row["end"], row["end_time"]) for row in found] == [(0, 1, 6)]
+    assert (lenient.late, lenient.position) == (1, 2)
+    assert lenient.push([event("B", 1)]).num_rows == 0
+    assert lenient.late == 2
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([event("A", 1) | {"t": None}], "'t' orders or windows the stream and is NULL at row 1"),
+        ([event("A", 1, v=1 << 62)], r"pattern 'sum', 'total': .*64 bits"),
+        ([event("A", 1, v=7), event("A", 2, v=6)], "pattern 'window': 'v' decreases from 7 to 6 at row 2; "),
+        ([event("A", 1, v=None)], "pattern 'window': 'v' orders or windows the stream and is NULL at row 1"),
+        ([{"type": "A", "t": 1, "v": 1}], "the events have no column 'k'"),
+        ([event("A", 1) | {"v": "one"}], "column 'v' is string"),
+    ],
+)
+def test_bad_events_are_refused_as_a_whole(rows: list[dict[str, Any]], message: str) -> None:
+    patterns = new()
+    patterns.change(Change("key", ABK))
+    overflow = "SELECT * FROM S WHERE A AS x FILTER x[v * 4 > 3]"
+    patterns.change([Change("sum", overflow), Change("total", overflow), Change("window", AB + " WITHIN 3 [v]")])
+    patterns.push([event("A", 0, v=0)])
+    before = patterns.stats
+    with pytest.raises(stretto.DataError, match=message):
+        patterns.push(rows)
+    assert patterns.stats == before
+    assert short(patterns.push([event("B", 1, v=2)])) == [("key", None, 0, 1), ("window", None, 0, 1)]
+
+
+def test_a_set_that_was_stopped_in_the_middle() -> None:
+    patterns = new(capacity=1)
+    patterns.change(Change("p", "SELECT * FROM S WHERE A+ ; B"))
+    saved = patterns.snapshot()
+    pieces = patterns.iter_push([*(event("A", t) for t in range(8)), event("B", 9)])
+    next(pieces)
+    for call in (lambda: patterns.push([event("A", 10)]), lambda: patterns.change([]), lambda: patterns.advance(20)):
+        with pytest.raises(stretto.EngineError, match="restore a snapshot"):
+            call()
+    with pytest.raises(stretto.SnapshotError, match="middle of a batch"):
+        patterns.snapshot()
+    assert patterns.restore(saved).push([event("A", 1), event("B", 1)]).num_rows == 1
+    assert patterns.finish().schema == patterns.output_schema
+    with pytest.raises(stretto.OptionError, match="finished"):
+        patterns.push([event("A", 9)])
+
+
+# ---- Snapshots
+
+
+def busy() -> PatternSet:
+    patterns = new(by=["k"])
+    patterns.change([Change("p", ABK), Change("q", ABK + " WITHIN 9 [t]", 2), Change("p", None, 50)])
+    patterns.push([event("A", 1), event("A", 3, "q"), event("A", 4, "p")])
+    return patterns
+
+
+def test_a_snapshot_holds_patterns_times_and_state() -> None:
+    patterns = busy()
+    again = new(by=["k"]).restore(patterns.snapshot())
+    assert again.patterns.equals(patterns.patterns)
+    assert again.stats == {**patterns.stats, "bytes": again.stats["bytes"]}
+    with pytest.raises(stretto.DataError, match="an event of 4 has been read"):
+        again.change(Change("r", ABK, 4))
+    rows = [event("B", 5), event("B", 13, "q")]
+    assert short(again.push(rows)) == short(patterns.push(rows)) == [
+        ("p", None, 4, 5), ("p", None, 1, 5), ("q", 2, 4, 5), ("p", None, 3, 13),
+    ]  # fmt: skip
+
+
+def test_a_snapshot_holds_what_may_not_decrease() -> None:
+    patterns = new(late="drop")
+    patterns.change(Change("p", AB + " WITHIN 3 [v]"))
+    patterns.push([event("C", 1, v=7), event("C", 0), event("C", 2, v=8)])
+    patterns.advance(9)
+    patterns.change([Change("q", AB, 8), Change("q", AB, 9)])
+    again = new().restore(patterns.snapshot())
+    assert (again.late, again.late_changes, again.position) == (1, 1, 2)
+    assert again.patterns.column("since").to_pylist() == [None, 9]
+    with pytest.raises(stretto.DataError, match="'v' decreases from 8 to 7 at row 2"):
+        again.push([event("C", 9, v=7)])
+    with pytest.raises(stretto.DataError, match="the stream has come to 9"):
+        again.push([event("C", 8, v=9)])
+    with pytest.raises(stretto.DataError, match="the stream has come to 9"):
+        again.change(Change("r", AB, 8))
+    again.finish()
+    with pytest.raises(stretto.OptionError, match="finished"):
+        new().restore(again.snapshot()).push([event("C", 9, v=9)])
+
+
+def test_a_snapshot_is_as_small_as_what_is_held() -> None:
+    patterns = new()
+    patterns.change([Change(f"p{number}", AB + f" FILTER x[v = {number}] WITHIN 1 [t]") for number in range(40)])
+    patterns.push([event("C", t) for t in range(3000)])
+    size = len(patterns.snapshot())
+    assert size < 200 * 40, "texts, and nothing else"
+    patterns.push([event("A", 5000, v=7)])
+    assert patterns.stats["busy"] == 1
+    assert len(patterns.snapshot()) < size + 5000
+    patterns.push([event("C", 6000)])
+    patterns.advance(7000)
+    assert patterns.idle
+    assert len(patterns.snapshot()) < size + 100
+    assert patterns.stats["busy"] == 0
+
+
+def test_damaged_and_foreign_snapshots_are_refused() -> None:
+    saved = busy().snapshot()
+    patterns = new(by=["k"])
+    for at in range(0, len(saved), max(1, len(saved) // 200)):
+        damaged = bytearray(saved)
+        damaged[at] ^= 0x20
+        with pytest.raises(stretto.SnapshotError):
+            patterns.restore(bytes(damaged))
+    for stop in (0, 7, 13, len(saved) // 2, len(saved) - 1):
+        with pytest.raises(stretto.SnapshotError):
+            patterns.restore(saved[:stop])
+    newer = saved[:8] + b"\x02\x00" + saved[10:-4]
+    with pytest.raises(stretto.SnapshotError, match="format version 2; this stretto reads version 1"):
+        patterns.restore(newer + zlib.crc32(newer).to_bytes(4, "little"))
+    matcher = stretto.Matcher(AB, SCHEMA, time="t")
+    with pytest.raises(stretto.SnapshotError, match="of a Matcher"):
+        patterns.restore(matcher.snapshot())
+    with pytest.raises(stretto.SnapshotError, match="not a stretto snapshot"):
+        matcher.restore(saved)
+    for other, what in [
+        (new(), "the options differ"),
+        (new(by=["k"], output="positions"), "the options differ"),
+        (new(by=["k"], valuations=True), "the options differ"),
+        (new(by=["k"], time="v"), "the roles of columns differ"),
+        (PatternSet(SCHEMA | {"v": "int32"}, time="t", by=["k"]), "the events' attributes differ"),
+    ]:
+        with pytest.raises(stretto.SnapshotError, match=what):
+            other.restore(saved)
+    assert patterns.patterns.num_rows == 0, "nothing of what was refused"
+    assert patterns.restore(saved).patterns.num_rows == 2
+
+
+def test_an_automaton_that_is_built_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    saved = busy().snapshot()
+    monkeypatch.setattr(parts, "_PARTS", parts.Latest(8))
+    monkeypatch.setattr(parts.Part, "digest", property(lambda part: "other"))
+    with pytest.raises(
+        stretto.SnapshotError, match="the automaton of pattern 'p', as this version of stretto builds it"
+    ):
+        new(by=["k"]).restore(saved)
+
+
+# ---- What they share
+
+
+def test_conditions_are_evaluated_once_and_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More patterns than bound queries are kept elsewhere, and as many sets as there may be buckets in a worker."""
+    texts = [AB + f" FILTER x[v > {n % 5}] AND y[v < {n % 3}] WITHIN {n} [t]" for n in range(50)]
+    changes = [Change(f"p{n:02d}", text) for n, text in enumerate(texts)]
+    first = new()
+    first.change(changes)
+    events = stream(300, 3)
+    first.push(events)
+    assert (first.stats["patterns"], first.stats["conditions"], first.stats["asked"]) == (50, 8, 100)
+    made = []
+    monkeypatch.setattr(parts.Part, "__init__", lambda *_, **__: made.append("part"))
+    monkeypatch.setattr(shared.Ensemble, "__init__", lambda *_, **__: made.append("ensemble"))
+    second = new().restore(first.snapshot())
+    second.change(changes)
+    second.push(events.slice(299))
+    assert made == []
+
+
+def test_patterns_with_many_conditions_are_grouped() -> None:
+    """Groups hold like patterns; what they find is what each finds alone."""
+    names = [f"c{n}" for n in range(12)]
+    rng = np.random.default_rng(4)
+    columns: dict[str, Any] = {"type": rng.choice(["A", "B"], 500), "t": np.arange(500)}
+    columns |= {name: rng.integers(0, 60, 500) for name in names}
+    events = pa.table(columns)
+    texts = {}
+    for n in range(48):
+        test = " AND ".join(f"{name} > {rng.integers(0, 20)}" for name in names[n % 4 : n % 4 + 3])
+        texts[f"p{n:02d}"] = f"SELECT x FROM S WHERE A AS x ; B AS y FILTER x[{test}] WITHIN 2 [t]"
+    patterns = PatternSet(events.schema, time="t", positions=True)
+    patterns.change([Change(name, text) for name, text in texts.items()])
+    found = patterns.push(events)
+    groups = patterns._timeline.lineup.ensemble._groups
+    assert 1 < len(groups) < 12
+    assert sorted(number for group in groups for number in group.members) == list(range(48))
+    right = [
+        (row["end"], name, row["positions"])
+        for name, text in texts.items()
+        for row in stretto.match(text, events, time="t").to_pylist()
+    ]
+    assert sorted(right) == sorted((row["end"], row["pattern"], row["positions"]) for row in found.to_pylist())
+    assert len(right) > 1000
+
+
+@pytest.mark.parametrize("keys", [20, 3000])
+def test_keys_are_numbered_once_for_all_patterns(keys: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few keys and more than are numbered together; idle ones are forgotten and come back."""
+    monkeypatch.setattr(shared_keys, "MOST", 200)
+    monkeypatch.setattr("stretto.engines.tecs.runner.SWEEP_AT_LEAST", 50)
+    monkeypatch.setattr("stretto.patterns.CHUNK", 500)
+    rng = np.random.default_rng(keys)
+    rows = 4000
+    phase = np.arange(rows) * 4 // rows  # other keys in every quarter
+    names = (rng.integers(0, keys, rows) + keys * (phase % 2)).astype(str)
+    columns = {"type": rng.choice(list("ABC"), rows), "t": np.arange(rows), "k": names, "v": rng.integers(0, 9, rows)}
+    events = pa.table(columns)
+    texts = {
+        f"p{n}": f"SELECT * FROM S WHERE A AS x ; B AS y FILTER y[v > {n}] PARTITION BY [k] WITHIN {50 * n + 90} [t]"
+        for n in range(4)
+    }
+    patterns = new(by=["k"], positions=True)
+    patterns.change([Change(name, text) for name, text in texts.items()])
+    found = pa.concat_tables([patterns.push(events.slice(low, 700)) for low in range(0, rows, 700)])
+    right = [
+        (row["end"], name, row["positions"], row["k"])
+        for name, text in texts.items()
+        for row in stretto.match(text, events, time="t").to_pylist()
+    ]
+    shown = [(row["end"], row["pattern"], row["positions"], row["k"]) for row in found.to_pylist()]
+    assert sorted(right) == sorted(shown)
+    assert len(right) > 20
+
+
+def test_memory_is_what_windows_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stretto.patterns.CHUNK", 1000)
+    patterns = new()
+    patterns.change([Change("a", AB + " WITHIN 50 [t]"), Change("b", ABK + " WITHIN 9 EVENTS"), Change("c", ABK, 10)])
+    patterns.change(Change("c", None, 2000))
+    held = []
+    rows = 1500
+    for low in range(0, 10 * rows, rows):
+        times = pa.array(np.arange(low, low + rows))
+        kinds = pa.array(np.array(["C", "C", "C", "A", "D"])[np.arange(rows) % 5])
+        ones = np.ones(rows, np.int64)
+        patterns.push(pa.table({"type": kinds, "t": times, "k": pa.array(ones.astype(str)), "v": pa.array(ones)}))
+        held.append((patterns._history.rows, patterns.stats["bytes"]))
+    assert max(kept for kept, _ in held) < 3 * rows
+    assert max(size for _, size in held[5:]) <= 1.5 * max(size for _, size in held[:5])
+    patterns.snapshot()
+    assert patterns._history.rows < 200
+    assert patterns.expires is not None
+    assert not patterns.idle

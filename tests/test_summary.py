@@ -1,0 +1,155 @@
+"""``output="summary"``: what grouping the rows of ``output="positions"`` by their end gives."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import stretto
+from stretto.cli import main
+from stretto.engines.tecs.state import Matches
+from stretto.errors import OptionError
+from stretto.matches import summaries
+
+QUERIES = [
+    "SELECT * FROM S WHERE A ; B+ WITHIN 8 EVENTS",
+    "SELECT b FROM S WHERE A ; B+ AS b ; (A OR B) PARTITION BY [k] WITHIN 12 [t]",
+    "SELECT MAX * FROM S WHERE A+ ; B WITHIN 6 EVENTS",
+    "SELECT * FROM S WHERE A ; B+ PARTITION BY [k] WITHIN 9 [t] LIMIT 3",
+    "SELECT NONE FROM S WHERE A+ ; B WITHIN 6 [t] CONSUME BY ANY",
+    "SELECT * FROM S WHERE A AS x : (A OR B) AS y PARTITION BY [k]",
+]
+
+
+def events(seed: int, rows: int = 60) -> pa.Table:
+    rng = random.Random(seed)
+    return pa.table(
+        {
+            "type": [rng.choice("ABC") for _ in range(rows)],
+            "t": sorted(rng.randrange(rows) for _ in range(rows)),
+            "k": pa.array([rng.choice([1, 2, None]) for _ in range(rows)], pa.int32()),
+        }
+    )
+
+
+def grouped(table: pa.Table, whole: pa.Table, keys: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Rows of ``output="positions"``, one for each end, from the definition."""
+    found: dict[int, dict[str, Any]] = {}
+    for row in table.to_pylist():
+        place = whole.column("t")[row["start"]].as_py(), row["start"]
+        one = found.setdefault(row["end"], {"place": place, "row": row, "matches": 0})
+        one["place"] = min(one["place"], place)
+        one["matches"] += 1
+    return [
+        {
+            "start": one["place"][1],
+            "end": end,
+            "start_time": one["place"][0],
+            "end_time": one["row"]["end_time"],
+            **{key: one["row"][key] for key in keys},
+            "matches": one["matches"],
+        }
+        for end, one in found.items()
+    ]
+
+
+@pytest.mark.parametrize("valuations", [False, True])
+@pytest.mark.parametrize("query", QUERIES)
+def test_agrees_with_positions(query: str, valuations: bool) -> None:
+    total = 0
+    for seed in range(8):
+        table = events(seed)
+        keys = stretto.compile(query).partition_by
+        positions = stretto.match(query, table, time="t", output="positions", valuations=valuations)
+        found = stretto.match(query, table, time="t", output="summary", valuations=valuations)
+        assert found.to_pylist() == grouped(positions, table, keys), f"seed {seed}"
+        total += positions.num_rows
+    assert total > 0
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_an_event_whose_matches_come_in_pieces_has_one_row(query: str) -> None:
+    """Buffers that start with room for one row, and batches of any size."""
+    for seed in range(4):
+        rng = random.Random(seed)
+        table = events(seed)
+        expected = stretto.match(query, table, time="t", output="summary")
+        matcher = stretto.Matcher(query, table.schema, time="t", output="summary", capacity=1)
+        found, at = [], 0
+        while at < table.num_rows:
+            size = rng.randrange(1, 20)
+            found += [row for piece in matcher.iter_push(table.slice(at, size)) for row in piece.to_pylist()]
+            at += size
+        assert found == expected.to_pylist(), f"seed {seed}"
+
+
+def test_many_matches_of_one_event() -> None:
+    """2^17 of the last event, which fill the output buffers many times."""
+    found = stretto.match("SELECT * FROM S WHERE A+", [{"type": "A"}] * 18, output="summary")
+    assert found.column("matches").to_pylist() == [2**n for n in range(18)]
+    assert set(found.column("start").to_pylist()) == {0}
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_pieces_may_end_anywhere(seed: int) -> None:
+    rng = random.Random(seed)
+    ends = np.array(sorted(rng.choices(range(100, 112), k=40)))
+    starts = np.array([rng.randrange(100) for _ in range(40)])
+    cuts = sorted(rng.choices(range(41), k=rng.randrange(12)))
+    pieces = []
+    for low, high in zip([0, *cuts], [*cuts, 40], strict=True):
+        empty = np.empty(0, np.int64)
+        offset = np.zeros(high - low + 1, np.int64)
+        pieces.append(Matches(starts[low:high], ends[low:high], offset, empty, empty.astype(np.int32)))
+    found = [row for one in summaries(pieces) for row in zip(*(column.tolist() for column in one), strict=True)]
+    expected = [(int(starts[ends == end].min()), int(end), int((ends == end).sum())) for end in np.unique(ends)]
+    assert found == expected
+
+
+def test_input_that_is_sorted_first() -> None:
+    table = pa.table({"type": ["B", "A", "A"], "t": [9, 5, 2]})
+    found = stretto.match("SELECT * FROM S WHERE A ; B", table, time="t", output="summary")
+    assert found.to_pylist() == [{"start": 2, "end": 0, "start_time": 2, "end_time": 9, "matches": 2}]
+
+
+def test_columns() -> None:
+    schema = {"type": "string", "t": "int64", "matches": "string"}
+    query = stretto.compile("SELECT * FROM S WHERE A AS start ; B PARTITION BY [matches]", schema, time="t")
+    assert query.output_schema("summary").names == ["start", "end", "start_time", "end_time", "matches", "matches_"]
+    assert query.output_schema("summary", positions=False).names == ["start_time", "end_time", "matches", "matches_"]
+    matcher = stretto.Matcher("SELECT * FROM S WHERE A ; B", output="summary", positions=False)
+    matcher.push([{"type": "A"}, {"type": "A"}])
+    assert matcher.push([{"type": "B"}, {"type": "B"}]).to_pylist() == [{"matches": 2}, {"matches": 2}]
+
+
+def test_a_snapshot_is_of_one_output() -> None:
+    query = "SELECT * FROM S WHERE A ; B"
+    matcher = stretto.Matcher(query, output="summary")
+    matcher.push([{"type": "A"}])
+    again = stretto.Matcher(query, output="summary").restore(matcher.snapshot())
+    assert again.push([{"type": "B"}]).to_pylist() == [{"start": 0, "end": 1, "matches": 1}]
+    with pytest.raises(stretto.StrettoError, match="output"):
+        stretto.Matcher(query, matcher.query.schema, output="positions").restore(matcher.snapshot())
+    with pytest.raises(OptionError, match="'events', 'positions' or 'summary'"):
+        stretto.Matcher(query, output="sum")
+
+
+def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pq.write_table(pa.table({"type": ["A", "A", "B", "B"]}), tmp_path / "events.parquet")
+
+    def lines(*more: str) -> list[str]:
+        with pytest.raises(SystemExit) as ended:
+            main(
+                ["match", "SELECT * FROM S WHERE A ; B", str(tmp_path / "events.parquet"), "--output", "summary", *more]
+            )
+        assert not ended.value.code
+        return capsys.readouterr().out.splitlines()
+
+    assert lines()[-1] == "2 events that complete matches"
+    assert lines("--json") == ['{"start": 0, "end": 2, "matches": 2}', '{"start": 0, "end": 3, "matches": 2}']
