@@ -221,6 +221,20 @@ def test_streams_and_types_from_streams() -> None:
     assert [row[0] for row in short(plain.push([{"t": 1}, {"t": 2}]))] == ["s", "s", "u"]
 
 
+def test_other_streams_do_not_move_a_window() -> None:
+    """An attribute that a window measures must not decrease among the events of FROM; others do not count."""
+    events = [
+        {"s": s, "type": kind, "t": t, "v": v}
+        for t, (s, kind, v) in enumerate([("S", "A", 5), ("T", "A", 99), ("S", "B", 6)])
+    ]
+    for cuts in ([events], [events[:1], events[1:2], events[2:]]):
+        patterns = PatternSet({"s": "string", "type": "string", "t": "int64", "v": "int64"}, stream="s", time="t")
+        patterns.change(Change("p", "SELECT * FROM S WHERE A ; B WITHIN 3 [v]"))
+        assert [row for cut in cuts for row in short(patterns.push(cut))] == [("p", None, 0, 2)]
+        with pytest.raises(stretto.DataError, match="'v' decreases from 6 to 4 at row 4"):
+            patterns.push([events[1] | {"t": 7, "v": 1}, events[0] | {"t": 8, "v": 4}])
+
+
 # ---- Changes
 
 

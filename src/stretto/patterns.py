@@ -6,16 +6,16 @@ import copy
 import datetime as dt
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from stretto.compiling import roles
 from stretto.engines.tecs.state import Matches
 from stretto.engines.tecs.windows import values_of
 from stretto.ensemble.changes import Change, Instant, changes_of, instant_of
+from stretto.ensemble.checking import Checked, Numbers, checked, quoted
 from stretto.ensemble.keeping import Kept
 from stretto.ensemble.keys import SharedKeys
 from stretto.ensemble.parts import Part, part_of
@@ -27,12 +27,8 @@ from stretto.errors import DataError, EngineError, LimitError, OptionError, Quer
 from stretto.events import Schema, as_table, conform, require
 from stretto.matching import CHUNK
 from stretto.pattern.passes.bind import measure
-from stretto.predicates.vectorized import mask
 
 __all__ = ["Change", "PatternSet"]
-
-I64 = NDArray[np.int64]
-Numbers = NDArray[Any]
 
 #: A piece of the stream goes through all patterns at once: :data:`~stretto.matching.CHUNK` events, or fewer where that could
 #: make more pairs of event and pattern than this.
@@ -289,7 +285,7 @@ class PatternSet:
         missing = [name for name in self._by if name not in part.query.partition_by]
         if missing:
             raise QueryError(
-                f"{where}: the query is not partitioned by {_quoted(missing)}, and every pattern of this set must be",
+                f"{where}: the query is not partitioned by {quoted(missing)}, and every pattern of this set must be",
                 hint="PARTITION BY " + ", ".join(f"[{name}]" for name in (*self._by, *part.query.partition_by)),
             )
         return part
@@ -318,10 +314,13 @@ class PatternSet:
         if not table.num_rows:
             return iter(())
         table, times, late = self._in_time(table)
-        checked = self._checked(table, times) if table.num_rows else []
+        found: list[Checked] = []
+        if table.num_rows:
+            stretches = self._timeline.stretches(times)
+            found = checked(table, times, stretches, self._rows, self._schema, self._results)
         self._late += late
         self._inside = True
-        return self._advance(checked)
+        return self._advance(found)
 
     def _in_time(self, table: pa.Table) -> tuple[pa.Table, Numbers, int]:
         """The events that are not late, their times, and how many are late."""
@@ -343,78 +342,8 @@ class PatternSet:
             "in the order of their time (or pass late='drop')"
         )
 
-    def _checked(self, table: pa.Table, times: Numbers) -> list[_Checked]:
-        """The batch, cut where changes hold and classified: all that can be wrong with it shows here."""
-        stretches = self._timeline.stretches(times)
-        needed = {self._time, *self._by}
-        for stretch in stretches:
-            needed.update(stretch.lineup.ensemble.tested, self._results.columns(stretch.lineup.ensemble.parts))
-        names = [name for name in self._schema.attributes if name in needed]
-        table = conform(table, names, self._schema.attributes)
-        measured: dict[Version, int | float | None] = {}
-        checked = []
-        for stretch in stretches:
-            low, high, lineup = stretch
-            ensemble = lineup.ensemble
-            part = table.slice(low, high - low)
-            tested = part.select(list(ensemble.tested)).combine_chunks()
-            first = self._rows + low
-            measures: dict[str, Numbers] = {self._time: times[low:high]}
-            for version in lineup.versions:
-                self._measure(version, tested, first, measures, measured)
-            classes = self._classified(lineup, tested)
-            kept = part.select(list(self._results.columns(ensemble.parts)))
-            checked.append(_Checked(lineup, tested, kept, measures, classes))
-        return checked
-
-    def _measure(
-        self,
-        version: Version,
-        events: pa.Table,
-        first: int,
-        measures: dict[str, Numbers],
-        measured: dict[Version, int | float | None],
-    ) -> None:
-        """Check that the attribute which a pattern's window measures does not decrease."""
-        name = version.part.measures
-        if name is None:
-            return
-        try:
-            if name not in measures:
-                measures[name] = values_of(events.column(name), name, first)
-        except DataError as error:
-            raise DataError(f"pattern '{version.id}': {error}") from error
-        values, rows = measures[name], np.arange(events.num_rows)
-        if version.part.source is not None:
-            rows = np.flatnonzero(mask(version.part.source, events))
-        if not rows.size:
-            return
-        last = measured.get(version, version.measure)
-        chosen = values[rows]
-        before = np.concatenate((chosen[:1] if last is None else np.array([last], chosen.dtype), chosen[:-1]))
-        falls = chosen < before
-        if falls.any():
-            at = int(falls.argmax())
-            raise DataError(
-                f"pattern '{version.id}': '{name}' decreases from {before[at]} to {chosen[at]} at row {first + rows[at]}; "
-                "a window needs an attribute that does not"
-            )
-        measured[version] = chosen[-1].item()
-
-    def _classified(self, lineup: Lineup, events: pa.Table) -> list[NDArray[np.int32]]:
-        try:
-            return lineup.ensemble.classify(events)
-        except DataError as error:
-            for number, part in enumerate(lineup.ensemble.parts):
-                try:
-                    part.program.classifier.classify(events)
-                except DataError as own:
-                    names = [lineup.versions[place].id for place in lineup.players[number]]
-                    raise DataError(f"pattern {_quoted(names)}: {own}") from error
-            raise
-
-    def _advance(self, checked: list[_Checked]) -> Iterator[pa.Table]:
-        for stretch in checked:
+    def _advance(self, found: list[Checked]) -> Iterator[pa.Table]:
+        for stretch in found:
             time = stretch.measures[self._time]
             self._reach(time[0].item(), inclusive=True, lineup=stretch.lineup)
             size = max(1, min(CHUNK, PAIRS // max(1, len(stretch.lineup.versions))))
@@ -425,36 +354,31 @@ class PatternSet:
                 self._rows += batch.num_rows
                 self._forget()
                 low = high
+            for version, value in stretch.reached.items():
+                version.measure = value
             self._last = Instant.numbered(time[-1].item(), self._kind)
         self._inside = False
 
-    def _piece(self, stretch: _Checked, batch: pa.RecordBatch, low: int, high: int) -> Iterator[pa.Table]:
+    def _piece(self, stretch: Checked, batch: pa.RecordBatch, low: int, high: int) -> Iterator[pa.Table]:
         """Some events of a stretch through all of its patterns."""
         lineup, first = stretch.lineup, self._rows
         if not lineup.versions:
             return
         self._history.append(np.arange(first, first + high - low), stretch.kept.slice(low, high - low))
-        streams: list[tuple[int, Iterator[Matches]]] = []
         parts = lineup.ensemble.parts
         dealt_to = list(lineup.ensemble.deal([classes[low:high] for classes in stretch.classes]))
         shared = self._shared_keys(batch, [(parts[number], dealt) for number, dealt in dealt_to])
+        streams: list[tuple[int, Iterator[Matches]]] = []
         for number, dealt in dealt_to:
-            window = parts[number].query.bound.window
+            query = parts[number].query.bound
             measures = None
-            if window is not None and window.attribute is not None:
-                measures = stretch.measures[window.attribute][low:high]
+            if query.window is not None and query.window.attribute is not None:
+                measures = stretch.measures[query.window.attribute][low:high]
+            keys = shared.get(query.partition_by)
             for place in lineup.players[number]:
-                version = lineup.versions[place]
-                if measures is not None and version.part.measures is not None:
-                    version.measure = measures[-1].item()
-                voice = self._voice(version, dealt)
+                voice = self._voice(lineup.versions[place], dealt)
                 if voice is not None:
-                    streams.append(
-                        (
-                            place,
-                            voice.follow(batch, first, dealt, measures, shared.get(parts[number].query.partition_by)),
-                        )
-                    )
+                    streams.append((place, voice.follow(batch, first, dealt, measures, keys)))
         for block in in_order(streams):
             yield self._results.table(block, lineup.sources, self._history)
 
@@ -584,16 +508,6 @@ class PatternSet:
             raise OptionError("the set of patterns is finished; start a new one, or restore a snapshot")
 
 
-class _Checked(NamedTuple):
-    """A stretch of a batch, ready to be read."""
-
-    lineup: Lineup
-    tested: pa.Table  #: the columns that patterns read
-    kept: pa.Table  #: the columns that results show
-    measures: dict[str, Numbers]  #: by attribute: times and what windows measure
-    classes: list[NDArray[np.int32]]  #: by group: the shared class of every event
-
-
 def _time_of(schema: Schema) -> tuple[str, pa.DataType]:
     """The time column and its type."""
     name = schema.time
@@ -616,7 +530,3 @@ def _by_of(by: Iterable[str], schema: Schema) -> tuple[str, ...]:
             hint = suggestion(name, schema.attributes, kind="column")
             raise OptionError(f"by: there is no column '{name}'" + (f" ({hint})" if hint else ""))
     return names
-
-
-def _quoted(names: Iterable[str]) -> str:
-    return ", ".join(f"'{name}'" for name in names)

@@ -135,7 +135,7 @@ def _codes_of(atom: p.Predicate) -> int:
 
 
 #: Sets of patterns come and go (one for each bucket of keys on Spark); what is compiled stays.
-_PARTS: Latest[tuple[Hashable, ...], Part] = Latest(1 << 10)
+_PARTS: Latest[tuple[Hashable, ...], Part] = Latest(1 << 12)
 
 
 def part_of(text: str | Query, language: str | None, schema: Schema, *, valuations: bool) -> Part:

@@ -15,4 +15,16 @@ from stretto.spark.progress import metrics, progress_line, status, unwatch, watc
 from stretto.spark.session import session
 from stretto.spark.sql import register
 
-__all__ = ["explain", "match", "match_patterns", "metrics", "progress_line", "read", "register", "session", "status", "unwatch", "watch"]
+__all__ = [
+    "explain",
+    "match",
+    "match_patterns",
+    "metrics",
+    "progress_line",
+    "read",
+    "register",
+    "session",
+    "status",
+    "unwatch",
+    "watch",
+]

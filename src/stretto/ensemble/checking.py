@@ -1,0 +1,125 @@
+"""A batch before it is read: cut where changes hold, checked, and classified. All that can be wrong with it shows here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from stretto.engines.tecs.windows import values_of
+from stretto.ensemble.results import Results
+from stretto.ensemble.timeline import Lineup, Stretch, Version
+from stretto.errors import DataError
+from stretto.events import Schema, conform
+from stretto.predicates.vectorized import mask
+
+__all__ = ["Checked", "Numbers", "checked", "quoted"]
+
+Numbers = NDArray[Any]
+
+
+class Checked(NamedTuple):
+    """A stretch of a batch, ready to be read."""
+
+    lineup: Lineup
+    tested: pa.Table  #: the columns that patterns read
+    kept: pa.Table  #: the columns that results show
+    measures: dict[str, Numbers]  #: by attribute: times, and what windows measure
+    reached: dict[Version, int | float]  #: the last value of a window's attribute other than the time
+    classes: list[NDArray[np.int32]]  #: by group of the ensemble: the shared class of every event
+
+
+def checked(
+    table: pa.Table, times: Numbers, stretches: Sequence[Stretch], first: int, schema: Schema, results: Results
+) -> list[Checked]:
+    """Check a batch whose times ascend.
+
+    Parameters
+    ----------
+    table, times
+        The events, and their times as the engine measures them.
+    stretches
+        Which patterns hold where.
+    first
+        The position of the first event.
+    schema, results
+        The events' columns, and what is shown of them.
+
+    Raises
+    ------
+    DataError
+        A column is missing or of another type, the attribute of a pattern's window decreases or is NULL, or arithmetic
+        overflows; the message names the pattern.
+    """
+    assert schema.time is not None
+    shown = [results.columns(lineup.ensemble.parts) for _, _, lineup in stretches]
+    needed = {schema.time, *results.by}
+    for stretch, columns in zip(stretches, shown, strict=True):
+        needed.update(stretch.lineup.ensemble.tested, columns)
+    table = conform(table, [name for name in schema.attributes if name in needed], schema.attributes)
+    last: dict[Version, int | float] = {}
+    found = []
+    for (low, high, lineup), columns in zip(stretches, shown, strict=True):
+        part = table.slice(low, high - low)
+        tested = part.select(list(lineup.ensemble.tested)).combine_chunks()
+        measures: dict[str, Numbers] = {schema.time: times[low:high]}
+        for version in lineup.versions:
+            if version.part.measures is not None:
+                _measure(version, version.part.measures, tested, first + low, measures, last)
+        reached = {version: last[version] for version in lineup.versions if version in last}
+        classes = _classified(lineup, tested)
+        found.append(Checked(lineup, tested, part.select(list(columns)), measures, reached, classes))
+    return found
+
+
+def _measure(
+    version: Version,
+    name: str,
+    events: pa.Table,
+    first: int,
+    measures: dict[str, Numbers],
+    last: dict[Version, int | float],
+) -> None:
+    """Check that the attribute which a pattern's window measures does not decrease."""
+    if name not in measures:
+        try:
+            measures[name] = values_of(events.column(name), name, first)
+        except DataError as error:
+            raise DataError(f"pattern '{version.id}': {error}") from error
+    rows = np.arange(events.num_rows)
+    if version.part.source is not None:
+        rows = np.flatnonzero(mask(version.part.source, events))
+    if not rows.size:
+        return
+    values = measures[name][rows]
+    start = last.get(version, version.measure)
+    before = np.concatenate((values[:1] if start is None else np.array([start], values.dtype), values[:-1]))
+    falls = values < before
+    if falls.any():
+        at = int(falls.argmax())
+        raise DataError(
+            f"pattern '{version.id}': '{name}' decreases from {before[at]} to {values[at]} at row {first + rows[at]}; "
+            "a window needs an attribute that does not"
+        )
+    last[version] = values[-1].item()
+
+
+def _classified(lineup: Lineup, events: pa.Table) -> list[NDArray[np.int32]]:
+    try:
+        return lineup.ensemble.classify(events)
+    except DataError as error:
+        for number, part in enumerate(lineup.ensemble.parts):
+            try:
+                part.program.classifier.classify(events)
+            except DataError as own:
+                names = quoted(lineup.versions[place].id for place in lineup.players[number])
+                raise DataError(f"pattern {names}: {own}") from error
+        raise
+
+
+def quoted(names: Any) -> str:
+    """Names as a message shows them."""
+    return ", ".join(f"'{name}'" for name in names)

@@ -1,0 +1,23 @@
+"""A continuous query that is killed again and again writes exactly the rows of one pass (``python -m tests.spark.kill``)."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.spark.kill import killed_and_started_again
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("kill")]
+
+
+def test_exactly_once_under_kill_9(tmp_path: Path) -> None:
+    pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'stretto[spark]'")
+    kills = int(os.environ.get("STRETTO_KILLS", "20"))
+    seed = random.randrange(10**6)
+    moments = killed_and_started_again(tmp_path, kills, seed)
+    print(f"seed {seed}: {dict(moments)}")
+    assert sum(moments.values()) == kills
+    assert moments["in a micro-batch"] > 0
