@@ -21,7 +21,7 @@ import stretto
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 #: Runs with a Spark session, in tests/spark.
-ELSEWHERE = {"spark.md", "sql.md"}
+ELSEWHERE = {"connectors.md", "spark.md", "sql.md", "streaming.md"}
 
 FENCE = re.compile(
     r"(?P<skip><!-- not run -->\s*\n)?^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL

@@ -8,7 +8,7 @@ from typing import Any
 from benchmarks.spark import process
 from benchmarks.spark.outcome import Comparison, Side
 from benchmarks.spark.suite.options import Options
-from benchmarks.spark.suite.streaming import left_out, streaming_query, total
+from benchmarks.spark.suite.streaming import left_out, streaming_query, total, warm
 
 __all__ = ["soak"]
 
@@ -30,7 +30,7 @@ def soak(options: Options) -> Iterator[Comparison]:
     }
     result = process.run("stream", job)
     batches = result["batches"]
-    timed = [batch for batch in batches[1:] if batch["rows"]]
+    timed = warm(batches)
     side = Side(
         "match",
         sum(batch["rows"] for batch in timed),

@@ -100,7 +100,9 @@ def make(call: Prepared, *, partitions: int | None, slices: int | None) -> Plan:
     for name in call.query.partition_by:
         rows = rows.filter(column(name).isNotNull())
     plan = Plan(rows, is_keyed(call), tasks=partitions)
-    why = unsliceable(call.query, shows_events=bool(call.layout.variables)) or _unreadable(call, filtered=condition is not None)
+    why = unsliceable(call.query, shows_events=bool(call.layout.variables)) or _unreadable(
+        call, filtered=condition is not None
+    )
     if why is not None:
         return replace(plan, why=why, bound=why)
     if slices == 1:
