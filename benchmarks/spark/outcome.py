@@ -93,6 +93,20 @@ class Comparison:
 
 def print_comparison(console: Console, found: Comparison) -> None:
     """A table of the sides, then the ratio and the goal."""
+    if found.sides:
+        console.print(_table(found))
+    else:
+        console.print(f"{found.benchmark}: {found.case}", style="italic", highlight=False)
+    if found.ratio is not None:
+        console.print(f"  {_verdict(found)}")
+    if found.note:
+        console.print(f"  {found.note}", highlight=False)
+    if found.wrong:
+        console.print(f"  [red]wrong[/red]: {found.wrong}", highlight=False)
+    console.print()
+
+
+def _table(found: Comparison) -> Table:
     table = Table(title=f"{found.benchmark}: {found.case}", title_justify="left", header_style="bold")
     table.add_column("")
     for name in ("events", "matches", "s", "start s", "events/s", "ratio", "MiB"):
@@ -110,14 +124,7 @@ def print_comparison(console: Console, found: Comparison) -> None:
             f"{side.resident_peak / 2**20:,.0f}" if side.resident_peak else "",
             side.note,
         )
-    console.print(table)
-    if found.ratio is not None:
-        console.print(f"  {_verdict(found)}")
-    if found.note:
-        console.print(f"  {found.note}", highlight=False)
-    if found.wrong:
-        console.print(f"  [red]wrong[/red]: {found.wrong}", highlight=False)
-    console.print()
+    return table
 
 
 def _verdict(found: Comparison) -> str:

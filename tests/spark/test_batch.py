@@ -288,11 +288,6 @@ class TestMistakes:
         with pytest.raises(QueryError, match="did you mean 'key'"):
             stretto.spark.match(df, "SELECT * FROM S WHERE A PARTITION BY [kay]", time="ts")
 
-    def test_streaming(self, spark: Any) -> None:
-        stream = spark.readStream.format("rate").load().selectExpr("timestamp AS ts", "'A' AS type")
-        with pytest.raises(OptionError, match="streaming DataFrames are not supported yet"):
-            stretto.spark.match(stream, "SELECT * FROM S WHERE A", time="ts")
-
     def test_not_a_dataframe(self) -> None:
         with pytest.raises(OptionError, match=r"df is a list, not a Spark DataFrame: use stretto\.match"):
             stretto.spark.match([], "SELECT * FROM S WHERE A", time="ts")

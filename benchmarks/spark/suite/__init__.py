@@ -21,6 +21,6 @@ BENCHMARKS = (
     Benchmark(
         "streaming", "a continuous query, against states that only count, by number of keys", 10_000_000, streaming
     ),
-    Benchmark("per-key", "buckets of keys, against a state a key", 50_000, per_key),
+    Benchmark("per-key", "buckets of keys, against a state a key", 100_000, per_key),
     Benchmark("soak", "memory and state over a long stream", 1_000_000, soak),
 )

@@ -165,12 +165,14 @@ def soak(spark: Any, job: dict[str, Any], checkpoint: str) -> list[dict[str, Any
 
 def expected(spark: Any, job: dict[str, Any], rows: int) -> int:
     """The matches of the first ``rows`` generated events, less those that end with the last, by the batch call."""
+    from pyspark.sql import functions as F
+
     import stretto.spark
 
     events = derived(spark.range(rows), job["keys"]).localCheckpoint()
     found = stretto.spark.match(events, job["query"], time="ts", sequence="id", output="positions")
-    last = events.groupBy().max("ts").first()[0]
-    return int(found.filter(found.end_time < last).count())
+    last = events.agg(F.max("ts")).first()[0]
+    return int(found.filter(F.col("end_time") < last).count())
 
 
 def _start(results: Any, checkpoint: str) -> Any:
