@@ -160,7 +160,8 @@ def _load_runner(runner: Runner, header: dict[str, Any], arrays: Arrays) -> None
     if registers.size != REGISTERS:
         raise SnapshotError("the snapshot is damaged: registers")
     count = arrays["nodes.left"].size
-    state.nodes = nodes_of({name: arrays[f"nodes.{name}"] for name in state.nodes._fields}, FIRST)
+    known = {name: arrays[f"nodes.{name}"] for name in state.nodes._fields}
+    state.nodes = nodes_of(known, FIRST, least=state.nodes.left.size)
     renamed = {
         int(s): program.determinizer.intern(tuple(int(m, 16) for m in masks)) for s, masks in header["states"].items()
     }

@@ -17,7 +17,7 @@ import pytest
 import stretto
 from stretto.engines.tecs.windows import values_of
 from stretto.errors import DataError, OptionError
-from stretto.spark.context import CONTEXT, MARK, REACHES, Context
+from stretto.spark.context import CONTEXT, REACHES, Context
 from stretto.spark.slices import ROWS_A_SLICE, Cells, Slices, cut, cut_for, unsliceable
 from stretto.spark.worker import run_partition
 from tests.spark.test_batch import bag, found_by_spark
@@ -81,8 +81,7 @@ def events(seed: int, rows: int) -> pa.Table:
 def cells_of(table: pa.Table, query: stretto.Query, cells: int) -> Cells:
     """What a survey finds out with Spark."""
     times = values_of(table.column("ts"), "ts", 0)
-    quantiles = np.quantile(times, [(k + 0.5) / cells for k in range(cells)], method="inverted_cdf")
-    found = Cells.of_quantiles(quantiles, times.size)
+    found = Cells.of_times(times, cells, times.size)
     window = query.bound.window
     assert window is not None
     if window.attribute == "ts":
@@ -110,7 +109,7 @@ def in_slices(table: pa.Table, query: stretto.Query, slices: Slices, output: str
         marks = np.where(times < begin, CONTEXT, 0) if begin is not None else np.zeros(times.size, np.int64)
         if lows[number] is not None:
             marks |= REACHES
-        marked = table.append_column("mark", pa.array(marks, MARK)).filter(pa.array(read)).combine_chunks()
+        marked = table.append_column("mark", pa.array(marks)).filter(pa.array(read)).combine_chunks()
         parts += run_partition(
             iter(marked.to_batches(max_chunksize=7)),
             text=query.text,
@@ -201,9 +200,9 @@ def test_slices_by_another_attribute_reach_beyond_the_window() -> None:
 
 
 def test_ties_are_not_cut() -> None:
-    same = Cells.of_quantiles(np.full(64, 7), 1000)
+    same = Cells.of_times(np.full(50, 7), 64, 1000)
     assert cut(same, 4, compiled("10 seconds")) is None
-    two = Cells.of_quantiles(np.repeat([7, 9], 32), 1000)
+    two = Cells.of_times(np.repeat([9, 7], 25), 64, 1000)
     assert cut(two, 4, compiled("1 seconds")) == Slices((9,), (8,), (500, 500), (0, 500))
 
 
@@ -258,7 +257,7 @@ def test_short_context_is_an_error() -> None:
         query = compiled(within)
         for count in (short, enough):
             table = pa.table({"type": ["A"] * (count + 1), "t": range(count + 1), "m": np.arange(count + 1.0)})
-            marks = pa.chunked_array([pa.array([CONTEXT | REACHES] * count + [REACHES], MARK)])
+            marks = pa.chunked_array([pa.array([CONTEXT | REACHES] * count + [REACHES])])
             context = Context(query.bound)
             if count == short:
                 with pytest.raises(DataError, match="not the same as when slices were planned"):
@@ -467,21 +466,21 @@ def test_keys_that_floats_make_equal(spark: Any) -> None:
 @needs_spark
 @same_session
 def test_slices_are_chosen_where_they_pay(spark: Any) -> None:
-    many = spark.range(450_000).selectExpr(
+    many = spark.range(2_100_000).selectExpr(
         "if(id % 50 = 0, 'A', 'B') AS type", "id AS t", "id % 7 AS k", "uuid() AS more"
     )
     query = "SELECT * FROM S WHERE A ; B WITHIN 3 [t]"
     text = stretto.spark.explain(many, query, time="t")
     assert "cut into 4 time slices; each reads one window before it as context" in text
     assert "columns    type, t" in text.replace(", k, more", "")
-    assert stretto.spark.match(many, query, time="t", output="summary").count() == 450_000 // 50 * 3
+    assert stretto.spark.match(many, query, time="t", output="summary").count() == 2_100_000 // 50 * 3
     assert "not cut in time: slices=1" in stretto.spark.explain(many, query, time="t", slices=1)
-    long = stretto.spark.explain(many, "SELECT * FROM S WHERE A ; B WITHIN 400000 [t]", time="t")
+    long = stretto.spark.explain(many, "SELECT * FROM S WHERE A ; B WITHIN 1900000 [t]", time="t")
     assert "the window reaches over too many of the events" in long
     few = stretto.spark.explain(many.limit(5), query, time="t")
     assert "not cut in time: the events are few" in few
     even = stretto.spark.explain(many, "SELECT * FROM S WHERE A ; B PARTITION BY [k] WITHIN 3 [t]", time="t")
-    assert "no key holds more than 25% of many events" in even
+    assert "no key is cut in time: none holds more than 25% of the events" in even
 
 
 @needs_spark

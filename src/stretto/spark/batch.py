@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from stretto.spark import plan as plans
 from stretto.spark.borders import place
-from stretto.spark.context import CONTEXT, MARK, REACHES
+from stretto.spark.context import CONTEXT, MARK_BITS, REACHES
 from stretto.spark.frames import column, spark_schema
 from stretto.spark.slices import Slices
 from stretto.spark.survey import key_hash
@@ -101,13 +101,13 @@ def _cut(call: Prepared, plan: Plan) -> DataFrame:
     )
     rows = rows.withColumn("_task", F.explode(F.sequence("_own", F.greatest("_own", "_last"))))
     is_context = F.when(F.col("_task") > F.col("_own"), F.lit(CONTEXT)).otherwise(F.lit(0))
-    mark = (is_context + F.when(reaches, F.lit(REACHES)).otherwise(F.lit(0))).cast(spark_schema(_MARKS)[0].dataType)
-    rows = rows.select(*renamed.values(), "_task", mark.alias("_mark")).repartitionById(tasks, "_task")
+    mark = is_context + F.when(reaches, F.lit(REACHES)).otherwise(F.lit(0))
+    # One number for both: every column makes the shuffle wider.
+    place_and_mark = (F.col("_task") * F.lit(1 << MARK_BITS) + mark).alias("_mark")
+    rows = rows.select(*renamed.values(), place_and_mark)
+    rows = rows.repartitionById(tasks, F.shiftright("_mark", MARK_BITS))
     order = [renamed[name] for name in call.order]
     return rows.sortWithinPartitions(*order).select(*(renamed[name] for name in call.columns), "_mark")
-
-
-_MARKS = pa.schema([("mark", MARK)])
 
 
 def _ids(call: Prepared, slices: Slices, kind: pa.DataType, first: int) -> tuple[Column, Column]:

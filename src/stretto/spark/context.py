@@ -9,10 +9,10 @@ from stretto.engines.tecs.windows import values_of
 from stretto.errors import DataError
 from stretto.pattern.passes.bind import BoundQuery
 
-__all__ = ["CONTEXT", "MARK", "REACHES", "Context"]
+__all__ = ["CONTEXT", "MARK_BITS", "REACHES", "Context"]
 
-#: The type of the column that tells context from a slice's own rows, and its bits.
-MARK = pa.int8()
+# The lowest bits of the column that tells context from a slice's own rows; the others are the slice's number.
+MARK_BITS = 2
 CONTEXT = 1  #: the row is context
 REACHES = 2  #: the context of the row's slice is known to reach beyond the window; it does not begin with the stream
 

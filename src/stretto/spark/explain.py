@@ -15,10 +15,11 @@ from stretto.compiling import Query
 from stretto.spark import plan as plans
 from stretto.spark.call import Prepared, match, prepare
 from stretto.spark.columns import relevant_text
-from stretto.spark.frames import without_duplicates
+from stretto.spark.frames import column, without_duplicates
 from stretto.spark.options import BUCKETS, Continuous
 from stretto.spark.plan import Heavy, Plan
 from stretto.spark.slices import Slices
+from stretto.spark.survey import key_hash
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -114,7 +115,7 @@ def _batch(call: Prepared, plan: Plan) -> Iterator[str]:
     if not plan.heavy:
         yield from _section("", f"no key is cut in time: {plan.why}")
     for heavy in plan.heavy:
-        yield from _section("", *_heavy(heavy, call, kind))
+        yield from _section("", *_heavy(heavy, plan, call, kind))
 
 
 def _slices(slices: Slices, call: Prepared, kind: pa.DataType) -> Iterator[str]:
@@ -126,10 +127,19 @@ def _slices(slices: Slices, call: Prepared, kind: pa.DataType) -> Iterator[str]:
     yield f"they begin at: the first event, {_borders(slices, kind)}"
 
 
-def _heavy(heavy: Heavy, call: Prepared, kind: pa.DataType) -> Iterator[str]:
+def _heavy(heavy: Heavy, plan: Plan, call: Prepared, kind: pa.DataType) -> Iterator[str]:
     first, *rest = _slices(heavy.slices, call, kind)
-    yield f"{heavy.example}, with about {heavy.share:.0%} of the events, is {first}"
+    yield f"{_example(heavy, plan, call)}, with about {heavy.share:.0%} of the events, is {first}"
     yield from rest
+
+
+def _example(heavy: Heavy, plan: Plan, call: Prepared) -> str:
+    """A key with the hash."""
+    from pyspark.sql import functions as F
+
+    keys = call.query.partition_by
+    found = plan.rows.filter(key_hash(keys) == heavy.hash).select(F.to_json(F.struct(*map(column, keys)))).take(1)
+    return str(found[0][0]) if found else "a key"
 
 
 def _borders(slices: Slices, kind: pa.DataType) -> str:

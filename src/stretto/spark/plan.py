@@ -18,7 +18,7 @@ from stretto.spark import survey
 from stretto.spark.borders import comparable
 from stretto.spark.columns import relevant
 from stretto.spark.frames import column
-from stretto.spark.slices import ROWS_A_SLICE, Cells, Slices, cut, cut_for, unsliceable
+from stretto.spark.slices import ROWS_A_SLICE, Cells, Slices, are_few, cut, cut_for, unsliceable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -45,7 +45,6 @@ class Heavy:
     """A key that is cut in time."""
 
     hash: int
-    example: str
     #: Its part of all rows, about.
     share: float
     slices: Slices
@@ -136,7 +135,7 @@ def _with_slices(plan: Plan, call: Prepared, slices: int | None) -> Plan:
     why, slots = _too_small(plan, slices)
     if why:
         return replace(plan, why=why)
-    cells = _cells(plan, call, slices or 3 * slots, full=slices is not None)
+    cells = _cells(plan, call, slices or 3 * slots)
     if cells is None:
         return replace(plan, why="there are no events, or their times are not in order: one pass says where")
     found = cut(cells, slices, call.query) if slices else cut_for(cells, slots, call.query)
@@ -145,21 +144,24 @@ def _with_slices(plan: Plan, call: Prepared, slices: int | None) -> Plan:
     return replace(plan, slices=found)
 
 
-def _cells(plan: Plan, call: Prepared, slices: int, *, full: bool) -> Cells | None:
+def _cells(plan: Plan, call: Prepared, slices: int) -> Cells | None:
     schema, window = call.query.bound.schema, call.query.bound.window
     time = call.roles[1]
-    wanted = max(slices, min(CELLS_A_SLICE * slices, MOST_CELLS))
-    cells = survey.cells_along(plan.rows, time, wanted, full=full)
+    cells = survey.cells_along(plan.rows, time, _cells_for(slices))
     if cells is None or window is None or window.attribute == time:
         return cells
     return survey.count_cells(plan.rows, time, schema.attributes[time], cells, window.attribute)
+
+
+def _cells_for(slices: int) -> int:
+    return max(slices, min(CELLS_A_SLICE * slices, MOST_CELLS))
 
 
 def _why_one(cells: Cells, slices: int | None) -> str:
     rows = int(cells.rows.sum())
     if slices is not None:
         return "the events have one time, or the window's attribute decreases"
-    if rows < 2 * ROWS_A_SLICE:
+    if are_few(rows):
         return f"the events are few (about {rows:,})"
     return f"the window reaches over too many of the events (about {rows:,}): slices would mostly read context"
 
@@ -177,15 +179,14 @@ def _with_heavy(plan: Plan, call: Prepared, slices: int | None) -> Plan:
         share=share,
         least=2 * ROWS_A_SLICE if slices is None else 2,
         most=min(2 * slots, MOST_HEAVY),
-        cells=max(slices or 0, min(CELLS_A_SLICE * (slices or 3 * slots), MOST_CELLS)),
-        full=slices is not None,
+        cells=_cells_for(slices or 3 * slots),
     )
     heavy = []
     for key in found:
         parts = cut(key.cells, slices, call.query) if slices else cut_for(key.cells, slots, call.query)
         if parts is not None:
-            heavy.append(Heavy(key.hash, key.example, key.share, parts))
+            heavy.append(Heavy(key.hash, key.share, parts))
     if not heavy:
-        return replace(plan, why=f"no key holds more than {share:.0%} of many events, or it is not worth cutting")
+        return replace(plan, why=f"none holds more than {share:.0%} of the events, and enough of them to be worth it")
     tasks = plan.tasks or int(plan.rows.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
     return replace(plan, heavy=tuple(heavy), tasks=tasks)

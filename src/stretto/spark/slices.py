@@ -20,10 +20,11 @@ from numpy.typing import NDArray
 from stretto.compiling import Query
 from stretto.pattern.query import Consume
 
-__all__ = ["ROWS_A_SLICE", "Cells", "Slices", "cut", "cut_for", "unsliceable"]
+__all__ = ["ROWS_A_SLICE", "Cells", "Slices", "are_few", "cut", "cut_for", "unsliceable"]
 
-#: Slices that are chosen, not asked for, have at least so many rows.
-ROWS_A_SLICE = 100_000
+#: Slices that are chosen, not asked for, have at least so many rows: a task and the survey before it cost about as much as
+#: matching some 100,000.
+ROWS_A_SLICE = 500_000
 
 #: Slicing is chosen when it is expected to take at most this part of the time of one pass.
 WORTH = 0.75
@@ -51,10 +52,14 @@ class Cells:
     most: Numbers | None = None
 
     @classmethod
-    def of_quantiles(cls, quantiles: Numbers, rows: int) -> Cells:
-        """From the values at the probabilities (k + ½) / K; ties make fewer cells."""
-        values, counts = np.unique(quantiles, return_counts=True)
-        return cls(values[1:], counts * (rows / max(1, quantiles.size)))
+    def of_times(cls, times: Numbers, cells: int, rows: int) -> Cells:
+        """At most ``cells`` cells with about as many rows each, from a sample of the times of ``rows`` rows; ties make fewer.
+
+        Cells begin at the quantiles of the probabilities (k + ½) / ``cells``.
+        """
+        at = ((2 * np.arange(cells) + 1) * times.size - 1) // (2 * cells)
+        values, counts = np.unique(np.sort(times)[at], return_counts=True)
+        return cls(values[1:], counts * (rows / cells))
 
     @property
     def before(self) -> Numbers:
@@ -90,6 +95,11 @@ class Slices:
         """How long the slices take on ``slots`` cores, in relation to one pass over all rows."""
         costs = [own + context for own, context in zip(self.own, self.context, strict=True)]
         return max(*costs, sum(costs) / slots) / max(1, sum(self.own))
+
+
+def are_few(rows: float) -> bool:
+    """Whether rows are too few for slices to pay."""
+    return rows < 2 * ROWS_A_SLICE
 
 
 def unsliceable(query: Query, *, shows_events: bool = True) -> str | None:

@@ -1,6 +1,7 @@
 """Looking at a DataFrame before it is matched: how large it is, how it lies along its time, which keys are frequent.
 
-Each function but the first two runs one Spark job over the columns it needs.
+Times and keys are looked at in a sample of about 100,000 rows, which one Spark job over these columns brings to the caller.
+Where slices begin is all that depends on it, never what a slice finds.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from stretto.engines.tecs.windows import values_of
 from stretto.errors import DataError
@@ -23,10 +25,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Frequent", "cells_along", "count_cells", "frequent", "key_hash", "plan_bytes", "task_slots"]
 
-#: Times and keys are looked at in full up to so many bytes, as Spark estimates them, and beyond that in a sample.
-IN_FULL = 1 << 22
-SAMPLE = 0.1
-_SEED = 0x57_4E_77_05  # any number that data are unlikely to be made with
+#: A sample has about so many rows; all rows of smaller DataFrames are taken.
+SAMPLE = 100_000
+_SEED = 0x57_4E_77_05  # no number that data are likely to be made with: Spark's rand() and sample() share a generator
+
+#: A row has at least about so many bytes where Spark estimates sizes.
+_LEAST_BYTES = 8
+
+#: What Spark says where it knows nothing is in the exabytes.
+_UNKNOWN = 1 << 60
 
 
 @dataclass(frozen=True)
@@ -36,16 +43,15 @@ class Frequent:
     hash: int
     #: About which part of all rows.
     share: float
-    #: One of the keys, for people.
-    example: str
     cells: Cells
 
 
 def plan_bytes(df: DataFrame) -> int | None:
-    """Spark's estimate of a DataFrame's size, without a job; ``None``: the client does not tell (Spark Connect)."""
+    """Spark's estimate of a DataFrame's size, without a job; ``None``: not known, as always with Spark Connect."""
     if not hasattr(df, "_jdf"):
         return None
-    return int(str(df._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
+    size = int(str(df._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
+    return size if size < _UNKNOWN else None
 
 
 def task_slots(df: DataFrame) -> int:
@@ -60,44 +66,35 @@ def task_slots(df: DataFrame) -> int:
     return int(parts.collect()[0][0]) + 1
 
 
-def cells_along(df: DataFrame, time: str, cells: int, *, full: bool) -> Cells | None:
-    """Cells with about as many rows each; ``None``: there are no rows, or a time that the engine will refuse.
-
-    ``full``: look at all rows, whatever it costs.
-    """
-    looked_at, part = _sample(df.select(column(time)), full)
-    found = looked_at.agg(*_measured(time, cells)).toArrow()
-    return _cells_of(found.column(0)[0].as_py(), found.column(1)[0].values, time, part)
+def cells_along(df: DataFrame, time: str, cells: int) -> Cells | None:
+    """At most ``cells`` cells with about as many rows each; ``None``: there are no rows, or a time that the engine will refuse."""
+    sample, part = _sample(df.select(column(time)), 8 * cells)
+    return _cells_of(sample.column(0), time, cells, part)
 
 
-def _measured(time: str, cells: int) -> list[Column]:
-    from pyspark.sql import functions as F
-
-    probabilities = [(k + 0.5) / cells for k in range(cells)]
-    return [F.count(F.lit(1)), F.percentile_approx(column(time), probabilities, max(10_000, 4 * cells))]
-
-
-def _cells_of(rows: int, quantiles: pa.Array | None, time: str, part: float) -> Cells | None:
-    if not rows or quantiles is None or not len(quantiles):
+def _cells_of(times: pa.ChunkedArray, name: str, cells: int, part: float) -> Cells | None:
+    if not len(times):
         return None
     try:
-        return Cells.of_quantiles(values_of(quantiles, time, 0), round(rows / part))
+        return Cells.of_times(values_of(times.combine_chunks(), name, 0), cells, round(len(times) / part))
     except DataError:
         return None
 
 
-def _sample(df: DataFrame, full: bool) -> tuple[DataFrame, float]:
-    """All rows of a small DataFrame, some of a large one, and which part that is."""
+def _sample(df: DataFrame, least: int) -> tuple[pa.Table, float]:
+    """Some of a DataFrame's rows, all if they are few, and which part that is; ``least``: rows that are needed at any rate."""
     size = plan_bytes(df)
-    if full or (size is not None and size <= IN_FULL):
-        return df, 1.0
-    return df.sample(SAMPLE, _SEED), SAMPLE
+    rows = df.count() if size is None else size // _LEAST_BYTES
+    wanted = max(SAMPLE, least)
+    if rows <= wanted:
+        return df.toArrow(), 1.0
+    return df.sample(wanted / rows, _SEED).toArrow(), wanted / rows
 
 
 def count_cells(df: DataFrame, time: str, kind: pa.DataType, cells: Cells, measured: str | None) -> Cells | None:
-    """The cells with exact counts, and with the extremes of the attribute ``measured``.
+    """The cells with exact counts, and with the extremes of the attribute ``measured``. Reads all rows.
 
-    ``None``: that has no extremes in some cell.
+    ``None``: there are no rows, or the attribute has no extremes in some cell.
     """
     from pyspark.sql import functions as F
 
@@ -114,7 +111,7 @@ def count_cells(df: DataFrame, time: str, kind: pa.DataType, cells: Cells, measu
     if measured is None:
         return cells.counted(*numbers)
     try:
-        extremes: list[Any] = [values_of(table.column(name), measured, 0) for name in ("least", "most")]
+        extremes: list[NDArray[Any]] = [values_of(table.column(name), measured, 0) for name in ("least", "most")]
     except DataError:
         return None
     return cells.counted(*numbers, *extremes)
@@ -128,31 +125,20 @@ def key_hash(keys: Sequence[str]) -> Column:
 
 
 def frequent(
-    df: DataFrame, keys: Sequence[str], time: str, *, share: float, least: int, most: int, cells: int, full: bool
+    df: DataFrame, keys: Sequence[str], time: str, *, share: float, least: int, most: int, cells: int
 ) -> tuple[Frequent, ...]:
     """The keys that hold more than ``share`` of the rows, and at least ``least`` rows; at most ``most`` of them.
 
     Keys are told apart by their hash: two keys of one hash count as one, which costs time and changes no result.
     """
-    from pyspark.sql import functions as F
-
-    looked_at, part = _sample(df.select(key_hash(keys).alias("key")), full)
-    top = F.call_function("approx_top_k", F.col("key"), F.lit(most), F.lit(max(10_000, 4 * most)))
-    rows, tops = looked_at.agg(F.count(F.lit(1)), top).collect()[0]
-    heavy = [one for one in tops or () if one["count"] > share * rows and one["count"] >= least * part]
-    shares = {one.item: one["count"] / rows for one in heavy}
-    if not shares:
-        return ()
-    wanted = df.select(
-        key_hash(keys).alias("key"), F.to_json(F.struct(*map(column, keys))).alias("example"), column(time)
-    )
-    looked_at, part = _sample(wanted, full)
-    found = looked_at.filter(F.col("key").isin(list(shares))).groupBy("key")
-    table = found.agg(*_measured(time, cells), F.min("example")).toArrow()
-    kept = []
-    for number in range(table.num_rows):
-        hashed, count, quantiles, example = (table.column(i)[number] for i in range(4))
-        there = _cells_of(count.as_py(), quantiles.values, time, part)
+    sample, part = _sample(df.select(key_hash(keys).alias("key"), column(time)), 8 * cells)
+    hashes, counts = np.unique(np.asarray(sample.column(0).to_numpy()), return_counts=True)
+    enough = (counts > share * sample.num_rows) & (counts >= least * part)
+    order = np.flatnonzero(enough)[np.argsort(-counts[enough], kind="stable")][:most]
+    found = []
+    for hashed, count in zip(hashes[order].tolist(), counts[order].tolist(), strict=True):
+        mine = sample.filter(pa.array(np.asarray(sample.column(0).to_numpy()) == hashed))
+        there = _cells_of(mine.column(1), time, cells, part)
         if there is not None:
-            kept.append(Frequent(hashed.as_py(), shares[hashed.as_py()], example.as_py(), there))
-    return tuple(sorted(kept, key=lambda one: (-one.share, one.hash)))
+            found.append(Frequent(hashed, count / sample.num_rows, there))
+    return tuple(found)

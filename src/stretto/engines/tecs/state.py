@@ -166,10 +166,13 @@ def _longer(array: NDArray[Any], need: int) -> NDArray[Any]:
     return longer
 
 
-def nodes_of(arrays: dict[str, NDArray[Any]], first: int) -> Nodes:
-    """A store that holds the given nodes, numbered from ``first`` on."""
+def nodes_of(arrays: dict[str, NDArray[Any]], first: int, least: int = 2) -> Nodes:
+    """A store of ``least`` nodes or more that holds the given ones, numbered from ``first`` on.
+
+    A store that is small for the events to come is collected again and again, although it is half empty each time.
+    """
     count = arrays["left"].size
-    nodes = _nodes(_power(max(2, 2 * (count + first))))
+    nodes = _nodes(_power(max(least, 2 * (count + first))))
     for name in nodes._fields:
         getattr(nodes, name)[first : first + count] = arrays[name]
     return nodes
