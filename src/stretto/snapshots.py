@@ -8,7 +8,6 @@ that the state belongs to, so that a snapshot of anything else is refused with t
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 import struct
 import zlib
@@ -109,7 +108,7 @@ def _identity(matcher: Matcher, runner: Runner) -> dict[str, Any]:
             "valuations": matcher._valuations,
             "late": runner.late_policy,
         },
-        "automaton": hashlib.sha256(str(runner.program.cea).encode()).hexdigest(),
+        "automaton": runner.program.digest,
     }
 
 

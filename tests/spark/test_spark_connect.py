@@ -14,6 +14,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
 SCRIPT = """
 import random
+import tempfile
+from pathlib import Path
 
 from pyspark.errors import AnalysisException, PythonException
 from pyspark.sql import SparkSession
@@ -24,6 +26,8 @@ from stretto.predicates.vectorized import mask
 from stretto.spark.columns import may_be
 from stretto.spark.frames import spark_schema
 from stretto.spark.java import ensure_java
+from tests.spark import test_streaming
+from tests.spark.streams import run
 from tests.spark.test_batch import QUERIES, bag, random_events
 from tests.spark.test_columns import SCHEMA, random_conditions, table_of
 
@@ -83,6 +87,17 @@ except AnalysisException as error:
     assert "a[y > 3]\\n                                        ^\\nhint: " in str(error), error
 else:
     raise AssertionError("no error")
+
+# Streaming: the state, the metrics, the sink.
+folder = Path(tempfile.mkdtemp())
+events = test_streaming.random_events(5, 120)
+watched = test_streaming.QUERIES["keyed"]
+expected = bag(stretto.match(watched, events, time="ts", sequence="seq"))
+stream = test_streaming.stream(session, folder / "in", events, batches=2)
+found = spark.match(stream, watched, time="ts", sequence="seq", watermark="5 seconds", buckets=2)
+running = run(found, folder / "checkpoint", folder / "out")
+assert expected and bag(session.read.parquet(str(folder / "out")).toArrow()) == expected
+assert sum(spark.metrics(progress).get("matches", 0) for progress in running.recentProgress) == len(expected)
 
 # Errors when Spark runs.
 try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
@@ -91,10 +90,10 @@ class Part:
         """Whether both are of one query."""
         return (self.query.text, self.query.language) == (other.query.text, other.query.language)
 
-    @cached_property
+    @property
     def digest(self) -> str:
         """What a saved state belongs to: the automaton, as this version of stretto builds it."""
-        return hashlib.sha256(str(self.program.cea).encode()).hexdigest()
+        return self.program.digest
 
     @cached_property
     def holders(self) -> list[list[int]]:

@@ -6,7 +6,9 @@ holds what a stream has left behind. One program serves any number of states.
 
 from __future__ import annotations
 
+import hashlib
 import threading
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +56,11 @@ class Program:
         )
         self.relevant: NDArray[np.bool_] = np.zeros(1, np.bool_)
         self.refresh()
+
+    @cached_property
+    def digest(self) -> str:
+        """What the automaton is, in short: states are exchanged between programs of the same digest only."""
+        return hashlib.sha256(str(self.cea).encode()).hexdigest()
 
     def refresh(self) -> None:
         """Make room in the transition table for all classes and states known by now."""

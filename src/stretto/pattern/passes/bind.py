@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Decimal
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -62,7 +63,7 @@ class BoundQuery:
     def partition_by(self) -> tuple[str, ...]:
         return self.parsed.partition_by
 
-    @property
+    @cached_property
     def tested(self) -> tuple[str, ...]:
         """The attributes that conditions, windows, order and partitions read, in the schema's order."""
         used = set(self.partition_by)
