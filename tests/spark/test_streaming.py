@@ -290,6 +290,9 @@ def test_watching(spark: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture) 
     line = "batch 7: 1,000 events, 3 matches, 2 late, 1 without key, 4 held, 5 keys, 1.0 MiB state, 2 ms matching"
     assert stretto.spark.progress_line(progress) == line
     assert stretto.spark.progress_line({"batchId": 1, "observedMetrics": {}}) == ""
+    fields = [{"name": "late"}, {"name": "matches"}]
+    connect = {"stretto:0a": {"values": [1, 2], "schema": {"type": "struct", "fields": fields}}}
+    assert stretto.spark.metrics({"observedMetrics": connect}) == {"late": 1, "matches": 2}
     with caplog.at_level(logging.INFO, logger="stretto"):
         listener = stretto.spark.watch(spark)
         try:

@@ -63,7 +63,12 @@ def _observed(progress: Any) -> Mapping[str, Any]:
 
 
 def _pairs(row: Any) -> list[tuple[str, Any]]:
-    return list((row if isinstance(row, Mapping) else row.asDict()).items())
+    """Names and values of an observation; Spark Connect gives the values as a list, with the schema beside it."""
+    found: Mapping[str, Any] = row if isinstance(row, Mapping) else row.asDict(True)
+    if set(found) == {"values", "schema"}:
+        names = [field["name"] for field in found["schema"]["fields"]]
+        return list(zip(names, found["values"], strict=True))
+    return list(found.items())
 
 
 def progress_line(progress: Any) -> str:
