@@ -178,8 +178,8 @@ def test_slices_by_time() -> None:
     slices = cut(even(100), 4, compiled("10 seconds"))
     assert slices == Slices((25, 50, 75), (15, 40, 65), (25, 25, 25, 25), (0, 10, 10, 10))
     assert slices.overlap == pytest.approx(0.3)
-    assert slices.seconds(2) == pytest.approx(0.65)
-    assert slices.seconds(4) == pytest.approx(0.35)
+    assert slices.cost(2) == pytest.approx(0.65)
+    assert slices.cost(4) == pytest.approx(0.35)
 
 
 def test_slices_by_count_take_whole_cells() -> None:
@@ -226,7 +226,7 @@ def test_as_many_slices_as_pay() -> None:
     found = cut_for(many, 4, compiled("1 seconds"))
     assert found is not None
     assert found.count in (4, 8, 12)
-    assert found.seconds(4) < 0.3
+    assert found.cost(4) < 0.3
     assert cut_for(many, 4, compiled("800 seconds")) is None  # nearly all would be context
     assert cut_for(many, 1, compiled("1 seconds")) is None
     few = Cells(np.arange(1, 1000), np.full(1000, ROWS_A_SLICE // 1000))
@@ -488,8 +488,10 @@ def test_slices_are_chosen_where_they_pay(spark: Any) -> None:
 def test_what_does_not_scale_is_said(spark: Any, caplog: pytest.LogCaptureFixture) -> None:
     df = spark.createDataFrame([("A", 1, 1)], "type string, t int, k int")
     said = {
-        "SELECT * FROM S WHERE A ; B": "without WITHIN a match may begin with the first event",
-        "SELECT * FROM S WHERE A ; B WITHIN 5 [t] CONSUME BY ANY": "leave out CONSUME BY",
+        "SELECT * FROM S WHERE A ; B": "without WITHIN a match may begin with the first event. Add PARTITION BY, or add WITHIN",
+        "SELECT * FROM S WHERE A ; B WITHIN 5 [t] CONSUME BY ANY": "Add PARTITION BY, or leave out CONSUME BY",
+        "SELECT * FROM S WHERE A ; B PARTITION BY [k] WITHIN 5 [t] CONSUME BY ANY": "Let it CONSUME BY PARTITION",
+        "SELECT * FROM S WHERE A ; B WITHIN 5 [t] LIMIT 2": "ask for output='positions' or 'summary'",
         "SELECT * FROM S WHERE A ; B PARTITION BY [k]": "a frequent key cannot be cut in time",
         "SELECT * FROM S WHERE A ; B WITHIN 5 [t]": None,
         "SELECT * FROM S WHERE A ; B PARTITION BY [k] WITHIN 5 EVENTS": None,

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from stretto.compiling import Query
+from stretto.pattern.query import Consume
 from stretto.spark import plan as plans
 from stretto.spark.borders import place
 from stretto.spark.context import CONTEXT, MARK_BITS, REACHES
@@ -53,11 +55,27 @@ def _warn(call: Prepared, plan: Plan) -> None:
         )
     elif plan.bound and not plan.keyed:
         log.warning(
-            "the query runs in one task, on one core whatever the cluster has: %s. Add %s, so that Spark can run its parts "
-            "side by side",
+            "the query runs in one task, on one core whatever the cluster has: %s. %s, so that Spark can run its parts side "
+            "by side",
             plan.bound,
-            "WITHIN, or PARTITION BY" if call.query.window is None else "PARTITION BY, or leave out CONSUME BY",
+            _advice(call.query),
         )
+
+
+def _advice(query: Query) -> str:
+    """What would let a query scale that runs in one task."""
+    keys = "" if query.partition_by else "Add PARTITION BY, or "
+    if query.window is None:
+        found = keys + "add WITHIN" if query.consume is Consume.NONE else keys + "leave out CONSUME BY and add WITHIN"
+    elif query.consume is Consume.ANY and query.partition_by:
+        found = "let it CONSUME BY PARTITION"
+    elif query.consume is not Consume.NONE:
+        found = keys + "leave out CONSUME BY"
+    elif query.limit is not None:
+        found = keys + "ask for output='positions' or 'summary'"
+    else:
+        found = keys + "measure the window by the time"
+    return found[0].upper() + found[1:]
 
 
 def _whole(call: Prepared, plan: Plan) -> DataFrame:

@@ -135,7 +135,7 @@ def _with_slices(plan: Plan, call: Prepared, slices: int | None) -> Plan:
     why, slots = _too_small(plan, slices)
     if why:
         return replace(plan, why=why)
-    cells = _cells(plan, call, slices or 3 * slots)
+    cells = _cells(plan, call, slices, slots)
     if cells is None:
         return replace(plan, why="there are no events, or their times are not in order: one pass says where")
     found = cut(cells, slices, call.query) if slices else cut_for(cells, slots, call.query)
@@ -144,11 +144,13 @@ def _with_slices(plan: Plan, call: Prepared, slices: int | None) -> Plan:
     return replace(plan, slices=found)
 
 
-def _cells(plan: Plan, call: Prepared, slices: int) -> Cells | None:
+def _cells(plan: Plan, call: Prepared, slices: int | None, slots: int) -> Cells | None:
     schema, window = call.query.bound.schema, call.query.bound.window
     time = call.roles[1]
-    cells = survey.cells_along(plan.rows, time, _cells_for(slices))
+    cells = survey.cells_along(plan.rows, time, _cells_for(slices or 3 * slots))
     if cells is None or window is None or window.attribute == time:
+        return cells
+    if slices is None and are_few(cells.rows.sum()):
         return cells
     return survey.count_cells(plan.rows, time, schema.attributes[time], cells, window.attribute)
 

@@ -91,7 +91,7 @@ class Slices:
         """Rows that are read as context, in relation to all rows."""
         return sum(self.context) / max(1, sum(self.own))
 
-    def seconds(self, slots: int) -> float:
+    def cost(self, slots: int) -> float:
         """How long the slices take on ``slots`` cores, in relation to one pass over all rows."""
         costs = [own + context for own, context in zip(self.own, self.context, strict=True)]
         return max(*costs, sum(costs) / slots) / max(1, sum(self.own))
@@ -160,13 +160,15 @@ def cut(cells: Cells, count: int, query: Query) -> Slices | None:
 def cut_for(cells: Cells, slots: int, query: Query) -> Slices | None:
     """As many slices as pay on ``slots`` cores; ``None``: one pass is better."""
     most = int(cells.rows.sum()) // ROWS_A_SLICE
+    if are_few(cells.rows.sum()):
+        return None
     counts = {min(most, slots * rounds) for rounds in (1, 2, 3)}
     found = [one for count in sorted(counts) if count > 1 and (one := cut(cells, count, query)) is not None]
-    best = min((one.seconds(slots) for one in found), default=1.0)
+    best = min((one.cost(slots) for one in found), default=1.0)
     if best > WORTH:
         return None
     # More slices even out what differs from one to the next.
-    return [one for one in found if one.seconds(slots) <= EVEN * best][-1]
+    return [one for one in found if one.cost(slots) <= EVEN * best][-1]
 
 
 def _balanced(cells: Cells, count: int) -> I64:
