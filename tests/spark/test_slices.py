@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime as dt
 import random
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -465,10 +466,12 @@ def test_keys_that_floats_make_equal(spark: Any) -> None:
 
 @needs_spark
 @same_session
-def test_slices_are_chosen_where_they_pay(spark: Any) -> None:
-    many = spark.range(2_100_000).selectExpr(
+def test_slices_are_chosen_where_they_pay(spark: Any, tmp_path: Path) -> None:
+    made = spark.range(2_100_000).selectExpr(
         "if(id % 50 = 0, 'A', 'B') AS type", "id AS t", "id % 7 AS k", "uuid() AS more"
     )
+    made.write.option("maxRecordsPerFile", 300_000).parquet(str(tmp_path / "many"))
+    many = spark.read.parquet(str(tmp_path / "many"))
     query = "SELECT * FROM S WHERE A ; B WITHIN 3 [t]"
     text = stretto.spark.explain(many, query, time="t")
     assert "cut into 4 time slices; each reads one window before it as context" in text

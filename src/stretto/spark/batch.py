@@ -4,7 +4,8 @@ A task's partition holds many keys, interleaved and ordered by time, and goes ba
 :class:`stretto.Matcher`: no Python code runs per key or per row, and memory is what the query's windows hold.
 Which rows go to which task is decided in :mod:`stretto.spark.plan`: hashed by the keys, cut into time slices, or all to one.
 
-Time slices and hashed keys go through one shuffle by one number: hashed keys have the first numbers, the slices of each
+Slices of files that lie along the time read their own part of them (:mod:`stretto.spark.scans`). Other
+time slices and hashed keys go through one shuffle by one number: hashed keys have the first numbers, the slices of each
 key that is cut have numbers of their own. A row goes to the slice that owns it and to those that read it as context.
 """
 
@@ -22,6 +23,7 @@ from stretto.spark import plan as plans
 from stretto.spark.borders import place
 from stretto.spark.context import CONTEXT, MARK_BITS, REACHES
 from stretto.spark.frames import column, spark_schema
+from stretto.spark.scans import in_slices, side_by_side
 from stretto.spark.slices import Slices
 from stretto.spark.survey import key_hash
 from stretto.spark.worker import run_partition
@@ -41,9 +43,12 @@ def match(call: Prepared, *, partitions: int | None, slices: int | None) -> Data
     """The matches of a checked call as a DataFrame; ``partitions`` and ``slices`` as in :func:`stretto.spark.match`."""
     plan = plans.make(call, partitions=partitions, slices=slices)
     _warn(call, plan)
-    ordered = _cut(call, plan) if plan.cuts else _whole(call, plan)
     worker = partial(run_partition, **call.task, marked=plan.cuts)
-    return ordered.mapInArrow(worker, spark_schema(call.layout.schema()))
+    kind = spark_schema(call.layout.schema())
+    if plan.scans:
+        return side_by_side([rows.mapInArrow(worker, kind) for rows in in_slices(call, plan)])
+    ordered = _cut(call, plan) if plan.cuts else _whole(call, plan)
+    return ordered.mapInArrow(worker, kind)
 
 
 def _warn(call: Prepared, plan: Plan) -> None:

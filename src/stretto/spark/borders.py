@@ -14,7 +14,7 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-__all__ = ["comparable", "place"]
+__all__ = ["behind", "comparable", "place"]
 
 _INT64 = 1 << 63
 _DAY = 86_400
@@ -41,6 +41,14 @@ def place(time: Column, kind: pa.DataType, borders: Sequence[int | float | None]
     columns = [None if border is None else _literal(kind, border) for border in borders]
     passed = sum(one is None for one in columns)
     return _search(time, [one for one in columns if one is not None], passed)
+
+
+def behind(time: Column, kind: pa.DataType, border: int | float) -> Column:
+    """Whether a time is at or behind a border; NULL is neither that nor before it."""
+    from pyspark.sql import functions as F
+
+    literal = _literal(kind, border)
+    return F.lit(True) if literal is None else time >= literal
 
 
 def _search(time: Column, borders: Sequence[Column], passed: int) -> Column:

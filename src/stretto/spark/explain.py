@@ -103,7 +103,8 @@ def _batch(call: Prepared, plan: Plan) -> Iterator[str]:
     yield from _section("filter", relevant_text(call.query) or "none: every event can matter")
     kind = call.columns[call.roles[1]]
     if plan.slices is not None:
-        yield from _section("tasks", *_slices(plan.slices, call, kind))
+        how = "each reads its own part of the files, nothing is shuffled" if plan.scans else "shuffled by slice"
+        yield from _section("tasks", *_slices(plan.slices, call, kind), how)
         return
     if not plan.keyed:
         yield from _section("tasks", "one task for all events, in the order of time", f"not cut in time: {plan.why}")

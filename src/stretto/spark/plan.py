@@ -12,13 +12,27 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from stretto.compiling import Query
 from stretto.errors import OptionError
 from stretto.pattern.query import Consume
 from stretto.spark import survey
 from stretto.spark.borders import comparable
 from stretto.spark.columns import relevant
 from stretto.spark.frames import column
-from stretto.spark.slices import ROWS_A_SLICE, Cells, Slices, are_few, cut, cut_for, unsliceable
+from stretto.spark.scans import skips
+from stretto.spark.slices import (
+    IN_PLACE,
+    ROWS_A_SLICE,
+    SCANNED,
+    SHUFFLED,
+    Cells,
+    Pieces,
+    Slices,
+    are_few,
+    cut,
+    cut_for,
+    unsliceable,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -34,6 +48,13 @@ SMALL = 1 << 20
 
 #: At most so many keys are cut in time.
 MOST_HEAVY = 64
+
+#: Slices read their own part of the files if all of them together read at most so many times what there is, …
+MOST_READ = 1.5
+#: … and if there are not too many: each is a part of Spark's plan, …
+MOST_SCANS = 128
+#: … and reads the footers of all files.
+MOST_FOOTERS = 20_000
 
 #: Context that does not end at one time is taken from cells, of which a slice has so many, and all slices together at most.
 CELLS_A_SLICE = 16
@@ -60,6 +81,8 @@ class Plan:
     keyed: bool
     #: The slices of all events, where there is no key.
     slices: Slices | None = None
+    #: Whether each slice reads its own part of the files, so that nothing is shuffled.
+    scans: bool = False
     #: The keys that are cut in time.
     heavy: tuple[Heavy, ...] = ()
     #: Into how many tasks keys are hashed; ``None``: Spark decides.
@@ -135,36 +158,60 @@ def _with_slices(plan: Plan, call: Prepared, slices: int | None) -> Plan:
     why, slots = _too_small(plan, slices)
     if why:
         return replace(plan, why=why)
-    cells = _cells(plan, call, slices, slots)
-    if cells is None:
+    surveyed = _survey(plan, call, slices, slots)
+    if surveyed is None:
         return replace(plan, why="there are no events, or their times are not in order: one pass says where")
-    found = cut(cells, slices, call.query) if slices else cut_for(cells, slots, call.query)
+    cells, pieces = surveyed
+
+    def cut_at(price: float) -> Slices | None:
+        return cut(cells, slices, call.query) if slices else cut_for(cells, slots, call.query, price)
+
+    found = cut_at(SCANNED if pieces is not None else SHUFFLED)
+    if found is not None and pieces is not None:
+        if _scans(plan, call, found, pieces):
+            return replace(plan, slices=found, scans=True)
+        found = cut_at(SHUFFLED)
     if found is None:
-        return replace(plan, why=_why_one(cells, slices))
+        return replace(plan, why=_why_one(cells, slices, slots, call.query))
     return replace(plan, slices=found)
 
 
-def _cells(plan: Plan, call: Prepared, slices: int | None, slots: int) -> Cells | None:
+def _scans(plan: Plan, call: Prepared, slices: Slices, pieces: Pieces) -> bool:
+    """Whether each slice is to read its own part of the files."""
+    if slices.count > MOST_SCANS or slices.count * pieces.rows.size > MOST_FOOTERS:
+        return False
+    time = call.roles[1]
+    least, most = pieces.least.min().item(), pieces.most.max().item()
+    return slices.reading(pieces) <= MOST_READ and skips(
+        plan.rows, time, call.columns[time], least - (most - least) - 1
+    )
+
+
+def _survey(plan: Plan, call: Prepared, slices: int | None, slots: int) -> tuple[Cells, Pieces | None] | None:
     schema, window = call.query.bound.schema, call.query.bound.window
     time = call.roles[1]
-    cells = survey.cells_along(plan.rows, time, _cells_for(slices or 3 * slots))
-    if cells is None or window is None or window.attribute == time:
-        return cells
+    found = survey.cells_along(plan.rows, time, _cells_for(slices or 3 * slots))
+    if found is None or window is None or window.attribute == time:
+        return found
+    cells, pieces = found
     if slices is None and are_few(cells.rows.sum()):
-        return cells
-    return survey.count_cells(plan.rows, time, schema.attributes[time], cells, window.attribute)
+        return found
+    counted = survey.count_cells(plan.rows, time, schema.attributes[time], cells, window.attribute)
+    return None if counted is None else (counted, pieces)
 
 
 def _cells_for(slices: int) -> int:
     return max(slices, min(CELLS_A_SLICE * slices, MOST_CELLS))
 
 
-def _why_one(cells: Cells, slices: int | None) -> str:
+def _why_one(cells: Cells, slices: int | None, slots: int, query: Query) -> str:
     rows = int(cells.rows.sum())
     if slices is not None:
         return "the events have one time, or the window's attribute decreases"
     if are_few(rows):
         return f"the events are few (about {rows:,})"
+    if cut_for(cells, slots, query, SCANNED) is not None:
+        return f"slices would have to be shuffled, which does not pay where {slots} tasks run at a time"
     return f"the window reaches over too many of the events (about {rows:,}): slices would mostly read context"
 
 
@@ -185,7 +232,7 @@ def _with_heavy(plan: Plan, call: Prepared, slices: int | None) -> Plan:
     )
     heavy = []
     for key in found:
-        parts = cut(key.cells, slices, call.query) if slices else cut_for(key.cells, slots, call.query)
+        parts = cut(key.cells, slices, call.query) if slices else cut_for(key.cells, slots, call.query, IN_PLACE)
         if parts is not None:
             heavy.append(Heavy(key.hash, key.share, parts))
     if not heavy:

@@ -20,7 +20,20 @@ from numpy.typing import NDArray
 from stretto.compiling import Query
 from stretto.pattern.query import Consume
 
-__all__ = ["ROWS_A_SLICE", "Cells", "Slices", "are_few", "cut", "cut_for", "unsliceable"]
+__all__ = [
+    "ROWS_A_SLICE",
+    "SCANNED",
+    "SHUFFLED",
+    "WORTH",
+    "Cells",
+    "Number",
+    "Pieces",
+    "Slices",
+    "are_few",
+    "cut",
+    "cut_for",
+    "unsliceable",
+]
 
 #: Slices that are chosen, not asked for, have at least so many rows: a task and the survey before it cost about as much as
 #: matching some 100,000.
@@ -28,6 +41,15 @@ ROWS_A_SLICE = 500_000
 
 #: Slicing is chosen when it is expected to take at most this part of the time of one pass.
 WORTH = 0.75
+
+#: What a row costs in a slice, in relation to one in a single task, by how slices get their rows. A single task reads files
+#: on all cores, and its JVM and Python work side by side: it keeps about 1.4 cores busy. Slices that read their own part of the files
+#: save the shuffle, the others shuffle more than a single task. The price where slices read their part of the files, …
+SCANNED = 1.1
+#: … of a key whose rows are shuffled at any rate, …
+IN_PLACE = 1.0
+#: … and otherwise.
+SHUFFLED = 1.7
 
 #: More slices are taken than are expected to be fastest if that costs at most this factor.
 EVEN = 1.05
@@ -72,6 +94,15 @@ class Cells:
 
 
 @dataclass(frozen=True)
+class Pieces:
+    """Parts of files: the first and the last time in each, and how many rows it has in relation to the others."""
+
+    least: Numbers
+    most: Numbers
+    rows: Numbers
+
+
+@dataclass(frozen=True)
 class Slices:
     """Where slices begin, and their contexts; the first slice begins with the stream and has no context."""
 
@@ -95,6 +126,16 @@ class Slices:
         """How long the slices take on ``slots`` cores, in relation to one pass over all rows."""
         costs = [own + context for own, context in zip(self.own, self.context, strict=True)]
         return max(*costs, sum(costs) / slots) / max(1, sum(self.own))
+
+    def reading(self, pieces: Pieces) -> float:
+        """How much is read where each slice reads the parts of files that reach into it, in relation to all rows."""
+        read = 0
+        for low, end in zip([None, *self.lows], [*self.begins, None], strict=True):
+            reaches = np.ones(pieces.rows.size, np.bool_) if low is None else pieces.most >= low
+            if end is not None:
+                reaches &= pieces.least < end
+            read += int(pieces.rows[reaches].sum())
+        return read / max(1, int(pieces.rows.sum()))
 
 
 def are_few(rows: float) -> bool:
@@ -157,15 +198,15 @@ def cut(cells: Cells, count: int, query: Query) -> Slices | None:
     )
 
 
-def cut_for(cells: Cells, slots: int, query: Query) -> Slices | None:
-    """As many slices as pay on ``slots`` cores; ``None``: one pass is better."""
+def cut_for(cells: Cells, slots: int, query: Query, price: float = SHUFFLED) -> Slices | None:
+    """As many slices as pay on ``slots`` cores, at the price of a row in a slice; ``None``: one pass is better."""
     most = int(cells.rows.sum()) // ROWS_A_SLICE
     if are_few(cells.rows.sum()):
         return None
     counts = {min(most, slots * rounds) for rounds in (1, 2, 3)}
     found = [one for count in sorted(counts) if count > 1 and (one := cut(cells, count, query)) is not None]
     best = min((one.cost(slots) for one in found), default=1.0)
-    if best > WORTH:
+    if price * best > WORTH:
         return None
     # More slices even out what differs from one to the next.
     return [one for one in found if one.cost(slots) <= EVEN * best][-1]

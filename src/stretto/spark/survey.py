@@ -18,7 +18,8 @@ from stretto.engines.tecs.windows import values_of
 from stretto.errors import DataError
 from stretto.spark.borders import place
 from stretto.spark.frames import column
-from stretto.spark.slices import Cells
+from stretto.spark.scans import can_skip, pieces_of, with_piece
+from stretto.spark.slices import Cells, Pieces
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -66,10 +67,16 @@ def task_slots(df: DataFrame) -> int:
     return int(parts.collect()[0][0]) + 1
 
 
-def cells_along(df: DataFrame, time: str, cells: int) -> Cells | None:
-    """At most ``cells`` cells with about as many rows each; ``None``: there are no rows, or a time that the engine will refuse."""
-    sample, part = _sample(df.select(column(time)), 8 * cells)
-    return _cells_of(sample.column(0), time, cells, part)
+def cells_along(df: DataFrame, time: str, cells: int) -> tuple[Cells, Pieces | None] | None:
+    """At most ``cells`` cells with about as many rows each, and the parts of the files, if it is files that can be skipped.
+
+    ``None``: there are no rows, or a time that the engine will refuse.
+    """
+    wanted = df.select(column(time))
+    files = can_skip(df, time)
+    sample, part = _sample(with_piece(wanted) if files else wanted, 8 * cells)
+    found = _cells_of(sample.column(0), time, cells, part)
+    return None if found is None else (found, pieces_of(sample) if files else None)
 
 
 def _cells_of(times: pa.ChunkedArray, name: str, cells: int, part: float) -> Cells | None:
