@@ -24,7 +24,7 @@ import pyarrow as pa
 from stretto.errors import QueryError, Span, suggestion
 from stretto.pattern import predicate as p
 
-__all__ = ["kind_of", "typed"]
+__all__ = ["kind_of", "type_of_operand", "typed", "typed_operand"]
 
 
 def kind_of(data_type: pa.DataType) -> str:
@@ -105,6 +105,21 @@ def typed(predicate: p.Predicate, attributes: Mapping[str, pa.DataType], text: s
         An unknown attribute, or values of different kinds in one comparison or computation.
     """
     return _Checker(attributes, text).predicate(predicate)
+
+
+def typed_operand(operand: p.Operand, attributes: Mapping[str, pa.DataType], text: str | None = None) -> p.Operand:
+    """As :func:`typed`, for something that has a value."""
+    return _Checker(attributes, text).operand(operand).operand
+
+
+def type_of_operand(operand: p.Operand, attributes: Mapping[str, pa.DataType]) -> pa.DataType:
+    """The Arrow type of a typed operand's values; computed decimals are doubles."""
+    if isinstance(operand, p.Attribute):
+        return attributes[operand.name]
+    if isinstance(operand, p.Constant):
+        return pa.scalar(float(operand.value) if isinstance(operand.value, Decimal) else operand.value).type
+    kind = _Checker(attributes, None).operand(operand).kind
+    return pa.int64() if kind == "int" else pa.float64()
 
 
 class _Checker:

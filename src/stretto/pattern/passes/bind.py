@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Decimal
 from functools import cached_property
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -17,10 +18,36 @@ from stretto.pattern.passes import rewrite
 from stretto.pattern.query import ParsedQuery, Window
 from stretto.pattern.typing import kind_of, typed
 
-__all__ = ["BoundQuery", "BoundWindow", "Measure", "bind", "check_size", "measure", "reported"]
+__all__ = [
+    "BoundQuery",
+    "BoundWindow",
+    "Measure",
+    "bind",
+    "bind_window",
+    "check_keys",
+    "check_names",
+    "check_roles",
+    "check_size",
+    "measure",
+    "reported",
+]
 
 #: The greatest size of a window and magnitude of a time, so that differences never overflow 64 bits.
 MOST = 2**62
+
+
+class Text(Protocol):
+    """A query that knows what it was written as."""
+
+    @property
+    def text(self) -> str: ...
+
+
+class Windowed(Text, Protocol):
+    """A query with a window."""
+
+    @property
+    def window(self) -> Window | None: ...
 
 
 @dataclass(frozen=True)
@@ -88,19 +115,12 @@ def bind(query: ParsedQuery, schema: Schema) -> BoundQuery:
         A role of the schema names a column that is not there.
     """
     check_size(query.pattern)
-    _check_roles(schema)
+    check_roles(schema)
     _check_streams(query, schema)
     _check_types(query, schema)
-    _check_names(query, query.partition_by, query.partition_spans, schema, "PARTITION BY")
-    for name, span in zip(query.partition_by, query.partition_spans or (None,) * len(query.partition_by), strict=True):
-        if not _is_key(schema.attributes[name]):
-            raise QueryError(
-                f"cannot partition by '{name}' ({schema.attributes[name]})",
-                text=query.text,
-                span=span,
-                hint="partition by numbers, strings, booleans, dates or timestamps",
-            )
-    window = _bind_window(query, schema)
+    check_names(query, query.partition_by, query.partition_spans, schema, "PARTITION BY")
+    check_keys(query, query.partition_by, query.partition_spans, schema)
+    window = bind_window(query, schema)
     pattern = fold(query.pattern, lambda node: _typed_filter(node, query, schema))
     if query.items is not None:
         pattern = Project(pattern, frozenset(item.variable for item in query.items))
@@ -132,7 +152,8 @@ def measure(data_type: pa.DataType) -> Measure | None:
     return None
 
 
-def _check_roles(schema: Schema) -> None:
+def check_roles(schema: Schema) -> None:
+    """Raise an :class:`OptionError` unless the columns that play a role are there and of a type that fits."""
     for role, name in (("type", schema.type), ("time", schema.time), ("stream", schema.stream)):
         if name is not None and name not in schema.attributes:
             hint = suggestion(name, schema.attributes, kind="column")
@@ -178,7 +199,8 @@ def _check_types(query: ParsedQuery, schema: Schema) -> None:
             )
 
 
-def _check_names(query: ParsedQuery, names: Sequence[str], spans: Sequence[Span], schema: Schema, where: str) -> None:
+def check_names(query: Text, names: Sequence[str], spans: Sequence[Span], schema: Schema, where: str) -> None:
+    """Raise a :class:`QueryError` unless the schema has all the attributes."""
     for number, name in enumerate(names):
         if name not in schema.attributes:
             raise QueryError(
@@ -186,6 +208,18 @@ def _check_names(query: ParsedQuery, names: Sequence[str], spans: Sequence[Span]
                 text=query.text,
                 span=spans[number] if spans else None,
                 hint=suggestion(name, schema.attributes, kind="attribute"),
+            )
+
+
+def check_keys(query: Text, names: Sequence[str], spans: Sequence[Span], schema: Schema) -> None:
+    """Raise a :class:`QueryError` unless attributes can tell partitions apart."""
+    for name, span in zip(names, spans or (None,) * len(names), strict=True):
+        if not _is_key(schema.attributes[name]):
+            raise QueryError(
+                f"cannot partition by '{name}' ({schema.attributes[name]})",
+                text=query.text,
+                span=span,
+                hint="partition by numbers, strings, booleans, dates or timestamps",
             )
 
 
@@ -215,7 +249,8 @@ def _typed_filter(node: Pattern, query: ParsedQuery, schema: Schema) -> Pattern:
     return Filter(node.body, node.variable, predicate, node.span)
 
 
-def _bind_window(query: ParsedQuery, schema: Schema) -> BoundWindow | None:
+def bind_window(query: Windowed, schema: Schema) -> BoundWindow | None:
+    """The window in the unit of what it measures."""
     window = query.window
     if window is None:
         return None
@@ -249,7 +284,7 @@ def _bind_window(query: ParsedQuery, schema: Schema) -> BoundWindow | None:
     return BoundWindow(_window_size(query, window, name, how, schema), name)
 
 
-def _window_size(query: ParsedQuery, window: Window, name: str, how: Measure, schema: Schema) -> int | float:
+def _window_size(query: Text, window: Window, name: str, how: Measure, schema: Schema) -> int | float:
     per_second = how.unit
     if per_second is None and name == schema.time and schema.time_unit is not None:
         per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[schema.time_unit]
@@ -285,7 +320,7 @@ def _selected(query: ParsedQuery, schema: Schema) -> tuple[tuple[str, tuple[str,
     chosen = []
     for item in query.items:
         if item.attributes is not None:
-            _check_names(query, item.attributes, item.attribute_spans, schema, f"SELECT {item.variable}[…]")
+            check_names(query, item.attributes, item.attribute_spans, schema, f"SELECT {item.variable}[…]")
         chosen.append((item.variable, everything if item.attributes is None else item.attributes))
     return tuple(chosen)
 
