@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from stretto.compiling import Query
-from stretto.engines.tecs.windows import values_of
+from stretto.engines.windows import values_of
 from stretto.errors import OptionError, suggestion
 from stretto.events import as_table
 

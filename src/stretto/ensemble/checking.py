@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from stretto.engines.tecs.windows import values_of
+from stretto.engines.windows import values_of
 from stretto.ensemble.results import Results
 from stretto.ensemble.timeline import Lineup, Stretch, Version
 from stretto.errors import DataError

@@ -71,7 +71,9 @@ class Voice(Runner):
         """The events to visit that are in a substream, with its number and, where the window counts, their ranks in it."""
         rows = dealt.rows
         if self.ranked or (self.keys is not None and shared is None):
-            return self._substreams(batch, rows, dealt.member)
+            placed = self._substreams(batch, rows, dealt.member, skips=self.program.skips)
+            self.state.fit_partitions(self.partitions)
+            return placed
         if self.keys is None or shared is None:
             return rows, np.zeros(rows.size, np.int64), None
         part = self._numbers.of(self.keys, shared, rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from stretto.engines.tecs.windows import values_of
+from stretto.engines.windows import values_of
 from stretto.errors import DataError
 from stretto.pattern.passes.bind import BoundQuery
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from stretto.engines.tecs.windows import values_of
+from stretto.engines.windows import values_of
 from stretto.errors import DataError
 from stretto.spark.borders import behind
 from stretto.spark.context import CONTEXT, REACHES

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from stretto.engines.tecs.windows import values_of
+from stretto.engines.windows import values_of
 from stretto.errors import DataError
 from stretto.spark.borders import place
 from stretto.spark.frames import column

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from stretto import _jit
 from stretto.automata.determinize import AMBIGUOUS
+from stretto.engines.intake import Intake
 from stretto.engines.tecs.collect import live_positions, sweep
 from stretto.engines.tecs.kernels import Events, advance
 from stretto.engines.tecs.labels import Trace, resolve
@@ -34,9 +34,7 @@ from stretto.engines.tecs.structure import (
     TRIGGERS,
     VISITED,
 )
-from stretto.engines.tecs.windows import Measured, ranks, values_of
 from stretto.errors import DataError, EngineError
-from stretto.predicates.keys import KeyTable
 
 __all__ = ["Runner"]
 
@@ -44,7 +42,7 @@ __all__ = ["Runner"]
 SWEEP_AT_LEAST = 1 << 16
 
 
-class Runner:
+class Runner(Intake):
     """A state of a program, and what is kept beside the kernel's arrays.
 
     Parameters
@@ -62,26 +60,15 @@ class Runner:
     def __init__(self, program: Program, *, labels: bool, late: str = "error", capacity: int = 1 << 12) -> None:
         query = program.query
         window = query.window
-        self.program = program
-        self.labels = labels
-        self.late_policy = late
-        self.keys = (
-            KeyTable([query.schema.attributes[name] for name in query.partition_by]) if query.partition_by else None
-        )
         counted = window is not None and window.attribute is None
         #: Positions in a substream differ from positions in the input where the input holds other events as well.
-        self.ranked = counted and (self.keys is not None or query.schema.stream is not None)
+        ranked = counted and bool(query.partition_by or query.schema.stream is not None)
+        super().__init__(query.schema, query.parsed.streams, window, query.partition_by, ranked=ranked, late=late)
         ring = window is not None and not self.ranked
-        span = int(window.size) if self.ranked and window is not None else -1
-        self.span = int(window.size) if counted and window is not None else -1
-        self.state = State(query.parsed, ring=ring, span=span, capacity=capacity)
+        self.program = program
+        self.labels = labels
+        self.state = State(query.parsed, ring=ring, span=self.span if ranked else -1, capacity=capacity)
         self.state.fit_partitions(1)
-        self.measured = Measured(window.size) if window is not None and window.attribute is not None else None
-        self.counter = np.zeros(1, np.int64)
-        self.rows = 0
-        self.late = 0
-        self.last_time: int | float | None = None
-        self.last_measure: int | float | None = None
         self.swept_at = 0
         self.trace = Trace(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int32))
         self.traced = 0
@@ -98,11 +85,6 @@ class Runner:
         return int(self.state.registers[TRIGGERS])
 
     @property
-    def partitions(self) -> int:
-        """Partitions with a number."""
-        return 1 if self.keys is None else len(self.keys)
-
-    @property
     def nodes(self) -> int:
         """Nodes of the structure that holds the partial matches, those of forgotten ones included until they are collected."""
         return int(self.state.registers[HEAD] - self.state.registers[TAIL] - 1)
@@ -111,7 +93,7 @@ class Runner:
     def expires(self) -> int | float | None:
         """The last time from which a partial match may still be completed; ``None`` when time alone ends none, or there is none.
 
-        In the unit of :func:`~stretto.engines.tecs.windows.values_of`.
+        In the unit of :func:`~stretto.engines.windows.values_of`.
         """
         window, measured = self.program.query.window, self.measured
         if window is None or measured is None or window.attribute != self.program.query.schema.time:
@@ -129,18 +111,6 @@ class Runner:
             own = (self.counter, self.measured.values, self.measured.positions)
         keys = self.keys.nbytes if self.keys is not None else 0
         return int(self.state.nbytes + keys + sum(array.nbytes for array in (*own, *self.trace)))
-
-    def check(self, table: pa.Table) -> None:
-        """Raise what :meth:`advance` would raise for these events, and change nothing.
-
-        Raises
-        ------
-        DataError
-            A missing column, a NULL or a decreasing time.
-        """
-        member = self._members(table)
-        self._measure(table, member)
-        self._in_time(table, member)
 
     def advance(self, batch: pa.RecordBatch, *, silent: bool = False) -> Iterator[Matches]:
         """Read the next events; yields their matches in pieces that fit the output buffers.
@@ -180,103 +150,13 @@ class Runner:
         rows = self._visited(cls, member)
         part, key = np.zeros(rows.size, np.int64), None
         if self.keys is not None or self.ranked:
-            rows, part, key = self._substreams(batch, rows, member)
+            rows, part, key = self._substreams(batch, rows, member, skips=self.program.skips)
+            self.state.fit_partitions(self.partitions)
         if not rows.size:
             return None
         position = rows + first
         low = self._low(position, key, measures, rows)
         return Events(cls[rows], part, position, position if key is None else key, low)
-
-    def _substreams(
-        self, batch: pa.RecordBatch, rows: I64, member: NDArray[np.bool_] | None
-    ) -> tuple[I64, I64, I64 | None]:
-        """The rows to visit that are in a substream, with its number and, where the window counts, their ranks in it."""
-        asked = rows
-        if self.ranked and self.program.skips:
-            # Ranks count every event of the substream, also those that are not visited.
-            asked = np.arange(batch.num_rows) if member is None else np.flatnonzero(member)
-        part = np.zeros(asked.size, np.int64)
-        if self.keys is not None:
-            part = self.keys.ids([batch.column(name) for name in self.program.query.partition_by], asked)
-            self.state.fit_partitions(len(self.keys))
-        key = None
-        if self.ranked:
-            key = self._rank(part)
-            chosen = np.searchsorted(asked, rows)
-            part, key = part[chosen], key[chosen]
-        known = part >= 0
-        if not known.all():
-            rows, part, key = rows[known], part[known], None if key is None else key[known]
-        return rows, part, key
-
-    def _members(self, batch: pa.RecordBatch | pa.Table) -> NDArray[np.bool_] | None:
-        """Which rows belong to a stream of FROM; ``None``: all."""
-        stream = self.program.query.schema.stream
-        if stream is None:
-            return None
-        if stream not in batch.schema.names:
-            raise DataError(f"the events have no column '{stream}' (stream)")
-        names = pa.array(self.program.query.parsed.streams)
-        column = batch.column(stream)
-        if pa.types.is_dictionary(column.type):
-            column = column.cast(column.type.value_type)
-        inside = pc.is_in(column.cast(pa.string()), value_set=names)
-        return np.asarray(inside.to_numpy(zero_copy_only=False))
-
-    def _measure(
-        self, batch: pa.RecordBatch | pa.Table, member: NDArray[np.bool_] | None
-    ) -> tuple[NDArray[np.generic] | None, int | float | None]:
-        """The window attribute of every row, checked not to decrease, and its last value."""
-        window = self.program.query.window
-        if window is None or window.attribute is None:
-            return None, None
-        name = window.attribute
-        if name == self.program.query.schema.time and self.late_policy == "drop":
-            return values_of(_column(batch, name, "window"), name, self.rows), None
-        return self._ordered(batch, name, self.last_measure, member, "a window needs an attribute that does not")
-
-    def _ordered(
-        self,
-        batch: pa.RecordBatch | pa.Table,
-        name: str,
-        last: int | float | None,
-        member: NDArray[np.bool_] | None,
-        why: str,
-    ) -> tuple[NDArray[np.generic], int | float | None]:
-        """The values of a column that must not decrease along the stream, from ``last`` on, and the new last one."""
-        values = values_of(_column(batch, name, "window or time"), name, self.rows)
-        chosen = values if member is None else values[member]
-        if not chosen.size:
-            return values, last
-        before = np.concatenate((chosen[:1] if last is None else np.array([last], chosen.dtype), chosen[:-1]))
-        falls = chosen < before
-        if falls.any():
-            at = int(falls.argmax())
-            row = self.rows + (at if member is None else int(np.flatnonzero(member)[at]))
-            raise DataError(f"'{name}' decreases from {before[at]} to {chosen[at]} at row {row}; {why}")
-        return values, chosen[-1].item()
-
-    def _in_time(
-        self, batch: pa.RecordBatch | pa.Table, member: NDArray[np.bool_] | None
-    ) -> tuple[NDArray[np.bool_] | None, int | float | None, int]:
-        """Check the order of time, or leave out what is late: the rows that stay, the last time, how many were late."""
-        name = self.program.query.schema.time
-        if name is None:
-            return member, None, 0
-        if self.late_policy == "error":
-            why = "events must come in the order of their time (or pass late='drop')"
-            return member, self._ordered(batch, name, self.last_time, member, why)[1], 0
-        values = values_of(_column(batch, name, "time"), name, self.rows)
-        rows = np.arange(values.size) if member is None else np.flatnonzero(member)
-        chosen = values[rows]
-        if not chosen.size:
-            return member, self.last_time, 0
-        start = chosen[0] if self.last_time is None else self.last_time
-        reached = np.maximum.accumulate(np.maximum(chosen, start))
-        on_time = chosen == reached
-        kept = np.zeros(values.size, np.bool_)
-        kept[rows[on_time]] = True
-        return kept, reached[-1].item(), int(rows.size - np.count_nonzero(on_time))
 
     def _visited(self, cls: NDArray[np.int32], member: NDArray[np.bool_] | None) -> I64:
         """The rows whose class can change something."""
@@ -286,23 +166,6 @@ class Runner:
         if member is not None:
             relevant &= member
         return np.flatnonzero(relevant)
-
-    def _rank(self, part: I64) -> I64:
-        """The rank of every event in its substream."""
-        if self.counter.size < self.partitions:
-            longer = np.zeros(max(self.partitions, 2 * self.counter.size), np.int64)
-            longer[: self.counter.size] = self.counter
-            self.counter = longer
-        rank = np.zeros(part.size, np.int64)
-        ranks(part, self.counter, rank)
-        return rank
-
-    def _low(self, position: I64, key: I64 | None, measures: NDArray[np.generic] | None, rows: I64) -> I64:
-        if self.measured is not None and measures is not None:
-            return self.measured.bounds(measures[rows], position)
-        if self.span >= 0:
-            return (position if key is None else key) - self.span
-        return np.zeros(position.size, np.int64)
 
     # -- the kernel -------------------------------------------------------------------------------------------------
 
@@ -451,9 +314,3 @@ class Runner:
         if self.keys is not None:
             self._sweep()
         self._forget_trace()
-
-
-def _column(batch: pa.RecordBatch | pa.Table, name: str, role: str) -> pa.Array | pa.ChunkedArray:
-    if name not in batch.schema.names:
-        raise DataError(f"the events have no column '{name}' ({role})")
-    return batch.column(name)

@@ -1,0 +1,197 @@
+"""What comes before a kernel, whatever the engine: which events take part, in which partition, order and window.
+
+All steps are over whole columns.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from stretto.engines.windows import Measured, ranks, values_of
+from stretto.errors import DataError
+from stretto.events import Schema
+from stretto.pattern.passes.bind import BoundWindow
+from stretto.predicates.keys import KeyTable
+
+__all__ = ["Intake", "column_of"]
+
+I64 = NDArray[np.int64]
+
+
+class Intake:
+    """The part of an engine's run that reads columns.
+
+    Parameters
+    ----------
+    schema, streams, window
+        Of the query.
+    keys
+        The attributes that split the stream into partitions.
+    ranked
+        Whether events are numbered in their partition, in place of by their position in the stream.
+    late
+        What to do with an event before the last one in time: ``"error"``, or ``"drop"`` and count it.
+    """
+
+    def __init__(
+        self,
+        schema: Schema,
+        streams: tuple[str, ...],
+        window: BoundWindow | None,
+        keys: tuple[str, ...],
+        *,
+        ranked: bool,
+        late: str,
+    ) -> None:
+        self.schema = schema
+        self.streams = streams
+        self.window = window
+        self.key_names = keys
+        self.late_policy = late
+        self.keys = KeyTable([schema.attributes[name] for name in keys]) if keys else None
+        counted = window is not None and window.attribute is None
+        self.ranked = ranked
+        self.span = int(window.size) if counted and window is not None else -1
+        self.measured = Measured(window.size) if window is not None and window.attribute is not None else None
+        self.counter = np.zeros(1, np.int64)
+        self.rows = 0
+        self.late = 0
+        self.last_time: int | float | None = None
+        self.last_measure: int | float | None = None
+
+    @property
+    def partitions(self) -> int:
+        """Partitions with a number."""
+        return 1 if self.keys is None else len(self.keys)
+
+    def check(self, table: pa.Table) -> None:
+        """Raise what :meth:`advance` would raise for these events, and change nothing.
+
+        Raises
+        ------
+        DataError
+            A missing column, a NULL or a decreasing time.
+        """
+        member = self._members(table)
+        self._measure(table, member)
+        self._in_time(table, member)
+
+    def _members(self, batch: pa.RecordBatch | pa.Table) -> NDArray[np.bool_] | None:
+        """Which rows belong to a stream of FROM; ``None``: all."""
+        stream = self.schema.stream
+        if stream is None or not self.streams:
+            return None
+        if stream not in batch.schema.names:
+            raise DataError(f"the events have no column '{stream}' (stream)")
+        names = pa.array(self.streams)
+        column = batch.column(stream)
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        inside = pc.is_in(column.cast(pa.string()), value_set=names)
+        return np.asarray(inside.to_numpy(zero_copy_only=False))
+
+    def _measure(
+        self, batch: pa.RecordBatch | pa.Table, member: NDArray[np.bool_] | None
+    ) -> tuple[NDArray[np.generic] | None, int | float | None]:
+        """The window attribute of every row, checked not to decrease, and its last value."""
+        window = self.window
+        if window is None or window.attribute is None:
+            return None, None
+        name = window.attribute
+        if name == self.schema.time and self.late_policy == "drop":
+            return values_of(column_of(batch, name, "window"), name, self.rows), None
+        return self._ordered(batch, name, self.last_measure, member, "a window needs an attribute that does not")
+
+    def _ordered(
+        self,
+        batch: pa.RecordBatch | pa.Table,
+        name: str,
+        last: int | float | None,
+        member: NDArray[np.bool_] | None,
+        why: str,
+    ) -> tuple[NDArray[np.generic], int | float | None]:
+        """The values of a column that must not decrease along the stream, from ``last`` on, and the new last one."""
+        values = values_of(column_of(batch, name, "window or time"), name, self.rows)
+        chosen = values if member is None else values[member]
+        if not chosen.size:
+            return values, last
+        before = np.concatenate((chosen[:1] if last is None else np.array([last], chosen.dtype), chosen[:-1]))
+        falls = chosen < before
+        if falls.any():
+            at = int(falls.argmax())
+            row = self.rows + (at if member is None else int(np.flatnonzero(member)[at]))
+            raise DataError(f"'{name}' decreases from {before[at]} to {chosen[at]} at row {row}; {why}")
+        return values, chosen[-1].item()
+
+    def _in_time(
+        self, batch: pa.RecordBatch | pa.Table, member: NDArray[np.bool_] | None
+    ) -> tuple[NDArray[np.bool_] | None, int | float | None, int]:
+        """Check the order of time, or leave out what is late: the rows that stay, the last time, how many were late."""
+        name = self.schema.time
+        if name is None:
+            return member, None, 0
+        if self.late_policy == "error":
+            why = "events must come in the order of their time (or pass late='drop')"
+            return member, self._ordered(batch, name, self.last_time, member, why)[1], 0
+        values = values_of(column_of(batch, name, "time"), name, self.rows)
+        rows = np.arange(values.size) if member is None else np.flatnonzero(member)
+        chosen = values[rows]
+        if not chosen.size:
+            return member, self.last_time, 0
+        start = chosen[0] if self.last_time is None else self.last_time
+        reached = np.maximum.accumulate(np.maximum(chosen, start))
+        on_time = chosen == reached
+        kept = np.zeros(values.size, np.bool_)
+        kept[rows[on_time]] = True
+        return kept, reached[-1].item(), int(rows.size - np.count_nonzero(on_time))
+
+    def _substreams(
+        self, batch: pa.RecordBatch, rows: I64, member: NDArray[np.bool_] | None, *, skips: bool
+    ) -> tuple[I64, I64, I64 | None]:
+        """The rows to visit that are in a substream, with its number and, where events are ranked, their ranks in it.
+
+        ``skips``: ``rows`` are not all that are in a stream.
+        """
+        asked = rows
+        if self.ranked and skips:
+            # Ranks count every event of the substream, also those that are not visited.
+            asked = np.arange(batch.num_rows) if member is None else np.flatnonzero(member)
+        part = np.zeros(asked.size, np.int64)
+        if self.keys is not None:
+            part = self.keys.ids([batch.column(name) for name in self.key_names], asked)
+        key = None
+        if self.ranked:
+            key = self._rank(part)
+            chosen = np.searchsorted(asked, rows)
+            part, key = part[chosen], key[chosen]
+        known = part >= 0
+        if not known.all():
+            rows, part, key = rows[known], part[known], None if key is None else key[known]
+        return rows, part, key
+
+    def _rank(self, part: I64) -> I64:
+        """The rank of every event in its substream."""
+        if self.counter.size < self.partitions:
+            longer = np.zeros(max(self.partitions, 2 * self.counter.size), np.int64)
+            longer[: self.counter.size] = self.counter
+            self.counter = longer
+        rank = np.zeros(part.size, np.int64)
+        ranks(part, self.counter, rank)
+        return rank
+
+    def _low(self, position: I64, key: I64 | None, measures: NDArray[np.generic] | None, rows: I64) -> I64:
+        if self.measured is not None and measures is not None:
+            return self.measured.bounds(measures[rows], position)
+        if self.span >= 0:
+            return (position if key is None else key) - self.span
+        return np.zeros(position.size, np.int64)
+
+
+def column_of(batch: pa.RecordBatch | pa.Table, name: str, role: str) -> pa.Array | pa.ChunkedArray:
+    """A column, or a :class:`DataError` that names its role."""
+    if name not in batch.schema.names:
+        raise DataError(f"the events have no column '{name}' ({role})")
+    return batch.column(name)
