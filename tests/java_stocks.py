@@ -3,9 +3,9 @@
 Per event a symbol, a price that goes up with probability 0.7 and down or stays with 0.15 each, by 1 to 3, and a volume from
 1 to 1000. The time is the event's number.
 
->>> java_stocks(2).to_pylist()
-[{'type': 'stock', 'symbol': 1, 'price': 114, 'volume': 89, 'ts': 1}, {'type': 'stock', 'symbol': 1, 'price': 115, 'volume': 962, 'ts': 2}]
-"""  # noqa: E501
+>>> [tuple(row.values()) for row in java_stocks(2).to_pylist()]
+[('stock', 1, 111, 457, 1), ('stock', 1, 110, 215, 2)]
+"""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ ROOMS = [
     ["pattern", "predicates"],
     ["languages", "automata"],
     ["engines"],
+    ["computed"],
     ["matches"],
     ["compiling"],
     ["snapshots", "matching"],

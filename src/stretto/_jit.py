@@ -9,10 +9,13 @@ moves it.
 
 from __future__ import annotations
 
+import ast
 import hashlib
+import importlib.util
 import os
+import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -29,7 +32,9 @@ __all__ = [
     "GROW_STACK",
     "GROW_TABLE",
     "OUTPUT_FULL",
+    "OVERFLOW",
     "TRANSITION_MISSING",
+    "generated",
     "inlined",
     "is_cold",
     "jit",
@@ -44,6 +49,7 @@ GROW_ACTIVE = 5  #: the scratch for active states or union-lists is too small
 GROW_STACK = 6  #: the enumeration stack or path is too small
 GROW_OUTPUT = 7  #: one match does not fit into the empty output buffers
 GROW_TABLE = 8  #: a hash table is too full
+OVERFLOW = 9  #: an integer left 64 bits
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -105,6 +111,49 @@ def _compiled(function: F, *, forceinline: bool) -> F:
     finally:
         config.CACHE_DIR = before
     return compiled
+
+
+def generated(function: ast.FunctionDef, helpers: Mapping[str, Any], signature: Any) -> Callable[..., Any]:
+    """Compile a function that was made as a syntax tree, for kernels to call through its address.
+
+    ``helpers`` are what its names stand for beside its parameters: ``{name: function}``. Compiled code is kept on disk by the text of
+    the function, so that the next process with the same query only loads it.
+    """
+    modules = sorted({(value.__module__, name) for name, value in helpers.items()})
+    imports: list[ast.stmt] = [ast.ImportFrom(module, [ast.alias(name)], 0) for module, name in modules]
+    tree = ast.fix_missing_locations(ast.Module([*imports, function], []))
+    source = ast.unparse(tree) + "\n"
+    if config.DISABLE_JIT or not CACHE_DIRECTORY:
+        space: dict[str, Any] = {}
+        exec(compile(tree, "<condition>", "exec"), space)
+        made: Callable[..., Any] = space[function.name]
+        return made if config.DISABLE_JIT else numba.cfunc(signature, nopython=True, error_model="numpy")(made)
+    made = getattr(_module(source), function.name)
+    before = config.CACHE_DIR
+    config.CACHE_DIR = CACHE_DIRECTORY
+    try:
+        return numba.cfunc(signature, cache=True, nopython=True, error_model="numpy")(made)
+    finally:
+        config.CACHE_DIR = before
+
+
+def _module(source: str) -> Any:
+    """A module with this source, in a file of the cache: Numba keeps compiled code by file."""
+    name = "condition_" + hashlib.sha256(source.encode()).hexdigest()[:32]
+    folder = Path(CACHE_DIRECTORY) / "conditions"
+    folder.mkdir(exist_ok=True)
+    path = folder / f"{name}.py"
+    if not path.exists():
+        fresh = folder / f"{name}.{os.getpid()}"
+        fresh.write_text(source, encoding="utf-8")
+        fresh.replace(path)
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # where Numba looks it up
+    spec.loader.exec_module(module)
+    return module
 
 
 def is_cold() -> bool:

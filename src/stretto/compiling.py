@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
 
-from stretto.engines.tecs.program import Program
+from stretto.engines.select import AnyProgram, program_for
 from stretto.errors import OptionError, suggestion
 from stretto.events import Schema
-from stretto.languages import ceql
+from stretto.languages import ceql, sase
 from stretto.matches import Layout
 from stretto.pattern.passes.bind import BoundQuery, bind
+from stretto.pattern.passes.bind_sase import BoundSase, bind_sase
 from stretto.pattern.query import Consume, ParsedQuery, Strategy, Window
+from stretto.pattern.sase import SaseQuery, Selection
 
 __all__ = ["Query", "compile_query"]
 
-LANGUAGES = {"ceql": ceql.parse}
+LANGUAGES: dict[str, Callable[[str], ParsedQuery | SaseQuery]] = {"ceql": ceql.parse, "sase": sase.parse}
 
 #: The bound queries used last, by language, text and schema.
 _BOUND: OrderedDict[tuple[Any, ...], Query] = OrderedDict()
@@ -39,10 +41,10 @@ class Query:
     ('x', 'y')
     """
 
-    def __init__(self, parsed: ParsedQuery, bound: BoundQuery | None = None) -> None:
+    def __init__(self, parsed: ParsedQuery | SaseQuery, bound: BoundQuery | BoundSase | None = None) -> None:
         self._parsed = parsed
         self._bound = bound
-        self._programs: dict[bool, Program] = {}
+        self._programs: dict[bool, AnyProgram] = {}
         self._lock = threading.Lock()
 
     @property
@@ -51,12 +53,12 @@ class Query:
         return self._parsed.text
 
     @property
-    def parsed(self) -> ParsedQuery:
+    def parsed(self) -> ParsedQuery | SaseQuery:
         """The query before a schema was known."""
         return self._parsed
 
     @property
-    def bound(self) -> BoundQuery:
+    def bound(self) -> BoundQuery | BoundSase:
         """The query with its schema.
 
         Raises
@@ -78,8 +80,9 @@ class Query:
         return self._parsed.language
 
     @property
-    def strategy(self) -> Strategy:
-        return self._parsed.strategy
+    def strategy(self) -> Strategy | Selection:
+        """The selection strategy, as the query's language names it."""
+        return self._parsed.selection if isinstance(self._parsed, SaseQuery) else self._parsed.strategy
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -107,6 +110,8 @@ class Query:
         """The variables that a result reports, in order."""
         from stretto.pattern.passes.bind import reported
 
+        if isinstance(self._parsed, SaseQuery):
+            return tuple(one.variable for one in self._parsed.positive)
         if self._parsed.items is None:
             return tuple(reported(self._parsed.pattern))
         return tuple(item.variable for item in self._parsed.items)
@@ -132,7 +137,8 @@ class Query:
             if key in _BOUND:
                 _BOUND.move_to_end(key)
                 return _BOUND[key]
-        query = Query(self._parsed, bind(self._parsed, known))
+        own = self._parsed
+        query = Query(own, bind_sase(own, known) if isinstance(own, SaseQuery) else bind(own, known))
         with _BOUND_LOCK:
             _BOUND[key] = query
             while len(_BOUND) > _MOST_BOUND:
@@ -143,11 +149,11 @@ class Query:
         """The Arrow schema of results."""
         return Layout(self.bound, output=output, positions=positions).schema()
 
-    def program(self, *, valuations: bool = False) -> Program:
+    def program(self, *, valuations: bool = False) -> AnyProgram:
         """The compiled machine (made once)."""
         with self._lock:
             if valuations not in self._programs:
-                self._programs[valuations] = Program(self.bound, valuations=valuations)
+                self._programs[valuations] = program_for(self.bound, valuations=valuations)
             return self._programs[valuations]
 
     def explain(self) -> str:
@@ -193,14 +199,14 @@ def compile_query(
     Parameters
     ----------
     text
-        The query (CEQL).
+        The query: CEQL, or SASE+ (which begins with PATTERN).
     schema
         What the events look like: a :class:`stretto.Schema`, a ``pyarrow.Schema``, a mapping of names to types, or events. With
         a schema, attributes and types are checked now; without one, when the query meets its events.
     type, time, stream, types, time_unit
         The roles of the columns, as in :class:`stretto.Schema`; ignored when ``schema`` is one.
     language
-        ``"ceql"``; ``None`` recognises it.
+        ``"ceql"`` or ``"sase"``; ``None`` recognises it.
 
     Raises
     ------
@@ -231,11 +237,13 @@ def roles(
 
 
 @lru_cache(maxsize=256)
-def _parse(text: str, language: str | None) -> ParsedQuery:
-    name = "ceql" if language is None else language
+def _parse(text: str, language: str | None) -> ParsedQuery | SaseQuery:
+    if not isinstance(text, str):
+        raise OptionError(f"a query is a string, not {text.__class__.__name__}")
+    name = language
+    if name is None:
+        name = "sase" if sase.is_sase(text) else "ceql"
     if name not in LANGUAGES:
         hint = suggestion(name, LANGUAGES, kind="language")
         raise OptionError(f"language={language!r} is not known; {hint}")
-    if not isinstance(text, str):
-        raise OptionError(f"a query is a string, not {text.__class__.__name__}")
     return LANGUAGES[name](text)

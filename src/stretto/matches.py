@@ -11,15 +11,17 @@ attributes, and ``matches`` (int64), how many there are; ``start`` and ``start_t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from stretto.computed import Rows, computed_columns
 from stretto.engines.tecs.state import Matches
 from stretto.errors import OptionError
 from stretto.pattern.passes.bind import BoundQuery
+from stretto.pattern.passes.bind_sase import BoundSase
 
 __all__ = ["History", "Layout", "Rows", "Summary", "TableRows", "build_tables", "summaries"]
 
@@ -34,13 +36,6 @@ class Summary(NamedTuple):
     start: I64  #: of the match that begins first
     end: I64
     matches: I64  #: how many
-
-
-class Rows(Protocol):
-    """Where the events of a match are looked up by position."""
-
-    def take(self, positions: I64, columns: Sequence[str]) -> pa.Table:
-        """The named columns of the events at ``positions``, in that order."""
 
 
 class TableRows:
@@ -133,14 +128,17 @@ class Layout:
         Whether ``start``, ``end`` and ``positions`` are part of it.
     """
 
-    def __init__(self, query: BoundQuery, *, output: str = "events", positions: bool = True) -> None:
+    def __init__(self, query: BoundQuery | BoundSase, *, output: str = "events", positions: bool = True) -> None:
         self.check(output)
         self.query = query
         self.positions = positions
         self.summary = output == "summary"
         self.variables = query.selected if output == "events" else ()
+        #: Computed columns (SASE+: RETURN).
+        self.returns = query.returns or () if isinstance(query, BoundSase) and output == "events" else ()
         taken = {"start", "end", "positions", "start_time", "end_time", *query.partition_by}
         self.names = [_free_name(variable, taken) for variable, _ in self.variables]
+        self.return_names = [_free_name(one.name, taken) for one in self.returns]
         self.count_name = _free_name("matches", taken)
 
     @staticmethod
@@ -150,6 +148,11 @@ class Layout:
             raise OptionError(f"output={output!r}: expected 'events', 'positions' or 'summary'")
 
     @property
+    def labels(self) -> bool:
+        """Whether it must be known which variable holds which event."""
+        return bool(self.variables or self.returns)
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """The attributes of events that the result shows, in the schema's order."""
         used = set(self.query.partition_by)
@@ -157,6 +160,8 @@ class Layout:
             used.add(self.query.time)
         for _, attributes in self.variables:
             used.update(attributes)
+        if isinstance(self.query, BoundSase) and self.returns:
+            used.update(self.query.returned)
         return tuple(name for name in self.query.schema.attributes if name in used)
 
     def schema(self) -> pa.Schema:
@@ -174,6 +179,7 @@ class Layout:
         for name, (_, chosen) in zip(self.names, self.variables, strict=True):
             struct = pa.struct([pa.field(a, attributes[a]) for a in chosen])
             fields.append(pa.field(name, pa.list_(struct)))
+        fields += [pa.field(name, one.type) for name, one in zip(self.return_names, self.returns, strict=True)]
         if self.summary:
             fields.append(pa.field(self.count_name, pa.int64()))
         return pa.schema(fields)
@@ -217,6 +223,8 @@ def build_tables(
             columns += _shared_columns(matches, layout, rows)
             for variable, attributes in layout.variables:
                 columns.append(_variable_column(matches, variable, attributes, rows, marks))
+            if isinstance(layout.query, BoundSase) and layout.returns:
+                columns += computed_columns(matches, layout.query, rows, marks)
             yield _as_table(columns, layout, matches.start.size)
 
 

@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 
 from stretto import _jit
 from stretto.compiling import Query, compile_query, roles
-from stretto.engines.tecs.runner import Runner
+from stretto.engines.select import AnyRunner, runner_for
 from stretto.errors import DataError, EngineError, OptionError, suggestion
 from stretto.events import Schema, as_table, conform, require
 from stretto.matches import History, Layout, TableRows, build_tables
 from stretto.pattern import predicate
-from stretto.pattern.algebra import Filter, Pattern, walk
+from stretto.pattern.algebra import Filter, walk
 from stretto.pattern.query import Consume
+from stretto.pattern.sase import SaseQuery
 
 __all__ = ["Matcher", "iter_matches", "match"]
 
@@ -171,9 +172,9 @@ class _Call:
 
     def tables(self, progress: bool | None) -> Iterator[pa.Table]:
         """The matches, in tables of bounded size."""
-        runner = Runner(self.program, labels=bool(self.layout.variables))
+        runner = runner_for(self.program, labels=self.layout.labels)
         rows = TableRows(self.table)
-        marks = self.program.determinizer.marks
+        marks = self.program.marks
         done = 0
         _say_if_cold()
         with _progress(progress, self.table.num_rows) as report:
@@ -182,6 +183,7 @@ class _Call:
                 yield from build_tables(runner.advance(batch), self.layout, rows, marks, self.order)
                 done += batch.num_rows
                 report(done)
+            yield from build_tables(runner.finish(), self.layout, rows, marks, self.order)
 
 
 class Matcher:
@@ -236,7 +238,7 @@ class Matcher:
         self._valuations = valuations
         self._late_policy = late
         self._capacity = capacity
-        self._runner: Runner | None = None
+        self._runner: AnyRunner | None = None
         self._finished = False
         self._kept = 0
         Layout.check(output)
@@ -302,9 +304,7 @@ class Matcher:
             )
         self._layout = Layout(self._query.bound, **self._options)  # type: ignore[arg-type]
         program = self._query.program(valuations=self._valuations)
-        self._runner = Runner(
-            program, labels=bool(self._layout.variables), late=self._late_policy, capacity=self._capacity
-        )
+        self._runner = runner_for(program, labels=self._layout.labels, late=self._late_policy, capacity=self._capacity)
         self._history = History(self._layout.columns)
         self._inside = False  # a batch is being read, or was left half read
 
@@ -368,12 +368,12 @@ class Matcher:
         bound = self._query.bound
         table = conform(table, (*bound.tested, *self._layout.columns), bound.schema.attributes)
         _say_if_cold()
-        marks = runner.program.determinizer.marks
+        marks = runner.program.marks
         kept = table.select(list(self._layout.columns))
         tested = table.select(list(bound.tested)).combine_chunks()
         batches = tested.to_batches(max_chunksize=CHUNK)
         runner.check(tested)
-        if _computes(bound.pattern):
+        if bound.computes:
             for batch in batches:
                 runner.program.classifier.classify(batch)  # raises where a number overflows, before anything changes
         self._inside = True
@@ -399,28 +399,34 @@ class Matcher:
             self._kept = self._history.rows
 
     def advance(self, time: int | float | dt.datetime | dt.date) -> pa.Table:
-        """No event before ``time`` will come: what no window reaches any more is freed. Earlier events are late from now on."""
+        """No event before ``time`` will come: what no window reaches any more is freed. Earlier events are late from now on.
+
+        Gives the matches that waited for that time: those of a SASE+ query with a negation at its end.
+        """
         runner = self._running()
         name = self._query.bound.schema.time
         if name is None:
             raise OptionError("advance(time) needs a time column: pass time='…'")
-        from stretto.engines.tecs.windows import values_of
+        from stretto.engines.windows import values_of
 
         kind = self._query.bound.schema.attributes[name]
         try:
             value = values_of(pa.array([time], kind), name, runner.rows)[0].item()
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
             raise OptionError(f"advance({time!r}): '{name}' is {kind}") from error
-        runner.advance_time(value)
+        found = self._gather(
+            build_tables(runner.advance_time(value), self._layout, self._history, runner.program.marks)
+        )
         self._forget()
-        return self._layout.schema().empty_table()
+        return found
 
     def finish(self) -> pa.Table:
         """The stream has ended: gives the matches that only its end completes (for CEQL, none)."""
         self._finished = True
         if self._runner is None:
             return pa.table({})
-        return self._layout.schema().empty_table()
+        runner = self._runner
+        return self._gather(build_tables(runner.finish(), self._layout, self._history, runner.program.marks))
 
     def snapshot(self) -> bytes:
         """The matcher's whole state, in a versioned format (see ``docs/snapshots.md``); small for a small state."""
@@ -441,7 +447,7 @@ class Matcher:
         load(self, snapshot)
         return self
 
-    def _running(self) -> Runner:
+    def _running(self) -> AnyRunner:
         if self._runner is None:
             raise OptionError("the matcher has no schema yet: pass schema=…, or push events first")
         return self._runner
@@ -494,10 +500,15 @@ def _nothing(query: Query, type: str | None, time: str | None, stream: str | Non
     numbers = [time] if time else []
     if query.window is not None and query.window.attribute:
         numbers.append(query.window.attribute)
-    for item in query.parsed.items or ():
-        texts += item.attributes or ()
-    conditions = [node.predicate for node in walk(query.parsed.pattern) if isinstance(node, Filter)]
-    if any(True for condition in conditions for _ in predicate.attributes(condition)):
+    parsed = query.parsed
+    if isinstance(parsed, SaseQuery):
+        unknown = bool(parsed.references)
+    else:
+        for item in parsed.items or ():
+            texts += item.attributes or ()
+        conditions = [node.predicate for node in walk(parsed.pattern) if isinstance(node, Filter)]
+        unknown = any(predicate.attributes(condition) for condition in conditions)
+    if unknown:
         raise DataError("there are no events, so that their attributes are not known: give an empty table with columns")
     kinds = dict.fromkeys(texts, pa.string()) | dict.fromkeys(numbers, pa.timestamp("us"))
     return pa.schema(list(kinds.items())).empty_table()
@@ -511,13 +522,6 @@ def _are_streams(events: Mapping[str, Any], query: Query) -> bool:
         return True
     named = all(name in events for name in query.streams)
     return named and all(_is_table(value) or value == [] for value in events.values() if not hasattr(value, "dtype"))
-
-
-def _computes(pattern: Pattern) -> bool:
-    """Whether a condition has arithmetic, which can fail on the events of a batch."""
-    conditions = [node.predicate for node in walk(pattern) if isinstance(node, Filter)]
-    parts = (part for condition in conditions for part in predicate.walk(condition))
-    return any(isinstance(part, predicate.Arithmetic | predicate.Negative) for part in parts)
 
 
 def _is_table(value: Any) -> bool:

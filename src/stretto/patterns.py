@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from stretto.compiling import roles
 from stretto.engines.tecs.state import Matches
-from stretto.engines.tecs.windows import values_of
+from stretto.engines.windows import values_of
 from stretto.ensemble.changes import Change, Instant, changes_of, instant_of
 from stretto.ensemble.checking import Checked, Numbers, checked, quoted
 from stretto.ensemble.keeping import Kept

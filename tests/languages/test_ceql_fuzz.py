@@ -16,6 +16,7 @@ from stretto.pattern import predicate as p
 from stretto.pattern.algebra import As, Atom, Filter, Or, Pattern, Plus, Sequence, fold, variables
 from stretto.pattern.query import ParsedQuery
 from tests.conftest import cases
+from tests.languages.mutating import mutations
 
 QUERIES = [
     'SELECT * FROM Stock WHERE SELL as msft; SELL as intel; SELL as amzn FILTER msft[name="MSFT"] AND '
@@ -75,32 +76,8 @@ def test_random_words(text: str) -> None:
     read(f"SELECT * FROM S WHERE A {text}")
 
 
-@st.composite
-def mutations(draw: st.DrawFn) -> str:
-    """A paper's query with some tokens deleted, doubled, swapped, replaced or cut in two."""
-    tokens = TOKENS.findall(draw(st.sampled_from(QUERIES)))
-    for _ in range(draw(st.integers(1, 4))):
-        if len(tokens) < 2:
-            break
-        i, j = (draw(st.integers(0, len(tokens) - 1)) for _ in range(2))
-        match draw(st.integers(0, 5)):
-            case 0:
-                del tokens[i]
-            case 1:
-                tokens.insert(i, tokens[i])
-            case 2:
-                tokens[i], tokens[j] = tokens[j], tokens[i]
-            case 3:
-                tokens[i] = tokens[j]
-            case 4:
-                tokens[i] = tokens[i][: draw(st.integers(0, len(tokens[i])))]
-            case _:
-                del tokens[i:]
-    return "".join(tokens)
-
-
 @settings(max_examples=cases(1_000))
-@given(mutations())
+@given(mutations([TOKENS.findall(text) for text in QUERIES]))
 def test_mutated_queries(text: str) -> None:
     query = read(text)
     if query is not None and "π" not in text:

@@ -34,6 +34,7 @@ __all__ = [
     "Or",
     "Predicate",
     "attributes",
+    "computes",
     "walk",
 ]
 
@@ -226,6 +227,11 @@ def walk(expression: Expression) -> Iterator[Expression]:
         node = stack.pop()
         yield node
         stack.extend(reversed(children(node)))
+
+
+def computes(expression: Expression) -> bool:
+    """Whether an expression has arithmetic."""
+    return any(isinstance(node, Arithmetic | Negative) for node in walk(expression))
 
 
 def attributes(expression: Expression) -> dict[str, Span | None]:

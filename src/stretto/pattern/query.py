@@ -51,6 +51,7 @@ class Window:
     - ``seconds`` with ``attribute``: ``WITHIN 1 minute [ts]``.
     - ``number`` with ``attribute``: ``WITHIN 10000 [stock_time]``; the attribute's own unit (seconds for timestamps, as
       in the CORE paper's appendix F).
+    - ``number`` with ``attribute=None``: ``WITHIN 10000`` in SASE+; the stream's time, in that one's own unit as above.
     """
 
     events: int | None = None

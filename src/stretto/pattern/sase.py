@@ -28,6 +28,7 @@ __all__ = [
     "Length",
     "Range",
     "Reference",
+    "Referred",
     "ReturnItem",
     "SaseQuery",
     "Selection",
@@ -96,7 +97,8 @@ class Element:
 
     def __str__(self) -> str:
         index = f"[{self.variable}.LEN]" if self.index is Index.LAST else str(self.index)
-        return f"{self.variable}{index}.{self.attribute}"
+        shown = f"`{self.attribute}`" if self.attribute.upper() == "LEN" else p.Attribute(self.attribute)
+        return f"{self.variable}{index}.{shown}"
 
 
 @dataclass(frozen=True)
@@ -119,11 +121,31 @@ class Aggregate:
     attribute: str | None
 
     def __str__(self) -> str:
-        attribute = "" if self.attribute is None else f".{self.attribute}"
+        attribute = "" if self.attribute is None else f".{p.Attribute(self.attribute)}"
         return f"{self.function}({self.variable}{self.range}{attribute})"
 
 
 Reference = Element | Length | Aggregate
+
+
+@dataclass(frozen=True, eq=False)
+class Referred(p.Attribute):
+    """A reference inside an expression: the attribute of its name, equal to a plain one, but printed without backticks.
+
+    >>> str(p.Comparison(">", Referred("a[i].price"), Referred("a[1].price")))
+    'a[i].price > a[1].price'
+    """
+
+    reference: Reference | None = field(default=None, repr=False)
+    variable_span: Span | None = field(default=None, repr=False)
+
+    def __eq__(self, other: object) -> bool:
+        return self.name == other.name if isinstance(other, p.Attribute) else NotImplemented
+
+    __hash__ = p.Attribute.__hash__
+
+    def __str__(self) -> str:
+        return self.name
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from stretto.pattern.evaluate import COMPARE, compare, holds, value
 
 __all__ = [
     "bits_of",
+    "computed",
     "flipped",
     "frozen",
     "mask",
@@ -298,6 +299,24 @@ class _Column:
         """A NumPy truth as bool, false where the column is NULL."""
         found: Bits = np.asarray(truth, np.bool_)
         return found if self.valid is None else found & self.valid
+
+
+def computed(operand: p.Operand, batch: pa.RecordBatch, kind: pa.DataType) -> pa.Array:
+    """The values of a typed operand on each row, as an Arrow array; decimals that are computed become ``kind``, too.
+
+    Raises
+    ------
+    DataError
+        Integer arithmetic leaves 64 bits.
+    """
+    if isinstance(operand, p.Attribute):
+        return batch.column(operand.name)
+    found = _operand(operand, batch)
+    if not isinstance(found, _Column):
+        return pa.array([found] * batch.num_rows, kind)
+    if found.kind == "decimal":
+        return pa.array([None if one is None else float(one) for one in found.data], kind)
+    return pa.array(found.data, kind, mask=None if found.valid is None else ~found.valid)
 
 
 def _operand(operand: p.Operand, batch: pa.RecordBatch) -> Any:

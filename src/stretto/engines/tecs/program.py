@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
@@ -56,6 +57,11 @@ class Program:
         )
         self.relevant: NDArray[np.bool_] = np.zeros(1, np.bool_)
         self.refresh()
+
+    @property
+    def marks(self) -> Sequence[frozenset[str]]:
+        """The variables of each mark in raw matches."""
+        return self.determinizer.marks
 
     @cached_property
     def digest(self) -> str:

@@ -295,7 +295,11 @@ class Runner(Intake):
         count = live_positions(state.nodes, state.registers, positions)
         return positions[:count]
 
-    def advance_time(self, value: int | float) -> None:
+    def finish(self) -> Iterator[Matches]:
+        """The stream has ended; no match waits for that."""
+        return iter(())
+
+    def advance_time(self, value: int | float) -> Iterator[Matches]:
         """Nothing before ``value`` will come: free what is out of its window."""
         name = self.program.query.schema.time
         window = self.program.query.window
@@ -304,7 +308,7 @@ class Runner(Intake):
         if self.last_time is None or value > self.last_time:
             self.last_time = value
         if self.measured is None or window is None or window.attribute != name:
-            return
+            return iter(())
         self.last_measure = self.last_time if self.late_policy == "error" else self.last_measure
         self.measured.forget(self.last_time)
         measured = self.measured
@@ -314,3 +318,4 @@ class Runner(Intake):
         if self.keys is not None:
             self._sweep()
         self._forget_trace()
+        return iter(())

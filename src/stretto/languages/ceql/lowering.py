@@ -11,19 +11,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from stretto.errors import Span, suggestion
-from stretto.languages.ceql.parts import (
-    AllOf,
-    Condition,
-    Conditions,
-    Mistake,
-    Name,
-    PatternPart,
-    bounded,
-)
+from stretto.languages.ceql.parts import AllOf, Condition, Conditions, PatternPart, bounded
+from stretto.languages.parts import Mistake, Name, unique
 from stretto.pattern import algebra as a
 from stretto.pattern.query import Consume, ParsedQuery, SelectItem, Strategy, Window
 
-__all__ = ["Clauses", "Selection", "filtered", "lower", "unique"]
+__all__ = ["Clauses", "Selection", "filtered", "lower"]
 
 MOST_COPIES = 1_024
 """How often FILTER … OR may write out the formula."""
@@ -71,15 +64,6 @@ def lower(
         partition_spans=tuple(name.span for name in clauses.partition_by),
         stream_spans=tuple(stream.span for stream in streams),
     )
-
-
-def unique(names: Iterable[Name], kind: str, where: str) -> None:
-    """Refuse a name that a list has twice."""
-    seen: set[str] = set()
-    for name in names:
-        if name.text in seen:
-            raise Mistake(f"{where} lists the {kind} '{name.text}' twice", name.span)
-        seen.add(name.text)
 
 
 def _check_streams(atoms: Iterable[a.Atom], streams: Sequence[str]) -> None:

@@ -6,47 +6,22 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from stretto.errors import Span
+from stretto.languages.parts import Mistake, shallow
 from stretto.pattern import algebra as a
 from stretto.pattern import predicate as p
 
 __all__ = [
-    "DEEPEST",
     "LARGEST",
     "AllOf",
     "AnyOf",
     "Condition",
     "Conditions",
-    "ExpressionPart",
-    "Mistake",
-    "Name",
     "PatternPart",
     "bounded",
 ]
 
-DEEPEST = 200
-"""How deep a formula, a FILTER or an expression may be nested: later passes may recurse that far."""
-
 LARGEST = 2_000_000
 """How many operators and atoms a formula may have when every OR of a FILTER is written out."""
-
-
-class Mistake(Exception):
-    """A mistake in the query, before its text is at hand: the callbacks see tokens only."""
-
-    def __init__(self, message: str, span: Span | None, hint: str | None = None):
-        super().__init__(message)
-        self.message = message
-        self.span = span
-        self.hint = hint
-
-
-@dataclass(frozen=True, slots=True)
-class Name:
-    """A name as written; ``bare`` when it has no quotes, so that it may be a word of the language instead."""
-
-    text: str
-    span: Span
-    bare: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,16 +41,6 @@ class PatternPart:
     copies: int = 1
     bound: frozenset[str] = frozenset()
     qualified: tuple[a.Atom, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class ExpressionPart:
-    """A predicate or a value inside ``X[…]``; ``expression`` is ``None`` for the word NULL."""
-
-    expression: p.Expression | None
-    span: Span
-    height: int = 0
-    parens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,13 +80,11 @@ class AnyOf:
 
 Conditions = Condition | AllOf | AnyOf
 
-_Part = TypeVar("_Part", bound="PatternPart | ExpressionPart | Condition | AllOf | AnyOf")
+_Part = TypeVar("_Part", bound="PatternPart | Condition | AllOf | AnyOf")
 
 
 def bounded(part: _Part) -> _Part:
     """The same part, unless it is nested too deep or too large."""
     if isinstance(part, PatternPart) and part.size > LARGEST:
         raise Mistake(f"with OR in FILTER written out, the formula has more than {LARGEST:,} parts", part.span)
-    if part.height > DEEPEST or part.parens > DEEPEST:
-        raise Mistake(f"nested more than {DEEPEST} levels deep", part.span)
-    return part
+    return shallow(part)

@@ -90,6 +90,12 @@ class BoundQuery:
     def partition_by(self) -> tuple[str, ...]:
         return self.parsed.partition_by
 
+    @property
+    def computes(self) -> bool:
+        """Whether a condition on single events has arithmetic, which can fail on the events of a batch."""
+        conditions = [node.predicate for node in walk(self.pattern) if isinstance(node, Filter)]
+        return any(p.computes(condition) for condition in conditions)
+
     @cached_property
     def tested(self) -> tuple[str, ...]:
         """The attributes that conditions, windows, order and partitions read, in the schema's order."""

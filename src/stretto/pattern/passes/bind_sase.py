@@ -51,6 +51,18 @@ class BoundSase:
         everything = tuple(self.schema.attributes)
         return tuple((one.variable, everything) for one in self.parsed.positive)
 
+    @property
+    def returned(self) -> set[str]:
+        """The attributes that RETURN reads."""
+        names = {name for one in self.returns or () for name in p.attributes(one.value)}
+        found = {attribute_of(self.parsed.references[name]) for name in names}
+        return {name for name in found if name is not None}
+
+    @property
+    def computes(self) -> bool:
+        """Whether a condition has arithmetic, which can fail on the events of a batch."""
+        return self.condition is not None and p.computes(self.condition)
+
     @cached_property
     def tested(self) -> tuple[str, ...]:
         """The attributes that conditions, windows, order and partitions read, in the schema's order."""
@@ -180,6 +192,13 @@ def _check_types(query: SaseQuery, schema: Schema) -> None:
 
 def _check_negations(query: SaseQuery) -> None:
     ends = (query.components[0], query.components[-1])
+    if query.non_overlap and ends[1].negated:
+        raise QueryError(
+            "OUTPUT non_overlap takes the first match that is complete, and a negation at the end completes them late",
+            text=query.text,
+            span=ends[1].span,
+            hint="leave out non_overlap, or the negation at the end",
+        )
     for component in ends:
         if component.negated and (query.window is None or query.window.events is not None):
             raise QueryError(

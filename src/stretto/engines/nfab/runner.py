@@ -1,0 +1,325 @@
+"""One stream through the NFAb engine: batches of events in, raw matches out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from stretto import _jit
+from stretto.engines.intake import Intake
+from stretto.engines.nfab.kernels import advance, expire, sweep
+from stretto.engines.nfab.program import NfabProgram
+from stretto.engines.nfab.state import NEVER, NfabState
+from stretto.engines.nfab.structure import BUSY, CURSOR, HEAD, LIVE, LOW, ROWS, TIMERS, TRIGGERS, VISITED, Events
+from stretto.engines.nfab.values import Vocabulary, matrix
+from stretto.engines.tecs.state import Matches
+from stretto.errors import DataError, EngineError
+from stretto.predicates.keys import KeyTable
+
+__all__ = ["NfabRunner"]
+
+I64 = NDArray[np.int64]
+
+#: Idle partitions are looked for after as many events as there are partitions, and at least these.
+SWEEP_AT_LEAST = 1 << 16
+
+ALL_TIME = (1 << 62) - 1
+
+
+class NfabRunner(Intake):
+    """A state of an NFAb program.
+
+    Parameters
+    ----------
+    program
+        The compiled query.
+    late
+        What to do with an event before the last one in time: ``"error"``, or ``"drop"`` and count it.
+    capacity
+        Initial size of the growing arrays (tests use 1).
+    """
+
+    def __init__(self, program: NfabProgram, *, late: str = "error", capacity: int = 1 << 12) -> None:
+        query, nfab = program.query, program.nfab
+        counted = query.window is not None and query.window.attribute is None
+        keys = query.partition_by if nfab.partitioned else ()
+        super().__init__(query.schema, (), query.window, keys, ranked=counted or nfab.contiguous, late=late)
+        self.program = program
+        self.counted = counted
+        values, strings = program.conditions.values, program.conditions.strings
+        machine = program.machine
+        self.state = NfabState(
+            words=len(values.slots),
+            columns=len(values.columns) if machine.keeps else 0,
+            negations=machine.left.size,
+            capacity=capacity,
+        )
+        needs_words = any(column.kind == "string" for column in values.columns)
+        self.words = Vocabulary(strings) if needs_words else None
+        kinds = [query.schema.attributes[name] for name in query.partition_by]
+        needs_keys = any(column.kind == "key" for column in values.columns)
+        self.tests = KeyTable(kinds) if needs_keys else None
+        self.swept_at = 0
+        self.broken = False
+        self.last_tie: tuple[int | float, int] | None = None
+
+    @property
+    def visited(self) -> int:
+        """Events that reached the kernel so far."""
+        return int(self.state.registers[VISITED])
+
+    @property
+    def triggers(self) -> int:
+        """Events that have output so far."""
+        return int(self.state.registers[TRIGGERS])
+
+    @property
+    def nodes(self) -> int:
+        """Nodes of the lists that hold the events of runs, those of forgotten ones included until they are collected."""
+        return int(self.state.registers[HEAD]) - 1
+
+    @property
+    def runs(self) -> int:
+        """Runs that are active."""
+        return int(self.state.registers[LIVE])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the run holds."""
+        tables = (self.keys, self.tests, self.words.table if self.words else None)
+        return self.state.nbytes + self.counter.nbytes + sum(table.nbytes for table in tables if table is not None)
+
+    @property
+    def expires(self) -> int | float | None:
+        """As :attr:`stretto.engines.tecs.runner.Runner.expires`."""
+        if self.window is None or self.measured is None or self.window.attribute != self.schema.time:
+            return None
+        if self.measured.begin == self.measured.end:
+            return None
+        last: int | float = self.measured.values[self.measured.end - 1].item()
+        return last + self.window.size
+
+    @property
+    def oldest(self) -> int | None:
+        """Rows before this one can take part in no match any more; ``None`` when :meth:`live` must be asked."""
+        return int(self.state.registers[LOW]) if self._prunes else None
+
+    @property
+    def _prunes(self) -> bool:
+        """Whether windows bound positions of the stream."""
+        return self.measured is not None
+
+    @property
+    def _low_bound(self) -> int:
+        return int(self.state.registers[LOW]) if self._prunes else NEVER
+
+    def live(self) -> I64:
+        """The rows that partial matches hold (sorted), after collecting what is unreachable."""
+        self._sweep()
+        self.state.collect(self._low_bound)
+        return self.state.live()
+
+    def advance(self, batch: pa.RecordBatch, *, silent: bool = False) -> Iterator[Matches]:
+        """Read the next events; yields their matches in pieces that fit the output buffers.
+
+        The iterator must be read to its end before the next call. ``silent``: no event gives output.
+
+        Raises
+        ------
+        DataError
+            The events are not what the query needs, or a sum leaves 64 bits.
+        """
+        if self.broken:
+            raise EngineError(
+                "this matcher was stopped in the middle of a batch; restore a snapshot or start a new one"
+            )
+        events, rows, until = self._prepare(batch)
+        self.broken = True
+        yield from self._run(events, rows, silent)
+        if self.program.machine.pending and until is not None:
+            yield from self._expire(until)
+        if self.rows - self.swept_at > max(SWEEP_AT_LEAST, 2 * self.partitions):
+            self.swept_at = self.rows
+            self._sweep()
+        self.broken = False
+
+    # -- columns to kernel input ------------------------------------------------------------------------------------
+
+    def _prepare(self, batch: pa.RecordBatch) -> tuple[Events, I64, int | None]:
+        """The events to visit, their rows of the batch, and from which start on windows are open after the batch."""
+        program = self.program
+        member = self._members(batch)
+        measures, last_measure = self._measure(batch, member)
+        member, last_time, late = self._in_time(batch, member)
+        bits = program.bits(program.classifier.classify(batch))
+        relevant = bits != 0 if member is None else (bits != 0) & member
+        first = self.rows
+        self.rows += batch.num_rows
+        self.last_measure, self.last_time = last_measure, last_time
+        self.late += late
+        rows = np.flatnonzero(relevant)
+        part, rank = np.zeros(rows.size, np.int64), None
+        if self.keys is not None or self.ranked:
+            if member is not None and self.ranked:
+                rows, part, rank = self._substreams(batch, rows, member, skips=True)
+            else:
+                rows, part, rank = self._substreams(batch, rows, None, skips=True)
+            self.state.fit_partitions(self.partitions)
+        position = rows + first
+        ranks = position if rank is None else rank
+        low = self._low(position, rank if self.counted else None, measures, rows)
+        table = batch.take(pa.array(rows)) if rows.size < batch.num_rows else batch
+        keys = None
+        if self.tests is not None:
+            names = self.program.query.partition_by
+            keys = self.tests.ids([table.column(name) for name in names], np.arange(rows.size))
+        C = matrix(program.conditions.values.columns, table, self.words, keys)
+        tie = self._ties(measures, rows, position) if program.ties else position
+        key = ranks if self.counted else position
+        until = None
+        if program.machine.pending and measures is not None and batch.num_rows:
+            until = self._open_from(measures, member)
+        return Events(bits[rows], part, position, ranks, key, low, tie, C), rows, until
+
+    def _ties(self, measures: NDArray[np.generic] | None, rows: I64, position: I64) -> I64:
+        """For each visited event the position of the first visited one of its time."""
+        assert measures is not None
+        values = measures[rows]
+        if not values.size:
+            return position
+        changes = np.ones(values.size, np.bool_)
+        changes[1:] = values[1:] != values[:-1]
+        if self.last_tie is not None:
+            changes[0] = values[0] != self.last_tie[0]
+        begins = np.maximum.accumulate(np.where(changes, np.arange(values.size), -1))
+        before = -1 if self.last_tie is None else self.last_tie[1]
+        tie = np.where(begins < 0, before, position[np.maximum(begins, 0)])
+        self.last_tie = (values[-1].item(), int(tie[-1]))
+        return tie
+
+    def _open_from(self, measures: NDArray[np.generic], member: NDArray[np.bool_] | None) -> int:
+        """The least position in the window of the latest time."""
+        assert self.measured is not None
+        chosen = measures if member is None else measures[member]
+        if not chosen.size:
+            return 0
+        return self._closed(chosen[-1].item())
+
+    def _closed(self, time: int | float) -> int:
+        """The position of the first visited event whose window is still open at a time."""
+        measured = self.measured
+        assert measured is not None
+        measured.forget(time)
+        open_ones = measured.begin < measured.end
+        return int(measured.positions[measured.begin]) if open_ones else self.rows
+
+    # -- the kernel -------------------------------------------------------------------------------------------------
+
+    def _run(self, events: Events, rows: I64, silent: bool) -> Iterator[Matches]:
+        state, program = self.state, self.program
+        registers = state.registers
+        registers[CURSOR] = registers[BUSY] = 0
+        machine = program.machine._replace(silent=silent)
+        while True:
+            status = advance(
+                program.theta,
+                events,
+                machine,
+                state.runs,
+                state.nodes,
+                state.parts,
+                state.scratch,
+                state.out,
+                registers,
+            )
+            if status == _jit.DONE:
+                break
+            if status == _jit.OVERFLOW:
+                row = int(events.position[int(registers[CURSOR])])
+                raise DataError(f"a sum or product of the conditions leaves 64 bits at row {row}: compute with floats")
+            yield from self._act(status)
+        if registers[ROWS]:
+            yield state.drain()
+
+    def _act(self, status: int) -> Iterator[Matches]:
+        """Do what a kernel asks for."""
+        state = self.state
+        match status:
+            case _jit.OUTPUT_FULL:
+                yield state.drain()
+            case _jit.GROW_OUTPUT:
+                state.grow_output()
+            case _jit.GROW_NODES:
+                state.grow_nodes(self._low_bound)
+            case _jit.GROW_TABLE:
+                state.grow_runs()
+            case _jit.GROW_ACTIVE:
+                state.grow_queue()
+            case _jit.GROW_STACK:
+                state.grow_stack()
+
+    def _expire(self, low: int) -> Iterator[Matches]:
+        """Matches whose negation at the end is over."""
+        state = self.state
+        while True:
+            status = expire(low, state.runs, state.nodes, state.parts, state.scratch, state.out, state.registers)
+            if status == _jit.DONE:
+                break
+            yield from self._act(status)
+        if state.registers[ROWS]:
+            yield state.drain()
+
+    def finish(self) -> Iterator[Matches]:
+        """The stream has ended: what was waiting for more is complete."""
+        if self.state.registers[TIMERS]:
+            yield from self._expire(ALL_TIME)
+
+    def advance_time(self, value: int | float) -> Iterator[Matches]:
+        """Nothing before ``value`` will come: put out what waited for it, and free what is out of its window."""
+        if self.last_time is None or value > self.last_time:
+            self.last_time = value
+        if self.measured is None or self.window is None or self.window.attribute != self.schema.time:
+            return
+        low = self._closed(self.last_time)
+        yield from self._expire(low)
+        self._sweep()
+
+    def _sweep(self) -> None:
+        """Release runs out of their window and idle partitions, and forget their keys when most of them are idle."""
+        state = self.state
+        count = self.partitions
+        left = sweep(count, self._low_bound, state.runs, state.nodes, state.parts, state.registers)
+        if self.keys is None or 2 * left >= count:
+            return
+        head, negated = state.parts.head[:count], state.parts.negated[:count]
+        alive = (head != 0) | (negated != 0).any(axis=1)
+        self.keys.keep(alive)
+        rows = np.flatnonzero(alive)
+        state.parts = state.parts._replace(
+            head=_kept(head, rows), size=_kept(state.parts.size[:count], rows), negated=_kept(negated, rows)
+        )
+        if self.ranked:
+            self.counter = _kept(self.counter[:count], rows)
+        self._renumber_pending()
+
+    def _renumber_pending(self) -> None:
+        """A pending run knows its partition by number."""
+        state = self.state
+        if not state.registers[TIMERS]:
+            return
+        for part, head in enumerate(state.parts.head.tolist()):
+            run = head
+            while run:
+                if state.runs.state[run] < 0:
+                    state.runs.last[run] = part
+                run = int(state.runs.next[run])
+
+
+def _kept(array: I64, rows: I64) -> I64:
+    """Some rows of an array, and room for one at least."""
+    fresh = np.zeros((max(1, rows.size), *array.shape[1:]), np.int64)
+    fresh[: rows.size] = array[rows]
+    return fresh

@@ -1,0 +1,172 @@
+"""What a stream leaves behind in the NFAb engine, and how its arrays grow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stretto.engines.nfab.kernels import collect
+from stretto.engines.nfab.structure import (
+    CELLS,
+    FREE,
+    FREE_RUNS,
+    HEAD,
+    NEED,
+    NIL,
+    REGISTERS,
+    ROWS,
+    Nodes,
+    Output,
+    Parts,
+    Runs,
+    Scratch,
+)
+from stretto.engines.tecs.state import Matches
+
+__all__ = ["NfabState"]
+
+#: Keys are positions or ranks from 0 on; ranks minus a window's size may be below.
+NEVER = -(1 << 62)
+
+
+class NfabState:
+    """The arrays of one stream's runs, and the scratch space beside them.
+
+    Parameters
+    ----------
+    words
+        How many values V has.
+    columns
+        How many words a node keeps of its event; 0: none.
+    negations
+        Of the pattern.
+    capacity
+        The size that the growing arrays start with: tests start with 1, so that every growth point fires.
+    """
+
+    def __init__(self, *, words: int, columns: int, negations: int, capacity: int) -> None:
+        small = max(2, capacity)
+        self.negations = negations
+        self.columns = columns
+        self.registers = np.zeros(REGISTERS, np.int64)
+        self.registers[HEAD] = 1
+        self.runs = _runs(1, words)
+        self._free(small)
+        self.nodes = _nodes(small, columns)
+        self.parts = Parts(np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros((1, negations), np.int64))
+        self.scratch = _scratch(16)
+        self.out = _output(min(16 * small, 1 << 16), min(64 * small, 1 << 20))
+
+    def _free(self, more: int) -> None:
+        """Add ``more`` free runs."""
+        old = self.runs
+        size = old.state.size
+        fresh = Runs(*(_longer(array, size + more) for array in old))
+        fresh.next[size : size + more] = np.arange(size + 1, size + more + 1)
+        fresh.next[size + more - 1] = self.registers[FREE]
+        self.registers[FREE] = size
+        self.registers[FREE_RUNS] += more
+        self.runs = fresh
+
+    def fit_partitions(self, partitions: int) -> None:
+        """Room for ``partitions``."""
+        if self.parts.head.size < partitions:
+            size = max(partitions, 2 * self.parts.head.size)
+            self.parts = Parts(*(_longer(array, size) for array in self.parts))
+
+    def grow_runs(self) -> None:
+        self._free(max(self.runs.state.size, int(self.registers[NEED])))
+
+    def grow_nodes(self, low: int) -> None:
+        """Collect; double the store if more than half of it is in use even so."""
+        need = int(self.registers[NEED])
+        used = self.collect(low)
+        size = self.nodes.previous.size
+        while 2 * (used + need) > size:
+            size *= 2
+        if size > self.nodes.previous.size:
+            P = self.nodes.P if self.nodes.P.shape[0] == 1 else _longer(self.nodes.P, size)
+            longer = {name: _longer(array, size) for name, array in self.nodes._asdict().items() if name != "P"}
+            self.nodes = Nodes(**longer, P=P)
+
+    def collect(self, low: int) -> int:
+        """Keep what is reachable; how many slots are in use."""
+        place = np.zeros(self.nodes.previous.size, np.int64)
+        return int(collect(self.parts.head.size, low, self.runs, self.nodes, self.parts, place, self.registers))
+
+    def grow_queue(self) -> None:
+        need = int(self.registers[NEED])
+        size = 1 << (need - 1).bit_length()
+        old = self.scratch
+        kept = {
+            name: _longer(getattr(old, name), max(size, getattr(old, name).size))
+            for name in ("stack", "depth", "owner", "path", "timer", "serial")
+        }
+        self.scratch = _scratch(size)._replace(**kept)
+
+    def grow_stack(self) -> None:
+        need = int(self.registers[NEED])
+        old = self.scratch
+        stack, depth, owner, path = (_longer(a, need) for a in (old.stack, old.depth, old.owner, old.path))
+        self.scratch = old._replace(stack=stack, depth=depth, owner=owner, path=path)
+
+    def grow_output(self) -> None:
+        cells = max(2 * self.out.position.size, int(self.registers[NEED]))
+        self.out = _output(2 * self.out.start.size, cells)
+
+    def drain(self) -> Matches:
+        """Take the matches out of the output buffers."""
+        rows, cells = int(self.registers[ROWS]), int(self.registers[CELLS])
+        self.registers[ROWS] = self.registers[CELLS] = 0
+        offset = np.zeros(rows + 1, np.int64)
+        offset[1:] = self.out.stop[:rows]
+        out = self.out
+        return Matches(
+            out.start[:rows].copy(), out.end[:rows].copy(), offset, out.position[:cells].copy(), out.mark[:cells].copy()
+        )
+
+    def live(self) -> NDArray[np.int64]:
+        """The positions of all events that nodes hold, after :meth:`collect`; sorted."""
+        used = slice(1, int(self.registers[HEAD]))
+        mine = self.nodes.label[used] >= 0
+        return np.unique(self.nodes.position[used][mine])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        groups = (self.runs, self.nodes, self.parts, self.scratch, self.out)
+        return sum(array.nbytes for group in groups for array in group)
+
+
+def _runs(size: int, words: int) -> Runs:
+    state, start, last, node, following = (np.zeros(size, np.int64) for _ in range(5))
+    return Runs(state, start, last, node, following, np.zeros((size, words + 1), np.int64))
+
+
+def _nodes(size: int, columns: int) -> Nodes:
+    previous, other, start, position, tie, label = (np.zeros(size, np.int64) for _ in range(6))
+    start[NIL] = NEVER  # nothing lies behind it
+    return Nodes(
+        previous, other, start, position, tie, label, np.zeros((size if columns else 1, columns + 1), np.int64)
+    )
+
+
+def _scratch(size: int) -> Scratch:
+    queue, stack, depth, owner, path, table, stamp, timer, serial = (np.zeros(size, np.int64) for _ in range(9))
+    return Scratch(queue, stack, depth, owner, path, table, stamp, timer, serial)
+
+
+def _output(rows: int, cells: int) -> Output:
+    start, end, stop = (np.empty(rows, np.int64) for _ in range(3))
+    return Output(start, end, stop, np.empty(cells, np.int64), np.empty(cells, np.int32))
+
+
+def _longer(array: NDArray[Any], size: int) -> NDArray[Any]:
+    """A copy with ``size`` rows, zero behind the old content."""
+    if array.shape[0] >= size:
+        return array
+    longer = np.zeros((size, *array.shape[1:]), array.dtype)
+    longer[: array.shape[0]] = array
+    return longer

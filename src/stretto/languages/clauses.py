@@ -1,0 +1,178 @@
+"""The clauses that the languages share: WITHIN and LIMIT, lists of attributes, and each clause at most once."""
+
+from __future__ import annotations
+
+import decimal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Protocol
+
+from lark import Token, Transformer, v_args
+
+from stretto.errors import Span, nearest
+from stretto.languages.parts import LONGEST_NUMBER, Mistake, Name, at, find, name_of, number_of
+from stretto.pattern.query import Window
+
+__all__ = ["EXACT", "Clause", "ClauseTransformer", "Columns", "Measure", "window"]
+
+EXACT = decimal.Context(prec=4 * LONGEST_NUMBER)
+"""Arithmetic that rounds no number that a query may have."""
+
+_SECONDS = {
+    unit: Decimal(size)
+    for units, size in (
+        ("ns nanosecond nanoseconds", "1e-9"),
+        ("us µs μs microsecond microseconds", "1e-6"),
+        ("ms millisecond milliseconds", "1e-3"),
+        ("s sec secs second seconds", "1"),
+        ("m min mins minute minutes", "60"),
+        ("h hr hrs hour hours", "3600"),
+        ("d day days", "86400"),
+        ("w week weeks", "604800"),
+    )
+    for unit in units.split()
+}
+_COUNTS = ("events", "event")
+_UNITS_SHOWN = ("events", "seconds", "minutes", "hours", "days", "weeks", "ms", "us", "ns")
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """``[a, b]``."""
+
+    names: tuple[Name, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A number of a WITHIN clause with its unit, if it has one."""
+
+    number: int | Decimal
+    written: str
+    unit: Token | None
+    span: Span
+
+
+class Seen(Protocol):
+    """The clauses of a query, as far as they are read."""
+
+    seen: dict[str, Span]
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """A clause: its keyword, and the field of the language's clauses that it fills."""
+
+    title: str
+    keyword: Token
+    field: str
+    value: object
+    hint: str | None = None  #: what to do instead of a second one
+
+    def put(self, clauses: Seen) -> None:
+        if self.title in clauses.seen:
+            raise Mistake(f"a second {self.title} clause", at(self.keyword), self.hint)
+        clauses.seen[self.title] = at(self.keyword)
+        setattr(clauses, self.field, self.value)
+
+
+@v_args(inline=True)
+class ClauseTransformer(Transformer[Token, Any]):
+    """The callbacks of what clauses are made of."""
+
+    #: Whether ``WITHIN 1000`` is a number in the unit of the stream's time.
+    bare_windows = False
+
+    def columns(self, *parts: Token | Name) -> Columns:
+        first, last = parts[0], parts[-1]
+        assert isinstance(first, Token)
+        assert isinstance(last, Token)
+        return Columns(tuple(part for part in parts if isinstance(part, Name)), at(first) | at(last))
+
+    def column(self, word: Token) -> Name:
+        return name_of(word)
+
+    def within_clause(self, keyword: Token, *parts: Measure | Columns) -> Clause:
+        measures = [part for part in parts if isinstance(part, Measure)]
+        columns = next((part for part in parts if isinstance(part, Columns)), None)
+        return Clause("WITHIN", keyword, "window", window(measures, columns, bare=self.bare_windows))
+
+    def measure(self, *tokens: Token) -> Measure:
+        sign, number, unit = (find(tokens, kind) for kind in ("MINUS", "NUMBER", "UNIT"))
+        assert number is not None
+        span = at(tokens[0]) | at(tokens[-1])
+        if sign is not None:
+            raise Mistake("a window cannot be negative", at(sign) | at(number))
+        return Measure(number_of(number), str(number), unit, span)
+
+    def limit_clause(self, keyword: Token, *tokens: Token) -> Clause:
+        number = number_of(tokens[-1])
+        if len(tokens) > 1 or not isinstance(number, int) or number < 1:
+            raise Mistake("LIMIT takes a positive integer", at(tokens[0]) | at(tokens[-1]))
+        return Clause("LIMIT", keyword, "limit", number)
+
+
+# ---- WITHIN
+
+
+def window(measures: Sequence[Measure], columns: Columns | None, *, bare: bool = False) -> Window:
+    """WITHIN: events, or a duration, or a number in an attribute's own unit (CORE paper: figure 1, appendices D to G).
+
+    With ``bare`` a number alone measures the stream's time in that one's own unit.
+    """
+    span = measures[0].span | (columns.span if columns else measures[-1].span)
+    attribute = _window_attribute(columns)
+    number = next((measure for measure in measures if measure.unit is None), None)
+    if number is not None:
+        return _number_window(number, measures, attribute, span, bare)
+    units = [measure.unit for measure in measures if measure.unit is not None]
+    if any(unit.casefold() in _COUNTS for unit in units):
+        return _count_window(measures, columns, span)
+    total = Decimal(0)
+    for measure, unit in zip(measures, units, strict=True):
+        total = EXACT.add(total, EXACT.multiply(Decimal(measure.number), _seconds(unit)))
+    if attribute is None:
+        return Window(seconds=total, span=span)
+    return Window(seconds=total, attribute=attribute.text, span=span, attribute_span=attribute.span)
+
+
+def _window_attribute(columns: Columns | None) -> Name | None:
+    if columns is None:
+        return None
+    if len(columns.names) > 1:
+        raise Mistake("WITHIN takes one attribute", columns.names[1].span)
+    return columns.names[0]
+
+
+def _number_window(
+    number: Measure, measures: Sequence[Measure], attribute: Name | None, span: Span, bare: bool
+) -> Window:
+    if len(measures) > 1 or (attribute is None and not bare):
+        size = number.written
+        raise Mistake(
+            f"WITHIN {size}: {size} of what?",
+            number.span,
+            f"write {size} EVENTS, {size} SECONDS (or another unit), or {size} [attribute]",
+        )
+    if attribute is None:
+        return Window(number=number.number, span=span)
+    return Window(number=number.number, attribute=attribute.text, span=span, attribute_span=attribute.span)
+
+
+def _count_window(measures: Sequence[Measure], columns: Columns | None, span: Span) -> Window:
+    if len(measures) > 1 or columns is not None:
+        raise Mistake("a window of EVENTS has one number and no attribute", span)
+    if not isinstance(measures[0].number, int):
+        raise Mistake("a number of EVENTS is an integer", span)
+    return Window(events=measures[0].number, span=span)
+
+
+def _seconds(unit: Token) -> Decimal:
+    size = _SECONDS.get(unit.casefold())
+    if size is None:
+        close = nearest(str(unit), [*_SECONDS, *_COUNTS])
+        hint = f"did you mean '{close}'?" if close else f"known units: {', '.join(_UNITS_SHOWN)}"
+        raise Mistake(f"unknown unit '{unit}'", at(unit), hint)
+    return size

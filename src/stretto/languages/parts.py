@@ -1,0 +1,153 @@
+"""What the parsers' callbacks hand to each other, whatever the language: mistakes, names, expressions, and tokens read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from stretto.errors import Span
+from stretto.pattern import predicate as p
+
+if TYPE_CHECKING:
+    from lark import Token
+
+__all__ = [
+    "DEEPEST",
+    "LONGEST_NUMBER",
+    "ExpressionPart",
+    "Mistake",
+    "Name",
+    "at",
+    "find",
+    "name_of",
+    "number_of",
+    "reserve",
+    "shallow",
+    "unique",
+    "unquoted",
+]
+
+DEEPEST = 200
+"""How deep a formula, a FILTER or an expression may be nested: later passes may recurse that far."""
+
+LONGEST_NUMBER = 400
+"""Digits of a number, and its largest power of ten."""
+
+
+class Mistake(Exception):
+    """A mistake in the query, before its text is at hand: the callbacks see tokens only."""
+
+    def __init__(self, message: str, span: Span | None, hint: str | None = None):
+        super().__init__(message)
+        self.message = message
+        self.span = span
+        self.hint = hint
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A name as written; ``bare`` when it has no quotes, so that it may be a word of the language instead."""
+
+    text: str
+    span: Span
+    bare: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ExpressionPart:
+    """A predicate or a value inside a condition; ``expression`` is ``None`` for the word NULL.
+
+    ``height`` is that of the tree, ``parens`` counts brackets around brackets. ``equal`` are the attributes of equivalence
+    tests (SASE+) that are joined to the expression by AND; without one beside them ``expression`` is ``None`` too.
+    """
+
+    expression: p.Expression | None
+    span: Span
+    height: int = 0
+    parens: int = 0
+    equal: tuple[Name, ...] = ()
+
+    @property
+    def is_null(self) -> bool:
+        return self.expression is None and not self.equal
+
+
+class Nested(Protocol):
+    """A part that knows how deep it is nested."""
+
+    @property
+    def span(self) -> Span: ...
+    @property
+    def height(self) -> int: ...
+    @property
+    def parens(self) -> int: ...
+
+
+_Part = TypeVar("_Part", bound=Nested)
+
+
+def shallow(part: _Part) -> _Part:
+    """The same part, unless it is nested too deep."""
+    if part.height > DEEPEST or part.parens > DEEPEST:
+        raise Mistake(f"nested more than {DEEPEST} levels deep", part.span)
+    return part
+
+
+def unique(names: Iterable[Name], kind: str, where: str) -> None:
+    """Refuse a name that a list has twice."""
+    seen: set[str] = set()
+    for name in names:
+        if name.text in seen:
+            raise Mistake(f"{where} lists the {kind} '{name.text}' twice", name.span)
+        seen.add(name.text)
+
+
+# ---- Tokens
+
+
+def reserve(reserved: Mapping[str, frozenset[str]], token: Token) -> Token:
+    """For the lexer: a reserved word is a keyword wherever it stands, by the kind of place (a terminal of the grammar)."""
+    word = token.upper()
+    if word in reserved[token.type]:
+        token.type = word
+    return token
+
+
+def at(token: Token) -> Span:
+    """Where a token stands."""
+    assert token.start_pos is not None
+    assert token.end_pos is not None
+    return Span(token.start_pos, token.end_pos)
+
+
+def find(tokens: Sequence[object], kind: str) -> Token | None:
+    """The first token of a kind among a rule's parts."""
+    from lark import Token
+
+    return next((token for token in tokens if isinstance(token, Token) and token.type == kind), None)
+
+
+def name_of(word: Token) -> Name:
+    """A name, without its quotes if it has any."""
+    if word.type != "QUOTED":
+        return Name(str(word), at(word), bare=True)
+    quote = word[0]
+    if len(word) == 2:
+        raise Mistake("a name cannot be empty", at(word))
+    return Name(word[1:-1].replace(quote * 2, quote), at(word))
+
+
+def unquoted(token: Token) -> str:
+    """The text of a string."""
+    closing = token[-1]
+    return token[1:-1].replace(closing * 2, closing)
+
+
+def number_of(token: Token) -> int | Decimal:
+    """A number, exactly as written."""
+    digits, _, power = token.lower().partition("e")
+    if len(digits) > LONGEST_NUMBER or len(power) > 5 or abs(int(power or 0)) > LONGEST_NUMBER:
+        raise Mistake(f"a number of more than {LONGEST_NUMBER} digits", at(token))
+    return int(digits) if digits.isdigit() and not power else Decimal(str(token))

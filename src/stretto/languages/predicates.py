@@ -1,0 +1,188 @@
+"""The callbacks of ``predicates.lark``: conditions and values, which are the same in every language."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+from lark import Token, Transformer, v_args
+
+from stretto.errors import Span
+from stretto.languages.parts import ExpressionPart, Mistake, at, find, number_of, shallow, unquoted
+from stretto.pattern import predicate as p
+
+__all__ = ["PredicateTransformer", "predicate_of", "value_of"]
+
+_EQUAL = {"==": "=", "<>": "!="}
+
+
+@v_args(inline=True)
+class PredicateTransformer(Transformer[Token, Any]):
+    """One method for each alias of the ladder; a language adds those of its own operands."""
+
+    def any_of(self, *parts: ExpressionPart | Token) -> ExpressionPart:
+        operands = [part for part in parts if not isinstance(part, Token)]
+        predicates: list[p.Predicate] = []
+        for part in operands:
+            predicate = predicate_of(part)
+            predicates += predicate.parts if isinstance(predicate, p.Or) else (predicate,)
+        return _expression(p.Or(tuple(predicates), _span(operands)), operands)
+
+    def all_of(self, *parts: ExpressionPart | Token) -> ExpressionPart:
+        operands = [part for part in parts if not isinstance(part, Token)]
+        predicates: list[p.Predicate] = []
+        for part in operands:
+            predicate = predicate_of(part)
+            predicates += predicate.parts if isinstance(predicate, p.And) else (predicate,)
+        return _expression(p.And(tuple(predicates), _span(operands)), operands)
+
+    def negation(self, sign: Token, part: ExpressionPart) -> ExpressionPart:
+        span = at(sign) | part.span
+        return _expression(p.Not(predicate_of(part), span), (part,), span)
+
+    def compare(self, left: ExpressionPart, sign: Token, right: ExpressionPart) -> ExpressionPart:
+        for part in (left, right):
+            if part.is_null:
+                raise Mistake("no value compares with NULL", part.span, _NULL_HINTS.get(str(sign), _NULL_HINT))
+        operator = _EQUAL.get(str(sign), str(sign))
+        both = (left, right)
+        return _expression(p.Comparison(operator, value_of(left), value_of(right), _span(both)), both)
+
+    def among(self, part: ExpressionPart, *rest: ExpressionPart | Token) -> ExpressionPart:
+        values = [value for value in rest if not isinstance(value, Token)]
+        closing = rest[-1]
+        assert isinstance(closing, Token)
+        span = part.span | at(closing)
+        inside = p.In(value_of(part), tuple(_constant(value) for value in values), span)
+        return _perhaps_not(rest, inside, span, [part, *values])
+
+    def between(self, part: ExpressionPart, *rest: ExpressionPart | Token) -> ExpressionPart:
+        low, high = (bound for bound in rest if not isinstance(bound, Token))
+        span = part.span | high.span
+        inside = p.Between(value_of(part), value_of(low), value_of(high), span)
+        return _perhaps_not(rest, inside, span, [part, low, high])
+
+    def like(self, part: ExpressionPart, *rest: Token) -> ExpressionPart:
+        span = part.span | at(rest[-1])
+        return _perhaps_not(rest, p.Like(value_of(part), unquoted(rest[-1]), span), span, [part])
+
+    def is_null(self, part: ExpressionPart, *rest: Token) -> ExpressionPart:
+        span = part.span | at(rest[-1])
+        return _perhaps_not(rest, p.IsNull(value_of(part), span), span, [part])
+
+    def arithmetic(self, left: ExpressionPart, sign: Token, right: ExpressionPart) -> ExpressionPart:
+        both = (left, right)
+        return _expression(p.Arithmetic(str(sign), value_of(left), value_of(right), _span(both)), both)
+
+    def negative(self, sign: Token, part: ExpressionPart) -> ExpressionPart:
+        span = at(sign) | part.span
+        operand = value_of(part)
+        if isinstance(operand, p.Constant):
+            negated = _negated(operand.value)
+            if negated is None:
+                raise Mistake(f"{operand} has no negative", span)
+            return _expression(p.Constant(negated, span), (part,), span)
+        return _expression(p.Negative(operand, span), (part,), span)
+
+    def number(self, token: Token) -> ExpressionPart:
+        return ExpressionPart(p.Constant(number_of(token), at(token)), at(token))
+
+    def string(self, token: Token) -> ExpressionPart:
+        return ExpressionPart(p.Constant(unquoted(token), at(token)), at(token))
+
+    def true(self, token: Token) -> ExpressionPart:
+        return ExpressionPart(p.Constant(True, at(token)), at(token))
+
+    def false(self, token: Token) -> ExpressionPart:
+        return ExpressionPart(p.Constant(False, at(token)), at(token))
+
+    def null(self, token: Token) -> ExpressionPart:
+        return ExpressionPart(None, at(token))
+
+    def expression_group(self, opening: Token, part: ExpressionPart, closing: Token) -> ExpressionPart:
+        return shallow(replace(part, span=at(opening) | at(closing), parens=part.parens + 1))
+
+
+_NULL_HINT = "NULL stands only in IS NULL and IS NOT NULL"
+_NULL_HINTS = {
+    "=": "write IS NULL",
+    "==": "write IS NULL",
+    "!=": "write IS NOT NULL",
+    "<>": "write IS NOT NULL",
+}
+
+
+def _span(parts: Sequence[ExpressionPart]) -> Span:
+    return parts[0].span | parts[-1].span
+
+
+def _negated(value: object) -> int | Decimal | None:
+    if isinstance(value, Decimal):
+        return value.copy_negate()
+    return -value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _expression(expression: p.Expression, parts: Sequence[ExpressionPart], span: Span | None = None) -> ExpressionPart:
+    return shallow(
+        ExpressionPart(
+            expression,
+            span or _span(parts),
+            1 + max(part.height for part in parts),
+            max(part.parens for part in parts),
+        )
+    )
+
+
+def _perhaps_not(
+    rest: Sequence[object],
+    predicate: p.In | p.Between | p.Like | p.IsNull,
+    span: Span,
+    parts: Sequence[ExpressionPart],
+) -> ExpressionPart:
+    """``x NOT IN …`` and its like are ``NOT (x IN …)``."""
+    negated = find(rest, "NOT") is not None
+    return _expression(p.Not(predicate, span) if negated else predicate, parts, span)
+
+
+def value_of(part: ExpressionPart) -> p.Operand:
+    """What has a value: no condition, and not NULL."""
+    _no_equivalence(part)
+    expression = part.expression
+    if expression is None:
+        raise Mistake("NULL is no value to compute with", part.span, _NULL_HINT)
+    if not isinstance(expression, p.Operand):
+        raise Mistake("a value is needed here, not a condition", part.span)
+    return expression
+
+
+def _constant(part: ExpressionPart) -> p.Constant:
+    value = value_of(part)
+    if not isinstance(value, p.Constant):
+        raise Mistake("IN lists constants only", part.span, "write x = a OR x = b for attributes")
+    return value
+
+
+def predicate_of(part: ExpressionPart) -> p.Predicate:
+    """A condition; a boolean attribute or constant by itself means that it is TRUE."""
+    _no_equivalence(part)
+    expression = part.expression
+    if isinstance(expression, p.Attribute) or (
+        isinstance(expression, p.Constant) and isinstance(expression.value, bool)
+    ):
+        return p.Comparison("=", expression, p.Constant(True), part.span)
+    if expression is None or isinstance(expression, p.Operand):
+        raise Mistake("a condition is needed here, not a value", part.span, "compare it: price > 3")
+    return expression
+
+
+def _no_equivalence(part: ExpressionPart) -> None:
+    """Refuse an equivalence test (SASE+) inside an expression: it is about all events, so it holds for the whole query."""
+    if part.equal:
+        test = f"[{', '.join(name.text for name in part.equal)}]"
+        raise Mistake(
+            f"the equivalence test {test} is about all events of a match; it stands by itself, joined by AND",
+            part.equal[0].span if len(part.equal) == 1 else part.equal[0].span | part.equal[-1].span,
+            "to compare two events, name them: a.x = b.x",
+        )

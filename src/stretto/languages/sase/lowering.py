@@ -1,0 +1,312 @@
+"""From parsed clauses to a :class:`SaseQuery`: every reference must suit the pattern.
+
+What is refused here is what one comparison cannot mean. Where WHERE's conditions are placed, and what an OR of several
+comparisons needs for that, is decided when the query's automaton is built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from stretto.errors import Span, suggestion
+from stretto.languages.parts import Mistake, Name
+from stretto.languages.predicates import predicate_of, value_of
+from stretto.languages.sase.parts import Argument, Draft, Item, Where
+from stretto.pattern import predicate as p
+from stretto.pattern.sase import (
+    Aggregate,
+    Component,
+    Element,
+    Index,
+    Length,
+    Range,
+    Reference,
+    Referred,
+    ReturnItem,
+    SaseQuery,
+)
+
+__all__ = ["lower"]
+
+
+def lower(text: str, draft: Draft) -> SaseQuery:
+    """The query as a value; a :class:`Mistake` where a reference does not suit the pattern."""
+    pattern = _pattern(draft.components)
+    _check_arguments(draft.where.arguments, pattern)
+    condition, equal = _condition(draft.where)
+    uses: list[Referred] = []
+    for predicate in _predicates(condition):
+        own = _uses(predicate, pattern)
+        _check_together(own, pattern)
+        uses += own
+    returns = None
+    if draft.clauses.items is not None:
+        returns, more = _returns(draft.clauses.items, pattern)
+        uses += more
+    return SaseQuery(
+        text=text,
+        components=pattern.components,
+        selection=draft.where.selection,
+        references={use.name: use.reference for use in uses if use.reference is not None},
+        condition=condition,
+        equal=tuple(name.text for name in equal),
+        window=draft.clauses.window,
+        returns=returns,
+        non_overlap=draft.clauses.output.non_overlap,
+        compressed=draft.clauses.output.compressed,
+        limit=draft.clauses.limit,
+        equal_spans=tuple(name.span for name in equal),
+    )
+
+
+# ---- PATTERN
+
+
+@dataclass(frozen=True, slots=True)
+class _Pattern:
+    """The components, and where each variable is among them."""
+
+    components: tuple[Component, ...]
+    places: Mapping[str, int]
+
+    def of(self, name: str) -> Component:
+        return self.components[self.places[name]]
+
+
+def _pattern(parts: Sequence[tuple[Component, Span]]) -> _Pattern:
+    places: dict[str, int] = {}
+    for component, span in parts:
+        if component.variable in places:
+            raise Mistake(f"the pattern has the variable '{component.variable}' twice", span)
+        places[component.variable] = len(places)
+    components = tuple(component for component, _ in parts)
+    if all(component.negated for component in components):
+        assert components[0].span is not None
+        assert components[-1].span is not None
+        raise Mistake(
+            "a pattern needs a component that is not negated",
+            components[0].span | components[-1].span,
+            "SEQ(A a, ~(B b))",
+        )
+    return _Pattern(components, places)
+
+
+def _check_arguments(arguments: Iterable[Argument], pattern: _Pattern) -> None:
+    """A strategy's arguments name variables; they say no more than the pattern does."""
+    seen: set[str] = set()
+    for argument in arguments:
+        name = argument.name.text
+        _check_known(name, argument.name.span, pattern)
+        if argument.kleene and not pattern.of(name).kleene:
+            raise Mistake(f"'{name}' is one event", argument.span, f"write {name}, without brackets")
+        if name in seen:
+            raise Mistake(f"the strategy lists the variable '{name}' twice", argument.span)
+        seen.add(name)
+
+
+def _check_known(name: str, span: Span | None, pattern: _Pattern) -> None:
+    if name not in pattern.places:
+        raise Mistake(f"unknown variable '{name}'", span, suggestion(name, pattern.places, kind="variable"))
+
+
+# ---- WHERE
+
+
+def _condition(where: Where) -> tuple[p.Predicate | None, tuple[Name, ...]]:
+    """The conditions, and the attributes of the equivalence tests, each once."""
+    body = where.body
+    if body is None:
+        return None, ()
+    equal: dict[str, Name] = {}
+    for name in body.equal:
+        equal.setdefault(name.text, name)
+    alone = body.expression is None and not body.is_null
+    return None if alone else predicate_of(replace(body, equal=())), tuple(equal.values())
+
+
+def _predicates(condition: p.Predicate | None) -> list[p.Predicate]:
+    """The comparisons and the like of a condition, left to right."""
+    if condition is None:
+        return []
+    return [node for node in p.walk(condition) if isinstance(node, p.Comparison | p.In | p.Between | p.Like | p.IsNull)]
+
+
+def _uses(expression: p.Expression, pattern: _Pattern) -> list[Referred]:
+    """The references of an expression, each of which suits its variable."""
+    uses = [node for node in p.walk(expression) if isinstance(node, Referred)]
+    for use in uses:
+        if use.reference is None:
+            raise _bare(use, pattern)
+        _check_known(use.reference.variable, use.variable_span, pattern)
+        _check_form(use, use.reference, pattern.of(use.reference.variable))
+    return uses
+
+
+def _bare(use: Referred, pattern: _Pattern) -> Mistake:
+    """A name without an attribute, or an attribute without a variable."""
+    name = use.name
+    if name in pattern.places:
+        kind = "several events" if pattern.of(name).kleene else "an event"
+        hint = f"name an attribute: {_forms(pattern.of(name), 'x')}"
+        return Mistake(f"'{name}' is {kind}, not a value", use.span, hint)
+    first = next(component for component in pattern.components if not component.negated)
+    return Mistake(f"'{name}' of which event?", use.span, f"name the variable: {_forms(first, name)}")
+
+
+def _forms(component: Component, attribute: str) -> str:
+    """How an attribute of a component's events is written."""
+    name = component.variable
+    if not component.kleene:
+        return f"{name}.{attribute}"
+    return f"{name}[1].{attribute}, {name}[i].{attribute}, {name}[{name}.LEN].{attribute} or avg({name}[].{attribute})"
+
+
+def _check_form(use: Referred, reference: Reference, component: Component) -> None:
+    """Indexes and aggregates are for a Kleene plus, and a Kleene plus needs them."""
+    name = component.variable
+    if component.kleene:
+        if isinstance(reference, Element) and reference.index is Index.ONLY:
+            hint = _forms(component, reference.attribute)
+            raise Mistake(f"'{name}' holds several events; which of them?", use.span, hint)
+        return
+    if isinstance(reference, Element) and reference.index is Index.ONLY:
+        return
+    if isinstance(reference, Length):
+        hint = f"LEN counts the events of a Kleene plus; an attribute of that name is {name}.`LEN`"
+    elif reference.attribute is None:
+        hint = f"{reference.function} goes over the events of a Kleene plus"
+    else:
+        hint = f"write {name}.{reference.attribute}"
+    kind = "is negated and stands for one event" if component.negated else "is one event"
+    raise Mistake(f"'{name}' {kind}, not several", use.span, hint)
+
+
+# ---- What one comparison relates
+
+
+def _check_together(uses: Sequence[Referred], pattern: _Pattern) -> None:
+    """References that no moment, or no one reading of i, brings together."""
+    _check_negated(uses, pattern)
+    moving = [use for use in uses if _moves(use.reference)]
+    for use in moving[1:]:
+        if _variable(use) != _variable(moving[0]):
+            raise Mistake(
+                f"{moving[0].name} and {use.name} in one comparison: which i of '{_variable(moving[0])}' goes with which "
+                f"of '{_variable(use)}'?",
+                use.span,
+                f"say which event of '{_variable(use)}': {_fixed(use)}",
+            )
+    passing = next((use for use in moving if not _is_each(use.reference)), None)
+    if passing is not None:
+        _check_passing(passing, uses, pattern)
+
+
+def _check_negated(uses: Iterable[Referred], pattern: _Pattern) -> None:
+    first: str | None = None
+    for use in uses:
+        name = _variable(use)
+        if not pattern.of(name).negated:
+            continue
+        if first is not None and name != first:
+            raise Mistake(
+                f"'{first}' and '{name}' are both negated: no event of one is there to compare with the other",
+                use.span,
+                "compare each with a component that is not negated",
+            )
+        first = name
+
+
+def _check_passing(use: Referred, uses: Iterable[Referred], pattern: _Pattern) -> None:
+    """``a[i-1]`` and aggregates so far have a value only while ``a[i]`` is selected."""
+    own = pattern.places[_variable(use)]
+    for other in uses:
+        place = pattern.places[_variable(other)]
+        complete = place == own and _whole(other.reference)
+        if place > own or pattern.components[place].negated or complete:
+            when = f"{other.name} is known" if complete else f"'{_variable(other)}' comes"
+            raise Mistake(f"{use.name} has no one value when {when}", use.span, f"say {_fixed(use)}")
+
+
+def _variable(use: Referred) -> str:
+    assert use.reference is not None
+    return use.reference.variable
+
+
+def _moves(reference: Reference | None) -> bool:
+    """Whether a reference depends on i."""
+    if isinstance(reference, Element):
+        return reference.index in (Index.EACH, Index.BEFORE)
+    return isinstance(reference, Aggregate) and reference.range is not Range.ALL
+
+
+def _is_each(reference: Reference | None) -> bool:
+    return isinstance(reference, Element) and reference.index is Index.EACH
+
+
+def _whole(reference: Reference | None) -> bool:
+    """Whether a reference is known only once its Kleene plus is complete."""
+    if isinstance(reference, Element):
+        return reference.index is Index.LAST
+    return isinstance(reference, Length) or (isinstance(reference, Aggregate) and reference.range is Range.ALL)
+
+
+def _fixed(use: Referred) -> str:
+    """What to write instead of a reference that depends on i."""
+    reference = use.reference
+    assert reference is not None
+    name = reference.variable
+    if isinstance(reference, Aggregate):
+        return str(Aggregate(reference.function, name, Range.ALL, reference.attribute))
+    assert isinstance(reference, Element)
+    first, last = (Element(name, index, reference.attribute) for index in (Index.FIRST, Index.LAST))
+    return f"{first}, {last} or {Aggregate('avg', name, Range.ALL, reference.attribute)}"
+
+
+# ---- RETURN
+
+
+def _returns(items: Sequence[Item], pattern: _Pattern) -> tuple[tuple[ReturnItem, ...], list[Referred]]:
+    found: dict[str, ReturnItem] = {}
+    uses: list[Referred] = []
+    for item in items:
+        value = value_of(item.value)
+        own = _uses(value, pattern)
+        for use in own:
+            _check_returned(use, pattern)
+        uses += own
+        name = item.name.text if item.name else _name(value)
+        if name is None:
+            raise Mistake("a computed item needs a name", item.span, "write … AS name")
+        if name in found:
+            raise Mistake(
+                f"RETURN has the name '{name}' twice",
+                item.name.span if item.name else item.span,
+                "give one of them another name with AS",
+            )
+        found[name] = ReturnItem(name, value, item.span)
+    return tuple(found.values()), uses
+
+
+def _check_returned(use: Referred, pattern: _Pattern) -> None:
+    """A whole match knows its events, not the steps that led to it."""
+    name = _variable(use)
+    if pattern.of(name).negated:
+        raise Mistake(f"'{name}' is negated: a match has no such event", use.span)
+    if _moves(use.reference):
+        raise Mistake(f"{use.name} has no one value in a whole match", use.span, f"say {_fixed(use)}")
+
+
+def _name(value: p.Operand) -> str | None:
+    """The name of an item without AS."""
+    reference = value.reference if isinstance(value, Referred) else None
+    match reference:
+        case Element(variable, index, attribute):
+            place = {Index.FIRST: "_1", Index.LAST: "_last"}.get(index, "")
+            return f"{variable}{place}_{attribute}"
+        case Length(variable):
+            return f"{variable}_len"
+        case Aggregate(function, variable, _, attribute):
+            return f"{function}_{variable}" + ("" if attribute is None else f"_{attribute}")
+        case _:
+            return None

@@ -1,0 +1,61 @@
+"""The SASE+ parser (see :mod:`stretto.languages.reading`)."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, cast
+
+from stretto.languages.parts import Mistake
+from stretto.languages.reading import make_parser, mistakes_of, read
+from stretto.pattern.sase import SaseQuery
+
+if TYPE_CHECKING:
+    from lark import Lark, UnexpectedInput
+
+    from stretto.languages.sase.parts import Draft
+
+__all__ = ["is_sase", "parse"]
+
+_FORM = "PATTERN SEQ(A a, B+ b[]) WHERE skip_till_next_match { a.x = b[i].x } WITHIN 1 hour"
+
+_FIRST_WORD = re.compile(r"(?:[\s\ufeff]|--[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/)*+(?ai:pattern)(?!\w)")
+
+
+def is_sase(text: str) -> bool:
+    """Whether a text means to be SASE+: its first word is PATTERN.
+
+    >>> is_sase("/* a trend */ pattern SEQ(A a)"), is_sase("SELECT * FROM S WHERE PATTERN")
+    (True, False)
+    """
+    return _FIRST_WORD.match(text) is not None
+
+
+@lru_cache(maxsize=1)
+def _parser() -> Lark:
+    from stretto.languages.sase.transformer import RESERVED, SaseTransformer
+
+    return make_parser("stretto.languages.sase", SaseTransformer(), RESERVED)
+
+
+def parse(text: str) -> SaseQuery:
+    """Read a SASE+ query.
+
+    Raises
+    ------
+    QueryError
+        With the place, what was expected there and, where there is one, a suggestion.
+
+    >>> parse("PATTERN SEQ(A a, ~(B b), C c) WITHIN 12 hours").window.seconds
+    Decimal('43200')
+    """
+    from stretto.languages.sase.lowering import lower
+
+    with mistakes_of(text):
+        return lower(text, cast("Draft", read(text, _parser, _explain, _FORM)))
+
+
+def _explain(text: str, error: UnexpectedInput) -> Mistake:
+    from stretto.languages.sase.diagnostics import explain
+
+    return explain(text, error)

@@ -1,0 +1,67 @@
+"""What the parser's callbacks hand to the lowering: components, the WHERE clause and the others, as written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from stretto.errors import Span
+from stretto.languages.parts import ExpressionPart, Name
+from stretto.pattern.query import Window
+from stretto.pattern.sase import Component, Selection
+
+__all__ = ["Argument", "Clauses", "Draft", "Item", "Output", "Where"]
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """``a`` or ``b[]`` in ``skip_till_any_match(a, b[])``."""
+
+    name: Name
+    span: Span
+    kleene: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """The WHERE clause; without one the strategy is skip till next match."""
+
+    selection: Selection = Selection.NEXT
+    arguments: tuple[Argument, ...] = ()
+    body: ExpressionPart | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """An item of RETURN; ``name`` is that after AS."""
+
+    value: ExpressionPart
+    name: Name | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """The OUTPUT clause."""
+
+    non_overlap: bool = False
+    compressed: bool = False
+
+
+@dataclass(slots=True)
+class Clauses:
+    """The clauses after WHERE, each at most once; ``seen`` says which there were and at what place."""
+
+    window: Window | None = None
+    items: tuple[Item, ...] | None = None
+    output: Output = Output()
+    limit: int | None = None
+    seen: dict[str, Span] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A query of which all clauses are read, its references not yet looked up. Each component has its variable's place."""
+
+    components: tuple[tuple[Component, Span], ...]
+    where: Where
+    clauses: Clauses

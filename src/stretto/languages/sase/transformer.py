@@ -1,0 +1,210 @@
+"""The parser's callbacks: each makes the value of one rule of ``grammar.lark`` as soon as the rule is read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from decimal import Decimal
+
+from lark import Token, v_args
+
+from stretto.errors import Span, nearest
+from stretto.languages.clauses import EXACT, Clause, ClauseTransformer, Columns
+from stretto.languages.parts import ExpressionPart, Mistake, Name, at, find, name_of, number_of, shallow
+from stretto.languages.predicates import PredicateTransformer, predicate_of
+from stretto.languages.sase import references as r
+from stretto.languages.sase.parts import Argument, Clauses, Draft, Item, Output, Where
+from stretto.pattern import predicate as p
+from stretto.pattern.sase import Component, Referred, Selection
+
+__all__ = ["RESERVED", "SaseTransformer"]
+
+RESERVED = {"VARIABLE": p.WORDS}
+"""The words that are no names without quotes, by the kind of place (a terminal of the grammar)."""
+
+_STRATEGIES = tuple(str(one) for one in Selection)
+
+#: The choices of OUTPUT: the field of :class:`Output` and its value.
+_OUTPUTS = {
+    "all": ("non_overlap", False),
+    "non_overlap": ("non_overlap", True),
+    "verbose": ("compressed", False),
+    "compressed": ("compressed", True),
+}
+
+
+@v_args(inline=True)
+class SaseTransformer(PredicateTransformer, ClauseTransformer):
+    """One method for each rule and alias of ``grammar.lark``; without state, so that threads may share it."""
+
+    bare_windows = True
+
+    def query(self, components: tuple[tuple[Component, Span], ...], *rest: Where | Clause | Token) -> Draft:
+        clauses = Clauses()
+        where = Where()
+        for clause in rest:
+            if isinstance(clause, Clause):
+                clause.put(clauses)
+            elif isinstance(clause, Where):
+                where = clause
+        return Draft(components, where, clauses)
+
+    # ---- PATTERN
+
+    def pattern(self, *parts: Token | tuple[Component, Span]) -> tuple[tuple[Component, Span], ...]:
+        return tuple(part for part in parts if not isinstance(part, Token))
+
+    def negated(self, sign: Token, *parts: Token | tuple[Component, Span]) -> tuple[Component, Span]:
+        ((component, place),) = (part for part in parts if not isinstance(part, Token))
+        last = parts[-1]
+        assert component.span is not None
+        span = at(sign) | (at(last) if isinstance(last, Token) else component.span)
+        if component.kleene:
+            raise Mistake(
+                "a negated component takes no '+'",
+                component.span,
+                f"~({' '.join(str(component).replace('+', '').replace('[]', '').split())}) already means: not one such event",
+            )
+        return replace(component, negated=True, span=span), place
+
+    def positive(self, types: tuple[Name, ...], *tokens: Token) -> tuple[Component, Span]:
+        variable, plus, bracket = (find(tokens, kind) for kind in ("VARIABLE", "PLUS", "LSQB"))
+        assert variable is not None
+        component = Component(
+            types=tuple(name.text for name in types),
+            variable=str(variable),
+            kleene=plus is not None,
+            span=types[0].span | at(tokens[-1]),
+            type_spans=tuple(name.span for name in types),
+        )
+        if bracket is not None and plus is None:
+            raise Mistake(
+                f"{variable}[] holds several events, so its type needs a '+'",
+                at(variable) | at(tokens[-1]),
+                f"write {replace(component, kleene=True)}, or {component} for one event",
+            )
+        return component, at(variable)
+
+    def types(self, *parts: Token | Name) -> tuple[Name, ...]:
+        return tuple(part for part in parts if isinstance(part, Name))
+
+    def type(self, word: Token) -> Name:
+        return name_of(word)
+
+    # ---- WHERE
+
+    def where(self, _: Token, *parts: Token | Where | ExpressionPart) -> Where:
+        strategy = next((part for part in parts if isinstance(part, Where)), None)
+        body = next((part for part in parts if isinstance(part, ExpressionPart)), None)
+        if strategy is None:
+            brace = parts[0]
+            assert isinstance(brace, Token)
+            raise Mistake("WHERE names no strategy", at(brace), f"one of {', '.join(_STRATEGIES)}")
+        return replace(strategy, body=body)
+
+    def strategy(self, word: Token, *parts: Token | Argument) -> Where:
+        if word.lower() not in _STRATEGIES:
+            raise Mistake(f"unknown strategy '{word}'", at(word), _one_of(word, _STRATEGIES))
+        return Where(Selection(word.lower()), tuple(part for part in parts if isinstance(part, Argument)))
+
+    def argument(self, word: Token, *brackets: Token) -> Argument:
+        return Argument(Name(str(word), at(word)), at(word) | at(brackets[-1] if brackets else word), bool(brackets))
+
+    def all_of(self, *parts: ExpressionPart | Token) -> ExpressionPart:
+        """AND gathers equivalence tests beside the rest."""
+        operands = [part for part in parts if not isinstance(part, Token)]
+        equal = tuple(name for part in operands for name in part.equal)
+        if not equal:
+            return super().all_of(*parts)
+        others = [replace(part, equal=()) for part in operands if part.expression is not None or part.is_null]
+        expression = None
+        if others:
+            expression = super().all_of(*others).expression if len(others) > 1 else predicate_of(others[0])
+        return shallow(
+            ExpressionPart(
+                expression,
+                operands[0].span | operands[-1].span,
+                1 + max(part.height for part in operands),
+                max(part.parens for part in operands),
+                equal,
+            )
+        )
+
+    # ---- Operands
+
+    def bare(self, word: Token) -> ExpressionPart:
+        return _part(r.bare(word))
+
+    def member(self, variable: Token, _: Token, attribute: Name) -> ExpressionPart:
+        return _part(r.member(variable, attribute))
+
+    def element(self, variable: Token, place: r.Place, _: Token, attribute: Name) -> ExpressionPart:
+        return _part(r.element(variable, place, attribute))
+
+    def aggregate(self, function: Token, _: Token, variable: Token, *rest: Token | Name | r.Place) -> ExpressionPart:
+        place = next((part for part in rest if isinstance(part, r.Place)), None)
+        attribute = next((part for part in rest if isinstance(part, Name)), None)
+        closing = rest[-1]
+        assert isinstance(closing, Token)
+        return _part(r.aggregate(function, variable, place, attribute, closing))
+
+    def place(self, *parts: Token | tuple[Token, ...]) -> r.Place:
+        tokens: list[Token] = []
+        for part in parts:
+            tokens += [part] if isinstance(part, Token) else part
+        return r.place(tokens)
+
+    def index(self, *tokens: Token) -> tuple[Token, ...]:
+        return tokens
+
+    def quoted(self, word: Token) -> ExpressionPart:
+        if word.startswith('"'):
+            # Inside conditions double quotes are those of strings, as in CEQL.
+            return self.string(word)
+        raise Mistake(f"{word} names no event", at(word), f"an attribute follows its variable: a.{word}")
+
+    def percentage(self, token: Token) -> ExpressionPart:
+        number = Decimal(number_of(Token.new_borrow_pos("NUMBER", token[:-1], token)))
+        part = EXACT.normalize(EXACT.scaleb(number, -2))
+        return ExpressionPart(p.Constant(Decimal(f"{part:f}"), at(token)), at(token))
+
+    def equivalence(self, columns: Columns) -> ExpressionPart:
+        return ExpressionPart(None, columns.span, equal=columns.names)
+
+    # ---- Clauses
+
+    def return_clause(self, keyword: Token, *items: Item | Token) -> Clause:
+        chosen = tuple(item for item in items if isinstance(item, Item))
+        return Clause("RETURN", keyword, "items", chosen, "separate the items with commas")
+
+    def item(self, value: ExpressionPart, *rest: Token | Name) -> Item:
+        name = rest[-1] if rest else None
+        assert not isinstance(name, Token)
+        return Item(value, name, value.span | name.span if name else value.span)
+
+    def output_clause(self, keyword: Token, *modes: Token) -> Clause:
+        chosen: dict[str, bool] = {}
+        for mode in modes:
+            if mode.type != "MODE":
+                continue
+            if mode.lower() not in _OUTPUTS:
+                raise Mistake(f"unknown form of output '{mode}'", at(mode), _one_of(mode, tuple(_OUTPUTS)))
+            field, value = _OUTPUTS[mode.lower()]
+            if field in chosen:
+                raise Mistake(
+                    f"OUTPUT has '{mode.lower()}' beside another choice",
+                    at(mode),
+                    "choose all or non_overlap, and verbose or compressed",
+                )
+            chosen[field] = value
+        return Clause("OUTPUT", keyword, "output", Output(**chosen))
+
+
+def _one_of(word: Token, known: Sequence[str]) -> str:
+    close = nearest(str(word), known)
+    return f"did you mean '{close}'?" if close else f"one of {', '.join(known)}"
+
+
+def _part(reference: Referred) -> ExpressionPart:
+    assert reference.span is not None
+    return ExpressionPart(reference, reference.span)
