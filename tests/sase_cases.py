@@ -269,7 +269,7 @@ def _case(choose: Choices) -> SaseCase:
         equal=choose.one_of([(), (), ("k",), ("k",), ("name",), ("k", "name"), ("w",), ("flag",)]),
         window=window,
         non_overlap=non_overlap,
-        limit=choose.integer(1, 3) if choose.chance(15) else None,
+        limit=choose.integer(1, 3) if choose.chance(15) and not components[-1].negated else None,
     )
     events = _events(choose, query)
     time = choose.one_of(

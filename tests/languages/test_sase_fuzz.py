@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from stretto.errors import QueryError
 from stretto.languages.sase import is_sase, parse
 from stretto.pattern import predicate as p
-from stretto.pattern.sase import Element, Index, SaseQuery
+from stretto.pattern.sase import Component, Element, Index, SaseQuery
 from tests.conftest import cases
 from tests.languages.mutating import mutations
 
@@ -102,15 +102,18 @@ def test_random_words(text: str) -> None:
     read(f"{INSIDE}{text} }}")
 
 
+def _written(component: Component) -> str:
+    """A component with its types in quotes, whatever their names."""
+    types = "|".join("`" + name.replace("`", "``") + "`" for name in component.types)
+    return f"{'~' * component.negated}({types}){'+' * component.kleene} {component.variable}"
+
+
 @settings(max_examples=cases(1_500))
 @given(mutations([TOKENS.findall(text) for text in QUERIES]))
 def test_mutated_queries(text: str) -> None:
     query = read(text)
     if query is not None and query.condition is not None:
-        pattern = ", ".join(
-            str(one).replace("|".join(one.types), "|".join(f"`{name}`" for name in one.types))
-            for one in query.components
-        )
+        pattern = ", ".join(map(_written, query.components))
         again = parse(f"PATTERN SEQ({pattern}) WHERE strict_contiguity {{ {query.condition} }}")
         assert again.condition == query.condition
         assert again.references.items() <= query.references.items()

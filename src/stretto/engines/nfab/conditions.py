@@ -21,6 +21,7 @@ from stretto.automata.nfab import Edge, Kind, Nfab, own_index
 from stretto.engines.nfab.values import Column, Op, Values, column_for
 from stretto.errors import QueryError
 from stretto.pattern import predicate as p
+from stretto.pattern.evaluate import holds
 from stretto.pattern.passes.plain import renamed
 from stretto.pattern.sase import Aggregate, Element, Index, Length, Range, Reference
 
@@ -91,7 +92,8 @@ class Conditions:
         self.nfab = nfab
         self.query = nfab.query
         self.values = Values()
-        self.strings: list[str] = []
+        #: Whether strings of different events are compared with < and the like, so that their words must be in order.
+        self.orders_strings = False
         self.numbers = {pair.component.variable: at for at, pair in enumerate(nfab.pairs)}
         self.negated = {one.component.variable for one in nfab.negations}
         #: By edge of the kernel: what it asks, as an expression; and for every ``a[i]``: (variable's number, expression).
@@ -102,20 +104,20 @@ class Conditions:
         self._reading: set[int] = set()
         for number, pair in enumerate(nfab.pairs):
             variable = pair.component.variable
-            self._add(pair.begin, variable, tests_key=number > 0)
+            self._add(pair.begin, variable, tests_key=True, first=number == 0)
             self._add(pair.take, variable, tests_key=True)
             self._add(pair.proceed, variable, tests_key=False)
         for negation in nfab.negations:
             self._add(negation.edge, negation.component.variable, tests_key=True)
 
-    def _add(self, edge: Edge | None, variable: str, *, tests_key: bool) -> None:
+    def _add(self, edge: Edge | None, variable: str, *, tests_key: bool, first: bool = False) -> None:
         self._reading = set()
         each: list[tuple[int, ast.expr]] = []
         tests: list[ast.expr] = []
         if edge is not None:
             scope = _Scope(self, edge.kind, variable, None)
             if tests_key and self.query.partition_by and not self.nfab.partitioned:
-                tests.append(scope.same_key())
+                tests.append(scope.same_key(first=first))
             tests += [scope.predicate(one) for one in edge.related]
             each = [
                 (self.numbers[name], _Scope(self, edge.kind, variable, name).predicate(one)) for name, one in edge.each
@@ -129,12 +131,6 @@ class Conditions:
         found = self.values.slot(component, op, column)
         self._reading.add(found)
         return found
-
-    def string(self, text: str) -> int:
-        """The number of a string constant."""
-        if text not in self.strings:
-            self.strings.append(text)
-        return self.strings.index(text)
 
     def function(self) -> ast.FunctionDef:
         """``theta`` as a syntax tree: first the edges, then the conditions on every ``a[i]``, numbered on."""
@@ -163,10 +159,12 @@ class _Scope:
 
     # -- references ---------------------------------------------------------------------------------------------------
 
-    def same_key(self) -> ast.expr:
+    def same_key(self, *, first: bool) -> ast.expr:
         """The event has the key of the first one: equivalence tests where they do not split the stream."""
         column = self.owner.values.column(Column(kind="key"))
         own = self._own(column)
+        if first:
+            return _all(own.known)
         slot = self.owner.slot(0, Op.FIRST, column)
         equal = ast.Compare(own.value, [ast.Eq()], [_word("V", "run", slot)])
         return _all([*own.known, _call("holds", _word("V", "run", 0), ast.Constant(slot)), equal])
@@ -249,7 +247,8 @@ class _Scope:
         if own is None:
             return before
         if function != "sum":
-            both = _call(function, before.value, own.value)
+            name = {"min": "least", "max": "greatest"}[function] if before.kind == "float" else function
+            both = _call(name, before.value, own.value)
         elif before.kind == "float":
             both = ast.BinOp(before.value, ast.Add(), own.value)
         else:
@@ -262,6 +261,8 @@ class _Scope:
 
     def predicate(self, node: p.Predicate) -> ast.expr:
         """A condition as an expression that is true or false."""
+        if not p.attributes(node):
+            return ast.Constant(holds(node, {}))
         atom = self._atom(node)
         if atom is not None:
             return atom
@@ -273,14 +274,14 @@ class _Scope:
             case p.Not(part):
                 return ast.UnaryOp(ast.Not(), self.predicate(part))
             case p.Comparison(op, left, right):
-                return self.compare(op, self.operand(left), self.operand(right), node)
+                return self.compare(op, self.operand(left), self.operand(right))
             case p.In(operand, values):
                 own = self.operand(operand)
-                tests = [self.compare("=", own, self.operand(value), node) for value in values]
+                tests = [self.compare("=", own, self.operand(value)) for value in values]
                 return ast.BoolOp(ast.Or(), tests) if len(tests) > 1 else tests[0]
             case p.Between(operand, low, high):
                 own = self.operand(operand)
-                tests = [self.compare(op, own, self.operand(side), node) for op, side in ((">=", low), ("<=", high))]
+                tests = [self.compare(op, own, self.operand(side)) for op, side in ((">=", low), ("<=", high))]
                 return ast.BoolOp(ast.And(), tests)
             case p.IsNull(operand):
                 return ast.UnaryOp(ast.Not(), _all(self.operand(operand).known))
@@ -301,11 +302,11 @@ class _Scope:
         found = self.element(elements[0], self.owner.values.column(Column(atom=alone)))
         return ast.Compare(found.value, [ast.Eq()], [ast.Constant(1)])
 
-    def compare(self, op: str, left: Code, right: Code, node: p.Predicate) -> ast.expr:
+    def compare(self, op: str, left: Code, right: Code) -> ast.expr:
         """``left op right``; false where one of them is not known."""
         known = [*left.known, *right.known]
         if left.kind == "string" and op not in ("=", "!="):
-            raise self.mistake("strings of different events are compared with = and != only", node)
+            self.owner.orders_strings = True
         if left.kind == "time":
             left, right = self._one_unit(left, right)
         if (left.kind == "float") != (right.kind == "float"):
@@ -351,8 +352,6 @@ class _Scope:
             return Code(ast.Constant(int(value)), (), "bool")
         if isinstance(value, int):
             return Code(_number(value), (), "int")
-        if isinstance(value, str):
-            return Code(ast.Constant(self.owner.string(value)), (), "string")
         if isinstance(value, dt.date):
             micros = pa.scalar(
                 value if isinstance(value, dt.datetime) else dt.datetime(value.year, value.month, value.day)

@@ -25,7 +25,7 @@ from stretto._jit import (
     inlined,
     jit,
 )
-from stretto.engines.nfab.scalar import real, word
+from stretto.engines.nfab.scalar import greatest, least, real, word
 from stretto.engines.nfab.structure import (
     BUSY,
     CELLS,
@@ -124,11 +124,11 @@ def _apply(machine: Machine, operations: int, run: int, row: int, events: Events
             elif kind == 6:
                 V[run, slot] = min(old, new)
             elif kind == 7:
-                V[run, slot] = new if real(new) < real(old) else old
+                V[run, slot] = word(least(real(old), real(new)))
             elif kind == 8:
                 V[run, slot] = max(old, new)
             else:
-                V[run, slot] = new if real(new) > real(old) else old
+                V[run, slot] = word(greatest(real(old), real(new)))
 
 
 # -- runs and nodes ----------------------------------------------------------------------------------------------------
@@ -425,15 +425,22 @@ def _same(a: int, b: int, machine: Machine, runs: Runs) -> bool:
 
 
 @inlined
+def _mixed(bits: np.uint64) -> np.uint64:
+    """Bits stirred by shifts alone, which no mode of running complains about (xorshift64)."""
+    bits ^= bits << np.uint64(13)
+    bits ^= bits >> np.uint64(7)
+    return bits ^ (bits << np.uint64(17))
+
+
+@inlined
 def _hash(run: int, machine: Machine, runs: Runs) -> int:
     state = runs.state[run]
-    found = np.uint64(state + 1) * np.uint64(0x9E3779B97F4A7C15)
+    found = np.uint64(state + 1)
     for at in range(machine.mask_first[state], machine.mask_first[state + 1]):
         slot = machine.mask_slot[at]
         value = runs.V[run, slot] if (runs.V[run, 0] >> slot) & 1 else np.int64(-7)
-        found = (found ^ np.uint64(value)) * np.uint64(0xFF51AFD7ED558CCD)
-        found ^= found >> np.uint64(32)
-    return np.int64(found >> np.uint64(1))
+        found = _mixed(found ^ np.uint64(value))
+    return np.int64(_mixed(found) >> np.uint64(1))
 
 
 @inlined

@@ -14,7 +14,7 @@ from stretto.engines.nfab.kernels import advance, expire, sweep
 from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.nfab.state import NEVER, NfabState
 from stretto.engines.nfab.structure import BUSY, CURSOR, HEAD, LIVE, LOW, ROWS, TIMERS, TRIGGERS, VISITED, Events
-from stretto.engines.nfab.values import Vocabulary, matrix
+from stretto.engines.nfab.values import Op, Vocabulary, matrix
 from stretto.engines.tecs.state import Matches
 from stretto.errors import DataError, EngineError
 from stretto.predicates.keys import KeyTable
@@ -49,7 +49,7 @@ class NfabRunner(Intake):
         super().__init__(query.schema, (), query.window, keys, ranked=counted or nfab.contiguous, late=late)
         self.program = program
         self.counted = counted
-        values, strings = program.conditions.values, program.conditions.strings
+        values = program.conditions.values
         machine = program.machine
         self.state = NfabState(
             words=len(values.slots),
@@ -57,8 +57,8 @@ class NfabRunner(Intake):
             negations=machine.left.size,
             capacity=capacity,
         )
-        needs_words = any(column.kind == "string" for column in values.columns)
-        self.words = Vocabulary(strings) if needs_words else None
+        self.texts = [column.attribute or "" for column in values.columns if column.kind == "string"]
+        self.words = Vocabulary(ordered=program.conditions.orders_strings) if self.texts else None
         kinds = [query.schema.attributes[name] for name in query.partition_by]
         needs_keys = any(column.kind == "key" for column in values.columns)
         self.tests = KeyTable(kinds) if needs_keys else None
@@ -176,6 +176,7 @@ class NfabRunner(Intake):
         if self.tests is not None:
             names = self.program.query.partition_by
             keys = self.tests.ids([table.column(name) for name in names], np.arange(rows.size))
+        self._learn(table)
         C = matrix(program.conditions.values.columns, table, self.words, keys)
         tie = self._ties(measures, rows, position) if program.ties else position
         key = ranks if self.counted else position
@@ -183,6 +184,19 @@ class NfabRunner(Intake):
         if program.machine.pending and measures is not None and batch.num_rows:
             until = self._open_from(measures, member)
         return Events(bits[rows], part, position, ranks, key, low, tie, C), rows, until
+
+    def _learn(self, table: pa.RecordBatch) -> None:
+        """Take in new strings; where that moves the words of known ones, runs and nodes get the new words."""
+        moved = None if self.words is None else self.words.learn([table.column(name) for name in self.texts])
+        if moved is None or not moved[0].size:
+            return
+        values = self.program.conditions.values
+        texts = {number for number, column in enumerate(values.columns, 1) if column.kind == "string"}
+        slots = [number for number, slot in enumerate(values.slots, 1) if slot.column in texts and slot.op <= Op.LAST]
+        for array, words in ((self.state.runs.V, slots), (self.state.nodes.P, sorted(texts))):
+            for word in words if array.shape[1] > 1 else ():
+                at = np.minimum(np.searchsorted(moved[0], array[:, word]), moved[0].size - 1)
+                array[:, word] = moved[1][at]
 
     def _ties(self, measures: NDArray[np.generic] | None, rows: I64, position: I64) -> I64:
         """For each visited event the position of the first visited one of its time."""

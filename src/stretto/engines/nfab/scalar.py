@@ -14,7 +14,9 @@ from stretto._jit import inlined
 __all__ = [
     "added",
     "compared",
+    "greatest",
     "holds",
+    "least",
     "multiplied",
     "negated",
     "real",
@@ -109,6 +111,18 @@ def remainder_real(a: float, b: float) -> float:
     if not np.isfinite(a):
         return np.nan
     return np.fmod(a, b)
+
+
+@inlined
+def least(a: float, b: float) -> float:
+    """The smaller one; NaN beside NaN."""
+    return a if a < b or a != a else b
+
+
+@inlined
+def greatest(a: float, b: float) -> float:
+    """The greater one; NaN beside NaN."""
+    return a if a > b or a != a else b
 
 
 @inlined

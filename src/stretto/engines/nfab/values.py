@@ -104,20 +104,58 @@ def _number(known: list[T], wanted: T) -> int:
 
 
 class Vocabulary:
-    """Numbers for strings, the same in all columns and batches; those of a query's constants come first."""
+    """Words for strings, the same in all columns and batches.
 
-    def __init__(self, constants: list[str]) -> None:
+    Parameters
+    ----------
+    ordered
+        Whether words are ordered as their strings are (by code points). New strings then may move the words of others:
+        :meth:`learn` says from which to which.
+    """
+
+    def __init__(self, *, ordered: bool) -> None:
         self.table = KeyTable([pa.string()])
-        if constants:
-            self.ids(pa.array(constants, pa.string()))
+        self.ordered = ordered
+        self.strings = pa.array([], pa.string())
+        #: The word of each number of the table.
+        self.words = np.empty(0, np.int64)
 
-    def ids(self, column: pa.Array) -> I64:
-        """The number of each string; −1 for NULL."""
-        if pa.types.is_dictionary(column.type):
-            column = column.cast(column.type.value_type)
-        if column.type != pa.string():
-            column = column.cast(pa.string())
-        return self.table.ids([column], np.arange(len(column)))
+    def learn(self, columns: list[pa.Array]) -> tuple[I64, I64] | None:
+        """Take in the strings of some columns; the words that change, ascending, and what they become."""
+        if not self.ordered:
+            return None
+        for column in columns:
+            plain = _strings(column)
+            numbers = self._numbers(plain)
+            fresh = numbers >= len(self.strings)
+            if fresh.any():
+                at, first = np.unique(numbers[fresh], return_index=True)
+                assert at[0] == len(self.strings)
+                more = plain.take(pa.array(np.flatnonzero(fresh)[first]))
+                self.strings = pa.concat_arrays([self.strings, more])
+        if len(self.strings) == self.words.size:
+            return None
+        before = self.words
+        place = np.empty(len(self.strings), np.int64)
+        place[np.asarray(pc.sort_indices(self.strings))] = np.arange(len(self.strings))
+        self.words = place
+        order = np.argsort(before)
+        return before[order], place[: before.size][order]
+
+    def _numbers(self, strings: pa.Array) -> I64:
+        return self.table.ids([strings], np.arange(len(strings)))
+
+    def of(self, column: pa.Array) -> tuple[I64, NDArray[np.bool_]]:
+        """The word of each string, and which are not NULL."""
+        numbers = self._numbers(_strings(column))
+        known = numbers >= 0
+        return (np.where(known, self.words[numbers], 0) if self.words.size else numbers, known)
+
+
+def _strings(column: pa.Array) -> pa.Array:
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    return column if column.type == pa.string() else column.cast(pa.string())
 
 
 def column_for(name: str, kind: pa.DataType) -> Column:
@@ -154,8 +192,7 @@ def matrix(columns: list[Column], table: pa.RecordBatch, words: Vocabulary | Non
 def _words(column: Column, array: pa.Array, words: Vocabulary | None) -> tuple[I64, NDArray[np.bool_] | None]:
     if column.kind == "string":
         assert words is not None
-        ids = words.ids(array)
-        return ids, ids >= 0
+        return words.of(array)
     valid = valid_of(array)
     if column.kind == "float":
         return np.ascontiguousarray(_filled(array, pa.float64(), 0.0)).view(np.int64), valid

@@ -192,12 +192,13 @@ def _check_types(query: SaseQuery, schema: Schema) -> None:
 
 def _check_negations(query: SaseQuery) -> None:
     ends = (query.components[0], query.components[-1])
-    if query.non_overlap and ends[1].negated:
+    chosen = "OUTPUT non_overlap" if query.non_overlap else None if query.limit is None else "LIMIT"
+    if chosen and ends[1].negated:
         raise QueryError(
-            "OUTPUT non_overlap takes the first match that is complete, and a negation at the end completes them late",
+            f"{chosen} chooses among the matches that one event completes, and a negation at the end completes them by time",
             text=query.text,
             span=ends[1].span,
-            hint="leave out non_overlap, or the negation at the end",
+            hint=f"leave out {chosen}, or the negation at the end",
         )
     for component in ends:
         if component.negated and (query.window is None or query.window.events is not None):

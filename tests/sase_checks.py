@@ -1,0 +1,113 @@
+"""The engines against the reference evaluator on random SASE+ cases.
+
+``python -m tests.sase_checks 0 100000`` checks a range of seeds at a desk and prints those that fail.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import traceback
+from collections.abc import Iterable
+
+from stretto.automata.nfab import build
+from stretto.automata.shortcut import why_not
+from stretto.engines.nfab.program import NfabProgram
+from stretto.engines.select import AnyProgram, program_for, runner_for
+from stretto.engines.tecs.state import Matches
+from stretto.pattern.passes.bind_sase import BoundSase
+from stretto.pattern.reference_sase import evaluate_sase
+from tests.sase_cases import SaseCase, sase_case, text_of
+
+__all__ = ["check", "found_by", "programs"]
+
+#: A match: start, end, and the positions of each variable.
+Found = tuple[int, int, tuple[tuple[str, tuple[int, ...]], ...]]
+
+
+def rows(found: Iterable[Matches], program: AnyProgram, query: BoundSase) -> list[Found]:
+    """Raw matches as comparable values, in the order in which they came."""
+    marks = program.marks
+    names = [one.variable for one in query.parsed.positive]
+    result = []
+    for matches in found:
+        for row in range(matches.start.size):
+            held: dict[str, list[int]] = {name: [] for name in names}
+            for at in range(matches.offset[row], matches.offset[row + 1]):
+                for name in marks[matches.mark[at]] & set(names):
+                    held[name].append(int(matches.position[at]))
+            bindings = tuple((name, tuple(held[name])) for name in names)
+            result.append((int(matches.start[row]), int(matches.end[row]), bindings))
+    return result
+
+
+def found_by(program: AnyProgram, case: SaseCase, *, capacity: int, cuts: list[int]) -> list[Found]:
+    """What a program finds when the events come in pieces that end at ``cuts``."""
+    runner = runner_for(program, labels=True, capacity=capacity)
+    table = case.events.select(list(case.bound.tested))
+    result: list[Found] = []
+    for begin, end in zip([0, *cuts], [*cuts, table.num_rows], strict=True):
+        batch = table.slice(begin, end - begin).combine_chunks().to_batches()
+        for one in batch:
+            result += rows(runner.advance(one), program, case.bound)
+    return result + rows(runner.finish(), program, case.bound)
+
+
+def programs(case: SaseCase) -> dict[str, AnyProgram]:
+    """Everything that may run the query."""
+    found: dict[str, AnyProgram] = {
+        "merged": NfabProgram(case.bound, merges=True),
+        "basic": NfabProgram(case.bound, merges=False),
+    }
+    if not why_not(build(case.bound)):
+        found["tecs"] = program_for(case.bound, valuations=False)
+    return found
+
+
+def expected(case: SaseCase) -> list[Found]:
+    """What the definition says."""
+    return [(match.start, match.end, match.bindings) for match in evaluate_sase(case.bound, case.events)]
+
+
+def check(seed: int) -> int:
+    """Raise an AssertionError unless all engines agree with the definition on a case; how many matches it has."""
+    case = sase_case(seed)
+    choose = random.Random(seed)
+    wanted = expected(case)
+    limit = case.bound.parsed.limit
+    for name, program in programs(case).items():
+        capacity = choose.choice([1, 1, 64])
+        size = case.events.num_rows
+        cuts = sorted(choose.sample(range(size + 1), choose.choice([0, 1, 2]))) if size else []
+        got = found_by(program, case, capacity=capacity, cuts=cuts)
+        shown = (
+            f"seed {seed}, {name}, capacity {capacity}, cuts {cuts}:\n{text_of(case.query)}\n{case.events.to_pylist()}"
+        )
+        if limit is not None:
+            _same_but_for_ties(got, wanted, case, shown)
+        else:
+            missing = sorted(set(wanted) - set(got))
+            more = sorted(set(got) - set(wanted))
+            assert sorted(got) == sorted(wanted), f"{shown}\nmissing {missing}\nwrong {more}\n"
+    return len(wanted)
+
+
+def _same_but_for_ties(got: list[Found], wanted: list[Found], case: SaseCase, shown: str) -> None:
+    """LIMIT: matches with the same start and end may stand for each other."""
+    assert sorted(one[:2] for one in got) == sorted(one[:2] for one in wanted), f"{shown}\n{got}\n{wanted}"
+    assert len(set(got)) == len(got), shown
+
+
+if __name__ == "__main__":
+    first, last = int(sys.argv[1]), int(sys.argv[2])
+    failed = matches = 0
+    for number in range(first, last):
+        try:
+            matches += check(number)
+        except Exception as error:
+            failed += 1
+            if failed <= int(sys.argv[3] if len(sys.argv) > 3 else 3):
+                if not isinstance(error, AssertionError):
+                    traceback.print_exc()
+                print(f"seed {number}: {error}", flush=True)
+    print(f"{last - first} cases, {matches} matches, {failed} failed")
