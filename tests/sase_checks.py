@@ -9,17 +9,20 @@ import random
 import sys
 import traceback
 from collections.abc import Iterable
+from typing import Any
 
 from stretto.automata.nfab import build
 from stretto.automata.shortcut import why_not
+from stretto.compiling import compile_query
 from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.select import AnyProgram, program_for, runner_for
 from stretto.engines.tecs.state import Matches
+from stretto.matching import Matcher
 from stretto.pattern.passes.bind_sase import BoundSase
 from stretto.pattern.reference_sase import evaluate_sase
 from tests.sase_cases import SaseCase, sase_case, text_of
 
-__all__ = ["check", "found_by", "programs"]
+__all__ = ["check", "check_snapshots", "found_by", "programs"]
 
 #: A match: start, end, and the positions of each variable.
 Found = tuple[int, int, tuple[tuple[str, tuple[int, ...]], ...]]
@@ -51,6 +54,30 @@ def found_by(program: AnyProgram, case: SaseCase, *, capacity: int, cuts: list[i
         for one in batch:
             result += rows(runner.advance(one), program, case.bound)
     return result + rows(runner.finish(), program, case.bound)
+
+
+def through_snapshots(case: SaseCase, cuts: list[int]) -> list[dict[str, Any]]:
+    """Rows of a matcher that is saved and restored at each cut."""
+    query = compile_query(text_of(case.query), case.schema)
+    matcher = Matcher(query, capacity=1)
+    result: list[dict[str, Any]] = []
+    table = case.events
+    for begin, end in zip([0, *cuts], [*cuts, table.num_rows], strict=True):
+        result += matcher.push(table.slice(begin, end - begin)).to_pylist()
+        matcher = Matcher(query, capacity=1).restore(matcher.snapshot())
+    return result + matcher.finish().to_pylist()
+
+
+def check_snapshots(seed: int) -> int:
+    """Raise an AssertionError unless a matcher that goes through a snapshot before each event gives the rows of one that does not."""
+    case = sase_case(seed)
+    whole = through_snapshots(case, [])
+    cut = through_snapshots(case, list(range(1, case.events.num_rows)))
+    # NaN differs from itself, and is written the same.
+    assert list(map(repr, cut)) == list(map(repr, whole)), (
+        f"seed {seed}:\n{text_of(case.query)}\n{case.events.to_pylist()}"
+    )
+    return len(whole)
 
 
 def programs(case: SaseCase) -> dict[str, AnyProgram]:
@@ -104,6 +131,7 @@ if __name__ == "__main__":
     for number in range(first, last):
         try:
             matches += check(number)
+            check_snapshots(number)
         except Exception as error:
             failed += 1
             if failed <= int(sys.argv[3] if len(sys.argv) > 3 else 3):

@@ -127,14 +127,18 @@ def generated(function: ast.FunctionDef, helpers: Mapping[str, Any], signature: 
         space: dict[str, Any] = {}
         exec(compile(tree, "<condition>", "exec"), space)
         made: Callable[..., Any] = space[function.name]
-        return made if config.DISABLE_JIT else numba.cfunc(signature, nopython=True, error_model="numpy")(made)
+        if config.DISABLE_JIT:
+            return made
+        compiled: Callable[..., Any] = numba.cfunc(signature, nopython=True, error_model="numpy")(made)
+        return compiled
     made = getattr(_module(source), function.name)
     before = config.CACHE_DIR
     config.CACHE_DIR = CACHE_DIRECTORY
     try:
-        return numba.cfunc(signature, cache=True, nopython=True, error_model="numpy")(made)
+        compiled = numba.cfunc(signature, cache=True, nopython=True, error_model="numpy")(made)
     finally:
         config.CACHE_DIR = before
+    return compiled
 
 
 def _module(source: str) -> Any:

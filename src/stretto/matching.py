@@ -473,17 +473,18 @@ def _streams(
             )
         return table, stream
     tables = {name: as_table(value) for name, value in events.items()}
-    for name in query.streams:
+    names = tuple(tables) if query.language == "sase" else query.streams  # SASE+ reads whatever there is
+    for name in names:
         if name not in tables:
             hint = suggestion(name, tables, kind="stream")
             raise DataError(f"there are no events for stream '{name}'" + (f"; {hint}" if hint else ""))
-    if len(query.streams) > 1 and time is None:
+    if len(names) > 1 and time is None:
         raise DataError("several streams are merged by time: name the time column with time='…'")
-    if len(query.streams) == 1:
-        return tables[query.streams[0]], stream
+    if len(names) == 1 and query.language != "sase":
+        return tables[names[0]], stream
     column = stream or STREAM_COLUMN
     parts = []
-    for name in query.streams:
+    for name in names:
         table = tables[name]
         if column in table.column_names:
             table = table.drop_columns([column])

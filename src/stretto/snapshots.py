@@ -17,6 +17,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from stretto.engines.nfab import saving as nfab
+from stretto.engines.nfab.runner import NfabRunner
+from stretto.engines.select import AnyRunner
 from stretto.engines.tecs.collect import pack, states_in, unpack
 from stretto.engines.tecs.labels import Trace
 from stretto.engines.tecs.runner import Runner
@@ -51,7 +54,12 @@ def save(matcher: Matcher) -> bytes:
             raise SnapshotError("the matcher was stopped in the middle of a batch: its state is not at an event")
         header |= _identity(matcher, runner) | {"finished": matcher._finished, "kept": matcher._kept}
         header["schema"] = base64.b64encode(pa.schema(list(_fields(matcher))).serialize().to_pybytes()).decode()
-        _save_runner(runner, header, arrays)
+        if isinstance(runner, NfabRunner):
+            more, found = nfab.saved(runner)
+            header |= more
+            arrays |= found
+        else:
+            _save_runner(runner, header, arrays)
         _save_history(matcher, arrays)
     return _frame(header, arrays)
 
@@ -79,7 +87,10 @@ def load(matcher: Matcher, snapshot: bytes) -> None:
     assert runner is not None
     _check(header, _identity(matcher, runner))
     try:
-        _load_runner(runner, header, arrays)
+        if isinstance(runner, NfabRunner):
+            nfab.load(runner, header, arrays)
+        else:
+            _load_runner(runner, header, arrays)
         _load_history(matcher, arrays)
     except (KeyError, IndexError, ValueError, pa.ArrowInvalid) as error:
         raise SnapshotError(f"the snapshot is damaged: {error}") from error
@@ -91,7 +102,7 @@ def _fields(matcher: Matcher) -> list[pa.Field]:
     return [pa.field(name, kind) for name, kind in matcher.query.bound.schema.attributes.items()]
 
 
-def _identity(matcher: Matcher, runner: Runner) -> dict[str, Any]:
+def _identity(matcher: Matcher, runner: AnyRunner) -> dict[str, Any]:
     """What a state depends on. Two matchers with the same identity can take over each other's states."""
     schema = matcher.query.bound.schema
     used = sorted({*matcher.query.bound.tested, *matcher._layout.columns})

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from stretto.compiling import Query, compile_query
 from stretto.matching import Matcher
+from stretto.pattern.passes.bind import BoundQuery
 from stretto.pattern.reference import Match, evaluate
 
 __all__ = ["Case", "Choices", "case", "cases", "check", "expected", "rows_of"]
@@ -242,7 +243,9 @@ def _events(choose: Choices) -> pa.Table:
 
 def expected(query: Query, events: pa.Table) -> list[Match]:
     """The reference evaluator's answer."""
-    return evaluate(query.bound, events)
+    bound = query.bound
+    assert isinstance(bound, BoundQuery)
+    return evaluate(bound, events)
 
 
 def rows_of(one: Case) -> tuple[Query, list[dict[str, Any]]]:

@@ -17,8 +17,10 @@ from enum import StrEnum
 
 from stretto.errors import QueryError
 from stretto.pattern import predicate as p
+from stretto.pattern.guard import Guard
 from stretto.pattern.passes.bind_sase import BoundSase
 from stretto.pattern.passes.cnf import conjuncts
+from stretto.pattern.passes.plain import plain
 from stretto.pattern.sase import Component, Element, Index, Length, Range, Reference, Selection
 
 __all__ = ["Edge", "Kind", "Negation", "Nfab", "Pair", "build", "own_index"]
@@ -96,6 +98,19 @@ class Nfab:
         """All edges that ask for something, in order of components; those of negations last."""
         found = [edge for pair in self.pairs for edge in (pair.begin, pair.take, pair.proceed) if edge is not None]
         return (*found, *(one.edge for one in self.negations))
+
+    @property
+    def guards(self) -> list[Guard]:
+        """What edges ask of their own events, a guard for each type."""
+        found = []
+        selecting = [
+            (pair.component, edge) for pair in self.pairs for edge in (pair.begin, pair.take) if edge is not None
+        ]
+        for component, edge in [*selecting, *((one.component, one.edge) for one in self.negations)]:
+            own = own_index(edge.kind, component)
+            conditions = tuple(plain(one, self.query.parsed, own) for one in edge.alone)
+            found += [Guard(kind, None, conditions) for kind in component.types]
+        return found
 
     @property
     def relates(self) -> bool:

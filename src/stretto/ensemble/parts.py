@@ -9,9 +9,12 @@ from functools import cached_property
 from typing import Generic, TypeVar
 
 from stretto.compiling import Query, compile_query
+from stretto.engines.select import choose
+from stretto.engines.tecs.program import Program
 from stretto.errors import OptionError
 from stretto.events import Schema
 from stretto.pattern import predicate as p
+from stretto.pattern.passes.bind_sase import BoundSase
 from stretto.predicates.classes import condition_of
 from stretto.predicates.coding import single_column
 
@@ -70,7 +73,13 @@ class Part:
                 "them apart with stream='…'"
             )
         self.query = query
-        self.program = query.program(valuations=valuations)
+        program = query.program(valuations=valuations)
+        if not isinstance(program, Program):
+            why = choose(bound).why if isinstance(bound, BoundSase) else ""
+            raise OptionError(
+                f"many patterns at once run on the tECS engine, and this one cannot: {why}; match it on its own"
+            )
+        self.program = program
         only = query.streams[0]
         #: What each guard of the automaton asks; ``None``: it never holds.
         self.conditions = [condition_of(guard, schema, only, only) for guard in self.program.cea.guards]
@@ -98,7 +107,7 @@ class Part:
     @cached_property
     def holders(self) -> list[list[int]]:
         """By mark: which of ``selected`` hold an event with it."""
-        marks = self.program.determinizer.marks
+        marks = self.program.marks
         return [[k for k, (name, _) in enumerate(self.selected) if name in labels] for labels in marks]
 
     @cached_property

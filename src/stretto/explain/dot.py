@@ -8,8 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stretto.automata.cea import CEA, TRUE, Transition, build
+from stretto.automata.cea import CEA, TRUE, Transition
+from stretto.automata.nfab import Nfab
+from stretto.automata.nfab import build as build_nfab
 from stretto.errors import OptionError
+from stretto.explain.sase import IGNORE
+from stretto.explain.text import automaton_of
+from stretto.pattern.passes.bind_sase import BoundSase
+from stretto.pattern.sase import SaseQuery
 
 if TYPE_CHECKING:
     from stretto.compiling import Query
@@ -60,8 +66,60 @@ class Drawing:
 
 
 def draw(query: Query) -> Drawing:
-    """The query's complex event automaton, drawn as in figure 3 of the CORE paper: • marks an event, ∘ skips it."""
-    return Drawing(_dot(query.program().cea if query.schema is not None else build(query.parsed.pattern)))
+    """The query's automaton.
+
+    A complex event automaton is drawn as in figure 3 of the CORE paper: • marks an event, ∘ skips it.
+
+    An NFAb, which needs a schema, is drawn as in figure 2 of the SASE+ paper: begin and take edges in full lines, ignore edges
+    dashed, proceed edges with an empty arrow.
+    """
+    if isinstance(query.parsed, SaseQuery):
+        bound = query.bound
+        assert isinstance(bound, BoundSase)
+        return Drawing(_nfab(build_nfab(bound)))
+    return Drawing(_dot(automaton_of(query)))
+
+
+def _nfab(nfab: Nfab) -> str:
+    """States in a row, from the first component's to F."""
+    lines = [
+        "digraph NFAb {",
+        "  rankdir=LR;",
+        '  node [shape=circle, fontname="Helvetica", fontsize=11];',
+        '  edge [fontname="Helvetica", fontsize=10];',
+    ]
+    names = [
+        name
+        for pair in nfab.pairs
+        for name in (
+            [f"{pair.component.variable}[1]", f"{pair.component.variable}[i]"]
+            if pair.take
+            else [pair.component.variable]
+        )
+    ]
+    lines += [f'  "{name}";' for name in names] + ['  "F" [shape=doublecircle];']
+    ignore = IGNORE[nfab.selection]
+    for number, pair in enumerate(nfab.pairs):
+        variable = pair.component.variable
+        first = f"{variable}[1]" if pair.take else variable
+        behind = names[names.index(first) + 1] if names.index(first) + 1 < len(names) else "F"
+        lines.append(f'  "{first}" -> "{behind}" [label="{_short("begin: " + str(pair.begin))}"];')
+        if number:
+            lines.append(f'  "{first}" -> "{first}" [style=dashed, label="ignore: {ignore}"];')
+        if pair.take:
+            state = f"{variable}[i]"
+            after = names[names.index(state) + 1] if names.index(state) + 1 < len(names) else "F"
+            lines.append(f'  "{state}" -> "{state}" [label="{_short("take: " + str(pair.take))}"];')
+            lines.append(f'  "{state}" -> "{state}" [style=dashed, label="ignore: {ignore}"];')
+            lines.append(
+                f'  "{state}" -> "{after}" [arrowhead=empty, label="{_short("proceed: " + str(pair.proceed))}"];'
+            )
+    return "\n".join([*lines, "}", ""])
+
+
+def _short(text: str) -> str:
+    text = text if len(text) <= 60 else text[:59] + "…"
+    return text.replace("\\", "\\\\").replace('"', '\\"')
 
 
 def _dot(cea: CEA) -> str:

@@ -6,13 +6,17 @@ from typing import TYPE_CHECKING
 
 from stretto.automata.cea import CEA, build
 from stretto.engines.select import choose
+from stretto.engines.tecs.program import Program
+from stretto.explain.sase import explain_sase
 from stretto.pattern.algebra import Filter, Pattern, walk
-from stretto.pattern.query import Consume, Strategy, Window
+from stretto.pattern.passes.bind import BoundQuery
+from stretto.pattern.query import Consume, ParsedQuery, Strategy, Window
+from stretto.pattern.sase import SaseQuery
 
 if TYPE_CHECKING:
     from stretto.compiling import Query
 
-__all__ = ["explain"]
+__all__ = ["automaton_of", "explain"]
 
 _STRATEGIES = {
     Strategy.ALL: "every complex event",
@@ -31,23 +35,48 @@ _CONSUME = {
 
 def explain(query: Query) -> str:
     """The parts of a query, one a paragraph: query, pattern, conditions, window, automaton, engine and why."""
-    bound = query.schema is not None
-    pattern = query.bound.pattern if bound else query.parsed.pattern
-    cea = query.program().cea if bound else build(pattern)
-    sections = [
+    if isinstance(query.parsed, SaseQuery):
+        more = [("partition", _partition(query)), ("window", _window(query.window)), ("output", _output(query))]
+        sections = explain_sase(query, more)
+    else:
+        sections = _core(query, query.parsed)
+    if query.schema is None:
+        sections.append(("schema", "none yet: attributes and types are checked when the query meets its events"))
+    return "\n".join(_section(title, body) for title, body in sections)
+
+
+def _core(query: Query, parsed: ParsedQuery) -> list[tuple[str, str]]:
+    """CEQL: the formula and its automaton."""
+    pattern, cea = formula_of(query), automaton_of(query)
+    return [
         ("query", query.text.strip()),
         ("pattern", str(pattern)),
         ("conditions", _conditions(query, pattern)),
-        ("selection", f"{query.strategy}: {_STRATEGIES[query.strategy]}"),
+        ("selection", f"{parsed.strategy}: {_STRATEGIES[parsed.strategy]}"),
         ("partition", _partition(query)),
         ("window", _window(query.window)),
         ("output", _output(query)),
         ("automaton", _automaton(cea, query)),
-        ("engine", _engine(query)),
+        ("engine", _engine(parsed)),
     ]
-    if not bound:
-        sections.append(("schema", "none yet: attributes and types are checked when the query meets its events"))
-    return "\n".join(_section(title, body) for title, body in sections)
+
+
+def formula_of(query: Query) -> Pattern:
+    """The formula of a query that has one."""
+    bound = query.bound if query.schema is not None else None
+    if isinstance(bound, BoundQuery):
+        return bound.pattern
+    assert isinstance(query.parsed, ParsedQuery)
+    return query.parsed.pattern
+
+
+def automaton_of(query: Query) -> CEA:
+    """The complex event automaton of a query that has one."""
+    if query.schema is None:
+        return build(formula_of(query))
+    program = query.program()
+    assert isinstance(program, Program)
+    return program.cea
 
 
 def _section(title: str, body: str) -> str:
@@ -91,6 +120,6 @@ def _automaton(cea: CEA, query: Query) -> str:
     return f"{cea}\n{skipping}"
 
 
-def _engine(query: Query) -> str:
-    choice = choose(query.parsed)
+def _engine(query: ParsedQuery) -> str:
+    choice = choose(query)
     return f"{choice.engine}: {choice.why}"

@@ -12,6 +12,7 @@ import pyarrow as pa
 from stretto.compiling import Query, compile_query
 from stretto.errors import OptionError, QueryError, Span, StrettoError, suggestion
 from stretto.matching import STREAM_COLUMN
+from stretto.pattern.sase import SaseQuery
 from stretto.pipelines import model
 from stretto.pipelines.columns import column_type
 from stretto.pipelines.places import Path as KeyPath
@@ -112,8 +113,10 @@ def _bind(plan: Plan, compiled: Query, query: model.Query, known: Mapping[str, p
 
 def _stream_problems(plan: Plan, compiled: Query, text: Text, label: str) -> list[Problem]:
     """Streams behind FROM that no source gives."""
-    found = []
+    found: list[Problem] = []
     names = [source.name for source in plan.sources if source.name is not None]
+    if isinstance(compiled.parsed, SaseQuery):  # it reads whatever there is
+        return found
     spans = compiled.parsed.stream_spans
     for number, stream in enumerate(compiled.streams):
         span = text.span(spans[number]) if number < len(spans) else None

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from stretto.compiling import Query
 from stretto.pattern.query import Consume
+from stretto.pattern.sase import SaseQuery
 from stretto.spark import plan as plans
 from stretto.spark.borders import place
 from stretto.spark.context import CONTEXT, MARK_BITS, REACHES
@@ -69,6 +70,12 @@ def _warn(call: Prepared, plan: Plan) -> None:
 
 def _advice(query: Query) -> str:
     """What would let a query scale that runs in one task."""
+    if isinstance(query.parsed, SaseQuery):
+        return (
+            "Add an equivalence test [attribute], or WITHIN where there is none"
+            if not query.partition_by
+            else "Add WITHIN"
+        )
     keys = "" if query.partition_by else "Add PARTITION BY, or "
     if query.window is None:
         found = keys + "add WITHIN" if query.consume is Consume.NONE else keys + "leave out CONSUME BY and add WITHIN"

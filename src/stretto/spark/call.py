@@ -17,6 +17,7 @@ from stretto.compiling import roles as roles_of
 from stretto.errors import DataError, OptionError, suggestion
 from stretto.events import Schema
 from stretto.matches import Layout
+from stretto.pattern.sase import SaseQuery
 from stretto.spark import batch, streaming
 from stretto.spark.frames import arrow_fields, one_dataframe, without_duplicates
 from stretto.spark.options import Continuous
@@ -250,5 +251,7 @@ def prepare(
 
 def _shows_everything(query: Query, output: str) -> bool:
     """Whether the result holds whole events."""
+    if isinstance(query.parsed, SaseQuery):
+        return output == "events" and query.parsed.returns is None
     items = query.parsed.items
     return output == "events" and (items is None or any(item.attributes is None for item in items))

@@ -27,12 +27,16 @@ import numpy as np
 import pyarrow as pa
 
 from stretto.automata.cea import build
+from stretto.automata.nfab import build as build_nfab
 from stretto.compiling import Query
 from stretto.events import Schema
 from stretto.pattern import predicate as p
 from stretto.pattern.evaluate import holds, value
 from stretto.pattern.guard import Guard
+from stretto.pattern.passes.bind import BoundQuery
+from stretto.pattern.passes.bind_sase import BoundSase
 from stretto.pattern.query import Strategy
+from stretto.pattern.sase import SaseQuery
 from stretto.pattern.typing import kind_of
 from stretto.predicates.vectorized import flipped, on_grid, snapped
 from stretto.spark.frames import column
@@ -132,15 +136,14 @@ class _Test:
 
 def _tests(query: Query) -> list[_Test]:
     """Where an event may satisfy one of the automaton's guards. One test that is always true where positions count."""
-    automaton = build(query.bound.pattern)
-    window = query.bound.window
-    if (window is not None and window.attribute is None) or not automaton.waits or query.strategy is Strategy.STRICT:
+    asked_of_events = guards_of(query.bound)
+    if asked_of_events is None:
         return [_Test((), True)]
     translator = _Translator(query.bound.schema)
     bare: dict[str | None, list[str]] = {}
     tests: list[_Test] = []
     parts = 0
-    for guards in _by_type(automaton.guards):
+    for guards in _by_type(asked_of_events):
         first = guards[0]
         parts += sum(1 for guard in guards for one in guard.conditions for _ in p.walk(one))
         asked = [translator.guard(guard) for guard in guards] if parts <= MOST_PARTS else []
@@ -154,6 +157,18 @@ def _tests(query: Query) -> list[_Test]:
     return [test for test in tests if test.condition is not False]
 
 
+def guards_of(query: BoundQuery | BoundSase) -> tuple[Guard, ...] | None:
+    """What a query asks of single events; ``None`` where positions count, so that every event matters."""
+    if query.window is not None and query.window.attribute is None:
+        return None
+    if isinstance(query, BoundQuery):
+        automaton = build(query.pattern)
+        waits = automaton.waits and query.parsed.strategy is not Strategy.STRICT
+        return automaton.guards if waits else None
+    nfab = build_nfab(query)
+    return None if nfab.contiguous else tuple(dict.fromkeys(nfab.guards))
+
+
 def _by_type(guards: Iterable[Guard]) -> list[list[Guard]]:
     found: dict[tuple[str | None, str], list[Guard]] = {}
     for guard in guards:
@@ -164,6 +179,8 @@ def _by_type(guards: Iterable[Guard]) -> list[list[Guard]]:
 def _in_streams(query: Query) -> Condition:
     """Events of streams that FROM does not name take no part; not even positions count them."""
     name = query.bound.schema.stream
+    if isinstance(query.parsed, SaseQuery):  # it reads whatever there is
+        return True
     return True if name is None else _is_one_of(name, query.streams, query.bound.schema)
 
 

@@ -8,6 +8,7 @@ import pyarrow as pa
 from stretto.engines.windows import values_of
 from stretto.errors import DataError
 from stretto.pattern.passes.bind import BoundQuery
+from stretto.pattern.passes.bind_sase import BoundSase
 
 __all__ = ["CONTEXT", "MARK_BITS", "REACHES", "Context"]
 
@@ -24,7 +25,7 @@ class Context:
     longer the same, matches could be missed: that is seen here, and an error.
     """
 
-    def __init__(self, query: BoundQuery) -> None:
+    def __init__(self, query: BoundQuery | BoundSase) -> None:
         window = query.window
         self.window = window if window is not None and window.attribute != query.schema.time else None
         self.rows = 0

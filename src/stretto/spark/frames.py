@@ -35,7 +35,7 @@ def one_dataframe(
 
     name_column = stream or STREAM_COLUMN
     parts = []
-    for name in query.streams:
+    for name in df if query.language == "sase" else query.streams:  # SASE+ reads whatever there is
         if name not in df:
             hint = suggestion(name, df, kind="stream")
             raise DataError(f"there are no events for stream '{name}'" + (f"; {hint}" if hint else ""))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from stretto.compiling import Query
 from stretto.errors import OptionError
 from stretto.pattern.query import Consume
+from stretto.pattern.sase import SaseQuery, Selection
 from stretto.spark import survey
 from stretto.spark.borders import comparable
 from stretto.spark.columns import relevant
@@ -110,7 +111,14 @@ def check_slices(slices: int | None) -> None:
 
 def is_keyed(call: Prepared) -> bool:
     """Whether keys can be matched apart from each other."""
+    if _is_one_stream(call.query):
+        return False
     return bool(call.query.partition_by) and call.query.consume is not Consume.ANY
+
+
+def _is_one_stream(query: Query) -> bool:
+    """Whether every event of the stream counts, whatever its key: SASE+'s strict contiguity."""
+    return isinstance(query.parsed, SaseQuery) and query.parsed.selection is Selection.STRICT
 
 
 def make(call: Prepared, *, partitions: int | None, slices: int | None) -> Plan:
@@ -119,7 +127,7 @@ def make(call: Prepared, *, partitions: int | None, slices: int | None) -> Plan:
     rows = call.events if condition is None else call.events.filter(condition)
     kept = list(dict.fromkeys([*call.columns, *call.order]))
     rows = rows.select(*map(column, kept))
-    for name in call.query.partition_by:
+    for name in () if _is_one_stream(call.query) else call.query.partition_by:
         rows = rows.filter(column(name).isNotNull())
     plan = Plan(rows, is_keyed(call), tasks=partitions)
     why = unsliceable(call.query, shows_events=bool(call.layout.variables)) or _unreadable(

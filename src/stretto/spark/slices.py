@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from stretto.compiling import Query
 from stretto.pattern.query import Consume
+from stretto.pattern.sase import SaseQuery
 
 __all__ = [
     "ROWS_A_SLICE",
@@ -154,6 +155,11 @@ def unsliceable(query: Query, *, shows_events: bool = True) -> str | None:
     window = query.bound.window
     if window is None:
         return "without WITHIN a match may begin with the first event"
+    if isinstance(query.parsed, SaseQuery):
+        if query.parsed.non_overlap:
+            return "OUTPUT non_overlap makes a match depend on all matches before it"
+        if query.parsed.components[-1].negated:
+            return f"{query.parsed.components[-1]} looks at the events after a match"
     if query.consume is not Consume.NONE:
         return f"CONSUME BY {query.consume} makes an event depend on all matches before it"
     if query.limit is not None and shows_events:

@@ -19,12 +19,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from stretto.errors import DataError, OptionError, suggestion
-from stretto.pattern.query import Consume
+from stretto.pattern.sase import SaseQuery
 from stretto.spark.bucket import Counts, Settings
 from stretto.spark.columns import relevant
 from stretto.spark.frames import column, spark_schema
 from stretto.spark.options import BUCKETS, METRICS, Continuous, microseconds_of
 from stretto.spark.packing import PACKED, late_column, pack, pack_changes, unpack, with_late
+from stretto.spark.plan import is_keyed
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -146,7 +147,7 @@ class Flow:
 def match(call: Prepared, options: Continuous) -> DataFrame:
     """The matches of a checked call as a streaming DataFrame (append mode)."""
     call = _with_columns(call, options)
-    alone = not call.query.partition_by or call.query.consume is Consume.ANY
+    alone = not is_keyed(call)
     if alone:
         log.warning("the query relates all events (%s): it runs in one ordered state, in one task", _why_alone(call))
     # What is late is counted, or shown, whether or not the query could use it.
@@ -225,6 +226,8 @@ def settings_of(events: DataFrame, roles: Roles, sequence: str | None, options: 
 
 
 def _why_alone(call: Prepared) -> str:
+    if isinstance(call.query.parsed, SaseQuery):
+        return f"{call.query.parsed.selection}" if call.query.partition_by else "no equivalence test"
     return "CONSUME BY ANY" if call.query.partition_by else "no PARTITION BY"
 
 

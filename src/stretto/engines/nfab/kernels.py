@@ -843,22 +843,26 @@ def sweep(count: int, low: int, runs: Runs, nodes: Nodes, parts: Parts, register
     """Drop what has left the window in the first ``count`` partitions; how many hold something even so. O(partitions + runs)."""
     left = 0
     for part in range(count):
+        before = NIL
         run = parts.head[part]
-        parts.head[part] = NIL
-        registers[LIVE] -= parts.size[part]
-        parts.size[part] = 0
-        while run != NIL:
+        while run != NIL:  # the order of those that stay is the order of their matches
             following = runs.next[run]
             if runs.start[run] < low and runs.state[run] != PENDING:
+                if before == NIL:
+                    parts.head[part] = following
+                else:
+                    runs.next[before] = following
+                parts.size[part] -= 1
+                registers[LIVE] -= 1
                 _drop(run, runs, registers)
             else:
-                _keep(run, part, runs, parts, registers)
+                before = run
             run = following
         busy = parts.head[part] != NIL
         for negation in range(parts.negated.shape[1]):
             node = parts.negated[part, negation]
             # Without a window a negated event matters as long as there are runs.
-            if node != NIL and (nodes.start[node] < low or (low <= 0 and not busy)):
+            if node != NIL and (nodes.start[node] < low or (low < 0 and not busy)):
                 parts.negated[part, negation] = NIL
             busy = busy or parts.negated[part, negation] != NIL
         left += busy

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import threading
 from functools import cached_property
 from typing import Any
@@ -60,6 +61,18 @@ class NfabProgram:
         self.classifier = Classifier(guards, query.schema, default_type=stream, default_stream=stream)
         self._bits = np.zeros(1, np.int64)
         self._lock = threading.Lock()
+
+    @cached_property
+    def digest(self) -> str:
+        """What the automaton is, in short: states are exchanged between programs of the same digest only."""
+        values = self.conditions.values
+        parts = [
+            str(self.nfab.selection),
+            *map(str, self.nfab.edges),
+            *map(str, values.columns),
+            *map(str, values.slots),
+        ]
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
     @property
     def marks(self) -> list[frozenset[str]]:

@@ -100,6 +100,10 @@ class NfabRunner(Intake):
         if self.measured.begin == self.measured.end:
             return None
         last: int | float = self.measured.values[self.measured.end - 1].item()
+        if self.state.registers[TIMERS]:  # the first one that waits for the end of its window
+            start = self.state.runs.start[self.state.scratch.timer[0]]
+            known = self.measured.positions[self.measured.begin : self.measured.end]
+            last = self.measured.values[self.measured.begin + int(np.searchsorted(known, start))].item()
         return last + self.window.size
 
     @property

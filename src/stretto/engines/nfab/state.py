@@ -13,10 +13,18 @@ from stretto.engines.nfab.structure import (
     FREE,
     FREE_RUNS,
     HEAD,
+    LIVE,
+    LOW,
+    MADE,
+    MERGED,
     NEED,
     NIL,
     REGISTERS,
     ROWS,
+    SERIAL,
+    TIMERS,
+    TRIGGERS,
+    VISITED,
     Nodes,
     Output,
     Parts,
@@ -75,6 +83,46 @@ class NfabState:
         if self.parts.head.size < partitions:
             size = max(partitions, 2 * self.parts.head.size)
             self.parts = Parts(*(_longer(array, size) for array in self.parts))
+
+    # -- a state from a snapshot ------------------------------------------------------------------------------------
+
+    def restore_runs(self, arrays: dict[str, NDArray[np.int64]]) -> None:
+        """Runs 1, 2, … from their fields; the others are free."""
+        count = arrays["state"].size
+        words = self.runs.V.shape[1] - 1
+        self.registers[FREE] = self.registers[FREE_RUNS] = 0
+        self.runs = _runs(count + 1, words)
+        for name, array in arrays.items():
+            kept = getattr(self.runs, name)
+            kept[1:] = array.reshape((count, *kept.shape[1:]))
+        self._free(max(16, count))
+
+    def link(self, sizes: NDArray[np.int64]) -> None:
+        """Put runs 1, 2, … into the lists of partitions, in order."""
+        self.parts.size[: sizes.size] = sizes
+        first = 1
+        for part, size in enumerate(sizes.tolist()):
+            self.parts.head[part] = first if size else NIL
+            self.runs.next[first : first + size - 1] = np.arange(first + 1, first + size)
+            if size:
+                self.runs.next[first + size - 1] = NIL
+            first += size
+
+    def restore_timers(self, runs: NDArray[np.int64], serials: NDArray[np.int64]) -> None:
+        """The heap of pending runs: sorted, which is a heap."""
+        order = np.lexsort((serials, self.runs.start[runs]))
+        self.registers[NEED] = 2 * runs.size + 16
+        self.grow_queue()
+        self.scratch.timer[: runs.size] = runs[order]
+        self.scratch.serial[: runs.size] = serials[order]
+
+    def restore_registers(self, registers: NDArray[np.int64], head: int) -> None:
+        """Counters and bounds; what depends on places in arrays stays as it is here."""
+        for number in (LOW, TRIGGERS, VISITED, MADE, MERGED, SERIAL):
+            self.registers[number] = registers[number]
+        self.registers[HEAD] = head
+        self.registers[LIVE] = int(self.parts.size.sum())
+        self.registers[TIMERS] = int(np.count_nonzero(self.scratch.timer))
 
     def grow_runs(self) -> None:
         self._free(max(self.runs.state.size, int(self.registers[NEED])))
