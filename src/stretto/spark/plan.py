@@ -50,6 +50,9 @@ SMALL = 1 << 20
 #: At most so many keys are cut in time.
 MOST_HEAVY = 64
 
+#: Slices are priced as if they were shuffled where at most this part of the events is left by the filter.
+FEW_OF = 0.5
+
 #: Slices read their own part of the files if all of them together read at most so many times what there is, …
 MOST_READ = 1.5
 #: … and if there are not too many: each is a part of Spark's plan, …
@@ -137,7 +140,9 @@ def make(call: Prepared, *, partitions: int | None, slices: int | None) -> Plan:
         return replace(plan, why=why, bound=why)
     if slices == 1:
         return replace(plan, why="slices=1")
-    return _with_heavy(plan, call, slices) if plan.keyed else _with_slices(plan, call, slices)
+    if plan.keyed:
+        return _with_heavy(plan, call, slices)
+    return _with_slices(plan, call, slices, filtered=condition is not None)
 
 
 def _unreadable(call: Prepared, *, filtered: bool) -> str | None:
@@ -162,7 +167,7 @@ def _too_small(plan: Plan, slices: int | None) -> tuple[str, int]:
     return ("one task runs at a time" if slots < 2 else ""), slots
 
 
-def _with_slices(plan: Plan, call: Prepared, slices: int | None) -> Plan:
+def _with_slices(plan: Plan, call: Prepared, slices: int | None, *, filtered: bool) -> Plan:
     why, slots = _too_small(plan, slices)
     if why:
         return replace(plan, why=why)
@@ -174,7 +179,7 @@ def _with_slices(plan: Plan, call: Prepared, slices: int | None) -> Plan:
     def cut_at(price: float) -> Slices | None:
         return cut(cells, slices, call.query) if slices else cut_for(cells, slots, call.query, price)
 
-    found = cut_at(SCANNED if pieces is not None else SHUFFLED)
+    found = cut_at(SCANNED if pieces is not None and not (filtered and _are_few_of(cells, call)) else SHUFFLED)
     if found is not None and pieces is not None:
         if _scans(plan, call, found, pieces):
             return replace(plan, slices=found, scans=True)
@@ -182,6 +187,11 @@ def _with_slices(plan: Plan, call: Prepared, slices: int | None) -> Plan:
     if found is None:
         return replace(plan, why=_why_one(cells, slices, slots, call.query))
     return replace(plan, slices=found)
+
+
+def _are_few_of(cells: Cells, call: Prepared) -> bool:
+    """Whether a filter leaves few of the events: most of the work is reading then, which one task's plan does on all cores, too."""
+    return bool(cells.rows.sum() < FEW_OF * call.events.count())  # of files Spark reads their footers only
 
 
 def _scans(plan: Plan, call: Prepared, slices: Slices, pieces: Pieces) -> bool:
@@ -219,7 +229,7 @@ def _why_one(cells: Cells, slices: int | None, slots: int, query: Query) -> str:
     if are_few(rows):
         return f"the events are few (about {rows:,})"
     if cut_for(cells, slots, query, SCANNED) is not None:
-        return f"slices would have to be shuffled, which does not pay where {slots} tasks run at a time"
+        return f"reading and filtering run on all cores as it is; slices do not pay where {slots} tasks run at a time"
     return f"the window reaches over too many of the events (about {rows:,}): slices would mostly read context"
 
 

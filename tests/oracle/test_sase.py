@@ -1,0 +1,26 @@
+"""The NFAb engine (basic and merged), the tECS engine where it may run, and snapshots, against the reference evaluator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from numba.core import config
+
+from tests.conftest import cases as at_most
+from tests.sase_checks import check, check_snapshots
+
+#: A query's conditions are compiled, which takes longer than a case: compiled runs take fewer.
+CASES = 4000 if config.DISABLE_JIT else 250
+
+
+@pytest.mark.parametrize("checked", [check, check_snapshots])
+def test_many_seeds(checked: Callable[[int], int]) -> None:
+    """A failure names its seed: ``tests.sase_checks.check(seed)``."""
+    found = 0
+    for seed in range(at_most(CASES)):
+        try:
+            found += checked(seed)
+        except Exception as error:
+            raise AssertionError(f"seed {seed}: {error}") from error
+    assert found > 0
