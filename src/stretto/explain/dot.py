@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stretto.automata.cea import CEA, TRUE, Transition
-from stretto.automata.nfab import Nfab
+from stretto.automata.nfab import Edge, Nfab
 from stretto.automata.nfab import build as build_nfab
 from stretto.errors import OptionError
-from stretto.explain.sase import IGNORE
+from stretto.explain.sase import asked, ignored, proceeds
 from stretto.explain.text import automaton_of
 from stretto.pattern.passes.bind_sase import BoundSase
 from stretto.pattern.sase import SaseQuery
@@ -71,7 +71,7 @@ def draw(query: Query) -> Drawing:
     A complex event automaton is drawn as in figure 3 of the CORE paper: • marks an event, ∘ skips it.
 
     An NFAb, which needs a schema, is drawn as in figure 2 of the SASE+ paper: begin and take edges in full lines, ignore edges
-    dashed, proceed edges with an empty arrow.
+    dashed, proceed edges with an empty arrow; negated components are dotted boxes at the state that they stand before.
     """
     if isinstance(query.parsed, SaseQuery):
         bound = query.bound
@@ -98,23 +98,44 @@ def _nfab(nfab: Nfab) -> str:
         )
     ]
     lines += [f'  "{name}";' for name in names] + ['  "F" [shape=doublecircle];']
-    ignore = IGNORE[nfab.selection]
+    names.append("F")
     for number, pair in enumerate(nfab.pairs):
-        variable = pair.component.variable
-        first = f"{variable}[1]" if pair.take else variable
-        behind = names[names.index(first) + 1] if names.index(first) + 1 < len(names) else "F"
-        lines.append(f'  "{first}" -> "{behind}" [label="{_short("begin: " + str(pair.begin))}"];')
+        first = f"{pair.component.variable}[1]" if pair.take else pair.component.variable
+        at = names.index(first)
+        lines.append(f'  "{first}" -> "{names[at + 1]}" [label="{_edge(pair.begin)}"];')
         if number:
-            lines.append(f'  "{first}" -> "{first}" [style=dashed, label="ignore: {ignore}"];')
+            lines.append(f'  "{first}" -> "{first}" [style=dashed, label="{_ignore(nfab, takes=False)}"];')
         if pair.take:
-            state = f"{variable}[i]"
-            after = names[names.index(state) + 1] if names.index(state) + 1 < len(names) else "F"
-            lines.append(f'  "{state}" -> "{state}" [label="{_short("take: " + str(pair.take))}"];')
-            lines.append(f'  "{state}" -> "{state}" [style=dashed, label="ignore: {ignore}"];')
-            lines.append(
-                f'  "{state}" -> "{after}" [arrowhead=empty, label="{_short("proceed: " + str(pair.proceed))}"];'
-            )
-    return "\n".join([*lines, "}", ""])
+            state, after = names[at + 1], names[at + 2]
+            lines.append(f'  "{state}" -> "{state}" [label="{_edge(pair.take)}"];')
+            lines.append(f'  "{state}" -> "{state}" [style=dashed, label="{_ignore(nfab, takes=True)}"];')
+            label = _short(f"proceed: {proceeds(nfab, number, pair)}")
+            lines.append(f'  "{state}" -> "{after}" [arrowhead=empty, label="{label}"];')
+    return "\n".join([*lines, *_negations(nfab), "}", ""])
+
+
+def _edge(edge: Edge) -> str:
+    return _short(f"{edge.kind}: {asked(edge) or 'true'}")
+
+
+def _ignore(nfab: Nfab, *, takes: bool) -> str:
+    return f"ignore: {ignored(nfab.selection, takes=takes)}"
+
+
+def _negations(nfab: Nfab) -> list[str]:
+    """Negated components as dotted boxes at the state that they stand before in the pattern."""
+    found = []
+    for negation in nfab.negations:
+        name = _short(str(negation.component))
+        condition = asked(negation.edge)
+        label = f"{name}\\n{_short(condition)}" if condition else name
+        found.append(f'  "{name}" [shape=box, style=dotted, label="{label}"];')
+        state = "F"
+        if negation.right < len(nfab.pairs):
+            pair = nfab.pairs[negation.right]
+            state = f"{pair.component.variable}[1]" if pair.take else pair.component.variable
+        found.append(f'  "{name}" -> "{state}" [style=dotted, arrowhead=none];')
+    return found
 
 
 def _short(text: str) -> str:

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from stretto.automata.nfab import Nfab, Pair, build
+from stretto.automata.nfab import Edge, Nfab, Pair, build
 from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.select import choose
+from stretto.pattern import predicate as p
 from stretto.pattern.passes.bind_sase import BoundSase
 from stretto.pattern.sase import SaseQuery, Selection
 
 if TYPE_CHECKING:
     from stretto.compiling import Query
 
-__all__ = ["IGNORE", "explain_sase", "kinds_of_non_determinism"]
+__all__ = ["asked", "explain_sase", "ignored", "kinds_of_non_determinism", "proceeds"]
 
 _SELECTIONS = {
     Selection.STRICT: "selected events are neighbours in the stream",
@@ -23,18 +24,12 @@ _SELECTIONS = {
     Selection.ANY: "any event may be skipped, one that fits as well: every combination",
 }
 
-IGNORE = {
-    Selection.STRICT: "never",
-    Selection.PARTITION: "events of other partitions",
-    Selection.NEXT: "not (take or begin)",
-    Selection.ANY: "always",
-}
-
 
 def explain_sase(query: Query, more: list[tuple[str, str]]) -> list[tuple[str, str]]:
     """The parts of an explanation, title and text; ``more`` are those that all languages have, for their place."""
     parsed = query.parsed
     assert isinstance(parsed, SaseQuery)
+    more = [(title, _own(title, text, parsed)) for title, text in more]
     sections = [
         ("query", parsed.text.strip()),
         ("pattern", ", ".join(map(str, parsed.components))),
@@ -59,30 +54,82 @@ def explain_sase(query: Query, more: list[tuple[str, str]]) -> list[tuple[str, s
     return [*sections, ("engine", f"{choice.engine}: {choice.why}")]
 
 
+def _own(title: str, text: str, parsed: SaseQuery) -> str:
+    """A part that all languages have, where SASE+ says it in another way."""
+    if title == "partition" and parsed.equal and parsed.selection is Selection.STRICT:
+        names = ", ".join(parsed.equal)
+        return f"none: one stream, in which the events of a match have the same {names}"
+    if title == "output":
+        names = ", ".join(item.name for item in parsed.returns or ()) or ", ".join(
+            one.variable for one in parsed.positive
+        )
+        only = (
+            "; of a partition's matches that overlap one, then all its runs are dropped" if parsed.non_overlap else ""
+        )
+        limit = "" if parsed.limit is None else f"; at most {parsed.limit} per triggering event, latest start first"
+        return names + only + limit
+    return text
+
+
 def _states(nfab: Nfab) -> Iterator[str]:
     """The states with their edges (steps 1 to 6)."""
-    window = "" if nfab.query.window is None else " AND within the window"
+    width = max(len(str(name)) for pair in nfab.pairs for name in (pair.component.variable + "[i]", *_negated(nfab)))
+    window = "" if nfab.query.window is None else "within the window"
     for number, pair in enumerate(nfab.pairs):
         variable = pair.component.variable
         kinds = "|".join(pair.component.types)
         first = f"{variable}[1]" if pair.take else variable
-        yield f"{first:<8} begin    {kinds}: {pair.begin}{window if number else ''}"
+        yield f"{first:<{width}}  begin    {_joined(kinds, asked(pair.begin), window if number else '')}"
         if number:
-            yield f"{'':<8} ignore   {IGNORE[nfab.selection]}"
+            yield f"{'':<{width}}  ignore   {ignored(nfab.selection, takes=False)}"
         if pair.take is not None:
-            yield f"{variable + '[i]':<8} take     {kinds}: {pair.take}{window}"
-            yield f"{'':<8} ignore   {IGNORE[nfab.selection]}"
-            yield f"{'':<8} proceed  {_proceed(nfab, number, pair)}"
+            yield f"{variable + '[i]':<{width}}  take     {_joined(kinds, asked(pair.take), window)}"
+            yield f"{'':<{width}}  ignore   {ignored(nfab.selection, takes=True)}"
+            yield f"{'':<{width}}  proceed  {proceeds(nfab, number, pair)}"
     for negation in nfab.negations:
-        yield f"{negation.component!s:<8} negated  {negation.edge}"
+        kinds = "|".join(negation.component.types)
+        yield f"{negation.component!s:<{width}}  negated  {_joined(kinds, asked(negation.edge), '')}"
 
 
-def _proceed(nfab: Nfab, number: int, pair: Pair) -> str:
+def _negated(nfab: Nfab) -> list[str]:
+    return [str(one.component) for one in nfab.negations]
+
+
+def _joined(kinds: str, condition: str, window: str) -> str:
+    """Type, condition and window of an edge, those that there are."""
+    rest = " AND ".join(part for part in (condition, window) if part)
+    return f"{kinds}: {rest}" if rest else kinds
+
+
+def asked(edge: Edge) -> str:
+    """What an edge asks, as text; empty when it asks nothing."""
+    several = len(edge.alone) + len(edge.related) + len(edge.each) > 1
+    parts = [_bracketed(one, several) for one in (*edge.alone, *edge.related)]
+    return " AND ".join([*parts, *(f"(for every i: {one})" for _, one in edge.each)])
+
+
+def _bracketed(one: p.Predicate, several: bool) -> str:
+    return f"({one})" if several and isinstance(one, p.Or) else str(one)
+
+
+def ignored(selection: Selection, *, takes: bool) -> str:
+    """When a run at a state leaves out an event (step 3); ``takes``: the state is that of a further ``a[i]``."""
+    return {
+        Selection.STRICT: "never",
+        Selection.PARTITION: "events of other partitions",
+        Selection.NEXT: "not take" if takes else "not begin",
+        Selection.ANY: "always",
+    }[selection]
+
+
+def proceeds(nfab: Nfab, number: int, pair: Pair) -> str:
+    """When a run leaves a Kleene plus (step 6)."""
+    condition = asked(pair.proceed)
     if number == len(nfab.pairs) - 1:
-        return f"{pair.proceed}, to the end, after each event that is selected"
+        return f"{condition or 'true'}, to the end, after each event that is selected"
     following = nfab.pairs[number + 1].component
     name = f"{following.variable}[1]" if following.kleene else following.variable
-    return f"{pair.proceed} AND the event may begin {name}"
+    return " AND ".join(part for part in (condition, f"the event may begin {name}") if part)
 
 
 def kinds_of_non_determinism(nfab: Nfab) -> list[str]:
@@ -115,10 +162,14 @@ def _values(program: NfabProgram) -> Iterator[str]:
 
 
 def _masks(program: NfabProgram) -> Iterator[str]:
+    """The values that matter from a state on, and by which its runs are compared."""
+    found = 0
     for number, pair in enumerate(program.nfab.pairs):
         first = f"{pair.component.variable}[1]" if pair.take else pair.component.variable
-        states = [(first, 2 * number)] * bool(number) + [(f"{pair.component.variable}[i]", 2 * number + 1)] * bool(
-            pair.take
-        )
+        states = [(first, 2 * number)] * bool(number)
+        states += [(f"{pair.component.variable}[i]", 2 * number + 1)] * bool(pair.take)
         for name, state in states:
+            found += 1
             yield f"{name}: {', '.join(map(str, program.mask(state))) or 'nothing'}"
+    if not found:
+        yield "none: no run waits"
