@@ -10,7 +10,7 @@ from unittest import mock
 import numpy as np
 import pyarrow as pa
 
-__all__ = ["CountFrames", "CountPacked", "count_batches", "same_plan"]
+__all__ = ["CountFrames", "CountPacked", "CountPackedFrames", "count_batches", "same_plan"]
 
 
 def count_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -72,6 +72,20 @@ def CountPacked(size: int) -> Any:
             number = sum(pa.ipc.open_stream(row.data).read_all().num_rows for row in rows if row.data)
             self.add(number)
             yield Row(rows=number)
+
+    return Processor(size)
+
+
+def CountPackedFrames(size: int) -> Any:
+    """As :func:`CountPacked`, in pandas frames."""
+    import pandas as pd
+
+    class Processor(_Counter, _processor()):  # type: ignore[misc]
+        def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:
+            packed = [data for frame in rows for data in frame["data"] if data]
+            number = sum(pa.ipc.open_stream(data).read_all().num_rows for data in packed)
+            self.add(number)
+            yield pd.DataFrame({"rows": [number]})
 
     return Processor(size)
 

@@ -56,14 +56,16 @@ def streaming(options: Options) -> Iterator[Comparison]:
 
 
 def _streaming_case(options: Options, case: str, keys: int, stream: Stream, name: str) -> Comparison:
-    found = Comparison("streaming", name, of="match", to=("count, packed", "count, frames"), goal=0.7)
+    found = Comparison(
+        "streaming", name, of="match", to=("count, packed", "count, packed, pandas", "count, frames"), goal=0.7
+    )
     query = streaming_query(case, keys)
     job = _streaming_job(options, stream, query, COLUMNS[case])
     result = process.run("stream", job | {"kind": "match"})
     found.sides.append(_streaming_side("match", stream, result))
     found.sides[0].matches = total(result, "matches")
     size = _state_size(result)
-    for kind in ("packed", "frames"):
+    for kind in ("packed", "packed, pandas", "frames"):
         counted = process.run("stream", job | {"kind": kind, "state_size": size})
         found.sides.append(_streaming_side(f"count, {kind}", stream, counted))
     found.note = f"state of a bucket: {size:,} bytes; the first two micro-batches are not timed"

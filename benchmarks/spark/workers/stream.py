@@ -63,6 +63,20 @@ def packed(events: Any, job: dict[str, Any]) -> Any:
     return counted.observe("count", F.sum("rows").alias("rows"))
 
 
+def packed_frames(events: Any, job: dict[str, Any]) -> Any:
+    """As :func:`packed`, in the pandas form."""
+    from pyspark.sql import functions as F
+
+    from stretto.spark.packing import PACKED, pack
+
+    rows, schema = _bucketed(events, job)
+    wide = rows.mapInArrow(partial(pack, schema=schema), PACKED)
+    counted = wide.groupBy("bucket").transformWithStateInPandas(
+        counting.CountPackedFrames(job["state_size"]), "rows bigint", outputMode="append", timeMode="None"
+    )
+    return counted.observe("count", F.sum("rows").alias("rows"))
+
+
 def frames(events: Any, job: dict[str, Any]) -> Any:
     """Events as they are, handed to the buckets' states in pandas frames, which count them."""
     from pyspark.sql import functions as F
@@ -74,7 +88,7 @@ def frames(events: Any, job: dict[str, Any]) -> Any:
     return counted.observe("count", F.sum("rows").alias("rows"))
 
 
-KINDS = {"match": matched, "packed": packed, "frames": frames}
+KINDS = {"match": matched, "packed": packed, "packed, pandas": packed_frames, "frames": frames}
 
 
 def generated(spark: Any, job: dict[str, Any]) -> Any:

@@ -57,5 +57,5 @@ def program_for(query: BoundQuery | BoundSase, *, valuations: bool) -> AnyProgra
 def runner_for(program: AnyProgram, *, labels: bool, late: str = "error", capacity: int = 1 << 12) -> AnyRunner:
     """A stream's run of a program, from its beginning."""
     if isinstance(program, NfabProgram):
-        return NfabRunner(program, late=late, capacity=capacity)
+        return NfabRunner(program, labels=labels, late=late, capacity=capacity)
     return Runner(program, labels=labels, late=late, capacity=capacity)

@@ -528,13 +528,15 @@ def _is_negated(
 
 
 @inlined
-def _write(length: int, nodes: Nodes, scratch: Scratch, out: Output, registers: I64) -> None:
+def _write(length: int, machine: Machine, scratch: Scratch, out: Output, registers: I64) -> None:
     """The match on the path into the output buffers. O(length)."""
     row, cell = registers[ROWS], registers[CELLS]
+    last = cell + length - 1
     for at in range(length):
-        node = scratch.path[length - 1 - at]
-        out.position[cell + at] = nodes.position[node]
-        out.mark[cell + at] = nodes.label[node]
+        out.position[last - at] = scratch.spot[at]
+    if machine.marks:
+        for at in range(length):
+            out.mark[last - at] = scratch.mark[at]
     out.start[row] = out.position[cell]
     out.end[row] = out.position[cell + length - 1]
     out.stop[row] = cell + length
@@ -558,6 +560,7 @@ def _enumerate(
 ) -> int:
     """Write the matches behind the stack's entries. Output-linear: a list that is followed gives a match, or is out of the window."""
     low = events.low[i]
+    negates = machine.left.size > 0
     while registers[TOP] > 0:
         top = registers[TOP] - 1
         node, length, run = scratch.stack[top], scratch.depth[top], scratch.owner[top]
@@ -581,21 +584,28 @@ def _enumerate(
                 registers[NEED] = 2 * scratch.path.size
                 scratch.stack[registers[TOP] - 1], scratch.depth[registers[TOP] - 1] = entry, begun
                 return GROW_STACK
-            scratch.path[length] = node
+            scratch.spot[length] = nodes.position[node]
+            if machine.marks:
+                scratch.mark[length] = nodes.label[node]
+            if negates:
+                scratch.path[length] = node
             length += 1
-            if nodes.previous[node] == NIL:
+            behind = nodes.previous[node]
+            if behind == NIL:
                 break
-            node = nodes.previous[node]
+            node = behind
         start = nodes.start[node]
         if threshold >= 0 and start != threshold:
             if start < threshold:
                 registers[NEXT] = max(registers[NEXT], start)
-        elif start >= low and not _is_negated(theta, run, i, length, low, events, machine, runs, nodes, parts, scratch):
+        elif start >= low and not (
+            negates and _is_negated(theta, run, i, length, low, events, machine, runs, nodes, parts, scratch)
+        ):
             if registers[CELLS] + length > out.position.size or registers[ROWS] == out.start.size:
                 registers[NEED] = length
                 scratch.stack[registers[TOP] - 1], scratch.depth[registers[TOP] - 1] = entry, begun
                 return OUTPUT_FULL if registers[ROWS] > 0 else GROW_OUTPUT
-            _write(length, nodes, scratch, out, registers)
+            _write(length, machine, scratch, out, registers)
             if machine.limit > 0 and registers[EMITTED] == machine.limit:
                 top = 0
                 registers[NEXT] = -1
@@ -610,6 +620,8 @@ def _path_of(run: int, runs: Runs, nodes: Nodes, scratch: Scratch) -> int:
     node = runs.node[run]
     while node != NIL:
         scratch.path[length] = node
+        scratch.spot[length] = nodes.position[node]
+        scratch.mark[length] = nodes.label[node]
         length += 1
         node = nodes.previous[node]
     return length
@@ -703,7 +715,9 @@ def _wait(
 
 
 @inlined
-def _release(low: int, runs: Runs, nodes: Nodes, parts: Parts, scratch: Scratch, out: Output, registers: I64) -> int:
+def _release(
+    low: int, machine: Machine, runs: Runs, nodes: Nodes, parts: Parts, scratch: Scratch, out: Output, registers: I64
+) -> int:
     """Put out pending matches that began before ``low``, by start. O(log pending + length) each."""
     while registers[TIMERS] > 0 and runs.start[scratch.timer[0]] < low:
         run = scratch.timer[0]
@@ -712,7 +726,7 @@ def _release(low: int, runs: Runs, nodes: Nodes, parts: Parts, scratch: Scratch,
             if registers[CELLS] + length > out.position.size or registers[ROWS] == out.start.size:
                 registers[NEED] = length
                 return OUTPUT_FULL if registers[ROWS] > 0 else GROW_OUTPUT
-            _write(length, nodes, scratch, out, registers)
+            _write(length, machine, scratch, out, registers)
             _unlink(run, runs.last[run], runs, parts, registers)
         _pop_timer(runs, scratch, registers)
         _drop(run, runs, registers)
@@ -794,7 +808,7 @@ def advance(
                 return status
             registers[LOW] = max(registers[LOW], events.low[i])
             if machine.pending:
-                status = _release(events.low[i], runs, nodes, parts, scratch, out, registers)
+                status = _release(events.low[i], machine, runs, nodes, parts, scratch, out, registers)
                 if status != DONE:
                     return status
             registers[VISITED] += 1
@@ -829,10 +843,12 @@ def advance(
 
 
 @jit
-def expire(low: int, runs: Runs, nodes: Nodes, parts: Parts, scratch: Scratch, out: Output, registers: I64) -> int:
+def expire(
+    low: int, machine: Machine, runs: Runs, nodes: Nodes, parts: Parts, scratch: Scratch, out: Output, registers: I64
+) -> int:
     """Time has passed: put out the pending matches that began before ``low``."""
     registers[LOW] = max(registers[LOW], low)
-    return _release(low, runs, nodes, parts, scratch, out, registers)
+    return _release(low, machine, runs, nodes, parts, scratch, out, registers)
 
 
 # -- memory ------------------------------------------------------------------------------------------------------------

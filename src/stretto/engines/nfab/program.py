@@ -175,6 +175,7 @@ class NfabProgram:
             single=parsed.non_overlap,
             limit=parsed.limit or 0,
             silent=False,
+            marks=True,
             keeps=bool(conditions.values.columns) and (bool(negations) or any(conditions.each)),
             pending=self._pending,
         )

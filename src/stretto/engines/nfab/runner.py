@@ -36,18 +36,23 @@ class NfabRunner(Intake):
     ----------
     program
         The compiled query.
+    labels
+        Tell which variables hold which event (else marks mean nothing).
     late
         What to do with an event before the last one in time: ``"error"``, or ``"drop"`` and count it.
     capacity
         Initial size of the growing arrays (tests use 1).
     """
 
-    def __init__(self, program: NfabProgram, *, late: str = "error", capacity: int = 1 << 12) -> None:
+    def __init__(
+        self, program: NfabProgram, *, labels: bool = True, late: str = "error", capacity: int = 1 << 12
+    ) -> None:
         query, nfab = program.query, program.nfab
         counted = query.window is not None and query.window.attribute is None
         keys = query.partition_by if nfab.partitioned else ()
         super().__init__(query.schema, (), query.window, keys, ranked=counted or nfab.contiguous, late=late)
         self.program = program
+        self.labels = labels
         self.counted = counted
         values = program.conditions.values
         machine = program.machine
@@ -240,7 +245,7 @@ class NfabRunner(Intake):
         state, program = self.state, self.program
         registers = state.registers
         registers[CURSOR] = registers[BUSY] = 0
-        machine = program.machine._replace(silent=silent)
+        machine = program.machine._replace(silent=silent, marks=self.labels)
         while True:
             status = advance(
                 program.theta,
@@ -283,7 +288,16 @@ class NfabRunner(Intake):
         """Matches whose negation at the end is over."""
         state = self.state
         while True:
-            status = expire(low, state.runs, state.nodes, state.parts, state.scratch, state.out, state.registers)
+            status = expire(
+                low,
+                self.program.machine,
+                state.runs,
+                state.nodes,
+                state.parts,
+                state.scratch,
+                state.out,
+                state.registers,
+            )
             if status == _jit.DONE:
                 break
             yield from self._act(status)

@@ -150,15 +150,17 @@ class NfabState:
         old = self.scratch
         kept = {
             name: _longer(getattr(old, name), max(size, getattr(old, name).size))
-            for name in ("stack", "depth", "owner", "path", "timer", "serial")
+            for name in ("stack", "depth", "owner", "path", "spot", "mark", "timer", "serial")
         }
         self.scratch = _scratch(size)._replace(**kept)
 
     def grow_stack(self) -> None:
         need = int(self.registers[NEED])
         old = self.scratch
-        stack, depth, owner, path = (_longer(a, need) for a in (old.stack, old.depth, old.owner, old.path))
-        self.scratch = old._replace(stack=stack, depth=depth, owner=owner, path=path)
+        grown = {
+            name: _longer(getattr(old, name), need) for name in ("stack", "depth", "owner", "path", "spot", "mark")
+        }
+        self.scratch = old._replace(**grown)
 
     def grow_output(self) -> None:
         cells = max(2 * self.out.position.size, int(self.registers[NEED]))
@@ -171,9 +173,11 @@ class NfabState:
         offset = np.zeros(rows + 1, np.int64)
         offset[1:] = self.out.stop[:rows]
         out = self.out
-        return Matches(
-            out.start[:rows].copy(), out.end[:rows].copy(), offset, out.position[:cells].copy(), out.mark[:cells].copy()
-        )
+        found = Matches(out.start[:rows], out.end[:rows], offset, out.position[:cells], out.mark[:cells])
+        if 2 * cells > out.position.size:
+            self.out = _output(out.start.size, out.position.size)  # these are given away: cheaper than to copy them
+            return found
+        return found._replace(**{name: array.copy() for name, array in found._asdict().items()})
 
     def live(self) -> NDArray[np.int64]:
         """The positions of all events that nodes hold, after :meth:`collect`; sorted."""
@@ -202,8 +206,7 @@ def _nodes(size: int, columns: int) -> Nodes:
 
 
 def _scratch(size: int) -> Scratch:
-    queue, stack, depth, owner, path, table, stamp, timer, serial = (np.zeros(size, np.int64) for _ in range(9))
-    return Scratch(queue, stack, depth, owner, path, table, stamp, timer, serial)
+    return Scratch(*(np.zeros(size, np.int64) for _ in Scratch._fields))
 
 
 def _output(rows: int, cells: int) -> Output:
