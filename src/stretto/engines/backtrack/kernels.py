@@ -120,7 +120,7 @@ def _go_on(
         if machine.single:
             _compare(i, runs, nodes, search, registers)
         else:
-            _write(runs.node[RUN], nodes.position, nodes.label, out, registers)
+            _write(runs.node[RUN], nodes.position, nodes.label, machine, out, registers)
     runs.state[RUN] = 2 * component + (1 if kleene else 2)
     return kleene or not last
 
@@ -212,12 +212,14 @@ def _move(
 
 
 @inlined
-def _write(length: int, position: I64, label: I64, out: Output, registers: I64) -> None:
+def _write(length: int, position: I64, label: I64, machine: Machine, out: Output, registers: I64) -> None:
     """A match into the output buffers, from place 1 on. O(length)."""
     row, cell = registers[ROWS], registers[CELLS]
     for at in range(length):
         out.position[cell + at] = position[at + 1]
-        out.mark[cell + at] = label[at + 1]
+    if machine.marks:
+        for at in range(length):
+            out.mark[cell + at] = label[at + 1]
     out.start[row] = position[1]
     out.end[row] = position[length]
     out.stop[row] = cell + length
@@ -298,7 +300,7 @@ def explore(
         elif registers[TOP] > 0:
             _resume(runs, search, registers)
         elif registers[BEST] > 0 and registers[START] >= registers[END]:
-            _write(registers[BEST], search.position, search.label, out, registers)
+            _write(registers[BEST], search.position, search.label, machine, out, registers)
             registers[BEST] = 0
         elif registers[START] < events.part.size:
             first = registers[START]
