@@ -18,6 +18,7 @@ ROOMS = [
     ["engines"],
     ["computed"],
     ["matches"],
+    ["sets"],
     ["compiling"],
     ["snapshots", "matching"],
     ["ensemble", "patterns"],

@@ -20,14 +20,16 @@ from stretto.errors import (
     StrettoError,
 )
 from stretto.events import Schema
-from stretto.matching import Matcher, iter_matches, match
+from stretto.matching import Matcher, iter_matches, match, match_sets
 from stretto.patterns import Change, PatternSet
+from stretto.sets import MatchSet
 
 __all__ = [
     "Change",
     "DataError",
     "EngineError",
     "LimitError",
+    "MatchSet",
     "Matcher",
     "OptionError",
     "PatternSet",
@@ -39,6 +41,7 @@ __all__ = [
     "compile",
     "iter_matches",
     "match",
+    "match_sets",
     "spark",
 ]
 

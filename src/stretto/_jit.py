@@ -31,6 +31,7 @@ __all__ = [
     "GROW_OUTPUT",
     "GROW_STACK",
     "GROW_TABLE",
+    "HANDED_OVER",
     "OUTPUT_FULL",
     "OVERFLOW",
     "TRANSITION_MISSING",
@@ -50,6 +51,7 @@ GROW_STACK = 6  #: the enumeration stack or path is too small
 GROW_OUTPUT = 7  #: one match does not fit into the empty output buffers
 GROW_TABLE = 8  #: a hash table is too full
 OVERFLOW = 9  #: an integer left 64 bits
+HANDED_OVER = 10  #: an event completes matches, which are taken as a set; then call again
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -113,12 +115,17 @@ def _compiled(function: F, *, forceinline: bool) -> F:
     return compiled
 
 
-def generated(function: ast.FunctionDef, helpers: Mapping[str, Any], signature: Any) -> Callable[..., Any]:
+def generated(
+    function: ast.FunctionDef, helpers: Mapping[str, Any], *, numbers: int, matrices: int
+) -> Callable[..., Any]:
     """Compile a function that was made as a syntax tree, for kernels to call through its address.
 
-    ``helpers`` are what its names stand for beside its parameters: ``{name: function}``. Compiled code is kept on disk by the text of
-    the function, so that the next process with the same query only loads it.
+    It takes int64 ``numbers`` and then C-contiguous int64 ``matrices``, and gives an int64. ``helpers`` are what its names
+    stand for beside its parameters: ``{name: function}``. Compiled code is kept on disk by the text of the function, so that
+    the next process with the same query only loads it.
     """
+    int64 = numba.types.int64
+    signature = int64(*[int64] * numbers, *[numba.types.Array(int64, 2, "C", aligned=True)] * matrices)
     modules = sorted({(value.__module__, name) for name, value in helpers.items()})
     imports: list[ast.stmt] = [ast.ImportFrom(module, [ast.alias(name)], 0) for module, name in modules]
     tree = ast.fix_missing_locations(ast.Module([*imports, function], []))

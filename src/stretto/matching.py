@@ -15,16 +15,20 @@ from numpy.typing import NDArray
 
 from stretto import _jit
 from stretto.compiling import Query, compile_query, roles
-from stretto.engines.select import AnyRunner, runner_for
+from stretto.engines.nfab.program import NfabProgram
+from stretto.engines.nfab.runner import NfabRunner
+from stretto.engines.select import AnyProgram, AnyRunner, runner_for
 from stretto.errors import DataError, EngineError, OptionError, suggestion
 from stretto.events import Schema, as_table, conform, require
 from stretto.matches import History, Layout, TableRows, build_tables
 from stretto.pattern import predicate
 from stretto.pattern.algebra import Filter, walk
+from stretto.pattern.passes.bind_sase import BoundSase
 from stretto.pattern.query import Consume
 from stretto.pattern.sase import SaseQuery
+from stretto.sets import MatchSet
 
-__all__ = ["Matcher", "iter_matches", "match"]
+__all__ = ["Matcher", "iter_matches", "match", "match_sets"]
 
 #: Events are read in pieces of this many rows: small enough for the caches, and for ^C to act soon.
 CHUNK = 1 << 16
@@ -119,20 +123,30 @@ def iter_matches(query: str | Query, events: Any, **options: Any) -> Iterator[pa
     1023
     """
     progress = options.pop("progress", None)
-    defaults: dict[str, Any] = {
-        "type": "type",
-        "time": None,
-        "sequence": None,
-        "stream": None,
-        "time_unit": None,
-        "output": "events",
-        "valuations": False,
-        "language": None,
-    }
-    unknown = set(options) - set(defaults)
-    if unknown:
-        raise TypeError(f"iter_matches() got an unexpected argument '{min(unknown)}'")
-    return _Call(query, events, **(defaults | options)).tables(progress)
+    return _Call.of(query, events, options).tables(progress)
+
+
+def match_sets(query: str | Query, events: Any, **options: Any) -> Iterator[MatchSet]:
+    """As :func:`match`, with the matches of each event that completes some as one set, which lists none until it is asked.
+
+    For SASE+ queries (``OUTPUT compressed`` or not), whose matches may be exponentially many. Always the NFAb engine, whose
+    merged runs hold them in as many nodes as events were selected.
+
+    Raises
+    ------
+    OptionError
+        The query is CEQL, has a negation (which is decided match by match), or a LIMIT (take ``set.first(n)``).
+
+    Examples
+    --------
+    >>> import stretto
+    >>> query = "PATTERN SEQ(A a, B+ b[]) WHERE skip_till_any_match { }"
+    >>> events = [{"type": kind} for kind in "ABBB"]
+    >>> [len(found) for found in stretto.match_sets(query, events)]
+    [1, 2, 4]
+    """
+    call = _Call.of(query, events, options, sets=True)
+    return call.sets()
 
 
 class _Call:
@@ -150,8 +164,12 @@ class _Call:
         output: str,
         valuations: bool,
         language: str | None,
+        *,
+        sets: bool = False,
     ) -> None:
         compiled = compile_query(query, language=language)
+        if not sets:
+            _refuse_compressed(compiled)
         if isinstance(query, Query) and query.schema is not None:
             own = query.schema
             type, time, stream = own.type, time or own.time, stream or own.stream
@@ -167,8 +185,36 @@ class _Call:
         if not (isinstance(query, Query) and query.schema == schema):
             compiled = compiled.bind(schema)
         self.layout = Layout(compiled.bound, output=output)
-        self.program = compiled.program(valuations=valuations)
+        self.program = program_of_sets(compiled) if sets else compiled.program(valuations=valuations)
         self.table, self.order = _ordered(table, time, sequence)
+
+    @classmethod
+    def of(cls, query: str | Query, events: Any, options: dict[str, Any], *, sets: bool = False) -> _Call:
+        """A call with the options that were given, and the defaults of the others."""
+        defaults: dict[str, Any] = {
+            "type": "type",
+            "time": None,
+            "sequence": None,
+            "stream": None,
+            "time_unit": None,
+            "output": "events",
+            "valuations": False,
+            "language": None,
+        }
+        unknown = set(options) - set(defaults)
+        if unknown:
+            raise TypeError(f"unexpected argument '{min(unknown)}'")
+        return cls(query, events, **(defaults | options), sets=sets)
+
+    def sets(self) -> Iterator[MatchSet]:
+        """The matches, in a set for each event that completes some."""
+        assert isinstance(self.program, NfabProgram)
+        runner = NfabRunner(self.program)
+        rows = TableRows(self.table)
+        _say_if_cold()
+        for batch in self.table.select(self.layout.query.tested).to_batches(max_chunksize=CHUNK):
+            for found in runner.sets(batch):
+                yield MatchSet(found, self.layout, rows, self.program.marks, self.order)
 
     def tables(self, progress: bool | None) -> Iterator[pa.Table]:
         """The matches, in tables of bounded size."""
@@ -201,6 +247,8 @@ class Matcher:
         As in :func:`match`.
     positions
         Whether rows have ``start``, ``end`` and ``positions``, which count the events pushed so far.
+    sets
+        Matches are taken as sets (:meth:`push_sets`), not listed.
     late
         An event whose time is before the last one: ``"error"``, or ``"drop"``, which counts it in :attr:`late`.
 
@@ -228,6 +276,7 @@ class Matcher:
         valuations: bool = False,
         late: str = "error",
         language: str | None = None,
+        sets: bool = False,
         capacity: int = 1 << 12,
     ) -> None:
         if late not in ("error", "drop"):
@@ -236,6 +285,7 @@ class Matcher:
         self._query = compile_query(query, language=language)
         self._options = {"output": output, "positions": positions}
         self._valuations = valuations
+        self._sets = sets
         self._late_policy = late
         self._capacity = capacity
         self._runner: AnyRunner | None = None
@@ -303,7 +353,11 @@ class Matcher:
                 "with stream='…'"
             )
         self._layout = Layout(self._query.bound, **self._options)  # type: ignore[arg-type]
-        program = self._query.program(valuations=self._valuations)
+        if self._sets:
+            program: AnyProgram = program_of_sets(self._query)
+        else:
+            _refuse_compressed(self._query)
+            program = self._query.program(valuations=self._valuations)
         self._runner = runner_for(program, labels=self._layout.labels, late=self._late_policy, capacity=self._capacity)
         self._history = History(self._layout.columns)
         self._inside = False  # a batch is being read, or was left half read
@@ -332,6 +386,28 @@ class Matcher:
             self._bind(Schema.of(table.schema, **self._roles))
         return self._advance(table, silent)
 
+    def push_sets(self, events: Any) -> Iterator[MatchSet]:
+        """As :meth:`push`, with the matches of each event that completes some as a set (see :func:`match_sets`).
+
+        The matcher must have been made with ``sets=True``. Must be read to the end before the next call.
+        """
+        if not self._sets:
+            raise OptionError("push_sets() needs Matcher(…, sets=True)")
+        return self._set_by_set(as_table(events))
+
+    def _set_by_set(self, table: pa.Table) -> Iterator[MatchSet]:
+        if self._runner is None and table.num_columns:
+            self._bind(Schema.of(table.schema, **self._roles))
+        runner = self._running()
+        assert isinstance(runner, NfabRunner)
+        for batch in self._batches(table):
+            for found in runner.sets(batch):
+                rows = History(self._layout.columns)
+                rows.append(*self._history.joined())
+                yield MatchSet(found, self._layout, rows, runner.program.marks)
+            self._forget()
+        self._inside = False
+
     def prime(self, events: Any) -> None:
         """Read the next events without what they complete: they only may begin or prolong matches that later events complete.
 
@@ -357,7 +433,8 @@ class Matcher:
         for _ in self._read(events, silent=True):
             pass
 
-    def _advance(self, table: pa.Table, silent: bool) -> Iterator[pa.Table]:
+    def _batches(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
+        """The next events, checked, in pieces; what results may show of each is kept before it is given."""
         runner = self._running()
         if self._inside:
             raise EngineError(
@@ -368,7 +445,6 @@ class Matcher:
         bound = self._query.bound
         table = conform(table, (*bound.tested, *self._layout.columns), bound.schema.attributes)
         _say_if_cold()
-        marks = runner.program.marks
         kept = table.select(list(self._layout.columns))
         tested = table.select(list(bound.tested)).combine_chunks()
         batches = tested.to_batches(max_chunksize=CHUNK)
@@ -383,7 +459,15 @@ class Matcher:
                 positions = np.arange(first, first + batch.num_rows)
                 self._history.append(positions, kept.slice(0, batch.num_rows))
                 kept = kept.slice(batch.num_rows)
-            yield from build_tables(runner.advance(batch, silent=silent), self._layout, self._history, marks)
+            yield batch
+
+    def _advance(self, table: pa.Table, silent: bool) -> Iterator[pa.Table]:
+        runner = self._running()
+        if self._sets and not silent:
+            raise OptionError("this matcher was made with sets=True: push_sets() takes events")
+        for batch in self._batches(table):
+            found = runner.advance(batch, silent=silent)
+            yield from build_tables(found, self._layout, self._history, runner.program.marks)
             self._forget()
         self._inside = False
 
@@ -458,6 +542,38 @@ class Matcher:
             return pa.table({})
         schema = self._layout.schema()
         return pa.Table.from_batches([b for table in parts for b in table.to_batches()], schema=schema)
+
+
+def program_of_sets(query: Query) -> NfabProgram:
+    """The program that hands over sets of matches.
+
+    Raises
+    ------
+    OptionError
+        The query's matches cannot be handed over unlisted.
+    """
+    parsed = query.parsed
+    if not isinstance(parsed, SaseQuery):
+        raise OptionError(
+            "sets of matches are for SASE+ queries; for CEQL list matches, or count them with output='summary'"
+        )
+    if any(one.negated for one in parsed.components):
+        raise OptionError(
+            "a negation is decided match by match, so that they cannot be handed over unlisted: use match()"
+        )
+    if parsed.limit is not None:
+        raise OptionError("a set is handed over whole: leave out LIMIT, and take set.first(n)")
+    bound = query.bound
+    assert isinstance(bound, BoundSase)
+    return NfabProgram(bound)
+
+
+def _refuse_compressed(query: Query) -> None:
+    """Matches that are to be handed over as sets are not listed."""
+    if isinstance(query.parsed, SaseQuery) and query.parsed.compressed:
+        raise OptionError(
+            "OUTPUT compressed hands matches over as sets: read them with stretto.match_sets(query, events)"
+        )
 
 
 def _streams(

@@ -20,6 +20,7 @@ from stretto._jit import (
     GROW_OUTPUT,
     GROW_STACK,
     GROW_TABLE,
+    HANDED_OVER,
     OUTPUT_FULL,
     OVERFLOW,
     inlined,
@@ -823,7 +824,13 @@ def advance(
                     _wait(theta, i, events, machine, runs, nodes, parts, scratch, registers)
                 elif machine.single:
                     _choose(theta, i, events, machine, runs, nodes, parts, scratch, registers)
+                if machine.hands and registers[QUEUED] > 0:
+                    registers[BUSY] = 2
+                    return HANDED_OVER
                 _begin_output(i, events, machine, runs, nodes, scratch, registers)
+        elif registers[BUSY] == 2:
+            registers[BUSY] = 0
+            registers[TRIGGERS] += 1
         while registers[BUSY] == 1:
             status = _enumerate(theta, i, events, machine, runs, nodes, parts, scratch, out, registers)
             if status != DONE:

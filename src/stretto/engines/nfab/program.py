@@ -8,7 +8,6 @@ import threading
 from functools import cached_property
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -31,9 +30,6 @@ __all__ = ["NfabProgram"]
 I64 = NDArray[np.int64]
 
 MOST_EDGES = 62  #: bits of an event
-
-_ARRAY = numba.types.Array(numba.types.int64, 2, "C", aligned=True)
-_SIGNATURE = numba.types.int64(*[numba.types.int64] * 5, *[_ARRAY] * 3)
 
 _HELPERS = {name: getattr(scalar, name) for name in scalar.__all__ if name != "word"}
 
@@ -140,7 +136,7 @@ class NfabProgram:
         function = self.conditions.function()
         called = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
         helpers = {name: helper for name, helper in _HELPERS.items() if name in called}
-        return _jit.generated(function, helpers, _SIGNATURE)
+        return _jit.generated(function, helpers, numbers=5, matrices=3)
 
     @cached_property
     def machine(self) -> Machine:
@@ -175,6 +171,7 @@ class NfabProgram:
             single=parsed.non_overlap,
             limit=parsed.limit or 0,
             silent=False,
+            hands=False,
             marks=True,
             keeps=bool(conditions.values.columns) and (bool(negations) or any(conditions.each)),
             pending=self._pending,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -13,13 +14,27 @@ from stretto.engines.intake import Intake
 from stretto.engines.nfab.kernels import advance, expire, sweep
 from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.nfab.state import NEVER, NfabState
-from stretto.engines.nfab.structure import BUSY, CURSOR, HEAD, LIVE, LOW, ROWS, TIMERS, TRIGGERS, VISITED, Events
+from stretto.engines.nfab.structure import (
+    BUSY,
+    CURSOR,
+    HEAD,
+    LIVE,
+    LOW,
+    QUEUED,
+    ROWS,
+    TIMERS,
+    TRIGGERS,
+    VISITED,
+    Events,
+    Machine,
+    Nodes,
+)
 from stretto.engines.nfab.values import Op, Vocabulary, matrix
 from stretto.engines.tecs.state import Matches
 from stretto.errors import DataError, EngineError
 from stretto.predicates.keys import KeyTable
 
-__all__ = ["NfabRunner"]
+__all__ = ["HandedOver", "NfabRunner"]
 
 I64 = NDArray[np.int64]
 
@@ -27,6 +42,15 @@ I64 = NDArray[np.int64]
 SWEEP_AT_LEAST = 1 << 16
 
 ALL_TIME = (1 << 62) - 1
+
+
+class HandedOver(NamedTuple):
+    """The matches that an event completes, not listed: lists of nodes, from their ends."""
+
+    nodes: Nodes
+    roots: I64
+    low: int  #: matches that begin at a lesser key are out of the window
+    end: int  #: position of the event
 
 
 class NfabRunner(Intake):
@@ -145,20 +169,45 @@ class NfabRunner(Intake):
             raise EngineError(
                 "this matcher was stopped in the middle of a batch; restore a snapshot or start a new one"
             )
-        events, rows, until = self._prepare(batch)
+        events, until = self._prepare(batch)
         self.broken = True
-        yield from self._run(events, rows, silent)
+        yield from self._run(events, silent)
         if self.program.machine.pending and until is not None:
             yield from self._expire(until)
-        if self.rows - self.swept_at > max(SWEEP_AT_LEAST, 2 * self.partitions):
-            self.swept_at = self.rows
-            self._sweep()
+        self._sweep_now_and_then()
+        self.broken = False
+
+    def sets(self, batch: pa.RecordBatch) -> Iterator[HandedOver]:
+        """As :meth:`advance`, with the matches of each event that completes some as a set; must be read to its end."""
+        if self.broken:
+            raise EngineError(
+                "this matcher was stopped in the middle of a batch; restore a snapshot or start a new one"
+            )
+        events, _ = self._prepare(batch)
+        self.broken = True
+        state, registers = self.state, self.state.registers
+        registers[CURSOR] = registers[BUSY] = 0
+        machine = self.program.machine._replace(hands=True)
+        while True:
+            status = self._call(events, machine)
+            if status == _jit.DONE:
+                break
+            if status == _jit.HANDED_OVER:
+                at = int(registers[CURSOR])
+                runs = state.scratch.queue[: int(registers[QUEUED])]
+                state.shared = True
+                low = int(events.low[at])
+                yield HandedOver(state.nodes, state.runs.node[runs].copy(), low, int(events.position[at]))
+            else:
+                for _ in self._act(status, events):
+                    raise AssertionError("nothing is written")
+        self._sweep_now_and_then()
         self.broken = False
 
     # -- columns to kernel input ------------------------------------------------------------------------------------
 
-    def _prepare(self, batch: pa.RecordBatch) -> tuple[Events, I64, int | None]:
-        """The events to visit, their rows of the batch, and from which start on windows are open after the batch."""
+    def _prepare(self, batch: pa.RecordBatch) -> tuple[Events, int | None]:
+        """The events to visit, and from which start on windows are open after the batch."""
         program = self.program
         member = self._members(batch)
         measures, last_measure = self._measure(batch, member)
@@ -192,7 +241,7 @@ class NfabRunner(Intake):
         until = None
         if program.machine.pending and measures is not None and batch.num_rows:
             until = self._open_from(measures, member)
-        return Events(bits[rows], part, position, ranks, key, low, tie, C), rows, until
+        return Events(bits[rows], part, position, ranks, key, low, tie, C), until
 
     def _learn(self, table: pa.RecordBatch) -> None:
         """Take in new strings; where that moves the words of known ones, runs and nodes get the new words."""
@@ -241,33 +290,33 @@ class NfabRunner(Intake):
 
     # -- the kernel -------------------------------------------------------------------------------------------------
 
-    def _run(self, events: Events, rows: I64, silent: bool) -> Iterator[Matches]:
-        state, program = self.state, self.program
-        registers = state.registers
+    def _run(self, events: Events, silent: bool) -> Iterator[Matches]:
+        registers = self.state.registers
         registers[CURSOR] = registers[BUSY] = 0
-        machine = program.machine._replace(silent=silent, marks=self.labels)
+        machine = self.program.machine._replace(silent=silent, marks=self.labels)
         while True:
-            status = advance(
-                program.theta,
-                events,
-                machine,
-                state.runs,
-                state.nodes,
-                state.parts,
-                state.scratch,
-                state.out,
-                registers,
-            )
+            status = self._call(events, machine)
             if status == _jit.DONE:
                 break
-            if status == _jit.OVERFLOW:
-                row = int(events.position[int(registers[CURSOR])])
-                raise DataError(f"a sum or product of the conditions leaves 64 bits at row {row}: compute with floats")
-            yield from self._act(status)
+            yield from self._act(status, events)
         if registers[ROWS]:
-            yield state.drain()
+            yield self.state.drain()
 
-    def _act(self, status: int) -> Iterator[Matches]:
+    def _call(self, events: Events, machine: Machine) -> int:
+        state = self.state
+        return advance(
+            self.program.theta,
+            events,
+            machine,
+            state.runs,
+            state.nodes,
+            state.parts,
+            state.scratch,
+            state.out,
+            state.registers,
+        )
+
+    def _act(self, status: int, events: Events | None = None) -> Iterator[Matches]:
         """Do what a kernel asks for."""
         state = self.state
         match status:
@@ -277,12 +326,18 @@ class NfabRunner(Intake):
                 state.grow_output()
             case _jit.GROW_NODES:
                 state.grow_nodes(self._low_bound)
+                state.check_room()
             case _jit.GROW_TABLE:
                 state.grow_runs()
+                state.check_room()
             case _jit.GROW_ACTIVE:
                 state.grow_queue()
             case _jit.GROW_STACK:
                 state.grow_stack()
+            case _jit.OVERFLOW:
+                assert events is not None
+                row = int(events.position[int(state.registers[CURSOR])])
+                raise DataError(f"a sum or product of the conditions leaves 64 bits at row {row}: compute with floats")
 
     def _expire(self, low: int) -> Iterator[Matches]:
         """Matches whose negation at the end is over."""
@@ -318,6 +373,11 @@ class NfabRunner(Intake):
         low = self._closed(self.last_time)
         yield from self._expire(low)
         self._sweep()
+
+    def _sweep_now_and_then(self) -> None:
+        if self.rows - self.swept_at > max(SWEEP_AT_LEAST, 2 * self.partitions):
+            self.swept_at = self.rows
+            self._sweep()
 
     def _sweep(self) -> None:
         """Release runs out of their window and idle partitions, and forget their keys when most of them are idle."""

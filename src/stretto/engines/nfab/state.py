@@ -32,8 +32,12 @@ from stretto.engines.nfab.structure import (
     Scratch,
 )
 from stretto.engines.tecs.state import Matches
+from stretto.errors import LimitError
 
 __all__ = ["NfabState"]
+
+#: Partial matches that take more bytes than this are refused: their number grows with a power of the window, or faster.
+MOST_BYTES = 4 << 30
 
 #: Keys are positions or ranks from 0 on; ranks minus a window's size may be below.
 NEVER = -(1 << 62)
@@ -57,6 +61,8 @@ class NfabState:
     def __init__(self, *, words: int, columns: int, negations: int, capacity: int) -> None:
         small = max(2, capacity)
         self.negations = negations
+        #: Whether a set of matches looks at the nodes: then they may be added to, and not moved.
+        self.shared = False
         self.columns = columns
         self.registers = np.zeros(REGISTERS, np.int64)
         self.registers[HEAD] = 1
@@ -141,8 +147,19 @@ class NfabState:
 
     def collect(self, low: int) -> int:
         """Keep what is reachable; how many slots are in use."""
+        if self.shared:  # sets that were handed over keep the old arrays
+            self.nodes = Nodes(*(array.copy() for array in self.nodes))
+            self.shared = False
         place = np.zeros(self.nodes.previous.size, np.int64)
         return int(collect(self.parts.head.size, low, self.runs, self.nodes, self.parts, place, self.registers))
+
+    def check_room(self) -> None:
+        """Raise a :class:`LimitError` when partial matches take too much memory to let them grow."""
+        if self.nbytes > MOST_BYTES:
+            raise LimitError(
+                f"partial matches take more than {MOST_BYTES >> 20:,} MiB ({self.registers[LIVE]:,} runs): a narrower WITHIN, more "
+                "conditions, or another strategy than skip_till_any_match keeps fewer"
+            )
 
     def grow_queue(self) -> None:
         need = int(self.registers[NEED])

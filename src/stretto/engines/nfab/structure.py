@@ -75,6 +75,7 @@ class Machine(NamedTuple):
     single: bool  #: non-overlap output
     limit: int
     silent: bool  #: nothing is put out
+    hands: bool  #: complete runs are handed over, not enumerated
     marks: bool  #: matches say which component holds which event
     keeps: bool  #: nodes hold the columns of their events
     pending: bool  #: there is a negation at the end
