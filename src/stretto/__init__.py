@@ -20,6 +20,7 @@ from stretto.errors import (
     StrettoError,
 )
 from stretto.events import Schema
+from stretto.functions import function
 from stretto.matching import Matcher, iter_matches, match, match_sets
 from stretto.patterns import Change, PatternSet
 from stretto.sets import MatchSet
@@ -39,6 +40,7 @@ __all__ = [
     "SnapshotError",
     "StrettoError",
     "compile",
+    "function",
     "iter_matches",
     "match",
     "match_sets",

@@ -35,10 +35,12 @@ __all__ = [
     "OUTPUT_FULL",
     "OVERFLOW",
     "TRANSITION_MISSING",
+    "compiled_by_user",
     "generated",
     "inlined",
     "is_cold",
     "jit",
+    "result_kind",
 ]
 
 DONE = 0  #: all events of the call are processed
@@ -116,13 +118,18 @@ def _compiled(function: F, *, forceinline: bool) -> F:
 
 
 def generated(
-    function: ast.FunctionDef, helpers: Mapping[str, Any], *, numbers: int, matrices: int
+    function: ast.FunctionDef,
+    helpers: Mapping[str, Any],
+    *,
+    numbers: int,
+    matrices: int,
+    own: Mapping[str, Any] | None = None,
 ) -> Callable[..., Any]:
     """Compile a function that was made as a syntax tree, for kernels to call through its address.
 
     It takes int64 ``numbers`` and then C-contiguous int64 ``matrices``, and gives an int64. ``helpers`` are what its names
     stand for beside its parameters: ``{name: function}``. Compiled code is kept on disk by the text of the function, so that
-    the next process with the same query only loads it.
+    the next process with the same query only loads it; with functions of the user's ``own``, by name, it is not kept.
     """
     int64 = numba.types.int64
     signature = int64(*[int64] * numbers, *[numba.types.Array(int64, 2, "C", aligned=True)] * matrices)
@@ -130,8 +137,8 @@ def generated(
     imports: list[ast.stmt] = [ast.ImportFrom(module, [ast.alias(name)], 0) for module, name in modules]
     tree = ast.fix_missing_locations(ast.Module([*imports, function], []))
     source = ast.unparse(tree) + "\n"
-    if config.DISABLE_JIT or not CACHE_DIRECTORY:
-        space: dict[str, Any] = {}
+    if config.DISABLE_JIT or not CACHE_DIRECTORY or own:
+        space: dict[str, Any] = dict(own or {})
         exec(compile(tree, "<condition>", "exec"), space)
         made: Callable[..., Any] = space[function.name]
         if config.DISABLE_JIT:
@@ -146,6 +153,42 @@ def generated(
     finally:
         config.CACHE_DIR = before
     return compiled
+
+
+def compiled_by_user(function: Callable[..., Any]) -> Any:
+    """A user's function, for Numba to compile when a condition calls it."""
+    if config.DISABLE_JIT:
+        return function
+    return numba.njit(error_model="numpy", nogil=True)(function)
+
+
+def result_kind(function: Any, kinds: tuple[str, ...]) -> str:
+    """What a function of :func:`compiled_by_user` gives for arguments of some kinds: ``int``, ``float`` or ``bool``.
+
+    Raises
+    ------
+    TypeError
+        It does not compile, or gives something else.
+    """
+    types = {"int": numba.types.int64, "float": numba.types.float64, "bool": numba.types.boolean}
+    checked = numba.core.registry.CPUDispatcher(
+        getattr(function, "py_func", function), targetoptions={"nopython": True}
+    )
+    try:
+        checked.compile(tuple(types[kind] for kind in kinds))
+    except numba.core.errors.NumbaError as error:
+        said = [line.strip() for line in str(error).splitlines() if line.strip()]
+        raise TypeError(
+            next((line for line in said if not line.startswith("Failed in")), "it does not compile")
+        ) from error
+    found = checked.nopython_signatures[0].return_type
+    if isinstance(found, numba.types.Boolean):
+        return "bool"
+    if isinstance(found, numba.types.Integer):
+        return "int"
+    if isinstance(found, numba.types.Float):
+        return "float"
+    raise TypeError(f"it gives {found}, not a number or a truth value")
 
 
 def _module(source: str) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from stretto import functions
 from stretto.engines.select import AnyProgram, program_for
 from stretto.errors import OptionError, suggestion
 from stretto.events import Schema
@@ -132,7 +133,7 @@ class Query:
             Something in the query does not fit the schema; the error shows where.
         """
         known = Schema.of(schema, **roles)
-        key = (self._parsed.language, self._parsed.text, known.key)
+        key = (self._parsed.language, self._parsed.text, known.key, functions.version())
         with _BOUND_LOCK:
             if key in _BOUND:
                 _BOUND.move_to_end(key)

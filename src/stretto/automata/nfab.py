@@ -202,7 +202,8 @@ def _with(nfab: Nfab, edge: Edge, conjunct: p.Predicate, references: dict[str, R
     component = next(one for one in nfab.query.parsed.components if one.variable == variable)
     own = own_index(edge.kind, component)
     others = [one for one in references.values() if not _is_own(one, variable, own, edge.kind)]
-    if edge.kind is not Kind.PROCEED and not others and references:
+    # Registered functions are called in the kernel only.
+    if edge.kind is not Kind.PROCEED and not others and references and not p.calls(conjunct):
         return replace(edge, alone=(*edge.alone, conjunct))
     taking = edge.kind is Kind.TAKE
     open_ones = [one for one in others if _rank(one) == 1 and not (taking and one.variable == variable)]

@@ -168,7 +168,7 @@ def predicate_of(part: ExpressionPart) -> p.Predicate:
     """A condition; a boolean attribute or constant by itself means that it is TRUE."""
     _no_equivalence(part)
     expression = part.expression
-    if isinstance(expression, p.Attribute) or (
+    if isinstance(expression, p.Attribute | p.Call) or (
         isinstance(expression, p.Constant) and isinstance(expression.value, bool)
     ):
         return p.Comparison("=", expression, p.Constant(True), part.span)

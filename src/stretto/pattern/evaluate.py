@@ -21,6 +21,7 @@ from decimal import Context, Decimal
 from functools import lru_cache
 from typing import Any
 
+from stretto import functions
 from stretto.pattern import predicate as p
 
 __all__ = ["COMPARE", "compare", "holds", "like", "like_pattern", "value"]
@@ -86,6 +87,9 @@ def value(operand: p.Operand, event: Mapping[str, Any]) -> Any:
             if isinstance(found, Decimal):
                 return found.copy_negate()
             return None if found is None else -found
+        case p.Call(name, arguments):
+            given = [value(argument, event) for argument in arguments]
+            return None if None in given else functions.known()[name].python(*given)
         case p.Arithmetic(op, first, second):
             left, right = value(first, event), value(second, event)
             return None if left is None or right is None else _arithmetic(op, left, right)

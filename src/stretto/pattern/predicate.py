@@ -22,6 +22,7 @@ __all__ = [
     "Arithmetic",
     "Attribute",
     "Between",
+    "Call",
     "Comparison",
     "Constant",
     "Expression",
@@ -34,6 +35,7 @@ __all__ = [
     "Or",
     "Predicate",
     "attributes",
+    "calls",
     "computes",
     "walk",
 ]
@@ -106,7 +108,19 @@ class Negative:
         return f"(- {self.operand})"
 
 
-Operand = Attribute | Constant | Arithmetic | Negative
+@dataclass(frozen=True)
+class Call:
+    """``name(arguments)``: a function that the user registered (:func:`stretto.function`)."""
+
+    name: str
+    arguments: tuple[Operand, ...]
+    span: Span | None = _span()
+
+    def __str__(self) -> str:
+        return f"{self.name}({', '.join(map(str, self.arguments))})"
+
+
+Operand = Attribute | Constant | Arithmetic | Negative | Call
 
 
 @dataclass(frozen=True)
@@ -216,6 +230,8 @@ def children(expression: Expression) -> tuple[Expression, ...]:
             return parts
         case Not(part):
             return (part,)
+        case Call(_, arguments):
+            return arguments
         case Negative(operand) | Like(operand) | IsNull(operand):
             return (operand,)
 
@@ -232,6 +248,11 @@ def walk(expression: Expression) -> Iterator[Expression]:
 def computes(expression: Expression) -> bool:
     """Whether an expression has arithmetic."""
     return any(isinstance(node, Arithmetic | Negative) for node in walk(expression))
+
+
+def calls(expression: Expression) -> list[Call]:
+    """The calls of registered functions in an expression."""
+    return [node for node in walk(expression) if isinstance(node, Call)]
 
 
 def attributes(expression: Expression) -> dict[str, Span | None]:

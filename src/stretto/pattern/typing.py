@@ -21,6 +21,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 
+from stretto import functions
 from stretto.errors import QueryError, Span, suggestion
 from stretto.pattern import predicate as p
 
@@ -174,6 +175,8 @@ class _Checker:
             case p.Negative(inner):
                 own = self._number(self.operand(inner), "-")
                 return _Typed(replace(node, operand=own.operand), own.kind, None, node.span)
+            case p.Call():
+                return self._call(node)
             case p.Arithmetic(op, left, right):
                 first, second = self._number(self.operand(left), op), self._number(self.operand(right), op)
                 kind = "float" if op == "/" or "float" in (first.kind, second.kind) else first.kind
@@ -183,6 +186,30 @@ class _Checker:
                     raise self.error("'%' does not take decimals", node.span)
                 first, second = self._as_number(first, kind), self._as_number(second, kind)
                 return _Typed(replace(node, left=first.operand, right=second.operand), kind, None, node.span)
+
+    def _call(self, node: p.Call) -> _Typed:
+        known = functions.known()
+        if node.name not in known:
+            hint = suggestion(node.name, known, kind="function") or "register one with @stretto.function"
+            raise self.error(f"unknown function '{node.name}'", node.span, hint)
+        function = known[node.name]
+        if len(node.arguments) != function.parameters:
+            raise self.error(
+                f"'{node.name}' takes {function.parameters} arguments, not {len(node.arguments)}", node.span
+            )
+        sides = [self.operand(argument) for argument in node.arguments]
+        for side in sides:
+            if side.kind not in (*NUMBERS, "bool"):
+                raise self.error(
+                    f"'{node.name}' takes numbers and truth values, not {side.described}", side.span or node.span
+                )
+        sides = [self._as_number(side, "float") if side.kind == "decimal" else side for side in sides]
+        kinds = tuple("float" if side.kind == "decimal" else side.kind for side in sides)
+        try:
+            kind = function.result(kinds)
+        except TypeError as error:
+            raise self.error(f"'{node.name}' does not compile for ({', '.join(kinds)}): {error}", node.span) from error
+        return _Typed(replace(node, arguments=tuple(side.operand for side in sides)), kind, None, node.span)
 
     def _number(self, own: _Typed, op: str) -> _Typed:
         if own.kind not in NUMBERS:

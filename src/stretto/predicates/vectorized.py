@@ -333,7 +333,7 @@ def _operand(operand: p.Operand, batch: pa.RecordBatch) -> Any:
             if first is None or second is None:
                 return None
             return _computed(op, first, second, operand)
-    raise AssertionError(operand)
+    raise AssertionError(operand)  # registered functions are called in kernels
 
 
 def _column(array: pa.Array) -> _Column:

@@ -17,6 +17,7 @@ from stretto.compiling import roles as roles_of
 from stretto.errors import DataError, OptionError, suggestion
 from stretto.events import Schema
 from stretto.matches import Layout
+from stretto.pattern import predicate as p
 from stretto.pattern.sase import SaseQuery
 from stretto.spark import batch, streaming
 from stretto.spark.frames import arrow_fields, one_dataframe, without_duplicates
@@ -215,6 +216,7 @@ def prepare(
     """Check a call against its DataFrame."""
     require_pyspark()
     compiled = compile_query(query, language=language)
+    _refuse_functions(compiled)
     if compiled.schema is not None:
         own = compiled.schema
         type, time, stream = own.type, time or own.time, stream or own.stream
@@ -247,6 +249,17 @@ def prepare(
         output,
         valuations,
     )
+
+
+def _refuse_functions(query: Query) -> None:
+    """Functions of this process do not travel to workers."""
+    parsed = query.parsed
+    called = p.calls(parsed.condition) if isinstance(parsed, SaseQuery) and parsed.condition is not None else []
+    if called:
+        raise OptionError(
+            f"'{called[0].name}' is registered in this process, and Spark's workers do not know it: compute a column with it "
+            "before, or match with stretto.match"
+        )
 
 
 def _shows_everything(query: Query, output: str) -> bool:

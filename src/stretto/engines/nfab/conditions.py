@@ -17,6 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from stretto import functions
 from stretto.automata.nfab import Edge, Kind, Nfab, own_index
 from stretto.engines.nfab.values import Column, Op, Values, column_for
 from stretto.errors import QueryError
@@ -99,6 +100,8 @@ class Conditions:
         #: By edge of the kernel: what it asks, as an expression; and for every ``a[i]``: (variable's number, expression).
         self.codes: list[ast.expr | None] = []
         self.each: list[list[tuple[int, ast.expr]]] = []
+        #: Registered functions that conditions call, by their names in the code.
+        self.functions: dict[str, Any] = {}
         #: By edge: the slots that its code reads.
         self.reads: list[set[int]] = []
         self._reading: set[int] = set()
@@ -296,7 +299,7 @@ class _Scope:
         elements = [one for one in references if isinstance(one, Element)]
         if not elements or len(elements) < len(references) or len({(e.variable, e.index) for e in elements}) > 1:
             return None
-        if isinstance(node, p.And | p.Or | p.Not):
+        if isinstance(node, p.And | p.Or | p.Not) or p.calls(node):
             return None
         alone = renamed(node, {name: one.attribute for name, one in zip(names, elements, strict=True)})
         found = self.element(elements[0], self.owner.values.column(Column(atom=alone)))
@@ -344,8 +347,25 @@ class _Scope:
                 if own.kind == "float":
                     return Code(ast.UnaryOp(ast.USub(), own.value), own.known, "float")
                 return Code(_call("negated", own.value, _name("V")), own.known, "int")
+            case p.Call(name, arguments):
+                return self._call(name, [self.operand(argument) for argument in arguments])
             case p.Arithmetic(op, left, right):
                 return self._arithmetic(op, self.operand(left), self.operand(right))
+
+    def _call(self, name: str, arguments: list[Code]) -> Code:
+        """A registered function, by a name of this module's own."""
+        function = functions.known()[name]
+        kinds = tuple(one.kind for one in arguments)
+        own = f"user_{len(self.owner.functions)}"
+        self.owner.functions[own] = function.compiled
+        given = [
+            ast.Compare(one.value, [ast.NotEq()], [ast.Constant(0)]) if one.kind == "bool" else one.value
+            for one in arguments
+        ]
+        known = tuple(test for one in arguments for test in one.known)
+        kind = function.result(kinds)
+        value = _call(own, *given)
+        return Code(ast.IfExp(value, ast.Constant(1), ast.Constant(0)) if kind == "bool" else value, known, kind)
 
     def _constant(self, value: Any) -> Code:
         if isinstance(value, bool):

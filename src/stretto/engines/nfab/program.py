@@ -136,7 +136,7 @@ class NfabProgram:
         function = self.conditions.function()
         called = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
         helpers = {name: helper for name, helper in _HELPERS.items() if name in called}
-        return _jit.generated(function, helpers, numbers=5, matrices=3)
+        return _jit.generated(function, helpers, numbers=5, matrices=3, own=self.conditions.functions)
 
     @cached_property
     def machine(self) -> Machine:

@@ -13,6 +13,7 @@ from stretto.errors import Span, suggestion
 from stretto.languages.parts import Mistake, Name
 from stretto.languages.predicates import predicate_of, value_of
 from stretto.languages.sase.parts import Argument, Draft, Item, Where
+from stretto.languages.sase.references import is_several
 from stretto.pattern import predicate as p
 from stretto.pattern.sase import (
     Aggregate,
@@ -139,8 +140,19 @@ def _uses(expression: p.Expression, pattern: _Pattern) -> list[Referred]:
         if use.reference is None:
             raise _bare(use, pattern)
         _check_known(use.reference.variable, use.variable_span, pattern)
+        if is_several(use):
+            raise _several(use, use.reference)
         _check_form(use, use.reference, pattern.of(use.reference.variable))
     return uses
+
+
+def _several(use: Referred, reference: Reference) -> Mistake:
+    """``a[].x`` where one value is needed."""
+    assert isinstance(reference, Aggregate)
+    shown = f"{reference.variable}{reference.range}"
+    return Mistake(
+        f"{shown} is any number of events, not one", use.span, f"aggregate them: avg({shown}.{reference.attribute})"
+    )
 
 
 def _bare(use: Referred, pattern: _Pattern) -> Mistake:
@@ -272,6 +284,8 @@ def _returns(items: Sequence[Item], pattern: _Pattern) -> tuple[tuple[ReturnItem
     for item in items:
         value = value_of(item.value)
         own = _uses(value, pattern)
+        if calls := p.calls(value):
+            raise Mistake("registered functions are for conditions, not for RETURN", calls[0].span)
         for use in own:
             _check_returned(use, pattern)
         uses += own

@@ -15,7 +15,7 @@ from stretto.errors import Span
 from stretto.languages.parts import Mistake, Name, at
 from stretto.pattern.sase import FUNCTIONS, Aggregate, Element, Index, Length, Range, Reference, Referred
 
-__all__ = ["Place", "aggregate", "bare", "element", "member", "place"]
+__all__ = ["Place", "aggregate", "bare", "element", "is_several", "member", "place", "unknown_aggregate"]
 
 _LENGTH = "LEN"
 
@@ -78,11 +78,9 @@ def element(variable: Token, where: Place, attribute: Name) -> Referred:
             f"write {name}[{name}.LEN].{attribute.text}",
         )
     if isinstance(where.meaning, Range):
-        raise Mistake(
-            f"{name}{where.written} is any number of events, not one",
-            where.span,
-            f"aggregate them: avg({name}{where.meaning}.{attribute.text})",
-        )
+        # Several events by themselves are a mistake; which one depends on what stands around them.
+        several = Aggregate("", name, where.meaning, attribute.text)
+        return Referred(f"{name}{where.written}.{attribute.text}", where.span, several, at(variable))
     return _referred(Element(name, where.meaning, attribute.text), at(variable) | attribute.span, variable)
 
 
@@ -109,8 +107,7 @@ def aggregate(
     known = function.lower()
     name = str(variable)
     if known not in FUNCTIONS:
-        hint = "did you mean 'avg'?" if known in ("average", "mean") else f"known functions: {', '.join(FUNCTIONS)}"
-        raise Mistake(f"unknown function '{function}'", at(function), hint)
+        raise unknown_aggregate(function)
     over = _AGGREGATED.get(where.meaning if where else None)
     shown = "" if attribute is None else f".{attribute.text}"
     if over is None:
@@ -129,6 +126,19 @@ def aggregate(
         )
     reference = Aggregate(known, name, over, None if attribute is None else attribute.text)
     return _referred(reference, at(function) | at(closing), variable)
+
+
+def unknown_aggregate(function: Token) -> Mistake:
+    """A function over several events that the language does not have."""
+    close = function.lower() in ("average", "mean")
+    hint = "did you mean 'avg'?" if close else f"known functions: {', '.join(FUNCTIONS)}"
+    return Mistake(f"unknown function '{function}'", at(function), hint)
+
+
+def is_several(expression: object) -> bool:
+    """Whether an expression is ``a[].x``, without an aggregate around it."""
+    reference = expression.reference if isinstance(expression, Referred) else None
+    return isinstance(reference, Aggregate) and not reference.function
 
 
 def _referred(reference: Reference, span: Span, variable: Token) -> Referred:

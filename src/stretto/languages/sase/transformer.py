@@ -11,7 +11,7 @@ from lark import Token, v_args
 from stretto.errors import Span, nearest
 from stretto.languages.clauses import EXACT, Clause, ClauseTransformer, Columns
 from stretto.languages.parts import ExpressionPart, Mistake, Name, at, find, name_of, number_of, shallow
-from stretto.languages.predicates import PredicateTransformer, predicate_of
+from stretto.languages.predicates import PredicateTransformer, predicate_of, value_of
 from stretto.languages.sase import references as r
 from stretto.languages.sase.parts import Argument, Clauses, Draft, Item, Output, Where
 from stretto.pattern import predicate as p
@@ -147,6 +147,17 @@ class SaseTransformer(PredicateTransformer, ClauseTransformer):
         closing = rest[-1]
         assert isinstance(closing, Token)
         return _part(r.aggregate(function, variable, place, attribute, closing))
+
+    def call(self, function: Token, _: Token, *rest: ExpressionPart | Token) -> ExpressionPart:
+        parts = [part for part in rest if isinstance(part, ExpressionPart)]
+        if any(r.is_several(part.expression) for part in parts):
+            raise r.unknown_aggregate(function)
+        closing = rest[-1]
+        assert isinstance(closing, Token)
+        span = at(function) | at(closing)
+        called = p.Call(str(function), tuple(value_of(part) for part in parts), span)
+        height = 1 + max(part.height for part in parts)
+        return shallow(ExpressionPart(called, span, height, max(part.parens for part in parts)))
 
     def place(self, *parts: Token | tuple[Token, ...]) -> r.Place:
         tokens: list[Token] = []

@@ -1,0 +1,111 @@
+"""Functions of the user in conditions: Python functions over numbers, compiled into the kernel by Numba or refused with the reason.
+
+They live in this process: a query that calls one cannot travel to Spark's workers.
+"""
+
+from __future__ import annotations
+
+import dis
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from stretto import _jit
+from stretto.errors import OptionError
+
+__all__ = ["Function", "function", "known", "version"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+#: Names that mean something else in a condition.
+TAKEN = frozenset({"count", "sum", "avg", "min", "max", "average", "mean"})
+
+
+@dataclass(frozen=True)
+class Function:
+    """A registered function."""
+
+    name: str
+    python: Callable[..., Any]
+    parameters: int
+    compiled: Any
+
+    def result(self, kinds: tuple[str, ...]) -> str:
+        """What it gives for arguments of these kinds: ``int``, ``float`` or ``bool``.
+
+        Raises
+        ------
+        TypeError
+            It does not compile for them; the message says why.
+        """
+        return _jit.result_kind(self.compiled, kinds)
+
+
+_KNOWN: dict[str, Function] = {}
+_VERSION = 0
+
+
+def function(given: F | None = None, *, name: str | None = None) -> Any:
+    """Register a Python function for use in conditions of SASE+ queries; a decorator.
+
+    It takes numbers or truth values (int64, float64, bool) and gives one; where an argument is NULL the result is NULL, and the
+    function is not called. It is compiled by Numba when a query calls it. Registering a name again replaces the function
+    for queries that are compiled from then on.
+
+    Parameters
+    ----------
+    given
+        The function.
+    name
+        What conditions call it; ``None``: its own name.
+
+    Raises
+    ------
+    OptionError
+        The name is taken or no name, the parameters are not plain ones, or the function raises: a condition cannot.
+
+    Examples
+    --------
+    >>> import stretto
+    >>> @stretto.function
+    ... def relative(a, b):
+    ...     return (b - a) / a
+    >>> events = [{"type": "T", "price": price} for price in (10.0, 12.0, 12.1)]
+    >>> query = "PATTERN SEQ(T a, T b) WHERE skip_till_any_match { relative(a.price, b.price) > 0.1 }"
+    >>> stretto.match(query, events, output="positions").column("positions").to_pylist()
+    [[0, 1], [0, 2]]
+    """
+    if given is None:
+        return lambda one: function(one, name=name)
+    global _VERSION
+    called = name or str(getattr(given, "__name__", ""))
+    if not called.isidentifier() or called.lower() in TAKEN:
+        raise OptionError(f"a function cannot be called {called!r} in a condition: pass name='…'")
+    _KNOWN[called] = Function(called, given, _parameters(given, called), _jit.compiled_by_user(given))
+    _VERSION += 1
+    return given
+
+
+def known() -> dict[str, Function]:
+    """The registered functions by name."""
+    return dict(_KNOWN)
+
+
+def version() -> int:
+    """Changes whenever a function is registered."""
+    return _VERSION
+
+
+def _parameters(given: Callable[..., Any], called: str) -> int:
+    """How many arguments a function takes."""
+    try:
+        found = list(inspect.signature(given).parameters.values())
+        code = given.__code__
+    except (TypeError, ValueError, AttributeError) as error:
+        raise OptionError(f"'{called}' is no Python function: register a def or a lambda") from error
+    if any(one.kind not in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD) for one in found) or not found:
+        raise OptionError(f"'{called}' must take plain parameters, one or more: no *args, no keyword-only ones")
+    if any(one.opname in ("RAISE_VARARGS", "LOAD_ASSERTION_ERROR") for one in dis.get_instructions(code)):
+        raise OptionError(f"'{called}' raises or asserts, and a condition cannot: return False, or a number, instead")
+    return len(found)
