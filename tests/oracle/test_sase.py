@@ -10,8 +10,8 @@ from numba.core import config
 from tests.conftest import cases as at_most
 from tests.sase_checks import check, check_snapshots
 
-#: A query's conditions are compiled, which takes longer than a case: compiled runs take fewer.
-CASES = 4000 if config.DISABLE_JIT else 250
+#: A query's conditions are compiled, which takes longer than a case: runs that compile take fewer.
+CASES = 20_000 if config.DISABLE_JIT else 120
 
 
 @pytest.mark.parametrize("checked", [check, check_snapshots])
