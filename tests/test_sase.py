@@ -17,6 +17,7 @@ from pyarrow import parquet as pq
 
 import stretto
 from stretto.cli import main
+from stretto.errors import DataError, OptionError
 from stretto.pattern.reference_sase import evaluate_sase, returned
 from tests.conftest import cases
 from tests.sase_cases import SaseCase, sase_case, text_of
@@ -749,7 +750,7 @@ def test_the_command_explains_and_draws(run: Run) -> None:
     assert "schema     none yet" in out
     code, out, _ = run("explain", "trend.sase", "stocks.parquet", "--time", "t", "--time-unit", "s", "--draw", "a.dot")
     assert code == 0
-    assert "engine     nfab: a condition relates events" in out
+    assert "engine     nfab: runs with registers, because a condition relates events" in out
     assert Path("a.dot").read_text(encoding="utf-8").startswith("digraph NFAb {")
 
 
@@ -778,3 +779,45 @@ def test_many_patterns_take_what_tecs_runs() -> None:
     ):
         with pytest.raises(stretto.OptionError, match=f"pattern 'next': many patterns at once run on the tECS.*{why}"):
             patterns.change(stretto.Change("next", refused, since=20))
+
+
+# -- corners that once were wrong ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("strategy", ["skip_till_any_match", "skip_till_next_match"])
+def test_variables_with_the_names_of_types(strategy: str) -> None:
+    events = {"type": ["A", "B"], "n": [1, 2]}
+    (row,) = stretto.match(f"PATTERN SEQ(A B, B A) WHERE {strategy} {{ }}", events).to_pylist()
+    assert ([e["n"] for e in row["B"]], [e["n"] for e in row["A"]]) == ([1], [2])
+    (row,) = stretto.match(f"PATTERN SEQ(A+ B[], B b) WHERE {strategy} {{ }} RETURN B.LEN", events).to_pylist()
+    assert row["B_len"] == 1
+
+
+def test_decimals_are_the_nearest_doubles() -> None:
+    numbers = pa.array([Decimal("0.3")] * 2, pa.decimal128(5, 2))
+    events = pa.table({"type": ["A", "B"], "d": numbers, "w": [0.3, 0.3]})
+    query = "PATTERN SEQ(A+ a[], B b) WHERE skip_till_next_match { a[1].d = b.w } RETURN sum(a[].d) AS s, 1.5 AS x"
+    assert [(row["s"], row["x"]) for row in stretto.match(query, events).to_pylist()] == [(0.3, 1.5)]
+
+
+def test_numbers_beyond_signed_64_bits() -> None:
+    events = pa.table({"type": ["A", "B"], "v": pa.array([2**63 + 5, 2**63 + 7], pa.uint64())})
+    with pytest.raises(DataError, match=r"'v' is 9223372036854775815: .* signed 64 bits"):
+        stretto.match("PATTERN SEQ(A a, B b) WHERE skip_till_next_match { b.v > a.v }", events)
+    small = pa.table({"type": ["A", "B"], "v": pa.array([5, 7], pa.uint64())})
+    assert stretto.match("PATTERN SEQ(A a, B b) WHERE skip_till_next_match { b.v > a.v }", small).num_rows == 1
+
+
+def test_sums_add_from_left_to_right() -> None:
+    values = [0.1, 0.2, 0.3, 1e16, -1e16, 0.1, 0.7, 0.6]
+    expected = 0.0
+    for value in values:
+        expected += value
+    query = "PATTERN SEQ(A+ a[], B b) WHERE skip_till_next_match { a[1].n = 0 } RETURN sum(a[].v) AS s"
+    events = [{"type": "A", "v": v, "n": n} for n, v in enumerate(values)] + [{"type": "B"}]
+    assert stretto.match(query, events).column("s").to_pylist() == [expected]
+
+
+def test_summaries_of_a_negation_at_the_end() -> None:
+    with pytest.raises(OptionError, match="completes them by time"):
+        stretto.match("PATTERN SEQ(A a, ~(B b)) WITHIN 5", [{"type": "A", "t": 1}], time="t", output="summary")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 __all__ = [
+    "SASE",
     "STEPS",
     "V_SHAPE",
     "contiguous",
@@ -37,6 +38,21 @@ def sequence(length: int, window: int, *, keyed: bool = False, consume: str = ""
         f"LIMIT {limit}" if limit else "",
     ]
     return "\n".join(line for line in lines if line)
+
+
+#: The template of the SASE+ paper's experiments (section 6) with accounts for symbols. A fiftieth of the events starts a run, a
+#: seventh ends one; the window holds some fifty events of an account where a hundred thousand take turns.
+SASE = {
+    name: f"""PATTERN SEQ((SELL|BUY)+ a[], (SELL|BUY) b)
+WHERE skip_till_next_match {{ [account] and a[1].price > 40.27 {condition} and b.volume < 1500 }}
+WITHIN 50000000"""
+    for name, condition in (
+        ("p1", ""),
+        ("p2", "and a[i].price > a[i-1].price"),
+        ("p3 min", "and a[i].price > min(a[..i-1].price)"),
+        ("p3 avg", "and a[i].price > avg(a[..i-1].price)"),
+    )
+}
 
 
 def contiguous(window: int) -> str:

@@ -14,12 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from stretto._jit import jit
 from stretto.engines.tecs.state import Matches
 from stretto.errors import DataError
 from stretto.pattern import predicate as p
 from stretto.pattern.passes.bind_sase import BoundSase
 from stretto.pattern.sase import Aggregate, Element, Index, Length, Reference
-from stretto.predicates.vectorized import computed, numbers_of, valid_of
+from stretto.predicates.vectorized import computed, numbers_of, reals_of_decimals, valid_of
 
 __all__ = ["Rows", "computed_columns"]
 
@@ -97,7 +98,7 @@ class _Segments:
         if pa.types.is_decimal(values.type) and reference.function in ("min", "max"):
             return self._extreme_of_decimals(reference, values, kind)
         if pa.types.is_decimal(values.type):
-            values = values.cast(pa.float64())
+            values = reals_of_decimals(values)
         data = numbers_of(values)
         if reference.function in ("min", "max"):
             found = _extremes(reference.function, data, known, begins)
@@ -134,12 +135,24 @@ def _extremes(function: str, data: NDArray[Any], known: NDArray[np.bool_], begin
 
 def _sums(data: NDArray[Any], begins: I64, what: str) -> NDArray[Any]:
     if data.dtype.kind == "f":
-        return np.add.reduceat(data.astype(np.float64), begins) if begins.size else data[:0]
+        total = np.empty(begins.size, np.float64)
+        added_in_order(data.astype(np.float64), begins, total)
+        return total
     whole = data.astype(np.int64)
     if not begins.size:
         return whole
     near = np.add.reduceat(whole.astype(np.float64), begins)
     if (np.abs(near) > float(_INT64.max) * (1 - 1e-9)).any():
         raise DataError(f"{what} leaves 64 bits: sum floats instead")
-    total: NDArray[Any] = np.add.reduceat(whole, begins)
-    return total
+    return np.asarray(np.add.reduceat(whole, begins))
+
+
+@jit
+def added_in_order(values: NDArray[np.float64], begins: I64, total: NDArray[np.float64]) -> None:
+    """Sums of segments from left to right, as running sums add; NumPy adds in another order. O(values)."""
+    for k in range(begins.size):
+        end = begins[k + 1] if k + 1 < begins.size else values.size
+        found = 0.0
+        for at in range(begins[k], end):
+            found += values[at]
+        total[k] = found

@@ -133,6 +133,11 @@ class Layout:
         self.query = query
         self.positions = positions
         self.summary = output == "summary"
+        if self.summary and isinstance(query, BoundSase) and query.parsed.components[-1].negated:
+            raise OptionError(
+                f"output='summary' counts the matches of the event that completes them, and {query.parsed.components[-1]} at the "
+                "end completes them by time: list them, or count what is listed"
+            )
         self.variables = query.selected if output == "events" else ()
         #: Computed columns (SASE+: RETURN).
         self.returns = query.returns or () if isinstance(query, BoundSase) and output == "events" else ()

@@ -58,7 +58,7 @@ values V   1: sum(a.price)
 masks M    a[i]: 1, 2, 3
            b: 3
 merging    runs with the same state and masked V become one
-engine     nfab: a condition relates events: a[i].price > avg(a[..i-1].price): runs with registers"""
+engine     nfab: runs with registers, because a condition relates events: a[i].price > avg(a[..i-1].price)"""
 
 SHORTCUT_BOUND = """\
 query      PATTERN SEQ(A+ a[], (B|C) b)
@@ -106,7 +106,7 @@ masks M    a[i]: nothing
            b[1]: nothing
            b[i]: 1, 2
 merging    no: a condition on every a[i] looks at the events of single runs
-engine     nfab: a condition relates events: b[1].v > a[i].v: runs with registers"""
+engine     nfab: runs with registers, because a condition relates events: b[1].v > a[i].v"""
 
 STRICT_BOUND = """\
 query      PATTERN SEQ(A a, B+ b[])
@@ -131,7 +131,7 @@ values V   1: first(a.key)
 masks M    b[1]: 1
            b[i]: 1, 2, 3, 4
 merging    no: OUTPUT non_overlap compares the matches of single runs
-engine     nfab: a condition relates events: avg(b[..i].v) > 2.0: runs with registers"""
+engine     nfab: runs with registers, because a condition relates events: avg(b[..i].v) > 2.0"""
 
 SINGLE_BOUND = """\
 query      PATTERN SEQ(A a)
@@ -145,7 +145,7 @@ splits     none: a run makes one move on an event
 values V   empty: a run is its state, its start and its events
 masks M    none: no run waits
 merging    runs with the same state and masked V become one
-engine     nfab: skip_till_next_match selects the next event that fits, whatever comes later: runs with registers"""
+engine     nfab: runs with registers, because skip_till_next_match selects the next event that fits, whatever comes later"""
 
 Q3_UNBOUND = """\
 query      PATTERN SEQ(Stock+ a[], Stock b)

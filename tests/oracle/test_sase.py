@@ -11,7 +11,7 @@ from tests.conftest import cases as at_most
 from tests.sase_checks import check, check_snapshots
 
 #: A query's conditions are compiled, which takes longer than a case: runs that compile take fewer.
-CASES = 20_000 if config.DISABLE_JIT else 120
+CASES = 12_000 if config.DISABLE_JIT else 120
 
 
 @pytest.mark.parametrize("checked", [check, check_snapshots])

@@ -1,6 +1,6 @@
 """The benchmarks: each yields comparisons, one a case."""
 
-from benchmarks.spark.suite.batch import batch_keyed, batch_unkeyed
+from benchmarks.spark.suite.batch import batch_keyed, batch_unkeyed, sase
 from benchmarks.spark.suite.flink import flink
 from benchmarks.spark.suite.options import Benchmark, Options
 from benchmarks.spark.suite.selfjoin import selfjoin
@@ -14,6 +14,9 @@ BENCHMARKS = (
         "batch-keyed", "matching by key, against the same plan with a function that counts", 50_000_000, batch_keyed
     ),
     Benchmark("batch-unkeyed", "matching without a key in time slices, against one task", 50_000_000, batch_unkeyed),
+    Benchmark(
+        "sase", "SASE+ over 100,000 symbols, against the same plan with a function that counts", 10_000_000, sase
+    ),
     Benchmark("flink", "one task, against MATCH_RECOGNIZE in Flink SQL with parallelism 1", 10_000_000, flink),
     Benchmark(
         "selfjoin", "against self-joins with time bounds and collect_list with a Python function", 1_000_000, selfjoin

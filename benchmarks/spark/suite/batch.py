@@ -11,7 +11,10 @@ from benchmarks.spark.streams import Stream
 from benchmarks.spark.suite.options import KEYS, Options
 from benchmarks.spark.suite.sides import check_embedded, entry, spark_sides
 
-__all__ = ["batch_keyed", "batch_unkeyed"]
+__all__ = ["batch_keyed", "batch_unkeyed", "sase"]
+
+#: The keys of the SASE+ queries.
+SYMBOLS = 100_000
 
 SEQUENCE_KEYED = queries.sequence(3, 100 * KEYS * MILLISECONDS_APART, keyed=True)
 
@@ -23,6 +26,21 @@ def batch_keyed(options: Options) -> Iterator[Comparison]:
             continue
         found = Comparison("batch-keyed", case, of="match", to=("count, same plan",), goal=0.6)
         stream = Stream(options.rows or 0, KEYS)
+        entries = [entry("match", "match", query=query), entry("count, same plan", "count_same_plan", query=query)]
+        found.sides = spark_sides(options, stream, entries)
+        counter = found.sides[1]
+        counter.note, counter.matches = f"{counter.matches:,} rows reach Python", None
+        check_embedded(found, stream, query)
+        yield found
+
+
+def sase(options: Options) -> Iterator[Comparison]:
+    """SASE+ queries over many symbols against stretto's own plan with a function that counts."""
+    for case, query in queries.SASE.items():
+        if not options.wants(case):
+            continue
+        found = Comparison("sase", case, of="match", to=("count, same plan",), goal=0.5)
+        stream = Stream(options.rows or 0, SYMBOLS)
         entries = [entry("match", "match", query=query), entry("count, same plan", "count_same_plan", query=query)]
         found.sides = spark_sides(options, stream, entries)
         counter = found.sides[1]

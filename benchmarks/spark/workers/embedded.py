@@ -11,7 +11,7 @@ from pyarrow import parquet
 
 from benchmarks.workers import core, resident
 
-COLUMNS = ["type", "name", "price", "move", "account"]
+COLUMNS = ["type", "name", "price", "move", "account", "volume"]
 
 
 def run(folder: str, query: str, time: str = "millis", all_but_last: bool = False) -> tuple[int, int]:
@@ -21,8 +21,9 @@ def run(folder: str, query: str, time: str = "millis", all_but_last: bool = Fals
     matcher = stretto.Matcher(query, time=time, output="positions")
     matches = rows = 0
     paths = sorted(Path(folder).glob("*.parquet"))
+    columns = [name for name in COLUMNS if name == "type" or name in query]
     for path in paths:
-        table = parquet.read_table(path, columns=[*COLUMNS, time], use_threads=False)
+        table = parquet.read_table(path, columns=[*columns, time], use_threads=False)
         if all_but_last and path == paths[-1]:
             table = table.slice(0, table.num_rows - 1)
         rows += table.num_rows

@@ -7,6 +7,9 @@ exponentially many.
 
 from __future__ import annotations
 
+from collections.abc import Sequence as Seq
+from typing import overload
+
 from stretto.automata.nfab import Edge, Nfab, Pair, own_index
 from stretto.pattern.algebra import As, Atom, Filter, Or, Pattern, Plus, Project, Sequence
 from stretto.pattern.passes import rewrite
@@ -15,7 +18,10 @@ from stretto.pattern.passes.plain import plain
 from stretto.pattern.query import ParsedQuery, Strategy
 from stretto.pattern.sase import Selection
 
-__all__ = ["as_core", "why_not"]
+__all__ = ["Unmarked", "as_core", "why_not"]
+
+#: Before each variable: in CEQL's formulas a type is a variable, too, and SASE+ may give a variable the name of a type.
+OWN = "\0"
 
 
 def why_not(nfab: Nfab) -> str:
@@ -45,7 +51,7 @@ def as_core(nfab: Nfab) -> BoundQuery:
     pattern: Pattern = parts[0]
     if len(parts) > 1:
         pattern = Sequence(parts, (nfab.contiguous,) * (len(parts) - 1))
-    variables = frozenset(pair.component.variable for pair in nfab.pairs)
+    variables = frozenset(OWN + pair.component.variable for pair in nfab.pairs)
     rewritten = rewrite(Project(pattern, variables))
     parsed = ParsedQuery(
         text=query.parsed.text,
@@ -75,7 +81,29 @@ def _part(pair: Pair, nfab: Nfab) -> Pattern:
 def _event(pair: Pair, edge: Edge, nfab: Nfab) -> Pattern:
     component = pair.component
     atoms: list[Pattern] = [Atom(kind) for kind in component.types]
-    found: Pattern = As(atoms[0] if len(atoms) == 1 else Or(tuple(atoms)), component.variable)
+    found: Pattern = As(atoms[0] if len(atoms) == 1 else Or(tuple(atoms)), OWN + component.variable)
     for condition in edge.alone:
-        found = Filter(found, component.variable, plain(condition, nfab.query.parsed, own_index(edge.kind, component)))
+        alone = plain(condition, nfab.query.parsed, own_index(edge.kind, component))
+        found = Filter(found, OWN + component.variable, alone)
     return found
+
+
+class Unmarked(Seq[frozenset[str]]):
+    """The variables of each mark of such a query's automaton; marks may be added while one looks."""
+
+    def __init__(self, marks: Seq[frozenset[str]]) -> None:
+        self.marks = marks
+
+    def __len__(self) -> int:
+        return len(self.marks)
+
+    @overload
+    def __getitem__(self, at: int) -> frozenset[str]: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> list[frozenset[str]]: ...
+
+    def __getitem__(self, at: int | slice) -> frozenset[str] | list[frozenset[str]]:
+        if isinstance(at, slice):
+            return [self[number] for number in range(len(self))[at]]
+        return frozenset(label.removeprefix(OWN) for label in self.marks[at] if label.startswith(OWN))

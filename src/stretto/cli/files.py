@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from stretto.errors import DataError, OptionError
+from stretto.languages.sase import is_sase
 
 __all__ = ["read_events", "read_query", "write_matches"]
 
@@ -17,12 +18,14 @@ __all__ = ["read_events", "read_query", "write_matches"]
 def read_query(argument: str) -> str:
     """The text of a query: from a file, or the argument itself when it is a query."""
     path = Path(argument)
-    if argument.lstrip()[:6].upper() == "SELECT":
+    if argument.lstrip()[:6].upper() == "SELECT" or is_sase(argument):
         return argument
     try:
         return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError as error:
-        raise OptionError(f"'{argument}' is neither a file nor a query (a query begins with SELECT)") from error
+        raise OptionError(
+            f"'{argument}' is neither a file nor a query (a query begins with SELECT or PATTERN)"
+        ) from error
     except UnicodeDecodeError as error:
         raise OptionError(f"'{argument}' is not UTF-8 text: {error}") from error
 

@@ -38,7 +38,7 @@ def choose(query: ParsedQuery | BoundSase) -> Choice:
     if isinstance(query, BoundSase):
         why = why_not(build(query))
         if why:
-            return Choice("nfab", f"{why}: runs with registers")
+            return Choice("nfab", f"runs with registers, because {why}")
     word = "equivalence test" if isinstance(query, BoundSase) else "PARTITION BY"
     relation = "no condition relates events"
     if query.partition_by:

@@ -35,6 +35,7 @@ __all__ = [
     "numbers_of",
     "on_grid",
     "pieces",
+    "reals_of_decimals",
     "snapped",
     "snapped_real",
     "valid_of",
@@ -313,7 +314,8 @@ def computed(operand: p.Operand, batch: pa.RecordBatch, kind: pa.DataType) -> pa
         return batch.column(operand.name)
     found = _operand(operand, batch)
     if not isinstance(found, _Column):
-        return pa.array([found] * batch.num_rows, kind)
+        shown = float(found) if isinstance(found, Decimal) else found
+        return pa.array([shown] * batch.num_rows, kind)
     if found.kind == "decimal":
         return pa.array([None if one is None else float(one) for one in found.data], kind)
     return pa.array(found.data, kind, mask=None if found.valid is None else ~found.valid)
@@ -463,9 +465,12 @@ def _as_real(side: Any) -> Any:
         return side.data.astype(np.float64, copy=False)
     if isinstance(side.data, np.ndarray):
         return np.array([0.0 if one is None else float(one) for one in side.data], np.float64)
-    # By way of text: Arrow rounds that correctly, and its own conversion not always.
-    real = side.data.cast(pa.string()).cast(pa.float64())
-    return np.asarray(real.fill_null(0.0).to_numpy(zero_copy_only=False), np.float64)
+    return np.asarray(reals_of_decimals(side.data).fill_null(0.0).to_numpy(zero_copy_only=False), np.float64)
+
+
+def reals_of_decimals(column: pa.Array) -> pa.Array:
+    """Decimals as the nearest doubles: by way of text, which Arrow rounds correctly; its own conversion does not always."""
+    return column.cast(pa.string()).cast(pa.float64())
 
 
 def _rowwise(expression: p.Operand, sides: dict[str, Any], node: p.Operand) -> NDArray[Any]:

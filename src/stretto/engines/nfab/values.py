@@ -19,12 +19,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from stretto.errors import LimitError
+from stretto.errors import DataError, LimitError
 from stretto.pattern import predicate as p
 from stretto.pattern.passes.bind import measure
 from stretto.pattern.typing import kind_of
 from stretto.predicates.keys import KeyTable
-from stretto.predicates.vectorized import mask, valid_of
+from stretto.predicates.vectorized import mask, reals_of_decimals, valid_of
 
 __all__ = ["MOST_WORDS", "Column", "Op", "Slot", "Values", "Vocabulary", "column_for", "matrix"]
 
@@ -194,6 +194,8 @@ def _words(column: Column, array: pa.Array, words: Vocabulary | None) -> tuple[I
         assert words is not None
         return words.of(array)
     valid = valid_of(array)
+    if pa.types.is_decimal(array.type):
+        array = reals_of_decimals(array)
     if column.kind == "float":
         return np.ascontiguousarray(_filled(array, pa.float64(), 0.0)).view(np.int64), valid
     if column.kind == "bool":
@@ -201,8 +203,25 @@ def _words(column: Column, array: pa.Array, words: Vocabulary | None) -> tuple[I
     if column.kind == "time" and pa.types.is_date32(array.type):
         return _filled(array.cast(pa.int32()), pa.int64(), 0) * 86_400, valid
     if pa.types.is_uint64(array.type):
-        return _filled(pc.cast(array, pa.int64()), pa.int64(), 0), valid
+        return _signed(array, column.attribute or ""), valid
     return _filled(array, pa.int64(), 0), valid
+
+
+def _signed(array: pa.Array, name: str) -> NDArray[Any]:
+    """Unsigned integers as signed ones.
+
+    Raises
+    ------
+    DataError
+        One is beyond 2^63 − 1: conditions between events compute in signed 64 bits.
+    """
+    try:
+        return _filled(array, pa.int64(), 0)
+    except pa.ArrowInvalid as error:
+        beyond = pc.max(array).as_py()
+        raise DataError(
+            f"'{name}' is {beyond}: conditions between events compute in signed 64 bits, up to {(1 << 63) - 1}"
+        ) from error
 
 
 def _filled(array: pa.Array, kind: pa.DataType, instead: object) -> NDArray[Any]:

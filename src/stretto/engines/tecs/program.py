@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from stretto.automata.cea import CEA, build
 from stretto.automata.determinize import SKIP, Determinizer
+from stretto.automata.shortcut import Unmarked
 from stretto.engines.tecs.kernels import DEAD, EDGES, KEEP, UNKNOWN, Machine
 from stretto.engines.tecs.labels import Arcs, arcs_of
 from stretto.pattern.passes.bind import BoundQuery
@@ -61,7 +62,8 @@ class Program:
     @property
     def marks(self) -> Sequence[frozenset[str]]:
         """The variables of each mark in raw matches."""
-        return self.determinizer.marks
+        found = self.determinizer.marks
+        return Unmarked(found) if self.query.parsed.language == "sase" else found
 
     @cached_property
     def digest(self) -> str:

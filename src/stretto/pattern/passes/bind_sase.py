@@ -158,9 +158,10 @@ def _aggregated(reference: Aggregate, own: pa.DataType, text: str, span: Span | 
     ordered = ("int", "float", "decimal", "time")
     if reference.function == "count":
         return pa.int64()
+    needed = "numbers" if reference.function in takes else "numbers or times"
     if kind not in takes.get(reference.function, ordered):
         raise QueryError(
-            f"{reference.function} needs numbers, and '{reference.attribute}' is {own}",
+            f"{reference.function} needs {needed}, and '{reference.attribute}' is {own}",
             text=text,
             span=span,
             hint=f"count({reference.variable}{reference.range}) counts events of any kind",
