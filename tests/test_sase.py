@@ -13,11 +13,15 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from numba.core.config import DISABLE_JIT as JIT_OFF
 from pyarrow import parquet as pq
 
 import stretto
 from stretto.cli import main
+from stretto.engines.nfab.program import NfabProgram
+from stretto.engines.nfab.runner import NfabRunner
 from stretto.errors import DataError, OptionError
+from stretto.pattern.passes.bind_sase import BoundSase
 from stretto.pattern.reference_sase import evaluate_sase, returned
 from tests.conftest import cases
 from tests.sase_cases import SaseCase, sase_case, text_of
@@ -821,3 +825,28 @@ def test_sums_add_from_left_to_right() -> None:
 def test_summaries_of_a_negation_at_the_end() -> None:
     with pytest.raises(OptionError, match="completes them by time"):
         stretto.match("PATTERN SEQ(A a, ~(B b)) WITHIN 5", [{"type": "A", "t": 1}], time="t", output="summary")
+
+
+@pytest.mark.skipif(JIT_OFF, reason="nine million steps take minutes without JIT")
+def test_much_work_for_few_matches_pauses_and_goes_on() -> None:
+    """The kernel comes back to Python after some eight million steps, and then goes on where it was."""
+    count = 4_300
+    events = [{"type": "A", "n": n} for n in range(count)] + [{"type": "B", "n": 10}]
+    query = "PATTERN SEQ(A a, B b) WHERE skip_till_next_match { b.n > a.n }"
+    found = stretto.match(query, events, output="positions").column("positions").to_pylist()
+    assert sorted(found) == [[n, count] for n in range(10)]
+
+
+@pytest.mark.parametrize(
+    ("condition", "runs"), [("b.n > 3", 1), ("b.n > a[1].n", 12), ("b.n > a.LEN", 12), ("b.n > max(a[].n)", 12)]
+)
+def test_merging_keeps_runs_few(condition: str, runs: int) -> None:
+    """Apart, twelve events make 4,095 runs; merged, as many as there are values that are still asked."""
+    events = pa.table({"type": ["A"] * 12, "n": [(n * 5) % 12 for n in range(12)]})
+    text = f"PATTERN SEQ(A+ a[], B b) WHERE skip_till_any_match {{ {condition} }}"
+    bound = stretto.compile(text, events.schema).bound
+    assert isinstance(bound, BoundSase)
+    for merges, expected in ((False, 4_095), (True, runs)):
+        runner = NfabRunner(NfabProgram(bound, merges=merges))
+        assert not list(runner.advance(events.to_batches()[0]))
+        assert runner.runs == expected

@@ -34,6 +34,7 @@ __all__ = [
     "HANDED_OVER",
     "OUTPUT_FULL",
     "OVERFLOW",
+    "PAUSED",
     "TRANSITION_MISSING",
     "compiled_by_user",
     "generated",
@@ -52,6 +53,7 @@ GROW_ACTIVE = 5  #: the scratch for active states or union-lists is too small
 GROW_STACK = 6  #: the enumeration stack or path is too small
 GROW_OUTPUT = 7  #: one match does not fit into the empty output buffers
 GROW_TABLE = 8  #: a hash table is too full
+PAUSED = 11  #: much work was done: let Python see to signals, then call again
 OVERFLOW = 9  #: an integer left 64 bits
 HANDED_OVER = 10  #: an event completes matches, which are taken as a set; then call again
 

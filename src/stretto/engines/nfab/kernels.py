@@ -23,6 +23,7 @@ from stretto._jit import (
     HANDED_OVER,
     OUTPUT_FULL,
     OVERFLOW,
+    PAUSED,
     inlined,
     jit,
 )
@@ -49,6 +50,7 @@ from stretto.engines.nfab.structure import (
     QUEUED,
     ROWS,
     SERIAL,
+    STEPS,
     THRESHOLD,
     TIMERS,
     TOP,
@@ -65,6 +67,9 @@ from stretto.engines.nfab.structure import (
 )
 
 __all__ = ["advance", "collect", "expire", "sweep"]
+
+#: The kernel pauses after looking at so many runs, which takes well below a second, so that ^C acts soon.
+PAUSE_AFTER = 1 << 23
 
 # -- edges -------------------------------------------------------------------------------------------------------------
 
@@ -804,6 +809,10 @@ def advance(
     while registers[CURSOR] < events.part.size:
         i = registers[CURSOR]
         if registers[BUSY] == 0:
+            registers[STEPS] += parts.size[events.part[i]]
+            if registers[STEPS] > PAUSE_AFTER:
+                registers[STEPS] = 0
+                return PAUSED
             status = _lacks_room(i, events, machine, runs, nodes, parts, scratch, registers)
             if status != DONE:
                 return status

@@ -51,6 +51,7 @@ TIMERS = 18  #: entries of the heap of pending runs
 MADE = 19  #: runs ever made, those that go on included
 MERGED = 20  #: runs that became part of another
 SERIAL = 21  #: order of pending runs that began together
+STEPS = 22  #: runs looked at since the kernel last paused
 REGISTERS = 24
 
 
