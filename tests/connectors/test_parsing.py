@@ -11,7 +11,7 @@ import pytest
 
 from stretto.errors import DataError, OptionError
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("sinks")]
 
 SCHEMA = "type string, ts bigint, price double, at timestamp, inner struct<x: int>, list array<int>"
 

@@ -6,7 +6,7 @@ import re
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from stretto.errors import QueryError
@@ -96,6 +96,7 @@ WORDS = sorted(
 
 @settings(max_examples=cases(500))
 @given(st.lists(st.sampled_from(WORDS), max_size=40).map(" ".join))
+@example("* /")
 def test_random_words(text: str) -> None:
     read(text)
     read(f"{START} {text}")

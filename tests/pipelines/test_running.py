@@ -19,7 +19,7 @@ from stretto.pipelines import PipelineError, Update, load, run
 from stretto.pipelines.updates import reason
 from tests.pipelines.conftest import TRADES
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("sinks")]
 
 PAIRS = "SELECT sold[price], bought[price] FROM trades WHERE SELL AS sold ; BUY AS bought PARTITION BY [name] WITHIN 5 seconds"
 

@@ -83,7 +83,7 @@ _OPENINGS = {
 
 def unterminated(text: str, start: int) -> Mistake | None:
     """A string, quoted name or comment that runs on to the end."""
-    if text.startswith("*", start) and text.startswith("/", start - 1) and "*/" not in text[start:]:
+    if start and text.startswith("*", start) and text.startswith("/", start - 1) and "*/" not in text[start:]:
         return Mistake("a comment that is not closed", Span(start - 1, start + 1), "close it with */")
     if text.startswith("/*", start) and "*/" not in text[start + 2 :]:
         return Mistake("a comment that is not closed", Span(start, start + 2), "close it with */")
