@@ -17,10 +17,16 @@ class Vector:
     """One case: ``events`` is a row of words ``TYPE[@time][/key][=value]``; ``-`` is NULL."""
 
     name: str
-    ceql: str
+    language: str
+    text: str
     table: pa.Table
     expect: list[tuple[int, int, tuple[int, ...]]]
     unordered: bool
+
+    @property
+    def time(self) -> str | None:
+        """The column that orders the stream; CEQL's vectors are in arrival order and name it in their windows."""
+        return "t" if self.language == "sase" else None
 
 
 def vectors() -> list[Vector]:
@@ -29,8 +35,11 @@ def vectors() -> list[Vector]:
     for path in sorted(FOLDER.glob("*.toml")):
         for case in tomllib.loads(path.read_text(encoding="utf-8"))["case"]:
             expect = sorted((start, end, tuple(positions)) for start, end, positions in case["expect"])
+            language = "sase" if "sase" in case else "ceql"
             found.append(
-                Vector(case["name"], case["ceql"], table(case["events"]), expect, case.get("unordered", False))
+                Vector(
+                    case["name"], language, case[language], table(case["events"]), expect, case.get("unordered", False)
+                )
             )
     return found
 
