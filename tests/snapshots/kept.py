@@ -1,7 +1,8 @@
 """Snapshots that earlier versions of stretto wrote, kept to show that later ones read them.
 
-``python -m tests.snapshots.kept NAME`` writes those of this version into the folder ``NAME``. A folder is never changed
-once it is there; a version that cannot read an older format must say so in ``test_kept.py``.
+``python -m tests.snapshots.kept NAME [CASE …]`` writes those of this version into the folder ``NAME``. A folder is never
+changed once it is there, and may hold some of the cases only; a version that cannot read an older format must say so in
+``test_kept.py``.
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ CASES = {
     "counted": "SELECT MAX * FROM S WHERE A ; B+ ; C PARTITION BY [key] WITHIN 9 EVENTS",
     "consume": "SELECT * FROM S WHERE A ; B ; C PARTITION BY [key] CONSUME BY PARTITION",
     "contiguous": "SELECT * FROM S WHERE A : B PARTITION BY [key], [x]",
+    "trend": "PATTERN SEQ(A+ a[], B b) WHERE skip_till_any_match { a[i].x >= a[i-1].x and b.key >= a[1].key } WITHIN 8 seconds",
+    "absence": "PATTERN SEQ(A a, ~(D d), (B|C)+ b[]) WHERE skip_till_next_match { [key] and b[i].x >= a.x } WITHIN 20 seconds",
+    "strict": "PATTERN SEQ((A|B)+ a[], (C|D) c) WHERE strict_contiguity { [key] and c.x != avg(a[].x) }",
 }
 
 CUT = 60
@@ -68,10 +72,10 @@ def expected_rows(table: pa.Table) -> list[Any]:
     return rows
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, names: list[str]) -> None:
     folder.mkdir()
     table = stream()
-    for name in CASES:
+    for name in names or CASES:
         matcher = matcher_of(name)
         matcher.push(table.slice(0, CUT))
         (folder / f"{name}.matcher").write_bytes(matcher.snapshot())
@@ -88,4 +92,4 @@ def watermark_at(table: pa.Table, row: int) -> int:
 
 
 if __name__ == "__main__":
-    main(FOLDER / sys.argv[1])
+    main(FOLDER / sys.argv[1], sys.argv[2:])
