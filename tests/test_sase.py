@@ -20,7 +20,7 @@ import stretto
 from stretto.cli import main
 from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.nfab.runner import NfabRunner
-from stretto.errors import DataError, OptionError
+from stretto.errors import DataError, EngineError, OptionError
 from stretto.pattern.passes.bind_sase import BoundSase
 from stretto.pattern.reference_sase import evaluate_sase, returned
 from tests.conftest import cases
@@ -850,3 +850,15 @@ def test_merging_keeps_runs_few(condition: str, runs: int) -> None:
         runner = NfabRunner(NfabProgram(bound, merges=merges))
         assert not list(runner.advance(events.to_batches()[0]))
         assert runner.runs == expected
+
+
+def test_a_matcher_that_failed_inside_a_batch_says_so() -> None:
+    matcher = stretto.Matcher("PATTERN SEQ(A a, B b) WHERE skip_till_next_match { b.v > a.v + 1 }")
+    matcher.push({"type": ["A"], "v": [2**63 - 1]})
+    saved = matcher.snapshot()
+    with pytest.raises(DataError, match="leaves 64 bits at row 1"):
+        matcher.push({"type": ["B"], "v": [3]})
+    with pytest.raises(EngineError, match="stopped in the middle of a batch"):
+        matcher.push({"type": ["B"], "v": [3]})
+    matcher.restore(saved)
+    assert matcher.push({"type": ["A"], "v": [1]}).num_rows == 0

@@ -368,7 +368,8 @@ class Matcher:
         Raises
         ------
         DataError
-            The events do not fit the schema, or come before the last ones in time. Nothing of the batch was read then.
+            The events do not fit the schema, or come before the last ones in time: nothing of the batch was read then. Or a sum
+            or product between events leaves 64 bits: then the matcher has stopped inside the batch, and a snapshot goes on.
         """
         return self._gather(self.iter_push(events))
 

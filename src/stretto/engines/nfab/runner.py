@@ -170,7 +170,6 @@ class NfabRunner(Intake):
                 "this matcher was stopped in the middle of a batch; restore a snapshot or start a new one"
             )
         events, until = self._prepare(batch)
-        self.broken = True
         yield from self._run(events, silent)
         if self.program.machine.pending and until is not None:
             yield from self._expire(until)
@@ -184,7 +183,6 @@ class NfabRunner(Intake):
                 "this matcher was stopped in the middle of a batch; restore a snapshot or start a new one"
             )
         events, _ = self._prepare(batch)
-        self.broken = True
         state, registers = self.state, self.state.registers
         registers[CURSOR] = registers[BUSY] = 0
         machine = self.program.machine._replace(hands=True)
@@ -214,6 +212,7 @@ class NfabRunner(Intake):
         member, last_time, late = self._in_time(batch, member)
         bits = program.bits(program.classifier.classify(batch))
         relevant = bits != 0 if member is None else (bits != 0) & member
+        self.broken = True  # from here on the stream has moved: what fails now leaves it half read
         first = self.rows
         self.rows += batch.num_rows
         self.last_measure, self.last_time = last_measure, last_time
