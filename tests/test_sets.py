@@ -123,5 +123,6 @@ def test_compressed_output_is_read_as_sets() -> None:
     with pytest.raises(OptionError, match="match_sets"):
         stretto.Matcher(query).push([{"type": "A"}])
     assert [found.count for found in stretto.match_sets(query, [{"type": "A"}] * 3)] == [1, 2, 4]
+    assert stretto.match(query + " LIMIT 2", [{"type": "A"}] * 4).num_rows == 1 + 2 + 2 + 2
     with pytest.raises(OptionError, match="sets=True"):
         next(stretto.Matcher(KLEENE).push_sets([{"type": "A"}]))

@@ -28,7 +28,7 @@ from stretto.pattern.query import Consume
 from stretto.pattern.sase import SaseQuery
 from stretto.sets import MatchSet
 
-__all__ = ["Matcher", "iter_matches", "match", "match_sets"]
+__all__ = ["Matcher", "iter_matches", "match", "match_sets", "refuse_unlisted"]
 
 #: Events are read in pieces of this many rows: small enough for the caches, and for ^C to act soon.
 CHUNK = 1 << 16
@@ -169,7 +169,7 @@ class _Call:
     ) -> None:
         compiled = compile_query(query, language=language)
         if not sets:
-            _refuse_compressed(compiled)
+            refuse_unlisted(compiled)
         if isinstance(query, Query) and query.schema is not None:
             own = query.schema
             type, time, stream = own.type, time or own.time, stream or own.stream
@@ -356,7 +356,7 @@ class Matcher:
         if self._sets:
             program: AnyProgram = program_of_sets(self._query)
         else:
-            _refuse_compressed(self._query)
+            refuse_unlisted(self._query)
             program = self._query.program(valuations=self._valuations)
         self._runner = runner_for(program, labels=self._layout.labels, late=self._late_policy, capacity=self._capacity)
         self._history = History(self._layout.columns)
@@ -569,11 +569,19 @@ def program_of_sets(query: Query) -> NfabProgram:
     return NfabProgram(bound)
 
 
-def _refuse_compressed(query: Query) -> None:
-    """Matches that are to be handed over as sets are not listed."""
-    if isinstance(query.parsed, SaseQuery) and query.parsed.compressed:
+def refuse_unlisted(query: Query) -> None:
+    """Matches that are to be handed over as sets are not listed, unless LIMIT bounds how many an event gives.
+
+    Raises
+    ------
+    OptionError
+        The query has OUTPUT compressed and no LIMIT.
+    """
+    parsed = query.parsed
+    if isinstance(parsed, SaseQuery) and parsed.compressed and parsed.limit is None:
         raise OptionError(
-            "OUTPUT compressed hands matches over as sets: read them with stretto.match_sets(query, events)"
+            "OUTPUT compressed hands matches over as sets: read them with stretto.match_sets(query, events), or let LIMIT n list "
+            "at most n for each event"
         )
 
 

@@ -17,6 +17,7 @@ from stretto.compiling import roles as roles_of
 from stretto.errors import DataError, OptionError, suggestion
 from stretto.events import Schema
 from stretto.matches import Layout
+from stretto.matching import refuse_unlisted
 from stretto.pattern import predicate as p
 from stretto.pattern.sase import SaseQuery
 from stretto.spark import batch, streaming
@@ -217,6 +218,7 @@ def prepare(
     require_pyspark()
     compiled = compile_query(query, language=language)
     _refuse_functions(compiled)
+    refuse_unlisted(compiled)
     if compiled.schema is not None:
         own = compiled.schema
         type, time, stream = own.type, time or own.time, stream or own.stream
