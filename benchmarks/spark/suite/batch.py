@@ -22,31 +22,27 @@ SEQUENCE_KEYED = queries.sequence(3, 100 * KEYS * MILLISECONDS_APART, keyed=True
 def batch_keyed(options: Options) -> Iterator[Comparison]:
     """Matching by key against stretto's own plan with a function that counts."""
     for case, query in (("sequence", SEQUENCE_KEYED), ("v-shape", queries.V_SHAPE)):
-        if not options.wants(case):
-            continue
-        found = Comparison("batch-keyed", case, of="match", to=("count, same plan",), goal=0.6)
-        stream = Stream(options.rows or 0, KEYS)
-        entries = [entry("match", "match", query=query), entry("count, same plan", "count_same_plan", query=query)]
-        found.sides = spark_sides(options, stream, entries)
-        counter = found.sides[1]
-        counter.note, counter.matches = f"{counter.matches:,} rows reach Python", None
-        check_embedded(found, stream, query)
-        yield found
+        if options.wants(case):
+            yield _against_counting(options, Comparison("batch-keyed", case, goal=0.6), query, KEYS)
 
 
 def sase(options: Options) -> Iterator[Comparison]:
     """SASE+ queries over many symbols against stretto's own plan with a function that counts."""
     for case, query in queries.SASE.items():
-        if not options.wants(case):
-            continue
-        found = Comparison("sase", case, of="match", to=("count, same plan",), goal=0.5)
-        stream = Stream(options.rows or 0, SYMBOLS)
-        entries = [entry("match", "match", query=query), entry("count, same plan", "count_same_plan", query=query)]
-        found.sides = spark_sides(options, stream, entries)
-        counter = found.sides[1]
-        counter.note, counter.matches = f"{counter.matches:,} rows reach Python", None
-        check_embedded(found, stream, query)
-        yield found
+        if options.wants(case):
+            yield _against_counting(options, Comparison("sase", case, goal=0.5), query, SYMBOLS)
+
+
+def _against_counting(options: Options, found: Comparison, query: str, keys: int) -> Comparison:
+    """A comparison with its sides: matching, and the same plan with a function that counts."""
+    found.of, found.to = "match", ("count, same plan",)
+    stream = Stream(options.rows or 0, keys)
+    entries = [entry("match", "match", query=query), entry("count, same plan", "count_same_plan", query=query)]
+    found.sides = spark_sides(options, stream, entries)
+    counter = found.sides[1]
+    counter.note, counter.matches = f"{counter.matches:,} rows reach Python", None
+    check_embedded(found, stream, query)
+    return found
 
 
 def batch_unkeyed(options: Options) -> Iterator[Comparison]:
