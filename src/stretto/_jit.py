@@ -138,20 +138,19 @@ def generated(
     modules = sorted({(value.__module__, name) for name, value in helpers.items()})
     imports: list[ast.stmt] = [ast.ImportFrom(module, [ast.alias(name)], 0) for module, name in modules]
     tree = ast.fix_missing_locations(ast.Module([*imports, function], []))
-    source = ast.unparse(tree) + "\n"
-    if config.DISABLE_JIT or not CACHE_DIRECTORY or own:
+    keeps = bool(CACHE_DIRECTORY) and not own
+    if config.DISABLE_JIT or not keeps:
         space: dict[str, Any] = dict(own or {})
         exec(compile(tree, "<condition>", "exec"), space)
         made: Callable[..., Any] = space[function.name]
-        if config.DISABLE_JIT:
-            return made
-        compiled: Callable[..., Any] = numba.cfunc(signature, nopython=True, error_model="numpy")(made)
-        return compiled
-    made = getattr(_module(source), function.name)
+    else:
+        made = getattr(_module(ast.unparse(tree) + "\n"), function.name)
+    if config.DISABLE_JIT:
+        return made
     before = config.CACHE_DIR
     config.CACHE_DIR = CACHE_DIRECTORY
     try:
-        compiled = numba.cfunc(signature, cache=True, nopython=True, error_model="numpy")(made)
+        compiled: Callable[..., Any] = numba.cfunc(signature, cache=keeps, nopython=True, error_model="numpy")(made)
     finally:
         config.CACHE_DIR = before
     return compiled

@@ -9,6 +9,7 @@ import dis
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, TypeVar
 
 from stretto import _jit
@@ -31,8 +32,9 @@ class Function:
     parameters: int
     compiled: Any
 
+    @cache  # noqa: B019 - as many as there are registered functions, which are few
     def result(self, kinds: tuple[str, ...]) -> str:
-        """What it gives for arguments of these kinds: ``int``, ``float`` or ``bool``.
+        """What it gives for arguments of these kinds: ``int``, ``float`` or ``bool``. Compiled once for each.
 
         Raises
         ------

@@ -112,13 +112,6 @@ class Nfab:
             found += [Guard(kind, None, conditions) for kind in component.types]
         return found
 
-    @property
-    def relates(self) -> bool:
-        """Whether a condition relates events, beyond the equivalence tests."""
-        return any(edge.related or edge.each for edge in self.edges) or (
-            bool(self.query.partition_by) and not self.partitioned
-        )
-
 
 def build(query: BoundSase) -> Nfab:
     """The automaton of a bound query: steps 1 (structure) and 2 (predicates).

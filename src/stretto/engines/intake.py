@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from stretto.engines.windows import Measured, ranks, values_of
-from stretto.errors import DataError
+from stretto.errors import DataError, EngineError
 from stretto.events import Schema
 from stretto.pattern.passes.bind import BoundWindow
 from stretto.predicates.keys import KeyTable
@@ -61,6 +61,35 @@ class Intake:
         self.late = 0
         self.last_time: int | float | None = None
         self.last_measure: int | float | None = None
+        self.broken = False
+
+    @property
+    def expires(self) -> int | float | None:
+        """The last time from which a partial match may still be completed; ``None`` when time alone ends none, or there is none.
+
+        In the unit of :func:`~stretto.engines.windows.values_of`.
+        """
+        window, measured = self.window, self.measured
+        if window is None or measured is None or window.attribute != self.schema.time:
+            return None
+        if measured.begin == measured.end:
+            return None
+        last: int | float = measured.values[measured.end - 1].item()
+        return last + window.size
+
+    @property
+    def intake_nbytes(self) -> int:
+        """Bytes of what is kept here: counters, keys, and the times of the window's events."""
+        keys = self.keys.nbytes if self.keys is not None else 0
+        times = 0 if self.measured is None else self.measured.values.nbytes + self.measured.positions.nbytes
+        return int(self.counter.nbytes + keys + times)
+
+    def refuse_if_broken(self) -> None:
+        """Raise an :class:`EngineError` when the run was stopped in the middle of a batch."""
+        if self.broken:
+            raise EngineError(
+                "this matcher was stopped in the middle of a batch; restore a snapshot or start a new one"
+            )
 
     @property
     def partitions(self) -> int:

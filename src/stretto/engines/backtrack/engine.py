@@ -12,6 +12,7 @@ from stretto import _jit
 from stretto.engines.backtrack.kernels import BACKTRACKS, CELLS, NEED, READ, REGISTERS, ROWS, Search, explore
 from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.nfab.runner import NfabRunner
+from stretto.engines.nfab.state import new_nodes, new_output, new_runs
 from stretto.engines.nfab.structure import Events, Nodes, Output, Runs
 from stretto.engines.tecs.state import Matches
 from stretto.errors import DataError, OptionError
@@ -85,10 +86,10 @@ class Backtrack:
         values = self.program.conditions.values
         machine = self.program.machine._replace(marks=self.labels)
         size = max(4, self.capacity)
-        runs = _runs(size, len(values.slots))
-        nodes = _nodes(size, len(values.columns) if machine.keeps else 0)
+        runs = new_runs(size, len(values.slots))
+        nodes = new_nodes(size, len(values.columns) if machine.keeps else 0)
         found = _search(np.searchsorted(events.part, events.part, side="right"), size)
-        out = _output(min(16 * size, 1 << 16), min(64 * size, 1 << 20))
+        out = new_output(min(16 * size, 1 << 16), min(64 * size, 1 << 20))
         registers = np.zeros(REGISTERS, np.int64)
         while True:
             status = explore(self.program.theta, events, machine, runs, nodes, found, out, registers)
@@ -109,7 +110,7 @@ class Backtrack:
                     nodes = Nodes(**longer, P=P)
                     found = found._replace(position=_doubled(found.position), label=_doubled(found.label))
                 case _jit.GROW_OUTPUT:
-                    out = _output(2 * out.start.size, max(2 * out.position.size, int(registers[NEED])))
+                    out = new_output(2 * out.start.size, max(2 * out.position.size, int(registers[NEED])))
 
     def _events(self, table: pa.Table) -> Events:
         """The events to visit, those of a partition side by side: the buffer that singletons read again."""
@@ -131,26 +132,9 @@ def _drained(out: Output, registers: I64) -> Matches:
     )
 
 
-def _runs(size: int, words: int) -> Runs:
-    state, start, last, node, following = (np.zeros(size, np.int64) for _ in range(5))
-    return Runs(state, start, last, node, following, np.zeros((size, words + 1), np.int64))
-
-
-def _nodes(size: int, columns: int) -> Nodes:
-    previous, other, start, position, tie, label = (np.zeros(size, np.int64) for _ in range(6))
-    return Nodes(
-        previous, other, start, position, tie, label, np.zeros((size if columns else 1, columns + 1), np.int64)
-    )
-
-
 def _search(stop: I64, size: int) -> Search:
     at, move, position, label = (np.zeros(size, np.int64) for _ in range(4))
     return Search(stop, at, move, position, label)
-
-
-def _output(rows: int, cells: int) -> Output:
-    start, end, stop = (np.empty(rows, np.int64) for _ in range(3))
-    return Output(start, end, stop, np.empty(cells, np.int64), np.empty(cells, np.int32))
 
 
 def _doubled(array: I64) -> I64:

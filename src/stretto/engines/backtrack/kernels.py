@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from stretto._jit import DONE, GROW_NODES, GROW_OUTPUT, GROW_TABLE, OUTPUT_FULL, OVERFLOW, inlined, jit
-from stretto.engines.nfab.kernels import _apply, _holds
+from stretto.engines.nfab.kernels import _apply, _holds, copy_run
 from stretto.engines.nfab.structure import I64, NIL, Events, Machine, Nodes, Output, Runs
 
 __all__ = ["BACKTRACKS", "CELLS", "NEED", "READ", "REGISTERS", "ROWS", "Search", "explore"]
@@ -58,7 +58,7 @@ def _postpone(at: int, move: int, runs: Runs, search: Search, registers: I64) ->
     """Put a copy of the singleton onto the stack."""
     registers[TOP] += 1
     other = RUN + registers[TOP]
-    _copy(RUN, other, runs)
+    copy_run(RUN, other, runs)
     search.at[other] = at
     search.move[other] = move
 
@@ -69,20 +69,10 @@ def _resume(runs: Runs, search: Search, registers: I64) -> None:
     other = RUN + registers[TOP]
     registers[TOP] -= 1
     registers[BACKTRACKS] += 1
-    _copy(other, RUN, runs)
+    copy_run(other, RUN, runs)
     registers[AT] = search.at[other]
     registers[MOVE] = search.move[other]
     registers[RUNNING] = 1
-
-
-@inlined
-def _copy(source: int, target: int, runs: Runs) -> None:
-    runs.state[target] = runs.state[source]
-    runs.start[target] = runs.start[source]
-    runs.last[target] = runs.last[source]
-    runs.node[target] = runs.node[source]
-    for at in range(runs.V.shape[1]):
-        runs.V[target, at] = runs.V[source, at]
 
 
 @inlined

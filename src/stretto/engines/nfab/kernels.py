@@ -66,7 +66,7 @@ from stretto.engines.nfab.structure import (
     Scratch,
 )
 
-__all__ = ["advance", "collect", "expire", "sweep"]
+__all__ = ["advance", "collect", "copy_run", "expire", "sweep"]
 
 #: The kernel pauses after looking at so many runs, which takes well below a second, so that ^C acts soon.
 PAUSE_AFTER = 1 << 23
@@ -157,15 +157,21 @@ def _drop(run: int, runs: Runs, registers: I64) -> None:
 
 
 @inlined
-def _copy(run: int, runs: Runs, registers: I64) -> int:
-    """A run in the same computation state."""
-    fresh = _new_run(runs, registers)
-    runs.state[fresh] = runs.state[run]
-    runs.start[fresh] = runs.start[run]
-    runs.last[fresh] = runs.last[run]
-    runs.node[fresh] = runs.node[run]
+def copy_run(source: int, target: int, runs: Runs) -> None:
+    """Bring a run into the computation state of another."""
+    runs.state[target] = runs.state[source]
+    runs.start[target] = runs.start[source]
+    runs.last[target] = runs.last[source]
+    runs.node[target] = runs.node[source]
     for at in range(runs.V.shape[1]):
-        runs.V[fresh, at] = runs.V[run, at]
+        runs.V[target, at] = runs.V[source, at]
+
+
+@inlined
+def _copy(run: int, runs: Runs, registers: I64) -> int:
+    """A new run in the same computation state."""
+    fresh = _new_run(runs, registers)
+    copy_run(run, fresh, runs)
     return fresh
 
 

@@ -31,7 +31,7 @@ from stretto.engines.nfab.structure import (
 )
 from stretto.engines.nfab.values import Op, Vocabulary, matrix
 from stretto.engines.tecs.state import Matches
-from stretto.errors import DataError, EngineError
+from stretto.errors import DataError
 from stretto.predicates.keys import KeyTable
 
 __all__ = ["HandedOver", "NfabRunner"]
@@ -92,7 +92,6 @@ class NfabRunner(Intake):
         needs_keys = any(column.kind == "key" for column in values.columns)
         self.tests = KeyTable(kinds) if needs_keys else None
         self.swept_at = 0
-        self.broken = False
         self.last_tie: tuple[int | float, int] | None = None
 
     @property
@@ -118,22 +117,21 @@ class NfabRunner(Intake):
     @property
     def nbytes(self) -> int:
         """Bytes that the run holds."""
-        tables = (self.keys, self.tests, self.words.table if self.words else None)
-        return self.state.nbytes + self.counter.nbytes + sum(table.nbytes for table in tables if table is not None)
+        tables = (self.tests, self.words.table if self.words else None)
+        return self.state.nbytes + self.intake_nbytes + sum(table.nbytes for table in tables if table is not None)
 
     @property
     def expires(self) -> int | float | None:
-        """As :attr:`stretto.engines.tecs.runner.Runner.expires`."""
-        if self.window is None or self.measured is None or self.window.attribute != self.schema.time:
-            return None
-        if self.measured.begin == self.measured.end:
-            return None
-        last: int | float = self.measured.values[self.measured.end - 1].item()
-        if self.state.registers[TIMERS]:  # the first one that waits for the end of its window
-            start = self.state.runs.start[self.state.scratch.timer[0]]
-            known = self.measured.positions[self.measured.begin : self.measured.end]
-            last = self.measured.values[self.measured.begin + int(np.searchsorted(known, start))].item()
-        return last + self.window.size
+        """As in :class:`~stretto.engines.intake.Intake`; where matches wait for the end of a window, the first such end."""
+        last = super().expires
+        if last is None or not self.state.registers[TIMERS]:
+            return last
+        assert self.window is not None
+        assert self.measured is not None
+        start = self.state.runs.start[self.state.scratch.timer[0]]
+        known = self.measured.positions[self.measured.begin : self.measured.end]
+        first: int | float = self.measured.values[self.measured.begin + int(np.searchsorted(known, start))].item()
+        return first + self.window.size
 
     @property
     def oldest(self) -> int | None:
@@ -165,10 +163,7 @@ class NfabRunner(Intake):
         DataError
             The events are not what the query needs, or a sum leaves 64 bits.
         """
-        if self.broken:
-            raise EngineError(
-                "this matcher was stopped in the middle of a batch; restore a snapshot or start a new one"
-            )
+        self.refuse_if_broken()
         events, until = self._prepare(batch)
         yield from self._run(events, silent)
         if self.program.machine.pending and until is not None:
@@ -178,10 +173,7 @@ class NfabRunner(Intake):
 
     def sets(self, batch: pa.RecordBatch) -> Iterator[HandedOver]:
         """As :meth:`advance`, with the matches of each event that completes some as a set; must be read to its end."""
-        if self.broken:
-            raise EngineError(
-                "this matcher was stopped in the middle of a batch; restore a snapshot or start a new one"
-            )
+        self.refuse_if_broken()
         events, _ = self._prepare(batch)
         state, registers = self.state, self.state.registers
         registers[CURSOR] = registers[BUSY] = 0

@@ -34,7 +34,7 @@ from stretto.engines.nfab.structure import (
 from stretto.engines.tecs.state import Matches
 from stretto.errors import LimitError
 
-__all__ = ["NfabState"]
+__all__ = ["NfabState", "new_nodes", "new_output", "new_runs"]
 
 #: Partial matches that take more bytes than this are refused: their number grows with a power of the window, or faster.
 MOST_BYTES = 4 << 30
@@ -66,12 +66,12 @@ class NfabState:
         self.columns = columns
         self.registers = np.zeros(REGISTERS, np.int64)
         self.registers[HEAD] = 1
-        self.runs = _runs(1, words)
+        self.runs = new_runs(1, words)
         self._free(small)
-        self.nodes = _nodes(small, columns)
+        self.nodes = new_nodes(small, columns)
         self.parts = Parts(np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros((1, negations), np.int64))
         self.scratch = _scratch(16)
-        self.out = _output(min(16 * small, 1 << 16), min(64 * small, 1 << 20))
+        self.out = new_output(min(16 * small, 1 << 16), min(64 * small, 1 << 20))
 
     def _free(self, more: int) -> None:
         """Add ``more`` free runs."""
@@ -97,7 +97,7 @@ class NfabState:
         count = arrays["state"].size
         words = self.runs.V.shape[1] - 1
         self.registers[FREE] = self.registers[FREE_RUNS] = 0
-        self.runs = _runs(count + 1, words)
+        self.runs = new_runs(count + 1, words)
         for name, array in arrays.items():
             kept = getattr(self.runs, name)
             kept[1:] = array.reshape((count, *kept.shape[1:]))
@@ -181,7 +181,7 @@ class NfabState:
 
     def grow_output(self) -> None:
         cells = max(2 * self.out.position.size, int(self.registers[NEED]))
-        self.out = _output(2 * self.out.start.size, cells)
+        self.out = new_output(2 * self.out.start.size, cells)
 
     def drain(self) -> Matches:
         """Take the matches out of the output buffers."""
@@ -192,7 +192,7 @@ class NfabState:
         out = self.out
         found = Matches(out.start[:rows], out.end[:rows], offset, out.position[:cells], out.mark[:cells])
         if 2 * cells > out.position.size:
-            self.out = _output(out.start.size, out.position.size)  # these are given away: cheaper than to copy them
+            self.out = new_output(out.start.size, out.position.size)  # these are given away: cheaper than to copy them
             return found
         return found._replace(**{name: array.copy() for name, array in found._asdict().items()})
 
@@ -209,12 +209,12 @@ class NfabState:
         return sum(array.nbytes for group in groups for array in group)
 
 
-def _runs(size: int, words: int) -> Runs:
+def new_runs(size: int, words: int) -> Runs:
     state, start, last, node, following = (np.zeros(size, np.int64) for _ in range(5))
     return Runs(state, start, last, node, following, np.zeros((size, words + 1), np.int64))
 
 
-def _nodes(size: int, columns: int) -> Nodes:
+def new_nodes(size: int, columns: int) -> Nodes:
     previous, other, start, position, tie, label = (np.zeros(size, np.int64) for _ in range(6))
     start[NIL] = NEVER  # nothing lies behind it
     return Nodes(
@@ -226,7 +226,7 @@ def _scratch(size: int) -> Scratch:
     return Scratch(*(np.zeros(size, np.int64) for _ in Scratch._fields))
 
 
-def _output(rows: int, cells: int) -> Output:
+def new_output(rows: int, cells: int) -> Output:
     start, end, stop = (np.empty(rows, np.int64) for _ in range(3))
     return Output(start, end, stop, np.empty(cells, np.int64), np.empty(cells, np.int32))
 

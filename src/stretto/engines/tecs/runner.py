@@ -7,7 +7,6 @@ its window, and then the kernel. All steps are over whole columns.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -34,7 +33,7 @@ from stretto.engines.tecs.structure import (
     TRIGGERS,
     VISITED,
 )
-from stretto.errors import DataError, EngineError
+from stretto.errors import DataError
 
 __all__ = ["Runner"]
 
@@ -72,7 +71,6 @@ class Runner(Intake):
         self.swept_at = 0
         self.trace = Trace(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int32))
         self.traced = 0
-        self.broken = False
 
     @property
     def visited(self) -> int:
@@ -90,27 +88,9 @@ class Runner(Intake):
         return int(self.state.registers[HEAD] - self.state.registers[TAIL] - 1)
 
     @property
-    def expires(self) -> int | float | None:
-        """The last time from which a partial match may still be completed; ``None`` when time alone ends none, or there is none.
-
-        In the unit of :func:`~stretto.engines.windows.values_of`.
-        """
-        window, measured = self.program.query.window, self.measured
-        if window is None or measured is None or window.attribute != self.program.query.schema.time:
-            return None
-        if measured.begin == measured.end:
-            return None
-        last: int | float = measured.values[measured.end - 1].item()
-        return last + window.size
-
-    @property
     def nbytes(self) -> int:
         """Bytes that the run holds."""
-        own: tuple[NDArray[Any], ...] = (self.counter,)
-        if self.measured is not None:
-            own = (self.counter, self.measured.values, self.measured.positions)
-        keys = self.keys.nbytes if self.keys is not None else 0
-        return int(self.state.nbytes + keys + sum(array.nbytes for array in (*own, *self.trace)))
+        return int(self.state.nbytes + self.intake_nbytes + sum(array.nbytes for array in self.trace))
 
     def advance(self, batch: pa.RecordBatch, *, silent: bool = False) -> Iterator[Matches]:
         """Read the next events; yields their matches in pieces that fit the output buffers.
@@ -118,10 +98,7 @@ class Runner(Intake):
         The iterator must be read to its end before the next call; data errors are raised before anything changes. ``silent``:
         no event gives output, and none consumes; partial matches are built as ever.
         """
-        if self.broken:
-            raise EngineError(
-                "this matcher was stopped in the middle of a batch; restore a snapshot or start a new one"
-            )
+        self.refuse_if_broken()
         prepared = self._prepare(batch)
         if prepared is None:
             return
