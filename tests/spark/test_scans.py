@@ -56,12 +56,12 @@ class TestOnSpark:
         expected = stretto.match(QUERIES[name], table, time="ts", sequence="seq")
         options: dict[str, Any] = {"time": "ts", "sequence": "seq", "slices": 3}
         assert bag(found_by_spark(df, QUERIES[name], **options)) == bag(expected)
-        # A footer of ORC is read in other ways by different readers: there a shuffle may be chosen.
-        if form == "parquet" and name == "kleene":
-            assert "each reads its own part of the files" in stretto.spark.explain(df, QUERIES[name], **options)
 
     def test_no_shuffle_and_a_task_a_slice(self, spark: Any, tmp_path: Path) -> None:
+        # Not with any seed: where slices begin near the ends of files, too much would be read twice, and they are shuffled.
         df = written(spark, events(3, 90), tmp_path / "events", files=9)
+        options: dict[str, Any] = {"time": "ts", "sequence": "seq", "slices": 3}
+        assert "each reads its own part of the files" in stretto.spark.explain(df, QUERIES["kleene"], **options)
         matches = stretto.spark.match(df, QUERY, time="ts", sequence="seq", slices=3)
         assert "Exchange" not in str(matches._jdf.queryExecution().executedPlan())
         assert matches.rdd.getNumPartitions() == 3
