@@ -8,6 +8,7 @@ Python function ``(e, r)``.
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -83,7 +84,9 @@ class Afa:
     """The 7-tuple (Q, A, q0, F, Z, E, R) of definition 1.
 
     Q is what the arcs name. ``register`` gives each field's type (int64, double, bool, string, or a timestamp) and
-    ``initial`` its first value (Z), as a Python object.
+    ``initial`` its first value (Z), as a Python object. ``window`` is how long an event contributes (RE = LE + window), in ticks
+    of the time attribute or as a duration; ``None``: for ever, or as each event says. ``partition_by``: every substream is matched
+    on its own.
     """
 
     events: Mapping[str, pa.DataType]
@@ -92,6 +95,8 @@ class Afa:
     start: str
     arcs: tuple[Arc, ...] = ()
     finals: Mapping[str, Emit] = field(default_factory=dict)
+    window: int | dt.timedelta | None = None
+    partition_by: tuple[str, ...] = ()
 
     @property
     def states(self) -> tuple[str, ...]:
