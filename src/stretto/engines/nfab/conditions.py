@@ -10,74 +10,22 @@ The function is made as a syntax tree whose names and indexes are this module's 
 from __future__ import annotations
 
 import ast
-import datetime as dt
-from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
-import pyarrow as pa
-
-from stretto import functions
 from stretto.automata.nfab import Edge, Kind, Nfab, own_index
 from stretto.engines.nfab.values import Column, Op, Values, column_for
-from stretto.errors import QueryError
+from stretto.engines.scalar_code import Code, ScalarCode
+from stretto.engines.scalar_code import all_of as _all
+from stretto.engines.scalar_code import call as _call
+from stretto.engines.scalar_code import cell as _word
+from stretto.engines.scalar_code import name as _name
 from stretto.pattern import predicate as p
-from stretto.pattern.evaluate import holds
 from stretto.pattern.passes.plain import renamed
 from stretto.pattern.sase import Aggregate, Element, Index, Length, Range, Reference
 
 __all__ = ["Code", "Conditions"]
 
 PARAMETERS = ("edge", "run", "row", "node", "other", "V", "C", "P")
-
-_OPERATORS: dict[str, type[ast.cmpop]] = {
-    "=": ast.Eq,
-    "!=": ast.NotEq,
-    "<": ast.Lt,
-    "<=": ast.LtE,
-    ">": ast.Gt,
-    ">=": ast.GtE,
-}
-_FLIPPED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-
-#: What ``compared(whole, real)`` may give for each operator; 2 is beside NaN.
-_SIGNS = {"=": (0,), "!=": (-1, 1, 2), "<": (-1,), "<=": (-1, 0), ">": (1,), ">=": (0, 1)}
-
-
-@dataclass(frozen=True)
-class Code:
-    """An expression: its value, the tests that say whether it is known, and what kind of word it is."""
-
-    value: ast.expr
-    known: tuple[ast.expr, ...]
-    kind: str
-    per_second: int = 0
-
-
-def _name(text: str) -> ast.expr:
-    return ast.Name(text, ast.Load())
-
-
-def _number(value: int | float) -> ast.expr:
-    if value < 0:
-        return ast.UnaryOp(ast.USub(), ast.Constant(-value))
-    return ast.Constant(value)
-
-
-def _call(function: str, *arguments: ast.expr) -> ast.expr:
-    return ast.Call(_name(function), list(arguments), [])
-
-
-def _word(array: str, row: str, at: int) -> ast.expr:
-    return ast.Subscript(_name(array), ast.Tuple([_name(row), ast.Constant(at)], ast.Load()), ast.Load())
-
-
-def _all(tests: tuple[ast.expr, ...] | list[ast.expr]) -> ast.expr:
-    """The conjunction, each test once."""
-    once = list({ast.dump(test): test for test in tests}.values())
-    if not once:
-        return ast.Constant(True)
-    return once[0] if len(once) == 1 else ast.BoolOp(ast.And(), once)
 
 
 class Conditions:
@@ -148,10 +96,11 @@ class Conditions:
         return ast.FunctionDef("theta", arguments, body, [], None, None)
 
 
-class _Scope:
+class _Scope(ScalarCode):
     """Compiles the conjuncts of one edge: what each reference stands for there."""
 
     def __init__(self, owner: Conditions, kind: Kind, variable: str, each: str | None) -> None:
+        super().__init__(owner.functions, "V", owner.query.parsed.text)
         self.owner = owner
         self.kind = kind
         self.variable = variable
@@ -200,8 +149,9 @@ class _Scope:
         first = reference.index in (Index.ONLY, Index.FIRST)
         return self._slot(self.owner.numbers[reference.variable], Op.FIRST if first else Op.LAST, column)
 
-    def reference(self, reference: Reference) -> Code:
+    def reference(self, attribute: str) -> Code:
         owner = self.owner
+        reference: Reference = owner.query.parsed.references[attribute]
         if isinstance(reference, Element):
             kind = owner.query.schema.attributes[reference.attribute]
             return self.element(reference, owner.values.column(column_for(reference.attribute, kind)))
@@ -262,37 +212,7 @@ class _Scope:
 
     # -- predicates ---------------------------------------------------------------------------------------------------
 
-    def predicate(self, node: p.Predicate) -> ast.expr:
-        """A condition as an expression that is true or false."""
-        if not p.attributes(node):
-            return ast.Constant(holds(node, {}))
-        atom = self._atom(node)
-        if atom is not None:
-            return atom
-        match node:
-            case p.And(parts):
-                return ast.BoolOp(ast.And(), [self.predicate(part) for part in parts])
-            case p.Or(parts):
-                return ast.BoolOp(ast.Or(), [self.predicate(part) for part in parts])
-            case p.Not(part):
-                return ast.UnaryOp(ast.Not(), self.predicate(part))
-            case p.Comparison(op, left, right):
-                return self.compare(op, self.operand(left), self.operand(right))
-            case p.In(operand, values):
-                own = self.operand(operand)
-                tests = [self.compare("=", own, self.operand(value)) for value in values]
-                return ast.BoolOp(ast.Or(), tests) if len(tests) > 1 else tests[0]
-            case p.Between(operand, low, high):
-                own = self.operand(operand)
-                tests = [self.compare(op, own, self.operand(side)) for op, side in ((">=", low), ("<=", high))]
-                return ast.BoolOp(ast.And(), tests)
-            case p.IsNull(operand):
-                return ast.UnaryOp(ast.Not(), _all(self.operand(operand).known))
-            case p.Like():
-                raise self.mistake("LIKE tests an attribute of one event", node)
-        raise AssertionError(node)
-
-    def _atom(self, node: p.Predicate) -> ast.expr | None:
+    def atom(self, node: p.Predicate) -> ast.expr | None:
         """A condition on one event alone, tested column-wise when that event comes; ``None`` if it is not one."""
         names = list(p.attributes(node))
         references = [self.owner.query.parsed.references[name] for name in names]
@@ -305,95 +225,6 @@ class _Scope:
         found = self.element(elements[0], self.owner.values.column(Column(atom=alone)))
         return ast.Compare(found.value, [ast.Eq()], [ast.Constant(1)])
 
-    def compare(self, op: str, left: Code, right: Code) -> ast.expr:
-        """``left op right``; false where one of them is not known."""
-        known = [*left.known, *right.known]
-        if left.kind == "string" and op not in ("=", "!="):
+    def strings(self, op: str, node: p.Predicate) -> None:
+        if op not in ("=", "!="):
             self.owner.orders_strings = True
-        if left.kind == "time":
-            left, right = self._one_unit(left, right)
-        if (left.kind == "float") != (right.kind == "float"):
-            if left.kind == "float":
-                left, right, op = right, left, _FLIPPED[op]
-            sign = _call("compared", left.value, right.value)
-            tests: list[ast.expr] = [ast.Compare(sign, [ast.Eq()], [_number(one)]) for one in _SIGNS[op]]
-            test = tests[0] if len(tests) == 1 else ast.BoolOp(ast.Or(), tests)
-        else:
-            test = ast.Compare(left.value, [_OPERATORS[op]()], [right.value])
-        return _all([*known, test])
-
-    def _one_unit(self, left: Code, right: Code) -> tuple[Code, Code]:
-        """Two times in the finer of their units."""
-        finest = max(left.per_second, right.per_second)
-        return self._in_unit(left, finest), self._in_unit(right, finest)
-
-    def _in_unit(self, time: Code, per_second: int) -> Code:
-        if time.per_second == per_second:
-            return time
-        factor = ast.Constant(per_second // time.per_second)
-        return Code(_call("multiplied", time.value, factor, _name("V")), time.known, "time", per_second)
-
-    # -- values -------------------------------------------------------------------------------------------------------
-
-    def operand(self, node: p.Operand) -> Code:
-        """A value as an expression."""
-        match node:
-            case p.Attribute(name):
-                return self.reference(self.owner.query.parsed.references[name])
-            case p.Constant(value):
-                return self._constant(value)
-            case p.Negative(inner):
-                own = self.operand(inner)
-                if own.kind == "float":
-                    return Code(ast.UnaryOp(ast.USub(), own.value), own.known, "float")
-                return Code(_call("negated", own.value, _name("V")), own.known, "int")
-            case p.Call(name, arguments):
-                return self._call(name, [self.operand(argument) for argument in arguments])
-            case p.Arithmetic(op, left, right):
-                return self._arithmetic(op, self.operand(left), self.operand(right))
-
-    def _call(self, name: str, arguments: list[Code]) -> Code:
-        """A registered function, by a name of this module's own."""
-        function = functions.known()[name]
-        kinds = tuple(one.kind for one in arguments)
-        own = f"user_{len(self.owner.functions)}"
-        self.owner.functions[own] = function.compiled
-        given = [
-            ast.Compare(one.value, [ast.NotEq()], [ast.Constant(0)]) if one.kind == "bool" else one.value
-            for one in arguments
-        ]
-        known = tuple(test for one in arguments for test in one.known)
-        kind = function.result(kinds)
-        value = _call(own, *given)
-        return Code(ast.IfExp(value, ast.Constant(1), ast.Constant(0)) if kind == "bool" else value, known, kind)
-
-    def _constant(self, value: Any) -> Code:
-        if isinstance(value, bool):
-            return Code(ast.Constant(int(value)), (), "bool")
-        if isinstance(value, int):
-            return Code(_number(value), (), "int")
-        if isinstance(value, dt.date):
-            micros = pa.scalar(
-                value if isinstance(value, dt.datetime) else dt.datetime(value.year, value.month, value.day)
-            )
-            return Code(_number(micros.cast(pa.timestamp("us", tz=micros.type.tz)).value), (), "time", 10**6)
-        return Code(_number(float(value)) if isinstance(value, float | Decimal) else _number(value), (), "float")
-
-    def _arithmetic(self, op: str, left: Code, right: Code) -> Code:
-        known = (*left.known, *right.known)
-        if op in "/%":
-            known = (*known, ast.Compare(right.value, [ast.NotEq()], [ast.Constant(0)]))
-        if op == "/" or "float" in (left.kind, right.kind):
-            first, second = (one.value if one.kind == "float" else _call("float", one.value) for one in (left, right))
-            if op == "%":
-                return Code(_call("remainder_real", first, second), known, "float")
-            operators: dict[str, ast.operator] = {"+": ast.Add(), "-": ast.Sub(), "*": ast.Mult(), "/": ast.Div()}
-            return Code(ast.BinOp(first, operators[op], second), known, "float")
-        if op == "%":
-            return Code(_call("remainder", left.value, right.value), known, "int")
-        function = {"+": "added", "-": "subtracted", "*": "multiplied"}[op]
-        return Code(_call(function, left.value, right.value, _name("V")), known, "int")
-
-    def mistake(self, message: str, node: p.Predicate) -> QueryError:
-        spans = [span for span in p.attributes(node).values() if span is not None]
-        return QueryError(message, text=self.owner.query.parsed.text, span=spans[0] if spans else None)

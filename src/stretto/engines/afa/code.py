@@ -1,0 +1,339 @@
+"""Fences and transfers as scalar code for kernels (AFA paper, definition 1), compiled by Numba.
+
+All arcs share one function ``theta(fn, event, old, new, E, P, F)`` of int64 numbers and matrices: it runs function number *fn* on
+the event in row *event* of E and on the register of the partial match in column *old* of P, and a transfer writes that of column
+*new*. A fence gives 1 or 0, a transfer 1. Where it cannot be computed, F[0, 0] says why, and the result is 0.
+
+What a fence asks of the event alone is no part of it: that is an *atom*, tested column-wise when the event comes. An arc whose
+functions are known adds nothing, so that the kernel needs no compilation.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from stretto import _jit
+from stretto.automata.afa import Arc, Kind, Transfer, UserFunction
+from stretto.engines.afa.python import PythonCode
+from stretto.engines.nfab import scalar
+from stretto.engines.nfab.values import MOST_WORDS, Column, column_for
+from stretto.engines.scalar_code import Code, ScalarCode, all_of, call, cell, name
+from stretto.errors import LimitError
+from stretto.pattern import predicate as p
+from stretto.pattern.evaluate import holds
+from stretto.pattern.passes.plain import renamed
+from stretto.pattern.typing import kind_of
+
+__all__ = ["IS_NULL", "OVERFLOWED", "RAISED", "REG", "AfaCode", "ArcCode"]
+
+REG = 6  #: the row of P that holds the register's first field
+
+OVERFLOWED = 1  #: an integer left 64 bits
+IS_NULL = 2  #: a transfer gives NULL
+RAISED = 3  #: a Python function raised, or divided by zero
+
+PARAMETERS = ("fn", "event", "old", "new", "E", "P", "F")
+
+_HELPERS = {one: getattr(scalar, one) for one in scalar.__all__}
+
+
+@dataclass(frozen=True)
+class ArcCode:
+    """What an arc runs: the number of its atom, and of its functions in ``theta``; −1: none."""
+
+    atom: int = -1
+    fence: int = -1  #: −1: it always holds
+    transfer: int = -1  #: −1: the register is copied
+
+
+class AfaCode:
+    """The code of an automaton's arcs, and the words of events that it reads.
+
+    Parameters
+    ----------
+    events, register
+        Name and Arrow type of each attribute and field.
+    keep_all
+        Whether every attribute that fits a word gets one, read or not: where arcs may come later that concern stored events.
+    word_of
+        The word of a string constant; ``None``: its place in :attr:`constants`.
+    """
+
+    def __init__(
+        self,
+        events: Mapping[str, pa.DataType],
+        register: Mapping[str, pa.DataType],
+        *,
+        keep_all: bool = False,
+        word_of: Callable[[str], int] | None = None,
+    ) -> None:
+        self.events = dict(events)
+        self.register = dict(register)
+        self.keep_all = keep_all
+        self.word_of = word_of
+        #: The words of an event, numbered from 1.
+        self.columns: list[Column] = []
+        #: Conditions on the event alone, over its attributes' own names.
+        self.atoms: list[p.Predicate] = []
+        #: String constants; the word of each is its place.
+        self.constants: list[str] = []
+        #: Functions of the user that code calls, and what it makes their arguments of, by their names in the code.
+        self.called: dict[str, Any] = {}
+        self._places = {one: at for at, one in enumerate(self.register)}
+        self._bodies: list[list[ast.stmt]] = []
+        self._numbers: dict[str, int] = {}
+        self._compiled: tuple[int, Any] | None = None
+        self._python = PythonCode(self)
+        if keep_all:
+            for one, kind in self.events.items():
+                if kind_of(kind) != "other":
+                    self.column(column_for(one, kind))
+
+    @property
+    def version(self) -> int:
+        """Grows with every new function: then :meth:`theta` compiles."""
+        return len(self._bodies)
+
+    @property
+    def strings(self) -> bool:
+        """Whether words of strings are read."""
+        texts = any(kind_of(kind) == "string" for kind in self.register.values())
+        return texts or bool(self.constants) or any(column.kind == "string" for column in self.columns)
+
+    def add(self, arc: Arc) -> ArcCode:
+        """An arc's code.
+
+        Raises
+        ------
+        OptionError
+            A Python function does not compile, or gives something else than its place needs.
+        QueryError
+            A condition that scalar code cannot tell.
+        LimitError
+            More than 62 words of an event are read.
+        """
+        atom, fence = self._fence(arc)
+        return ArcCode(atom, fence, self._transfer(arc.then))
+
+    def theta(self) -> Any:
+        """The function of all arcs, compiled; as a Python function where Numba is switched off."""
+        if self._compiled is None or self._compiled[0] != self.version:
+            function = self._function()
+            read = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
+            helpers = {one: helper for one, helper in _HELPERS.items() if one in read}
+            own = {one: value for one, value in self.called.items() if one in read}
+            self._compiled = (self.version, _jit.generated(function, helpers, numbers=4, matrices=3, own=own))
+        return self._compiled[1]
+
+    def _function(self) -> ast.FunctionDef:
+        """``theta`` as a syntax tree."""
+        body: list[ast.stmt] = [ast.If(faulty(), [returned(0)], [])]
+        for at, statements in enumerate(self._bodies):
+            chosen = ast.Compare(name("fn"), [ast.Eq()], [ast.Constant(at)])
+            body.append(ast.If(chosen, statements, []))
+        body.append(returned(0))
+        arguments = ast.arguments([], [ast.arg(one) for one in PARAMETERS], None, [], [], None, [])
+        return ast.FunctionDef("theta", arguments, body, [], None, None)
+
+    def _number(self, body: list[ast.stmt]) -> int:
+        """The number of a function; equal ones have the same."""
+        key = "\n".join(map(ast.dump, body))
+        if key not in self._numbers:
+            self._numbers[key] = len(self._bodies)
+            self._bodies.append(body)
+        return self._numbers[key]
+
+    # -- fences -------------------------------------------------------------------------------------------------------
+
+    def _fence(self, arc: Arc) -> tuple[int, int]:
+        """The numbers of an arc's atom and fence."""
+        if arc.when is None:
+            return -1, -1
+        if isinstance(arc.when, UserFunction):
+            return -1, self._number(self._python.fence(arc.when))
+        parts = [part for part in _conjuncts(arc.when) if p.attributes(part) or not holds(part, {})]
+        alone = [part for part in parts if arc.kind is not Kind.EPSILON and _is_alone(part)]
+        rest = [part for part in parts if not any(part is one for one in alone)]
+        return self._atom(alone), self._fence_of(rest)
+
+    def _atom(self, parts: list[p.Predicate]) -> int:
+        if not parts:
+            return -1
+        plain = [self.plain(part) for part in parts]
+        # Told apart by their text with its types: 1 and 1.0 are equal in Python.
+        known = [repr(one) for one in self.atoms]
+        atom = plain[0] if len(plain) == 1 else p.And(tuple(plain))
+        if repr(atom) not in known:
+            self.atoms.append(atom)
+            return len(known)
+        return known.index(repr(atom))
+
+    def _fence_of(self, parts: list[p.Predicate]) -> int:
+        if not parts:
+            return -1
+        test = all_of([_Scope(self).predicate(part) for part in parts])
+        if _notes(test):
+            test = ast.BoolOp(ast.And(), [test, ast.UnaryOp(ast.Not(), faulty())])
+        return self._number([ast.Return(ast.IfExp(test, ast.Constant(1), ast.Constant(0)))])
+
+    # -- transfers ----------------------------------------------------------------------------------------------------
+
+    def _transfer(self, transfer: Transfer) -> int:
+        if transfer is None:
+            return -1
+        if isinstance(transfer, UserFunction):
+            return self._number(self._python.transfer(transfer))
+        kept = [p.Attribute(f"r.{one}") for one in self.register]
+        if all(value == own for value, own in zip(transfer, kept, strict=True)):
+            return -1
+        scope = _Scope(self)
+        found: list[tuple[ast.expr, ast.expr]] = []
+        for value, kind in zip(transfer, self.register.values(), strict=True):
+            code = scope.operand(value)
+            found.append((all_of(code.known), word_of(code, kind_of(kind))))
+        return self._number(stored(found))
+
+    # -- words --------------------------------------------------------------------------------------------------------
+
+    def plain(self, condition: p.Predicate) -> p.Predicate:
+        """A condition on the event, over its attributes' own names."""
+        return renamed(condition, {one: one.removeprefix("e.") for one in p.attributes(condition)})
+
+    def column(self, column: Column) -> int:
+        """The number of a word of events, which is read from now on."""
+        known = [repr(one) for one in self.columns]
+        if repr(column) in known:
+            return known.index(repr(column)) + 1
+        if len(known) == MOST_WORDS:
+            raise LimitError(
+                f"more than {MOST_WORDS} values of an event are read: declare fewer attributes, or say less"
+            )
+        self.columns.append(column)
+        return len(known) + 1
+
+    def word(self, constant: str) -> int:
+        """The word of a string constant."""
+        if constant not in self.constants:
+            self.constants.append(constant)
+        return self.constants.index(constant) if self.word_of is None else self.word_of(constant)
+
+    def attribute(self, attribute: str) -> Code:
+        """An attribute of the event."""
+        return self.of_event(column_for(attribute, self.events[attribute]))
+
+    def of_event(self, column: Column) -> Code:
+        """A word of the event."""
+        at = self.column(column)
+        known = call("holds", cell("E", "event", 0), ast.Constant(at))
+        found = cell("E", "event", at)
+        return Code(call("real", found) if column.real else found, (known,), column.kind, column.per_second)
+
+    def field(self, field: str) -> Code:
+        """A field of the register, which always has a value."""
+        column = column_for(field, self.register[field])
+        found = place(self._places[field], "old")
+        return Code(call("real", found) if column.real else found, (), column.kind, column.per_second)
+
+
+class _Scope(ScalarCode):
+    """Compiles expressions over ``e.`` and ``r.`` names."""
+
+    def __init__(self, owner: AfaCode) -> None:
+        super().__init__(owner.called, "F", None)
+        self.owner = owner
+
+    def reference(self, attribute: str) -> Code:
+        side, _, own = attribute.partition(".")
+        return self.owner.attribute(own) if side == "e" else self.owner.field(own)
+
+    def string(self, value: str, node: p.Constant) -> Code:
+        return Code(ast.Constant(self.owner.word(value)), (), "string")
+
+    def atom(self, node: p.Predicate) -> ast.expr | None:
+        """A condition on the event alone that words cannot tell, or not exactly, is a word of its own."""
+        if isinstance(node, p.And | p.Or | p.Not) or not _is_alone(node):
+            return None
+        kinds = {kind_of(self.owner.events[one.removeprefix("e.")]) for one in p.attributes(node)}
+        if not kinds & {"string", "other", "decimal"}:
+            return None
+        equal = isinstance(node, p.In | p.IsNull) or (isinstance(node, p.Comparison) and node.op in ("=", "!="))
+        if self.owner.keep_all and kinds == {"string"} and equal:
+            return None
+        found = self.owner.of_event(Column(atom=self.owner.plain(node)))
+        return ast.Compare(found.value, [ast.Eq()], [ast.Constant(1)])
+
+
+def _conjuncts(node: p.Predicate) -> list[p.Predicate]:
+    """What must all hold, by AND and by De Morgan's law."""
+    match node:
+        case p.And(parts):
+            return [one for part in parts for one in _conjuncts(part)]
+        case p.Not(p.Not(part)):
+            return _conjuncts(part)
+        case p.Not(p.Or(parts)):
+            return [one for part in parts for one in _conjuncts(p.Not(part))]
+        case _:
+            return [node]
+
+
+def _is_alone(node: p.Predicate) -> bool:
+    """Whether a condition is on the event alone, and whole columns tell it."""
+    return not p.calls(node) and all(one.startswith("e.") for one in p.attributes(node))
+
+
+# ---- Parts of code
+
+
+def faulty() -> ast.expr:
+    """Something is noted in F."""
+    return ast.Compare(_fault(ast.Load()), [ast.NotEq()], [ast.Constant(0)])
+
+
+def _fault(context: ast.expr_context) -> ast.expr:
+    return ast.Subscript(name("F"), ast.Tuple([ast.Constant(0), ast.Constant(0)], ast.Load()), context)
+
+
+def fails(fault: int) -> list[ast.stmt]:
+    """Note why, unless something is noted already, and return 0."""
+    note = ast.Assign([_fault(ast.Store())], ast.Constant(fault))
+    return [ast.If(ast.UnaryOp(ast.Not(), faulty()), [note], []), returned(0)]
+
+
+def returned(value: int) -> ast.stmt:
+    return ast.Return(ast.Constant(value))
+
+
+def place(field: int, match: str, context: ast.expr_context | None = None) -> ast.expr:
+    """The word of a register's field: of the partial match ``old`` or ``new``."""
+    at = ast.Tuple([ast.Constant(REG + field), name(match)], ast.Load())
+    return ast.Subscript(name("P"), at, context or ast.Load())
+
+
+def word_of(code: Code, kind: str) -> ast.expr:
+    """A value as the word of a field of this kind."""
+    if kind == "float":
+        return call("word", code.value if code.kind == "float" else call("float", code.value))
+    return code.value
+
+
+def stored(found: list[tuple[ast.expr, ast.expr]]) -> list[ast.stmt]:
+    """Write a register: for each field whether its value is known, and its word. All are computed before one is written."""
+    body: list[ast.stmt] = []
+    for at, (known, value) in enumerate(found):
+        if not isinstance(known, ast.Constant):
+            body.append(ast.If(ast.UnaryOp(ast.Not(), known), fails(IS_NULL), []))
+        body.append(ast.Assign([ast.Name(f"w{at}", ast.Store())], value))
+    if any(_notes(known) or _notes(value) for known, value in found):
+        body.append(ast.If(faulty(), [returned(0)], []))
+    body += [ast.Assign([place(at, "new", ast.Store())], name(f"w{at}")) for at in range(len(found))]
+    return [*body, returned(1)]
+
+
+def _notes(code: ast.expr) -> bool:
+    """Whether code may note a fault."""
+    return any(isinstance(node, ast.Name) and node.id == "F" for node in ast.walk(code))

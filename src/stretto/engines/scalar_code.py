@@ -1,0 +1,242 @@
+"""Conditions and values as scalar code for kernels: what does not depend on where a value comes from.
+
+Code is made as syntax trees whose names and indexes are this package's own; of a query it holds numbers only. The helpers that it
+calls are those of :mod:`stretto.engines.nfab.scalar`.
+"""
+
+from __future__ import annotations
+
+import ast
+import datetime as dt
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from stretto import functions
+from stretto.errors import QueryError
+from stretto.pattern import predicate as p
+from stretto.pattern.evaluate import holds
+
+__all__ = ["Code", "ScalarCode", "all_of", "call", "cell", "name", "number"]
+
+_OPERATORS: dict[str, type[ast.cmpop]] = {
+    "=": ast.Eq,
+    "!=": ast.NotEq,
+    "<": ast.Lt,
+    "<=": ast.LtE,
+    ">": ast.Gt,
+    ">=": ast.GtE,
+}
+_FLIPPED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+#: What ``compared(whole, real)`` may give for each operator; 2 is beside NaN.
+_SIGNS = {"=": (0,), "!=": (-1, 1, 2), "<": (-1,), "<=": (-1, 0), ">": (1,), ">=": (0, 1)}
+
+
+@dataclass(frozen=True)
+class Code:
+    """An expression: its value, the tests that say whether it is known, and what kind of word it is."""
+
+    value: ast.expr
+    known: tuple[ast.expr, ...]
+    kind: str
+    per_second: int = 0
+
+
+def name(text: str) -> ast.expr:
+    """A variable that is read."""
+    return ast.Name(text, ast.Load())
+
+
+def number(value: int | float) -> ast.expr:
+    """A literal."""
+    if value < 0:
+        return ast.UnaryOp(ast.USub(), ast.Constant(-value))
+    return ast.Constant(value)
+
+
+def call(function: str, *arguments: ast.expr) -> ast.expr:
+    """``function(arguments)``."""
+    return ast.Call(name(function), list(arguments), [])
+
+
+def cell(array: str, row: str, at: int) -> ast.expr:
+    """``array[row, at]``."""
+    return ast.Subscript(name(array), ast.Tuple([name(row), ast.Constant(at)], ast.Load()), ast.Load())
+
+
+def all_of(tests: tuple[ast.expr, ...] | list[ast.expr]) -> ast.expr:
+    """The conjunction, each test once."""
+    once = list({ast.dump(test): test for test in tests}.values())
+    if not once:
+        return ast.Constant(True)
+    return once[0] if len(once) == 1 else ast.BoolOp(ast.And(), once)
+
+
+class ScalarCode(ABC):
+    """Compiles conditions and values; a subclass says what an attribute's name stands for.
+
+    Parameters
+    ----------
+    called
+        Registered functions that code calls, by their names in the code; filled here.
+    faults
+        The matrix whose first word is set where an integer leaves 64 bits.
+    text
+        The text that conditions were written in, for errors.
+    """
+
+    def __init__(self, called: dict[str, Any], faults: str, text: str | None) -> None:
+        self.called = called
+        self.faults = faults
+        self.text = text
+
+    @abstractmethod
+    def reference(self, attribute: str) -> Code:
+        """What an attribute's name stands for."""
+
+    def atom(self, node: p.Predicate) -> ast.expr | None:
+        """A condition that is tested elsewhere, as the test of its outcome; ``None``: it is not."""
+        return None
+
+    def strings(self, op: str, node: p.Predicate) -> None:
+        """Strings are compared with an operator: a place to refuse what their words cannot tell."""
+        if op not in ("=", "!="):
+            raise self.mistake("strings of an event and a register are compared with = and != only", node)
+
+    def string(self, value: str, node: p.Constant) -> Code:
+        """A string constant."""
+        raise self.mistake("a string stands beside attributes of several events", node)
+
+    # -- predicates ---------------------------------------------------------------------------------------------------
+
+    def predicate(self, node: p.Predicate) -> ast.expr:
+        """A condition as an expression that is true or false."""
+        if not p.attributes(node):
+            return ast.Constant(holds(node, {}))
+        atom = self.atom(node)
+        if atom is not None:
+            return atom
+        match node:
+            case p.And(parts):
+                return ast.BoolOp(ast.And(), [self.predicate(part) for part in parts])
+            case p.Or(parts):
+                return ast.BoolOp(ast.Or(), [self.predicate(part) for part in parts])
+            case p.Not(part):
+                return ast.UnaryOp(ast.Not(), self.predicate(part))
+            case p.Comparison(op, left, right):
+                return self.compare(op, self.operand(left), self.operand(right), node)
+            case p.In(operand, values):
+                own = self.operand(operand)
+                tests = [self.compare("=", own, self.operand(value), node) for value in values]
+                return ast.BoolOp(ast.Or(), tests) if len(tests) > 1 else tests[0]
+            case p.Between(operand, low, high):
+                own = self.operand(operand)
+                tests = [self.compare(op, own, self.operand(side), node) for op, side in ((">=", low), ("<=", high))]
+                return ast.BoolOp(ast.And(), tests)
+            case p.IsNull(operand):
+                return ast.UnaryOp(ast.Not(), all_of(self.operand(operand).known))
+            case p.Like():
+                raise self.mistake("LIKE tests an attribute of one event", node)
+        raise AssertionError(node)
+
+    def compare(self, op: str, left: Code, right: Code, node: p.Predicate) -> ast.expr:
+        """``left op right``; false where one of them is not known."""
+        known = [*left.known, *right.known]
+        if left.kind == "string":
+            self.strings(op, node)
+        if left.kind == "time":
+            left, right = self._one_unit(left, right)
+        if (left.kind == "float") != (right.kind == "float"):
+            if left.kind == "float":
+                left, right, op = right, left, _FLIPPED[op]
+            sign = call("compared", left.value, right.value)
+            tests: list[ast.expr] = [ast.Compare(sign, [ast.Eq()], [number(one)]) for one in _SIGNS[op]]
+            test = tests[0] if len(tests) == 1 else ast.BoolOp(ast.Or(), tests)
+        else:
+            test = ast.Compare(left.value, [_OPERATORS[op]()], [right.value])
+        return all_of([*known, test])
+
+    def _one_unit(self, left: Code, right: Code) -> tuple[Code, Code]:
+        """Two times in the finer of their units."""
+        finest = max(left.per_second, right.per_second)
+        return self._in_unit(left, finest), self._in_unit(right, finest)
+
+    def _in_unit(self, time: Code, per_second: int) -> Code:
+        if time.per_second == per_second:
+            return time
+        factor = ast.Constant(per_second // time.per_second)
+        return Code(call("multiplied", time.value, factor, name(self.faults)), time.known, "time", per_second)
+
+    # -- values -------------------------------------------------------------------------------------------------------
+
+    def operand(self, node: p.Operand) -> Code:
+        """A value as an expression."""
+        match node:
+            case p.Attribute(attribute):
+                return self.reference(attribute)
+            case p.Constant(value):
+                return self.string(value, node) if isinstance(value, str) else _constant(value)
+            case p.Negative(inner):
+                own = self.operand(inner)
+                if own.kind == "float":
+                    return Code(ast.UnaryOp(ast.USub(), own.value), own.known, "float")
+                return Code(call("negated", own.value, name(self.faults)), own.known, "int")
+            case p.Call(function, arguments):
+                return self._called(function, [self.operand(argument) for argument in arguments])
+            case p.Arithmetic(op, left, right):
+                return self._arithmetic(op, self.operand(left), self.operand(right))
+
+    def _called(self, called: str, arguments: list[Code]) -> Code:
+        """A registered function, by a name of this package's own."""
+        function = functions.known()[called]
+        kinds = tuple(one.kind for one in arguments)
+        own = self.name_in_code(function.compiled)
+        given = [
+            ast.Compare(one.value, [ast.NotEq()], [ast.Constant(0)]) if one.kind == "bool" else one.value
+            for one in arguments
+        ]
+        known = tuple(test for one in arguments for test in one.known)
+        kind = function.result(kinds)
+        value = call(own, *given)
+        return Code(ast.IfExp(value, ast.Constant(1), ast.Constant(0)) if kind == "bool" else value, known, kind)
+
+    def name_in_code(self, function: Any) -> str:
+        """What a function is called in the code: one name for each."""
+        own = next((one for one, other in self.called.items() if other is function), f"user_{len(self.called)}")
+        self.called[own] = function
+        return own
+
+    def _arithmetic(self, op: str, left: Code, right: Code) -> Code:
+        known = (*left.known, *right.known)
+        if op in "/%":
+            known = (*known, ast.Compare(right.value, [ast.NotEq()], [ast.Constant(0)]))
+        if op == "/" or "float" in (left.kind, right.kind):
+            first, second = (one.value if one.kind == "float" else call("float", one.value) for one in (left, right))
+            if op == "%":
+                return Code(call("remainder_real", first, second), known, "float")
+            operators: dict[str, ast.operator] = {"+": ast.Add(), "-": ast.Sub(), "*": ast.Mult(), "/": ast.Div()}
+            return Code(ast.BinOp(first, operators[op], second), known, "float")
+        if op == "%":
+            return Code(call("remainder", left.value, right.value), known, "int")
+        function = {"+": "added", "-": "subtracted", "*": "multiplied"}[op]
+        return Code(call(function, left.value, right.value, name(self.faults)), known, "int")
+
+    def mistake(self, message: str, node: p.Expression, hint: str | None = None) -> QueryError:
+        """An error at the place of the first attribute of a condition."""
+        spans = [span for span in p.attributes(node).values() if span is not None]
+        return QueryError(message, text=self.text, span=spans[0] if spans else None, hint=hint)
+
+
+def _constant(value: Any) -> Code:
+    if isinstance(value, bool):
+        return Code(ast.Constant(int(value)), (), "bool")
+    if isinstance(value, int):
+        return Code(number(value), (), "int")
+    if isinstance(value, dt.date):
+        micros = pa.scalar(value if isinstance(value, dt.datetime) else dt.datetime(value.year, value.month, value.day))
+        return Code(number(micros.cast(pa.timestamp("us", tz=micros.type.tz)).value), (), "time", 10**6)
+    return Code(number(float(value)) if isinstance(value, float | Decimal) else number(value), (), "float")
