@@ -15,7 +15,7 @@ import importlib.util
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -39,9 +39,11 @@ __all__ = [
     "compiled_by_user",
     "generated",
     "inlined",
+    "interprets",
     "is_cold",
     "jit",
     "result_kind",
+    "result_of_tuples",
 ]
 
 DONE = 0  #: all events of the call are processed
@@ -156,11 +158,16 @@ def generated(
     return compiled
 
 
-def compiled_by_user(function: Callable[..., Any]) -> Any:
-    """A user's function, for Numba to compile when a condition calls it."""
+def compiled_by_user(function: Callable[..., Any], *, raises: bool = False) -> Any:
+    """A user's function, for Numba to compile when code calls it; ``raises``: as Python does, also where it divides by zero."""
     if config.DISABLE_JIT:
         return function
-    return numba.njit(error_model="numpy", nogil=True)(function)
+    return numba.njit(error_model="python" if raises else "numpy", nogil=True)(function)
+
+
+def interprets() -> bool:
+    """Whether Numba is switched off, so that kernels run as Python."""
+    return bool(config.DISABLE_JIT)
 
 
 def result_kind(function: Any, kinds: tuple[str, ...]) -> str:
@@ -171,25 +178,65 @@ def result_kind(function: Any, kinds: tuple[str, ...]) -> str:
     TypeError
         It does not compile, or gives something else.
     """
-    types = {"int": numba.types.int64, "float": numba.types.float64, "bool": numba.types.boolean}
     checked = numba.core.registry.CPUDispatcher(
         getattr(function, "py_func", function), targetoptions={"nopython": True}
     )
+    found = _result(checked, tuple(_KINDS[kind] for kind in kinds))
+    if _kind(found) not in _KINDS:
+        raise TypeError(f"it gives {found}, not a number or a truth value")
+    return _kind(found)
+
+
+def result_of_tuples(
+    function: Any, arguments: Sequence[tuple[type, tuple[str, ...]]]
+) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+    """What a function of :func:`compiled_by_user` gives for named tuples, each given as its class and the kinds of its fields.
+
+    Returns
+    -------
+    tuple
+        ``int``, ``float``, ``bool``, ``none``, ``tuple`` or Numba's name for anything else; the kinds of a tuple's parts; and
+        their names, if it is a named one.
+
+    Raises
+    ------
+    TypeError
+        It does not compile.
+    """
+    found = _result(
+        function,
+        tuple(
+            numba.types.BaseTuple.from_types(tuple(_KINDS[kind] for kind in kinds), made) for made, kinds in arguments
+        ),
+    )
+    if not isinstance(found, numba.types.BaseTuple):
+        return _kind(found), (), ()
+    return "tuple", tuple(map(_kind, found)), tuple(getattr(found, "fields", ()))
+
+
+_KINDS = {"int": numba.types.int64, "float": numba.types.float64, "bool": numba.types.boolean}
+
+
+def _result(function: Any, arguments: tuple[Any, ...]) -> Any:
+    """The Numba type that a function gives for arguments of some Numba types."""
     try:
-        checked.compile(tuple(types[kind] for kind in kinds))
+        function.compile(arguments)
     except numba.core.errors.NumbaError as error:
         said = [line.strip() for line in str(error).splitlines() if line.strip()]
         raise TypeError(
             next((line for line in said if not line.startswith("Failed in")), "it does not compile")
         ) from error
-    found = checked.nopython_signatures[0].return_type
+    return function.overloads[arguments].signature.return_type
+
+
+def _kind(found: Any) -> str:
     if isinstance(found, numba.types.Boolean):
         return "bool"
     if isinstance(found, numba.types.Integer):
         return "int"
     if isinstance(found, numba.types.Float):
         return "float"
-    raise TypeError(f"it gives {found}, not a number or a truth value")
+    return str(found)
 
 
 def _module(source: str) -> Any:

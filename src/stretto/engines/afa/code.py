@@ -20,22 +20,17 @@ import pyarrow as pa
 from stretto import _jit
 from stretto.automata.afa import Arc, Kind, Transfer, UserFunction
 from stretto.engines.afa.python import PythonCode
+from stretto.engines.afa.tree import IS_NULL, OVERFLOWED, RAISED, REG, faulty, notes, place, returned, stored, word_of
 from stretto.engines.nfab import scalar
 from stretto.engines.nfab.values import MOST_WORDS, Column, column_for
 from stretto.engines.scalar_code import Code, ScalarCode, all_of, call, cell, name
-from stretto.errors import LimitError
+from stretto.errors import LimitError, StrettoError
 from stretto.pattern import predicate as p
 from stretto.pattern.evaluate import holds
 from stretto.pattern.passes.plain import renamed
 from stretto.pattern.typing import kind_of
 
 __all__ = ["IS_NULL", "OVERFLOWED", "RAISED", "REG", "AfaCode", "ArcCode"]
-
-REG = 6  #: the row of P that holds the register's first field
-
-OVERFLOWED = 1  #: an integer left 64 bits
-IS_NULL = 2  #: a transfer gives NULL
-RAISED = 3  #: a Python function raised, or divided by zero
 
 PARAMETERS = ("fn", "event", "old", "new", "E", "P", "F")
 
@@ -117,8 +112,21 @@ class AfaCode:
         LimitError
             More than 62 words of an event are read.
         """
-        atom, fence = self._fence(arc)
-        return ArcCode(atom, fence, self._transfer(arc.then))
+        known = len(self.columns), len(self.atoms), len(self.constants), len(self._bodies), dict(self.called)
+        try:
+            atom, fence = self._fence(arc)
+            return ArcCode(atom, fence, self._transfer(arc.then))
+        except StrettoError:
+            self._forget(*known)
+            raise
+
+    def _forget(self, columns: int, atoms: int, constants: int, bodies: int, called: dict[str, Any]) -> None:
+        """Go back to what was known before an arc that was refused."""
+        del self.columns[columns:], self.atoms[atoms:], self.constants[constants:], self._bodies[bodies:]
+        self._numbers = {key: at for key, at in self._numbers.items() if at < bodies}
+        self.called.clear()
+        self.called.update(called)
+        self._python = PythonCode(self)
 
     def theta(self) -> Any:
         """The function of all arcs, compiled; as a Python function where Numba is switched off."""
@@ -177,7 +185,7 @@ class AfaCode:
         if not parts:
             return -1
         test = all_of([_Scope(self).predicate(part) for part in parts])
-        if _notes(test):
+        if notes(test):
             test = ast.BoolOp(ast.And(), [test, ast.UnaryOp(ast.Not(), faulty())])
         return self._number([ast.Return(ast.IfExp(test, ast.Constant(1), ast.Constant(0)))])
 
@@ -284,56 +292,3 @@ def _conjuncts(node: p.Predicate) -> list[p.Predicate]:
 def _is_alone(node: p.Predicate) -> bool:
     """Whether a condition is on the event alone, and whole columns tell it."""
     return not p.calls(node) and all(one.startswith("e.") for one in p.attributes(node))
-
-
-# ---- Parts of code
-
-
-def faulty() -> ast.expr:
-    """Something is noted in F."""
-    return ast.Compare(_fault(ast.Load()), [ast.NotEq()], [ast.Constant(0)])
-
-
-def _fault(context: ast.expr_context) -> ast.expr:
-    return ast.Subscript(name("F"), ast.Tuple([ast.Constant(0), ast.Constant(0)], ast.Load()), context)
-
-
-def fails(fault: int) -> list[ast.stmt]:
-    """Note why, unless something is noted already, and return 0."""
-    note = ast.Assign([_fault(ast.Store())], ast.Constant(fault))
-    return [ast.If(ast.UnaryOp(ast.Not(), faulty()), [note], []), returned(0)]
-
-
-def returned(value: int) -> ast.stmt:
-    return ast.Return(ast.Constant(value))
-
-
-def place(field: int, match: str, context: ast.expr_context | None = None) -> ast.expr:
-    """The word of a register's field: of the partial match ``old`` or ``new``."""
-    at = ast.Tuple([ast.Constant(REG + field), name(match)], ast.Load())
-    return ast.Subscript(name("P"), at, context or ast.Load())
-
-
-def word_of(code: Code, kind: str) -> ast.expr:
-    """A value as the word of a field of this kind."""
-    if kind == "float":
-        return call("word", code.value if code.kind == "float" else call("float", code.value))
-    return code.value
-
-
-def stored(found: list[tuple[ast.expr, ast.expr]]) -> list[ast.stmt]:
-    """Write a register: for each field whether its value is known, and its word. All are computed before one is written."""
-    body: list[ast.stmt] = []
-    for at, (known, value) in enumerate(found):
-        if not isinstance(known, ast.Constant):
-            body.append(ast.If(ast.UnaryOp(ast.Not(), known), fails(IS_NULL), []))
-        body.append(ast.Assign([ast.Name(f"w{at}", ast.Store())], value))
-    if any(_notes(known) or _notes(value) for known, value in found):
-        body.append(ast.If(faulty(), [returned(0)], []))
-    body += [ast.Assign([place(at, "new", ast.Store())], name(f"w{at}")) for at in range(len(found))]
-    return [*body, returned(1)]
-
-
-def _notes(code: ast.expr) -> bool:
-    """Whether code may note a fault."""
-    return any(isinstance(node, ast.Name) and node.id == "F" for node in ast.walk(code))
