@@ -97,10 +97,12 @@ def unterminated(text: str, start: int) -> Mistake | None:
     return Mistake(_OPENINGS[opening], Span(start, start + 1), f"close it with {closing}")
 
 
-def unexpected(text: str, span: Span, expected: frozenset[str], known: Groups, hint: str | None) -> Mistake:
+def unexpected(
+    text: str, span: Span, expected: frozenset[str], known: Groups, hint: str | None, *, what: str = "query"
+) -> Mistake:
     """What was found, and what could have stood there."""
     word = text[span.start : span.end]
-    found = f"unexpected '{word}'" if word else "the query ends too early"
+    found = f"unexpected '{word}'" if word else f"the {what} ends too early"
     listed = _listing(expected, known)
     return Mistake(f"{found}; expected {listed}" if listed else found, span, hint)
 

@@ -24,7 +24,9 @@ LONGEST = 1_000_000
 """Characters that a query may have."""
 
 
-def make_parser(package: str, transformer: Any, reserved: Mapping[str, frozenset[str]]) -> Lark:
+def make_parser(
+    package: str, transformer: Any, reserved: Mapping[str, frozenset[str]], *, start: str = "query"
+) -> Lark:
     """The parser of ``grammar.lark`` in a package, together with the grammar of conditions that the languages share."""
     from lark import Lark
 
@@ -34,7 +36,7 @@ def make_parser(package: str, transformer: Any, reserved: Mapping[str, frozenset
     )
     return Lark(
         "\n".join(source.read_text(encoding="utf-8") for source in sources),
-        start="query",
+        start=start,
         parser="lalr",
         lexer="contextual",
         transformer=transformer,
@@ -44,22 +46,28 @@ def make_parser(package: str, transformer: Any, reserved: Mapping[str, frozenset
 
 
 @contextmanager
-def mistakes_of(text: str) -> Iterator[None]:
+def mistakes_of(text: str, what: str = "query") -> Iterator[None]:
     """A mistake in a text as the error that shows its place; a text that is too long is refused."""
     if len(text) > LONGEST:
-        raise QueryError(f"the query has {len(text):,} characters; at most {LONGEST:,} are allowed")
+        raise QueryError(f"the {what} has {len(text):,} characters; at most {LONGEST:,} are allowed")
     try:
         yield
     except Mistake as mistake:
         raise QueryError(mistake.message, text=text, span=mistake.span, hint=mistake.hint) from None
 
 
-def read(text: str, parser: Callable[[], Lark], explain: Callable[[str, UnexpectedInput], Mistake], form: str) -> Any:
-    """What the callbacks make of a text; ``form`` shows what a query looks like."""
+def read(
+    text: str,
+    parser: Callable[[], Lark],
+    explain: Callable[[str, UnexpectedInput], Mistake],
+    form: str,
+    what: str = "query",
+) -> Any:
+    """What the callbacks make of a text; ``form`` shows what such a text looks like."""
     from lark import UnexpectedInput
 
     if not text.strip("\ufeff \t\r\n"):
-        raise Mistake("the query is empty", None, form)
+        raise Mistake(f"the {what} is empty", None, form)
     try:
         return parser().parse(text)
     except UnexpectedInput as error:

@@ -25,7 +25,7 @@ from stretto import functions
 from stretto.errors import QueryError, Span, suggestion
 from stretto.pattern import predicate as p
 
-__all__ = ["kind_of", "type_of_operand", "typed", "typed_operand"]
+__all__ = ["kind_of", "kind_of_operand", "type_of_operand", "typed", "typed_operand"]
 
 
 def kind_of(data_type: pa.DataType) -> str:
@@ -121,6 +121,11 @@ def type_of_operand(operand: p.Operand, attributes: Mapping[str, pa.DataType]) -
         return pa.scalar(float(operand.value) if isinstance(operand.value, Decimal) else operand.value).type
     kind = _Checker(attributes, None).operand(operand).kind
     return pa.int64() if kind == "int" else pa.float64()
+
+
+def kind_of_operand(operand: p.Operand, attributes: Mapping[str, pa.DataType]) -> str:
+    """The kind of a typed operand's values, as :func:`kind_of` names it."""
+    return _Checker(attributes, None).operand(operand).kind
 
 
 class _Checker:

@@ -1,0 +1,294 @@
+"""Fences and transfers against the schemas of events and register."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from stretto.errors import OptionError, QueryError, Span, suggestion
+from stretto.languages.afa.parts import Assignments, Field, Row
+from stretto.pattern import predicate as p
+from stretto.pattern.passes.bind import measure
+from stretto.pattern.typing import NUMBERS, kind_of, kind_of_operand, typed, typed_operand
+
+__all__ = ["Scope", "constant", "fence", "fitting", "kind_of_field", "row", "transfer"]
+
+_INT64 = (-(1 << 63), (1 << 63) - 1)
+
+_SHOWN = {
+    "int": "an integer",
+    "float": "a float",
+    "decimal": "a decimal",
+    "string": "a string",
+    "bool": "a truth value",
+    "time": "a time",
+    "other": "neither a number nor a string",
+}
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Name and Arrow type of the event's attributes and of the register's fields."""
+
+    events: Mapping[str, pa.DataType]
+    register: Mapping[str, pa.DataType]
+
+    @property
+    def types(self) -> dict[str, pa.DataType]:
+        """All names with their sides."""
+        sides = (("e", self.events), ("r", self.register))
+        return {f"{side}.{name}": kind for side, names in sides for name, kind in names.items()}
+
+
+# ---- Fences
+
+
+def fence(predicate: p.Predicate, scope: Scope, text: str, *, epsilon: bool) -> p.Predicate:
+    """A fence that fits the schemas."""
+    _check_names(predicate, scope, text, epsilon)
+    found = typed(predicate, scope.types, text)
+    for node in p.walk(found):
+        if isinstance(node, p.Comparison | p.Between | p.Like):
+            _check_strings(node, scope, text)
+    return found
+
+
+def _check_names(node: p.Expression, scope: Scope, text: str | None, epsilon: bool) -> None:
+    """Every name has a side, and that of an ε-arc is the register's."""
+    for one in p.walk(node):
+        if not isinstance(one, p.Attribute):
+            continue
+        if not isinstance(one, Field):
+            raise QueryError(f"'{one.name}' stands alone", text=text, span=one.span, hint=_sides(one.name, scope))
+        side, _, own = one.name.partition(".")
+        if epsilon and side == "e":
+            raise QueryError(
+                "an ε-arc consumes no event, so it cannot read one",
+                text=text,
+                span=one.span,
+                hint="it reads the register: r.name",
+            )
+        known = scope.events if side == "e" else scope.register
+        if own not in known:
+            raise _unknown(side, own, scope, text, one.span)
+
+
+def _sides(name: str, scope: Scope) -> str:
+    if name in ("e", "r"):
+        return f"a name follows it: {name}.{next(iter(scope.events if name == 'e' else scope.register), 'name')}"
+    found = [side for side, names in (("e", scope.events), ("r", scope.register)) if name in names]
+    if len(found) == 1:
+        return f"did you mean '{Field(f'{found[0]}.{name}')}'?"
+    return f"e.{name} is the event's, r.{name} the register's"
+
+
+def _unknown(side: str, own: str, scope: Scope, text: str | None, span: Span | None) -> QueryError:
+    """A name that this side does not have, the other one perhaps."""
+    known, other = (scope.events, scope.register) if side == "e" else (scope.register, scope.events)
+    if own in other:
+        meant = Field(f"{'r' if side == 'e' else 'e'}.{own}")
+        hint: str | None = f"did you mean '{meant}'?"
+    else:
+        hint = suggestion(own, known, kind="attribute" if side == "e" else "field")
+    what = "the event has no attribute" if side == "e" else "the register has no field"
+    return QueryError(f"{what} '{own}'", text=text, span=span, hint=hint)
+
+
+def _check_strings(node: p.Comparison | p.Between | p.Like, scope: Scope, text: str) -> None:
+    """Strings of a register are numbers to a kernel, which tell only whether two are equal."""
+    names = p.attributes(node)
+    field = next((name for name in names if name.startswith("r.")), None)
+    if field is None or not any(kind_of(scope.types[name]) == "string" for name in names):
+        return
+    if isinstance(node, p.Comparison) and node.op in ("=", "!="):
+        return
+    raise QueryError(
+        "strings of the register are compared with = and != only",
+        text=text,
+        span=node.span or names[field],
+        hint="keep what is needed of them as a number, or a truth value",
+    )
+
+
+# ---- Transfers
+
+
+def transfer(given: Assignments | Row, scope: Scope, text: str, *, epsilon: bool) -> tuple[p.Operand, ...]:
+    """What a transfer gives for each field, fitting its type."""
+    if isinstance(given, Row):
+        if len(given.values) != len(scope.register):
+            fields = ", ".join(scope.register)
+            raise QueryError(
+                f"the row has {_count(len(given.values), 'value')}, and the register {_count(len(scope.register), 'field')}",
+                text=text,
+                span=given.span,
+                hint=f"in this order: ({fields})" if fields else None,
+            )
+        pairs: Sequence[tuple[str, Any]] = list(zip(scope.register, given.values, strict=True))
+    else:
+        seen: set[str] = set()
+        for name, _ in given.pairs:
+            if name.text not in scope.register:
+                raise _unknown("r", name.text, scope, text, name.span)
+            if name.text in seen:
+                raise QueryError(f"'{name.text}' is assigned twice", text=text, span=name.span)
+            seen.add(name.text)
+        pairs = [(name.text, part) for name, part in given.pairs]
+    values = {}
+    for field, part in pairs:
+        operand = _operand(part.expression, part.span, text)
+        values[field] = fitting(operand, field, scope.register[field], scope, text, epsilon=epsilon)
+    return row(values, scope)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def _operand(expression: p.Expression | None, span: Span, text: str) -> p.Operand:
+    if expression is None:
+        hint = "a field of a register always has a value"
+        raise QueryError("NULL is no value to keep", text=text, span=span, hint=hint)
+    if not isinstance(expression, p.Operand):
+        raise QueryError("a value is needed here, not a condition", text=text, span=span)
+    return expression
+
+
+def row(values: Mapping[str, p.Operand], scope: Scope) -> tuple[p.Operand, ...]:
+    """Values of all fields, in order: those that are not given stay as they are."""
+    return tuple(values.get(field, Field(f"r.{field}")) for field in scope.register)
+
+
+def kind_of_field(field: str, scope: Scope) -> pa.DataType:
+    """The type of a field.
+
+    Raises
+    ------
+    OptionError
+        The register has no such field.
+    """
+    if field not in scope.register:
+        hint = suggestion(str(field), scope.register, kind="field")
+        raise OptionError(f"the register has no field '{field}'" + (f" ({hint})" if hint else ""))
+    return scope.register[field]
+
+
+def constant(value: Any, field: str) -> p.Constant:
+    """A plain value that a transfer sets.
+
+    Raises
+    ------
+    OptionError
+        It is none that a register can hold.
+    """
+    if isinstance(value, float) and not math.isfinite(value):
+        raise OptionError(f"the field '{field}' cannot be set to {value}: a number is needed")
+    if isinstance(value, bool | int | float | Decimal | dt.date):
+        return p.Constant(value)
+    shown = type(value).__name__
+    raise OptionError(f"the field '{field}' is set by an expression or a number, not by {shown}")
+
+
+def fitting(
+    operand: p.Operand, field: str, kind: pa.DataType, scope: Scope, text: str | None, *, epsilon: bool
+) -> p.Operand:
+    """A value that a field of this type takes.
+
+    Raises
+    ------
+    QueryError
+        The value is wrong by itself, or does not fit.
+    """
+    _check_names(operand, scope, text, epsilon)
+    want = kind_of(kind)
+    if isinstance(operand, p.Constant):
+        return _literal(operand, field, kind, text)
+    found = typed_operand(operand, scope.types, text)
+    have = kind_of_operand(found, scope.types)
+    if want == "time" == have:
+        assert isinstance(found, p.Attribute)
+        _check_clock(found, field, kind, scope, text)
+    elif have != want and not (want == "float" and have in NUMBERS):
+        hint = f"declare '{field}' as float" if want == "int" and have in NUMBERS else None
+        raise _misfit(operand, _SHOWN[have], field, kind, text, hint)
+    return found
+
+
+def _misfit(
+    operand: p.Operand, shown: str, field: str, kind: pa.DataType, text: str | None, hint: str | None
+) -> QueryError:
+    span = operand.span
+    return QueryError(f"the field '{field}' ({kind}) cannot take {shown}", text=text, span=span, hint=hint)
+
+
+def _literal(operand: p.Constant, field: str, kind: pa.DataType, text: str | None) -> p.Constant:
+    """A constant in its field's type."""
+    want, value = kind_of(kind), operand.value
+    number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+    fresh: Any = None
+    hint: str | None = None
+    if want == "int" and number:
+        assert isinstance(value, int | float | Decimal)
+        fresh = int(value) if value == int(value) else None
+        hint = f"declare '{field}' as float"
+        if fresh is not None and not _INT64[0] <= fresh <= _INT64[1]:
+            fresh, hint = None, "integers reach from −2^63 to 2^63 − 1"
+    elif want == "float" and number:
+        assert isinstance(value, int | float | Decimal)
+        fresh = _float(value)
+        hint = "no double is as great"
+    elif (want == "bool" and isinstance(value, bool)) or (want == "string" and isinstance(value, str)):
+        fresh = value
+    elif want == "time" and isinstance(value, str | dt.date):
+        fresh, hint = _moment(operand, kind, text)
+    elif want in ("int", "float") and isinstance(value, str):
+        hint = "write numbers without quotes"
+    elif want == "string":
+        hint = "write strings in single quotes"
+    if fresh is None:
+        raise _misfit(operand, str(operand), field, kind, text, hint)
+    return p.Constant(fresh, operand.span)
+
+
+def _float(value: float | Decimal) -> float | None:
+    try:
+        found = float(value)
+    except OverflowError:
+        return None
+    return found if math.isfinite(found) else None
+
+
+def _moment(operand: p.Constant, kind: pa.DataType, text: str | None) -> tuple[Any, str | None]:
+    """A time as a datetime, if the field's unit holds it; else why not."""
+    value = operand.value
+    if isinstance(value, str):
+        same = typed(p.Comparison("=", Field("r.it"), operand, operand.span), {"r.it": kind}, text)
+        assert isinstance(same, p.Comparison)
+        assert isinstance(same.right, p.Constant)
+        value = same.right.value
+    assert isinstance(value, dt.date)
+    moment = value if isinstance(value, dt.datetime) else dt.datetime(value.year, value.month, value.day)
+    if (moment.tzinfo is not None) != bool(kind.tz):
+        return None, "one of them has a time zone, the other has none"
+    try:
+        pa.scalar(moment, pa.timestamp("us", tz=kind.tz)).cast(kind)
+    except pa.ArrowInvalid:
+        return None, f"its unit is {kind.unit}"
+    return moment, None
+
+
+def _check_clock(found: p.Attribute, field: str, kind: pa.DataType, scope: Scope, text: str | None) -> None:
+    """A time goes into a field of the same unit."""
+    other = scope.types[found.name]
+    ours, theirs = measure(kind), measure(other)
+    assert ours is not None
+    assert theirs is not None
+    if ours.unit != theirs.unit or bool(kind.tz) != bool(getattr(other, "tz", None)):
+        hint = f"declare '{field}' as {other}" if pa.types.is_timestamp(other) else None
+        raise _misfit(found, f"{found} ({other})", field, kind, text, hint)

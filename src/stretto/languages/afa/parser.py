@@ -1,0 +1,144 @@
+"""The parser of fences, transfers and windows (see :mod:`stretto.languages.reading`)."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, cast
+
+from stretto.languages.afa import checking as c
+from stretto.languages.parts import Mistake
+from stretto.languages.reading import make_parser, mistakes_of, read
+from stretto.pattern import predicate as p
+
+if TYPE_CHECKING:
+    from lark import Lark, UnexpectedInput
+
+    from stretto.languages.afa.parts import Assignments, Row
+    from stretto.pattern.query import Window
+
+__all__ = ["read_fence", "read_transfer", "read_window"]
+
+#: What each kind of text looks like.
+_FORMS = {
+    "fence": "e.price > 3 AND r.count < 10",
+    "value": "r.count + 1",
+    "transfer": "count = r.count + 1, last = e.price",
+    "window": "10 seconds",
+}
+
+
+@lru_cache(maxsize=len(_FORMS))
+def _parser(start: str) -> Lark:
+    from stretto.languages.afa.transformer import RESERVED, AfaTransformer
+
+    return make_parser("stretto.languages.afa", AfaTransformer(), RESERVED, start=start)
+
+
+def read_fence(text: str, scope: c.Scope, *, epsilon: bool = False) -> p.Predicate:
+    """A condition over ``e.`` and ``r.`` names, checked against their types.
+
+    Parameters
+    ----------
+    text
+        As the user wrote it.
+    scope
+        What it may read.
+    epsilon
+        Whether it belongs to an ε-arc, which reads no event.
+
+    Raises
+    ------
+    QueryError
+        With the place, what was expected there and, where there is one, a suggestion.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> scope = c.Scope({"price": pa.float64()}, {})
+    >>> print(read_fence("e.price BETWEEN 3 AND 4.5", scope))
+    e.price BETWEEN 3.0 AND 4.5
+    """
+    with mistakes_of(text, "fence"):
+        return c.fence(cast(p.Predicate, _read(text, "fence")), scope, text, epsilon=epsilon)
+
+
+def read_transfer(given: str | Mapping[str, Any], scope: c.Scope, *, epsilon: bool = False) -> tuple[p.Operand, ...]:
+    """The register's new fields, in order; those that are not assigned keep their value.
+
+    Parameters
+    ----------
+    given
+        Assignments or a row as one text; or fields with their expressions, or with plain values.
+    scope, epsilon
+        As for :func:`read_fence`.
+
+    Raises
+    ------
+    QueryError
+        With the place: also where a value does not fit its field.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> scope = c.Scope({"price": pa.float64()}, {"n": pa.int64(), "low": pa.float64()})
+    >>> print(*read_transfer({"low": "e.price"}, scope))
+    r.n e.price
+    >>> print(*read_transfer("(r.n + 1, 0.5)", scope))
+    (r.n + 1) 0.5
+    """
+    if isinstance(given, str):
+        with mistakes_of(given, "transfer"):
+            read_as = cast("Assignments | Row", _read(given, "transfer"))
+            return c.transfer(read_as, scope, given, epsilon=epsilon)
+    values: dict[str, p.Operand] = {}
+    for field, value in given.items():
+        kind = c.kind_of_field(field, scope)
+        if isinstance(value, str):
+            with mistakes_of(value, "value"):
+                operand = cast(p.Operand, _read(value, "value"))
+                values[field] = c.fitting(operand, field, kind, scope, value, epsilon=epsilon)
+        else:
+            values[field] = c.fitting(c.constant(value, field), field, kind, scope, None, epsilon=epsilon)
+    return c.row(values, scope)
+
+
+def read_window(text: str) -> int | dt.timedelta:
+    """A window: a duration with its unit, or a number of the time attribute's own unit.
+
+    Raises
+    ------
+    QueryError
+        It is no time, or finer than a microsecond.
+
+    Examples
+    --------
+    >>> read_window("1 minute 30 seconds"), read_window("500")
+    (datetime.timedelta(seconds=90), 500)
+    """
+    with mistakes_of(text, "window"):
+        window = cast("Window", _read(text, "window"))
+        if window.events is not None:
+            raise Mistake("an AFA's window is a time, not a number of events", window.span, "write 10 seconds, or 10")
+        if window.seconds is None:
+            if not isinstance(window.number, int):
+                raise Mistake("a window in ticks of the time attribute is an integer", window.span)
+            return window.number
+        micros = window.seconds * 10**6
+        if micros != int(micros):
+            raise Mistake("a window is not finer than a microsecond", window.span, "give it in ticks, as an integer")
+        try:
+            return dt.timedelta(microseconds=int(micros))
+        except OverflowError:
+            raise Mistake("the window is too long", window.span, "leave it out") from None
+
+
+def _read(text: str, what: str) -> Any:
+    return read(text, partial(_parser, what), partial(_explain, what), _FORMS[what], what)
+
+
+def _explain(what: str, text: str, error: UnexpectedInput) -> Mistake:
+    from stretto.languages.afa.diagnostics import explain
+
+    return explain(text, error, what)
