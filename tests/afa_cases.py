@@ -204,6 +204,8 @@ class _Drawing:
                    key=fields.index)
         )  # fmt: skip
         self.states = [f"q{i}" for i in range(choose.one_of([1, 2, 2, 3, 3, 3, 4, 4, 5]))]
+        # Transfers that may give NULL or overflow, and ε-cycles that may not end.
+        self.faulty = choose.chance(6)
 
     def automaton(self) -> Automaton:
         choose = self.choose
@@ -220,12 +222,14 @@ class _Drawing:
         if choose.chance(40):
             for i in range(choose.integer(1, 3)):
                 ways.append(self.epsilon(f"z{i}", choose.one_of(self.states), choose.one_of(self.states)))
-        if choose.chance(50) and len(self.states) > 1:
+        reached = sorted({way.target for way in ways})
+        ignoring = [state for state in reached if state != "q0"]
+        if choose.chance(50) and ignoring:
             for i in range(choose.integer(1, 2)):
-                state = choose.one_of(self.states[1:])
+                state = choose.one_of(ignoring)
                 ways.append(Way(f"x{i}", state, state, self.fence(), None, Kind.IGNORE))
-        before = {state: choose.one_of(list(Emit)) for state in self.states if choose.chance(30)}
-        finals = before | {choose.one_of(self.states): Emit.EVERY, self.states[-1]: choose.one_of(list(Emit))}
+        finals = {state: choose.one_of(list(Emit)) for state in reached if choose.chance(30)}
+        finals |= {choose.one_of(reached): Emit.EVERY, reached[-1]: choose.one_of(list(Emit))}
         later = [
             self.consuming(f"n{i}", choose.one_of(self.states), choose.one_of(self.states))
             if choose.chance(70)
@@ -233,15 +237,15 @@ class _Drawing:
             for i in range(2)
         ]
         later.append(replace(choose.one_of(ways), id="n2"))
-        if len(self.states) > 1:
-            state = choose.one_of(self.states[1:])
+        if ignoring:
+            state = choose.one_of(ignoring)
             later.append(Way("n3", state, state, self.fence(), None, Kind.IGNORE))
         keys = choose.one_of([(), (), (), ("k",), ("k",), ("k", "k2")])
         return Automaton(
             events=self.events,
             register=self.register,
             ways=tuple(ways),
-            finals={state: finals[state] for state in self.states if state in finals},
+            finals={state: finals[state] for state in reached if state in finals},
             window=choose.one_of([None, None, 1, 2, 3, 4, 6, 10]),
             partition_by=keys,
             key_types=tuple(choose.one_of([pa.int64(), pa.string()]) for _ in keys),
@@ -255,7 +259,7 @@ class _Drawing:
             used = FUNCTIONS[then][2]
         else:
             used = tuple(field for field in self.events if any(f"e.{field}" in text.split() for text in then.values()))
-        guards = " and ".join(f"e.{field} is not null" for field in used)
+        guards = "" if self.faulty else " and ".join(f"e.{field} is not null" for field in used)
         if guards and (when is None or when.startswith("@")):
             when = guards
         elif guards:
@@ -275,6 +279,8 @@ class _Drawing:
             for one in self.register
             if one != "at" and self.choose.chance(40)
         }
+        if self.faulty and "i" in then:
+            then["i"] = "r.i + 1"
         return Way(name, source, target, self.fence(epsilon=True), then or None, Kind.EPSILON)
 
     # ---- Fences
@@ -338,10 +344,12 @@ class _Drawing:
                 )
             case "string":
                 own = [f"{prefix}.s" for prefix, names in (("e", events), ("r", self.register)) if "s" in names]
-                one = choose.one_of(own)
+                one, other = choose.one_of(own), choose.one_of([*own, "'x'"])
+                # Strings of the register are compared for equality only.
+                ordered = "r.s" not in (one, other)
                 if choose.chance(25):
-                    return choose.one_of([f"{one} in ('x', 'é')", f"{one} like '%x%'", f"{one} like '_'"])
-                return f"{one} {choose.one_of(['=', '!=', '<', '>='])} {choose.one_of([*own, chr(39) + 'x' + chr(39)])}"
+                    return choose.one_of([f"{one} in ('x', 'é')", f"{one} like '%x%'"][: 1 + ordered])
+                return f"{one} {choose.one_of(['=', '!=', '<', '>='][: 2 + 2 * ordered])} {other}"
             case "bool":
                 own = [f"{prefix}.b" for prefix, names in (("e", events), ("r", self.register)) if "b" in names]
                 return f"{choose.one_of(own)} {choose.one_of(['=', '!='])} {choose.one_of([*own, 'true'])}"
@@ -388,6 +396,8 @@ class _Drawing:
         match field:
             case "i":
                 return ["r.i + 1", "r.i + e.a", "0", "r.i - 2", *integers, "- r.i", *["r.j"] * ("j" in self.register)]
+            case "j" if self.faulty:
+                return ["r.j + 4611686018427387904", "r.j - 4611686018427387905", *integers]
             case "j":
                 return ["r.j + 1", "( 3 * r.j - e.a ) % 7", "2", *integers]
             case "g":
@@ -551,7 +561,10 @@ class _Log:
         row = self.to_change()
         if row is None:
             return
-        self.steps.append(Retract(row))
+        alike = [one for one in self.alive if (one.key, one.le) == (row.key, row.le)]
+        told = len(alike) == 1 or self.sequenced
+        named = replace(row, payload=row.payload | self.payload(3)) if told and self.choose.chance(15) else row
+        self.steps.append(Retract(named))
         if self.punctuation is not None and row.le < self.punctuation:
             return
         self.alive.remove(row)

@@ -1,0 +1,578 @@
+"""The AFA engine against the reference evaluator on random cases, step by step.
+
+``python -m tests.afa_checks 0 100000`` checks a range of seeds at a desk, and prints the first that fail as code, made small.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+import stretto
+from stretto.automata.afa import Afa, Kind, UserFunction
+from stretto.automata.reference_afa import (
+    AddArc,
+    Change,
+    Event,
+    Insert,
+    Output,
+    Punctuate,
+    PunctuateArcs,
+    Replay,
+    RetireArc,
+    Retract,
+    Revise,
+    Row,
+    Step,
+    outputs,
+)
+from stretto.errors import StrettoError
+from tests.afa_cases import FUNCTIONS, AfaCase, Automaton, afa_case
+
+__all__ = ["Drive", "check", "check_reference", "code_of", "shrunk"]
+
+
+# ---- The reference by itself
+
+
+def check_reference(seed: int) -> int:
+    """Raise an AssertionError unless the replay's differences add up, and what a punctuation finalized stays; how many outputs.
+
+    Also that the reference agrees with a search for single computations, which shares nothing.
+    """
+    case = afa_case(seed)
+    replay = case.replay()
+    total = Counter[Output]()
+    for step in case.steps:
+        before = replay.punctuation
+        try:
+            change = replay.step(step)
+        except StrettoError:
+            continue
+        for one in (*change.retracted, *change.inserted):
+            assert before is None or one.le >= before, f"seed {seed}: {step} changes {one}, which was final"
+        total.subtract(change.retracted)
+        total.update(change.inserted)
+        assert min(total.values(), default=0) >= 0, f"seed {seed}: {step}"
+    assert +total == replay.current, f"seed {seed}"
+    searched = Counter(_searched(replay))
+    bag = outputs(replay.afa, replay.events, bag=True, numbered=case.numbered)
+    assert bag == searched, f"seed {seed}:\n{bag - searched}\n{searched - bag}"
+    assert outputs(replay.afa, replay.events, numbered=case.numbered) == set(searched), f"seed {seed}"
+    return len(searched)
+
+
+def _searched(replay: Replay) -> Iterator[Output]:
+    """The outputs of all computations, found one by one."""
+    streams: dict[Any, list[Event]] = {}
+    for event in sorted(replay.events, key=lambda one: one.place):
+        if None not in event.key:
+            streams.setdefault(event.key, []).append(event)
+    for stream in streams.values():
+        for begin in range(len(stream)):
+            for end in range(begin, len(stream)):
+                piece = stream[begin : end + 1]
+                ends = [event.re for event in piece if event.re is not None]
+                numbers = [event.number for event in piece]
+                gap = replay.numbered and any(b != a + 1 for a, b in zip(numbers, numbers[1:], strict=False))  # type: ignore[operator]
+                if gap or (ends and min(ends) <= piece[-1].le):
+                    continue
+                for register in _accepted(replay.afa, piece):
+                    yield Output(
+                        piece[0].key, piece[0].row, piece[-1].row, register, piece[-1].le, min(ends, default=None)
+                    )
+
+
+def _accepted(afa: Any, piece: Sequence[Event]) -> Iterator[tuple[Any, ...]]:
+    """The register at the end of every computation that accepts a sequence."""
+    from stretto.automata.reference_afa import _Run
+
+    run = _Run(afa, bag=True)
+
+    def go(at: int, here: Any, path: tuple[Any, ...], entered: bool) -> Iterator[tuple[Any, ...]]:
+        state, register = here
+        if at == len(piece) and (afa.finals.get(state) == "every" or (state in afa.finals and entered)):
+            yield register
+        for _, after in run._steps(here, piece[max(at - 1, 0)], epsilon=True):
+            if after not in path:
+                yield from go(at, after, (*path, after), True)
+        if at < len(piece):
+            for arc, after in run._steps(here, piece[at], epsilon=False):
+                yield from go(at + 1, after, (after,), arc.kind is not Kind.IGNORE)
+
+    start = (afa.start, afa.initial)
+    yield from go(0, start, (start,), True) if piece else ()
+
+
+# ---- The engine
+
+
+def built(automaton: Automaton) -> Any:
+    """The automaton by way of the builder."""
+    made = stretto.AFA(
+        events=automaton.schema,
+        register={name: automaton.afa.register[name] for name in automaton.register},
+        initial=automaton.initial,
+        start="q0",
+        window=automaton.window,
+        partition_by=automaton.partition_by,
+    )
+    for way in automaton.ways:
+        if way.kind is Kind.EPSILON:
+            made.epsilon(way.source, way.target, when=_given(way.when), then=_given(way.then), id=way.id)
+        elif way.kind is Kind.IGNORE:
+            made.ignore(way.source, when=_given(way.when), id=way.id)
+        else:
+            made.arc(way.source, way.target, when=_given(way.when), then=_given(way.then), id=way.id)
+    for state, emit in automaton.finals.items():
+        made.final(state, emit=str(emit))
+    return made
+
+
+def _given(text: Any) -> Any:
+    """A fence or a transfer as the user gives it."""
+    return FUNCTIONS[text][1] if isinstance(text, str) and text.startswith("@") else text
+
+
+@dataclass
+class Drive:
+    """Feeds a log to a matcher."""
+
+    case: AfaCase
+    afa: Any
+    ignore: bool = True
+    provenance: bool = False
+    late: str | None = None
+    dictionaries: bool = False
+
+    def options(self) -> dict[str, Any]:
+        """What the matcher is asked for."""
+        case = self.case
+        found: dict[str, Any] = {"time": "time"}
+        if case.sequenced:
+            found["sequence"] = "seq"
+        if case.until:
+            found["until"] = "until"
+        if case.signed:
+            found["sign"] = "sign"
+        if case.numbered:
+            found["numbered"] = "number"
+        return found | {
+            "late": self.late or case.late,
+            "bag": case.bag,
+            "provenance": self.provenance,
+            "dynamic": case.dynamic,
+            "ignore": self.ignore,
+        }
+
+    def matcher(self) -> Any:
+        return stretto.Matcher(self.afa, **self.options())
+
+    def table(self, steps: Sequence[Step]) -> pa.Table:
+        """Rows of consecutive steps as a batch."""
+        case = self.case
+        rows: list[tuple[Row, int]] = []
+        for step in steps:
+            match step:
+                case Insert(row):
+                    rows.append((row, 1))
+                case Retract(row):
+                    rows.append((row, -1))
+                case Revise(old, new):
+                    rows += [(old, -1), (new, 1)]
+        arrays = {
+            name: pa.array([row.payload[name] for row, _ in rows], kind) for name, kind in case.automaton.schema.items()
+        }
+        if self.dictionaries:
+            strings = [name for name, array in arrays.items() if pa.types.is_string(array.type)]
+            arrays |= {name: arrays[name].dictionary_encode() for name in strings}
+        arrays["time"] = pa.array([row.le for row, _ in rows], pa.int64()).cast(case.time_type)
+        if case.sequenced:
+            arrays["seq"] = pa.array([row.sequence for row, _ in rows], pa.int64())
+        if case.until:
+            arrays["until"] = pa.array([row.re for row, _ in rows], pa.int64()).cast(case.time_type)
+        if case.numbered:
+            arrays["number"] = pa.array([row.number for row, _ in rows], pa.int64())
+        if case.signed:
+            arrays["sign"] = pa.array([sign for _, sign in rows], pa.int8())
+        return pa.table(arrays)
+
+    def feed(self, matcher: Any, steps: Sequence[Step]) -> list[dict[str, Any]]:
+        """Rows of consecutive steps in one push, or one other step; what comes out."""
+        case = self.case
+        match steps[0]:
+            case Punctuate(time):
+                table = matcher.advance(self.time(time))
+            case PunctuateArcs(time):
+                table = matcher.advance_arcs(self.time(time))
+                table = pa.table({}) if table is None else table
+            case AddArc(arc):
+                way = case.ways[arc.id]
+                table = matcher.add_arc(
+                    way.source, way.target, when=_given(way.when), then=_given(way.then), id=way.id, kind=str(way.kind),
+                    since=arc.since, until=arc.until,
+                )  # fmt: skip
+            case RetireArc(name, at):
+                table = matcher.retire_arc(name, at=at)
+            case _:
+                table = matcher.push(self.table(steps))
+        for name in ("start_time", "end_time", "until"):
+            if name in table.column_names:
+                cast = table[name].cast(pa.int64())
+                table = table.set_column(table.column_names.index(name), name, cast)
+        found: list[dict[str, Any]] = table.to_pylist()
+        return found
+
+    def time(self, ticks: int | None) -> Any:
+        return ticks if ticks is None else pa.scalar(ticks, pa.int64()).cast(self.case.time_type).as_py()
+
+    def output(self, row: dict[str, Any]) -> Output:
+        automaton = self.case.automaton
+        register = tuple((row.get("register") or {})[name] for name in automaton.register)
+        key = tuple(row[name] for name in automaton.partition_by)
+        return Output(key, row["start"], row["end"], register, row["end_time"], row["until"])
+
+
+def pieces(steps: Sequence[Step], cuts: Callable[[int], bool]) -> Iterator[tuple[int, Sequence[Step]]]:
+    """Calls to the matcher: rows together until a cut, other steps alone; with the number of the first step."""
+    begin = 0
+    for at in range(len(steps)):
+        together = (
+            at + 1 < len(steps)
+            and all(isinstance(one, Insert | Retract | Revise) for one in steps[at : at + 2])
+            # Across the border the rows would be read as a revision.
+            and not cuts(at + 1)
+        )
+        if not together:
+            yield begin, steps[begin : at + 1]
+            begin = at + 1
+
+
+def _misread(before: Step, after: Step) -> bool:
+    """Whether two steps in one batch are a revision."""
+    return (
+        isinstance(before, Retract)
+        and isinstance(after, Insert)
+        and (before.row.key, before.row.le, before.row.sequence) == (after.row.key, after.row.le, after.row.sequence)
+    )
+
+
+def run(case: AfaCase, *, cuts: Callable[[int], bool], saves: Callable[[int], bool], drive: Drive) -> None:
+    """Raise an AssertionError unless each step gives exactly what the reference says."""
+    expected, rows, late = _expected(case, drive.late or case.late)
+    matcher = drive.matcher()
+    steps = case.steps
+    counted = 0
+    for begin, piece in pieces(steps, lambda at: cuts(at) or _misread(steps[at - 1], steps[at])):
+        if saves(begin):
+            matcher = drive.matcher().restore(matcher.snapshot())
+            nothing = matcher.push(drive.table([])).num_rows
+            assert nothing == 0, f"an empty push gives {nothing} rows"
+        wanted = expected[begin : begin + len(piece)]
+        error = next((one for one in wanted if isinstance(one, Exception)), None)
+        where = f"step {begin}, {piece}"
+        if error is not None:
+            assert len(piece) == 1, "steps that fail are fed alone"
+            try:
+                got = drive.feed(matcher, piece)
+            except type(error):
+                continue
+            raise AssertionError(f"{where}: {error!r} expected, got {got}")
+        got = drive.feed(matcher, piece)
+        _compare(got, [one for one in wanted if isinstance(one, Change)], rows[begin + len(piece) - 1], drive, where)
+        punctuation = _punctuation(matcher, case)
+        assert punctuation == rows[begin + len(piece) - 1][1], (
+            f"{where}: punctuation {punctuation}, expected {rows[begin + len(piece) - 1][1]}"
+        )
+        counted += len(got)
+    assert drive.late == "error" or case.late == "error" or matcher.late == late, (
+        f"{matcher.late} late, expected {late}"
+    )
+    rest = matcher.finish()
+    assert rest.num_rows == 0, f"finish gives {rest.to_pylist()}"
+
+
+def _punctuation(matcher: Any, case: AfaCase) -> int | None:
+    found = matcher.punctuation
+    if found is None or isinstance(found, int):
+        return found
+    return int(pa.scalar(found, case.time_type).cast(pa.int64()).as_py())
+
+
+Expected = tuple[list[Change | StrettoError], list[tuple[dict[int, Event], int | None]], int]
+_EXPECTED: list[tuple[AfaCase, str, Expected]] = []
+
+
+def _expected(case: AfaCase, late: str) -> Expected:
+    """What each step gives, the events and the punctuation after it, and the number of late rows."""
+    for known, policy, answer in _EXPECTED:
+        if known is case and policy == late:
+            return answer
+    answer = _replayed(case, late)
+    _EXPECTED[:] = [*_EXPECTED[-1:], (case, late, answer)]
+    return answer
+
+
+def _replayed(case: AfaCase, late: str) -> Expected:
+    replay = replace(case, late=late).replay()
+    found: list[Change | StrettoError] = []
+    states = []
+    for step in case.steps:
+        try:
+            found.append(replay.step(step))
+        except StrettoError as error:
+            found.append(error)
+        states.append(({event.row: event for event in replay.events}, replay.punctuation))
+    return found, states, len(replay.late_rows)
+
+
+def _compare(
+    got: list[dict[str, Any]],
+    wanted: list[Change],
+    state: tuple[dict[int, Event], int | None],
+    drive: Drive,
+    where: str,
+) -> None:
+    begin = 0
+    shown = [(row["sign"], drive.output(row)) for row in got]
+    for change in wanted:
+        lost = shown[begin : (begin := begin + len(change.retracted))]
+        won = shown[begin : (begin := begin + len(change.inserted))]
+        right_lost = [(-1, one) for one in change.retracted]
+        right_won = [(1, one) for one in change.inserted]
+        everything = [(-1 if one in change.retracted else 1, one) for one in (*change.retracted, *change.inserted)]
+        difference = f"{where}:\n  expected {everything}\n  got      {shown}"
+        assert Counter(lost) == Counter(right_lost), difference
+        assert won == right_won, difference
+    assert begin == len(shown), f"{where}: more than expected: {shown[begin:]}"
+    if len(wanted) == 1:
+        for row in got:
+            if row["sign"] == 1:
+                _check_row(row, state[0], drive, where)
+
+
+def _check_row(row: dict[str, Any], events: dict[int, Event], drive: Drive, where: str) -> None:
+    first, last = events[row["start"]], events[row["end"]]
+    assert row["start_time"] == first.le, f"{where}: {row}"
+    if drive.provenance:
+        between = [one for one in events.values() if one.key == first.key and first.place <= one.place <= last.place]
+        positions = [one.row for one in sorted(between, key=lambda one: one.place)]
+        assert row["positions"] == positions, f"{where}: {row}, positions should be {positions}"
+
+
+def _plain(afa: Afa) -> Afa:
+    """With Python functions that have no name."""
+
+    def plain(one: Any) -> Any:
+        return replace(one, name="") if isinstance(one, UserFunction) else one
+
+    return replace(afa, arcs=tuple(replace(arc, when=plain(arc.when), then=plain(arc.then)) for arc in afa.arcs))
+
+
+_BUILT: dict[int, Any] = {}
+
+
+def _built(automaton: Automaton) -> Any:
+    """Built once for the cases that share it."""
+    found = _BUILT.get(id(automaton))
+    if found is None:
+        _BUILT.clear()
+        found = _BUILT[id(automaton)] = built(automaton)
+    return found
+
+
+def verify(case: AfaCase, seed: int) -> None:
+    """Raise an AssertionError unless the engine is right on a case, however it is fed."""
+    afa = _built(case.automaton)
+    assert _plain(afa.frozen) == _plain(case.automaton.afa), f"the builder reads {afa.frozen}, not {case.automaton.afa}"
+    choose = random.Random(seed)
+    fails = any(isinstance(one, Exception) for one in _expected(case, case.late)[0])
+    each = [choose.random() < 0.4 for _ in range(len(case.steps) + 1)]
+    saved = [choose.random() < 0.3 for _ in range(len(case.steps) + 1)]
+    ignore = choose.random() < 0.5
+    run(case, cuts=lambda _: True, saves=lambda _: False, drive=Drive(case, afa, ignore=ignore, provenance=True))
+    if case.late == "drop":
+        run(case, cuts=lambda _: True, saves=lambda _: False, drive=Drive(case, afa, ignore=ignore, late="error"))
+    run(
+        case, cuts=lambda at: fails or each[at], saves=lambda at: saved[at],
+        drive=Drive(case, afa, ignore=not ignore, provenance=choose.random() < 0.2,
+                    dictionaries=choose.random() < 0.3),
+    )  # fmt: skip
+    if not fails:
+        run(case, cuts=lambda _: False, saves=lambda _: False, drive=Drive(case, afa, ignore=ignore))
+
+
+def check(seed: int) -> int:
+    """Raise an AssertionError unless the engine agrees with the reference on a case; how many outputs change in it."""
+    case = afa_case(seed)
+    try:
+        verify(case, seed)
+    except Exception as error:
+        raise AssertionError(f"seed {seed}: {type(error).__name__}: {error}") from error
+    return sum(
+        len(one.retracted) + len(one.inserted) for one in _expected(case, case.late)[0] if isinstance(one, Change)
+    )
+
+
+# ---- Small failures
+
+
+def _failure(case: AfaCase, seed: int) -> str | None:
+    """How a case fails: the kind of failure, so that another one does not take its place."""
+    try:
+        verify(case, seed)
+    except AssertionError as error:
+        text = str(error)
+        return "builder" if "the builder reads" in text else "wrong"
+    except Exception as error:
+        return type(error).__name__
+    return None
+
+
+def shrunk(case: AfaCase, seed: int) -> AfaCase:
+    """A smaller case that fails in the same way."""
+    wanted = _failure(case, seed)
+    assert wanted is not None
+    smaller = True
+    while smaller:
+        smaller = False
+        for one in _smaller(case):
+            try:
+                fails = _failure(one, seed) == wanted
+            except Exception:
+                fails = False
+            if fails:
+                case, smaller = one, True
+                break
+    return case
+
+
+def _smaller(case: AfaCase) -> Iterator[AfaCase]:
+    size = len(case.steps)
+    for length in sorted({size // 2, size // 4, 2, 1} - {0}, reverse=True):
+        for at in range(size - length, -1, -1):
+            yield replace(case, steps=(*case.steps[:at], *case.steps[at + length :]))
+    automaton = case.automaton
+    for way in automaton.ways:
+        yield _with(case, ways=tuple(one for one in automaton.ways if one is not way))
+    for state in automaton.finals:
+        if len(automaton.finals) > 1:
+            yield _with(case, finals={one: emit for one, emit in automaton.finals.items() if one != state})
+    for way in automaton.ways:
+        for other in (replace(way, when=None), replace(way, then=None)):
+            if other != way:
+                yield _with(case, ways=tuple(other if one is way else one for one in automaton.ways))
+        if isinstance(way.then, dict) and len(way.then) > 1:
+            for name in way.then:
+                then = {one: text for one, text in way.then.items() if one != name}
+                yield _with(case, ways=tuple(replace(way, then=then) if one is way else one for one in automaton.ways))
+    if automaton.window is not None:
+        yield _with(case, window=None)
+    for name in ("until", "bag", "sequenced", "numbered"):
+        if getattr(case, name):
+            yield replace(case, **{name: False})
+    for at, step in enumerate(case.steps):
+        if isinstance(step, Revise):
+            for one in (Insert(step.new), Retract(step.old)):
+                yield replace(case, steps=(*case.steps[:at], one, *case.steps[at + 1 :]))
+
+
+def _with(case: AfaCase, **changed: Any) -> AfaCase:
+    automaton = replace(case.automaton, **changed)
+    return replace(case, automaton=automaton)
+
+
+def code_of(case: AfaCase) -> str:
+    """A case as a program, with what each call should give."""
+    automaton = case.automaton
+    kinds = {name: _type(kind) for name, kind in automaton.schema.items()}
+    register = ", ".join(f"{name!r}: {_type(automaton.afa.register[name])}" for name in automaton.register)
+    lines = [
+        "import datetime", "import pyarrow as pa", "import stretto",
+        f"afa = stretto.AFA(events={{{', '.join(f'{n!r}: {k}' for n, k in kinds.items())}}}, register={{{register}}}, "
+        f"initial={automaton.initial!r}, start='q0', window={automaton.window!r}, partition_by={automaton.partition_by!r})",
+    ]  # fmt: skip
+    for way in automaton.ways:
+        call = {Kind.EPSILON: "epsilon", Kind.IGNORE: "ignore"}.get(way.kind, "arc")
+        states = repr(way.source) if way.kind is Kind.IGNORE else f"{way.source!r}, {way.target!r}"
+        then = "" if way.kind is Kind.IGNORE else f", then={_text(way.then)}"
+        lines.append(f"afa.{call}({states}, when={_text(way.when)}{then}, id={way.id!r})")
+    lines += [f"afa.final({state!r}, emit={str(emit)!r})" for state, emit in automaton.finals.items()]
+    drive = Drive(case, None)
+    options = ", ".join(f"{name}={value!r}" for name, value in drive.options().items())
+    lines.append(f"m = stretto.Matcher(afa, {options})")
+    expected = _expected(case, case.late)[0]
+    for step, change in zip(case.steps, expected, strict=True):
+        match step:
+            case Punctuate(at):
+                call = f"m.advance({drive.time(at)!r})"
+            case PunctuateArcs(at):
+                call = f"m.advance_arcs({drive.time(at)!r})"
+            case AddArc(arc):
+                way = case.ways[arc.id]
+                call = (
+                    f"m.add_arc({way.source!r}, {way.target!r}, when={_text(way.when)}, then={_text(way.then)}, "
+                    f"id={way.id!r}, kind={str(way.kind)!r}, since={arc.since!r}, until={arc.until!r})"
+                )
+            case RetireArc(name, at_):
+                call = f"m.retire_arc({name!r}, at={at_!r})"
+            case _:
+                table = drive.table([step])
+                columns = ", ".join(
+                    f"{one.name!r}: pa.array({table[one.name].to_pylist()!r}, {_type(one.type)})"
+                    for one in table.schema
+                )
+                call = f"m.push(pa.table({{{columns}}}))"
+        if isinstance(change, Exception):
+            lines.append(f"# {type(change).__name__}: {change}\n{call}")
+        else:
+            lines.append(f"print({call}.to_pylist())")
+            lines += [f"#   -1 {tuple(one)}" for one in change.retracted]
+            lines += [f"#   +1 {tuple(one)}" for one in change.inserted]
+    return "\n".join(lines)
+
+
+def _type(kind: pa.DataType) -> str:
+    return "pa.timestamp('us')" if pa.types.is_timestamp(kind) else f"pa.{'bool_' if kind == pa.bool_() else kind}()"
+
+
+def _text(one: Any) -> str:
+    return FUNCTIONS[one][0] if isinstance(one, str) and one.startswith("@") else repr(one)
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Check a range of seeds; at most ``arguments[2]`` failures (3) are shown."""
+    first, last = int(arguments[0]), int(arguments[1])
+    most = int(arguments[2]) if len(arguments) > 2 else 3
+    failed = changed = 0
+    began = time.monotonic()
+    for seed in range(first, last):
+        try:
+            changed += check(seed)
+        except Exception as error:
+            failed += 1
+            if failed > most:
+                continue
+            print(f"==== {error}", flush=True)
+            cause = error.__cause__
+            if cause is not None and not isinstance(cause, AssertionError):
+                traceback.print_exception(cause)
+            small = shrunk(afa_case(seed), seed)
+            print(f"---- made small (seed {seed}):\n{code_of(small)}", flush=True)
+            try:
+                verify(small, seed)
+            except Exception as again:
+                print(f"---- {type(again).__name__}: {again}", flush=True)
+    print(f"{last - first} cases, {changed} changes, {failed} failed, {time.monotonic() - began:.1f} s")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
