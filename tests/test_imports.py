@@ -19,7 +19,8 @@ ROOMS = [
     ["computed"],
     ["matches"],
     ["sets"],
-    ["compiling"],
+    ["steps"],
+    ["compiling", "afa"],
     ["snapshots", "matching"],
     ["ensemble", "patterns"],
     ["explain"],
@@ -29,7 +30,13 @@ ROOMS = [
 ]
 
 #: Imports upwards inside a function or for types only: where a method of a value opens a room above it.
-DOORS = {("compiling", "explain"), ("matching", "snapshots"), ("snapshots", "matching"), ("explain", "compiling")}
+DOORS = {
+    ("compiling", "explain"),
+    ("matching", "snapshots"),
+    ("snapshots", "matching"),
+    ("explain", "compiling"),
+    ("afa", "explain"),
+}
 
 
 def room(module: str) -> str:

@@ -8,6 +8,7 @@
 
 from importlib.metadata import PackageNotFoundError, version
 
+from stretto.afa import AFA
 from stretto.compiling import Query
 from stretto.compiling import compile_query as compile
 from stretto.errors import (
@@ -24,8 +25,10 @@ from stretto.functions import function
 from stretto.matching import Matcher, iter_matches, match, match_sets
 from stretto.patterns import Change, PatternSet
 from stretto.sets import MatchSet
+from stretto.steps import element
 
 __all__ = [
+    "AFA",
     "Change",
     "DataError",
     "EngineError",
@@ -40,6 +43,7 @@ __all__ = [
     "SnapshotError",
     "StrettoError",
     "compile",
+    "element",
     "function",
     "iter_matches",
     "match",

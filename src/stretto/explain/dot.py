@@ -20,7 +20,7 @@ from stretto.pattern.sase import SaseQuery
 if TYPE_CHECKING:
     from stretto.compiling import Query
 
-__all__ = ["Drawing", "draw"]
+__all__ = ["Drawing", "draw", "quoted"]
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,12 @@ def _negations(nfab: Nfab) -> list[str]:
 
 
 def _short(text: str) -> str:
-    text = text if len(text) <= 60 else text[:59] + "…"
+    return quoted(text, 60)
+
+
+def quoted(text: str, most: int | None = None) -> str:
+    """A text for a string of the dot language, cut to so many characters."""
+    text = text if most is None or len(text) <= most else text[: most - 1] + "…"
     return text.replace("\\", "\\\\").replace('"', '\\"')
 
 

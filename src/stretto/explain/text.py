@@ -16,7 +16,7 @@ from stretto.pattern.sase import SaseQuery
 if TYPE_CHECKING:
     from stretto.compiling import Query
 
-__all__ = ["automaton_of", "explain"]
+__all__ = ["automaton_of", "explain", "section"]
 
 _STRATEGIES = {
     Strategy.ALL: "every complex event",
@@ -42,7 +42,7 @@ def explain(query: Query) -> str:
         sections = _core(query, query.parsed)
     if query.schema is None:
         sections.append(("schema", "none yet: attributes and types are checked when the query meets its events"))
-    return "\n".join(_section(title, body) for title, body in sections)
+    return "\n".join(section(title, body) for title, body in sections)
 
 
 def _core(query: Query, parsed: ParsedQuery) -> list[tuple[str, str]]:
@@ -79,7 +79,8 @@ def automaton_of(query: Query) -> CEA:
     return program.cea
 
 
-def _section(title: str, body: str) -> str:
+def section(title: str, body: str) -> str:
+    """A part of an explanation, with its title before the first line."""
     first, *rest = body.splitlines() or [""]
     return "\n".join([f"{title:<11}{first}", *(" " * 11 + line for line in rest)])
 

@@ -57,7 +57,7 @@ def _hint(text: str, span: Span, expected: frozenset[str]) -> str | None:
     word = text[span.start : span.end]
     if "ASSIGN" in expected:
         return "a transfer is field = value, …, or a row with a value for each field: (…, …)"
-    if (word in COMPARISONS or word.upper() in _KEYWORDS) and "SLASH" in expected and "AND" not in expected:
+    if (word in COMPARISONS or word.upper() in _KEYWORDS) and "PLUS" in expected and "AND" not in expected:
         return "a value is needed here, not a condition"
     if word in ("&", "|"):
         return f"write {'AND' if word == '&' else 'OR'}"

@@ -1,0 +1,55 @@
+"""Arcs as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from stretto.automata.afa import Arc, Kind, UserFunction
+from stretto.languages.afa.parts import Field
+from stretto.pattern import predicate as p
+
+__all__ = ["fence_text", "shown", "transfer_text"]
+
+
+def shown(arc: Arc, register: Iterable[str]) -> str:
+    """An arc with its states, functions and the time in which it is valid, for a register with these fields.
+
+    >>> print(shown(Arc("a0", "q0", "q1", None, (p.Constant(3),), since=10), ["n"]))
+    q0 -> q1  a0  then n = 3  since 10
+    """
+    parts = [f"{arc.source} -> {arc.target}", arc.id, f"{_mark(arc)}{_said(arc, register)}".strip()]
+    if arc.since is not None:
+        parts.append(f"since {arc.since}")
+    if arc.until is not None:
+        parts.append(f"until {arc.until}")
+    return "  ".join(part for part in parts if part)
+
+
+def _said(arc: Arc, register: Iterable[str]) -> str:
+    fence, transfer = fence_text(arc), transfer_text(arc, register)
+    return "  ".join(
+        part for part in (f"when {fence}" if fence else "", f"then {transfer}" if transfer else "") if part
+    )
+
+
+def _mark(arc: Arc) -> str:
+    return {Kind.CONSUME: "", Kind.EPSILON: "ε ", Kind.IGNORE: "ignore "}[arc.kind]
+
+
+def fence_text(arc: Arc) -> str:
+    """The fence; empty where it always holds."""
+    return "" if arc.when is None else str(arc.when)
+
+
+def transfer_text(arc: Arc, register: Iterable[str]) -> str:
+    """The transfer as assignments of the fields that it changes; empty where it keeps all."""
+    if arc.then is None:
+        return ""
+    if isinstance(arc.then, UserFunction):
+        return str(arc.then)
+    changed = [
+        f"{p.Attribute(field)} = {value}"
+        for field, value in zip(register, arc.then, strict=True)
+        if value != Field(f"r.{field}")
+    ]
+    return ", ".join(changed)
