@@ -505,7 +505,10 @@ class _Log:
         rows = []
         numbers: dict[Any, int] = {}
         letters = choose.integer(1, 3)
-        for sequence in range(choose.one_of([0, 1, 3, 5, 6, 7, 8, 9, 10, 11])):
+        many = choose.one_of([0, 1, 3, 5, 6, 7, 8, 9, 10, 11])
+        if self.automaton.window in range(1, 5) and choose.chance(15):
+            many = choose.integer(15, 35)  # a short window keeps the matches few
+        for sequence in range(many):
             key = choose.one_of(self.keys)
             if key and choose.chance(6):
                 key = (*key[:-1], None)

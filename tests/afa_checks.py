@@ -283,7 +283,7 @@ def run(case: AfaCase, *, cuts: Callable[[int], bool], saves: Callable[[int], bo
             assert len(piece) == 1, "steps that fail are fed alone"
             try:
                 got = drive.feed(matcher, piece)
-            except type(error):
+            except StrettoError:
                 continue
             raise AssertionError(f"{where}: {error!r} expected, got {got}")
         got = drive.feed(matcher, piece)

@@ -121,7 +121,7 @@ def outputs(
         All events, in any order.
     bag
         One output per computation in place of one per (partition, first event, last event, register). Computations differ in the
-        arcs that they take; ε-arcs between two events lead to no description twice.
+        arcs that they take. Between two events, ε-arcs lead to no description twice, and so never back to where they began.
     numbered
         No transition between events whose numbers do not differ by exactly 1 (AFA+O).
 
@@ -229,18 +229,24 @@ class _Run:
                 for after in self._paths((description,), (), event):
                     result[after] += count
             return result
-        trace: dict[Description, tuple[Description, str] | None] = dict.fromkeys(found)
-        waiting = list(found)
+        for description in found:
+            result.update(self._closure(description, event))
+        return result
+
+    def _closure(self, source: Description, event: Event) -> Counter[Description]:
+        """What a description reaches by ε-arcs, but for itself."""
+        trace: dict[Description, tuple[Description, str] | None] = {source: None}
+        waiting = [source]
         while waiting:
             before = waiting.pop()
             for arc, after in self._steps(before, event, epsilon=True):
-                result[after] = 1
                 if after not in trace:
                     trace[after] = before, arc.id
                     waiting.append(after)
             if len(trace) > MOST_STEPS:
                 raise _endless(_path_to(before, trace))
-        return result
+        del trace[source]
+        return Counter(dict.fromkeys(trace, 1))
 
     def _paths(self, path: tuple[Description, ...], arcs: tuple[str, ...], event: Event) -> Iterator[Description]:
         """The ends of all paths of ε-arcs that visit no description twice."""
@@ -451,7 +457,8 @@ class Replay:
         ``default``: changes of arcs take effect after the greatest time seen. ``explicit``: when they say.
     late
         ``error``: a late row is a :class:`~stretto.errors.DataError`. ``drop``: it is kept in ``late_rows`` and changes nothing.
-        Late are events below the punctuation, and retractions of what is not there.
+        Late are events below the punctuation, and retractions of what is not there. A row with a NULL in its key is in no
+        substream: it is counted, and that is all.
 
     Examples
     --------
@@ -532,7 +539,7 @@ class Replay:
 
     def _insert(self, row: Row, revised: Event | None = None) -> None:
         number = self._arrived()
-        if self._is_late(row, "the event's time is below the punctuation"):
+        if None in row.key or self._is_late(row, "the event's time is below the punctuation"):
             return
         self.greatest = row.le if self.greatest is None else max(self.greatest, row.le)
         re = row.re if self.until else None if self.window is None else row.le + self.window
@@ -540,12 +547,14 @@ class Replay:
             number = revised.row
         sequence = row.sequence if self.sequenced else row.number if self.numbered else number
         assert sequence is not None
+        if any((one.key, one.le, one.sequence) == (row.key, row.le, sequence) for one in self.events):
+            raise DataError(f"row {number}: there is an event of time {row.le} and sequence number {sequence} already")
         self.events.append(Event(number, row.key, row.le, row.payload, sequence, re, row.number))
 
     def _retract(self, row: Row) -> Event | None:
         """Take an event back; which one it was, ``None`` if it was late or is not there."""
         self._arrived()
-        if self._is_late(row, "the retracted event's time is below the punctuation") or None in row.key:
+        if None in row.key or self._is_late(row, "the retracted event's time is below the punctuation"):
             return None
         event = self._meant(row)
         if event is None:
