@@ -224,6 +224,8 @@ class _Run:
     def _by_epsilon(self, found: Counter[Description], event: Event) -> Counter[Description]:
         """What one or more ε-arcs lead to, over all computations."""
         result: Counter[Description] = Counter()
+        if all(arc.kind is not Kind.EPSILON for arc in self.afa.arcs):
+            return result
         if self.bag:
             for description, count in found.items():
                 for after in self._paths((description,), (), event):
@@ -506,7 +508,9 @@ class Replay:
         """Apply one input. An error leaves everything as it was."""
         after = replace(self, events=list(self.events), late_rows=list(self.late_rows))
         after._apply(step)
-        found = _counted(after.afa, after.events, bag=self.bag, numbered=self.numbered)
+        found = self.current
+        if after.events != self.events or after.afa is not self.afa:
+            found = _counted(after.afa, after.events, bag=self.bag, numbered=self.numbered)
         places = {event.row: event.place for event in (*self.events, *after.events)}
         change = Change(_ordered(self.current - found, places), _ordered(found - self.current, places))
         self.__dict__.update(after.__dict__)
