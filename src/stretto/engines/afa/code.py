@@ -23,7 +23,7 @@ from stretto.engines.afa.python import PythonCode
 from stretto.engines.afa.tree import IS_NULL, OVERFLOWED, RAISED, REG, faulty, notes, place, returned, stored, word_of
 from stretto.engines.nfab import scalar
 from stretto.engines.nfab.values import MOST_WORDS, Column, column_for
-from stretto.engines.scalar_code import Code, ScalarCode, all_of, call, cell, name
+from stretto.engines.scalar_code import Code, ScalarCode, all_of, call, cell, name, number
 from stretto.errors import LimitError, StrettoError
 from stretto.pattern import predicate as p
 from stretto.pattern.evaluate import holds
@@ -202,7 +202,7 @@ class AfaCode:
         scope = _Scope(self)
         found: list[tuple[ast.expr, ast.expr]] = []
         for value, kind in zip(transfer, self.register.values(), strict=True):
-            code = scope.operand(value)
+            code = scope.moment(value, kind) or scope.operand(value)
             found.append((all_of(code.known), word_of(code, kind_of(kind))))
         return self._number(stored(found))
 
@@ -261,6 +261,13 @@ class _Scope(ScalarCode):
 
     def string(self, value: str, node: p.Constant) -> Code:
         return Code(ast.Constant(self.owner.word(value)), (), "string")
+
+    def moment(self, value: p.Operand, kind: pa.DataType) -> Code | None:
+        """A constant in the ticks of a field that keeps times; ``None``: it is something else."""
+        if not isinstance(value, p.Constant) or kind_of(kind) != "time":
+            return None
+        ticks = pa.scalar(value.value, pa.timestamp("us", tz=kind.tz)).cast(kind).value
+        return Code(number(ticks), (), "time")
 
     def atom(self, node: p.Predicate) -> ast.expr | None:
         """A condition on the event alone that words cannot tell, or not exactly, is a word of its own."""

@@ -84,14 +84,21 @@ def multiplied(a: int, b: int, V: Words) -> int:
     if -(1 << 31) < a < (1 << 31) and -(1 << 31) < b < (1 << 31):
         return a * b
     big = float(a) * float(b)
+    if -9.2e18 < big < 9.2e18:
+        return a * b
+    # Near the end of the range quotients decide: a product that has left it is nothing that compiled code may look at.
     if big > 9.3e18 or big < -9.3e18:
+        leaves = True
+    elif big > 0:
+        leaves = abs(a) > MOST // abs(b)
+    else:
+        least, most = (a, b) if a < 0 else (b, a)
+        quotient = LEAST // most
+        leaves = least < quotient or (least == quotient and LEAST % most != 0)
+    if leaves:
         V[0, 0] = 1
         return 0
-    product = a * b
-    if product // b != a or product % b != 0:
-        V[0, 0] = 1
-        return 0
-    return product
+    return a * b
 
 
 @inlined
