@@ -152,6 +152,7 @@ class Drive:
     provenance: bool = False
     late: str | None = None
     dictionaries: bool = False
+    capacity: int = 1
 
     def options(self) -> dict[str, Any]:
         """What the matcher is asked for."""
@@ -174,7 +175,7 @@ class Drive:
         }
 
     def matcher(self) -> Any:
-        return stretto.Matcher(self.afa, **self.options())
+        return stretto.Matcher(self.afa, self.table([]).schema, capacity=self.capacity, **self.options())
 
     def table(self, steps: Sequence[Step]) -> pa.Table:
         """Rows of consecutive steps as a batch."""
@@ -404,10 +405,10 @@ def verify(case: AfaCase, seed: int) -> None:
     run(
         case, cuts=lambda at: fails or each[at], saves=lambda at: saved[at],
         drive=Drive(case, afa, ignore=not ignore, provenance=choose.random() < 0.2,
-                    dictionaries=choose.random() < 0.3),
+                    dictionaries=choose.random() < 0.3, capacity=choose.choice([1, 64])),
     )  # fmt: skip
     if not fails:
-        run(case, cuts=lambda _: False, saves=lambda _: False, drive=Drive(case, afa, ignore=ignore))
+        run(case, cuts=lambda _: False, saves=lambda _: False, drive=Drive(case, afa, ignore=ignore, capacity=64))
 
 
 def check(seed: int) -> int:
@@ -508,7 +509,8 @@ def code_of(case: AfaCase) -> str:
     lines += [f"afa.final({state!r}, emit={str(emit)!r})" for state, emit in automaton.finals.items()]
     drive = Drive(case, None)
     options = ", ".join(f"{name}={value!r}" for name, value in drive.options().items())
-    lines.append(f"m = stretto.Matcher(afa, {options})")
+    schema = ", ".join(f"({one.name!r}, {_type(one.type)})" for one in drive.table([]).schema)
+    lines.append(f"m = stretto.Matcher(afa, pa.schema([{schema}]), {options})")
     expected = _expected(case, case.late)[0]
     for step, change in zip(case.steps, expected, strict=True):
         match step:

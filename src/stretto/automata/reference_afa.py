@@ -422,7 +422,7 @@ class AddArc:
 
 @dataclass(frozen=True)
 class RetireArc:
-    """An arc is valid before ``at`` only; in the default mode, up to and including the greatest time seen."""
+    """An arc is valid before ``at`` only (``None``: never); in the default mode, up to and including the greatest time seen."""
 
     id: str
     at: int | None = None
@@ -617,8 +617,10 @@ class Replay:
         if self.dynamic == "default":
             assert self._now is not None
             at = self._now + 1
-        elif at is None:
-            raise OptionError(f"when does the lifetime of arc '{name}' end? pass at=")
+        elif at is None:  # as if it had never been
+            self._arc_is_in_time(self.afa.arc(name).since)
+            self.afa = replace(self.afa, arcs=tuple(one for one in self.afa.arcs if one.id != name))
+            return
         else:
             self._arc_is_in_time(at)
         self.afa = replace(
