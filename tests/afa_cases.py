@@ -564,15 +564,18 @@ class _Log:
         row = self.to_change()
         if row is None:
             return
-        alike = [one for one in self.alive if (one.key, one.le) == (row.key, row.le)]
-        told = len(alike) == 1 or self.sequenced
-        named = replace(row, payload=row.payload | self.payload(3)) if told and self.choose.chance(15) else row
-        self.steps.append(Retract(named))
+        self.steps.append(Retract(self.named(row)))
         if self.punctuation is not None and row.le < self.punctuation:
             return
         self.alive.remove(row)
         if self.choose.chance(30):  # it comes again
             waiting.insert(self.choose.integer(0, len(waiting)), row)
+
+    def named(self, row: Row) -> Row:
+        """What a retraction says: with a sequence, its payload does not matter."""
+        if (self.sequenced or self.numbered) and self.choose.chance(25):
+            return replace(row, payload=row.payload | self.payload(3))
+        return row
 
     def revise(self) -> None:
         row = self.to_change()
@@ -581,7 +584,7 @@ class _Log:
         new = replace(row, payload=row.payload | self.payload(3))
         if self.until and self.choose.chance(40):
             new = replace(new if self.choose.chance(50) else row, re=self.end(row.le))
-        self.steps.append(Revise(row, new))
+        self.steps.append(Revise(self.named(row), new))
         if self.punctuation is None or row.le >= self.punctuation:
             self.alive[self.alive.index(row)] = new
 

@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
+import signal
 import sys
 import time
 import traceback
@@ -390,8 +392,33 @@ def _built(automaton: Automaton) -> Any:
     return found
 
 
+#: A case takes no longer than this, in seconds, where kernels run uncompiled.
+LONGEST = 20
+
+
+@contextlib.contextmanager
+def _bounded() -> Iterator[None]:
+    """Raise a TimeoutError in a loop without end."""
+
+    def stop(number: int, frame: Any) -> None:
+        raise TimeoutError(f"more than {LONGEST} s")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(LONGEST)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
 def verify(case: AfaCase, seed: int) -> None:
     """Raise an AssertionError unless the engine is right on a case, however it is fed."""
+    with _bounded():
+        _verify(case, seed)
+
+
+def _verify(case: AfaCase, seed: int) -> None:
     afa = _built(case.automaton)
     assert _plain(afa.frozen) == _plain(case.automaton.afa), f"the builder reads {afa.frozen}, not {case.automaton.afa}"
     choose = random.Random(seed)

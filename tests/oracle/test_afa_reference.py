@@ -509,7 +509,7 @@ def test_late_rows() -> None:
 
 
 def test_which_event_is_retracted() -> None:
-    """The same time: payloads tell; the same payload: the last that arrived. A NULL in the key: no substream, nothing to find."""
+    """Sequences tell, or else payloads; the same payload: the last that arrived. A NULL in the key: no substream, nothing to find."""
     replay = abc(sequenced=True)
     for one in (row("a", 1, sequence=1), row("b", 1, sequence=3), row("b", 1, sequence=2)):
         replay.step(Insert(one))

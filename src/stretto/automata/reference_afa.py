@@ -386,7 +386,7 @@ class Insert:
 
 @dataclass(frozen=True)
 class Retract:
-    """An event is taken back: the one with the same partition, time, sequence; if there are several, with the same payload."""
+    """An event is taken back: the one with the same partition, time and sequence, or without a sequence, the same payload."""
 
     row: Row
 
@@ -570,10 +570,11 @@ class Replay:
     def _meant(self, row: Row) -> Event | None:
         """The event that a retraction means: the last arrived one of equals."""
         there = [one for one in self.events if (one.key, one.le) == (row.key, row.le)]
-        if self.sequenced:
-            there = [one for one in there if one.sequence == row.sequence]
-        if len(there) > 1:
-            there = [one for one in there if one.payload == row.payload and one.number == row.number]
+        if self.sequenced or self.numbered:
+            tie = row.sequence if self.sequenced else row.number
+            there = [one for one in there if one.sequence == tie]
+        else:
+            there = [one for one in there if one.payload == row.payload]
         return max(there, key=lambda one: one.row, default=None)
 
     def _arrived(self) -> int:
