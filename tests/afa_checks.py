@@ -507,10 +507,56 @@ def _smaller(case: AfaCase) -> Iterator[AfaCase]:
     for name in ("until", "bag", "sequenced", "numbered"):
         if getattr(case, name):
             yield replace(case, **{name: False})
+    for name in automaton.events:
+        yield _with(case, events=tuple(one for one in automaton.events if one != name))
+    for name in automaton.register:
+        yield _with(case, register=tuple(one for one in automaton.register if one != name))
+    if not pa.types.is_int64(case.time_type):
+        yield replace(case, time_type=pa.int64())
+    yield from _earlier(case)
     for at, step in enumerate(case.steps):
         if isinstance(step, Revise):
             for one in (Insert(step.new), Retract(step.old)):
                 yield replace(case, steps=(*case.steps[:at], one, *case.steps[at + 1 :]))
+
+
+def _earlier(case: AfaCase) -> Iterator[AfaCase]:
+    """Times that begin at zero."""
+    times = [row.le for step in case.steps for row in _rows(step)]
+    if not times or min(times) == 0:
+        return
+    back = min(times)
+
+    def shifted(one: Any) -> Any:
+        if isinstance(one, Row):
+            return replace(one, le=one.le - back, re=None if one.re is None else one.re - back)
+        return one
+
+    steps: list[Step] = []
+    for step in case.steps:
+        match step:
+            case Punctuate(time) | PunctuateArcs(time):
+                steps.append(replace(step, time=time - back))
+            case RetireArc(_, at):
+                steps.append(replace(step, at=None if at is None else at - back))
+            case AddArc(arc):
+                moved = {name: getattr(arc, name) for name in ("since", "until") if getattr(arc, name) is not None}
+                steps.append(AddArc(replace(arc, **{name: time - back for name, time in moved.items()})))
+            case Revise(old, new):
+                steps.append(Revise(shifted(old), shifted(new)))
+            case Insert(row) | Retract(row):
+                steps.append(replace(step, row=shifted(row)))
+    yield replace(case, steps=tuple(steps))
+
+
+def _rows(step: Step) -> tuple[Row, ...]:
+    match step:
+        case Insert(row) | Retract(row):
+            return (row,)
+        case Revise(old, new):
+            return old, new
+        case _:
+            return ()
 
 
 def _with(case: AfaCase, **changed: Any) -> AfaCase:
