@@ -21,6 +21,7 @@ ROOMS = [
     ["sets"],
     ["steps"],
     ["compiling", "afa"],
+    ["disordered"],
     ["snapshots", "matching"],
     ["ensemble", "patterns"],
     ["explain"],

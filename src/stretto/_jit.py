@@ -25,6 +25,7 @@ from numba.core import config
 
 __all__ = [
     "DONE",
+    "FAULTED",
     "GROW_ACTIVE",
     "GROW_ARENA",
     "GROW_NODES",
@@ -57,6 +58,7 @@ GROW_OUTPUT = 7  #: one match does not fit into the empty output buffers
 GROW_TABLE = 8  #: a hash table is too full
 PAUSED = 11  #: much work was done: let Python see to signals, then call again
 OVERFLOW = 9  #: an integer left 64 bits
+FAULTED = 12  #: something that is refused: the registers say what and where
 HANDED_OVER = 10  #: an event completes matches, which are taken as a set; then call again
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -14,7 +14,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from stretto import _jit
+from stretto.afa import AFA
+from stretto.automata.afa import Afa
 from stretto.compiling import Query, compile_query, roles
+from stretto.disordered import AfaMatcher
 from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.nfab.runner import NfabRunner
 from stretto.engines.select import AnyProgram, AnyRunner, runner_for
@@ -261,6 +264,12 @@ class Matcher:
     >>> matcher.push([{"type": "B"}]).to_pylist()
     [{'start': 0, 'end': 1, 'positions': [0, 1]}]
     """
+
+    def __new__(cls, query: Any, *arguments: Any, **options: Any) -> Any:
+        """For an AFA, an :class:`~stretto.disordered.AfaMatcher`."""
+        if isinstance(query, AFA | Afa):
+            return AfaMatcher(query, *arguments, **options)
+        return super().__new__(cls)
 
     def __init__(
         self,

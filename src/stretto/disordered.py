@@ -1,0 +1,517 @@
+"""The AFA operator for people: ``stretto.Matcher(afa, …)`` over a disordered stream with revisions and changing patterns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from stretto.afa import AFA, make_arc
+from stretto.automata.afa import Afa, Arc
+from stretto.engines.afa.runner import AfaRunner, Roles
+from stretto.engines.afa.structure import (
+    FIELDS,
+    FOREVER,
+    FROM,
+    FROM_LE,
+    LATE,
+    MADE,
+    OUT_OF_ORDER,
+    PART,
+    PEAK,
+    RIGHT,
+    SIGN,
+    TO,
+    TO_LE,
+)
+from stretto.engines.afa.times import as_times, tick_of, width
+from stretto.errors import DataError, OptionError, suggestion
+from stretto.events import as_table, conform
+from stretto.pattern.typing import kind_of
+
+__all__ = ["AfaMatcher", "match_afa"]
+
+I64 = NDArray[np.int64]
+
+#: Rows that one call of the kernel reads.
+CHUNK = 1 << 16
+
+#: Columns of the output; a partition attribute of such a name gets a trailing underscore.
+OWN = ("sign", "start", "end", "start_time", "end_time", "until", "register")
+
+
+class AfaMatcher:
+    """An AFA over a stream that comes in batches, in any order, with retractions: ``stretto.Matcher(afa, time=…)``.
+
+    Each row of input is a step, which gives the difference between the outputs before and after it: first those that it
+    takes back (``sign`` −1), then new ones (+1), by last event, first event and register. A retraction with the insertion
+    of the same place directly behind it is a revision, which is one step.
+
+    Parameters
+    ----------
+    afa
+        The automaton: :class:`stretto.AFA`.
+    time
+        The column that orders the stream (LE): integers, dates or timestamps.
+    sequence
+        A column of integers that orders events of the same time; ``None``: they are ordered as they arrive.
+    until
+        The column with the right end (RE) of each event's lifetime, NULL for ever; ``None``: time + window.
+    sign
+        The column that says +1 (insertion) or −1 (retraction of the event with the same partition, time and sequence; without
+        a sequence: time and payload). ``None``: insertions only.
+    numbered
+        A column with sequence numbers that grow by one for each event of a partition. Then no match spans a gap, and no output
+        is ever taken back because an event was late (AFA+O, section 5.3).
+    late
+        What is below the punctuation, or retracts the unknown: ``"error"``, ``"drop"`` (counted in :attr:`late`) or ``"side"``
+        (handed over by :meth:`late_events`).
+    bag
+        An output for each computation, in place of one for each (first event, last event, register).
+    ordered
+        Events come in order: each is the punctuation of those before it, so that nothing of them is kept.
+    dynamic
+        Arcs added later are valid from the next time unit on (``"default"``), or have explicit lifetimes (``"explicit"``).
+    ignore
+        Whether ignorable arcs make anchors (appendix D), which take less memory and time.
+    schema
+        The types of the columns beside the AFA's own events; ``None``: as in the first batch.
+
+    Examples
+    --------
+    >>> import stretto
+    >>> afa = stretto.AFA({"kind": str}, window=10)
+    >>> afa = afa.arc("q0", "q1", when="e.kind = 'a'").arc("q1", "q2", when="e.kind = 'b'").final("q2")
+    >>> matcher = stretto.Matcher(afa, time="t")
+    >>> matcher.push([{"t": 1, "kind": "a"}, {"t": 3, "kind": "b"}]).select(["sign", "start", "end"]).to_pylist()
+    [{'sign': 1, 'start': 0, 'end': 1}]
+    >>> matcher.push([{"t": 2, "kind": "c"}]).select(["sign", "start", "end"]).to_pylist()
+    [{'sign': -1, 'start': 0, 'end': 1}]
+    """
+
+    def __init__(
+        self,
+        afa: AFA | Afa,
+        schema: Any = None,
+        *,
+        time: str | None = None,
+        sequence: str | None = None,
+        until: str | None = None,
+        sign: str | None = None,
+        numbered: str | None = None,
+        late: str = "error",
+        bag: bool = False,
+        provenance: bool = False,
+        ordered: bool = False,
+        dynamic: str = "default",
+        ignore: bool = True,
+        capacity: int = 1 << 10,
+    ) -> None:
+        self.afa = afa.frozen if isinstance(afa, AFA) else afa
+        if time is None:
+            raise OptionError("an AFA needs the column that orders the stream: time='…'")
+        for value, name, allowed in (
+            (late, "late", ("error", "drop", "side")),
+            (dynamic, "dynamic", ("default", "explicit")),
+        ):
+            if value not in allowed:
+                raise OptionError(f"{name}={value!r}: expected {' or '.join(map(repr, allowed))}")
+        if sequence is not None and numbered is not None:
+            raise OptionError("numbered= orders events of one time as well: leave out sequence=")
+        if ordered and sign is not None:
+            raise OptionError(
+                "an ordered stream keeps no event that could be retracted: leave out sign=, or ordered=True"
+            )
+        if ordered and dynamic == "explicit":
+            raise OptionError("arcs with explicit lifetimes concern events that an ordered stream does not keep")
+        self._options: dict[str, Any] = {
+            "time": time,
+            "sequence": sequence,
+            "until": until,
+            "sign": sign,
+            "numbered": numbered,
+            "late": late,
+            "bag": bag,
+            "provenance": provenance,
+            "ordered": ordered,
+            "dynamic": dynamic,
+            "ignore": ignore,
+        }
+        self._capacity = capacity
+        self._kinds: dict[str, pa.DataType] = {}
+        self._finished = False
+        self._start(self.afa.events.get(time))
+        if schema is not None:
+            self._bind(schema if isinstance(schema, pa.Schema) else pa.schema(list(dict(schema).items())))
+
+    # -- events -------------------------------------------------------------------------------------------------------
+
+    def push(self, events: Any) -> pa.Table:
+        """Take the next rows; the signed output of their steps.
+
+        Raises
+        ------
+        DataError
+                The rows do not fit the schema (nothing is taken then), or one cannot be taken: it is late, retracts the unknown, or a function
+            of an arc fails. Rows before it have been taken, and the next call gives their output; it and the rows behind it have not.
+        """
+        if self._finished:
+            raise OptionError("the matcher is finished; start a new one, or restore a snapshot")
+        table = as_table(events)
+        if not table.num_columns:
+            return self._empty()
+        self._bind(table.schema)
+        runner = self._runner
+        table = conform(
+            table.select([name for name in table.column_names if name in self._kinds]), tuple(self._kinds), self._kinds
+        )
+        for batch in self._pieces(table):
+            runner.push(batch)
+        return self._table(runner.take())
+
+    def _pieces(self, table: pa.Table) -> list[pa.RecordBatch]:
+        """Batches of bounded size that part no retraction from the insertion behind it."""
+        found = []
+        begin = 0
+        whole = table.combine_chunks()
+        signs = whole.column(self._options["sign"]) if self._options["sign"] else None
+        while begin < whole.num_rows:
+            end = min(begin + CHUNK, whole.num_rows)
+            if signs is not None and end < whole.num_rows and signs[end].as_py() == 1 and signs[end - 1].as_py() == -1:
+                end += 1
+            piece = whole.slice(begin, end - begin).combine_chunks().to_batches()
+            found += piece
+            begin = end
+        return found
+
+    def advance(self, time: Any) -> pa.Table:
+        """A punctuation: no event before ``time`` will come. What depends on such events only is freed.
+
+        An event at ``time`` is on time.
+
+        Raises
+        ------
+        DataError
+            The punctuation goes back.
+        """
+        runner = self._runner
+        runner.advance_time(self._tick(time))
+        return self._table(runner.take())
+
+    def finish(self) -> pa.Table:
+        """The stream has ended: all output is final. What was not handed over yet."""
+        self._finished = True
+        return self._table(self._runner.take())
+
+    @property
+    def punctuation(self) -> Any:
+        """No output with a time before this one will be given or taken back; ``None``: none is final yet."""
+        found = self._runner.punctuation
+        return None if found is None else self._runner.shown_time(found)
+
+    @property
+    def late(self) -> int:
+        """How many rows were late or retracted the unknown."""
+        return int(self._runner.state.registers[LATE])
+
+    def late_events(self) -> pa.Table:
+        """With ``late="side"``: the rows that were late or retracted the unknown, since the last call."""
+        runner = self._runner
+        side, runner.side = runner.side, []
+        schema = pa.schema(list(self._kinds.items()))
+        return pa.Table.from_batches([batch.cast(schema) for batch in side], schema=schema)
+
+    # -- arcs ---------------------------------------------------------------------------------------------------------
+
+    def arcs(self) -> list[Arc]:
+        """The arcs that are in force or were given, with their lifetimes in ticks; those retired for all events are left out."""
+        tables = self._runner.tables
+        return [tables.arc(name) for name in tables.known]
+
+    def add_arc(
+        self,
+        source: str,
+        target: str,
+        *,
+        when: Any = None,
+        then: Any = None,
+        id: str,
+        kind: str = "consume",
+        since: Any = None,
+        until: Any = None,
+        final: str | None = None,
+    ) -> pa.Table:
+        """Add an arc while the query runs; states may be new. The output that it gives at once, with an explicit lifetime.
+
+        Parameters
+        ----------
+        source, target, when, then, id, kind
+            As for :meth:`stretto.AFA.arc`; ``kind`` is ``"consume"``, ``"epsilon"`` or ``"ignore"``.
+        since, until
+            With ``dynamic="explicit"``: the arc is valid for events with ``since <= time < until``; ``None``: unbounded.
+        final
+            Make the target final, with this ``emit``.
+
+        Raises
+        ------
+        OptionError
+            An arc of this id is in force, or a lifetime is given without ``dynamic="explicit"``.
+        DataError
+            The lifetime begins before the arcs' punctuation, or a function fails for a stored event.
+        """
+        runner = self._runner
+        explicit = self._options["dynamic"] == "explicit"
+        if not explicit and (since is not None or until is not None):
+            raise OptionError("an arc has a lifetime of its own only with Matcher(…, dynamic='explicit')")
+        if id in runner.tables.known and not self._is_retired(id):
+            raise OptionError(f"there is an arc '{id}' already; retire_arc('{id}') first")
+        bounds = [None if time is None else self._tick(time) for time in (since, until)]
+        arc = make_arc(
+            self.afa, source, target, when=when, then=then, id=id, kind=kind, since=bounds[0], until=bounds[1]
+        )
+        if final is not None:
+            runner.make_final(target, final)
+        runner.add_arc(arc)
+        return self._table(runner.take())
+
+    def _is_retired(self, name: str) -> bool:
+        arc = self._runner.tables.arc(name)
+        if self._options["dynamic"] == "explicit":
+            return arc.until is not None and arc.since is not None and arc.until <= arc.since
+        return arc.until is not None
+
+    def retire_arc(self, id: str, at: Any = None) -> pa.Table:
+        """Retire an arc: no event with a time behind the greatest one seen takes it any more.
+
+        With ``dynamic="explicit"`` no event from ``at`` on takes it (``None``: none at all, as if it had never been); what this takes
+        back or gives comes at once.
+
+        Raises
+        ------
+        OptionError
+            No arc of this id is in force.
+        """
+        runner = self._runner
+        if id not in runner.tables.known or self._is_retired(id):
+            known = [name for name in runner.tables.known if not self._is_retired(name)]
+            raise OptionError(f"no arc '{id}' is in force" + _hint(suggestion(id, known, kind="arc")))
+        if at is not None and self._options["dynamic"] != "explicit":
+            raise OptionError("retire_arc(…, at=…) needs Matcher(…, dynamic='explicit')")
+        runner.retire_arc(id, None if at is None else self._tick(at))
+        return self._table(runner.take())
+
+    def advance_arcs(self, time: Any) -> pa.Table:
+        """A punctuation of the arcs: no change of an arc will concern events before ``time`` (``dynamic="explicit"``)."""
+        runner = self._runner
+        runner.advance_arcs(self._tick(time))
+        return self._table(runner.take())
+
+    # -- state --------------------------------------------------------------------------------------------------------
+
+    @property
+    def stats(self) -> dict[str, int]:
+        """Counts: rows pushed, rows late, events out of order; events, partial matches and bytes held; partial matches ever made."""
+        runner = self._runner
+        names = ("rows", "late", "out_of_order", "events", "partial_matches", "peak", "made", "partitions", "bytes")
+        registers = runner.state.registers
+        events, partial = runner.state.live
+        partitions = 1 if runner.keys is None else len(runner.keys)
+        found = (
+            runner.rows,
+            registers[LATE],
+            registers[OUT_OF_ORDER],
+            events,
+            partial,
+            registers[PEAK],
+            registers[MADE],
+        )
+        return dict(zip(names, (*map(int, found), partitions, runner.nbytes), strict=True))
+
+    def snapshot(self) -> bytes:
+        """The matcher's whole state, in a versioned format (``docs/snapshots.md``).
+
+        Raises
+        ------
+        SnapshotError
+            An arc has a Python function, which no snapshot holds, beside those that the automaton was made with.
+        """
+        from stretto.engines.afa.saving import save
+
+        return save(self)
+
+    def restore(self, snapshot: bytes) -> AfaMatcher:
+        """Take over the state of a snapshot of the same automaton and options.
+
+        Raises
+        ------
+        SnapshotError
+            The bytes are damaged, or of another version, automaton or option.
+        """
+        from stretto.engines.afa.saving import load
+
+        load(self, snapshot)
+        return self
+
+    # -- inside -------------------------------------------------------------------------------------------------------
+
+    @property
+    def _time_kind(self) -> pa.DataType:
+        return self._runner.time_kind or pa.int64()
+
+    def _tick(self, time: Any) -> int:
+        """A time in ticks. Before the first batch its own type tells the unit, which that batch may still change."""
+        runner = self._runner
+        if runner.time_kind is None:
+            runner.time_kind = pa.int64() if isinstance(time, int) else pa.scalar(time).type
+            self._guessed = True
+        return tick_of(time, runner.time_kind, self._options["time"])
+
+    def _bind(self, schema: pa.Schema) -> None:
+        """Take the types of the columns that the first batch tells."""
+        if self._bound:
+            return
+        given = dict(zip(schema.names, schema.types, strict=True))
+        kinds = {}
+        for name in self._needed():
+            if name not in self.afa.events and name not in given:
+                role = next(role for role, column in self._options.items() if column == name)
+                hint = _hint(suggestion(name, given, kind="column"))
+                raise DataError(f"the events have no column '{name}' ({role}){hint}")
+            kinds[name] = self.afa.events.get(name) or given[name]
+        self._set_time(kinds[self._options["time"]])
+        self._kinds, self._bound = kinds, True
+
+    def _needed(self) -> list[str]:
+        """The columns that the matcher reads."""
+        roles = (self._options[name] for name in ("time", "sequence", "until", "sign", "numbered"))
+        return list(dict.fromkeys([*self.afa.events, *(name for name in roles if name is not None)]))
+
+    def _start(self, kind: pa.DataType | None) -> None:
+        self._runner = AfaRunner(self.afa, Roles(**self._options), capacity=self._capacity)
+        self._bound = self._guessed = False
+        if kind is not None:
+            self._set_time(kind)
+
+    def _set_time(self, kind: pa.DataType) -> None:
+        window = width(self.afa.window, kind, self._options["time"])
+        if self._guessed and self._runner.time_kind != kind:
+            self._runner.rescale(kind)
+        self._runner.time_kind = kind
+        self._runner.window = window
+
+    def _schema(self) -> pa.Schema:
+        """Of the output."""
+        time = self._time_kind
+        fields = [
+            ("sign", pa.int8()),
+            ("start", pa.int64()),
+            ("end", pa.int64()),
+            ("start_time", time),
+            ("end_time", time),
+            ("until", time),
+            *((_free(name), _value_type(self.afa.events[name])) for name in self.afa.partition_by),
+            ("register", pa.struct([(name, kind) for name, kind in self.afa.register.items()])),
+        ]
+        return pa.schema(fields)
+
+    def _empty(self) -> pa.Table:
+        return self._schema().empty_table()
+
+    def _table(self, rows: I64) -> pa.Table:
+        """Rows of the kernel as a table."""
+        runner = self._runner
+        schema = self._schema()
+        rows = self._in_order(rows)
+        arrays: list[pa.Array] = [
+            pa.array(rows[:, SIGN].astype(np.int8)),
+            pa.array(rows[:, FROM], mask=rows[:, FROM] < 0),
+            pa.array(rows[:, TO], mask=rows[:, TO] < 0),
+            as_times(rows[:, FROM_LE], self._time_kind),
+            as_times(rows[:, TO_LE], self._time_kind),
+            as_times(rows[:, RIGHT], self._time_kind, rows[:, RIGHT] == FOREVER),
+        ]
+        if runner.keys is not None:
+            keys = runner.partition_values(rows[:, PART])
+            arrays += [keys.column(name) for name in self.afa.partition_by]
+        fields = [runner.decoded(rows[:, FIELDS + at], kind) for at, kind in enumerate(self.afa.register.values())]
+        register = schema.field("register").type
+        if fields:
+            arrays.append(pa.StructArray.from_arrays(fields, fields=list(register)))
+        else:
+            arrays.append(pa.array([{}] * len(rows), register))
+        return pa.table(
+            [
+                array.cast(kind) if array.type != kind else array
+                for array, kind in zip(arrays, schema.types, strict=True)
+            ],
+            schema=schema,
+        )
+
+    def _in_order(self, rows: I64) -> I64:
+        """Rows that differ in their registers only, by these: the kernel orders strings by their numbers."""
+        kinds = [kind_of(kind) for kind in self.afa.register.values()]
+        if "string" not in kinds or len(rows) < 2:
+            return rows
+        same = (rows[1:, [SIGN, PART, FROM, TO]] == rows[:-1, [SIGN, PART, FROM, TO]]).all(axis=1)
+        if not same.any():
+            return rows
+        group = np.concatenate(([0], np.cumsum(~same)))
+        keys: list[NDArray[Any]] = []
+        for at, kind in enumerate(kinds):
+            words = np.ascontiguousarray(rows[:, FIELDS + at])
+            if kind == "string":
+                distinct, place = np.unique(words, return_inverse=True)
+                order = np.empty(distinct.size, np.int64)
+                order[np.asarray(pc.sort_indices(self._runner.names.strings(distinct)))] = np.arange(distinct.size)
+                words = order[place]
+            keys.append(words.view(np.float64) if kind == "float" else words)
+        return rows[np.lexsort([*reversed(keys), group])]
+
+
+def match_afa(
+    afa: AFA | Afa, events: Any, *, time: str | None = None, sequence: str | None = None, **options: Any
+) -> pa.Table:
+    """All outputs of an automaton over a table, whatever its order: ``stretto.match(afa, events, time=…)``.
+
+    The columns of :class:`AfaMatcher`'s output without ``sign``, by last event, first event and register.
+    """
+    if time is None:
+        raise OptionError("an AFA needs the column that orders the stream: time='…'")
+    unknown = set(options) - {"until", "bag", "numbered", "ignore"}
+    if unknown:
+        raise TypeError(f"unexpected argument '{min(unknown)}'")
+    table = as_table(events)
+    if time not in table.column_names:
+        raise DataError(
+            f"the events have no column '{time}' (time)" + _hint(suggestion(time, table.column_names, kind="column"))
+        )
+    keys = [(time, "ascending")]
+    tie = sequence or options.get("numbered")
+    if tie is not None and tie in table.column_names:
+        keys.append((tie, "ascending"))
+    order = None
+    if not table.column(time).null_count:
+        order = pc.sort_indices(table, sort_keys=keys)
+        table = table.take(order)
+    matcher = AfaMatcher(afa, table.schema, time=time, sequence=sequence, ordered=True, **options)
+    found = matcher.push(table).drop_columns(["sign"])
+    if order is not None:
+        for name in ("start", "end"):
+            at = found.column_names.index(name)
+            found = found.set_column(at, name, order.take(found.column(name)).cast(pa.int64()))
+    return found
+
+
+def _free(name: str) -> str:
+    return f"{name}_" if name in OWN else name
+
+
+def _value_type(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _hint(text: str | None) -> str:
+    return f"; {text}" if text else ""

@@ -1,0 +1,223 @@
+"""State that nothing needs any more (AFA paper, appendix C.1): all before the cover of the punctuation, and the cover's event.
+
+``cover(t)`` is the latest event with a time before t: what comes can continue its partial matches, but none before.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stretto._jit import DONE, GROW_STACK, inlined, jit
+from stretto.engines.afa.index import detach_first, stretch
+from stretto.engines.afa.live import earlier, greatest_end, sort
+from stretto.engines.afa.structure import (
+    CLEAN,
+    CURSOR,
+    FREE,
+    FREE_EVENTS,
+    HOME,
+    LEAST,
+    LIVE_EVENTS,
+    LIVE_PARTIAL,
+    NEED,
+    NEXT,
+    NIL,
+    OPEN,
+    REG,
+    START_LE,
+    START_SEQ,
+    STATE,
+    UNTIL_LE,
+    UNTIL_SEQ,
+    Events,
+    Graph,
+    Parts,
+    Work,
+)
+
+__all__ = ["clean", "free_list", "free_slot", "merge", "sweep"]
+
+I64 = NDArray[np.int64]
+
+
+@inlined
+def free_list(head: int, tail: int, size: int, P: I64, registers: I64) -> None:
+    """Give back a list of partial matches: O(1)."""
+    if head != NIL:
+        P[NEXT, tail] = registers[FREE]
+        registers[FREE] = head
+        registers[LIVE_PARTIAL] -= size
+
+
+@inlined
+def free_slot(slot: int, events: Events, registers: I64) -> None:
+    """Give back the slot of an event."""
+    events.head[slot] = events.tail[slot] = events.size[slot] = NIL
+    events.next[slot] = registers[FREE_EVENTS]
+    registers[FREE_EVENTS] = slot
+    registers[LIVE_EVENTS] -= 1
+
+
+@jit
+def merge(slot: int, head: int, tail: int, size: int, P: I64, events: Events) -> None:
+    """Put a list, which is in order, into the list of an event: O(1) where all of it comes first, else one pass."""
+    if head == NIL:
+        return
+    rest = events.head[slot]
+    events.size[slot] += size
+    if rest == NIL:
+        events.head[slot], events.tail[slot] = head, tail
+        return
+    if earlier(P[START_LE, tail], P[START_SEQ, tail], P[START_LE, rest], P[START_SEQ, rest]):
+        P[NEXT, tail] = rest
+        events.head[slot] = head
+        return
+    last = NIL
+    while head != NIL or rest != NIL:
+        if rest == NIL or (
+            head != NIL and not earlier(P[START_LE, rest], P[START_SEQ, rest], P[START_LE, head], P[START_SEQ, head])
+        ):
+            here, head = head, P[NEXT, head]
+        else:
+            here, rest = rest, P[NEXT, rest]
+        if last == NIL:
+            events.head[slot] = here
+        else:
+            P[NEXT, last] = here
+        last = here
+    P[NEXT, last] = NIL
+    events.tail[slot] = last
+
+
+@jit
+def clean(part: int, graph: Graph, P: I64, events: Events, parts: Parts, work: Work, registers: I64) -> int:
+    """Drop what is before the cover of a partition. Anchors that go on at the cover move there. O(what is dropped)."""
+    first = parts.first[part]
+    cover = first
+    while events.next[cover] != NIL and events.le[events.next[cover]] < registers[CLEAN]:
+        cover = events.next[cover]
+    if cover == first:
+        return DONE
+    moved = 0
+    if graph.ignores:
+        moved = _gather_moved(first, cover, graph, P, events, work)
+        if moved < 0:
+            registers[NEED] = work.L.size + 1
+            return GROW_STACK
+    slot = first
+    while slot != cover:
+        following = events.next[slot]
+        free_list(events.head[slot], events.tail[slot], events.size[slot], P, registers)
+        if parts.root[part] != NIL:
+            detach_first(slot, part, events, parts)
+        free_slot(slot, events, registers)
+        slot = following
+    parts.first[part] = cover
+    events.prev[cover] = NIL
+    if moved:
+        _move(cover, moved, part, graph, P, events, parts, work)
+    if cover == parts.last[part]:
+        parts.root[part] = NIL
+    return DONE
+
+
+@jit
+def _gather_moved(first: int, cover: int, graph: Graph, P: I64, events: Events, work: Work) -> int:
+    """L: the anchors homed before the cover that go on there, taken out of their lists; how many, or −1 for want of room."""
+    extra, le, seq = REG + graph.real.size, events.le[cover], events.seq[cover]
+    count = 0
+    slot = first
+    while slot != cover:  # first without a change, as this may stop
+        p = events.head[slot]
+        while p != NIL:
+            count += not earlier(P[extra + UNTIL_LE, p], P[extra + UNTIL_SEQ, p], le, seq)
+            p = P[NEXT, p]
+        slot = events.next[slot]
+    if count > work.L.size:
+        return -1
+    count = 0
+    slot = first
+    while slot != cover:
+        p, last = events.head[slot], NIL
+        while p != NIL:
+            following = P[NEXT, p]
+            if not earlier(P[extra + UNTIL_LE, p], P[extra + UNTIL_SEQ, p], le, seq):
+                work.L[count] = p
+                count += 1
+                events.size[slot] -= 1
+                if last == NIL:
+                    events.head[slot] = following
+                else:
+                    P[NEXT, last] = following
+            else:
+                last = p
+            p = following
+        events.tail[slot] = last
+        slot = events.next[slot]
+    return count
+
+
+@jit
+def _move(cover: int, count: int, part: int, graph: Graph, P: I64, events: Events, parts: Parts, work: Work) -> None:
+    """L[: count] becomes part of the cover's list."""
+    extra, L = REG + graph.real.size, work.L
+    sort(count, L, P)
+    for k in range(count):
+        P[NEXT, L[k]] = L[k + 1] if k + 1 < count else NIL
+        P[extra + HOME, L[k]] = cover
+    merge(cover, L[0], L[count - 1], count, P, events)
+    if cover == parts.last[part]:
+        p = parts.open[part]
+        while p != NIL:
+            following = P[extra + OPEN, p]
+            P[extra + OPEN, p] = -1
+            p = following
+        parts.open[part] = NIL
+    elif parts.root[part] != NIL:
+        events.own[cover] = greatest_end(cover, graph, P, events)
+        stretch(cover, events)
+
+
+@jit
+def sweep(graph: Graph, P: I64, events: Events, parts: Parts, work: Work, registers: I64) -> int:
+    """Clean all partitions, from CURSOR on; forget partial matches whose lifetime is over, and covers without any. O(state)."""
+    while registers[CURSOR] < parts.first.size:
+        part = registers[CURSOR]
+        first = parts.first[part]
+        if first != NIL:
+            status = clean(part, graph, P, events, parts, work, registers)
+            if status != DONE:
+                return int(status)
+            first = parts.first[part]
+            if events.le[first] < registers[CLEAN]:
+                _forget(first, part, graph, P, events, parts, registers)
+        registers[CURSOR] += 1
+    return DONE
+
+
+@jit
+def _forget(cover: int, part: int, graph: Graph, P: I64, events: Events, parts: Parts, registers: I64) -> None:
+    """Partial matches of the cover whose least RE is not after the punctuation; the cover itself if it has no other."""
+    extra = REG + graph.real.size
+    p, last = events.head[cover], NIL
+    while p != NIL:
+        following = P[NEXT, p]
+        anchored = graph.ignores and (P[extra + OPEN, p] >= 0 or P[extra + UNTIL_LE, p] > events.le[cover])
+        if P[LEAST, p] <= registers[CLEAN] and not anchored:
+            if last == NIL:
+                events.head[cover] = following
+            else:
+                P[NEXT, last] = following
+            events.size[cover] -= 1
+            P[STATE, p] = -1
+            P[NEXT, p] = registers[FREE]
+            registers[FREE] = p
+            registers[LIVE_PARTIAL] -= 1
+        else:
+            last = p
+        p = following
+    events.tail[cover] = last
+    if last == NIL and cover == parts.last[part] and parts.open[part] == NIL:
+        free_slot(cover, events, registers)
+        parts.first[part] = parts.last[part] = parts.root[part] = NIL

@@ -1,0 +1,309 @@
+"""One event's step: the partial matches that go on from it (AFA paper, algorithm 1: MakeTransitions and NewTransition)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stretto._jit import DONE, FAULTED, GROW_NODES, GROW_STACK, inlined, jit
+from stretto.engines.afa.structure import (
+    ARC_NEXT,
+    ATOM,
+    BASE,
+    COUNT_D,
+    CYCLE,
+    ENDLESS,
+    FAULT,
+    FAULT_ARC,
+    FENCE,
+    FINAL,
+    FINALS,
+    FIRST_ARC,
+    FIRST_EPSILON,
+    FREE,
+    FRESH,
+    HEAD,
+    HOME,
+    IGNORES,
+    KIND,
+    LEAST,
+    MADE,
+    MOST_CLOSURE,
+    NEED,
+    NEXT,
+    NIL,
+    OPEN,
+    QUIET,
+    REG,
+    RETIRED,
+    SEED,
+    SINCE,
+    START,
+    START_LE,
+    START_SEQ,
+    STATE,
+    STEPS,
+    TAIL,
+    TARGET,
+    TILL_LE,
+    TILL_SEQ,
+    TRANSFER,
+    UNTIL_LE,
+    UNTIL_SEQ,
+    Events,
+    Graph,
+    Work,
+)
+
+__all__ = ["derive"]
+
+I64 = NDArray[np.int64]
+
+
+@inlined
+def _same(a: int, b: int, fields: int, P: I64) -> bool:
+    """Whether two partial matches of one start have the same state and register."""
+    if P[STATE, a] != P[STATE, b]:
+        return False
+    for field in range(REG, REG + fields):  # noqa: SIM110 - kernels have no generators
+        if P[field, a] != P[field, b]:
+            return False
+    return True
+
+
+@jit
+def _seeds(theta: Any, z: int, count: int, graph: Graph, P: I64, events: Events, work: Work, registers: I64) -> int:
+    """C[count …]: what ε-arcs reach from the initial ID, itself first; how many, or −1 with FAULT or NEED set.
+
+    All but the first take a free partial match, which the caller gives back.
+    """
+    C, arcs, le = work.C, graph.arcs, events.le[z]
+    fields = graph.real.size
+    end = count + 1
+    C[count] = SEED
+    at = count
+    while at < end:
+        arc = graph.states[graph.states[P[STATE, C[at]], BASE], FIRST_EPSILON]
+        while arc != NIL:
+            this = arc
+            arc = arcs[this, ARC_NEXT]
+            if le < arcs[this, SINCE] or le >= arcs[this, RETIRED]:
+                continue
+            holds = arcs[this, FENCE] < 0 or theta(arcs[this, FENCE], NIL, C[at], NIL, events.E, P, work.F) != 0
+            if work.F[0, 0] == 0 and not holds:
+                continue
+            fresh = registers[FREE]
+            if end == C.size or fresh == NIL:
+                registers[NEED] = 0 if fresh == NIL else 1
+                return -1 - end
+            if work.F[0, 0] == 0 and arcs[this, TRANSFER] >= 0:
+                theta(arcs[this, TRANSFER], NIL, C[at], fresh, events.E, P, work.F)
+            elif work.F[0, 0] == 0:
+                for field in range(REG, REG + fields):
+                    P[field, fresh] = P[field, C[at]]
+            if work.F[0, 0] != 0:
+                registers[FAULT] = work.F[0, 0]
+                registers[FAULT_ARC] = this
+                return -1 - end
+            P[STATE, fresh] = arcs[this, TARGET]
+            known = False
+            for other in range(count, end):
+                known |= _same(C[other], fresh, fields, P)
+            if known:
+                continue
+            registers[FREE] = P[NEXT, fresh]
+            C[end] = fresh
+            end += 1
+            if end - count > MOST_CLOSURE:
+                registers[FAULT] = ENDLESS
+                registers[FAULT_ARC] = this
+                registers[CYCLE] = arcs[this, TARGET]
+                return -1 - end
+        at += 1
+    return end
+
+
+@inlined
+def derive(
+    theta: Any,
+    z: int,
+    count: int,
+    starts: bool,
+    before_le: int,
+    before_seq: int,
+    graph: Graph,
+    P: I64,
+    events: Events,
+    work: Work,
+    registers: I64,
+) -> int:
+    """What reaches event ``z``: C[: count] becomes D[: COUNT_D]; the new ones are linked from HEAD to TAIL.
+
+    C and D are ordered by first event; within one, D has no two of the same state and register. ``starts``: matches may begin at
+    z. Anchors that ignore z are in D as they are, with TILL set to z; where a new one equals one, the new one takes its place,
+    because it has *entered* its state (D then has NIL in the old one's place). ``before_…``: the event before z.
+
+    Reads arcs, states, events; writes D and free partial matches. O(count · arcs of a state), and the square of how many
+    partial matches of one start are live. On any status but DONE, what is linked from HEAD to TAIL is to be given back.
+    """
+    arcs, states = graph.arcs, graph.states
+    C, D, F, E = work.C, work.D, work.F, events.E
+    fields = graph.real.size
+    extra = REG + fields
+    le, seq, re, row = events.le[z], events.seq[z], events.re[z], events.row[z]
+    registers[HEAD] = registers[TAIL] = NIL
+    registers[FRESH] = registers[FINALS] = registers[COUNT_D] = 0
+    total = count
+    if starts:
+        if count >= C.size:
+            registers[NEED] = count + 1
+            return GROW_STACK
+        total = count + 1
+        C[count] = SEED
+        if states[graph.start, FIRST_EPSILON] != NIL:
+            total = _seeds(theta, z, count, graph, P, events, work, registers)
+    status = DONE
+    if total < 0:
+        total = -1 - total
+        if work.F[0, 0] != 0 or registers[FAULT] != 0:
+            status = FAULTED
+        elif registers[NEED] == 0:
+            status = GROW_NODES
+        else:
+            status = GROW_STACK
+            registers[NEED] = C.size + 1
+    free = registers[FREE]
+    head = tail = NIL
+    size = fresh_ones = finals = group = 0
+    of = -1  # the first event's row of the group at hand
+    k = 0
+    while k < total and status == DONE:
+        p = C[k]
+        seed = k >= count
+        k += 1
+        if p == NIL:
+            continue
+        if seed:
+            of_row, of_le, of_seq, right = row, le, seq, re
+        else:
+            of_row, of_le, of_seq, right = P[START, p], P[START_LE, p], P[START_SEQ, p], min(P[LEAST, p], re)
+        if right <= le:
+            continue
+        if of_row != of:
+            of, group = of_row, size
+        arc = states[states[P[STATE, p], BASE], FIRST_ARC]
+        source, at = p, z
+        closing = False
+        behind = first = 0
+        c = 0
+        while True:
+            if arc == NIL:
+                if not closing:
+                    break
+                c += 1
+                if c < size:
+                    source = D[c]
+                    arc = states[states[P[STATE, source], BASE], FIRST_EPSILON] if source != NIL else NIL
+                else:
+                    closing = False
+                    source, at, arc = p, z, behind
+                continue
+            this = arc
+            arc = arcs[this, ARC_NEXT]
+            atom = arcs[this, ATOM]
+            if atom >= 0 and (E[z, graph.bits + (atom >> 6)] >> (atom & 63)) & 1 == 0:
+                continue
+            if le < arcs[this, SINCE] or le >= arcs[this, RETIRED]:
+                continue
+            if arcs[this, FENCE] >= 0:
+                holds = theta(arcs[this, FENCE], at, source, NIL, E, P, F)
+                if F[0, 0] != 0:
+                    status = FAULTED
+                    registers[FAULT], registers[FAULT_ARC] = F[0, 0], this
+                    break
+                if holds == 0:
+                    continue
+            if size == D.size:
+                status = GROW_STACK
+                registers[NEED] = size + 1
+                break
+            target = arcs[this, TARGET]
+            made = NIL
+            if arcs[this, KIND] == IGNORES:
+                target = states[P[STATE, source], QUIET]
+                if graph.ignores and not seed and right == P[LEAST, p]:
+                    known = False
+                    for other in range(group, size):
+                        known |= D[other] != NIL and _same(D[other], p, fields, P)
+                    if not known:
+                        D[size] = p
+                        size += 1
+                        P[extra + TILL_LE, p], P[extra + TILL_SEQ, p] = le, seq
+                        finals += states[P[STATE, p], FINAL] == 1
+                        made = p
+                    if made == NIL:
+                        continue
+            if made == NIL:
+                if free == NIL:
+                    status = GROW_NODES
+                    break
+                made = free
+                if arcs[this, TRANSFER] >= 0:
+                    theta(arcs[this, TRANSFER], at, source, made, E, P, F)
+                    if F[0, 0] != 0:
+                        status = FAULTED
+                        registers[FAULT], registers[FAULT_ARC] = F[0, 0], this
+                        break
+                else:
+                    for field in range(REG, REG + fields):
+                        P[field, made] = P[field, source]
+                P[STATE, made] = target
+                equal = -1
+                for other in range((first if closing else size) if graph.bag else group, size):
+                    if D[other] != NIL and _same(D[other], made, fields, P):
+                        equal = other
+                        break
+                if equal >= 0:
+                    if not graph.ignores or P[extra + HOME, D[equal]] == z:
+                        continue
+                    P[extra + TILL_LE, D[equal]], P[extra + TILL_SEQ, D[equal]] = before_le, before_seq
+                    D[equal] = NIL
+                free = P[NEXT, made]
+                P[NEXT, made] = NIL
+                P[START, made], P[START_LE, made], P[START_SEQ, made] = of_row, of_le, of_seq
+                P[LEAST, made] = right
+                if graph.ignores:
+                    P[extra + HOME, made] = z
+                    P[extra + UNTIL_LE, made] = P[extra + TILL_LE, made] = le
+                    P[extra + UNTIL_SEQ, made] = P[extra + TILL_SEQ, made] = seq
+                    P[extra + OPEN, made] = -1
+                if tail == NIL:
+                    head = made
+                else:
+                    P[NEXT, tail] = made
+                tail = made
+                D[size] = made
+                size += 1
+                fresh_ones += 1
+                finals += states[target, FINAL] != 0
+            if closing:
+                if size - first > MOST_CLOSURE:
+                    status = FAULTED
+                    registers[FAULT], registers[FAULT_ARC], registers[CYCLE] = ENDLESS, this, target
+                    break
+            elif states[states[P[STATE, made], BASE], FIRST_EPSILON] != NIL:
+                closing, behind, at = True, arc, NIL
+                c = first = size - 1
+                source = made
+                arc = states[states[P[STATE, made], BASE], FIRST_EPSILON]
+    for k in range(count + 1, total):  # seeds of ε-arcs
+        P[NEXT, C[k]] = free
+        free = C[k]
+    registers[FREE] = free
+    registers[HEAD], registers[TAIL], registers[FRESH] = head, tail, fresh_ones
+    registers[COUNT_D], registers[FINALS] = size, finals
+    registers[MADE] += fresh_ones
+    registers[STEPS] += total + fresh_ones
+    return status

@@ -1,0 +1,222 @@
+"""Which partial matches are live at an event, and which of them a change leaves as they are (AFA paper, appendix D)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stretto._jit import inlined, jit
+from stretto.engines.afa.index import build
+from stretto.engines.afa.structure import (
+    ARC_NEXT,
+    ATOM,
+    BASE,
+    FENCE,
+    FIRST_ARC,
+    FIRST_EPSILON,
+    HOME,
+    IGNORES,
+    KIND,
+    LEAST,
+    NEXT,
+    NIL,
+    OPEN,
+    REG,
+    RETIRED,
+    SINCE,
+    START,
+    START_LE,
+    START_SEQ,
+    STATE,
+    UNTIL_LE,
+    UNTIL_SEQ,
+    Events,
+    Graph,
+    Parts,
+    Work,
+)
+
+__all__ = ["collect", "earlier", "is_settled", "sort"]
+
+I64 = NDArray[np.int64]
+
+
+@inlined
+def earlier(a_le: int, a_seq: int, b_le: int, b_seq: int) -> bool:
+    """Whether one place in the order of (LE, sequence) is before another."""
+    return a_le < b_le or (a_le == b_le and a_seq < b_seq)
+
+
+@jit
+def _sift(at: int, count: int, which: I64, P: I64) -> None:
+    while 2 * at + 1 < count:
+        child = 2 * at + 1
+        a, b = which[child], which[min(child + 1, count - 1)]
+        if earlier(P[START_LE, a], P[START_SEQ, a], P[START_LE, b], P[START_SEQ, b]):
+            child += 1
+        a, b = which[at], which[child]
+        if not earlier(P[START_LE, a], P[START_SEQ, a], P[START_LE, b], P[START_SEQ, b]):
+            return
+        which[at], which[child] = b, a
+        at = child
+
+
+@jit
+def sort(count: int, which: I64, P: I64) -> None:
+    """Partial matches by their first events. O(count log count)."""
+    for at in range(count // 2 - 1, -1, -1):
+        _sift(at, count, which, P)
+    for end in range(count - 1, 0, -1):
+        which[0], which[end] = which[end], which[0]
+        _sift(0, end, which, P)
+
+
+@jit
+def collect(x: int, part: int, graph: Graph, P: I64, events: Events, parts: Parts, work: Work) -> int:
+    """L: the partial matches that are live at event ``x``, by first event; how many, or −1 for want of room.
+
+    Those of its list; with ignorable arcs also the anchors whose intervals reach over it: of the open list those that begin
+    before, of the treap O(log events) for each.
+    """
+    L, count = work.L, 0
+    if x == NIL:
+        return 0
+    p = events.head[x]
+    while p != NIL:
+        if count == L.size:
+            return -1
+        L[count] = p
+        count += 1
+        p = P[NEXT, p]
+    if not graph.ignores:
+        return count
+    own, extra = count, REG + graph.real.size
+    le, seq, last = events.le[x], events.seq[x], parts.last[part]
+    p = parts.open[part]
+    while p != NIL:
+        home = P[extra + HOME, p]
+        if earlier(events.le[home], events.seq[home], le, seq):
+            if count == L.size:
+                return -1
+            L[count] = p
+            count += 1
+        p = P[extra + OPEN, p]
+    if x != last:
+        if parts.root[part] == NIL:
+            build_with_ends(part, graph, P, events, parts)
+        top = 0
+        work.stack[top] = parts.root[part]
+        top += 1
+        while top:
+            top -= 1
+            at = work.stack[top]
+            if at == NIL or events.reach[at] < le:
+                continue
+            if top + 2 > work.stack.size:
+                return -1
+            work.stack[top] = events.left[at]
+            top += 1
+            if not earlier(events.le[at], events.seq[at], le, seq):
+                continue
+            work.stack[top] = events.right[at]
+            top += 1
+            p = events.head[at] if events.own[at] >= le else NIL
+            while p != NIL:
+                over = not earlier(P[extra + UNTIL_LE, p], P[extra + UNTIL_SEQ, p], le, seq)
+                if over and P[extra + OPEN, p] < 0:
+                    if count == L.size:
+                        return -1
+                    L[count] = p
+                    count += 1
+                p = P[NEXT, p]
+    if count > own:
+        sort(count, L, P)
+    return count
+
+
+@jit
+def build_with_ends(part: int, graph: Graph, P: I64, events: Events, parts: Parts) -> None:
+    """The treap of a partition, with the ends of intervals as they are."""
+    if graph.ignores:
+        slot = parts.first[part]
+        while slot != NIL:
+            events.own[slot] = greatest_end(slot, graph, P, events)
+            slot = events.next[slot]
+    build(part, events, parts)
+
+
+@jit
+def greatest_end(slot: int, graph: Graph, P: I64, events: Events) -> int:
+    """The greatest time until which a partial match of an event's list goes on."""
+    extra = REG + graph.real.size
+    most, p = events.le[slot], events.head[slot]
+    while p != NIL:
+        most = max(most, P[extra + UNTIL_LE, p])
+        p = P[NEXT, p]
+    return int(most)
+
+
+@jit
+def _ignores(theta: Any, p: int, z: int, graph: Graph, P: I64, events: Events, work: Work) -> bool:
+    """Whether event ``z`` leaves a partial match as it is: an ignorable arc fires, and no other."""
+    arcs, E, le = graph.arcs, events.E, events.le[z]
+    if (
+        P[LEAST, p] <= le
+        or events.re[z] < P[LEAST, p]
+        or graph.states[graph.states[P[STATE, p], BASE], FIRST_EPSILON] != NIL
+    ):
+        return False
+    ignored = False
+    arc = graph.states[graph.states[P[STATE, p], BASE], FIRST_ARC]
+    while arc != NIL:
+        this = arc
+        arc = arcs[this, ARC_NEXT]
+        atom = arcs[this, ATOM]
+        if atom >= 0 and (E[z, graph.bits + (atom >> 6)] >> (atom & 63)) & 1 == 0:
+            continue
+        if le < arcs[this, SINCE] or le >= arcs[this, RETIRED]:
+            continue
+        if arcs[this, FENCE] >= 0 and theta(arcs[this, FENCE], z, p, NIL, E, P, work.F) == 0:
+            continue
+        if arcs[this, KIND] != IGNORES:
+            return False
+        ignored = True
+    return ignored
+
+
+@jit
+def is_settled(
+    theta: Any,
+    begin: int,
+    end: int,
+    taken: int,
+    given: int,
+    graph: Graph,
+    P: I64,
+    events: Events,
+    work: Work,
+) -> bool:
+    """Whether a change leaves the matches of one first event, L[begin: end], as they are.
+
+    They all ignored the event that is taken away, and all ignore the one that is given.
+    """
+    L, extra = work.L, REG + graph.real.size
+    if taken != NIL:
+        start = P[START, L[begin]]
+        p = events.head[taken]
+        while p != NIL:
+            if P[START, p] == start:
+                return False
+            p = P[NEXT, p]
+        for k in range(begin, end):
+            p = L[k]
+            if earlier(P[extra + UNTIL_LE, p], P[extra + UNTIL_SEQ, p], events.le[taken], events.seq[taken]):
+                return False
+    if given != NIL:
+        for k in range(begin, end):
+            if not _ignores(theta, L[k], given, graph, P, events, work):
+                work.F[0, 0] = 0  # what goes wrong here goes wrong again where it is told
+                return False
+    return True

@@ -1,0 +1,159 @@
+"""Outputs: one for each (first event, last event, register), as differences (SEMANTICS: AFA, output)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stretto._jit import inlined, jit
+from stretto.engines.afa.live import sort
+from stretto.engines.afa.structure import (
+    FIELDS,
+    FROM,
+    FROM_LE,
+    FROM_SEQ,
+    GAINED,
+    LEAST,
+    PART,
+    REG,
+    RETRACTED,
+    RIGHT,
+    ROWS,
+    SIGN,
+    START,
+    START_LE,
+    START_SEQ,
+    TO,
+    TO_LE,
+    TO_SEQ,
+    Events,
+    Graph,
+    Out,
+    Work,
+)
+
+__all__ = ["put", "settle", "write"]
+
+I64 = NDArray[np.int64]
+
+
+@inlined
+def _word_order(a: int, b: int, real: bool) -> int:
+    """−1, 0 or 1 as one value of the register is before another; NaN is behind all."""
+    if a == b:
+        return 0
+    if not real:
+        return -1 if a < b else 1
+    x, y = np.int64(a).view(np.float64), np.int64(b).view(np.float64)
+    if x < y or (x == x and y != y):
+        return -1
+    if y < x or (y == y and x != x):
+        return 1
+    return -1 if a < b else 1
+
+
+@inlined
+def _order(a: int, b: int, graph: Graph, P: I64) -> int:
+    for field in range(graph.real.size):
+        found = _word_order(P[REG + field, a], P[REG + field, b], graph.real[field])
+        if found != 0:
+            return found
+    return 0
+
+
+@jit
+def put(count: int, z: int, mixed: bool, at: int, rows: I64, graph: Graph, P: I64, events: Events, work: Work) -> int:
+    """Write the outputs of ``picked[: count]``, finals at event ``z``, to ``rows`` from ``at`` on: where they end; −1: no room.
+
+    ``mixed``: they are not in the order of first events. Those of one first event are put in the order of their registers, equal
+    ones once.
+    """
+    picked = work.picked
+    if mixed:
+        sort(count, picked, P)
+    begin = 0
+    while begin < count:
+        end = begin + 1
+        start = P[START, picked[begin]]
+        while end < count and P[START, picked[end]] == start:
+            here = picked[end]
+            to = end
+            while to > begin and _order(here, picked[to - 1], graph, P) < 0:
+                picked[to] = picked[to - 1]
+                to -= 1
+            picked[to] = here
+            end += 1
+        for k in range(begin, end):
+            p = picked[k]
+            if k > begin and not graph.bag and _order(p, picked[k - 1], graph, P) == 0:
+                continue
+            if at == rows.shape[0]:
+                return -1
+            rows[at, SIGN] = 1
+            rows[at, PART] = events.part[z]
+            rows[at, FROM], rows[at, FROM_LE], rows[at, FROM_SEQ] = start, P[START_LE, p], P[START_SEQ, p]
+            rows[at, TO], rows[at, TO_LE], rows[at, TO_SEQ] = events.row[z], events.le[z], events.seq[z]
+            rows[at, RIGHT] = P[LEAST, p]
+            for field in range(graph.real.size):
+                rows[at, FIELDS + field] = P[REG + field, p]
+            at += 1
+        begin = end
+    return at
+
+
+@inlined
+def _row_order(a: I64, i: int, b: I64, j: int, graph: Graph) -> int:
+    for column in (TO_LE, TO_SEQ, FROM_LE, FROM_SEQ):
+        if a[i, column] != b[j, column]:
+            return -1 if a[i, column] < b[j, column] else 1
+    for field in range(graph.real.size):
+        found = _word_order(a[i, FIELDS + field], b[j, FIELDS + field], graph.real[field])
+        if found != 0:
+            return found
+    return 0
+
+
+@inlined
+def _copy(source: I64, i: int, target: I64, j: int, fields: int) -> None:
+    for column in range(FIELDS + fields):
+        target[j, column] = source[i, column]
+
+
+@jit
+def settle(graph: Graph, work: Work, registers: I64) -> None:
+    """Leave out of ``lost`` and ``won`` what stands in both: one pass, as both are in order."""
+    lost, won = work.lost, work.won
+    fields = graph.real.size
+    i = j = kept_lost = kept_won = 0
+    while i < registers[RETRACTED] or j < registers[GAINED]:
+        order = 0
+        if i == registers[RETRACTED]:
+            order = 1
+        elif j == registers[GAINED]:
+            order = -1
+        else:
+            order = _row_order(lost, i, won, j, graph)
+        if order == 0 and lost[i, RIGHT] == won[j, RIGHT]:
+            i, j = i + 1, j + 1
+            continue
+        if order <= 0:
+            _copy(lost, i, lost, kept_lost, fields)
+            kept_lost, i = kept_lost + 1, i + 1
+        if order >= 0:
+            _copy(won, j, won, kept_won, fields)
+            kept_won, j = kept_won + 1, j + 1
+    registers[RETRACTED], registers[GAINED] = kept_lost, kept_won
+
+
+@jit
+def write(graph: Graph, work: Work, out: Out, registers: I64) -> None:
+    """Retractions, then insertions; there is room."""
+    at = registers[ROWS]
+    for i in range(registers[RETRACTED]):
+        _copy(work.lost, i, out.rows, at, graph.real.size)
+        out.rows[at, SIGN] = -1
+        at += 1
+    for i in range(registers[GAINED]):
+        _copy(work.won, i, out.rows, at, graph.real.size)
+        at += 1
+    registers[ROWS] = at

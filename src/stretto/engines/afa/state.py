@@ -1,0 +1,191 @@
+"""What a stream leaves behind in the AFA operator, and how its arrays grow."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stretto.engines.afa.structure import (
+    CLEAN,
+    EXTRA,
+    FIELDS,
+    FREE,
+    FREE_EVENTS,
+    LIVE_EVENTS,
+    LIVE_PARTIAL,
+    NEED,
+    NEXT,
+    NIL,
+    PUNCTUATION,
+    REG,
+    REGISTERS,
+    ROWS,
+    SEED,
+    SEEN,
+    START,
+    STATE,
+    Events,
+    Out,
+    Parts,
+    Work,
+)
+from stretto.errors import LimitError
+
+__all__ = ["AfaState", "longer"]
+
+I64 = NDArray[np.int64]
+
+BEFORE_ALL = -((1 << 63) - 1)
+
+#: Partial matches that take more bytes than this are refused: without a window or a punctuation they grow with the stream.
+MOST_BYTES = 8 << 30
+
+_WORDS = (
+    "le",
+    "seq",
+    "re",
+    "row",
+    "part",
+    "prev",
+    "next",
+    "head",
+    "tail",
+    "size",
+    "left",
+    "right",
+    "parent",
+    "own",
+    "reach",
+)
+
+
+class AfaState:
+    """The arrays of one stream.
+
+    Parameters
+    ----------
+    fields
+        Of the register.
+    words
+        Of an event.
+    ignores
+        Whether ignorable arcs make anchors.
+    capacity
+        The size that the growing arrays start with: tests start with 1, so that every growth point fires.
+    """
+
+    def __init__(self, *, fields: int, words: int, ignores: bool, capacity: int) -> None:
+        small = max(1, capacity)
+        self.fields = fields
+        self.ignores = ignores
+        self.registers = np.zeros(REGISTERS, np.int64)
+        for bound in (PUNCTUATION, CLEAN, SEEN):
+            self.registers[bound] = BEFORE_ALL
+        rows = REG + fields + (EXTRA if ignores else 0)
+        self.P = np.zeros((rows, SEED + 1), np.int64)
+        self.P[START, SEED] = -1
+        self.events = Events(*(np.zeros(1, np.int64) for _ in _WORDS), E=np.zeros((1, words), np.int64))
+        self.parts = Parts(*(np.zeros(1, np.int64) for _ in Parts._fields))
+        lists = {name: np.zeros(small, np.int64) for name in Work._fields if name not in ("lost", "won", "F")}
+        tables = {name: np.zeros((small, FIELDS + fields), np.int64) for name in ("lost", "won")}
+        self.work = Work(**lists, **tables, F=np.zeros((1, 1), np.int64))
+        self.out = Out(np.zeros((16 * small, FIELDS + fields), np.int64))
+        self.grow_partial(small)
+        self.grow_events(small)
+
+    def grow_partial(self, more: int | None = None) -> None:
+        """More free partial matches; twice as many in all where nothing is said."""
+        old = self.P.shape[1]
+        more = max(2, more or old)
+        P = np.zeros((self.P.shape[0], old + more), np.int64)
+        P[:, :old] = self.P
+        P[NEXT, old:] = np.arange(old + 1, old + more + 1)
+        P[NEXT, -1] = self.registers[FREE]
+        self.registers[FREE] = old
+        self.P = P
+        self._check_room()
+
+    def grow_events(self, more: int | None = None) -> None:
+        """More free slots of events."""
+        old = self.events.le.size
+        more = max(2, more or old)
+        events = Events(*(longer(array, old + more) for array in self.events))
+        events.next[old:] = np.arange(old + 1, old + more + 1)
+        events.next[-1] = self.registers[FREE_EVENTS]
+        self.registers[FREE_EVENTS] = old
+        self.events = events
+        self._check_room()
+
+    def grow_work(self) -> None:
+        """Twice the work space, or what is needed."""
+        grown = {}
+        for name, array in self.work._asdict().items():
+            size = array.shape[0]
+            grown[name] = array if name == "F" else longer(array, max(2 * size, int(self.registers[NEED]) + 2))
+        self.work = Work(**grown)
+
+    def grow_output(self) -> None:
+        """A greater output buffer."""
+        rows = max(2 * self.out.rows.shape[0], 2 * int(self.registers[NEED]))
+        assert self.registers[ROWS] == 0
+        self.out = Out(np.zeros((rows, FIELDS + self.fields), np.int64))
+
+    def fit_partitions(self, partitions: int) -> None:
+        """Room for ``partitions``."""
+        if self.parts.first.size < partitions:
+            size = max(partitions, 2 * self.parts.first.size)
+            self.parts = Parts(*(longer(array, size) for array in self.parts))
+
+    def widen(self, words: int) -> None:
+        """Events with more words; the new ones are 0."""
+        E = np.zeros((self.events.E.shape[0], words), np.int64)
+        E[:, : self.events.E.shape[1]] = self.events.E
+        self.events = self.events._replace(E=E)
+
+    def drain(self) -> I64:
+        """Take the rows out of the output buffer."""
+        count = int(self.registers[ROWS])
+        self.registers[ROWS] = 0
+        return self.out.rows[:count].copy()
+
+    def live_slots(self) -> I64:
+        """The slots of live events, by partition and in order."""
+        found: list[int] = []
+        events = self.events
+        for part in np.flatnonzero(self.parts.first):
+            slot = int(self.parts.first[part])
+            while slot != NIL:
+                found.append(slot)
+                slot = int(events.next[slot])
+        return np.array(found, np.int64)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        arrays = (*self.events, *self.parts, *self.work, *self.out, self.P)
+        return int(sum(array.nbytes for array in arrays))
+
+    @property
+    def live(self) -> tuple[int, int]:
+        """How many events and partial matches there are."""
+        return int(self.registers[LIVE_EVENTS]), int(self.registers[LIVE_PARTIAL])
+
+    def set_seed(self, state: int, words: I64) -> None:
+        """The initial ID: the start state and the initial register."""
+        self.P[STATE, SEED] = state
+        self.P[REG : REG + self.fields, SEED] = words
+
+    def _check_room(self) -> None:
+        if self.nbytes > MOST_BYTES:
+            events, partial = self.live
+            raise LimitError(
+                f"partial matches take more than {MOST_BYTES >> 20:,} MiB ({partial:,} at {events:,} events): a narrower window, "
+                "stricter fences, or more frequent punctuations (advance(time)) keep fewer"
+            )
+
+
+def longer(array: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    """The array with zeros behind it."""
+    fresh = np.zeros((size, *array.shape[1:]), array.dtype)
+    fresh[: array.shape[0]] = array
+    return fresh

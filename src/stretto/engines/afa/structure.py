@@ -1,0 +1,218 @@
+"""Events, partial matches and arcs in flat arrays (AFA paper, section 5.1, figure 6).
+
+Each live event has a slot. The slots of a partition are a doubly linked list in the order of (LE, sequence); a treap over the same
+slots (*rbtree* in the paper, a red-black tree there) finds a place in it in O(log n). The treap is built when the first event
+comes out of order, so that ordered streams do not pay for it.
+
+A *partial match* (pmatch) is a column of the matrix ``P``, whose rows are its fields: so a register field is one contiguous row.
+Those that end at an event are a list, linked by ``NEXT``, in the order of their first events (StartLE).
+
+With ignorable arcs (appendix D) a partial match lies at one event only, its *home*, and says until which event it goes on
+unchanged: an *anchor* with an interval. Those that still go on at the last event of a partition are its *open* list. The
+treap keeps, for each subtree, the greatest right end of an interval (*itree* in the paper).
+
+Slot 0 of every array stands for "none".
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Batch", "Events", "Graph", "Out", "Parts", "Work"]
+
+I64 = NDArray[np.int64]
+
+NIL = 0
+SEED = 1  #: a partial match that stands for the initial ID (q0, Z)
+FOREVER = (1 << 63) - 1  #: a right end (RE) that never comes
+LEAST_TIME = -(1 << 63)
+
+# Rows of P.
+NEXT = 0  #: next in the list of its event, or of the free ones
+START = 1  #: row of its first event (StartEvent)
+START_LE = 2
+START_SEQ = 3
+LEAST = 4  #: least right end of its events
+STATE = 5
+REG = 6  #: first field of the register
+# Behind the register, with ignorable arcs only; relative to its end.
+HOME = 0  #: slot of the event that it ends at
+UNTIL_LE = 1  #: it goes on unchanged until this event
+UNTIL_SEQ = 2
+OPEN = 3  #: next in the open list
+TILL_LE = 4  #: what UNTIL becomes when the step at hand is carried out
+TILL_SEQ = 5
+EXTRA = 6  #: rows behind the register
+
+# Fields of an arc: columns of Graph.arcs.
+ARC_NEXT = 0  #: next arc of the same state
+TARGET = 1
+ATOM = 2  #: number of the condition on the event alone; −1: none
+FENCE = 3  #: number of the function that asks the register; −1: none
+TRANSFER = 4  #: number of the function that gives the register; −1: it is kept
+KIND = 5
+SINCE = 6  #: valid for events from this time on …
+RETIRED = 7  #: … and before this one
+ARC_FIELDS = 8
+
+CONSUMES = 0
+EPSILON = 1
+IGNORES = 2
+
+# Fields of a state: columns of Graph.states.
+FIRST_ARC = 0
+FIRST_EPSILON = 1
+FINAL = 2  #: 0: no; 1: output at each event; 2: not at events that are ignored in it
+QUIET = 3  #: what stands for the state after an ignored event where that must give no output
+BASE = 4  #: the state whose arcs it has: itself, or the one for which it is quiet
+STATE_FIELDS = 5
+
+# Operations.
+INSERT = 0
+RETRACT = 1
+REVISED = 2  #: the first half of a revision: the event to take away
+REVISES = 3  #: the second half: what comes in its place
+ADD_ARC = 4
+RETIRE_ARC = 5
+SKIP = 6
+
+# Columns of an output row.
+SIGN = 0
+PART = 1
+FROM = 2  #: row of the first event
+TO = 3  #: row of the last event
+FROM_LE = 4
+FROM_SEQ = 5
+TO_LE = 6
+TO_SEQ = 7
+RIGHT = 8  #: right end of the lifetime
+FIELDS = 9  #: first field of the register
+
+# What an operation may run into, beside what functions note (code.py).
+LATE_EVENT = 4
+UNKNOWN = 5
+SAME_PLACE = 6
+ENDLESS = 7
+
+MOST_CLOSURE = 4096  #: IDs that ε-arcs may reach from one
+
+# Registers: scalars that outlive a call. int64.
+CURSOR = 0  #: operation at hand
+ROWS = 1  #: rows in the output buffer
+FREE = 2  #: first free partial match
+FREE_EVENTS = 3  #: first free slot of an event
+PUNCTUATION = 4  #: no event before this time comes any more
+CLEAN = 5  #: nothing that depends on events before this time changes any more
+SEEN = 6  #: greatest time of an event
+NEED = 7  #: what a GROW_… status asks for
+LIVE_PARTIAL = 8  #: partial matches in use
+LIVE_EVENTS = 9  #: slots in use
+FAULT = 10  #: what went wrong …
+FAULT_ARC = 11  #: … at which arc …
+AFFECTED = 12  #: entries of Work.S
+LATE = 13  #: events and retractions that came too late or of the unknown
+REVISING = 14  #: slot of the event that is being revised
+COUNT_D = 15  #: partial matches that go on from the event at hand
+HEAD = 16  #: first and last of the new partial matches of the event at hand
+TAIL = 17
+FINALS = 18  #: how many of them are final
+PENDING = 19  #: events that the step at hand changes
+RETRACTED = 20  #: rows of Work.lost
+GAINED = 21  #: rows of Work.won
+STEPS = 22  #: partial matches looked at since the kernel last paused
+OUT_OF_ORDER = 23  #: events that came out of order so far
+MADE = 24  #: partial matches ever made
+OLD = 25  #: entries of Work.old
+CYCLE = 26  #: state of an ε-cycle that does not end
+SETTLED = 27  #: entries of Work.L
+PEAK = 28  #: most partial matches in use at once
+FRESH = 29  #: how many partial matches are new at the event at hand
+REGISTERS = 32
+
+
+class Events(NamedTuple):
+    """The live events, by slot."""
+
+    le: I64  #: left end of the lifetime: the timestamp
+    seq: I64  #: breaks ties of time
+    re: I64  #: right end
+    row: I64  #: arrival row
+    part: I64
+    prev: I64  #: the event before in the partition
+    next: I64  #: … and behind; of a free slot the next free one
+    head: I64  #: partial matches that end here …
+    tail: I64  #: … the last of them …
+    size: I64  #: … and how many
+    left: I64  #: treap …
+    right: I64
+    parent: I64
+    own: I64  #: greatest end (time) of an interval that begins here
+    reach: I64  #: … or in the subtree
+    E: I64  #: [slot, word] known bits, attributes, truths of conditions
+
+
+class Parts(NamedTuple):
+    """Partitions."""
+
+    first: I64  #: first event
+    last: I64  #: last event
+    root: I64  #: of the treap; 0: not built
+    open: I64  #: first of the open list
+
+
+class Graph(NamedTuple):
+    """The automaton, as data."""
+
+    arcs: I64  #: [arc, field]
+    states: I64  #: [state, field]
+    real: NDArray[np.bool_]  #: [field] whether a field of the register is a float
+    start: int
+    bits: int  #: word of E where the truths of conditions begin
+    ignores: bool  #: ignorable arcs make anchors
+    numbered: bool  #: events are adjacent where their sequence numbers are (AFA+O)
+    bag: bool  #: equal partial matches are kept apart
+    ordered: bool  #: each event is the punctuation of those before it
+    lenient: bool  #: what comes too late is counted and left out
+    keyed: bool  #: a retraction is told by time and sequence (else by time and payload)
+
+
+class Batch(NamedTuple):
+    """Operations of a call."""
+
+    op: I64
+    part: I64
+    le: I64
+    seq: I64
+    re: I64
+    row: I64
+    arc: I64  #: of a change of arcs: which
+    W: I64  #: [operation, word] as Events.E
+
+
+class Work(NamedTuple):
+    """Work space."""
+
+    C: I64  #: partial matches that reach the event at hand, by first event
+    D: I64  #: … that go on from it
+    L: I64  #: … that are live before the place of the change, and stay as they are
+    S: I64  #: … and that do not
+    old: I64  #: anchors that went on before the change
+    picked: I64  #: finals of the event at hand
+    stack: I64
+    before: I64  #: [pending] event that the list is taken from; 0: none
+    after: I64  #: [pending] event that it is given to; 0: none
+    head: I64  #: [pending] new partial matches …
+    tail: I64
+    size: I64
+    lost: I64  #: [row, column] outputs that the step takes back
+    won: I64  #: [row, column] … and gives
+    F: I64  #: [1, 1] what a function notes
+
+
+class Out(NamedTuple):
+    """Output rows."""
+
+    rows: I64  #: [row, column]
