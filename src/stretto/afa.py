@@ -69,11 +69,11 @@ class AFA:
     >>> q1 = q1.arc("q2", "q3", when="e.change > 0 AND r.balance = 1 AND r.found = 1", then="(0, r.found + 1)")
     >>> print(q1.final("q3"))
     q0 -> q1  a0  when e.change < -0.25
-    q1 -> q1  a1  when e.change < 0.0  then balance = (r.balance + 1)
-    q1 -> q2  a2  when e.change < 0.0  then balance = (r.balance + 1)
-    q2 -> q2  a3  when e.change > 0.0 AND r.balance > 1  then balance = (r.balance - 1)
-    q2 -> q1  a4  when e.change > 0.0 AND r.balance = 1 AND r.found < 1  then balance = 0, found = (r.found + 1)
-    q2 -> q3  a5  when e.change > 0.0 AND r.balance = 1 AND r.found = 1  then balance = 0, found = (r.found + 1)
+    q1 -> q1  a1  when e.change < 0.0  then balance = r.balance + 1
+    q1 -> q2  a2  when e.change < 0.0  then balance = r.balance + 1
+    q2 -> q2  a3  when e.change > 0.0 AND r.balance > 1  then balance = r.balance - 1
+    q2 -> q1  a4  when e.change > 0.0 AND r.balance = 1 AND r.found < 1  then balance = 0, found = r.found + 1
+    q2 -> q3  a5  when e.change > 0.0 AND r.balance = 1 AND r.found = 1  then balance = 0, found = r.found + 1
     q3 is final
     """
 
@@ -129,8 +129,9 @@ class AFA:
         Notes
         -----
         Numba compiles Python functions. They get named tuples of those attributes and fields that are numbers, truth values or
-        times (as ticks), and compute as machines do: integers wrap around. Where an attribute that a function reads is NULL,
-        a fence does not hold, and a transfer is an error. What a function takes from around it is fixed when it is compiled.
+        times (as ticks); a transfer gives the fields that are no strings. Where an attribute that a function reads is NULL, a
+        fence does not hold, and a transfer is an error. What a function takes from around it is fixed when it is compiled.
+        Integers of expressions are checked to stay in 64 bits; those of Python functions are not, so keep them small.
 
         Examples
         --------
@@ -148,7 +149,7 @@ class AFA:
         >>> import stretto
         >>> afa = stretto.AFA({"price": float}, {"n": int}).arc("q0", "q1", then="n = r.n + 1").arc("q1", "q0")
         >>> print(afa.epsilon("q1", "q2", when="r.n > 3").final("q2"))
-        q0 -> q1  a0  then n = (r.n + 1)
+        q0 -> q1  a0  then n = r.n + 1
         q1 -> q0  a1
         q1 -> q2  a2  ε when r.n > 3
         q2 is final
@@ -229,8 +230,8 @@ class AFA:
         >>> down = stretto.element("e.change < 0", then="n = r.n + 1")
         >>> up = stretto.element("e.change > 0")
         >>> print(stretto.AFA({"change": float}, {"n": int}).pattern(down.plus() >> up))
-        q0 -> q1  a0  when e.change < 0.0  then n = (r.n + 1)
-        q1 -> q1  a1  when e.change < 0.0  then n = (r.n + 1)
+        q0 -> q1  a0  when e.change < 0.0  then n = r.n + 1
+        q1 -> q1  a1  when e.change < 0.0  then n = r.n + 1
         q1 -> q2  a2  when e.change > 0.0
         q2 is final
         """
@@ -523,9 +524,12 @@ def _first(name: str, kind: pa.DataType, value: Any) -> Any:
     if not fits[family]:
         raise OptionError(f"the field '{name}' ({kind}) cannot begin as {value!r}")
     try:
-        return float(value) if family == "float" else pa.scalar(value, kind).as_py()
+        found = float(value) if family == "float" else pa.scalar(value, kind).as_py()
     except (OverflowError, pa.ArrowInvalid) as error:
-        raise OptionError(f"the field '{name}' ({kind}) cannot begin as {value!r}: {error}") from error
+        raise OptionError(f"the field '{name}' ({kind}) cannot begin as a value so great") from error
+    if family == "time" and found != value:
+        raise OptionError(f"the field '{name}' ({kind}) cannot begin as {value!r}: its unit is {kind.unit}")
+    return found
 
 
 def _window(window: int | str | dt.timedelta | None) -> int | dt.timedelta | None:

@@ -10,6 +10,7 @@ from stretto.automata.afa import Afa, Arc, Emit, Kind
 from stretto.explain.dot import Drawing, quoted
 from stretto.explain.text import section
 from stretto.languages.afa import fence_text, transfer_text
+from stretto.pattern import predicate as p
 
 __all__ = ["draw_afa", "explain_afa"]
 
@@ -34,7 +35,9 @@ def explain_afa(afa: Afa) -> str:
 
 
 def _register(fields: Mapping[str, Any], initial: tuple[Any, ...]) -> str:
-    shown = [f"{name} {kind} = {first!r}" for (name, kind), first in zip(fields.items(), initial, strict=True)]
+    shown = [
+        f"{name} {kind} = {p.Constant(first)}" for (name, kind), first in zip(fields.items(), initial, strict=True)
+    ]
     return ", ".join(shown) or "none"
 
 

@@ -216,6 +216,8 @@ def fitting(
         _check_clock(found, field, kind, scope, text)
     elif have != want and not (want == "float" and have in NUMBERS):
         hint = f"declare '{field}' as float" if want == "int" and have in NUMBERS else None
+        if have == "time" and want in NUMBERS and isinstance(found, p.Attribute):
+            hint = f"declare '{field}' as {scope.types[found.name]}"
         raise _misfit(operand, _SHOWN[have], field, kind, text, hint)
     return found
 
@@ -249,6 +251,8 @@ def _literal(operand: p.Constant, field: str, kind: pa.DataType, text: str | Non
         fresh, hint = _moment(operand, kind, text)
     elif want in ("int", "float") and isinstance(value, str):
         hint = "write numbers without quotes"
+    elif want == "bool":
+        hint = "write TRUE or FALSE"
     elif want == "string":
         hint = "write strings in single quotes"
     if fresh is None:

@@ -59,6 +59,8 @@ def _hint(text: str, span: Span, expected: frozenset[str]) -> str | None:
         return "a transfer is field = value, …, or a row with a value for each field: (…, …)"
     if (word in COMPARISONS or word.upper() in _KEYWORDS) and "PLUS" in expected and "AND" not in expected:
         return "a value is needed here, not a condition"
+    if "COMMA" in expected and "$END" in expected and (word == ";" or word.isidentifier()):
+        return "assignments are separated by commas"
     if word in ("&", "|"):
         return f"write {'AND' if word == '&' else 'OR'}"
     if word == "!" and expected & {"NOT", "VARIABLE"}:

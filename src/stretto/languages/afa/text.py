@@ -48,8 +48,13 @@ def transfer_text(arc: Arc, register: Iterable[str]) -> str:
     if isinstance(arc.then, UserFunction):
         return str(arc.then)
     changed = [
-        f"{p.Attribute(field)} = {value}"
+        f"{p.Attribute(field)} = {_value(value)}"
         for field, value in zip(register, arc.then, strict=True)
         if value != Field(f"r.{field}")
     ]
     return ", ".join(changed)
+
+
+def _value(value: p.Operand) -> str:
+    """A value without brackets around the whole of it."""
+    return str(value)[1:-1] if isinstance(value, p.Arithmetic | p.Negative) else str(value)
