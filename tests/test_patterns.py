@@ -467,7 +467,7 @@ def test_late_events() -> None:
     ("rows", "message"),
     [
         ([event("A", 1) | {"t": None}], "'t' orders or windows the stream and is NULL at row 1"),
-        ([event("A", 1, v=1 << 62)], r"pattern 'sum', 'total': .*64 bits"),
+        ([event("A", 1, v=1 << 62)], r"pattern 'sum', 'total': .* at row 1: .*64 bits"),
         ([event("A", 1, v=7), event("A", 2, v=6)], "pattern 'window': 'v' decreases from 7 to 6 at row 2; "),
         ([event("A", 1, v=None)], "pattern 'window': 'v' orders or windows the stream and is NULL at row 1"),
         ([{"type": "A", "t": 1, "v": 1}], "the events have no column 'k'"),

@@ -618,13 +618,63 @@ def test_integer_overflow_names_the_row(condition: str, row: int) -> None:
         stretto.match(query, events)
 
 
-def test_overflow_elsewhere() -> None:
-    events = {"type": list("AAB"), "v": [2**62, 2**62, 2]}
-    with pytest.raises(stretto.DataError, match=r"sum\(a\[\]\.v\) leaves 64 bits"):
-        stretto.match("PATTERN SEQ(A+ a[], B b) RETURN sum(a[].v)", events)
-    with pytest.raises(stretto.DataError, match=r"integer overflow in \(a\[1\]\.v \* 4\): 4611686018427387904 \* 4"):
-        stretto.match("PATTERN SEQ(A+ a[], B b) RETURN a[1].v * 4 AS x", events)
-    # On one event: before anything is read.
+@pytest.mark.parametrize(
+    ("returned", "types", "row", "message"),
+    [
+        (
+            "sum(a[].v)",
+            "ABAABBAAB",
+            4,
+            "sum(a[].v) leaves 64 bits in the match that ends at row {}: compute with floats",
+        ),
+        (
+            "b.v, a[1].v * 4 AS x",
+            "ABACBBAAB",
+            4,
+            "integer overflow in (a[1].v * 4) in the match that ends at row {}: 4611686018427387904 * 4 is beyond 64 bits; "
+            "compute with floats",
+        ),
+    ],
+)
+def test_overflow_in_return_names_the_first_match(returned: str, types: str, row: int, message: str) -> None:
+    events = {"type": list(types), "v": [1, 2, 2**62, 2**62, 5, 6, 2**62, 2**62, 9], "t": list(range(9))}
+    query = f"PATTERN SEQ(A+ a[], B b) WHERE skip_till_next_match {{ b.v > 0 }} RETURN {returned}"
+    with pytest.raises(stretto.DataError) as caught:
+        stretto.match(query, events)
+    assert str(caught.value) == message.format(row)
+    # The row is that of the input as it was given, also where it had to be sorted.
+    first = {name: [*values[1:], values[0]] for name, values in events.items()}
+    with pytest.raises(stretto.DataError) as caught:
+        stretto.match(query, first, time="t")
+    assert str(caught.value) == message.format(row - 1)
+
+
+def test_sums_up_to_the_last_integer_of_64_bits() -> None:
+    most, least = 2**63 - 1, -(2**63)
+    query = "PATTERN SEQ(A+ a[], B b) WHERE strict_contiguity { a[1].v <= 0 } RETURN sum(a[].v) AS s"
+    for values in ([0, most], [least, 0], [-1, least + 1], [0, 2**62, 2**62 - 1], [-(2**62), -(2**62)], [-5, most]):
+        events = {"type": [*"A" * len(values), "B"], "v": [*values, 1]}
+        assert stretto.match(query, events).column("s").to_pylist()[-1] == sum(values)
+    for values in ([-2, least + 1], [least, -1], [0, 2**62, 2**62], [least, least]):
+        with pytest.raises(stretto.DataError, match=r"sum\(a\[\]\.v\) leaves 64 bits"):
+            stretto.match(query, {"type": [*"A" * len(values), "B"], "v": [*values, 1]})
+    unsigned = pa.table({"type": ["A", "B"], "v": pa.array([2**63, 1], pa.uint64())})
+    with pytest.raises(stretto.DataError, match="leaves 64 bits in the match that ends at row 1"):
+        stretto.match("PATTERN SEQ(A+ a[], B b) RETURN sum(a[].v) AS s", unsigned)
+
+
+@pytest.mark.parametrize("condition", ["a.v * 4 > 3", "(a.v * 4 > 3 or b.v > a.v)"])
+@pytest.mark.parametrize("cut", [0, 1, 5, 70])
+def test_overflow_on_one_event_names_its_row(condition: str, cut: int) -> None:
+    """Also where conditions on one event stand beside conditions between events, and are computed for visited events only."""
+    table = pa.table({"type": list("AXBX") * 25, "v": [1] * 72 + [2**62] * 28, "t": range(100)})
+    query = f"PATTERN SEQ(A a, B b) WHERE skip_till_next_match {{ {condition} }}"
+    message = f"\\* 4\\) at row {72 - cut}: 4611686018427387904 \\* 4 is beyond 64 bits; compute with floats"
+    with pytest.raises(stretto.DataError, match=message):
+        stretto.match(query, table.slice(cut))
+
+
+def test_overflow_on_one_event_is_found_before_anything_is_read() -> None:
     matcher = stretto.Matcher("PATTERN SEQ(A a, B b) WHERE skip_till_next_match { a.v * 4 > 3 }", output="positions")
     matcher.push([{"type": "A", "v": 1}])
     with pytest.raises(stretto.DataError, match=r"integer overflow in \(v \* 4\)"):
@@ -800,7 +850,7 @@ def test_decimals_are_the_nearest_doubles() -> None:
 
 def test_numbers_beyond_signed_64_bits() -> None:
     events = pa.table({"type": ["A", "B"], "v": pa.array([2**63 + 5, 2**63 + 7], pa.uint64())})
-    with pytest.raises(DataError, match=r"'v' is 9223372036854775815: .* signed 64 bits"):
+    with pytest.raises(DataError, match=r"'v' is 9223372036854775813 at row 0: .* signed 64 bits"):
         stretto.match("PATTERN SEQ(A a, B b) WHERE skip_till_next_match { b.v > a.v }", events)
     small = pa.table({"type": ["A", "B"], "v": pa.array([5, 7], pa.uint64())})
     assert stretto.match("PATTERN SEQ(A a, B b) WHERE skip_till_next_match { b.v > a.v }", small).num_rows == 1

@@ -7,6 +7,7 @@ aggregates are those of segments.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,17 +17,17 @@ from numpy.typing import NDArray
 
 from stretto._jit import jit
 from stretto.engines.tecs.state import Matches
-from stretto.errors import DataError
 from stretto.pattern import predicate as p
-from stretto.pattern.passes.bind_sase import BoundSase
+from stretto.pattern.passes.bind_sase import BoundReturn, BoundSase
 from stretto.pattern.sase import Aggregate, Element, Index, Length, Reference
+from stretto.predicates.overflow import IntegerOverflow, located
 from stretto.predicates.vectorized import computed, numbers_of, reals_of_decimals, valid_of
 
 __all__ = ["Rows", "computed_columns"]
 
 I64 = NDArray[np.int64]
 
-_INT64 = np.iinfo(np.int64)
+_LOW = (1 << 32) - 1
 
 
 class Rows(Protocol):
@@ -36,14 +37,31 @@ class Rows(Protocol):
         """The named columns of the events at ``positions``, in that order."""
 
 
-def computed_columns(found: Matches, query: BoundSase, rows: Rows, marks: Sequence[frozenset[str]]) -> list[pa.Array]:
+def computed_columns(
+    found: Matches, query: BoundSase, rows: Rows, marks: Sequence[frozenset[str]], order: I64 | None = None
+) -> list[pa.Array]:
     """The columns of RETURN, one value a match.
+
+    Parameters
+    ----------
+    found, query, rows, marks
+        The matches, and where and how their events are looked up.
+    order
+        Where the stream was sorted: the row of the input at each position of the stream.
 
     Raises
     ------
-    DataError
-        A sum or a product of integers leaves 64 bits.
+    IntegerOverflow
+        A sum or a product of integers leaves 64 bits; the error names the row of the first such match's last event.
     """
+    try:
+        return _columns(found, query, rows, marks)
+    except IntegerOverflow as error:
+        raise error.renumbered(found.end).renumbered(order) from None
+
+
+def _columns(found: Matches, query: BoundSase, rows: Rows, marks: Sequence[frozenset[str]]) -> list[pa.Array]:
+    """As :func:`computed_columns`, with errors that name the match by its number."""
     segments: dict[str, _Segments] = {}
     columns: dict[str, pa.Array] = {}
     for item in query.returns or ():
@@ -57,7 +75,11 @@ def computed_columns(found: Matches, query: BoundSase, rows: Rows, marks: Sequen
     count = found.start.size
     # A column of its own keeps the number of rows where nothing is referred to.
     batch = pa.RecordBatch.from_pydict(columns | {"": pa.nulls(count)})
-    return [computed(item.value, batch, item.type) for item in query.returns or ()]
+    return [located(partial(_computed, item), batch, of=" in the match that ends") for item in query.returns or ()]
+
+
+def _computed(item: BoundReturn, batch: pa.RecordBatch) -> pa.Array:
+    return computed(item.value, batch, item.type)
 
 
 class _Segments:
@@ -103,9 +125,15 @@ class _Segments:
         if reference.function in ("min", "max"):
             found = _extremes(reference.function, data, known, begins)
             return pa.array(found, mask=counts == 0).cast(_storage(kind)).view(kind)
-        total = _sums(np.where(known, data, data.dtype.type(0)), begins, str(reference))
-        if reference.function == "avg":
-            return pa.array(total / np.maximum(counts, 1), pa.float64(), mask=counts == 0)
+        data = np.where(known, data, data.dtype.type(0))
+        if data.dtype.kind == "f":
+            total: NDArray[Any] = np.empty(begins.size, np.float64)
+            added_in_order(data.astype(np.float64), begins, total)
+            if reference.function == "avg":
+                total /= np.maximum(counts, 1)
+        else:
+            high, low = _exact_sums(data, begins)
+            total = _means(high, low, counts) if reference.function == "avg" else _whole(high, low, str(reference))
         return pa.array(total, kind, mask=counts == 0)
 
     def _extreme_of_decimals(self, reference: Aggregate, values: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -133,18 +161,32 @@ def _extremes(function: str, data: NDArray[Any], known: NDArray[np.bool_], begin
     return found
 
 
-def _sums(data: NDArray[Any], begins: I64, what: str) -> NDArray[Any]:
-    if data.dtype.kind == "f":
-        total = np.empty(begins.size, np.float64)
-        added_in_order(data.astype(np.float64), begins, total)
-        return total
-    whole = data.astype(np.int64)
+def _exact_sums(data: NDArray[Any], begins: I64) -> tuple[I64, I64]:
+    """Sums of segments of integers, as ``high · 2^32 + low`` with ``low`` in [0, 2^32): exact up to 2^31 events each."""
     if not begins.size:
-        return whole
-    near = np.add.reduceat(whole.astype(np.float64), begins)
-    if (np.abs(near) > float(_INT64.max) * (1 - 1e-9)).any():
-        raise DataError(f"{what} leaves 64 bits: sum floats instead")
-    return np.asarray(np.add.reduceat(whole, begins))
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    data = data if data.dtype == np.uint64 else data.astype(np.int64)
+    low = np.add.reduceat((data & data.dtype.type(_LOW)).astype(np.int64), begins)
+    high = np.add.reduceat((data >> data.dtype.type(32)).astype(np.int64), begins)
+    return high + (low >> 32), low & _LOW
+
+
+def _whole(high: I64, low: I64, what: str) -> I64:
+    """Sums in 64 bits."""
+    beyond = (high < -(1 << 31)) | (high >= 1 << 31)
+    if beyond.any():
+        raise IntegerOverflow(
+            f"{what} leaves 64 bits in the match that ends", "compute with floats", int(beyond.argmax())
+        )
+    return (high << 32) + low
+
+
+def _means(high: I64, low: I64, counts: I64) -> NDArray[np.float64]:
+    """Sums by counts, rounded once: floats hold small sums exactly, and Python divides the others exactly."""
+    found: NDArray[np.float64] = ((high << 32) + low) / np.maximum(counts, 1)
+    for k in np.flatnonzero((high < -(1 << 21)) | (high >= 1 << 21)):
+        found[k] = ((int(high[k]) << 32) + int(low[k])) / int(counts[k])
+    return found
 
 
 @jit

@@ -229,7 +229,7 @@ def build_tables(
             for variable, attributes in layout.variables:
                 columns.append(_variable_column(matches, variable, attributes, rows, marks))
             if isinstance(layout.query, BoundSase) and layout.returns:
-                columns += computed_columns(matches, layout.query, rows, marks)
+                columns += computed_columns(matches, layout.query, rows, marks, order)
             yield _as_table(columns, layout, matches.start.size)
 
 

@@ -14,7 +14,9 @@ from stretto.engines.windows import Measured, ranks, values_of
 from stretto.errors import DataError, EngineError
 from stretto.events import Schema
 from stretto.pattern.passes.bind import BoundWindow
+from stretto.predicates.classes import Classifier
 from stretto.predicates.keys import KeyTable
+from stretto.predicates.overflow import located
 
 __all__ = ["Intake", "column_of"]
 
@@ -107,6 +109,16 @@ class Intake:
         member = self._members(table)
         self._measure(table, member)
         self._in_time(table, member)
+
+    def classes(self, classifier: Classifier, batch: pa.RecordBatch, ahead: int = 0) -> NDArray[np.int32]:
+        """The class of each event of a batch, which begins ``ahead`` rows from here.
+
+        Raises
+        ------
+        DataError
+            As :meth:`Classifier.classify`; where an integer leaves 64 bits, the error names the row.
+        """
+        return located(classifier.classify, batch, self.rows + ahead)
 
     def _members(self, batch: pa.RecordBatch | pa.Table) -> NDArray[np.bool_] | None:
         """Which rows belong to a stream of FROM; ``None``: all."""

@@ -14,6 +14,7 @@ from stretto.ensemble.results import Results
 from stretto.ensemble.timeline import Lineup, Stretch, Version
 from stretto.errors import DataError
 from stretto.events import Schema, conform
+from stretto.predicates.overflow import located
 from stretto.predicates.vectorized import mask
 
 __all__ = ["Checked", "Numbers", "checked", "quoted"]
@@ -70,7 +71,7 @@ def checked(
             if version.part.measures is not None:
                 _measure(version, version.part.measures, tested, first + low, measures, last)
         reached = {version: last[version] for version in lineup.versions if version in last}
-        classes = _classified(lineup, tested)
+        classes = _classified(lineup, tested, first + low)
         found.append(Checked(lineup, tested, part.select(list(columns)), measures, reached, classes))
     return found
 
@@ -107,13 +108,13 @@ def _measure(
     last[version] = values[-1].item()
 
 
-def _classified(lineup: Lineup, events: pa.Table) -> list[NDArray[np.int32]]:
+def _classified(lineup: Lineup, events: pa.Table, first: int) -> list[NDArray[np.int32]]:
     try:
         return lineup.ensemble.classify(events)
     except DataError as error:
         for number, part in enumerate(lineup.ensemble.parts):
             try:
-                part.program.classifier.classify(events)
+                located(part.program.classifier.classify, events, first)
             except DataError as own:
                 names = quoted(lineup.versions[place].id for place in lineup.players[number])
                 raise DataError(f"pattern {names}: {own}") from error

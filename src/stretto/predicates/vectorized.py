@@ -3,7 +3,8 @@
 A constant is first brought onto the *grid* of the column beside it: the integers for integers, the ticks of a timestamp, the
 last digit of a decimal. ``x < 2.5`` over integers is ``x <= 2``, so that no comparison rounds, and none converts a column.
 
-Integers are computed in 64 bits; where a result does not fit, a :class:`~stretto.errors.DataError` says so.
+Integers are computed in 64 bits; where a result does not fit, an :class:`~stretto.predicates.overflow.IntegerOverflow`
+says so.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from numpy.typing import NDArray
 from stretto.errors import DataError, suggestion
 from stretto.pattern import predicate as p
 from stretto.pattern.evaluate import COMPARE, compare, holds, value
+from stretto.predicates.overflow import IntegerOverflow
 
 __all__ = [
     "bits_of",
@@ -409,7 +411,7 @@ def _computed(op: str, left: Any, right: Any, expression: p.Operand) -> _Column:
     if np.any(wrong):
         at = int(np.argmax(wrong))
         shown = (int(np.broadcast_to(side, data.shape)[at]) for side in (first, second))
-        raise DataError(f"integer overflow in {expression}: {f' {op} '.join(map(str, shown))} is beyond 64 bits")
+        raise _overflow(expression, f" {op} ".join(map(str, shown)))
     return _Column("int", data, valid)
 
 
@@ -442,6 +444,10 @@ def _overflows(op: str, left: Any, right: Any, result: Any) -> Any:
     return near
 
 
+def _overflow(expression: p.Operand, shown: object) -> IntegerOverflow:
+    return IntegerOverflow(f"integer overflow in {expression}", f"{shown} is beyond 64 bits; compute with floats")
+
+
 def _as_int(side: Any, expression: p.Operand) -> Any:
     """int64 of an integer column or constant."""
     if isinstance(side, _Column):
@@ -449,11 +455,11 @@ def _as_int(side: Any, expression: p.Operand) -> Any:
         if data.dtype == np.uint64:
             beyond = data > np.uint64(_INT64[1])
             if np.any(beyond if side.valid is None else beyond & side.valid):
-                raise DataError(f"integer overflow in {expression}: {int(data[beyond].max())} is beyond 64 bits")
+                raise _overflow(expression, int(data[beyond].max()))
             data = data.view(np.int64)
         return data
     if not _INT64[0] <= side <= _INT64[1]:
-        raise DataError(f"integer overflow in {expression}: {side} is beyond 64 bits")
+        raise _overflow(expression, side)
     return np.int64(side)
 
 

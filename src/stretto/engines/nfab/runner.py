@@ -31,8 +31,8 @@ from stretto.engines.nfab.structure import (
 )
 from stretto.engines.nfab.values import Op, Vocabulary, matrix
 from stretto.engines.tecs.state import Matches
-from stretto.errors import DataError
 from stretto.predicates.keys import KeyTable
+from stretto.predicates.overflow import IntegerOverflow, located
 
 __all__ = ["HandedOver", "NfabRunner"]
 
@@ -42,6 +42,9 @@ I64 = NDArray[np.int64]
 SWEEP_AT_LEAST = 1 << 16
 
 ALL_TIME = (1 << 62) - 1
+
+#: What is beyond 64 bits when a kernel says so.
+SUMS = "a sum or product of the conditions leaves 64 bits"
 
 
 class HandedOver(NamedTuple):
@@ -202,7 +205,7 @@ class NfabRunner(Intake):
         member = self._members(batch)
         measures, last_measure = self._measure(batch, member)
         member, last_time, late = self._in_time(batch, member)
-        bits = program.bits(program.classifier.classify(batch))
+        bits = program.bits(self.classes(program.classifier, batch))
         relevant = bits != 0 if member is None else (bits != 0) & member
         self.broken = True  # from here on the stream has moved: what fails now leaves it half read
         first = self.rows
@@ -226,13 +229,25 @@ class NfabRunner(Intake):
             names = self.program.query.partition_by
             keys = self.tests.ids([table.column(name) for name in names], np.arange(rows.size))
         self._learn(table)
-        C = matrix(program.conditions.values.columns, table, self.words, keys)
+        C = self._matrix(table, keys, position)
         tie = self._ties(measures, rows, position) if program.ties else position
         key = ranks if self.counted else position
         until = None
         if program.machine.pending and measures is not None and batch.num_rows:
             until = self._open_from(measures, member)
         return Events(bits[rows], part, position, ranks, key, low, tie, C), until
+
+    def _matrix(self, table: pa.RecordBatch, keys: I64 | None, position: I64) -> I64:
+        """The columns of the visited events, whose positions are given."""
+        columns = self.program.conditions.values.columns
+        try:
+            return matrix(columns, table, self.words, keys)
+        except IntegerOverflow:
+            alone = [column for column in columns if column.kind != "key"]
+            try:
+                return located(lambda part: matrix(alone, part, self.words, None), table)
+            except IntegerOverflow as error:
+                raise error.renumbered(position) from None
 
     def _learn(self, table: pa.RecordBatch) -> None:
         """Take in new strings; where that moves the words of known ones, runs and nodes get the new words."""
@@ -328,7 +343,7 @@ class NfabRunner(Intake):
             case _jit.OVERFLOW:
                 assert events is not None
                 row = int(events.position[int(state.registers[CURSOR])])
-                raise DataError(f"a sum or product of the conditions leaves 64 bits at row {row}: compute with floats")
+                raise IntegerOverflow(SUMS, "compute with floats", row)
 
     def _expire(self, low: int) -> Iterator[Matches]:
         """Matches whose negation at the end is over."""

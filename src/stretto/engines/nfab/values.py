@@ -19,11 +19,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from stretto.errors import DataError, LimitError
+from stretto.errors import LimitError
 from stretto.pattern import predicate as p
 from stretto.pattern.passes.bind import measure
 from stretto.pattern.typing import kind_of
 from stretto.predicates.keys import KeyTable
+from stretto.predicates.overflow import IntegerOverflow
 from stretto.predicates.vectorized import mask, reals_of_decimals, valid_of
 
 __all__ = ["MOST_WORDS", "Column", "Op", "Slot", "Values", "Vocabulary", "column_for", "matrix"]
@@ -212,15 +213,16 @@ def _signed(array: pa.Array, name: str) -> NDArray[Any]:
 
     Raises
     ------
-    DataError
+    IntegerOverflow
         One is beyond 2^63 − 1: conditions between events compute in signed 64 bits.
     """
     try:
         return _filled(array, pa.int64(), 0)
     except pa.ArrowInvalid as error:
         beyond = pc.max(array).as_py()
-        raise DataError(
-            f"'{name}' is {beyond}: conditions between events compute in signed 64 bits, up to {(1 << 63) - 1}"
+        most = (1 << 63) - 1
+        raise IntegerOverflow(
+            f"'{name}' is {beyond}", f"conditions between events compute in signed 64 bits, up to {most}"
         ) from error
 
 
