@@ -11,6 +11,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from numba.core.config import DISABLE_JIT as JIT_OFF
@@ -18,8 +19,10 @@ from pyarrow import parquet as pq
 
 import stretto
 from stretto.cli import main
+from stretto.engines.nfab import saving
 from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.nfab.runner import NfabRunner
+from stretto.engines.nfab.values import Op
 from stretto.errors import DataError, EngineError, OptionError
 from stretto.pattern.passes.bind_sase import BoundSase
 from stretto.pattern.reference_sase import evaluate_sase, returned
@@ -661,6 +664,98 @@ def test_sums_up_to_the_last_integer_of_64_bits() -> None:
     unsigned = pa.table({"type": ["A", "B"], "v": pa.array([2**63, 1], pa.uint64())})
     with pytest.raises(stretto.DataError, match="leaves 64 bits in the match that ends at row 1"):
         stretto.match("PATTERN SEQ(A+ a[], B b) RETURN sum(a[].v) AS s", unsigned)
+
+
+AVERAGES = (
+    "a[i].v >= avg(a[..i-1].v)",
+    "avg(a[..i].v) < {}",
+    "b.v < avg(a[].v)",
+    "a.LEN > 1 and avg(a[].v) != {}",
+    "avg(a[].v) = a[1].v",
+)
+
+
+@pytest.mark.parametrize("strategy", ["skip_till_any_match", "skip_till_next_match", "strict_contiguity"])
+@pytest.mark.parametrize("condition", AVERAGES)
+def test_averages_are_those_of_the_definition_beyond_64_bits(condition: str, strategy: str) -> None:
+    """Of integers whose sums leave 64 bits, and come back: in conditions and in RETURN, whole and in batches of two."""
+    rng = random.Random(condition + strategy)
+    most, least = 2**63 - 1, -(2**63)
+    numbers = [most, most, most - 1, 2**62, 2**53 + 1, 2**53 - 1, 3, 0, None, -1, -(2**62), least + 1, least, least]
+    events_of = {"type": pa.string(), "v": pa.int64()}
+    compared = rng.choice([3, 2**53 + 1, 2**62, -(2**62)])
+    text = f"PATTERN SEQ(A+ a[], B b) WHERE {strategy} {{ {condition.format(compared)} }} WITHIN 7 EVENTS RETURN avg(a[].v) AS m"
+    query = stretto.compile(text, events_of)
+    assert isinstance(query.bound, BoundSase)
+    checked = 0
+    for _ in range(40):
+        rows = [{"type": rng.choice("AAAB"), "v": rng.choice(numbers)} for _ in range(12)]
+        table = pa.Table.from_pylist(rows, schema=pa.schema(events_of))
+        expected = sorted(
+            (sorted(match.positions), repr(returned(query.bound, match, rows)["m"]))
+            for match in evaluate_sase(query.bound, table)
+        )
+        matcher = stretto.Matcher(query, capacity=1)
+        pushed = pa.concat_tables([matcher.push(table.slice(at, 2)) for at in range(0, 12, 2)])
+        for found in (stretto.match(query, table), pushed):
+            assert sorted((row["positions"], repr(row["m"])) for row in found.to_pylist()) == expected
+        checked += len(expected)
+    assert checked > 5
+
+
+def test_averages_of_three_integers_near_2_to_the_62() -> None:
+    events = {"type": list("AAAB"), "v": [2**62 + 1, 2**62 + 3, 2**62 + 5, 0]}
+    query = "PATTERN SEQ(A+ a[], B b) WHERE strict_contiguity {{ {} }} RETURN avg(a[].v) AS m, a.LEN AS n"
+    for condition in ("avg(a[].v) > 5", "a[1].v = 4611686018427387905"):
+        rows = stretto.match(query.format(condition), events).to_pylist()
+        assert [(row["m"], row["n"]) for row in rows if row["n"] == 3] == [(float(2**62), 3)]
+    unsigned = {"type": list("AAB"), "v": pa.array([2**64 - 1, 2**64 - 1, 0], pa.uint64())}
+    assert stretto.match(query.format("b.v = 0"), pa.table(unsigned)).column("m").to_pylist()[-1] == float(2**64)
+    # A sum is still asked for: it leaves 64 bits at row 1, whatever else is.
+    for condition in ("avg(a[].v) > 5 and sum(a[].v) > 5", "sum(a[..i-1].v) > 5 and avg(a[..i].v) > 5"):
+        with pytest.raises(stretto.DataError, match="leaves 64 bits at row 1"):
+            stretto.match(query.format(condition), events)
+    with pytest.raises(stretto.DataError, match=r"sum\(a\[\]\.v\) leaves 64 bits"):
+        stretto.match(query.format("avg(a[].v) > 5") + ", sum(a[].v) AS s", events)
+
+
+def test_runs_with_the_same_sum_modulo_2_to_the_64_are_not_merged() -> None:
+    """Without the carry in the masks, a[1] … of sums s and s + 2^64 would become one run."""
+    quarter = 2**62
+    rows = [("A", quarter)] * 4 + [("C", 0), ("A", 0), ("A", 0), ("A", 0), ("A", 0), ("B", 0)]
+    events = {"type": [kind for kind, _ in rows], "v": [v for _, v in rows]}
+    query = "PATTERN SEQ(A+ a[], B b) WHERE skip_till_any_match { avg(a[].v) > 1 and a.LEN = 4 }"
+    found = stretto.match(query, events, output="positions").column("positions").to_pylist()
+    assert [0, 1, 2, 3, 9] in found
+    assert [5, 6, 7, 8, 9] not in found
+    assert len(found) == 70 - 1
+
+
+def test_states_without_carries_are_read() -> None:
+    """As snapshots had them before averages had carries."""
+    schema = {"type": "string", "v": "int64"}
+    text = "PATTERN SEQ(A+ a[], B b) WHERE skip_till_any_match { max(a[].v) > b.v and b.v = avg(a[].v) and a.LEN > 1 }"
+    query = stretto.compile(text, schema)
+    assert isinstance(query.bound, BoundSase)
+    program = NfabProgram(query.bound)
+    slots = program.conditions.values.slots
+    [carry] = [number for number, slot in enumerate(slots, 1) if slot.op is Op.CARRY]
+    assert 1 < carry < len(slots)
+    first = pa.table({"type": list("AAAA"), "v": pa.array([1, 5, 3, None], pa.int64())}).to_batches()[0]
+    second = pa.table({"type": list("AB"), "v": [3, 3]}).to_batches()[0]
+    runner = NfabRunner(program)
+    assert not list(runner.advance(first))
+    header, arrays = saving.saved(runner)
+    V = arrays["runs.V"].reshape(-1, len(slots) + 1)
+    known = V[:, 0]
+    below = known & ((1 << carry) - 1)
+    V[:, 0] = below | (known >> (carry + 1) << carry)
+    arrays["runs.V"] = np.delete(V, carry, axis=1).ravel()
+    restored = NfabRunner(program)
+    saving.load(restored, header, arrays)
+    wanted = [one.position.tolist() for one in runner.advance(second)]
+    assert wanted
+    assert [one.position.tolist() for one in restored.advance(second)] == wanted
 
 
 @pytest.mark.parametrize("condition", ["a.v * 4 > 3", "(a.v * 4 > 3 or b.v > a.v)"])

@@ -126,10 +126,11 @@ automaton  a     begin    A
 splits     none: a run makes one move on an event
 values V   1: first(a.key)
            2: sum(b.v)
-           3: count(b.v)
-           4: max(b.v)
+           3: carry of sum(b.v)
+           4: count(b.v)
+           5: max(b.v)
 masks M    b[1]: 1
-           b[i]: 1, 2, 3, 4
+           b[i]: 1, 2, 3, 4, 5
 merging    no: OUTPUT non_overlap compares the matches of single runs
 engine     nfab: runs with registers, because a condition relates events: avg(b[..i].v) > 2.0"""
 

@@ -53,6 +53,8 @@ class Conditions:
         #: By edge: the slots that its code reads.
         self.reads: list[set[int]] = []
         self._reading: set[int] = set()
+        #: The variables and attributes whose sums conditions read.
+        self.summed = {(one.variable, one.attribute) for one in self._aggregates() if one.function == "sum"}
         for number, pair in enumerate(nfab.pairs):
             variable = pair.component.variable
             self._add(pair.begin, variable, tests_key=True, first=number == 0)
@@ -76,6 +78,12 @@ class Conditions:
         self.codes.append(_all(tests) if tests else None)
         self.each.append(each)
         self.reads.append(self._reading)
+
+    def _aggregates(self) -> list[Aggregate]:
+        """The aggregates that conditions read."""
+        condition, references = self.query.condition, self.query.parsed.references
+        names = () if condition is None else p.attributes(condition)
+        return [one for name in names if isinstance(one := references[name], Aggregate)]
 
     def slot(self, component: int, op: Op, column: int) -> int:
         """A slot that is being read."""
@@ -181,12 +189,30 @@ class _Scope(ScalarCode):
                 ("max", True): Op.MAX_REAL,
             }
             return self._joined(self._slot(component, op[reference.function, real], column), own, reference.function)
+        if reference.function == "avg" and not real:
+            return self._mean(reference, component, column, own)
         total = self._joined(self._slot(component, Op.SUM_REAL if real else Op.SUM, column), own, "sum")
         if reference.function == "sum":
             return total
         count = self._count(component, column, own)
         mean = ast.BinOp(_call("float", total.value), ast.Div(), _call("float", count.value))
         return Code(mean, total.known, "float")
+
+    def _mean(self, reference: Aggregate, component: int, column: int, own: Code | None) -> Code:
+        """An average of integers: of their sum in 128 bits, unless a condition reads the sum, which is an error beyond 64."""
+        zero: ast.expr = ast.Constant(0)
+        if (reference.variable, reference.attribute) in self.owner.summed:
+            total, carry = self._slot(component, Op.SUM, column), zero
+        else:
+            total = self._slot(component, Op.WIDE_SUM, column)
+            carry = self._slot(component, Op.CARRY, column, always=True).value
+        count = self._count(component, column, own)
+        more, known = zero, total.known
+        if own is not None:
+            here = _all(own.known)
+            more = ast.IfExp(here, own.value, zero)
+            known = (ast.BoolOp(ast.Or(), [here, _all(total.known)]),)
+        return Code(_call("mean", total.value, carry, more, count.value), known, "float")
 
     def _count(self, component: int, column: int, own: Code | None) -> Code:
         before = self._slot(component, Op.COUNT, column, always=True)

@@ -115,9 +115,15 @@ def _apply(machine: Machine, operations: int, run: int, row: int, events: Events
             if begins:
                 V[run, slot] = 0
                 V[run, 0] &= ~bit
+                if kind == 10:
+                    V[run, slot + 1] = 0
+                    V[run, 0] &= ~(bit << 1)
         elif not had:
             V[run, slot] = C[row, column]
             V[run, 0] |= bit
+            if kind == 10:
+                V[run, slot + 1] = 0
+                V[run, 0] |= bit << 1
         else:
             old, new = V[run, slot], C[row, column]
             if kind == 4:  # SUM
@@ -133,6 +139,15 @@ def _apply(machine: Machine, operations: int, run: int, row: int, events: Events
                 V[run, slot] = word(least(real(old), real(new)))
             elif kind == 8:
                 V[run, slot] = max(old, new)
+            elif kind == 10:  # WIDE_SUM and CARRY; the halves of 2^64 are taken off before what is added leaves 64 bits
+                if new > 0 and old > 9223372036854775807 - new:
+                    V[run, slot] = (old - 9223372036854775807) + (new - 9223372036854775807) - 2
+                    V[run, slot + 1] += 1
+                elif new < 0 and old < -9223372036854775808 - new:
+                    V[run, slot] = (old + 9223372036854775807) + (new + 9223372036854775807) + 2
+                    V[run, slot + 1] -= 1
+                else:
+                    V[run, slot] = old + new
             else:
                 V[run, slot] = word(greatest(real(old), real(new)))
 

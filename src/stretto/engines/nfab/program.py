@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import threading
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -66,7 +67,12 @@ class NfabProgram:
             str(self.nfab.selection),
             *map(str, self.nfab.edges),
             *map(str, values.columns),
-            *map(str, values.slots),
+            # As they were before there were carries: their snapshots are read (see saving.py).
+            *(
+                str(replace(one, op=Op.SUM) if one.op is Op.WIDE_SUM else one)
+                for one in values.slots
+                if one.op is not Op.CARRY
+            ),
         ]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
@@ -183,7 +189,7 @@ class NfabProgram:
         return [
             (int(slot.op), at, slot.column)
             for at, slot in enumerate(self.conditions.values.slots, 1)
-            if slot.component == component and not (takes and slot.op is Op.FIRST)
+            if slot.component == component and slot.op is not Op.CARRY and not (takes and slot.op is Op.FIRST)
         ]
 
     def mask(self, state: int) -> list[int]:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from stretto.engines.nfab.runner import NfabRunner
 from stretto.engines.nfab.structure import HEAD, NIL, REGISTERS, TIMERS, Parts
+from stretto.engines.nfab.values import Op, Slot
 from stretto.predicates.keys import KeyTable
 
 __all__ = ["load", "saved"]
@@ -83,7 +84,9 @@ def load(runner: NfabRunner, header: dict[str, Any], arrays: Arrays) -> None:
             longer[0] = array[0]
             longer[1 : nodes + 1] = arrays[f"nodes.{name}"].reshape((nodes, *array.shape[1:]))
             state.nodes = state.nodes._replace(**{name: longer})
-    state.restore_runs({name: arrays[f"runs.{name}"].astype(np.int64) for name in state.runs._fields if name != "next"})
+    runs = {name: arrays[f"runs.{name}"].astype(np.int64) for name in state.runs._fields if name != "next"}
+    runs["V"] = _with_carries(runs["V"], runs["state"].size, runner.program.conditions.values.slots)
+    state.restore_runs(runs)
     partitions = max(1, int(header["partitions"]))
     negated = arrays["parts.negated"].astype(np.int64).reshape(int(header["partitions"]), state.negations)
     state.parts = Parts(*(np.zeros((partitions, *array.shape[1:]), np.int64) for array in state.parts))
@@ -96,6 +99,22 @@ def load(runner: NfabRunner, header: dict[str, Any], arrays: Arrays) -> None:
     for name in SCALARS:
         value = header["scalars"][name]
         setattr(runner, name, tuple(value) if isinstance(value, list) else value)
+
+
+def _with_carries(V: NDArray[np.int64], count: int, slots: list[Slot]) -> NDArray[np.int64]:
+    """The value vectors of ``count`` runs; where they come from a version whose averages had no carries, with carries of 0."""
+    had = [number for number, slot in enumerate(slots, 1) if slot.op is not Op.CARRY]
+    if not count or V.size != count * (len(had) + 1):
+        return V
+    old = V.reshape(count, len(had) + 1)
+    found = np.zeros((count, len(slots) + 1), np.int64)
+    found[:, had] = old[:, 1:]
+    for before, number in enumerate(had, 1):
+        known = (old[:, 0] >> before) & 1
+        found[:, 0] |= known << number
+        if slots[number - 1].op is Op.WIDE_SUM:
+            found[:, 0] |= known << (number + 1)
+    return found
 
 
 def _load_tables(runner: NfabRunner, header: dict[str, Any], arrays: Arrays) -> None:

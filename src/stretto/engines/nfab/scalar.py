@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from stretto._jit import inlined
+from stretto._jit import inlined, jit
 
 __all__ = [
     "added",
@@ -17,6 +17,7 @@ __all__ = [
     "greatest",
     "holds",
     "least",
+    "mean",
     "multiplied",
     "negated",
     "real",
@@ -31,6 +32,8 @@ Words = NDArray[np.int64]
 LEAST = -(1 << 63)
 MOST = (1 << 63) - 1
 EXACT = 1 << 53  #: integers up to here are floats
+HALF = 1 << 52
+LOW = (1 << 32) - 1
 
 
 @inlined
@@ -99,6 +102,42 @@ def multiplied(a: int, b: int, V: Words) -> int:
         V[0, 0] = 1
         return 0
     return a * b
+
+
+@inlined
+def mean(total: int, carry: int, more: int, count: int) -> float:
+    """``(carry · 2^64 + total + more) / count``, rounded once. ``total`` and ``more`` are any integers, ``count`` is positive."""
+    if carry == 0 and -HALF <= total <= HALF and -HALF <= more <= HALF:
+        return float(total + more) / float(count)
+    return _mean_of_many(total, carry, more, count)
+
+
+@jit
+def _mean_of_many(total: int, carry: int, more: int, count: int) -> float:
+    """As :func:`mean`, by long division in words of 32 bits. At most 2^31 integers were added."""
+    high = (carry << 32) + (total >> 32) + (more >> 32)
+    low = (total & LOW) + (more & LOW)
+    high, low = high + (low >> 32), low & LOW
+    sign = 1.0
+    if high < 0:
+        sign = -1.0
+        high, low = (-high - 1, (1 << 32) - low) if low else (-high, low)
+    if high // count >> 31:  # the mean of the least integer alone
+        return sign * 9223372036854775808.0
+    rest = ((high % count) << 32) + low
+    found = ((high // count) << 32) + rest // count
+    rest %= count
+    scale = 1.0
+    while found < 1 << 54:  # 55 bits at least, and what is left as one more, round as all bits do
+        if found == 0 and rest == 0:
+            return 0.0
+        rest <<= 8
+        found = (found << 8) + rest // count
+        rest %= count
+        scale /= 256.0
+    if rest:
+        found |= 1
+    return sign * float(found) * scale
 
 
 @inlined

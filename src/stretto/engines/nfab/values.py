@@ -48,6 +48,11 @@ class Op(IntEnum):
     MIN_REAL = 7
     MAX = 8
     MAX_REAL = 9
+    WIDE_SUM = 10  #: a sum modulo 2^64, and in the slot behind it …
+    CARRY = 11  #: … how often it left 64 bits: upwards less downwards
+
+
+_SHOWN = {Op.WIDE_SUM: "sum", Op.CARRY: "carry of sum"}
 
 
 @dataclass(frozen=True)
@@ -79,7 +84,8 @@ class Slot:
         """As text for ``explain``."""
         if self.op is Op.LENGTH:
             return f"{variable}.LEN"
-        return f"{self.op.name.lower().replace('_real', '')}({variable}.{column})"
+        name = _SHOWN.get(self.op, self.op.name.lower().removesuffix("_real"))
+        return f"{name}({variable}.{column})"
 
 
 @dataclass
