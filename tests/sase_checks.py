@@ -15,6 +15,7 @@ from stretto.automata.nfab import build
 from stretto.automata.shortcut import why_not
 from stretto.compiling import compile_query
 from stretto.engines.nfab.program import NfabProgram
+from stretto.engines.nfab.runner import NfabRunner
 from stretto.engines.select import AnyProgram, program_for, runner_for
 from stretto.engines.tecs.state import Matches
 from stretto.matching import Matcher
@@ -45,7 +46,7 @@ def rows(found: Iterable[Matches], program: AnyProgram, query: BoundSase) -> lis
 
 
 def found_by(program: AnyProgram, case: SaseCase, *, capacity: int, cuts: list[int]) -> list[Found]:
-    """What a program finds when the events come in pieces that end at ``cuts``."""
+    """What a program finds when the events come in pieces that end at ``cuts``; of capacity 1 it forgets what it can at each."""
     runner = runner_for(program, labels=True, capacity=capacity)
     table = case.events.select(list(case.bound.tested))
     result: list[Found] = []
@@ -53,6 +54,8 @@ def found_by(program: AnyProgram, case: SaseCase, *, capacity: int, cuts: list[i
         batch = table.slice(begin, end - begin).combine_chunks().to_batches()
         for one in batch:
             result += rows(runner.advance(one), program, case.bound)
+        if capacity == 1 and isinstance(runner, NfabRunner):
+            runner.forget()
     return result + rows(runner.finish(), program, case.bound)
 
 

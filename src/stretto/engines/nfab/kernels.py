@@ -66,7 +66,7 @@ from stretto.engines.nfab.structure import (
     Scratch,
 )
 
-__all__ = ["advance", "collect", "copy_run", "expire", "sweep"]
+__all__ = ["advance", "collect", "copy_run", "expire", "list_runs", "sweep"]
 
 #: The kernel pauses after looking at so many runs, which takes well below a second, so that ^C acts soon.
 PAUSE_AFTER = 1 << 23
@@ -923,10 +923,23 @@ def sweep(count: int, low: int, runs: Runs, nodes: Nodes, parts: Parts, register
 
 
 @jit
-def collect(count: int, low: int, runs: Runs, nodes: Nodes, parts: Parts, place: I64, registers: I64) -> int:
+def list_runs(count: int, runs: Runs, parts: Parts, numbers: I64) -> None:
+    """The runs of the first ``count`` partitions, list by list, into ``numbers``. O(partitions + runs)."""
+    found = 0
+    for part in range(count):
+        run = parts.head[part]
+        while run != NIL:
+            numbers[found] = run
+            found += 1
+            run = runs.next[run]
+
+
+@jit
+def collect(count: int, low: int, span: int, runs: Runs, nodes: Nodes, parts: Parts, place: I64, registers: I64) -> int:
     """Move the nodes that a run still needs to the front, in their order; how many slots are in use then. O(nodes + partitions).
 
-    ``place`` (one word a node, zero) becomes the new number of each node.
+    ``place`` (one word a node, zero) becomes the new number of each node. Negated events before ``low``, or more than ``span``
+    before the latest one of their kind, are in the window of no event to come.
     """
     for part in range(count):
         run = parts.head[part]
@@ -934,7 +947,14 @@ def collect(count: int, low: int, runs: Runs, nodes: Nodes, parts: Parts, place:
             place[runs.node[run]] = 1
             run = runs.next[run]
         for negation in range(parts.negated.shape[1]):
-            place[parts.negated[part, negation]] = 1
+            node = parts.negated[part, negation]
+            place[node] = 1
+            bound = max(low, nodes.start[node] - span)
+            while nodes.previous[node] != NIL:
+                if nodes.start[nodes.previous[node]] < bound:
+                    nodes.previous[node] = NIL
+                else:
+                    node = nodes.previous[node]
     for node in range(registers[HEAD] - 1, 0, -1):
         if place[node]:
             if nodes.label[node] == UNION and nodes.start[nodes.other[node]] < low:

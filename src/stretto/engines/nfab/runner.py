@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from stretto import _jit
 from stretto.engines.intake import Intake
+from stretto.engines.nfab.forgetting import forget, move_words
 from stretto.engines.nfab.kernels import advance, expire, sweep
 from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.nfab.state import NEVER, NfabState
@@ -29,7 +30,7 @@ from stretto.engines.nfab.structure import (
     Machine,
     Nodes,
 )
-from stretto.engines.nfab.values import Op, Vocabulary, matrix
+from stretto.engines.nfab.values import Vocabulary, matrix
 from stretto.engines.tecs.state import Matches
 from stretto.predicates.keys import KeyTable
 from stretto.predicates.overflow import IntegerOverflow, located
@@ -40,6 +41,10 @@ I64 = NDArray[np.int64]
 
 #: Idle partitions are looked for after as many events as there are partitions, and at least these.
 SWEEP_AT_LEAST = 1 << 16
+
+#: Strings and keys that no run holds are forgotten when so many new ones have come, and as many as there was to look at last time:
+#: O(1) for each.
+FORGET_AT_LEAST = 1 << 12
 
 ALL_TIME = (1 << 62) - 1
 
@@ -87,6 +92,7 @@ class NfabRunner(Intake):
             words=len(values.slots),
             columns=len(values.columns) if machine.keeps else 0,
             negations=machine.left.size,
+            span=self.span if self.span >= 0 else ALL_TIME,
             capacity=capacity,
         )
         self.texts = [column.attribute or "" for column in values.columns if column.kind == "string"]
@@ -95,6 +101,7 @@ class NfabRunner(Intake):
         needs_keys = any(column.kind == "key" for column in values.columns)
         self.tests = KeyTable(kinds) if needs_keys else None
         self.swept_at = 0
+        self.named_at = 0  # how many strings and keys were left when the others were last forgotten
         self.last_tie: tuple[int | float, int] | None = None
 
     @property
@@ -120,7 +127,7 @@ class NfabRunner(Intake):
     @property
     def nbytes(self) -> int:
         """Bytes that the run holds."""
-        tables = (self.tests, self.words.table if self.words else None)
+        tables = (self.tests, self.words)
         return self.state.nbytes + self.intake_nbytes + sum(table.nbytes for table in tables if table is not None)
 
     @property
@@ -171,7 +178,7 @@ class NfabRunner(Intake):
         yield from self._run(events, silent)
         if self.program.machine.pending and until is not None:
             yield from self._expire(until)
-        self._sweep_now_and_then()
+        self._clean_now_and_then()
         self.broken = False
 
     def sets(self, batch: pa.RecordBatch) -> Iterator[HandedOver]:
@@ -194,7 +201,7 @@ class NfabRunner(Intake):
             else:
                 for _ in self._act(status, events):
                     raise AssertionError("nothing is written")
-        self._sweep_now_and_then()
+        self._clean_now_and_then()
         self.broken = False
 
     # -- columns to kernel input ------------------------------------------------------------------------------------
@@ -254,13 +261,7 @@ class NfabRunner(Intake):
         moved = None if self.words is None else self.words.learn([table.column(name) for name in self.texts])
         if moved is None or not moved[0].size:
             return
-        values = self.program.conditions.values
-        texts = {number for number, column in enumerate(values.columns, 1) if column.kind == "string"}
-        slots = [number for number, slot in enumerate(values.slots, 1) if slot.column in texts and slot.op <= Op.LAST]
-        for array, words in ((self.state.runs.V, slots), (self.state.nodes.P, sorted(texts))):
-            for word in words if array.shape[1] > 1 else ():
-                at = np.minimum(np.searchsorted(moved[0], array[:, word]), moved[0].size - 1)
-                array[:, word] = moved[1][at]
+        move_words(self.state, self.program.conditions.values, *moved)
 
     def _ties(self, measures: NDArray[np.generic] | None, rows: I64, position: I64) -> I64:
         """For each visited event the position of the first visited one of its time."""
@@ -380,10 +381,26 @@ class NfabRunner(Intake):
         yield from self._expire(low)
         self._sweep()
 
-    def _sweep_now_and_then(self) -> None:
+    def _clean_now_and_then(self) -> None:
         if self.rows - self.swept_at > max(SWEEP_AT_LEAST, 2 * self.partitions):
             self.swept_at = self.rows
             self._sweep()
+        state = self.state
+        looked_at = max(self.named_at, state.runs.state.size, state.nodes.position.size, self.partitions)
+        if self.named - self.named_at > max(FORGET_AT_LEAST, looked_at):
+            self.forget()
+
+    @property
+    def named(self) -> int:
+        """Strings and keys that have a number for conditions between events."""
+        return sum(len(table) for table in (self.tests, self.words) if table is not None)
+
+    def forget(self) -> None:
+        """Collect what is unreachable, and forget the strings and keys that no run holds."""
+        self._sweep()
+        self.state.collect(self._low_bound)
+        forget(self.state, self.program.conditions.values, self.partitions, self.words, self.tests)
+        self.named_at = self.named
 
     def _sweep(self) -> None:
         """Release runs out of their window and idle partitions, and forget their keys when most of them are idle."""

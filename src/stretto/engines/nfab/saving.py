@@ -22,13 +22,13 @@ SCALARS = ("rows", "late", "last_time", "last_measure", "swept_at", "last_tie")
 
 def saved(runner: NfabRunner) -> tuple[dict[str, Any], Arrays]:
     """What :func:`load` makes the same state of. Runs are written partition by partition, in the order of their lists."""
-    runner.live()
+    runner.forget()
     state = runner.state
     used = slice(1, int(state.registers[HEAD]))
     arrays: Arrays = {f"nodes.{name}": array[used] for name, array in state.nodes._asdict().items() if name != "P"}
     if state.columns:
         arrays["nodes.P"] = state.nodes.P[used].ravel()
-    numbers, sizes = _listed(runner)
+    numbers, sizes = state.listed(runner.partitions), state.parts.size[: runner.partitions].copy()
     arrays |= {f"runs.{name}": array[numbers].ravel() for name, array in state.runs._asdict().items() if name != "next"}
     arrays["parts.size"] = sizes
     arrays["parts.negated"] = state.parts.negated[: runner.partitions].ravel()
@@ -51,18 +51,6 @@ def saved(runner: NfabRunner) -> tuple[dict[str, Any], Arrays]:
         header["strings"] = runner.words.strings.to_pylist()
         arrays["words.order"] = runner.words.words.copy()
     return header, arrays
-
-
-def _listed(runner: NfabRunner) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The numbers of all runs in lists, and how many each partition has."""
-    state = runner.state
-    numbers: list[int] = []
-    for head in state.parts.head[: runner.partitions].tolist():
-        run = head
-        while run:
-            numbers.append(run)
-            run = int(state.runs.next[run])
-    return np.array(numbers, np.int64), state.parts.size[: runner.partitions].copy()
 
 
 def load(runner: NfabRunner, header: dict[str, Any], arrays: Arrays) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stretto.engines.nfab.kernels import collect
+from stretto.engines.nfab.kernels import collect, list_runs
 from stretto.engines.nfab.structure import (
     CELLS,
     FREE,
@@ -54,12 +54,15 @@ class NfabState:
         How many words a node keeps of its event; 0: none.
     negations
         Of the pattern.
+    span
+        The size of the window where it counts events.
     capacity
         The size that the growing arrays start with: tests start with 1, so that every growth point fires.
     """
 
-    def __init__(self, *, words: int, columns: int, negations: int, capacity: int) -> None:
+    def __init__(self, *, words: int, columns: int, negations: int, span: int, capacity: int) -> None:
         small = max(2, capacity)
+        self.span = span
         self.negations = negations
         #: Whether a set of matches looks at the nodes: then they may be added to, and not moved.
         self.shared = False
@@ -151,7 +154,14 @@ class NfabState:
             self.nodes = Nodes(*(array.copy() for array in self.nodes))
             self.shared = False
         place = np.zeros(self.nodes.previous.size, np.int64)
-        return int(collect(self.parts.head.size, low, self.runs, self.nodes, self.parts, place, self.registers))
+        count = self.parts.head.size
+        return int(collect(count, low, self.span, self.runs, self.nodes, self.parts, place, self.registers))
+
+    def listed(self, partitions: int) -> NDArray[np.int64]:
+        """The numbers of all runs that are in lists, partition by partition, in the order of these."""
+        numbers = np.zeros(int(self.parts.size[:partitions].sum()), np.int64)
+        list_runs(partitions, self.runs, self.parts, numbers)
+        return numbers
 
     def check_room(self) -> None:
         """Raise a :class:`LimitError` when partial matches take too much memory to let them grow."""

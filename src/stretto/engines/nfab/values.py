@@ -149,6 +149,26 @@ class Vocabulary:
         order = np.argsort(before)
         return before[order], place[: before.size][order]
 
+    def __len__(self) -> int:
+        """How many strings have a word."""
+        return len(self.table)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the strings and their words."""
+        return int(self.table.nbytes + self.strings.nbytes + self.words.nbytes)
+
+    def keep(self, alive: NDArray[np.bool_]) -> I64:
+        """Forget the strings whose words are not alive; by old word the new one, −1 where forgotten."""
+        if not self.ordered:
+            return self.table.keep(alive)
+        kept = alive[self.words]
+        self.table.keep(kept)
+        self.strings = self.strings.filter(pa.array(kept))
+        renamed = np.where(alive, np.cumsum(alive) - 1, -1)
+        self.words = renamed[self.words[kept]]
+        return renamed
+
     def _numbers(self, strings: pa.Array) -> I64:
         return self.table.ids([strings], np.arange(len(strings)))
 
