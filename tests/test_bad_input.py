@@ -349,7 +349,7 @@ def test_an_overflow_in_a_later_piece_changes_nothing() -> None:
     query = "SELECT * FROM S WHERE A FILTER A[v + 1 > 0]"
     table = pa.table({"type": ["A"] * rows, "v": [1] * (rows - 1) + [2**63 - 1]})
     matcher = stretto.Matcher(query)
-    refused(DataError, lambda: matcher.push(table), "overflow")
+    refused(DataError, lambda: matcher.push(table), "overflow", f"at row {rows - 1}: ")
     assert matcher.position == 0
     assert matcher.push(table.slice(0, 2)).column("start").to_pylist() == [0, 1]
 

@@ -767,12 +767,18 @@ def test_overflow_on_one_event_names_its_row(condition: str, cut: int) -> None:
     message = f"\\* 4\\) at row {72 - cut}: 4611686018427387904 \\* 4 is beyond 64 bits; compute with floats"
     with pytest.raises(stretto.DataError, match=message):
         stretto.match(query, table.slice(cut))
+    with pytest.raises(stretto.DataError, match=message.replace(f"row {72 - cut}", f"row {99 - 72}")):
+        stretto.match(query, table.take(list(range(99, -1, -1))), time="t")
+    matcher = stretto.Matcher(query)
+    matcher.push(table.slice(0, cut))
+    with pytest.raises(stretto.DataError, match=message.replace(f"row {72 - cut}", "row 72")):
+        matcher.push(table.slice(cut))
 
 
 def test_overflow_on_one_event_is_found_before_anything_is_read() -> None:
     matcher = stretto.Matcher("PATTERN SEQ(A a, B b) WHERE skip_till_next_match { a.v * 4 > 3 }", output="positions")
     matcher.push([{"type": "A", "v": 1}])
-    with pytest.raises(stretto.DataError, match=r"integer overflow in \(v \* 4\)"):
+    with pytest.raises(stretto.DataError, match=r"integer overflow in \(v \* 4\) at row 2: "):
         matcher.push([{"type": "B", "v": 0}, {"type": "A", "v": 2**62}])
     assert matcher.push([{"type": "B", "v": 0}]).num_rows == 1
 

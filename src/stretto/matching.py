@@ -6,7 +6,7 @@ import datetime as dt
 import logging
 import time as clock
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +29,7 @@ from stretto.pattern.algebra import Filter, walk
 from stretto.pattern.passes.bind_sase import BoundSase
 from stretto.pattern.query import Consume
 from stretto.pattern.sase import SaseQuery
+from stretto.predicates.overflow import IntegerOverflow
 from stretto.sets import MatchSet
 
 __all__ = ["Matcher", "iter_matches", "match", "match_sets", "refuse_unlisted"]
@@ -40,6 +41,8 @@ CHUNK = 1 << 16
 STREAM_COLUMN = "stream"
 
 log = logging.getLogger("stretto")
+
+T = TypeVar("T")
 
 
 def match(
@@ -216,7 +219,7 @@ class _Call:
         rows = TableRows(self.table)
         _say_if_cold()
         for batch in self.table.select(self.layout.query.tested).to_batches(max_chunksize=CHUNK):
-            for found in runner.sets(batch):
+            for found in self._advanced(runner.sets(batch)):
                 yield MatchSet(found, self.layout, rows, self.program.marks, self.order)
 
     def tables(self, progress: bool | None) -> Iterator[pa.Table]:
@@ -229,10 +232,18 @@ class _Call:
         with _progress(progress, self.table.num_rows) as report:
             # Only the columns that the engine reads are cut into pieces.
             for batch in self.table.select(self.layout.query.tested).to_batches(max_chunksize=CHUNK):
-                yield from build_tables(runner.advance(batch), self.layout, rows, marks, self.order)
+                found = self._advanced(runner.advance(batch))
+                yield from build_tables(found, self.layout, rows, marks, self.order)
                 done += batch.num_rows
                 report(done)
             yield from build_tables(runner.finish(), self.layout, rows, marks, self.order)
+
+    def _advanced(self, found: Iterator[T]) -> Iterator[T]:
+        """What an engine finds; an error names the row of the input as it was given, also where the stream was sorted."""
+        try:
+            yield from found
+        except IntegerOverflow as error:
+            raise error.renumbered(self.order) from None
 
 
 class Matcher:
@@ -460,8 +471,10 @@ class Matcher:
         batches = tested.to_batches(max_chunksize=CHUNK)
         runner.check(tested)
         if bound.computes:
+            ahead = 0
             for batch in batches:
-                runner.program.classifier.classify(batch)  # raises where a number overflows, before anything changes
+                runner.classes(runner.program.classifier, batch, ahead)  # raises where a number overflows
+                ahead += batch.num_rows
         self._inside = True
         for batch in batches:
             first = runner.rows
