@@ -229,7 +229,7 @@ class AfaMatcher:
     def arcs(self) -> list[Arc]:
         """The arcs that are in force or were given, with their lifetimes in ticks; those retired for all events are left out."""
         tables = self._runner.tables
-        return [tables.arc(name) for name in tables.known]
+        return [tables.arc(number) for number in tables.known.values()]
 
     def add_arc(
         self,
@@ -278,7 +278,7 @@ class AfaMatcher:
         return self._table(runner.take())
 
     def _is_retired(self, name: str) -> bool:
-        arc = self._runner.tables.arc(name)
+        arc = self._runner.tables.arc(self._runner.tables.known[name])
         if self._options["dynamic"] == "explicit":
             return arc.until is not None and arc.since is not None and arc.until <= arc.since
         return arc.until is not None

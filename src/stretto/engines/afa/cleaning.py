@@ -12,11 +12,15 @@ from stretto._jit import DONE, GROW_STACK, inlined, jit
 from stretto.engines.afa.index import detach_first, stretch
 from stretto.engines.afa.live import earlier, greatest_end, sort
 from stretto.engines.afa.structure import (
+    BEHIND,
     CLEAN,
     CURSOR,
+    FIRST,
     FREE,
     FREE_EVENTS,
     HOME,
+    LAST,
+    LE,
     LEAST,
     LIVE_EVENTS,
     LIVE_PARTIAL,
@@ -24,7 +28,11 @@ from stretto.engines.afa.structure import (
     NEXT,
     NIL,
     OPEN,
+    OWN,
+    PREV,
     REG,
+    SEQ,
+    SIZE,
     START_LE,
     START_SEQ,
     STATE,
@@ -53,8 +61,8 @@ def free_list(head: int, tail: int, size: int, P: I64, registers: I64) -> None:
 @inlined
 def free_slot(slot: int, events: Events, registers: I64) -> None:
     """Give back the slot of an event."""
-    events.head[slot] = events.tail[slot] = events.size[slot] = NIL
-    events.next[slot] = registers[FREE_EVENTS]
+    events.X[slot, FIRST] = events.X[slot, LAST] = events.X[slot, SIZE] = NIL
+    events.X[slot, BEHIND] = registers[FREE_EVENTS]
     registers[FREE_EVENTS] = slot
     registers[LIVE_EVENTS] -= 1
 
@@ -64,14 +72,14 @@ def merge(slot: int, head: int, tail: int, size: int, P: I64, events: Events) ->
     """Put a list, which is in order, into the list of an event: O(1) where all of it comes first, else one pass."""
     if head == NIL:
         return
-    rest = events.head[slot]
-    events.size[slot] += size
+    rest = events.X[slot, FIRST]
+    events.X[slot, SIZE] += size
     if rest == NIL:
-        events.head[slot], events.tail[slot] = head, tail
+        events.X[slot, FIRST], events.X[slot, LAST] = head, tail
         return
     if earlier(P[START_LE, tail], P[START_SEQ, tail], P[START_LE, rest], P[START_SEQ, rest]):
         P[NEXT, tail] = rest
-        events.head[slot] = head
+        events.X[slot, FIRST] = head
         return
     last = NIL
     while head != NIL or rest != NIL:
@@ -82,12 +90,12 @@ def merge(slot: int, head: int, tail: int, size: int, P: I64, events: Events) ->
         else:
             here, rest = rest, P[NEXT, rest]
         if last == NIL:
-            events.head[slot] = here
+            events.X[slot, FIRST] = here
         else:
             P[NEXT, last] = here
         last = here
     P[NEXT, last] = NIL
-    events.tail[slot] = last
+    events.X[slot, LAST] = last
 
 
 @jit
@@ -95,8 +103,8 @@ def clean(part: int, graph: Graph, P: I64, events: Events, parts: Parts, work: W
     """Drop what is before the cover of a partition. Anchors that go on at the cover move there. O(what is dropped)."""
     first = parts.first[part]
     cover = first
-    while events.next[cover] != NIL and events.le[events.next[cover]] < registers[CLEAN]:
-        cover = events.next[cover]
+    while events.X[cover, BEHIND] != NIL and events.X[events.X[cover, BEHIND], LE] < registers[CLEAN]:
+        cover = events.X[cover, BEHIND]
     if cover == first:
         return DONE
     moved = 0
@@ -107,14 +115,14 @@ def clean(part: int, graph: Graph, P: I64, events: Events, parts: Parts, work: W
             return GROW_STACK
     slot = first
     while slot != cover:
-        following = events.next[slot]
-        free_list(events.head[slot], events.tail[slot], events.size[slot], P, registers)
+        following = events.X[slot, BEHIND]
+        free_list(events.X[slot, FIRST], events.X[slot, LAST], events.X[slot, SIZE], P, registers)
         if parts.root[part] != NIL:
             detach_first(slot, part, events, parts)
         free_slot(slot, events, registers)
         slot = following
     parts.first[part] = cover
-    events.prev[cover] = NIL
+    events.X[cover, PREV] = NIL
     if moved:
         _move(cover, moved, part, graph, P, events, parts, work)
     if cover == parts.last[part]:
@@ -125,36 +133,36 @@ def clean(part: int, graph: Graph, P: I64, events: Events, parts: Parts, work: W
 @jit
 def _gather_moved(first: int, cover: int, graph: Graph, P: I64, events: Events, work: Work) -> int:
     """L: the anchors homed before the cover that go on there, taken out of their lists; how many, or −1 for want of room."""
-    extra, le, seq = REG + graph.real.size, events.le[cover], events.seq[cover]
+    extra, le, seq = REG + graph.real.size, events.X[cover, LE], events.X[cover, SEQ]
     count = 0
     slot = first
     while slot != cover:  # first without a change, as this may stop
-        p = events.head[slot]
+        p = events.X[slot, FIRST]
         while p != NIL:
             count += not earlier(P[extra + UNTIL_LE, p], P[extra + UNTIL_SEQ, p], le, seq)
             p = P[NEXT, p]
-        slot = events.next[slot]
+        slot = events.X[slot, BEHIND]
     if count > work.L.size:
         return -1
     count = 0
     slot = first
     while slot != cover:
-        p, last = events.head[slot], NIL
+        p, last = events.X[slot, FIRST], NIL
         while p != NIL:
             following = P[NEXT, p]
             if not earlier(P[extra + UNTIL_LE, p], P[extra + UNTIL_SEQ, p], le, seq):
                 work.L[count] = p
                 count += 1
-                events.size[slot] -= 1
+                events.X[slot, SIZE] -= 1
                 if last == NIL:
-                    events.head[slot] = following
+                    events.X[slot, FIRST] = following
                 else:
                     P[NEXT, last] = following
             else:
                 last = p
             p = following
-        events.tail[slot] = last
-        slot = events.next[slot]
+        events.X[slot, LAST] = last
+        slot = events.X[slot, BEHIND]
     return count
 
 
@@ -175,7 +183,7 @@ def _move(cover: int, count: int, part: int, graph: Graph, P: I64, events: Event
             p = following
         parts.open[part] = NIL
     elif parts.root[part] != NIL:
-        events.own[cover] = greatest_end(cover, graph, P, events)
+        events.X[cover, OWN] = greatest_end(cover, graph, P, events)
         stretch(cover, events)
 
 
@@ -190,7 +198,7 @@ def sweep(graph: Graph, P: I64, events: Events, parts: Parts, work: Work, regist
             if status != DONE:
                 return int(status)
             first = parts.first[part]
-            if events.le[first] < registers[CLEAN]:
+            if events.X[first, LE] < registers[CLEAN]:
                 _forget(first, part, graph, P, events, parts, registers)
         registers[CURSOR] += 1
     return DONE
@@ -200,16 +208,16 @@ def sweep(graph: Graph, P: I64, events: Events, parts: Parts, work: Work, regist
 def _forget(cover: int, part: int, graph: Graph, P: I64, events: Events, parts: Parts, registers: I64) -> None:
     """Partial matches of the cover whose least RE is not after the punctuation; the cover itself if it has no other."""
     extra = REG + graph.real.size
-    p, last = events.head[cover], NIL
+    p, last = events.X[cover, FIRST], NIL
     while p != NIL:
         following = P[NEXT, p]
-        anchored = graph.ignores and (P[extra + OPEN, p] >= 0 or P[extra + UNTIL_LE, p] > events.le[cover])
+        anchored = graph.ignores and (P[extra + OPEN, p] >= 0 or P[extra + UNTIL_LE, p] > events.X[cover, LE])
         if P[LEAST, p] <= registers[CLEAN] and not anchored:
             if last == NIL:
-                events.head[cover] = following
+                events.X[cover, FIRST] = following
             else:
                 P[NEXT, last] = following
-            events.size[cover] -= 1
+            events.X[cover, SIZE] -= 1
             P[STATE, p] = -1
             P[NEXT, p] = registers[FREE]
             registers[FREE] = p
@@ -217,7 +225,7 @@ def _forget(cover: int, part: int, graph: Graph, P: I64, events: Events, parts: 
         else:
             last = p
         p = following
-    events.tail[cover] = last
+    events.X[cover, LAST] = last
     if last == NIL and cover == parts.last[part] and parts.open[part] == NIL:
         free_slot(cover, events, registers)
         parts.first[part] = parts.last[part] = parts.root[part] = NIL

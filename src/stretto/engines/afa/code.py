@@ -81,6 +81,9 @@ class AfaCode:
         self.called: dict[str, Any] = {}
         self._places = {one: at for at, one in enumerate(self.register)}
         self._bodies: list[list[ast.stmt]] = []
+        # The numbers of atoms, string constants and functions, by what they are.
+        self._atoms: dict[str, int] = {}
+        self._words: dict[str, int] = {}
         self._numbers: dict[str, int] = {}
         self._compiled: tuple[int, Any] | None = None
         self._python = PythonCode(self)
@@ -123,7 +126,9 @@ class AfaCode:
     def _forget(self, columns: int, atoms: int, constants: int, bodies: int, called: dict[str, Any]) -> None:
         """Go back to what was known before an arc that was refused."""
         del self.columns[columns:], self.atoms[atoms:], self.constants[constants:], self._bodies[bodies:]
-        self._numbers = {key: at for key, at in self._numbers.items() if at < bodies}
+        for numbers, most in ((self._atoms, atoms), (self._words, constants), (self._numbers, bodies)):
+            for key in [key for key, at in numbers.items() if at >= most]:
+                del numbers[key]
         self.called.clear()
         self.called.update(called)
         self._python = PythonCode(self)
@@ -173,13 +178,12 @@ class AfaCode:
         if not parts:
             return -1
         plain = [self.plain(part) for part in parts]
-        # Told apart by their text with its types: 1 and 1.0 are equal in Python.
-        known = [repr(one) for one in self.atoms]
         atom = plain[0] if len(plain) == 1 else p.And(tuple(plain))
-        if repr(atom) not in known:
+        # Told apart by their text with its types: 1 and 1.0 are equal in Python.
+        number = self._atoms.setdefault(repr(atom), len(self.atoms))
+        if number == len(self.atoms):
             self.atoms.append(atom)
-            return len(known)
-        return known.index(repr(atom))
+        return number
 
     def _fence_of(self, parts: list[p.Predicate]) -> int:
         if not parts:
@@ -226,9 +230,10 @@ class AfaCode:
 
     def word(self, constant: str) -> int:
         """The word of a string constant."""
-        if constant not in self.constants:
+        number = self._words.setdefault(constant, len(self.constants))
+        if number == len(self.constants):
             self.constants.append(constant)
-        return self.constants.index(constant) if self.word_of is None else self.word_of(constant)
+        return number if self.word_of is None else self.word_of(constant)
 
     def attribute(self, attribute: str) -> Code:
         """An attribute of the event."""

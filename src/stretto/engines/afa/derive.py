@@ -28,6 +28,7 @@ from stretto.engines.afa.structure import (
     HOME,
     IGNORES,
     KIND,
+    LE,
     LEAST,
     MADE,
     MOST_CLOSURE,
@@ -36,9 +37,12 @@ from stretto.engines.afa.structure import (
     NIL,
     OPEN,
     QUIET,
+    RE,
     REG,
     RETIRED,
+    ROW,
     SEED,
+    SEQ,
     SINCE,
     START,
     START_LE,
@@ -79,7 +83,7 @@ def _seeds(theta: Any, z: int, count: int, graph: Graph, P: I64, events: Events,
 
     All but the first take a free partial match, which the caller gives back.
     """
-    C, arcs, le = work.C, graph.arcs, events.le[z]
+    C, arcs, le = work.C, graph.arcs, events.X[z, LE]
     fields = graph.real.size
     end = count + 1
     C[count] = SEED
@@ -152,7 +156,7 @@ def derive(
     C, D, F, E = work.C, work.D, work.F, events.E
     fields = graph.real.size
     extra = REG + fields
-    le, seq, re, row = events.le[z], events.seq[z], events.re[z], events.row[z]
+    le, seq, re, row = events.X[z, LE], events.X[z, SEQ], events.X[z, RE], events.X[z, ROW]
     registers[HEAD] = registers[TAIL] = NIL
     registers[FRESH] = registers[FINALS] = registers[COUNT_D] = 0
     total = count

@@ -25,9 +25,11 @@ from stretto.engines.afa.structure import (
     FOREVER,
     IGNORES,
     KIND,
+    NIL,
     QUIET,
     RETIRED,
     SINCE,
+    SOURCE,
     STATE_FIELDS,
     TARGET,
     TRANSFER,
@@ -63,9 +65,14 @@ class GraphTables:
         self.finals: dict[str, Emit] = dict(afa.finals)
         self.states = np.zeros((1, STATE_FIELDS), np.int64)
         self.arcs = np.zeros((1, ARC_FIELDS), np.int64)
-        #: By number: the arc, as it was given; and the numbers of the ids that may be retired.
-        self.given: list[Arc | None] = [None]
+        #: What arcs were made of: one without its id and lifetime; and by number which of them an arc is.
+        self.forms: list[Arc] = []
+        self.form = np.zeros(1, np.int64)
+        #: The latest arc of each id; and by number which id an arc has.
         self.known: dict[str, int] = {}
+        self.ids: list[str] = []
+        self.id = np.zeros(1, np.int64)
+        self._places: dict[str, int] = {}
         for name in afa.states:
             self.state(name)
         for arc in afa.arcs:
@@ -99,38 +106,73 @@ class GraphTables:
             self.states[quiet, BASE] = number
             self.states[quiet, QUIET] = self.states[number, QUIET] = quiet
 
-    def add(self, arc: Arc) -> int:
-        """An arc's number; it is not linked yet."""
+    def form_of(self, arc: Arc) -> tuple[int, I64]:
+        """The number of an arc's form, and what stands in its row."""
         code = self.code.add(arc)
-        self.state(arc.source)
-        target = self.state(arc.target)
-        number = self.arcs.shape[0]
-        self.arcs = longer(self.arcs, number + 1)
-        row = self.arcs[number]
-        row[TARGET], row[ATOM], row[FENCE], row[TRANSFER] = target, code.atom, code.fence, code.transfer
-        row[KIND] = _KINDS[arc.kind]
+        row = np.zeros(ARC_FIELDS, np.int64)
+        row[SOURCE], row[TARGET] = self.state(arc.source), self.state(arc.target)
+        row[ATOM], row[FENCE], row[TRANSFER], row[KIND] = code.atom, code.fence, code.transfer, _KINDS[arc.kind]
         row[SINCE] = ALWAYS if arc.since is None else arc.since
         row[RETIRED] = FOREVER if arc.until is None else arc.until
-        self.given.append(arc)
+        self.forms.append(arc)
+        return len(self.forms) - 1, row
+
+    def place(self, name: str) -> int:
+        """The number of an id."""
+        if name not in self._places:
+            self._places[name] = len(self.ids)
+            self.ids.append(name)
+        return self._places[name]
+
+    def extend(self, rows: I64, forms: I64, ids: I64) -> int:
+        """Take in arcs, not linked yet; the number of the first."""
+        first = self.arcs.shape[0]
+        self.arcs = np.concatenate((self.arcs, rows))
+        self.form = np.concatenate((self.form, forms))
+        self.id = np.concatenate((self.id, ids))
+        return first
+
+    def add(self, arc: Arc) -> int:
+        """An arc's number; it is not linked yet."""
+        form, row = self.form_of(arc)
+        number = self.extend(row[None], np.array([form]), np.array([self.place(arc.id)]))
         self.known[arc.id] = number
         return number
 
     def link(self, number: int) -> None:
         """Let computations take an arc."""
-        arc = self.given[number]
-        assert arc is not None
-        state = self.numbers[arc.source]
-        which = FIRST_EPSILON if self.arcs[number, KIND] == EPSILON else FIRST_ARC
-        self.arcs[number, ARC_NEXT] = self.states[state, which]
-        self.states[state, which] = number
+        arc = self.arcs[number]
+        first = FIRST_EPSILON if arc[KIND] == EPSILON else FIRST_ARC
+        arc[ARC_NEXT] = self.states[arc[SOURCE], first]
+        self.states[arc[SOURCE], first] = number
 
-    def arc(self, name: str) -> Arc:
+    def arc(self, number: int) -> Arc:
         """An arc with the lifetime that it has now."""
-        number = self.known[name]
-        given = self.given[number]
-        assert given is not None
         since, until = (int(one) for one in self.arcs[number, [SINCE, RETIRED]])
-        return replace(given, since=None if since <= ALWAYS else since, until=None if until == FOREVER else until)
+        return replace(
+            self.forms[self.form[number]],
+            id=self.ids[self.id[number]],
+            since=None if since <= ALWAYS else since,
+            until=None if until == FOREVER else until,
+        )
+
+    def compact(self, least: int) -> None:
+        """Forget arcs that no event from time ``least`` on can take, when they are most."""
+        gone = (self.arcs[:, RETIRED] <= least) | (self.arcs[:, RETIRED] <= self.arcs[:, SINCE])
+        gone[0] = False
+        if 2 * np.count_nonzero(gone) < self.arcs.shape[0] + 1024:
+            return
+        place = np.cumsum(~gone) - 1
+        self.known = {name: int(place[number]) for name, number in self.known.items() if not gone[number]}
+        self.arcs, self.form, self.id = self.arcs[~gone], self.form[~gone], self.id[~gone]
+        used, self.form[1:] = np.unique(self.form[1:], return_inverse=True)
+        self.forms = [self.forms[one] for one in used]
+        names = [self.ids[one] for one in self.id[1:]]
+        self.ids, self._places = [], {}
+        self.id[1:] = [self.place(name) for name in names]
+        self.states[:, [FIRST_ARC, FIRST_EPSILON]] = NIL
+        for number in range(1, self.arcs.shape[0]):
+            self.link(number)
 
     def graph(self, **options: Any) -> Graph:
         """For the kernel."""

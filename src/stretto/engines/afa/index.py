@@ -8,7 +8,7 @@ it may be too great after the first events were taken away, never too small.
 from __future__ import annotations
 
 from stretto._jit import inlined, jit
-from stretto.engines.afa.structure import NIL, Events, Parts
+from stretto.engines.afa.structure import BEHIND, HIGH, LE, LEFT, NIL, OWN, PARENT, PREV, REACH, SEQ, Events, Parts
 
 __all__ = ["attach", "build", "detach", "detach_first", "find", "stretch"]
 
@@ -25,36 +25,36 @@ def _priority(slot: int) -> int:
 @inlined
 def _pull(slot: int, events: Events) -> None:
     """The reach of a slot from those below it."""
-    most = events.own[slot]
-    for side in (events.left[slot], events.right[slot]):
-        if side != NIL and events.reach[side] > most:
-            most = events.reach[side]
-    events.reach[slot] = most
+    most = events.X[slot, OWN]
+    for side in (events.X[slot, LEFT], events.X[slot, HIGH]):
+        if side != NIL and events.X[side, REACH] > most:
+            most = events.X[side, REACH]
+    events.X[slot, REACH] = most
 
 
 @jit
 def _rotate(slot: int, part: int, events: Events, parts: Parts) -> None:
     """Lift a slot above its parent."""
-    up = events.parent[slot]
-    above = events.parent[up]
-    if events.left[up] == slot:
-        inner = events.right[slot]
-        events.left[up] = inner
-        events.right[slot] = up
+    up = events.X[slot, PARENT]
+    above = events.X[up, PARENT]
+    if events.X[up, LEFT] == slot:
+        inner = events.X[slot, HIGH]
+        events.X[up, LEFT] = inner
+        events.X[slot, HIGH] = up
     else:
-        inner = events.left[slot]
-        events.right[up] = inner
-        events.left[slot] = up
+        inner = events.X[slot, LEFT]
+        events.X[up, HIGH] = inner
+        events.X[slot, LEFT] = up
     if inner != NIL:
-        events.parent[inner] = up
-    events.parent[up] = slot
-    events.parent[slot] = above
+        events.X[inner, PARENT] = up
+    events.X[up, PARENT] = slot
+    events.X[slot, PARENT] = above
     if above == NIL:
         parts.root[part] = slot
-    elif events.left[above] == up:
-        events.left[above] = slot
+    elif events.X[above, LEFT] == up:
+        events.X[above, LEFT] = slot
     else:
-        events.right[above] = slot
+        events.X[above, HIGH] = slot
     _pull(up, events)
     _pull(slot, events)
 
@@ -62,57 +62,57 @@ def _rotate(slot: int, part: int, events: Events, parts: Parts) -> None:
 @jit
 def attach(slot: int, part: int, events: Events, parts: Parts) -> None:
     """Take in a slot that is already linked in its partition's list. Expected O(1) at the end, else O(log n)."""
-    before, behind = events.prev[slot], events.next[slot]
-    events.left[slot] = events.right[slot] = events.parent[slot] = NIL
-    events.reach[slot] = events.own[slot]
+    before, behind = events.X[slot, PREV], events.X[slot, BEHIND]
+    events.X[slot, LEFT] = events.X[slot, HIGH] = events.X[slot, PARENT] = NIL
+    events.X[slot, REACH] = events.X[slot, OWN]
     if parts.root[part] == NIL:
         parts.root[part] = slot
         return
-    if before != NIL and events.right[before] == NIL:
-        events.right[before] = slot
-        events.parent[slot] = before
+    if before != NIL and events.X[before, HIGH] == NIL:
+        events.X[before, HIGH] = slot
+        events.X[slot, PARENT] = before
     else:
-        events.left[behind] = slot
-        events.parent[slot] = behind
-    up = events.parent[slot]
-    while up != NIL and events.reach[up] < events.own[slot]:
-        events.reach[up] = events.own[slot]
-        up = events.parent[up]
-    while events.parent[slot] != NIL and _priority(events.parent[slot]) < _priority(slot):
+        events.X[behind, LEFT] = slot
+        events.X[slot, PARENT] = behind
+    up = events.X[slot, PARENT]
+    while up != NIL and events.X[up, REACH] < events.X[slot, OWN]:
+        events.X[up, REACH] = events.X[slot, OWN]
+        up = events.X[up, PARENT]
+    while events.X[slot, PARENT] != NIL and _priority(events.X[slot, PARENT]) < _priority(slot):
         _rotate(slot, part, events, parts)
 
 
 @jit
 def detach(slot: int, part: int, events: Events, parts: Parts) -> None:
     """Take out a slot. Expected O(log n)."""
-    while events.left[slot] != NIL or events.right[slot] != NIL:
-        left, right = events.left[slot], events.right[slot]
+    while events.X[slot, LEFT] != NIL or events.X[slot, HIGH] != NIL:
+        left, right = events.X[slot, LEFT], events.X[slot, HIGH]
         if right == NIL or (left != NIL and _priority(left) > _priority(right)):
             _rotate(left, part, events, parts)
         else:
             _rotate(right, part, events, parts)
-    up = events.parent[slot]
+    up = events.X[slot, PARENT]
     if up == NIL:
         parts.root[part] = NIL
-    elif events.left[up] == slot:
-        events.left[up] = NIL
+    elif events.X[up, LEFT] == slot:
+        events.X[up, LEFT] = NIL
     else:
-        events.right[up] = NIL
+        events.X[up, HIGH] = NIL
     while up != NIL:
         _pull(up, events)
-        up = events.parent[up]
+        up = events.X[up, PARENT]
 
 
 @jit
 def detach_first(slot: int, part: int, events: Events, parts: Parts) -> None:
     """Take out the first slot of a partition: O(1). What is above keeps its reach, which may now be too great."""
-    up, right = events.parent[slot], events.right[slot]
+    up, right = events.X[slot, PARENT], events.X[slot, HIGH]
     if right != NIL:
-        events.parent[right] = up
+        events.X[right, PARENT] = up
     if up == NIL:
         parts.root[part] = right
     else:
-        events.left[up] = right
+        events.X[up, LEFT] = right
 
 
 @jit
@@ -122,23 +122,23 @@ def build(part: int, events: Events, parts: Parts) -> None:
     slot = parts.first[part]
     while slot != NIL:
         attach(slot, part, events, parts)
-        slot = events.next[slot]
+        slot = events.X[slot, BEHIND]
 
 
 @jit
 def find(part: int, le: int, seq: int, events: Events, parts: Parts) -> int:
     """The last slot at or before (le, seq); NIL if there is none. O(log n), O(1) at the end."""
     last = parts.last[part]
-    if last == NIL or events.le[last] < le or (events.le[last] == le and events.seq[last] <= seq):
+    if last == NIL or events.X[last, LE] < le or (events.X[last, LE] == le and events.X[last, SEQ] <= seq):
         return last
     if parts.root[part] == NIL:
         build(part, events, parts)
     found, at = NIL, parts.root[part]
     while at != NIL:
-        if events.le[at] < le or (events.le[at] == le and events.seq[at] <= seq):
-            found, at = at, events.right[at]
+        if events.X[at, LE] < le or (events.X[at, LE] == le and events.X[at, SEQ] <= seq):
+            found, at = at, events.X[at, HIGH]
         else:
-            at = events.left[at]
+            at = events.X[at, LEFT]
     return found
 
 
@@ -146,8 +146,8 @@ def find(part: int, le: int, seq: int, events: Events, parts: Parts) -> int:
 def stretch(slot: int, events: Events) -> None:
     """The ends of intervals at a slot have changed: O(log n)."""
     while slot != NIL:
-        before = events.reach[slot]
+        before = events.X[slot, REACH]
         _pull(slot, events)
-        if events.reach[slot] == before:
+        if events.X[slot, REACH] == before:
             return
-        slot = events.parent[slot]
+        slot = events.X[slot, PARENT]

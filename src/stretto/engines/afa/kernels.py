@@ -35,12 +35,17 @@ from stretto.engines.afa.structure import (
     ADD_ARC,
     AFFECTED,
     ARC_NEXT,
+    ARCS_CLEAN,
+    BEHIND,
+    CHANGED,
     CLEAN,
     COUNT_D,
     CURSOR,
+    EPSILON,
     FAULT,
     FINAL,
     FINALS,
+    FIRST,
     FIRST_ARC,
     FIRST_EPSILON,
     FOREVER,
@@ -51,19 +56,27 @@ from stretto.engines.afa.structure import (
     HEAD,
     HOME,
     INSERT,
+    KIND,
+    LAST,
     LATE,
     LATE_EVENT,
+    LE,
     LIVE_EVENTS,
     LIVE_PARTIAL,
     NEED,
     NEXT,
     NIL,
+    OF,
     OLD,
     OPEN,
     OUT_OF_ORDER,
+    OWN,
     PEAK,
     PENDING,
+    PREV,
+    PUNCTUATE,
     PUNCTUATION,
+    RE,
     REG,
     RETIRED,
     RETRACT,
@@ -71,12 +84,16 @@ from stretto.engines.afa.structure import (
     REVISED,
     REVISES,
     REVISING,
+    ROW,
     ROWS,
     SAME_PLACE,
     SEEN,
+    SEQ,
     SETTLED,
     SINCE,
+    SIZE,
     SKIP,
+    SOURCE,
     START,
     START_LE,
     START_SEQ,
@@ -116,12 +133,14 @@ def _new_slot(i: int, batch: Batch, events: Events, registers: I64) -> int:
     """A slot with the event of operation ``i``; NIL if there is none."""
     slot = registers[FREE_EVENTS]
     if slot != NIL:
-        registers[FREE_EVENTS] = events.next[slot]
+        registers[FREE_EVENTS] = events.X[slot, BEHIND]
         registers[LIVE_EVENTS] += 1
-        events.le[slot], events.seq[slot], events.re[slot] = batch.le[i], batch.seq[i], batch.re[i]
-        events.row[slot], events.part[slot] = batch.row[i], batch.part[i]
-        events.own[slot] = batch.le[i]
-        events.prev[slot] = events.next[slot] = events.head[slot] = events.tail[slot] = events.size[slot] = NIL
+        events.X[slot, LE], events.X[slot, SEQ], events.X[slot, RE] = batch.le[i], batch.seq[i], batch.re[i]
+        events.X[slot, ROW], events.X[slot, OF] = batch.row[i], batch.part[i]
+        events.X[slot, OWN] = batch.le[i]
+        events.X[slot, PREV] = events.X[slot, BEHIND] = events.X[slot, FIRST] = events.X[slot, LAST] = events.X[
+            slot, SIZE
+        ] = NIL
         for word in range(events.E.shape[1]):
             events.E[slot, word] = batch.W[i, word]
     return slot
@@ -131,7 +150,7 @@ def _new_slot(i: int, batch: Batch, events: Events, registers: I64) -> int:
 def _live_at_end(last: int, part: int, graph: Graph, P: I64, events: Events, parts: Parts, work: Work) -> int:
     """C: the partial matches that are live at the last event of a partition, by first event; how many, or −1."""
     C, count = work.C, 0
-    p = events.head[last]
+    p = events.X[last, FIRST]
     q = parts.open[part]
     extra = REG + graph.real.size
     while p != NIL or q != NIL:
@@ -184,15 +203,15 @@ def _append(
     if y == NIL:
         return GROW_ARENA
     count = 0
-    seq = events.seq[y]
-    if x != NIL and (not graph.numbered or events.seq[x] + 1 == seq):
+    seq = events.X[y, SEQ]
+    if x != NIL and (not graph.numbered or events.X[x, SEQ] + 1 == seq):
         count = _live_at_end(x, part, graph, P, events, parts, work)
     registers[HEAD] = registers[TAIL] = NIL
     if count < 0:
         registers[NEED] = work.C.size + 1
         status = GROW_STACK
     else:
-        status = derive(theta, y, count, True, events.le[x], events.seq[x], graph, P, events, work, registers)
+        status = derive(theta, y, count, True, events.X[x, LE], events.X[x, SEQ], graph, P, events, work, registers)
     rows = registers[ROWS]
     if status == DONE and registers[FINALS] > 0:
         size = _picked(y, work.D, registers[COUNT_D], 0, graph, P, work)
@@ -211,22 +230,22 @@ def _append(
     registers[ROWS] = rows
     registers[LIVE_PARTIAL] += registers[FRESH]
     registers[PEAK] = max(registers[PEAK], registers[LIVE_PARTIAL])
-    events.head[y], events.tail[y], events.size[y] = registers[HEAD], registers[TAIL], registers[FRESH]
-    events.prev[y] = x
+    events.X[y, FIRST], events.X[y, LAST], events.X[y, SIZE] = registers[HEAD], registers[TAIL], registers[FRESH]
+    events.X[y, PREV] = x
     if x == NIL:
         parts.first[part] = y
     else:
-        events.next[x] = y
+        events.X[x, BEHIND] = y
     parts.last[part] = y
     if graph.ignores:
         _go_on(y, part, count, graph, P, events, parts, work, registers)
     if parts.root[part] != NIL:
         attach(y, part, events, parts)
     if graph.ordered and x != NIL:
-        free_list(events.head[x], events.tail[x], events.size[x], P, registers)
+        free_list(events.X[x, FIRST], events.X[x, LAST], events.X[x, SIZE], P, registers)
         free_slot(x, events, registers)
         parts.first[part] = y
-        events.prev[y] = NIL
+        events.X[y, PREV] = NIL
     return DONE
 
 
@@ -236,9 +255,9 @@ def _go_on(
 ) -> None:
     """After an in-order event: the open list from D, or, where the event before is dropped at once, all of D as y's list."""
     extra, C, D = REG + graph.real.size, work.C, work.D
-    le, seq, x = events.le[y], events.seq[y], events.prev[y]
+    le, seq, x = events.X[y, LE], events.X[y, SEQ], events.X[y, PREV]
     if graph.ordered:
-        p = events.head[x]
+        p = events.X[x, FIRST]
         for k in range(registers[COUNT_D]):
             if D[k] != NIL:
                 P[extra + HOME, D[k]] = y
@@ -252,20 +271,20 @@ def _go_on(
                 head = p
                 size += 1
             p = following
-        events.head[x], events.tail[x], events.size[x] = head, tail, size
+        events.X[x, FIRST], events.X[x, LAST], events.X[x, SIZE] = head, tail, size
         last = size = NIL
-        events.head[y] = NIL
+        events.X[y, FIRST] = NIL
         for k in range(registers[COUNT_D]):
             if D[k] != NIL:
                 if last == NIL:
-                    events.head[y] = D[k]
+                    events.X[y, FIRST] = D[k]
                 else:
                     P[NEXT, last] = D[k]
                 last = D[k]
                 size += 1
         if last != NIL:
             P[NEXT, last] = NIL
-        events.tail[y], events.size[y] = last, size
+        events.X[y, LAST], events.X[y, SIZE] = last, size
         return
     for k in range(count):
         p = C[k]
@@ -273,8 +292,8 @@ def _go_on(
             P[extra + OPEN, p] = -1
             if parts.root[part] != NIL and not (P[extra + TILL_LE, p] == le and P[extra + TILL_SEQ, p] == seq):
                 home = P[extra + HOME, p]
-                if events.own[home] < P[extra + UNTIL_LE, p]:
-                    events.own[home] = P[extra + UNTIL_LE, p]
+                if events.X[home, OWN] < P[extra + UNTIL_LE, p]:
+                    events.X[home, OWN] = P[extra + UNTIL_LE, p]
                     stretch(home, events)
     last = NIL
     parts.open[part] = NIL
@@ -344,8 +363,8 @@ def _divide(
                 S[affected] = p
                 affected += 1
                 if graph.ignores:
-                    P[extra + TILL_LE, p], P[extra + TILL_SEQ, p] = events.le[x], events.seq[x]
-                    if earlier(events.le[x], events.seq[x], P[extra + UNTIL_LE, p], P[extra + UNTIL_SEQ, p]):
+                    P[extra + TILL_LE, p], P[extra + TILL_SEQ, p] = events.X[x, LE], events.X[x, SEQ]
+                    if earlier(events.X[x, LE], events.X[x, SEQ], P[extra + UNTIL_LE, p], P[extra + UNTIL_SEQ, p]):
                         work.old[old] = p
                         old += 1
         begin = end
@@ -370,7 +389,7 @@ def _lose(
     count = at = 0
     alive = 0
     kept = 0
-    le, seq = events.le[z], events.seq[z]
+    le, seq = events.X[z, LE], events.X[z, SEQ]
     for k in range(registers[OLD]):  # anchors that went on at z
         p = old[k]
         if not earlier(P[extra + UNTIL_LE, p], P[extra + UNTIL_SEQ, p], le, seq):
@@ -391,7 +410,7 @@ def _lose(
                 picked[count] = work.L[k]
                 count += 1
                 mixed = True
-    p = events.head[z]
+    p = events.X[z, FIRST]
     while p != NIL:
         found = _affected(p, at, bound_le, bound_seq, taken_row, graph, P, work, registers)
         if found < 0:
@@ -444,7 +463,7 @@ def _repair(
     registers[RETRACTED] = registers[GAINED] = registers[PENDING] = 0
     registers[HEAD] = registers[TAIL] = NIL
     whole = limit > -FOREVER
-    behind = events.next[taken] if taken != NIL else events.next[x] if x != NIL else parts.first[part]
+    behind = events.X[taken, BEHIND] if taken != NIL else events.X[x, BEHIND] if x != NIL else parts.first[part]
     here = given if given != NIL else taken
     live = collect(x, part, graph, P, events, parts, work)
     if live > min(work.S.size, work.old.size, work.C.size):
@@ -453,8 +472,8 @@ def _repair(
         registers[NEED] = work.L.size + 1
         return GROW_STACK
     _divide(theta, live, x, taken, given, whole, graph, P, events, work, registers)
-    bound_le, bound_seq = events.le[here], events.seq[here]
-    taken_row = events.row[taken] if taken != NIL else -1
+    bound_le, bound_seq = events.X[here, LE], events.X[here, SEQ]
+    taken_row = events.X[taken, ROW] if taken != NIL else -1
     count = registers[AFFECTED]
     for k in range(count):
         work.C[k] = work.S[k]
@@ -468,9 +487,9 @@ def _repair(
             registers[NEED] = pending + 1
             status = GROW_STACK
             break
-        inside = whole and events.le[new_z if new_z != NIL else old_z] < limit
+        inside = whole and events.X[new_z if new_z != NIL else old_z, LE] < limit
         if inside:
-            bound_le, bound_seq = events.le[new_z], events.seq[new_z]
+            bound_le, bound_seq = events.X[new_z, LE], events.X[new_z, SEQ]
         work.before[pending], work.after[pending] = old_z, new_z
         work.head[pending] = work.tail[pending] = work.size[pending] = NIL
         pending += 1
@@ -482,11 +501,21 @@ def _repair(
                 break
             alive = found > 0
         if new_z != NIL:
-            if graph.numbered and (before == NIL or events.seq[before] + 1 != events.seq[new_z]):
+            if graph.numbered and (before == NIL or events.X[before, SEQ] + 1 != events.X[new_z, SEQ]):
                 count = 0
             starts = (first and given != NIL) or inside
             status = derive(
-                theta, new_z, count, starts, events.le[before], events.seq[before], graph, P, events, work, registers
+                theta,
+                new_z,
+                count,
+                starts,
+                events.X[before, LE],
+                events.X[before, SEQ],
+                graph,
+                P,
+                events,
+                work,
+                registers,
             )
             if status != DONE:
                 break
@@ -519,10 +548,10 @@ def _repair(
         first = False
         if behind == NIL:
             break
-        if not alive and count == 0 and not (whole and events.le[behind] < limit):
+        if not alive and count == 0 and not (whole and events.X[behind, LE] < limit):
             break
         old_z = new_z = behind
-        behind = events.next[behind]
+        behind = events.X[behind, BEHIND]
     if status == DONE:
         settle(graph, work, registers)
         if registers[ROWS] + registers[RETRACTED] + registers[GAINED] > out.rows.shape[0]:
@@ -605,11 +634,11 @@ def _carry_out(
     for k in range(registers[SETTLED]):
         p = work.L[k]
         if given != NIL and earlier(
-            P[extra + UNTIL_LE, p], P[extra + UNTIL_SEQ, p], events.le[given], events.seq[given]
+            P[extra + UNTIL_LE, p], P[extra + UNTIL_SEQ, p], events.X[given, LE], events.X[given, SEQ]
         ):
-            P[extra + UNTIL_LE, p], P[extra + UNTIL_SEQ, p] = events.le[given], events.seq[given]
+            P[extra + UNTIL_LE, p], P[extra + UNTIL_SEQ, p] = events.X[given, LE], events.X[given, SEQ]
         if last == x:  # the last event was taken away
-            P[extra + UNTIL_LE, p], P[extra + UNTIL_SEQ, p] = events.le[x], events.seq[x]
+            P[extra + UNTIL_LE, p], P[extra + UNTIL_SEQ, p] = events.X[x, LE], events.X[x, SEQ]
     for k in range(registers[PENDING]):
         p = work.head[k]
         for _ in range(work.size[k]):
@@ -631,7 +660,7 @@ def _carry_out(
 def _measure(slot: int, graph: Graph, P: I64, events: Events) -> None:
     """The ends of the intervals that begin at an event, for the treap."""
     if slot != NIL:
-        events.own[slot] = greatest_end(slot, graph, P, events)
+        events.X[slot, OWN] = greatest_end(slot, graph, P, events)
         stretch(slot, events)
 
 
@@ -649,17 +678,17 @@ def _unlink(
 ) -> None:
     """Take the affected partial matches out of an event's list."""
     extra = REG + graph.real.size
-    p, last, at = events.head[z], NIL, 0
+    p, last, at = events.X[z, FIRST], NIL, 0
     while p != NIL:
         following = P[NEXT, p]
         found = _affected(p, at, bound_le, bound_seq, taken_row, graph, P, work, registers)
         if found >= 0:
             at = found
             if last == NIL:
-                events.head[z] = following
+                events.X[z, FIRST] = following
             else:
                 P[NEXT, last] = following
-            events.size[z] -= 1
+            events.X[z, SIZE] -= 1
             P[STATE, p] = -1
             if graph.ignores and P[extra + OPEN, p] < 0:
                 P[extra + OPEN, p] = -1
@@ -672,38 +701,38 @@ def _unlink(
                 return  # the rest began later
             last = p
         p = following
-    events.tail[z] = last
+    events.X[z, LAST] = last
 
 
 @jit
 def _drop_event(slot: int, part: int, events: Events, parts: Parts) -> None:
     """Take an event out of its partition."""
-    before, behind = events.prev[slot], events.next[slot]
+    before, behind = events.X[slot, PREV], events.X[slot, BEHIND]
     if parts.root[part] != NIL:
         detach(slot, part, events, parts)
     if before == NIL:
         parts.first[part] = behind
     else:
-        events.next[before] = behind
+        events.X[before, BEHIND] = behind
     if behind == NIL:
         parts.last[part] = before
     else:
-        events.prev[behind] = before
+        events.X[behind, PREV] = before
 
 
 @jit
 def _link_event(slot: int, x: int, part: int, events: Events, parts: Parts) -> None:
     """Put an event behind ``x``."""
-    behind = parts.first[part] if x == NIL else events.next[x]
-    events.prev[slot], events.next[slot] = x, behind
+    behind = parts.first[part] if x == NIL else events.X[x, BEHIND]
+    events.X[slot, PREV], events.X[slot, BEHIND] = x, behind
     if x == NIL:
         parts.first[part] = slot
     else:
-        events.next[x] = slot
+        events.X[x, BEHIND] = slot
     if behind == NIL:
         parts.last[part] = slot
     else:
-        events.prev[behind] = slot
+        events.X[behind, PREV] = slot
     if parts.root[part] != NIL:
         attach(slot, part, events, parts)
 
@@ -713,7 +742,7 @@ def _reopen(part: int, reaching: int, graph: Graph, P: I64, events: Events, part
     """The open list after a step: those of it that still go on at the last event, with those of C[: reaching]; by first event."""
     extra = REG + graph.real.size
     last = parts.last[part]
-    le, seq = events.le[last], events.seq[last]
+    le, seq = events.X[last, LE], events.X[last, SEQ]
     p, k, tail = parts.open[part], 0, NIL
     parts.open[part] = NIL
     while True:
@@ -750,15 +779,15 @@ def _find_taken(i: int, batch: Batch, graph: Graph, events: Events, parts: Parts
     part, le = batch.part[i], batch.le[i]
     if graph.keyed:
         at = find(part, le, batch.seq[i], events, parts)
-        return at if at != NIL and events.le[at] == le and events.seq[at] == batch.seq[i] else NIL
+        return at if at != NIL and events.X[at, LE] == le and events.X[at, SEQ] == batch.seq[i] else NIL
     at = find(part, le, FOREVER, events, parts)
-    while at != NIL and events.le[at] == le:
-        same = events.re[at] == batch.re[i]
+    while at != NIL and events.X[at, LE] == le:
+        same = events.X[at, RE] == batch.re[i]
         for word in range(graph.bits):
             same &= events.E[at, word] == batch.W[i, word]
         if same:
             return at
-        at = events.prev[at]
+        at = events.X[at, PREV]
     return NIL
 
 
@@ -771,7 +800,9 @@ def _is_late(i: int, batch: Batch, graph: Graph, events: Events, parts: Parts, r
     if not graph.ordered:
         return False
     last = parts.last[batch.part[i]]
-    return le < registers[SEEN] or (last != NIL and not earlier(events.le[last], events.seq[last], le, batch.seq[i]))
+    return le < registers[SEEN] or (
+        last != NIL and not earlier(events.X[last, LE], events.X[last, SEQ], le, batch.seq[i])
+    )
 
 
 @jit
@@ -803,10 +834,10 @@ def _change(
     elif op == REVISES:
         taken = registers[REVISING]
     if taken != NIL:
-        x = events.prev[taken]
+        x = events.X[taken, PREV]
     else:
         x = find(part, batch.le[i], batch.seq[i], events, parts)
-        if x != NIL and events.le[x] == batch.le[i] and events.seq[x] == batch.seq[i]:
+        if x != NIL and events.X[x, LE] == batch.le[i] and events.X[x, SEQ] == batch.seq[i]:
             registers[FAULT] = SAME_PLACE
             return FAULTED
     given = NIL
@@ -815,7 +846,7 @@ def _change(
         if given == NIL:
             return GROW_ARENA
         if taken != NIL:
-            events.seq[given], events.row[given] = events.seq[taken], events.row[taken]
+            events.X[given, SEQ], events.X[given, ROW] = events.X[taken, SEQ], events.X[taken, ROW]
     status = _repair(theta, part, x, taken, given, -FOREVER, graph, P, events, parts, work, out, registers)
     if status != DONE and given != NIL:
         free_slot(given, events, registers)
@@ -823,32 +854,46 @@ def _change(
 
 
 @inlined
-def _change_arc(i: int, batch: Batch, graph: Graph, registers: I64) -> None:
+def _change_arc(change: int, batch: Batch, graph: Graph, registers: I64) -> None:
     """An arc is valid from the next time unit on, or up to the greatest time seen (section 2.3, default operation)."""
     arcs, states = graph.arcs, graph.states
-    arc, state = batch.arc[i], batch.part[i]
+    arc = batch.which[change]
+    state = arcs[arc, SOURCE]
     now = max(registers[SEEN], registers[PUNCTUATION])
     now = now + 1 if now > -FOREVER else now
-    which = FIRST_EPSILON if batch.le[i] == 1 else FIRST_ARC
-    if batch.op[i] == ADD_ARC:
+    first = FIRST_EPSILON if arcs[arc, KIND] == EPSILON else FIRST_ARC
+    if batch.what[change] == ADD_ARC:
         arcs[arc, SINCE] = now
-        arcs[arc, ARC_NEXT] = states[state, which]
-        states[state, which] = arc
+        arcs[arc, ARC_NEXT] = states[state, first]
+        states[state, first] = arc
     else:
         arcs[arc, RETIRED] = now
     # Arcs that no event can take any more are unlinked on the way.
     least = registers[SEEN] if graph.ordered else registers[CLEAN]
-    at, last = states[state, which], NIL
+    at, last = states[state, first], NIL
     while at != NIL:
         following = arcs[at, ARC_NEXT]
         if arcs[at, RETIRED] <= least or arcs[at, RETIRED] <= arcs[at, SINCE]:
             if last == NIL:
-                states[state, which] = following
+                states[state, first] = following
             else:
                 arcs[last, ARC_NEXT] = following
         else:
             last = at
         at = following
+
+
+@inlined
+def _between(batch: Batch, graph: Graph, registers: I64) -> None:
+    """Carry out the changes that stand before the operation at hand."""
+    while registers[CHANGED] < batch.at.size and batch.at[registers[CHANGED]] <= registers[CURSOR]:
+        change = registers[CHANGED]
+        if batch.what[change] == PUNCTUATE:
+            registers[PUNCTUATION] = batch.which[change]
+            registers[CLEAN] = min(registers[PUNCTUATION], registers[ARCS_CLEAN])
+        else:
+            _change_arc(change, batch, graph, registers)
+        registers[CHANGED] += 1
 
 
 @jit
@@ -871,15 +916,14 @@ def advance(
     while registers[CURSOR] < batch.op.size:
         i = registers[CURSOR]
         op = batch.op[i]
-        if op >= ADD_ARC:
-            if op != SKIP:
-                _change_arc(i, batch, graph, registers)
+        _between(batch, graph, registers)
+        if op == SKIP:
             registers[CURSOR] += 1
             continue
         part = batch.part[i]
         first = parts.first[part]
         status = DONE
-        if first != NIL and events.next[first] != NIL and events.le[events.next[first]] < registers[CLEAN]:
+        if first != NIL and events.X[first, BEHIND] != NIL and events.X[events.X[first, BEHIND], LE] < registers[CLEAN]:
             status = clean(part, graph, P, events, parts, work, registers)
         if status == DONE:
             le, last = batch.le[i], parts.last[part]
@@ -887,10 +931,12 @@ def advance(
                 registers[FAULT] = LATE_EVENT
                 registers[REVISING] = NIL
                 status = FAULTED
-            elif (op == INSERT and (last == NIL or earlier(events.le[last], events.seq[last], le, batch.seq[i]))) or (
+            elif (
+                op == INSERT and (last == NIL or earlier(events.X[last, LE], events.X[last, SEQ], le, batch.seq[i]))
+            ) or (
                 op == REVISES
                 and registers[REVISING] == NIL
-                and (last == NIL or earlier(events.le[last], events.seq[last], le, batch.seq[i]))
+                and (last == NIL or earlier(events.X[last, LE], events.X[last, SEQ], le, batch.seq[i]))
             ):
                 status = _append(theta, i, batch, graph, P, events, parts, work, out, registers)
             else:
@@ -911,6 +957,7 @@ def advance(
         if registers[STEPS] > PAUSE_AFTER:
             registers[STEPS] = 0
             return PAUSED
+    _between(batch, graph, registers)
     return DONE
 
 
@@ -935,12 +982,12 @@ def recompute(
     while registers[CURSOR] < parts.first.size:
         part = registers[CURSOR]
         last = parts.last[part]
-        if last != NIL and events.le[last] >= since:
+        if last != NIL and events.X[last, LE] >= since:
             if parts.root[part] == NIL and parts.first[part] != last:
                 build_with_ends(part, graph, P, events, parts)
             x = find(part, since - 1, FOREVER, events, parts) if since > -FOREVER else NIL
-            begin = events.next[x] if x != NIL else parts.first[part]
-            if begin != NIL and events.le[begin] < until:
+            begin = events.X[x, BEHIND] if x != NIL else parts.first[part]
+            if begin != NIL and events.X[begin, LE] < until:
                 status = _repair(theta, part, x, begin, begin, until, graph, P, events, parts, work, out, registers)
                 if status != DONE:
                     return int(status)

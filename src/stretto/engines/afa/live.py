@@ -13,18 +13,27 @@ from stretto.engines.afa.structure import (
     ARC_NEXT,
     ATOM,
     BASE,
+    BEHIND,
     FENCE,
+    FIRST,
     FIRST_ARC,
     FIRST_EPSILON,
+    HIGH,
     HOME,
     IGNORES,
     KIND,
+    LE,
     LEAST,
+    LEFT,
     NEXT,
     NIL,
     OPEN,
+    OWN,
+    RE,
+    REACH,
     REG,
     RETIRED,
+    SEQ,
     SINCE,
     START,
     START_LE,
@@ -83,7 +92,7 @@ def collect(x: int, part: int, graph: Graph, P: I64, events: Events, parts: Part
     L, count = work.L, 0
     if x == NIL:
         return 0
-    p = events.head[x]
+    p = events.X[x, FIRST]
     while p != NIL:
         if count == L.size:
             return -1
@@ -93,11 +102,11 @@ def collect(x: int, part: int, graph: Graph, P: I64, events: Events, parts: Part
     if not graph.ignores:
         return count
     own, extra = count, REG + graph.real.size
-    le, seq, last = events.le[x], events.seq[x], parts.last[part]
+    le, seq, last = events.X[x, LE], events.X[x, SEQ], parts.last[part]
     p = parts.open[part]
     while p != NIL:
         home = P[extra + HOME, p]
-        if earlier(events.le[home], events.seq[home], le, seq):
+        if earlier(events.X[home, LE], events.X[home, SEQ], le, seq):
             if count == L.size:
                 return -1
             L[count] = p
@@ -112,17 +121,17 @@ def collect(x: int, part: int, graph: Graph, P: I64, events: Events, parts: Part
         while top:
             top -= 1
             at = work.stack[top]
-            if at == NIL or events.reach[at] < le:
+            if at == NIL or events.X[at, REACH] < le:
                 continue
             if top + 2 > work.stack.size:
                 return -1
-            work.stack[top] = events.left[at]
+            work.stack[top] = events.X[at, LEFT]
             top += 1
-            if not earlier(events.le[at], events.seq[at], le, seq):
+            if not earlier(events.X[at, LE], events.X[at, SEQ], le, seq):
                 continue
-            work.stack[top] = events.right[at]
+            work.stack[top] = events.X[at, HIGH]
             top += 1
-            p = events.head[at] if events.own[at] >= le else NIL
+            p = events.X[at, FIRST] if events.X[at, OWN] >= le else NIL
             while p != NIL:
                 over = not earlier(P[extra + UNTIL_LE, p], P[extra + UNTIL_SEQ, p], le, seq)
                 if over and P[extra + OPEN, p] < 0:
@@ -142,8 +151,8 @@ def build_with_ends(part: int, graph: Graph, P: I64, events: Events, parts: Part
     if graph.ignores:
         slot = parts.first[part]
         while slot != NIL:
-            events.own[slot] = greatest_end(slot, graph, P, events)
-            slot = events.next[slot]
+            events.X[slot, OWN] = greatest_end(slot, graph, P, events)
+            slot = events.X[slot, BEHIND]
     build(part, events, parts)
 
 
@@ -151,7 +160,7 @@ def build_with_ends(part: int, graph: Graph, P: I64, events: Events, parts: Part
 def greatest_end(slot: int, graph: Graph, P: I64, events: Events) -> int:
     """The greatest time until which a partial match of an event's list goes on."""
     extra = REG + graph.real.size
-    most, p = events.le[slot], events.head[slot]
+    most, p = events.X[slot, LE], events.X[slot, FIRST]
     while p != NIL:
         most = max(most, P[extra + UNTIL_LE, p])
         p = P[NEXT, p]
@@ -161,10 +170,10 @@ def greatest_end(slot: int, graph: Graph, P: I64, events: Events) -> int:
 @jit
 def _ignores(theta: Any, p: int, z: int, graph: Graph, P: I64, events: Events, work: Work) -> bool:
     """Whether event ``z`` leaves a partial match as it is: an ignorable arc fires, and no other."""
-    arcs, E, le = graph.arcs, events.E, events.le[z]
+    arcs, E, le = graph.arcs, events.E, events.X[z, LE]
     if (
         P[LEAST, p] <= le
-        or events.re[z] < P[LEAST, p]
+        or events.X[z, RE] < P[LEAST, p]
         or graph.states[graph.states[P[STATE, p], BASE], FIRST_EPSILON] != NIL
     ):
         return False
@@ -205,14 +214,14 @@ def is_settled(
     L, extra = work.L, REG + graph.real.size
     if taken != NIL:
         start = P[START, L[begin]]
-        p = events.head[taken]
+        p = events.X[taken, FIRST]
         while p != NIL:
             if P[START, p] == start:
                 return False
             p = P[NEXT, p]
         for k in range(begin, end):
             p = L[k]
-            if earlier(P[extra + UNTIL_LE, p], P[extra + UNTIL_SEQ, p], events.le[taken], events.seq[taken]):
+            if earlier(P[extra + UNTIL_LE, p], P[extra + UNTIL_SEQ, p], events.X[taken, LE], events.X[taken, SEQ]):
                 return False
     if given != NIL:
         for k in range(begin, end):

@@ -13,12 +13,16 @@ from stretto.engines.afa.structure import (
     FROM_LE,
     FROM_SEQ,
     GAINED,
+    LE,
     LEAST,
+    OF,
     PART,
     REG,
     RETRACTED,
     RIGHT,
+    ROW,
     ROWS,
+    SEQ,
     SIGN,
     START,
     START_LE,
@@ -90,9 +94,9 @@ def put(count: int, z: int, mixed: bool, at: int, rows: I64, graph: Graph, P: I6
             if at == rows.shape[0]:
                 return -1
             rows[at, SIGN] = 1
-            rows[at, PART] = events.part[z]
+            rows[at, PART] = events.X[z, OF]
             rows[at, FROM], rows[at, FROM_LE], rows[at, FROM_SEQ] = start, P[START_LE, p], P[START_SEQ, p]
-            rows[at, TO], rows[at, TO_LE], rows[at, TO_SEQ] = events.row[z], events.le[z], events.seq[z]
+            rows[at, TO], rows[at, TO_LE], rows[at, TO_SEQ] = events.X[z, ROW], events.X[z, LE], events.X[z, SEQ]
             rows[at, RIGHT] = P[LEAST, p]
             for field in range(graph.real.size):
                 rows[at, FIELDS + field] = P[REG + field, p]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +20,8 @@ from stretto.engines.afa.names import Names
 from stretto.engines.afa.state import AfaState
 from stretto.engines.afa.structure import (
     ADD_ARC,
+    ARCS_CLEAN,
+    CHANGED,
     CLEAN,
     CURSOR,
     ENDLESS,
@@ -36,6 +37,7 @@ from stretto.engines.afa.structure import (
     LATE_EVENT,
     LIVE_EVENTS,
     LIVE_PARTIAL,
+    OF,
     PUNCTUATION,
     REG,
     RETIRE_ARC,
@@ -64,7 +66,7 @@ from stretto.pattern.typing import kind_of
 from stretto.predicates.keys import KeyTable
 from stretto.predicates.vectorized import mask, numbers_of, valid_of
 
-__all__ = ["AfaRunner", "Roles"]
+__all__ = ["AfaRunner", "Changes", "Roles"]
 
 I64 = NDArray[np.int64]
 
@@ -89,6 +91,23 @@ class Roles:
     ordered: bool = False
     ignore: bool = True
     dynamic: str = "default"
+
+
+class Changes(NamedTuple):
+    """Changes between the rows of a batch."""
+
+    at: I64  #: how many rows come before; ascending
+    what: I64  #: ADD_ARC, RETIRE_ARC or PUNCTUATE
+    which: I64  #: number of the arc; of a punctuation the time
+
+    @classmethod
+    def none(cls) -> Changes:
+        return cls(*(np.zeros(0, np.int64) for _ in cls._fields))
+
+    @classmethod
+    def of(cls, what: int, which: int) -> Changes:
+        """One, before all rows."""
+        return cls(np.zeros(1, np.int64), np.array([what]), np.array([which]))
 
 
 class AfaRunner:
@@ -135,7 +154,7 @@ class AfaRunner:
         self.window: int | None = None  # in ticks
         self.swept_at = 0
         self.swept_to = BEFORE_ALL
-        self.arc_punctuation = BEFORE_ALL if roles.dynamic == "explicit" else FOREVER
+        self.state.registers[ARCS_CLEAN] = BEFORE_ALL if roles.dynamic == "explicit" else FOREVER
 
     @property
     def _words(self) -> int:
@@ -181,8 +200,8 @@ class AfaRunner:
             free = state.P.shape[1] - registers[LIVE_PARTIAL]
             if status == _jit.GROW_NODES and (not sweeps or 2 * free <= state.P.shape[1]):
                 state.grow_partial()
-            free = state.events.le.size - registers[LIVE_EVENTS]
-            if status == _jit.GROW_ARENA and (not sweeps or 2 * free <= state.events.le.size):
+            free = state.events.X.shape[0] - registers[LIVE_EVENTS]
+            if status == _jit.GROW_ARENA and (not sweeps or 2 * free <= state.events.X.shape[0]):
                 state.grow_events()
             registers[CURSOR] = cursor
         elif status != _jit.PAUSED:
@@ -221,7 +240,7 @@ class AfaRunner:
             array[kept:] = 0
         events = self.state.events
         live = self.state.live_slots()
-        events.part[live] = place[events.part[live]]
+        events.X[live, OF] = place[events.X[live, OF]]
 
     def _forget_names(self) -> None:
         """Forget strings that no event and no register holds, when they are most."""
@@ -246,8 +265,8 @@ class AfaRunner:
 
     # -- events -----------------------------------------------------------------------------------------------------
 
-    def push(self, table: pa.RecordBatch) -> None:
-        """Carry out the rows of a batch.
+    def push(self, table: pa.RecordBatch, changes: Changes | None = None) -> None:
+        """Carry out the rows of a batch, with changes between them.
 
         Raises
         ------
@@ -255,12 +274,11 @@ class AfaRunner:
             A row that cannot be taken; ``row`` of the message counts all rows so far. What comes before it has been taken, itself
             and what comes behind has not.
         """
-        batch, theta = self._read(table), self.code.theta()
-        self._run(theta, batch, table)
+        self._run(self._read(table, changes or Changes.none()), table)
 
-    def _run(self, theta: Any, batch: Batch, table: pa.RecordBatch | None) -> None:
-        registers = self.state.registers
-        registers[CURSOR] = registers[FAULT] = 0
+    def _run(self, batch: Batch, table: pa.RecordBatch | None) -> None:
+        registers, theta = self.state.registers, self.code.theta()
+        registers[CURSOR] = registers[FAULT] = registers[CHANGED] = 0
         late = int(registers[LATE])
         try:
             while True:
@@ -316,8 +334,7 @@ class AfaRunner:
         return self._function_error(fault, where)
 
     def _function_error(self, fault: int, where: str) -> DataError:
-        arc = self.tables.given[int(self.state.registers[FAULT_ARC])]
-        assert arc is not None
+        arc = self.tables.arc(int(self.state.registers[FAULT_ARC]))
         name = f"arc '{arc.id}' ({arc.source} -> {arc.target})"
         if fault == ENDLESS:
             cycle = " -> ".join(self._cycle(arc))
@@ -334,8 +351,8 @@ class AfaRunner:
     def _cycle(self, arc: Arc) -> list[str]:
         """The states of an ε-cycle through an arc."""
         follows: dict[str, list[str]] = {}
-        for one in self.tables.given:
-            if one is not None and one.kind is Kind.EPSILON:
+        for one in map(self.tables.arc, range(1, self.tables.arcs.shape[0])):
+            if one.kind is Kind.EPSILON:
                 follows.setdefault(one.source, []).append(one.target)
         paths = [[arc.source, arc.target]]
         seen = {arc.target}
@@ -350,7 +367,7 @@ class AfaRunner:
 
     # -- columns to operations --------------------------------------------------------------------------------------
 
-    def _read(self, table: pa.RecordBatch) -> Batch:
+    def _read(self, table: pa.RecordBatch, changes: Changes) -> Batch:
         """The operations of a batch. Raises before anything changes."""
         roles, count = self.roles, table.num_rows
         le = self._times(table, roles.time)
@@ -377,8 +394,7 @@ class AfaRunner:
             first = np.flatnonzero(pair)
             op[first], op[first + 1] = REVISED, REVISES
         op[part < 0] = SKIP
-        nothing = np.zeros(0, np.int64)
-        return Batch(op, part, le, np.ascontiguousarray(seq), re, row, nothing, self._event_words(table))
+        return Batch(op, part, le, np.ascontiguousarray(seq), re, row, self._event_words(table), *changes)
 
     def _event_words(self, table: pa.RecordBatch) -> I64:
         """[row, word]: known bits, attributes, truths of conditions."""
@@ -462,7 +478,7 @@ class AfaRunner:
             raise DataError(
                 f"the arcs' punctuation goes back from {self.shown_time(self.arc_punctuation)} to {self.shown_time(time)}"
             )
-        self.arc_punctuation = time
+        self.state.registers[ARCS_CLEAN] = time
         self._clean()
 
     def rescale(self, kind: pa.DataType) -> None:
@@ -478,7 +494,7 @@ class AfaRunner:
         registers, arcs = self.state.registers, self.tables.arcs
         registers[PUNCTUATION : CLEAN + 1] = moved(registers[PUNCTUATION : CLEAN + 1])
         arcs[1:, SINCE], arcs[1:, RETIRED] = moved(arcs[1:, SINCE]), moved(arcs[1:, RETIRED])
-        self.arc_punctuation = int(moved(np.array([self.arc_punctuation]))[0])
+        registers[ARCS_CLEAN] = moved(registers[ARCS_CLEAN : ARCS_CLEAN + 1])[0]
 
     def _clean(self) -> None:
         registers = self.state.registers
@@ -490,6 +506,11 @@ class AfaRunner:
         grown = sum(self.state.live) > 2 * self.swept_at + SWEEP_AT_LEAST
         if grown and self.state.registers[CLEAN] > self.swept_to:
             self.sweep()
+
+    @property
+    def arc_punctuation(self) -> int:
+        """No change of an arc concerns events before this time any more."""
+        return int(self.state.registers[ARCS_CLEAN])
 
     @property
     def punctuation(self) -> int | None:
@@ -509,7 +530,7 @@ class AfaRunner:
         number = self.tables.add(arc)
         self.refit(bits, atoms)
         if not explicit:
-            self._change([number], ADD_ARC)
+            self._change(Changes.of(ADD_ARC, number))
             return
         self.tables.link(number)
         row = self.tables.arcs[number]
@@ -539,7 +560,7 @@ class AfaRunner:
         """An arc that is valid no more: after the greatest time seen, or from a time on."""
         number = self.tables.known[name]
         if self.roles.dynamic != "explicit":
-            self._change([number], RETIRE_ARC)
+            self._change(Changes.of(RETIRE_ARC, number))
             return
         row = self.tables.arcs[number]
         since, until = int(row[SINCE]), int(row[RETIRED])
@@ -562,26 +583,11 @@ class AfaRunner:
                 f"stands at {self.shown_time(self.arc_punctuation)}"
             )
 
-    def _change(self, numbers: Sequence[int], op: int) -> None:
-        """Changes of arcs as operations without events."""
-        count = len(numbers)
-        zeros = np.zeros(count, np.int64)
-        batch = Batch(
-            op=np.full(count, op),
-            part=np.array([self.tables.numbers[self._arc(one).source] for one in numbers], np.int64),
-            le=np.array([self._arc(one).kind is Kind.EPSILON for one in numbers], np.int64),
-            seq=zeros,
-            re=zeros,
-            row=zeros,
-            arc=np.array(numbers, np.int64),
-            W=np.zeros((count, self._words), np.int64),
-        )
-        self._run(self.code.theta(), batch, None)
-
-    def _arc(self, number: int) -> Arc:
-        found = self.tables.given[number]
-        assert found is not None
-        return found
+    def _change(self, changes: Changes) -> None:
+        """Changes without events."""
+        nothing = np.zeros(0, np.int64)
+        W = np.zeros((0, self._words), np.int64)
+        self._run(Batch(nothing, nothing, nothing, nothing, nothing, nothing, W, *changes), None)
 
     def _recompute(self, since: int, until: int) -> None:
         """Derive events in [since, until) anew; the rows that come out are put in order."""

@@ -6,7 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stretto.engines.afa.structure import (
+    BEHIND,
     CLEAN,
+    EVENT_FIELDS,
     EXTRA,
     FIELDS,
     FREE,
@@ -40,24 +42,6 @@ BEFORE_ALL = -((1 << 63) - 1)
 #: Partial matches that take more bytes than this are refused: without a window or a punctuation they grow with the stream.
 MOST_BYTES = 8 << 30
 
-_WORDS = (
-    "le",
-    "seq",
-    "re",
-    "row",
-    "part",
-    "prev",
-    "next",
-    "head",
-    "tail",
-    "size",
-    "left",
-    "right",
-    "parent",
-    "own",
-    "reach",
-)
-
 
 class AfaState:
     """The arrays of one stream.
@@ -84,7 +68,7 @@ class AfaState:
         rows = REG + fields + (EXTRA if ignores else 0)
         self.P = np.zeros((rows, SEED + 1), np.int64)
         self.P[START, SEED] = -1
-        self.events = Events(*(np.zeros(1, np.int64) for _ in _WORDS), E=np.zeros((1, words), np.int64))
+        self.events = Events(X=np.zeros((1, EVENT_FIELDS), np.int64), E=np.zeros((1, words), np.int64))
         self.parts = Parts(*(np.zeros(1, np.int64) for _ in Parts._fields))
         lists = {name: np.zeros(small, np.int64) for name in Work._fields if name not in ("lost", "won", "F")}
         tables = {name: np.zeros((small, FIELDS + fields), np.int64) for name in ("lost", "won")}
@@ -107,11 +91,11 @@ class AfaState:
 
     def grow_events(self, more: int | None = None) -> None:
         """More free slots of events."""
-        old = self.events.le.size
+        old = self.events.X.shape[0]
         more = max(2, more or old)
         events = Events(*(longer(array, old + more) for array in self.events))
-        events.next[old:] = np.arange(old + 1, old + more + 1)
-        events.next[-1] = self.registers[FREE_EVENTS]
+        events.X[old:, BEHIND] = np.arange(old + 1, old + more + 1)
+        events.X[-1, BEHIND] = self.registers[FREE_EVENTS]
         self.registers[FREE_EVENTS] = old
         self.events = events
         self._check_room()
@@ -156,7 +140,7 @@ class AfaState:
             slot = int(self.parts.first[part])
             while slot != NIL:
                 found.append(slot)
-                slot = int(events.next[slot])
+                slot = int(events.X[slot, BEHIND])
         return np.array(found, np.int64)
 
     @property

@@ -47,6 +47,24 @@ TILL_LE = 4  #: what UNTIL becomes when the step at hand is carried out
 TILL_SEQ = 5
 EXTRA = 6  #: rows behind the register
 
+# Fields of an event: columns of Events.X. One slot fills two lines of the cache.
+LE = 0  #: left end of the lifetime: the timestamp
+SEQ = 1  #: breaks ties of time
+RE = 2  #: right end
+ROW = 3  #: arrival row
+OF = 4  #: partition
+PREV = 5  #: the event before in the partition
+BEHIND = 6  #: … and behind; of a free slot the next free one
+FIRST = 7  #: partial matches that end here: the first …
+LAST = 8  #: … the last …
+SIZE = 9  #: … and how many
+LEFT = 10  #: treap: the slots before …
+HIGH = 11  #: … and behind
+PARENT = 12
+OWN = 13  #: greatest end (time) of an interval that begins here
+REACH = 14  #: … or in the subtree
+EVENT_FIELDS = 16
+
 # Fields of an arc: columns of Graph.arcs.
 ARC_NEXT = 0  #: next arc of the same state
 TARGET = 1
@@ -56,7 +74,8 @@ TRANSFER = 4  #: number of the function that gives the register; −1: it is kep
 KIND = 5
 SINCE = 6  #: valid for events from this time on …
 RETIRED = 7  #: … and before this one
-ARC_FIELDS = 8
+SOURCE = 8
+ARC_FIELDS = 9
 
 CONSUMES = 0
 EPSILON = 1
@@ -75,9 +94,12 @@ INSERT = 0
 RETRACT = 1
 REVISED = 2  #: the first half of a revision: the event to take away
 REVISES = 3  #: the second half: what comes in its place
-ADD_ARC = 4
-RETIRE_ARC = 5
-SKIP = 6
+SKIP = 4
+
+# Operations between events.
+ADD_ARC = 0
+RETIRE_ARC = 1
+PUNCTUATE = 2
 
 # Columns of an output row.
 SIGN = 0
@@ -129,6 +151,8 @@ OLD = 25  #: entries of Work.old
 CYCLE = 26  #: state of an ε-cycle that does not end
 SETTLED = 27  #: entries of Work.L
 PEAK = 28  #: most partial matches in use at once
+CHANGED = 30  #: changes of the call that are carried out
+ARCS_CLEAN = 31  #: punctuation of the arcs
 FRESH = 29  #: how many partial matches are new at the event at hand
 REGISTERS = 32
 
@@ -136,21 +160,7 @@ REGISTERS = 32
 class Events(NamedTuple):
     """The live events, by slot."""
 
-    le: I64  #: left end of the lifetime: the timestamp
-    seq: I64  #: breaks ties of time
-    re: I64  #: right end
-    row: I64  #: arrival row
-    part: I64
-    prev: I64  #: the event before in the partition
-    next: I64  #: … and behind; of a free slot the next free one
-    head: I64  #: partial matches that end here …
-    tail: I64  #: … the last of them …
-    size: I64  #: … and how many
-    left: I64  #: treap …
-    right: I64
-    parent: I64
-    own: I64  #: greatest end (time) of an interval that begins here
-    reach: I64  #: … or in the subtree
+    X: I64  #: [slot, field]
     E: I64  #: [slot, word] known bits, attributes, truths of conditions
 
 
@@ -188,8 +198,10 @@ class Batch(NamedTuple):
     seq: I64
     re: I64
     row: I64
-    arc: I64  #: of a change of arcs: which
     W: I64  #: [operation, word] as Events.E
+    at: I64  #: [change] operations before this one come before it; ascending
+    what: I64  #: [change] ADD_ARC, RETIRE_ARC or PUNCTUATE
+    which: I64  #: [change] arc; of a punctuation the time
 
 
 class Work(NamedTuple):
