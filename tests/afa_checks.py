@@ -104,14 +104,16 @@ def _accepted(afa: Any, piece: Sequence[Event]) -> Iterator[tuple[Any, ...]]:
         if at == len(piece) and (afa.finals.get(state) == "every" or (state in afa.finals and entered)):
             yield register
         for _, after in run._steps(here, piece[max(at - 1, 0)], epsilon=True):
-            if after not in path:
-                yield from go(at, after, (*path, after), True)
+            if (after, False) not in path:
+                yield from go(at, after, (*path, (after, False)), True)
         if at < len(piece):
             for arc, after in run._steps(here, piece[at], epsilon=False):
-                yield from go(at + 1, after, (after,), arc.kind is not Kind.IGNORE)
+                # Where an ignored event is not told, an ε-arc back to the state tells it.
+                silent = arc.kind is Kind.IGNORE and afa.finals.get(after[0]) == "on_enter"
+                yield from go(at + 1, after, ((after, silent),), not silent)
 
     start = (afa.start, afa.initial)
-    yield from go(0, start, (start,), True) if piece else ()
+    yield from go(0, start, ((start, False),), True) if piece else ()
 
 
 # ---- The engine

@@ -59,6 +59,9 @@ Register = tuple[Any, ...]
 #: The state and the register of an instantaneous description; the events that are left are the caller's loop.
 Description = tuple[str, Register]
 
+#: A description in a closure over ε-arcs, and whether it ignored the event where that is not told.
+Node = tuple[Description, bool]
+
 #: How many descriptions a closure over ε-arcs may reach.
 MOST_STEPS = 2_000
 
@@ -121,7 +124,7 @@ def outputs(
         All events, in any order.
     bag
         One output per computation in place of one per (partition, first event, last event, register). Computations differ in the
-        arcs that they take. Between two events, ε-arcs lead to no description twice, and so never back to where they began.
+        arcs that they take. Between two events, ε-arcs lead to no description twice.
     numbered
         No transition between events whose numbers do not differ by exactly 1 (AFA+O).
 
@@ -207,7 +210,8 @@ class _Run:
         for description, count in reached.items():
             for arc, after in self._steps(description, event, epsilon=False):
                 (ignored if arc.kind is Kind.IGNORE else entered)[after] += count
-        entered += self._by_epsilon(entered + ignored, event)
+        quiet = Counter({one: n for one, n in ignored.items() if self.afa.finals.get(one[0]) is Emit.ON_ENTER})
+        entered += self._by_epsilon(entered + (ignored - quiet), event) + self._by_epsilon(quiet, event, quiet=True)
         return self._plain(entered), self._plain(ignored)
 
     def _plain(self, found: Counter[Description]) -> Counter[Description]:
@@ -221,52 +225,51 @@ class _Run:
                 if _fence(self.afa, arc, payload, register):
                     yield arc, (arc.target, self._fields.transferred(arc, payload, register))
 
-    def _by_epsilon(self, found: Counter[Description], event: Event) -> Counter[Description]:
-        """What one or more ε-arcs lead to, over all computations."""
+    def _by_epsilon(self, found: Counter[Description], event: Event, *, quiet: bool = False) -> Counter[Description]:
+        """What one or more ε-arcs lead to, over all computations; ``quiet``: also back to where they began, which enters it."""
         result: Counter[Description] = Counter()
-        if all(arc.kind is not Kind.EPSILON for arc in self.afa.arcs):
-            return result
-        if self.bag:
+        if any(arc.kind is Kind.EPSILON for arc in self.afa.arcs):
             for description, count in found.items():
-                for after in self._paths((description,), (), event):
-                    result[after] += count
-            return result
-        for description in found:
-            result.update(self._closure(description, event))
+                if self.bag:
+                    for after in self._paths(((description, quiet),), (), event):
+                        result[after] += count
+                else:
+                    result.update(self._closure(description, event, quiet))
         return result
 
-    def _closure(self, source: Description, event: Event) -> Counter[Description]:
-        """What a description reaches by ε-arcs, but for itself."""
-        trace: dict[Description, tuple[Description, str] | None] = {source: None}
-        waiting = [source]
+    def _closure(self, source: Description, event: Event, quiet: bool) -> set[Description]:
+        """What a description reaches by ε-arcs, by a visited set."""
+        trace: dict[Node, tuple[Node, str] | None] = {(source, quiet): None}
+        waiting = [(source, quiet)]
         while waiting:
             before = waiting.pop()
-            for arc, after in self._steps(before, event, epsilon=True):
+            for arc, description in self._steps(before[0], event, epsilon=True):
+                after = (description, False)
                 if after not in trace:
                     trace[after] = before, arc.id
                     waiting.append(after)
             if len(trace) > MOST_STEPS:
                 raise _endless(_path_to(before, trace))
-        del trace[source]
-        return Counter(dict.fromkeys(trace, 1))
+        del trace[source, quiet]
+        return {description for description, _ in trace}
 
-    def _paths(self, path: tuple[Description, ...], arcs: tuple[str, ...], event: Event) -> Iterator[Description]:
+    def _paths(self, path: tuple[Node, ...], arcs: tuple[str, ...], event: Event) -> Iterator[Description]:
         """The ends of all paths of ε-arcs that visit no description twice."""
         if len(path) > 200:
-            raise _endless([(one[0], name) for one, name in zip(path, arcs, strict=False)])
-        for arc, after in self._steps(path[-1], event, epsilon=True):
-            if after not in path:
+            raise _endless([(one[0][0], name) for one, name in zip(path, arcs, strict=False)])
+        for arc, after in self._steps(path[-1][0], event, epsilon=True):
+            if (after, False) not in path:
                 yield after
-                yield from self._paths((*path, after), (*arcs, arc.id), event)
+                yield from self._paths((*path, (after, False)), (*arcs, arc.id), event)
 
 
-def _path_to(last: Description, trace: Mapping[Description, tuple[Description, str] | None]) -> list[tuple[str, str]]:
+def _path_to(last: Node, trace: Mapping[Node, tuple[Node, str] | None]) -> list[tuple[str, str]]:
     """The states and arcs that lead to a description."""
     found = []
     step = trace[last]
     while step is not None:
         before, arc = step
-        found.append((before[0], arc))
+        found.append((before[0][0], arc))
         step = trace[before]
     return found[::-1]
 
@@ -386,7 +389,7 @@ class Insert:
 
 @dataclass(frozen=True)
 class Retract:
-    """An event is taken back: the one with the same partition, time and sequence, or without a sequence, the same payload."""
+    """An event is taken back: the one with the same partition, time and sequence; without a sequence, payload and lifetime."""
 
     row: Row
 
@@ -574,7 +577,8 @@ class Replay:
             tie = row.sequence if self.sequenced else row.number
             there = [one for one in there if one.sequence == tie]
         else:
-            there = [one for one in there if one.payload == row.payload]
+            re = row.re if self.until else None if self.window is None else row.le + self.window
+            there = [one for one in there if (one.payload, one.re) == (row.payload, re)]
         return max(there, key=lambda one: one.row, default=None)
 
     def _arrived(self) -> int:
