@@ -103,7 +103,7 @@ class World:
         rows = matrix(code.columns, self.batch, self.words, None)
         self.E = np.vstack([np.zeros((1, rows.shape[1]), np.int64), rows])
         self.atoms = [mask(atom, self.batch) for atom in code.atoms]
-        self.F = np.zeros((1, 1), np.int64)
+        self.F = code.faults()
         self.P = np.zeros((REG + len(scope.register), 2), np.int64)
 
     def put(self, register: Mapping[str, Any]) -> None:
@@ -119,7 +119,7 @@ class World:
 
     def run(self, fn: int, event: int) -> tuple[int, int]:
         """What a function gives for an event, and the fault."""
-        self.F[:] = 0
+        self.F[0, 0] = 0
         with np.errstate(all="ignore"):  # NumPy's own scalars warn where nothing is compiled
             found = run(self.code.theta(), fn, event + 1, self.E, self.P, self.F)
         return int(found), int(self.F[0, 0])
@@ -241,9 +241,9 @@ def small(*expressions: p.Expression) -> bool:
     return not any(p.computes(one) or p.calls(one) for one in expressions)
 
 
-@pytest.mark.parametrize("keep_all", [False, True])
+@pytest.mark.parametrize(("keep_all", "lifts"), [(False, False), (True, True)])
 @pytest.mark.parametrize("seed", range(max(1, cases(200) // 100)))
-def test_fences_hold_as_they_are_defined(seed: int, keep_all: bool) -> None:
+def test_fences_hold_as_they_are_defined(seed: int, keep_all: bool, lifts: bool) -> None:
     choice = Seeded(seed)
     given = worlds(choice, 60)
     conditions = []
@@ -253,7 +253,7 @@ def test_fences_hold_as_they_are_defined(seed: int, keep_all: bool) -> None:
         code.add(Arc("a", "q0", "q1", one))
         if all(small(atom) for atom in code.atoms):
             conditions.append(one)
-    code = AfaCode(EVENTS, REGISTER, keep_all=keep_all)
+    code = AfaCode(EVENTS, REGISTER, keep_all=keep_all, lifts=lifts)
     arcs = [code.add(Arc("a", "q0", "q1", one)) for one in conditions]
     world = World(code, [event for event, _ in given])
     faults = 0
@@ -270,11 +270,11 @@ def test_fences_hold_as_they_are_defined(seed: int, keep_all: bool) -> None:
     assert faults < len(given) * len(arcs) / 5
 
 
-@pytest.mark.parametrize("seed", range(max(1, cases(200) // 100)))
-def test_transfers_give_what_they_are_defined_to(seed: int) -> None:
-    choice = Seeded(1000 + seed)
+@pytest.mark.parametrize("lifts", [False, True])
+def test_transfers_give_what_they_are_defined_to(lifts: bool) -> None:
+    choice = Seeded(1000 + lifts)
     given = worlds(choice, 60)
-    code = AfaCode(EVENTS, REGISTER)
+    code = AfaCode(EVENTS, REGISTER, lifts=lifts)
     rows = transfers(choice, 25)
     arcs = [code.add(Arc("a", "q0", "q1", None, one)) for one in rows]
     world = World(code, [event for event, _ in given])
@@ -352,6 +352,35 @@ def test_functions_that_are_known_add_nothing() -> None:
     assert third.fence == 2
     assert code.version == 3
     assert code.theta() is not before[1]
+
+
+def test_lifted_constants_are_no_part_of_the_code() -> None:
+    code = AfaCode(EVENTS, REGISTER, lifts=True)
+    arcs = []
+    for limit, tag in ((3, "a"), (5, "b"), (3, "b")):
+        given = {"n": f"r.n + {limit}", "x": f"{limit}.5", "s": f"'{tag}'", "at": f"'2020-01-0{limit}'"}
+        arcs.append(added(f"e.i > r.n + {limit} AND r.s != '{tag}' AND r.at < '2020-01-0{limit}'", given, code=code)[1])
+    assert code.version == 2
+    assert code.rows == len(code.faults()) == 7
+    assert len({arc.fence for arc in arcs}) == len({arc.transfer for arc in arcs}) == 3
+    assert added("e.i > r.n + 5 AND r.s != 'b' AND r.at < '2020-01-05'", code=code)[1].fence == arcs[1].fence
+    world = World(code, [dict.fromkeys(EVENTS) | {"i": 9}])
+    world.put({"n": 5, "m": 0, "x": 0.0, "s": "b", "b": False, "at": dt.datetime(2020, 1, 2)})
+    assert [world.fence(arc, 0)[0] for arc in arcs] == [True, False, False]
+    assert world.run(arcs[1].transfer, 0) == (1, 0)
+    assert world.register() == [10, 0, 5.5, 1, 0, dt.datetime(2020, 1, 5)]
+
+
+def test_a_refused_arc_leaves_no_trace() -> None:
+    code = AfaCode(EVENTS, REGISTER, lifts=True)
+    added("r.n = e.i AND r.s = 'a' AND e.f > 3", code=code)
+    before = code.columns[:], code.atoms[:], code.constants[:], code.version, code.rows
+    ordered = p.Comparison("<", p.Attribute("r.s"), p.Constant("q"))
+    alone = read_fence("e.f > 4 AND r.n = e.j + 7", SCOPE)
+    with pytest.raises(QueryError, match="strings of an event and a register are compared with = and != only"):
+        code.add(Arc("a", "q0", "q1", p.And((alone, ordered))))
+    assert (code.columns, code.atoms, code.constants, code.version, code.rows) == before
+    assert added("e.f > 4", code=code)[1] == ArcCode(atom=1)
 
 
 def test_string_constants_are_words() -> None:

@@ -4,6 +4,9 @@ All arcs share one function ``theta(fn, event, old, new, E, P, F)`` of int64 num
 the event in row *event* of E and on the register of the partial match in column *old* of P, and a transfer writes that of column
 *new*. A fence gives 1 or 0, a transfer 1. Where it cannot be computed, F[0, 0] says why, and the result is 0.
 
+Where *constants are lifted*, they are no part of the code: number *fn* then has the function in its lower 32 bits and in the others
+the row of F that holds the constants, so that functions which differ in constants only are one.
+
 What a fence asks of the event alone is no part of it: that is an *atom*, tested column-wise when the event comes. An arc whose
 functions are known adds nothing, so that the kernel needs no compilation.
 """
@@ -12,10 +15,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from stretto import _jit
 from stretto.automata.afa import Arc, Kind, Transfer, UserFunction
@@ -30,7 +35,12 @@ from stretto.pattern.evaluate import holds
 from stretto.pattern.passes.plain import renamed
 from stretto.pattern.typing import kind_of
 
+I64 = NDArray[np.int64]
+
 __all__ = ["IS_NULL", "OVERFLOWED", "RAISED", "REG", "AfaCode", "ArcCode"]
+
+#: Bits of the number of a function in ``fn``.
+ROW_BITS = 32
 
 PARAMETERS = ("fn", "event", "old", "new", "E", "P", "F")
 
@@ -39,7 +49,7 @@ _HELPERS = {one: getattr(scalar, one) for one in scalar.__all__}
 
 @dataclass(frozen=True)
 class ArcCode:
-    """What an arc runs: the number of its atom, and of its functions in ``theta``; −1: none."""
+    """What an arc runs: the number of its atom, and those that ``theta`` takes; −1: none."""
 
     atom: int = -1
     fence: int = -1  #: −1: it always holds
@@ -57,6 +67,8 @@ class AfaCode:
         Whether every attribute that fits a word gets one, read or not: where arcs may come later that concern stored events.
     word_of
         The word of a string constant; ``None``: its place in :attr:`constants`.
+    lifts
+        Whether constants are lifted: then F is what :meth:`faults` gives.
     """
 
     def __init__(
@@ -66,11 +78,13 @@ class AfaCode:
         *,
         keep_all: bool = False,
         word_of: Callable[[str], int] | None = None,
+        lifts: bool = False,
     ) -> None:
         self.events = dict(events)
         self.register = dict(register)
         self.keep_all = keep_all
         self.word_of = word_of
+        self.lifts = lifts
         #: The words of an event, numbered from 1.
         self.columns: list[Column] = []
         #: Conditions on the event alone, over its attributes' own names.
@@ -85,6 +99,8 @@ class AfaCode:
         self._atoms: dict[str, int] = {}
         self._words: dict[str, int] = {}
         self._numbers: dict[str, int] = {}
+        #: Rows of lifted constants, from row 1 of F on.
+        self._rows: dict[tuple[int, ...], int] = {}
         self._compiled: tuple[int, Any] | None = None
         self._python = PythonCode(self)
         if keep_all:
@@ -96,6 +112,18 @@ class AfaCode:
     def version(self) -> int:
         """Grows with every new function: then :meth:`theta` compiles."""
         return len(self._bodies)
+
+    @property
+    def rows(self) -> int:
+        """How many rows :meth:`faults` has."""
+        return 1 + len(self._rows)
+
+    def faults(self) -> I64:
+        """F, without a fault, and with the constants that are lifted."""
+        found = np.zeros((self.rows, max(map(len, self._rows), default=1)), np.int64)
+        for words, row in self._rows.items():
+            found[row, : len(words)] = words
+        return found
 
     @property
     def strings(self) -> bool:
@@ -115,7 +143,14 @@ class AfaCode:
         LimitError
             More than 62 words of an event are read.
         """
-        known = len(self.columns), len(self.atoms), len(self.constants), len(self._bodies), dict(self.called)
+        known = (
+            len(self.columns),
+            len(self.atoms),
+            len(self.constants),
+            len(self._bodies),
+            len(self._rows),
+            dict(self.called),
+        )
         try:
             atom, fence = self._fence(arc)
             return ArcCode(atom, fence, self._transfer(arc.then))
@@ -123,12 +158,13 @@ class AfaCode:
             self._forget(*known)
             raise
 
-    def _forget(self, columns: int, atoms: int, constants: int, bodies: int, called: dict[str, Any]) -> None:
+    def _forget(self, columns: int, atoms: int, constants: int, bodies: int, rows: int, called: dict[str, Any]) -> None:
         """Go back to what was known before an arc that was refused."""
         del self.columns[columns:], self.atoms[atoms:], self.constants[constants:], self._bodies[bodies:]
         for numbers, most in ((self._atoms, atoms), (self._words, constants), (self._numbers, bodies)):
             for key in [key for key, at in numbers.items() if at >= most]:
                 del numbers[key]
+        self._rows = {words: row for words, row in self._rows.items() if row <= rows}
         self.called.clear()
         self.called.update(called)
         self._python = PythonCode(self)
@@ -146,6 +182,11 @@ class AfaCode:
     def _function(self) -> ast.FunctionDef:
         """``theta`` as a syntax tree."""
         body: list[ast.stmt] = [ast.If(faulty(), [returned(0)], [])]
+        if self.lifts:
+            low = ast.BinOp(name("fn"), ast.BitAnd(), ast.Constant((1 << ROW_BITS) - 1))
+            row = ast.BinOp(name("fn"), ast.RShift(), ast.Constant(ROW_BITS))
+            body.append(ast.Assign([ast.Name("row", ast.Store())], row))
+            body.append(ast.Assign([ast.Name("fn", ast.Store())], low))
         for at, statements in enumerate(self._bodies):
             chosen = ast.Compare(name("fn"), [ast.Eq()], [ast.Constant(at)])
             body.append(ast.If(chosen, statements, []))
@@ -153,13 +194,14 @@ class AfaCode:
         arguments = ast.arguments([], [ast.arg(one) for one in PARAMETERS], None, [], [], None, [])
         return ast.FunctionDef("theta", arguments, body, [], None, None)
 
-    def _number(self, body: list[ast.stmt]) -> int:
-        """The number of a function; equal ones have the same."""
+    def _number(self, body: list[ast.stmt], constants: tuple[int, ...] = ()) -> int:
+        """The number of a function with its lifted constants; equal ones have the same."""
+        row = self._rows.setdefault(constants, len(self._rows) + 1) if constants else 0
         key = "\n".join(map(ast.dump, body))
         if key not in self._numbers:
             self._numbers[key] = len(self._bodies)
             self._bodies.append(body)
-        return self._numbers[key]
+        return self._numbers[key] | row << ROW_BITS
 
     # -- fences -------------------------------------------------------------------------------------------------------
 
@@ -188,10 +230,11 @@ class AfaCode:
     def _fence_of(self, parts: list[p.Predicate]) -> int:
         if not parts:
             return -1
-        test = all_of([_Scope(self).predicate(part) for part in parts])
+        scope = _Scope(self)
+        test = all_of([scope.predicate(part) for part in parts])
         if notes(test):
             test = ast.BoolOp(ast.And(), [test, ast.UnaryOp(ast.Not(), faulty())])
-        return self._number([ast.Return(ast.IfExp(test, ast.Constant(1), ast.Constant(0)))])
+        return self._number([ast.Return(ast.IfExp(test, ast.Constant(1), ast.Constant(0)))], tuple(scope.lifted))
 
     # -- transfers ----------------------------------------------------------------------------------------------------
 
@@ -208,7 +251,7 @@ class AfaCode:
         for value, kind in zip(transfer, self.register.values(), strict=True):
             code = scope.moment(value, kind) or scope.operand(value)
             found.append((all_of(code.known), word_of(code, kind_of(kind))))
-        return self._number(stored(found))
+        return self._number(stored(found), tuple(scope.lifted))
 
     # -- words --------------------------------------------------------------------------------------------------------
 
@@ -259,6 +302,21 @@ class _Scope(ScalarCode):
     def __init__(self, owner: AfaCode) -> None:
         super().__init__(owner.called, "F", None)
         self.owner = owner
+        #: The words of constants that are read from a row of F.
+        self.lifted: list[int] = []
+
+    def operand(self, node: p.Operand) -> Code:
+        code = super().operand(node)
+        return self._lifted(code) if isinstance(node, p.Constant) else code
+
+    def _lifted(self, code: Code) -> Code:
+        """A constant that is read from F, where constants are lifted."""
+        if not self.owner.lifts or code.kind == "bool":
+            return code
+        found = ast.literal_eval(code.value)
+        self.lifted.append(int(np.float64(found).view(np.int64)) if code.kind == "float" else found)
+        word = cell("F", "row", len(self.lifted) - 1)
+        return replace(code, value=call("real", word) if code.kind == "float" else word)
 
     def reference(self, attribute: str) -> Code:
         side, _, own = attribute.partition(".")
@@ -272,7 +330,7 @@ class _Scope(ScalarCode):
         if not isinstance(value, p.Constant) or kind_of(kind) != "time":
             return None
         ticks = pa.scalar(value.value, pa.timestamp("us", tz=kind.tz)).cast(kind).value
-        return Code(number(ticks), (), "time")
+        return self._lifted(Code(number(ticks), (), "time"))
 
     def atom(self, node: p.Predicate) -> ast.expr | None:
         """A condition on the event alone that words cannot tell, or not exactly, is a word of its own."""
