@@ -21,6 +21,7 @@ ROOMS = [
     ["sets"],
     ["steps"],
     ["compiling", "afa"],
+    ["arc_changes"],
     ["disordered"],
     ["snapshots", "matching"],
     ["ensemble", "patterns"],
@@ -34,7 +35,7 @@ ROOMS = [
 DOORS = {
     ("compiling", "explain"),
     ("matching", "snapshots"),
-    ("snapshots", "matching"),
+    ("snapshots", "matching"), ("disordered", "snapshots"),
     ("explain", "compiling"),
     ("afa", "explain"),
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,9 +12,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from stretto.afa import AFA, make_arc
+from stretto.arc_changes import ArcChanges
 from stretto.automata.afa import Afa, Arc
-from stretto.engines.afa.runner import AfaRunner, Roles
+from stretto.engines.afa.runner import AfaRunner, Changes, Roles
+from stretto.engines.afa.saving import load
 from stretto.engines.afa.structure import (
+    CHANGED,
     FIELDS,
     FOREVER,
     FROM,
@@ -22,6 +27,7 @@ from stretto.engines.afa.structure import (
     OUT_OF_ORDER,
     PART,
     PEAK,
+    PUNCTUATE,
     RIGHT,
     SIGN,
     TO,
@@ -30,6 +36,7 @@ from stretto.engines.afa.structure import (
 from stretto.engines.afa.times import as_times, tick_of, width
 from stretto.errors import DataError, OptionError, suggestion
 from stretto.events import as_table, conform
+from stretto.languages.afa import shown
 from stretto.pattern.typing import kind_of
 
 __all__ = ["AfaMatcher", "match_afa"]
@@ -143,20 +150,33 @@ class AfaMatcher:
         self._capacity = capacity
         self._kinds: dict[str, pa.DataType] = {}
         self._finished = False
+        self._nothing: tuple[pa.DataType, pa.Table] | None = None
         self._start(self.afa.events.get(time))
         if schema is not None:
             self._bind(schema if isinstance(schema, pa.Schema) else pa.schema(list(dict(schema).items())))
 
     # -- events -------------------------------------------------------------------------------------------------------
 
-    def push(self, events: Any) -> pa.Table:
+    def push(self, events: Any, *, arcs: Any = None, punctuations: Any = ()) -> pa.Table:
         """Take the next rows; the signed output of their steps.
+
+        Parameters
+        ----------
+        events
+            Rows with the AFA's attributes and the columns that play a role.
+        arcs
+            Changes of arcs between the rows, as a second stream: a table with the columns ``row`` (how many rows come before),
+            ``action`` (``"add"`` or ``"retire"``), ``id``, and for additions ``source``, ``target``, ``when``, ``then`` and
+            ``kind`` (see :meth:`add_arc`). Each distinct arc is compiled once.
+        punctuations
+            Pairs ``(row, time)``: a punctuation after so many of the rows, as :meth:`advance` gives one.
 
         Raises
         ------
         DataError
-                The rows do not fit the schema (nothing is taken then), or one cannot be taken: it is late, retracts the unknown, or a function
-            of an arc fails. Rows before it have been taken, and the next call gives their output; it and the rows behind it have not.
+            The rows do not fit the schema (nothing is taken then), or one cannot be taken: it is late, retracts the unknown, or
+            a function of an arc fails. Rows before it have been taken, and the next call gives their output; it and the rows
+            behind it have not.
         """
         if self._finished:
             raise OptionError("the matcher is finished; start a new one, or restore a snapshot")
@@ -164,28 +184,70 @@ class AfaMatcher:
         if not table.num_columns:
             return self._empty()
         self._bind(table.schema)
+        names = tuple(self._kinds)
+        table = conform(table.select([name for name in table.column_names if name in self._kinds]), names, self._kinds)
         runner = self._runner
-        table = conform(
-            table.select([name for name in table.column_names if name in self._kinds]), tuple(self._kinds), self._kinds
-        )
-        for batch in self._pieces(table):
-            runner.push(batch)
+        stream = None if arcs is None else self._stream(arcs, table.num_rows)
+        changes = Changes.none() if stream is None else stream.changes()
+        if len(punctuations):
+            changes = self._with_punctuations(changes, punctuations, table.num_rows)
+        done = 0
+        try:
+            for begin, batch in self._pieces(table):
+                end = begin + batch.num_rows
+                until = int(np.searchsorted(changes.at, end, side="left")) if end < table.num_rows else changes.at.size
+                piece = Changes(changes.at[done:until] - begin, changes.what[done:until], changes.which[done:until])
+                try:
+                    runner.push(batch, piece)
+                finally:
+                    done += int(runner.state.registers[CHANGED])
+        finally:
+            if stream is not None:
+                stream.carried_out(int(np.count_nonzero(changes.what[:done] != PUNCTUATE)))
         return self._table(runner.take())
 
-    def _pieces(self, table: pa.Table) -> list[pa.RecordBatch]:
-        """Batches of bounded size that part no retraction from the insertion behind it."""
-        found = []
-        begin = 0
+    def _stream(self, arcs: Any, rows: int) -> ArcChanges:
+        if self._options["dynamic"] == "explicit":
+            raise OptionError("arcs with explicit lifetimes are added one by one: add_arc(…, since=…)")
+        runner = self._runner
+        runner.compact()
+        size = runner.sizes
+        try:
+            return ArcChanges(arcs, self.afa, runner.tables, rows)
+        finally:
+            runner.refit(*size)
+
+    def _with_punctuations(self, changes: Changes, pairs: Any, rows: int) -> Changes:
+        """Changes of arcs with punctuations among them."""
+        given = list(pairs)
+        at = np.array([row for row, _ in given], np.int64)
+        times = np.array([self._tick(time) for _, time in given], np.int64)
+        wrong = (at < 0) | (at > rows) | (np.diff(at, prepend=0) < 0)
+        if wrong.any():
+            here = int(wrong.argmax())
+            raise DataError(
+                f"punctuation {here} stands at row {at[here]}: rows go up, from 0 to the {rows} of the batch"
+            )
+        self._runner.refuse_back(times)
+        what = np.full(at.size, PUNCTUATE)
+        both = [np.concatenate(pair) for pair in zip(changes, (at, what, times), strict=True)]
+        order = np.argsort(both[0], kind="stable")
+        return Changes(*(column[order] for column in both))
+
+    def _pieces(self, table: pa.Table) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Batches of bounded size with their first rows; they part no retraction from the insertion behind it."""
         whole = table.combine_chunks()
         signs = whole.column(self._options["sign"]) if self._options["sign"] else None
-        while begin < whole.num_rows:
-            end = min(begin + CHUNK, whole.num_rows)
-            if signs is not None and end < whole.num_rows and signs[end].as_py() == 1 and signs[end - 1].as_py() == -1:
+        begin, rows = 0, whole.num_rows
+        while begin < rows or (begin == 0 and not rows):
+            end = min(begin + CHUNK, rows)
+            if signs is not None and end < rows and signs[end].as_py() == 1 and signs[end - 1].as_py() == -1:
                 end += 1
-            piece = whole.slice(begin, end - begin).combine_chunks().to_batches()
-            found += piece
+            pieces = whole.slice(begin, end - begin).to_batches()
+            yield begin, pieces[0] if pieces else _no_rows(whole.schema)
+            if not rows:
+                return
             begin = end
-        return found
 
     def advance(self, time: Any) -> pa.Table:
         """A punctuation: no event before ``time`` will come. What depends on such events only is freed.
@@ -338,9 +400,9 @@ class AfaMatcher:
         SnapshotError
             An arc has a Python function, which no snapshot holds, beside those that the automaton was made with.
         """
-        from stretto.engines.afa.saving import save
+        from stretto.snapshots import save_afa
 
-        return save(self)
+        return save_afa(self)
 
     def restore(self, snapshot: bytes) -> AfaMatcher:
         """Take over the state of a snapshot of the same automaton and options.
@@ -350,10 +412,54 @@ class AfaMatcher:
         SnapshotError
             The bytes are damaged, or of another version, automaton or option.
         """
-        from stretto.engines.afa.saving import load
+        from stretto.snapshots import load_afa
 
-        load(self, snapshot)
+        load_afa(self, snapshot)
         return self
+
+    def _take_over(self, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+        """The state of a snapshot."""
+        kinds = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(header["schema"])))
+        self._start(None)
+        if header["bound"]:
+            self._bind(kinds)
+        window, kind = self._runner.window, self._runner.time_kind
+        self._runner = load(self.afa, Roles(**self._options), self._capacity, header, arrays, self._read_arc)
+        self._runner.window = window
+        self._runner.time_kind = kind
+        if not header["bound"] and header["guessed"]:
+            self._runner.time_kind = kinds.field(0).type
+            self._guessed = True
+        self._finished = header["finished"]
+
+    def _read_arc(self, given: dict[str, Any]) -> Arc:
+        """An arc from its texts."""
+        then = given.get("then")
+        row = None if then is None else dict(zip(self.afa.register, then, strict=True))
+        return make_arc(
+            self.afa,
+            given["source"],
+            given["target"],
+            when=given["when"],
+            then=row or None,
+            id=given["id"],
+            kind=given["kind"],
+        )
+
+    def _identity(self) -> dict[str, Any]:
+        """What a state depends on."""
+        afa = self.afa
+        return {
+            "events": {name: str(kind) for name, kind in afa.events.items()},
+            "register": {name: str(kind) for name, kind in afa.register.items()},
+            "initial": [str(value) for value in afa.initial],
+            "start": afa.start,
+            "window": str(afa.window),
+            "partition_by": list(afa.partition_by),
+            "arcs": [shown(arc, afa.register) for arc in afa.arcs],
+            "finals": {name: str(emit) for name, emit in afa.finals.items()},
+            "options": self._options,
+        }
 
     # -- inside -------------------------------------------------------------------------------------------------------
 
@@ -418,11 +524,16 @@ class AfaMatcher:
         return pa.schema(fields)
 
     def _empty(self) -> pa.Table:
-        return self._schema().empty_table()
+        kind = self._time_kind
+        if self._nothing is None or self._nothing[0] != kind:
+            self._nothing = kind, self._schema().empty_table()
+        return self._nothing[1]
 
     def _table(self, rows: I64) -> pa.Table:
         """Rows of the kernel as a table."""
         runner = self._runner
+        if not len(rows):
+            return self._empty()
         schema = self._schema()
         rows = self._in_order(rows)
         arrays: list[pa.Array] = [
@@ -503,6 +614,10 @@ def match_afa(
             at = found.column_names.index(name)
             found = found.set_column(at, name, order.take(found.column(name)).cast(pa.int64()))
     return found
+
+
+def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
 
 
 def _free(name: str) -> str:

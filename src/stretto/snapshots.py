@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from stretto.engines.afa import saving as afa
 from stretto.engines.nfab import saving as nfab
 from stretto.engines.nfab.runner import NfabRunner
 from stretto.engines.select import AnyRunner
@@ -30,9 +31,10 @@ from stretto.events import Schema
 from stretto.predicates.keys import KeyTable
 
 if TYPE_CHECKING:
+    from stretto.disordered import AfaMatcher
     from stretto.matching import Matcher
 
-__all__ = ["VERSION", "load", "save"]
+__all__ = ["VERSION", "load", "load_afa", "save", "save_afa"]
 
 MAGIC = b"STRETTO\0"
 VERSION = 1
@@ -67,6 +69,8 @@ def save(matcher: Matcher) -> bytes:
 def load(matcher: Matcher, snapshot: bytes) -> None:
     """Give a matcher the state of a snapshot."""
     header, arrays = _unframe(snapshot)
+    if "afa" in header:
+        raise SnapshotError("the snapshot is of an AFA, not of a query")
     if header.get("query") != matcher.query.text:
         raise SnapshotError(
             f"the snapshot is of another query:\n  snapshot: {header.get('query')}\n  matcher:  {matcher.query.text}"
@@ -96,6 +100,37 @@ def load(matcher: Matcher, snapshot: bytes) -> None:
         raise SnapshotError(f"the snapshot is damaged: {error}") from error
     matcher._finished = header["finished"]
     matcher._kept = header["kept"]
+
+
+def save_afa(matcher: AfaMatcher) -> bytes:
+    """The state of a matcher of an AFA."""
+    header, arrays = afa.saved(matcher._runner, matcher.afa)
+    kinds = list(matcher._kinds.items()) if matcher._bound else [("time", matcher._time_kind)]
+    header |= {
+        "afa": matcher._identity(),
+        "schema": base64.b64encode(pa.schema(kinds).serialize().to_pybytes()).decode(),
+        "bound": matcher._bound,
+        "guessed": matcher._guessed,
+        "finished": matcher._finished,
+    }
+    return _frame(header, arrays)
+
+
+def load_afa(matcher: AfaMatcher, snapshot: bytes) -> None:
+    """Give a matcher of an AFA the state of a snapshot."""
+    header, arrays = _unframe(snapshot)
+    if "afa" not in header:
+        raise SnapshotError("the snapshot is of a query, not of an AFA")
+    own = matcher._identity()
+    for name, value in own.items():
+        if header["afa"].get(name) != value:
+            raise SnapshotError(
+                f"the snapshot is of another automaton or other options: {name} is {header['afa'].get(name)} there, {value} here"
+            )
+    try:
+        matcher._take_over(header, arrays)
+    except (KeyError, IndexError, ValueError, pa.ArrowInvalid) as error:
+        raise SnapshotError(f"the snapshot is damaged: {error}") from error
 
 
 def _fields(matcher: Matcher) -> list[pa.Field]:

@@ -106,6 +106,10 @@ class GraphTables:
             self.states[quiet, BASE] = number
             self.states[quiet, QUIET] = self.states[number, QUIET] = quiet
 
+    def quiet(self, state: int) -> int:
+        """What stands for a state after an ignored event that gives no output."""
+        return int(self.states[state, QUIET])
+
     def form_of(self, arc: Arc) -> tuple[int, I64]:
         """The number of an arc's form, and what stands in its row."""
         code = self.code.add(arc)

@@ -121,9 +121,11 @@ class AfaRunner:
         Of the events' columns, and the options.
     capacity
         Initial size of the growing arrays (tests use 1).
+    ignores
+        Whether ignorable arcs make anchors; ``None``: where the automaton has such arcs.
     """
 
-    def __init__(self, afa: Afa, roles: Roles, *, capacity: int = 1 << 10) -> None:
+    def __init__(self, afa: Afa, roles: Roles, *, capacity: int = 1 << 10, ignores: bool | None = None) -> None:
         self.afa = afa
         self.roles = roles
         self.names = Names()
@@ -131,7 +133,8 @@ class AfaRunner:
         keep_all = roles.dynamic == "explicit" or (roles.sign is not None and not keyed)
         self.code = AfaCode(afa.events, afa.register, keep_all=keep_all, word_of=self.names.word)
         self.tables = GraphTables(afa, self.code)
-        ignores = roles.ignore and not roles.bag and any(arc.kind is Kind.IGNORE for arc in afa.arcs)
+        if ignores is None:
+            ignores = roles.ignore and not roles.bag and any(arc.kind is Kind.IGNORE for arc in afa.arcs)
         kinds = [kind_of(kind) for kind in afa.register.values()]
         self.real = np.array([kind == "float" for kind in kinds], np.bool_)
         self.options = {
@@ -233,7 +236,7 @@ class AfaRunner:
         if count < 2 * kept + SWEEP_AT_LEAST:
             return
         place = self.keys.keep(alive)
-        whole = self._all_keys().filter(pa.array(alive))
+        whole = self.all_keys().filter(pa.array(alive))
         self.key_values = whole.to_batches()
         for array in parts:
             array[:kept] = array[:count][alive]
@@ -446,7 +449,7 @@ class AfaRunner:
             self.key_values.append(pa.record_batch(plain).take(rows))
         return part
 
-    def _all_keys(self) -> pa.Table:
+    def all_keys(self) -> pa.Table:
         """The partition attributes by partition."""
         assert self.keys is not None
         kinds = [(name, _value_type(self.afa.events[name])) for name in self.afa.partition_by]
@@ -456,19 +459,24 @@ class AfaRunner:
 
     def partition_values(self, parts: I64) -> pa.RecordBatch:
         """The partition attributes of partitions."""
-        return self._all_keys().take(pa.array(parts)).combine_chunks()
+        return self.all_keys().take(pa.array(parts)).combine_chunks()
 
     # -- time and arcs ----------------------------------------------------------------------------------------------
 
     def advance_time(self, time: int) -> None:
         """A punctuation of the events."""
-        registers = self.state.registers
-        if time < registers[PUNCTUATION]:
-            raise DataError(
-                f"the punctuation goes back from {self.shown_time(int(registers[PUNCTUATION]))} to {self.shown_time(time)}"
-            )
-        registers[PUNCTUATION] = time
+        self.refuse_back(np.array([time]))
+        self.state.registers[PUNCTUATION] = time
         self._clean()
+
+    def refuse_back(self, times: I64) -> None:
+        """Raise a :class:`DataError` when a punctuation would go back."""
+        before = np.concatenate((self.state.registers[PUNCTUATION : PUNCTUATION + 1], times[:-1]))
+        if (times < before).any():
+            at = int((times < before).argmax())
+            raise DataError(
+                f"the punctuation goes back from {self.shown_time(int(before[at]))} to {self.shown_time(int(times[at]))}"
+            )
 
     def advance_arcs(self, time: int) -> None:
         """A punctuation of the arcs: no change of an arc concerns events before this time any more."""
@@ -523,12 +531,13 @@ class AfaRunner:
     def add_arc(self, arc: Arc) -> None:
         """A new arc. Without explicit lifetimes it is valid from the next time unit on."""
         explicit = self.roles.dynamic == "explicit"
-        bits, atoms = 1 + len(self.code.columns), len(self.code.atoms)
+        self.compact()
+        size = self.sizes
         since = -FOREVER if arc.since is None else arc.since
         if explicit and self.state.registers[PUNCTUATION] > BEFORE_ALL and since < self.arc_punctuation:
             self._refuse_late_arc(arc.id, since)
         number = self.tables.add(arc)
-        self.refit(bits, atoms)
+        self.refit(*size)
         if not explicit:
             self._change(Changes.of(ADD_ARC, number))
             return
@@ -614,6 +623,16 @@ class AfaRunner:
         column = np.ascontiguousarray(rows[:, FIELDS + field])
         return column.view(np.float64) if self.real[field] else column
 
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """The word of an event where truths of conditions begin, and how many there are."""
+        return 1 + len(self.code.columns), len(self.code.atoms)
+
+    def compact(self) -> None:
+        """Forget arcs that no event can take any more, when they are most."""
+        registers = self.state.registers
+        self.tables.compact(int(registers[SEEN if self.roles.ordered else CLEAN]))
+
     def refit(self, bits: int, atoms: int) -> None:
         """After new arcs: stored events get the words that they read.
 
@@ -622,6 +641,8 @@ class AfaRunner:
         bits, atoms
             The word where conditions began, and how many there were.
         """
+        if self.sizes == (bits, atoms):
+            return
         old = self.state.events.E
         now = 1 + len(self.code.columns)
         fresh = np.zeros((old.shape[0], self._words), np.int64)

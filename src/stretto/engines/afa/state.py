@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from stretto.engines.afa.listing import list_events
 from stretto.engines.afa.structure import (
     BEHIND,
     CLEAN,
@@ -134,14 +135,24 @@ class AfaState:
 
     def live_slots(self) -> I64:
         """The slots of live events, by partition and in order."""
-        found: list[int] = []
-        events = self.events
-        for part in np.flatnonzero(self.parts.first):
-            slot = int(self.parts.first[part])
-            while slot != NIL:
-                found.append(slot)
-                slot = int(events.X[slot, BEHIND])
-        return np.array(found, np.int64)
+        found = np.zeros(self.events.X.shape[0], np.int64)
+        return found[: list_events(self.events, self.parts, found)]
+
+    def reset_events(self, used: int) -> None:
+        """Slots 1 to ``used`` are taken, of a state without events."""
+        self.registers[FREE_EVENTS] = NIL
+        self.events = Events(
+            X=np.zeros((used + 1, EVENT_FIELDS), np.int64), E=np.zeros((used + 1, self.events.E.shape[1]), np.int64)
+        )
+        self.grow_events(max(16, used))
+
+    def reset_partial(self, used: int) -> None:
+        """The first ``used`` partial matches behind the seed are taken, of a state without any."""
+        self.registers[FREE] = NIL
+        P = np.zeros((self.P.shape[0], SEED + 1 + used), np.int64)
+        P[:, : SEED + 1] = self.P[:, : SEED + 1]
+        self.P = P
+        self.grow_partial(max(16, used))
 
     @property
     def nbytes(self) -> int:

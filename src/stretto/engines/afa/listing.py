@@ -1,0 +1,39 @@
+"""Live events and partial matches in order, for snapshots and clean-up."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stretto._jit import jit
+from stretto.engines.afa.structure import BEHIND, FIRST, NEXT, NIL, Events, Parts
+
+__all__ = ["list_events", "list_partial"]
+
+I64 = NDArray[np.int64]
+
+
+@jit
+def list_events(events: Events, parts: Parts, slots: I64) -> int:
+    """The slots of all partitions, each in order; how many. O(events)."""
+    count = 0
+    for part in range(parts.first.size):
+        slot = parts.first[part]
+        while slot != NIL:
+            slots[count] = slot
+            count += 1
+            slot = events.X[slot, BEHIND]
+    return count
+
+
+@jit
+def list_partial(slots: I64, events: Events, P: I64, found: I64) -> int:
+    """The partial matches of these events, in the order of their lists; how many. O(partial matches)."""
+    count = 0
+    for slot in slots:
+        p = events.X[slot, FIRST]
+        while p != NIL:
+            found[count] = p
+            count += 1
+            p = P[NEXT, p]
+    return count
