@@ -1,5 +1,7 @@
 """The exact texts of errors in fences, transfers and windows of AFAs."""
 
+# ruff: noqa: E501 - texts as they are printed
+
 from __future__ import annotations
 
 import pickle
