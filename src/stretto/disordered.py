@@ -47,7 +47,7 @@ I64 = NDArray[np.int64]
 CHUNK = 1 << 16
 
 #: Columns of the output; a partition attribute of such a name gets a trailing underscore.
-OWN = ("sign", "start", "end", "start_time", "end_time", "until", "register")
+OWN = ("sign", "start", "end", "positions", "start_time", "end_time", "until", "register")
 
 
 class AfaMatcher:
@@ -78,6 +78,9 @@ class AfaMatcher:
         (handed over by :meth:`late_events`).
     bag
         An output for each computation, in place of one for each (first event, last event, register).
+    provenance
+        Output has ``positions`` (list<int64>): the rows of all events of the partition from the first to the last. Events are then
+        kept as long as they live.
     ordered
         Events come in order: each is the punctuation of those before it, so that nothing of them is kept.
     dynamic
@@ -204,7 +207,7 @@ class AfaMatcher:
         finally:
             if stream is not None:
                 stream.carried_out(int(np.count_nonzero(changes.what[:done] != PUNCTUATE)))
-        return self._table(runner.take())
+        return self._table()
 
     def _stream(self, arcs: Any, rows: int) -> ArcChanges:
         if self._options["dynamic"] == "explicit":
@@ -261,12 +264,12 @@ class AfaMatcher:
         """
         runner = self._runner
         runner.advance_time(self._tick(time))
-        return self._table(runner.take())
+        return self._table()
 
     def finish(self) -> pa.Table:
         """The stream has ended: all output is final. What was not handed over yet."""
         self._finished = True
-        return self._table(self._runner.take())
+        return self._table()
 
     @property
     def punctuation(self) -> Any:
@@ -337,7 +340,7 @@ class AfaMatcher:
         if final is not None:
             runner.make_final(target, final)
         runner.add_arc(arc)
-        return self._table(runner.take())
+        return self._table()
 
     def _is_retired(self, name: str) -> bool:
         arc = self._runner.tables.arc(self._runner.tables.known[name])
@@ -363,13 +366,13 @@ class AfaMatcher:
         if at is not None and self._options["dynamic"] != "explicit":
             raise OptionError("retire_arc(…, at=…) needs Matcher(…, dynamic='explicit')")
         runner.retire_arc(id, None if at is None else self._tick(at))
-        return self._table(runner.take())
+        return self._table()
 
     def advance_arcs(self, time: Any) -> pa.Table:
         """A punctuation of the arcs: no change of an arc will concern events before ``time`` (``dynamic="explicit"``)."""
         runner = self._runner
         runner.advance_arcs(self._tick(time))
-        return self._table(runner.take())
+        return self._table()
 
     # -- state --------------------------------------------------------------------------------------------------------
 
@@ -515,6 +518,7 @@ class AfaMatcher:
             ("sign", pa.int8()),
             ("start", pa.int64()),
             ("end", pa.int64()),
+            *([("positions", pa.list_(pa.int64()))] if self._options["provenance"] else []),
             ("start_time", time),
             ("end_time", time),
             ("until", time),
@@ -529,17 +533,25 @@ class AfaMatcher:
             self._nothing = kind, self._schema().empty_table()
         return self._nothing[1]
 
-    def _table(self, rows: I64) -> pa.Table:
-        """Rows of the kernel as a table."""
+    def _table(self) -> pa.Table:
+        """The output so far."""
         runner = self._runner
-        if not len(rows):
+        if not runner.has_output:
             return self._empty()
+        rows, positions, _ = runner.take()
         schema = self._schema()
-        rows = self._in_order(rows)
+        order = self._order(rows)
+        if order is not None:
+            rows = rows[order]
+            positions = None if positions is None else positions.take(pa.array(order))
         arrays: list[pa.Array] = [
             pa.array(rows[:, SIGN].astype(np.int8)),
             pa.array(rows[:, FROM], mask=rows[:, FROM] < 0),
             pa.array(rows[:, TO], mask=rows[:, TO] < 0),
+        ]
+        if positions is not None:
+            arrays.append(positions)
+        arrays += [
             as_times(rows[:, FROM_LE], self._time_kind),
             as_times(rows[:, TO_LE], self._time_kind),
             as_times(rows[:, RIGHT], self._time_kind, rows[:, RIGHT] == FOREVER),
@@ -553,33 +565,30 @@ class AfaMatcher:
             arrays.append(pa.StructArray.from_arrays(fields, fields=list(register)))
         else:
             arrays.append(pa.array([{}] * len(rows), register))
-        return pa.table(
-            [
-                array.cast(kind) if array.type != kind else array
-                for array, kind in zip(arrays, schema.types, strict=True)
-            ],
-            schema=schema,
-        )
+        cast = [
+            array if array.type == kind else array.cast(kind) for array, kind in zip(arrays, schema.types, strict=True)
+        ]
+        return pa.table(cast, schema=schema)
 
-    def _in_order(self, rows: I64) -> I64:
-        """Rows that differ in their registers only, by these: the kernel orders strings by their numbers."""
+    def _order(self, rows: I64) -> I64 | None:
+        """The order of rows that differ in their registers only: the kernel orders strings by their numbers."""
         kinds = [kind_of(kind) for kind in self.afa.register.values()]
         if "string" not in kinds or len(rows) < 2:
-            return rows
+            return None
         same = (rows[1:, [SIGN, PART, FROM, TO]] == rows[:-1, [SIGN, PART, FROM, TO]]).all(axis=1)
         if not same.any():
-            return rows
+            return None
         group = np.concatenate(([0], np.cumsum(~same)))
         keys: list[NDArray[Any]] = []
         for at, kind in enumerate(kinds):
             words = np.ascontiguousarray(rows[:, FIELDS + at])
             if kind == "string":
                 distinct, place = np.unique(words, return_inverse=True)
-                order = np.empty(distinct.size, np.int64)
-                order[np.asarray(pc.sort_indices(self._runner.names.strings(distinct)))] = np.arange(distinct.size)
-                words = order[place]
+                ranks = np.empty(distinct.size, np.int64)
+                ranks[np.asarray(pc.sort_indices(self._runner.names.strings(distinct)))] = np.arange(distinct.size)
+                words = ranks[place]
             keys.append(words.view(np.float64) if kind == "float" else words)
-        return rows[np.lexsort([*reversed(keys), group])]
+        return np.lexsort([*reversed(keys), group])
 
 
 def match_afa(
@@ -591,7 +600,7 @@ def match_afa(
     """
     if time is None:
         raise OptionError("an AFA needs the column that orders the stream: time='…'")
-    unknown = set(options) - {"until", "bag", "numbered", "ignore"}
+    unknown = set(options) - {"until", "bag", "numbered", "ignore", "provenance"}
     if unknown:
         raise TypeError(f"unexpected argument '{min(unknown)}'")
     table = as_table(events)

@@ -73,6 +73,7 @@ class Arc:
     kind: Kind = Kind.CONSUME
     since: int | None = None
     until: int | None = None
+    label: int = -1  #: the event is selected, for the variable of this number: outputs tell their selected events apart
 
     def valid_at(self, time: int) -> bool:
         """Whether an event of this time may take the arc (section 2.3)."""

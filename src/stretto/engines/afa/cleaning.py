@@ -30,6 +30,7 @@ from stretto.engines.afa.structure import (
     OPEN,
     OWN,
     PREV,
+    RE,
     REG,
     SEQ,
     SIZE,
@@ -44,7 +45,7 @@ from stretto.engines.afa.structure import (
     Work,
 )
 
-__all__ = ["clean", "free_list", "free_slot", "merge", "sweep"]
+__all__ = ["clean", "free_list", "free_slot", "merge", "part_with", "sweep"]
 
 I64 = NDArray[np.int64]
 
@@ -65,6 +66,26 @@ def free_slot(slot: int, events: Events, registers: I64) -> None:
     events.X[slot, BEHIND] = registers[FREE_EVENTS]
     registers[FREE_EVENTS] = slot
     registers[LIVE_EVENTS] -= 1
+
+
+@jit
+def part_with(
+    slot: int, first: int, part: int, time: int, graph: Graph, events: Events, parts: Parts, registers: I64
+) -> None:
+    """Drop an event before ``first``, whose partial matches are gone; for provenance it stays until its lifetime is over."""
+    if not graph.traces:
+        free_slot(slot, events, registers)
+        events.X[first, PREV] = NIL
+        return
+    events.X[slot, FIRST] = events.X[slot, LAST] = events.X[slot, SIZE] = NIL
+    if parts.oldest[part] == NIL:
+        parts.oldest[part] = slot
+    while parts.oldest[part] != NIL and events.X[parts.oldest[part], RE] <= time:
+        over = parts.oldest[part]
+        following = events.X[over, BEHIND]
+        free_slot(over, events, registers)
+        events.X[following, PREV] = NIL
+        parts.oldest[part] = following if following != first else NIL
 
 
 @jit
@@ -119,10 +140,9 @@ def clean(part: int, graph: Graph, P: I64, events: Events, parts: Parts, work: W
         free_list(events.X[slot, FIRST], events.X[slot, LAST], events.X[slot, SIZE], P, registers)
         if parts.root[part] != NIL:
             detach_first(slot, part, events, parts)
-        free_slot(slot, events, registers)
+        part_with(slot, following, part, registers[CLEAN], graph, events, parts, registers)
         slot = following
     parts.first[part] = cover
-    events.X[cover, PREV] = NIL
     if moved:
         _move(cover, moved, part, graph, P, events, parts, work)
     if cover == parts.last[part]:
@@ -227,5 +247,11 @@ def _forget(cover: int, part: int, graph: Graph, P: I64, events: Events, parts: 
         p = following
     events.X[cover, LAST] = last
     if last == NIL and cover == parts.last[part] and parts.open[part] == NIL:
+        slot = parts.oldest[part]
+        while slot not in (NIL, cover):
+            following = events.X[slot, BEHIND]
+            free_slot(slot, events, registers)
+            slot = following
         free_slot(cover, events, registers)
+        parts.oldest[part] = NIL
         parts.first[part] = parts.last[part] = parts.root[part] = NIL

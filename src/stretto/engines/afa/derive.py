@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stretto._jit import DONE, FAULTED, GROW_NODES, GROW_STACK, inlined, jit
+from stretto._jit import DONE, FAULTED, GROW_NODES, GROW_STACK, GROW_TABLE, inlined, jit
 from stretto.engines.afa.structure import (
     ARC_NEXT,
     ATOM,
@@ -15,6 +15,7 @@ from stretto.engines.afa.structure import (
     COUNT_D,
     CYCLE,
     ENDLESS,
+    EPOCH,
     FAULT,
     FAULT_ARC,
     FENCE,
@@ -24,10 +25,12 @@ from stretto.engines.afa.structure import (
     FIRST_EPSILON,
     FREE,
     FRESH,
+    HASHED,
     HEAD,
     HOME,
     IGNORES,
     KIND,
+    LABEL,
     LE,
     LEAST,
     MADE,
@@ -60,6 +63,7 @@ from stretto.engines.afa.structure import (
     Graph,
     Work,
 )
+from stretto.engines.afa.trails import intern
 
 __all__ = ["derive"]
 
@@ -75,6 +79,68 @@ def _same(a: int, b: int, fields: int, P: I64) -> bool:
         if P[field, a] != P[field, b]:
             return False
     return True
+
+
+SEVERAL = 24  #: more partial matches of one start than this are looked up in a hash table
+
+
+@inlined
+def _hash(p: int, fields: int, P: I64) -> int:
+    """32 bits of a state and a register; products stay below 2^63."""
+    x = P[STATE, p] & 0xFFFFFFFF
+    for field in range(REG, REG + fields):
+        word = P[field, p]
+        x = ((x ^ (word & 0xFFFFFFFF)) * 1540483477) & 0xFFFFFFFF
+        x ^= x >> 15
+        x = ((x ^ ((word >> 32) & 0xFFFFFFFF)) * 1103515245) & 0xFFFFFFFF
+        x ^= x >> 13
+    return int(x)
+
+
+@jit
+def _note(place: int, p: int, fields: int, P: I64, work: Work, registers: I64) -> None:
+    """Put D[place] = p into the hash table of its group."""
+    mask = work.seen.size - 1
+    at = _hash(p, fields, P) & mask
+    while work.seen[at] >> 32 == registers[EPOCH]:
+        at = (at + 1) & mask
+    work.seen[at] = (registers[EPOCH] << 32) | (place + 1)
+
+
+@jit
+def _look_up(p: int, group: int, size: int, fields: int, P: I64, work: Work, registers: I64) -> int:
+    """The place in D[group: size] of a partial match that equals ``p``; −1: none; −2: no room for the hash table."""
+    D = work.D
+    if 2 * (size - group) >= work.seen.size:
+        return -2
+    if registers[HASHED] != group:
+        registers[HASHED] = group
+        registers[EPOCH] = (registers[EPOCH] + 1) & 0x3FFFFFFF
+        if registers[EPOCH] == 0:
+            work.seen[:] = 0
+            registers[EPOCH] = 1
+        for place in range(group, size):
+            if D[place] != NIL:
+                _note(place, D[place], fields, P, work, registers)
+    mask = work.seen.size - 1
+    at = _hash(p, fields, P) & mask
+    while work.seen[at] >> 32 == registers[EPOCH]:
+        place = (work.seen[at] & 0xFFFFFFFF) - 1
+        if D[place] != NIL and _same(D[place], p, fields, P):
+            return int(place)
+        at = (at + 1) & mask
+    return -1
+
+
+@inlined
+def _find(p: int, begin: int, group: int, size: int, fields: int, P: I64, work: Work, registers: I64) -> int:
+    """As :func:`_look_up` for D[begin: size], by comparing one by one where there are few."""
+    if size - begin <= SEVERAL or begin != group:
+        for place in range(begin, size):
+            if work.D[place] != NIL and _same(work.D[place], p, fields, P):
+                return place
+        return -1
+    return _look_up(p, group, size, fields, P, work, registers)
 
 
 @jit
@@ -149,8 +215,8 @@ def derive(
     z. Anchors that ignore z are in D as they are, with TILL set to z; where a new one equals one, the new one takes its place,
     because it has *entered* its state (D then has NIL in the old one's place). ``before_…``: the event before z.
 
-    Reads arcs, states, events; writes D and free partial matches. O(count · arcs of a state), and the square of how many
-    partial matches of one start are live. On any status but DONE, what is linked from HEAD to TAIL is to be given back.
+    Reads arcs, states, events; writes D and free partial matches. O(count · arcs of a state). On any status but DONE, what is
+    linked from HEAD to TAIL is to be given back.
     """
     arcs, states = graph.arcs, graph.states
     C, D, F, E = work.C, work.D, work.F, events.E
@@ -181,6 +247,7 @@ def derive(
     free = registers[FREE]
     head = tail = NIL
     size = fresh_ones = finals = group = 0
+    registers[HASHED] = -1
     of = -1  # the first event's row of the group at hand
     k = 0
     while k < total and status == DONE:
@@ -197,6 +264,7 @@ def derive(
             continue
         if of_row != of:
             of, group = of_row, size
+            registers[HASHED] = -1
         arc = states[states[P[STATE, p], BASE], FIRST_ARC]
         source, at = p, z
         closing = False
@@ -238,11 +306,15 @@ def derive(
             if arcs[this, KIND] == IGNORES:
                 target = states[P[STATE, source], QUIET]
                 if graph.ignores and not seed and right == P[LEAST, p]:
-                    known = False
-                    for other in range(group, size):
-                        known |= D[other] != NIL and _same(D[other], p, fields, P)
-                    if not known:
+                    equal = _find(p, group, group, size, fields, P, work, registers)
+                    if equal == -2:
+                        status = GROW_STACK
+                        registers[NEED] = 4 * (size - group)
+                        break
+                    if equal < 0:
                         D[size] = p
+                        if registers[HASHED] == group:
+                            _note(size, p, fields, P, work, registers)
                         size += 1
                         P[extra + TILL_LE, p], P[extra + TILL_SEQ, p] = le, seq
                         finals += states[P[STATE, p], FINAL] == 1
@@ -264,11 +336,20 @@ def derive(
                     for field in range(REG, REG + fields):
                         P[field, made] = P[field, source]
                 P[STATE, made] = target
-                equal = -1
-                for other in range((first if closing else size) if graph.bag else group, size):
-                    if D[other] != NIL and _same(D[other], made, fields, P):
-                        equal = other
-                        break
+                if graph.trail >= 0:
+                    field = REG + graph.trail
+                    P[field, made] = P[field, source]
+                    if arcs[this, LABEL] >= 0:
+                        P[field, made] = intern(P[field, source], row, arcs[this, LABEL], work, registers)
+                        if P[field, made] == NIL:
+                            status = GROW_TABLE
+                            break
+                begin = (first if closing else size) if graph.bag else group
+                equal = _find(made, begin, group, size, fields, P, work, registers)
+                if equal == -2:
+                    status = GROW_STACK
+                    registers[NEED] = 4 * (size - group)
+                    break
                 if equal >= 0:
                     if not graph.ignores or P[extra + HOME, D[equal]] == z:
                         continue
@@ -289,6 +370,8 @@ def derive(
                     P[NEXT, tail] = made
                 tail = made
                 D[size] = made
+                if registers[HASHED] == group:
+                    _note(size, made, fields, P, work, registers)
                 size += 1
                 fresh_ones += 1
                 finals += states[target, FINAL] != 0

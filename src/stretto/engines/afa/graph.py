@@ -25,6 +25,7 @@ from stretto.engines.afa.structure import (
     FOREVER,
     IGNORES,
     KIND,
+    LABEL,
     NIL,
     QUIET,
     RETIRED,
@@ -116,6 +117,7 @@ class GraphTables:
         row = np.zeros(ARC_FIELDS, np.int64)
         row[SOURCE], row[TARGET] = self.state(arc.source), self.state(arc.target)
         row[ATOM], row[FENCE], row[TRANSFER], row[KIND] = code.atom, code.fence, code.transfer, _KINDS[arc.kind]
+        row[LABEL] = arc.label
         row[SINCE] = ALWAYS if arc.since is None else arc.since
         row[RETIRED] = FOREVER if arc.until is None else arc.until
         self.forms.append(arc)

@@ -26,17 +26,18 @@ from stretto._jit import (
     inlined,
     jit,
 )
-from stretto.engines.afa.cleaning import clean, free_list, free_slot, merge
+from stretto.engines.afa.cleaning import clean, free_list, free_slot, merge, part_with
 from stretto.engines.afa.derive import derive
 from stretto.engines.afa.index import attach, detach, find, stretch
 from stretto.engines.afa.live import build_with_ends, collect, earlier, greatest_end, is_settled
-from stretto.engines.afa.outputs import put, settle, write
+from stretto.engines.afa.outputs import put, settle, trace, write
 from stretto.engines.afa.structure import (
     ADD_ARC,
     AFFECTED,
     ARC_NEXT,
     ARCS_CLEAN,
     BEHIND,
+    CELLS,
     CHANGED,
     CLEAN,
     COUNT_D,
@@ -212,7 +213,7 @@ def _append(
         status = GROW_STACK
     else:
         status = derive(theta, y, count, True, events.X[x, LE], events.X[x, SEQ], graph, P, events, work, registers)
-    rows = registers[ROWS]
+    rows, cells = registers[ROWS], registers[CELLS]
     if status == DONE and registers[FINALS] > 0:
         size = _picked(y, work.D, registers[COUNT_D], 0, graph, P, work)
         if size < 0:
@@ -222,6 +223,9 @@ def _append(
             rows = put(size, y, False, rows, out.rows, graph, P, events, work)
             if rows < 0:
                 registers[NEED] = size
+                status = OUTPUT_FULL if registers[ROWS] > 0 else GROW_OUTPUT
+            elif graph.traces and not trace(out.rows, registers[ROWS], rows, x, NIL, y, events, parts, out, registers):
+                registers[CELLS] = cells
                 status = OUTPUT_FULL if registers[ROWS] > 0 else GROW_OUTPUT
     if status != DONE:
         free_list(registers[HEAD], registers[TAIL], 0, P, registers)
@@ -243,9 +247,8 @@ def _append(
         attach(y, part, events, parts)
     if graph.ordered and x != NIL:
         free_list(events.X[x, FIRST], events.X[x, LAST], events.X[x, SIZE], P, registers)
-        free_slot(x, events, registers)
         parts.first[part] = y
-        events.X[y, PREV] = NIL
+        part_with(x, y, part, events.X[y, LE], graph, events, parts, registers)
     return DONE
 
 
@@ -557,6 +560,12 @@ def _repair(
         if registers[ROWS] + registers[RETRACTED] + registers[GAINED] > out.rows.shape[0]:
             registers[NEED] = registers[RETRACTED] + registers[GAINED]
             status = OUTPUT_FULL if registers[ROWS] > 0 else GROW_OUTPUT
+        elif graph.traces:
+            cells = registers[CELLS]
+            told = trace(work.lost, 0, registers[RETRACTED], x, NIL, NIL, events, parts, out, registers)
+            if not told or not trace(work.won, 0, registers[GAINED], x, taken, given, events, parts, out, registers):
+                registers[CELLS], registers[NEED] = cells, 1
+                status = OUTPUT_FULL if registers[ROWS] > 0 else GROW_OUTPUT
     if status != DONE:
         _take_back(pending, P, work, registers)
         return status

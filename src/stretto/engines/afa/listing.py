@@ -15,10 +15,10 @@ I64 = NDArray[np.int64]
 
 @jit
 def list_events(events: Events, parts: Parts, slots: I64) -> int:
-    """The slots of all partitions, each in order; how many. O(events)."""
+    """The slots of all partitions, each in order, those kept for provenance included; how many. O(events)."""
     count = 0
     for part in range(parts.first.size):
-        slot = parts.first[part]
+        slot = parts.oldest[part] if parts.oldest[part] != NIL else parts.first[part]
         while slot != NIL:
             slots[count] = slot
             count += 1

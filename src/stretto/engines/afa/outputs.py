@@ -6,8 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stretto._jit import inlined, jit
+from stretto.engines.afa.index import find
 from stretto.engines.afa.live import sort
 from stretto.engines.afa.structure import (
+    CELLS,
     FIELDS,
     FROM,
     FROM_LE,
@@ -15,8 +17,11 @@ from stretto.engines.afa.structure import (
     GAINED,
     LE,
     LEAST,
+    LENGTH,
+    NIL,
     OF,
     PART,
+    PREV,
     REG,
     RETRACTED,
     RIGHT,
@@ -33,10 +38,11 @@ from stretto.engines.afa.structure import (
     Events,
     Graph,
     Out,
+    Parts,
     Work,
 )
 
-__all__ = ["put", "settle", "write"]
+__all__ = ["put", "settle", "trace", "write"]
 
 I64 = NDArray[np.int64]
 
@@ -97,7 +103,7 @@ def put(count: int, z: int, mixed: bool, at: int, rows: I64, graph: Graph, P: I6
             rows[at, PART] = events.X[z, OF]
             rows[at, FROM], rows[at, FROM_LE], rows[at, FROM_SEQ] = start, P[START_LE, p], P[START_SEQ, p]
             rows[at, TO], rows[at, TO_LE], rows[at, TO_SEQ] = events.X[z, ROW], events.X[z, LE], events.X[z, SEQ]
-            rows[at, RIGHT] = P[LEAST, p]
+            rows[at, RIGHT], rows[at, LENGTH] = P[LEAST, p], 0
             for field in range(graph.real.size):
                 rows[at, FIELDS + field] = P[REG + field, p]
             at += 1
@@ -161,3 +167,55 @@ def write(graph: Graph, work: Work, out: Out, registers: I64) -> None:
         _copy(work.won, i, out.rows, at, graph.real.size)
         at += 1
     registers[ROWS] = at
+
+
+@inlined
+def _before(at: int, x: int, taken: int, given: int, events: Events) -> int:
+    """The event before ``at`` once ``taken`` has given its place, behind ``x``, to ``given``."""
+    if taken == given:
+        return int(events.X[at, PREV])
+    if at == given:
+        return x
+    before = int(events.X[at, PREV])
+    if before == (taken if taken != NIL else x):
+        return given if given != NIL else x
+    return before
+
+
+@jit
+def trace(
+    rows: I64,
+    begin: int,
+    end: int,
+    x: int,
+    taken: int,
+    given: int,
+    events: Events,
+    parts: Parts,
+    out: Out,
+    registers: I64,
+) -> bool:
+    """Write the rows of the events of outputs ``rows[begin: end]`` behind the output's cells; false where there is no room.
+
+    After the change if ``given`` or ``taken`` says so, else (both NIL) as it is. O(events of the outputs).
+    """
+    for i in range(begin, end):
+        if given != NIL and events.X[given, ROW] == rows[i, TO]:
+            at = given
+        else:
+            at = find(rows[i, PART], rows[i, TO_LE], rows[i, TO_SEQ], events, parts)
+        first = registers[CELLS]
+        while True:
+            if registers[CELLS] == out.cells.size:
+                return False
+            out.cells[registers[CELLS]] = events.X[at, ROW]
+            registers[CELLS] += 1
+            if events.X[at, ROW] == rows[i, FROM]:
+                break
+            at = _before(at, x, taken, given, events)
+        low, high = first, registers[CELLS] - 1
+        while low < high:
+            out.cells[low], out.cells[high] = out.cells[high], out.cells[low]
+            low, high = low + 1, high - 1
+        rows[i, LENGTH] = registers[CELLS] - first
+    return True

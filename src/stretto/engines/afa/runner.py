@@ -35,6 +35,7 @@ from stretto.engines.afa.structure import (
     INSERT,
     LATE,
     LATE_EVENT,
+    LENGTH,
     LIVE_EVENTS,
     LIVE_PARTIAL,
     OF,
@@ -59,6 +60,7 @@ from stretto.engines.afa.structure import (
 )
 from stretto.engines.afa.times import as_times
 from stretto.engines.afa.times import ticks as ticks_of
+from stretto.engines.afa.trails import lengths, spell
 from stretto.engines.nfab.values import matrix
 from stretto.errors import DataError, OptionError
 from stretto.pattern import predicate
@@ -135,10 +137,14 @@ class AfaRunner:
         self.tables = GraphTables(afa, self.code)
         if ignores is None:
             ignores = roles.ignore and not roles.bag and any(arc.kind is Kind.IGNORE for arc in afa.arcs)
-        kinds = [kind_of(kind) for kind in afa.register.values()]
+        #: The field behind the register's own that holds a trail; −1: none.
+        self.trail = len(afa.register) if any(arc.label >= 0 for arc in afa.arcs) else -1
+        kinds = [kind_of(kind) for kind in afa.register.values()] + ["trail"] * (self.trail >= 0)
         self.real = np.array([kind == "float" for kind in kinds], np.bool_)
         self.options = {
             "real": self.real,
+            "traces": roles.provenance,
+            "trail": self.trail,
             "ignores": ignores,
             "numbered": roles.numbered is not None,
             "bag": roles.bag,
@@ -151,7 +157,7 @@ class AfaRunner:
         self.keys = KeyTable([afa.events[name] for name in afa.partition_by]) if afa.partition_by else None
         self.key_values: list[pa.RecordBatch] = []
         self.rows = 0
-        self.found: list[I64] = []
+        self.found: list[tuple[I64, I64]] = []
         self.side: list[pa.RecordBatch] = []
         self.time_kind: pa.DataType | None = None
         self.window: int | None = None  # in ticks
@@ -166,7 +172,7 @@ class AfaRunner:
 
     def _initial(self) -> I64:
         """The words of the initial register."""
-        found = np.zeros(len(self.afa.initial), np.int64)
+        found = np.zeros(len(self.real), np.int64)
         for at, (value, kind) in enumerate(zip(self.afa.initial, self.afa.register.values(), strict=True)):
             family = kind_of(kind)
             if family == "float":
@@ -193,6 +199,8 @@ class AfaRunner:
             self.found.append(state.drain())
         elif status == _jit.GROW_OUTPUT:
             state.grow_output()
+        elif status == _jit.GROW_TABLE:
+            self._grow_trails()
         elif status == _jit.GROW_STACK:
             state.grow_work()
         elif status in (_jit.GROW_NODES, _jit.GROW_ARENA):
@@ -259,12 +267,43 @@ class AfaRunner:
         if 2 * alive.size + SWEEP_AT_LEAST < len(self.names):
             self.names.keep(alive)
 
-    def take(self) -> I64:
-        """The rows of output so far."""
+    def _grow_trails(self) -> None:
+        """Forget trails that neither a partial match nor output holds, or make room for more."""
+        state, field, column = self.state, REG + self.trail, FIELDS + self.trail
+        self.found.append(state.drain())
+        partial = state.live_partial()
+        alive = np.concatenate([state.P[field, partial], *(rows[:, column] for rows, _ in self.found)])
+        place = state.grow_trails(alive)
+        state.P[field, partial] = place[state.P[field, partial]]
+        for rows, _ in self.found:
+            rows[:, column] = place[rows[:, column]]
+
+    @property
+    def has_output(self) -> bool:
+        """Whether :meth:`take` has rows to give."""
+        return bool(self.state.registers[ROWS]) or any(len(rows) for rows, _ in self.found)
+
+    def take(self) -> tuple[I64, pa.Array | None, pa.Array | None]:
+        """The rows of output so far, with the positions of their events, and which variables selected these."""
         self.found.append(self.state.drain())
-        rows = self.found[0] if len(self.found) == 1 else np.concatenate(self.found)
+        rows = self.found[0][0] if len(self.found) == 1 else np.concatenate([rows for rows, _ in self.found])
+        cells = np.concatenate([cells for _, cells in self.found])
         self.found = []
-        return rows
+        if self.trail >= 0:
+            return rows, *self._spelled(np.ascontiguousarray(rows[:, FIELDS + self.trail]))
+        if not self.roles.provenance:
+            return rows, None, None
+        offsets = np.concatenate(([0], np.cumsum(rows[:, LENGTH])))
+        return rows, pa.LargeListArray.from_arrays(offsets, cells), None
+
+    def _spelled(self, trails: I64) -> tuple[pa.Array, pa.Array]:
+        """The selected events of trails, and their variables."""
+        sizes = np.zeros(trails.size, np.int64)
+        lengths(trails, self.state.work, sizes)
+        offsets = np.concatenate(([0], np.cumsum(sizes)))
+        cells, labels = np.zeros(int(offsets[-1]), np.int64), np.zeros(int(offsets[-1]), np.int64)
+        spell(trails, offsets, self.state.work, cells, labels)
+        return pa.LargeListArray.from_arrays(offsets, cells), pa.LargeListArray.from_arrays(offsets, labels)
 
     # -- events -----------------------------------------------------------------------------------------------------
 
@@ -611,13 +650,24 @@ class AfaRunner:
             if status == _jit.FAULTED:
                 fault = int(registers[FAULT])
                 self.state.work.F[0, 0] = 0
-                self.take()
+                self.state.drain()
+                self.found = []
                 raise self._function_error(fault, "an event that it would concern")
             self._act(status)
-        rows = self.take()
+        self.found.append(self.state.drain())
+        rows = np.concatenate([rows for rows, _ in self.found])
+        cells = np.concatenate([cells for _, cells in self.found])
         columns = [self._sortable(rows, at) for at in range(len(self.real))]
         keys = [*reversed(columns), *(rows[:, at] for at in (FROM, FROM_SEQ, FROM_LE, TO, TO_SEQ, TO_LE, SIGN))]
-        self.found = [rows[np.lexsort(keys)]]
+        order = np.lexsort(keys)
+        sizes = rows[:, LENGTH]
+        begins = np.cumsum(sizes) - sizes
+        moved = (
+            np.repeat(begins[order] - np.concatenate(([0], np.cumsum(sizes[order])[:-1])), sizes[order])
+            if cells.size
+            else cells
+        )
+        self.found = [(rows[order], cells[moved + np.arange(cells.size)])]
 
     def _sortable(self, rows: I64, field: int) -> NDArray[Any]:
         column = np.ascontiguousarray(rows[:, FIELDS + field])

@@ -12,8 +12,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stretto.automata.afa import Afa, Arc, Emit, UserFunction
-from stretto.engines.afa.listing import list_partial
 from stretto.engines.afa.runner import AfaRunner, Roles
+from stretto.engines.afa.state import TRAIL_ARRAYS
 from stretto.engines.afa.structure import (
     ARCS_CLEAN,
     BASE,
@@ -46,6 +46,7 @@ from stretto.engines.afa.structure import (
     START_LE,
     START_SEQ,
     STATE,
+    TRAILS,
     UNTIL_LE,
     UNTIL_SEQ,
 )
@@ -74,17 +75,21 @@ def saved(runner: AfaRunner, afa: Afa) -> tuple[dict[str, Any], Arrays]:
         runner.sweep()
     state, tables = runner.state, runner.tables
     slots = state.live_slots()
-    found = np.zeros(state.P.shape[1], np.int64)
-    partial = found[: list_partial(slots, state.events, state.P, found)]
+    partial = state.live_partial()
     arrays: Arrays = {
         "events.fields": state.events.X[np.ix_(slots, _FIELDS)].ravel(),
         "events.words": state.events.E[slots].ravel(),
         "events.sizes": state.events.X[slots, SIZE],
         "partial.fields": state.P[1 : REG + state.fields, partial].ravel(),
+        "events.kept": _kept(runner, slots),
         "counters": state.registers[list(_COUNTERS)],
-        "pending": np.concatenate([*runner.found, np.zeros((0, state.out.rows.shape[1]), np.int64)]).ravel(),
+        "pending": np.concatenate([rows.ravel() for rows, _ in runner.found] or [np.zeros(0, np.int64)]),
+        "pending.cells": np.concatenate([cells for _, cells in runner.found] or [np.zeros(0, np.int64)]),
         "words": runner.names.words,
     }
+    if runner.trail >= 0:
+        used = slice(1, int(state.registers[TRAILS]) + 1)
+        arrays |= {name: getattr(state.work, name)[used] for name in TRAIL_ARRAYS}
     if state.ignores:
         extra = state.P[REG + state.fields :, partial]
         arrays |= {"until": extra[[UNTIL_LE, UNTIL_SEQ]].ravel(), "open": (extra[OPEN] >= 0).astype(np.int8)}
@@ -110,6 +115,14 @@ def saved(runner: AfaRunner, afa: Afa) -> tuple[dict[str, Any], Arrays]:
         tables_of[f"side.{number}"] = batch
     header["tables"] = {name: _written(table) for name, table in tables_of.items()}
     return header, arrays
+
+
+def _kept(runner: AfaRunner, slots: I64) -> NDArray[Any]:
+    """Which events stand before the first of their partition, for provenance."""
+    first = runner.state.parts.first[runner.state.events.X[slots, OF]]
+    place = np.zeros(runner.state.events.X.shape[0], np.int64)
+    place[slots] = np.arange(slots.size)
+    return (np.arange(slots.size) < place[first]).astype(np.int8)
 
 
 def _written(table: pa.Table | pa.RecordBatch) -> str:
@@ -162,7 +175,8 @@ def load(
     runner.rows = header["rows"]
     runner.side = [batch for name, table in tables.items() if name.startswith("side.") for batch in table.to_batches()]
     if arrays["pending"].size:
-        runner.found = [arrays["pending"].astype(np.int64).reshape(-1, state.out.rows.shape[1])]
+        rows = arrays["pending"].astype(np.int64).reshape(-1, state.out.rows.shape[1])
+        runner.found = [(rows, arrays["pending.cells"].astype(np.int64))]
     if runner.keys is not None:
         kept = {name.removeprefix("keys."): array for name, array in arrays.items() if name.startswith("keys.")}
         runner.keys = KeyTable.from_arrays(runner.keys.types, kept)
@@ -170,6 +184,8 @@ def load(
         state.fit_partitions(len(runner.keys))
     old = arrays["words"].astype(np.int64)
     new = runner.names.of(tables["strings"].column("string").combine_chunks())[0]
+    if runner.trail >= 0:
+        state.load_trails({name: arrays[name].astype(np.int64) for name in TRAIL_ARRAYS})
     _load_events(runner, header, arrays, old, new)
     _load_partial(runner, header, arrays, old, new)
     return runner
@@ -200,7 +216,9 @@ def _load_events(runner: AfaRunner, header: dict[str, Any], arrays: Arrays, old:
     X[slots[1:], PREV] = np.where(same, slots[:-1], NIL)
     X[slots[:-1], BEHIND] = np.where(same, slots[1:], NIL)
     X[1, PREV] = X[count, BEHIND] = NIL
-    state.parts.first[part[::-1]] = slots[::-1]
+    kept = arrays["events.kept"] != 0
+    state.parts.first[part[~kept][::-1]] = slots[~kept][::-1]
+    state.parts.oldest[part[kept][::-1]] = slots[kept][::-1]
     state.parts.last[part] = slots
     words = arrays["events.words"].astype(np.int64).reshape(count, -1)
     known = {name: at for at, name in enumerate(header["columns"], 1)}

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from stretto.engines.afa.listing import list_events
+from stretto.engines.afa.listing import list_events, list_partial
 from stretto.engines.afa.structure import (
     BEHIND,
+    CELLS,
     CLEAN,
     EVENT_FIELDS,
     EXTRA,
@@ -27,14 +28,16 @@ from stretto.engines.afa.structure import (
     SEEN,
     START,
     STATE,
+    TRAILS,
     Events,
     Out,
     Parts,
     Work,
 )
+from stretto.engines.afa.trails import keep, rebuild
 from stretto.errors import LimitError
 
-__all__ = ["AfaState", "longer"]
+__all__ = ["TRAIL_ARRAYS", "AfaState", "longer"]
 
 I64 = NDArray[np.int64]
 
@@ -42,6 +45,15 @@ BEFORE_ALL = -((1 << 63) - 1)
 
 #: Partial matches that take more bytes than this are refused: without a window or a punctuation they grow with the stream.
 MOST_BYTES = 8 << 30
+
+
+TRAIL_ARRAYS = ("trail_before", "trail_row", "trail_label")
+_OTHERS = ("lost", "won", "F", "seen", "trail_table", *TRAIL_ARRAYS)
+
+
+def _power(least: int) -> int:
+    """A power of two."""
+    return 1 << max(4, (least - 1).bit_length())
 
 
 class AfaState:
@@ -71,10 +83,12 @@ class AfaState:
         self.P[START, SEED] = -1
         self.events = Events(X=np.zeros((1, EVENT_FIELDS), np.int64), E=np.zeros((1, words), np.int64))
         self.parts = Parts(*(np.zeros(1, np.int64) for _ in Parts._fields))
-        lists = {name: np.zeros(small, np.int64) for name in Work._fields if name not in ("lost", "won", "F")}
+        lists = {name: np.zeros(small, np.int64) for name in Work._fields if name not in _OTHERS}
         tables = {name: np.zeros((small, FIELDS + fields), np.int64) for name in ("lost", "won")}
-        self.work = Work(**lists, **tables, F=np.zeros((1, 1), np.int64))
-        self.out = Out(np.zeros((16 * small, FIELDS + fields), np.int64))
+        trails = {name: np.zeros(small + 1, np.int64) for name in TRAIL_ARRAYS}
+        sized = {"seen": np.zeros(64, np.int64), "trail_table": np.zeros(_power(2 * small + 2), np.int64)}
+        self.work = Work(**lists, **tables, **trails, **sized, F=np.zeros((1, 1), np.int64))
+        self.out = Out(np.zeros((16 * small, FIELDS + fields), np.int64), np.zeros(16 * small, np.int64))
         self.grow_partial(small)
         self.grow_events(small)
 
@@ -103,17 +117,42 @@ class AfaState:
 
     def grow_work(self) -> None:
         """Twice the work space, or what is needed."""
-        grown = {}
-        for name, array in self.work._asdict().items():
-            size = array.shape[0]
-            grown[name] = array if name == "F" else longer(array, max(2 * size, int(self.registers[NEED]) + 2))
-        self.work = Work(**grown)
+        need = int(self.registers[NEED]) + 2
+        grown = {
+            name: longer(array, max(2 * array.shape[0], need))
+            for name, array in self.work._asdict().items()
+            if name not in ("F", "seen", "trail_table", *TRAIL_ARRAYS)
+        }
+        seen = np.zeros(_power(max(2 * self.work.seen.size, need)), np.int64)
+        self.work = self.work._replace(**grown, seen=seen)
+
+    def grow_trails(self, alive: I64) -> I64:
+        """Forget trails that no partial match holds, or make room for more; what their numbers become."""
+        used, work = int(self.registers[TRAILS]), self.work
+        place = np.zeros(used + 1, np.int64)
+        kept = int(keep(alive, work, place))
+        size = work.trail_row.size
+        if 2 * kept > size - 2:
+            size = 2 * size + 16
+        grown = {name: longer(getattr(work, name)[: kept + 1], size) for name in TRAIL_ARRAYS}
+        self.work = work._replace(**grown, trail_table=np.zeros(_power(2 * size), np.int64))
+        rebuild(kept, self.work)
+        self.registers[TRAILS] = kept
+        return place
+
+    def load_trails(self, arrays: dict[str, I64]) -> None:
+        """Trails of a snapshot, in a state without any."""
+        count = arrays["trail_row"].size
+        grown = {name: longer(np.concatenate(([0], array)), 2 * count + 16) for name, array in arrays.items()}
+        self.work = self.work._replace(**grown, trail_table=np.zeros(_power(4 * count + 32), np.int64))
+        rebuild(count, self.work)
+        self.registers[TRAILS] = count
 
     def grow_output(self) -> None:
         """A greater output buffer."""
         rows = max(2 * self.out.rows.shape[0], 2 * int(self.registers[NEED]))
         assert self.registers[ROWS] == 0
-        self.out = Out(np.zeros((rows, FIELDS + self.fields), np.int64))
+        self.out = Out(np.zeros((rows, FIELDS + self.fields), np.int64), np.zeros(2 * self.out.cells.size, np.int64))
 
     def fit_partitions(self, partitions: int) -> None:
         """Room for ``partitions``."""
@@ -127,16 +166,21 @@ class AfaState:
         E[:, : self.events.E.shape[1]] = self.events.E
         self.events = self.events._replace(E=E)
 
-    def drain(self) -> I64:
-        """Take the rows out of the output buffer."""
-        count = int(self.registers[ROWS])
-        self.registers[ROWS] = 0
-        return self.out.rows[:count].copy()
+    def drain(self) -> tuple[I64, I64]:
+        """Take the rows out of the output buffer, and the positions of their events."""
+        rows, cells = int(self.registers[ROWS]), int(self.registers[CELLS])
+        self.registers[ROWS] = self.registers[CELLS] = 0
+        return self.out.rows[:rows].copy(), self.out.cells[:cells].copy()
 
     def live_slots(self) -> I64:
         """The slots of live events, by partition and in order."""
         found = np.zeros(self.events.X.shape[0], np.int64)
         return found[: list_events(self.events, self.parts, found)]
+
+    def live_partial(self) -> I64:
+        """The partial matches of live events, in the order of their lists."""
+        found = np.zeros(self.P.shape[1], np.int64)
+        return found[: list_partial(self.live_slots(), self.events, self.P, found)]
 
     def reset_events(self, used: int) -> None:
         """Slots 1 to ``used`` are taken, of a state without events."""

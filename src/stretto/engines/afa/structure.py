@@ -75,7 +75,8 @@ KIND = 5
 SINCE = 6  #: valid for events from this time on …
 RETIRED = 7  #: … and before this one
 SOURCE = 8
-ARC_FIELDS = 9
+LABEL = 9  #: the event that it consumes is selected, for this variable; −1: it is not
+ARC_FIELDS = 10
 
 CONSUMES = 0
 EPSILON = 1
@@ -111,7 +112,8 @@ FROM_SEQ = 5
 TO_LE = 6
 TO_SEQ = 7
 RIGHT = 8  #: right end of the lifetime
-FIELDS = 9  #: first field of the register
+LENGTH = 9  #: how many positions stand in Out.cells
+FIELDS = 10  #: first field of the register
 
 # What an operation may run into, beside what functions note (code.py).
 LATE_EVENT = 4
@@ -154,7 +156,11 @@ PEAK = 28  #: most partial matches in use at once
 CHANGED = 30  #: changes of the call that are carried out
 ARCS_CLEAN = 31  #: punctuation of the arcs
 FRESH = 29  #: how many partial matches are new at the event at hand
-REGISTERS = 32
+CELLS = 32  #: positions in the output buffer
+TRAILS = 33  #: trails that are known
+EPOCH = 34  #: stamps entries of Work.seen
+HASHED = 35  #: the group of D whose members stand in Work.seen; −1: none
+REGISTERS = 40
 
 
 class Events(NamedTuple):
@@ -170,6 +176,7 @@ class Parts(NamedTuple):
     first: I64  #: first event
     last: I64  #: last event
     root: I64  #: of the treap; 0: not built
+    oldest: I64  #: first event that is kept for provenance; 0: none before ``first``
     open: I64  #: first of the open list
 
 
@@ -186,6 +193,8 @@ class Graph(NamedTuple):
     bag: bool  #: equal partial matches are kept apart
     ordered: bool  #: each event is the punctuation of those before it
     lenient: bool  #: what comes too late is counted and left out
+    traces: bool  #: outputs come with the rows of their events
+    trail: int  #: field of the register that holds the trail of selected events; −1: there is none
     keyed: bool  #: a retraction is told by time and sequence (else by time and payload)
 
 
@@ -222,9 +231,16 @@ class Work(NamedTuple):
     lost: I64  #: [row, column] outputs that the step takes back
     won: I64  #: [row, column] … and gives
     F: I64  #: [1, 1] what a function notes
+    seen: I64  #: hash table over a group of D: epoch << 32 | place + 1
+    #: Selected events as shared lists: trail ``n`` is the trail before and one event more. Equal trails have one number.
+    trail_before: I64
+    trail_row: I64
+    trail_label: I64
+    trail_table: I64  #: open addressing: numbers of trails; 0: empty
 
 
 class Out(NamedTuple):
     """Output rows."""
 
     rows: I64  #: [row, column]
+    cells: I64  #: rows of the events of each, one after the other
