@@ -84,6 +84,9 @@ REGISTER: dict[str, tuple[pa.DataType, Any]] = {
 }
 
 
+TIME_TYPES = [pa.timestamp("us"), pa.timestamp("s", "UTC"), pa.timestamp("ns"), pa.int32(), pa.date32()]
+
+
 @dataclass(frozen=True)
 class Automaton:
     """An AFA as a user writes it, with arcs that may be added later."""
@@ -208,6 +211,40 @@ class _Drawing:
         self.faulty = choose.chance(6)
 
     def automaton(self) -> Automaton:
+        return self.sequence() if self.choose.chance(20) else self.graph()
+
+    def sequence(self) -> Automaton:
+        """A sequence of values with others between that may be ignored, as people write it."""
+        choose = self.choose
+        last = choose.integer(1, 3)
+        self.events, self.faulty = ("a", *[name for name in self.events if name != "a"][:1]), False
+        self.states = [f"q{i}" for i in range(last + 1)]
+        ways = []
+        for i in range(last):
+            when = choose.one_of([f"e.a = {i % 2}", f"e.a = {i % 2}", "e.a <= 1", "e.a < 1"])
+            then = {
+                one: text for one in self.register for text in [choose.one_of(self.values(one))] if "e." not in text
+            }
+            ways.append(Way(f"a{i}", f"q{i}", f"q{i + 1}", when, then or None))
+            if i and choose.chance(25):
+                ways.append(Way(f"b{i}", f"q{i}", f"q{i}", when, None))
+        for i in range(1, last + 1):
+            if choose.chance(85 if i < last else 40):
+                noise = choose.one_of(["e.a > 1", "e.a > 1", "e.a != 0", "e.a != 1", None])
+                ways.append(Way(f"x{i}", f"q{i}", f"q{i}", noise, None, Kind.IGNORE))
+        finals = {f"q{last}": choose.one_of(list(Emit))}
+        later = [
+            Way("n0", "q0", "q1", "e.a = 2"), Way("n1", "q1", "q1", "e.a = 3", None, Kind.IGNORE),
+            Way("n2", f"q{last - 1}", f"q{last}", "e.a = 2"), Way("n4", "q1", "new", "e.a = 3"),
+        ]  # fmt: skip
+        keys = choose.one_of([(), (), ("k",)])
+        return Automaton(
+            self.events, self.register, tuple(ways), finals, choose.one_of([None, 3, 4, 6, 10]), keys,
+            tuple(pa.int64() for _ in keys), tuple(later),
+        )  # fmt: skip
+
+    def graph(self) -> Automaton:
+        """Any arcs between any states."""
         choose = self.choose
         ways: list[Way] = []
         arcs = choose.integer(1, 2 + len(self.states))
@@ -237,6 +274,7 @@ class _Drawing:
             for i in range(2)
         ]
         later.append(replace(choose.one_of(ways), id="n2"))
+        later.append(replace(self.consuming("n4", choose.one_of(reached), "new"), then=None))
         if ignoring:
             state = choose.one_of(ignoring)
             later.append(Way("n3", state, state, self.fence(), None, Kind.IGNORE))
@@ -436,10 +474,10 @@ class _Log:
         self.sequenced = not self.numbered and choose.chance(40)
         self.dynamic = choose.one_of(["static", "static", "static", "default", "explicit"])
         self.late = choose.one_of(["error", "error", "drop"])
-        timestamps = choose.chance(20)
-        self.time_type = pa.timestamp("us") if timestamps else pa.int64()
+        self.time_type = choose.one_of([pa.int64()] * 6 + TIME_TYPES)
         # A time before zero, or a great one, now and then.
-        self.begin = choose.one_of([0, 0, 0, 0, -4, 10**15 if timestamps else 2**53])
+        great = 2**53 if pa.types.is_int64(self.time_type) else 10**15 if self.time_type == pa.timestamp("us") else 500
+        self.begin = choose.one_of([0, 0, 0, 0, -4, great])
         self.keys = [
             tuple(self.key_value(kind, one) for kind, one in zip(automaton.key_types, ones, strict=True))
             for ones in [(0, 0), (1, 0), (1, 1)][: choose.integer(1, 3)]
@@ -631,12 +669,17 @@ class _Log:
                 if choose.chance(40):
                     until = (choose.one_of(seen) if since is None else since) + choose.integer(1, 6)
             self.arcs[way.id] = [since, until]
-            self.steps.append(AddArc(self.automaton.arc(way, self.automaton.afa.scope, since, until)))
+            final = Emit.EVERY if way.target == "new" else None
+            self.steps.append(AddArc(self.automaton.arc(way, self.automaton.afa.scope, since, until), final))
         elif self.arcs:
             name = choose.one_of(sorted(self.arcs))
             since, until = self.arcs[name]
             at = None
-            if explicit:
+            lately = since is not None and (self.arc_punctuation is None or since >= self.arc_punctuation)
+            if explicit and choose.chance(15) and (lately or self.arc_punctuation is None):
+                del self.arcs[name]  # for all times
+                self.later += [way for way in self.automaton.later if way.id == name]
+            elif explicit:
                 lowest = max((one for one in (since, self.arc_punctuation) if one is not None), default=min(seen))
                 at = max(choose.one_of(seen), lowest)
                 if until is not None and at >= until:
@@ -646,6 +689,8 @@ class _Log:
                     del self.arcs[name]
             else:
                 del self.arcs[name]
+                if choose.chance(60):  # its id is free
+                    self.later += [way for way in (*self.automaton.ways, *self.automaton.later) if way.id == name]
             self.steps.append(RetireArc(name, at))
 
 

@@ -119,6 +119,16 @@ def _accepted(afa: Any, piece: Sequence[Event]) -> Iterator[tuple[Any, ...]]:
 # ---- The engine
 
 
+def as_times(ticks: Sequence[int | None], kind: pa.DataType) -> pa.Array:
+    """Ticks as a column of times."""
+    return pa.array(ticks, pa.int32() if pa.types.is_date32(kind) else pa.int64()).cast(kind)
+
+
+def ticks_of(times: pa.Array) -> pa.Array:
+    """A column of times as ticks."""
+    return (times.cast(pa.int32()) if pa.types.is_date32(times.type) else times).cast(pa.int64())
+
+
 def built(automaton: Automaton) -> Any:
     """The automaton by way of the builder."""
     made = stretto.AFA(
@@ -199,11 +209,11 @@ class Drive:
         if self.dictionaries:
             strings = [name for name, array in arrays.items() if pa.types.is_string(array.type)]
             arrays |= {name: arrays[name].dictionary_encode() for name in strings}
-        arrays["time"] = pa.array([row.le for row, _ in rows], pa.int64()).cast(case.time_type)
+        arrays["time"] = as_times([row.le for row, _ in rows], case.time_type)
         if case.sequenced:
             arrays["seq"] = pa.array([row.sequence for row, _ in rows], pa.int64())
         if case.until:
-            arrays["until"] = pa.array([row.re for row, _ in rows], pa.int64()).cast(case.time_type)
+            arrays["until"] = as_times([row.re for row, _ in rows], case.time_type)
         if case.numbered:
             arrays["number"] = pa.array([row.number for row, _ in rows], pa.int64())
         if case.signed:
@@ -214,30 +224,56 @@ class Drive:
         """Rows of consecutive steps in one push, or one other step; what comes out."""
         case = self.case
         match steps[0]:
+            case _ if len(steps) > 1 and not all(isinstance(one, Insert | Retract | Revise) for one in steps):
+                table = self.feed_streams(matcher, steps)
             case Punctuate(time):
                 table = matcher.advance(self.time(time))
             case PunctuateArcs(time):
                 table = matcher.advance_arcs(self.time(time))
                 table = pa.table({}) if table is None else table
-            case AddArc(arc):
+            case AddArc(arc, final):
                 way = case.ways[arc.id]
                 table = matcher.add_arc(
                     way.source, way.target, when=_given(way.when), then=_given(way.then), id=way.id, kind=str(way.kind),
-                    since=arc.since, until=arc.until,
+                    since=self.time(arc.since), until=self.time(arc.until), final=final and str(final),
                 )  # fmt: skip
             case RetireArc(name, at):
-                table = matcher.retire_arc(name, at=at)
+                table = matcher.retire_arc(name, at=self.time(at))
             case _:
                 table = matcher.push(self.table(steps))
         for name in ("start_time", "end_time", "until"):
             if name in table.column_names:
-                cast = table[name].cast(pa.int64())
+                cast = pa.chunked_array([ticks_of(piece) for piece in table[name].chunks], pa.int64())
                 table = table.set_column(table.column_names.index(name), name, cast)
         found: list[dict[str, Any]] = table.to_pylist()
         return found
 
+    def feed_streams(self, matcher: Any, steps: Sequence[Step]) -> pa.Table:
+        """Rows, punctuations and changes of arcs in one push."""
+        arcs: list[dict[str, Any]] = []
+        punctuations = []
+        row = 0
+        for step in steps:
+            match step:
+                case Punctuate(time):
+                    punctuations.append((row, self.time(time)))
+                case AddArc(arc):
+                    way = self.case.ways[arc.id]
+                    names = ("id", "source", "target", "when", "then")
+                    arcs.append(
+                        {"row": row, "action": "add", "kind": str(way.kind)} | {n: getattr(way, n) for n in names}
+                    )
+                    if isinstance(way.then, dict):
+                        arcs[-1]["then"] = ", ".join(f"{name} = {text}" for name, text in way.then.items())
+                case RetireArc(name):
+                    arcs.append({"row": row, "action": "retire", "id": name})
+                case _:
+                    row += len(_rows(step))
+        changes = pa.Table.from_pylist(arcs, ARCS) if arcs else None
+        return matcher.push(self.table(steps), arcs=changes, punctuations=punctuations)
+
     def time(self, ticks: int | None) -> Any:
-        return ticks if ticks is None else pa.scalar(ticks, pa.int64()).cast(self.case.time_type).as_py()
+        return ticks if ticks is None or ticks % 1000 else as_times([ticks], self.case.time_type)[0].as_py()
 
     def output(self, row: dict[str, Any]) -> Output:
         automaton = self.case.automaton
@@ -246,37 +282,64 @@ class Drive:
         return Output(key, row["start"], row["end"], register, row["end_time"], row["until"])
 
 
-def pieces(steps: Sequence[Step], cuts: Callable[[int], bool]) -> Iterator[tuple[int, Sequence[Step]]]:
-    """Calls to the matcher: rows together until a cut, other steps alone; with the number of the first step."""
+ARCS = pa.schema(
+    [
+        ("row", pa.int64()),
+        *((name, pa.string()) for name in ("action", "id", "source", "target", "when", "then", "kind")),
+    ]
+)
+
+
+def pieces(
+    steps: Sequence[Step], cuts: Callable[[int], bool], streams: bool = False
+) -> Iterator[tuple[int, Sequence[Step]]]:
+    """Calls to the matcher: rows together until a cut, other steps alone; with the number of the first step.
+
+    With ``streams``, punctuations and changes of arcs stand between the rows of a call.
+    """
     begin = 0
     for at in range(len(steps)):
-        together = (
-            at + 1 < len(steps)
-            and all(isinstance(one, Insert | Retract | Revise) for one in steps[at : at + 2])
-            # Across the border the rows would be read as a revision.
-            and not cuts(at + 1)
-        )
+        together = at + 1 < len(steps) and not cuts(at + 1)
+        if together and not streams:
+            together = all(isinstance(one, Insert | Retract | Revise) for one in steps[at : at + 2])
+        elif together:
+            together = all(_in_stream(one) for one in steps[at : at + 2]) and not (
+                # Changes of arcs come before punctuations where both stand at one row.
+                isinstance(steps[at], Punctuate) and isinstance(steps[at + 1], AddArc | RetireArc)
+            )
         if not together:
             yield begin, steps[begin : at + 1]
             begin = at + 1
 
 
-def _misread(before: Step, after: Step) -> bool:
-    """Whether two steps in one batch are a revision."""
-    return (
-        isinstance(before, Retract)
-        and isinstance(after, Insert)
-        and (before.row.key, before.row.le, before.row.sequence) == (after.row.key, after.row.le, after.row.sequence)
-    )
+def _in_stream(step: Step) -> bool:
+    """Whether a step can stand among the rows of a push."""
+    if isinstance(step, AddArc):
+        return step.final is None and not _has_function(step.arc)
+    return not isinstance(step, PunctuateArcs)
 
 
-def run(case: AfaCase, *, cuts: Callable[[int], bool], saves: Callable[[int], bool], drive: Drive) -> None:
+def _misread(steps: Sequence[Step], at: int) -> bool:
+    """Whether a step and the last row before it are a revision if they come in one batch."""
+    after = steps[at]
+    if not isinstance(after, Insert):
+        return False
+    before = next((one for one in reversed(steps[:at]) if isinstance(one, Insert | Retract | Revise)), None)
+    if not isinstance(before, Retract):
+        return False
+    places = [(row.key, row.le, row.sequence, row.number) for row in (before.row, after.row)]
+    return places[0] == places[1]
+
+
+def run(
+    case: AfaCase, *, cuts: Callable[[int], bool], saves: Callable[[int], bool], drive: Drive, streams: bool = False
+) -> None:
     """Raise an AssertionError unless each step gives exactly what the reference says."""
     expected, rows, late = _expected(case, drive.late or case.late)
     matcher = drive.matcher()
     steps = case.steps
     counted = 0
-    for begin, piece in pieces(steps, lambda at: cuts(at) or _misread(steps[at - 1], steps[at])):
+    for begin, piece in pieces(steps, lambda at: cuts(at) or _misread(steps, at), streams):
         if saves(begin) and not any(isinstance(one, AddArc) and _has_function(one.arc) for one in steps[:begin]):
             matcher = drive.matcher().restore(matcher.snapshot())
             nothing = matcher.push(drive.table([])).num_rows
@@ -314,7 +377,7 @@ def _punctuation(matcher: Any, case: AfaCase) -> int | None:
     found = matcher.punctuation
     if found is None or isinstance(found, int):
         return found
-    return int(pa.scalar(found, case.time_type).cast(pa.int64()).as_py())
+    return int(ticks_of(pa.array([found], case.time_type))[0].as_py())
 
 
 Expected = tuple[list[Change | StrettoError], list[tuple[dict[int, Event], int | None]], int]
@@ -442,7 +505,9 @@ def _verify(case: AfaCase, seed: int) -> None:
                     dictionaries=choose.random() < 0.3, capacity=choose.choice([1, 64])),
     )  # fmt: skip
     if not fails:
-        run(case, cuts=lambda _: False, saves=lambda _: False, drive=Drive(case, afa, ignore=ignore, capacity=64))
+        streams = case.dynamic == "default" and choose.random() < 0.7
+        whole = Drive(case, afa, ignore=choose.random() < 0.7, capacity=64)
+        run(case, cuts=lambda _: False, saves=lambda _: False, drive=whole, streams=streams)
 
 
 def check(seed: int) -> int:
@@ -598,14 +663,15 @@ def code_of(case: AfaCase) -> str:
                 call = f"m.advance({drive.time(at)!r})"
             case PunctuateArcs(at):
                 call = f"m.advance_arcs({drive.time(at)!r})"
-            case AddArc(arc):
+            case AddArc(arc, final):
                 way = case.ways[arc.id]
                 call = (
                     f"m.add_arc({way.source!r}, {way.target!r}, when={_text(way.when)}, then={_text(way.then)}, "
-                    f"id={way.id!r}, kind={str(way.kind)!r}, since={arc.since!r}, until={arc.until!r})"
+                    f"id={way.id!r}, kind={str(way.kind)!r}, since={drive.time(arc.since)!r}, "
+                    f"until={drive.time(arc.until)!r}, final={final and str(final)!r})"
                 )
             case RetireArc(name, at_):
-                call = f"m.retire_arc({name!r}, at={at_!r})"
+                call = f"m.retire_arc({name!r}, at={drive.time(at_)!r})"
             case _:
                 table = drive.table([step])
                 columns = ", ".join(
@@ -623,7 +689,10 @@ def code_of(case: AfaCase) -> str:
 
 
 def _type(kind: pa.DataType) -> str:
-    return "pa.timestamp('us')" if pa.types.is_timestamp(kind) else f"pa.{'bool_' if kind == pa.bool_() else kind}()"
+    if pa.types.is_timestamp(kind):
+        return f"pa.timestamp({kind.unit!r}, {kind.tz!r})"
+    names = {pa.bool_(): "bool_", pa.date32(): "date32", pa.float64(): "float64"}
+    return f"pa.{names.get(kind, kind)}()"
 
 
 def _text(one: Any) -> str:

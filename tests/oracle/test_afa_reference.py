@@ -537,8 +537,10 @@ def test_arcs_by_default() -> None:
     assert difference(replay.step(Insert(row("c", 5)))) == ([], [])
     assert difference(replay.step(Revise(row("c", 5), row("x", 5)))) == ([], [])
     assert difference(replay.step(Insert(row("c", 6)))) == ([], [(0, 4)])
-    with pytest.raises(OptionError, match="there is an arc 'more' already"):
-        replay.step(AddArc(Arc("more", "q1", "q2")))
+    with pytest.raises(OptionError, match="there is an arc 'then' already"):
+        replay.step(AddArc(Arc("then", "q1", "q2")))
+    replay.step(AddArc(Arc("more", "q1", "q2")))  # the id of a retired arc is free
+    assert [(arc.since, arc.until) for arc in replay.afa.arcs if arc.id == "more"] == [(None, 4), (7, None)]
     with pytest.raises(OptionError, match="there is no arc 'less'"):
         replay.step(RetireArc("less"))
 

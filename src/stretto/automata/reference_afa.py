@@ -418,9 +418,10 @@ class PunctuateArcs:
 
 @dataclass(frozen=True)
 class AddArc:
-    """An arc is added; in the default mode it is valid after the greatest time seen."""
+    """An arc is added; in the default mode it is valid after the greatest time seen. ``final`` makes its target final."""
 
     arc: Arc
+    final: Emit | None = None
 
 
 @dataclass(frozen=True)
@@ -537,8 +538,10 @@ class Replay:
                 if self.arc_punctuation is not None and time < self.arc_punctuation:
                     raise OptionError(f"a punctuation of arcs goes back from {self.arc_punctuation} to {time}")
                 self.arc_punctuation = time
-            case AddArc(arc):
+            case AddArc(arc, final):
                 self._add_arc(arc)
+                if final is not None:
+                    self.afa = replace(self.afa, finals={**self.afa.finals, arc.target: final})
             case RetireArc(name, at):
                 self._retire_arc(name, at)
 
@@ -604,33 +607,37 @@ class Replay:
         seen = [one for one in (self.greatest, self.event_punctuation) if one is not None]
         return max(seen, default=None)
 
+    def _in_force(self, name: str) -> Arc | None:
+        """The arc of an id, unless it is retired; by default the id is free then."""
+        for arc in self.afa.arcs:
+            retired = arc.until is not None
+            if self.dynamic == "explicit":
+                retired = arc.until is not None and arc.since is not None and arc.until <= arc.since
+            if arc.id == name and not retired:
+                return arc
+        return None
+
     def _add_arc(self, arc: Arc) -> None:
-        if any(one.id == arc.id for one in self.afa.arcs):
+        if self._in_force(arc.id) is not None:
             raise OptionError(f"there is an arc '{arc.id}' already")
         if self.dynamic == "default":
             arc = replace(arc, since=None if self._now is None else self._now + 1, until=None)
         else:
             self._arc_is_in_time(arc.since)
-        self.afa = self.afa.with_arc(arc)
+        self.afa = replace(self.afa, arcs=(*self.afa.arcs, arc))
 
     def _retire_arc(self, name: str, at: int | None) -> None:
-        if all(one.id != name for one in self.afa.arcs):
+        arc = self._in_force(name)
+        if arc is None:
             raise OptionError(f"there is no arc '{name}'")
-        if self.dynamic == "default" and self._now is None:  # it was never valid
-            self.afa = replace(self.afa, arcs=tuple(one for one in self.afa.arcs if one.id != name))
-            return
-        if self.dynamic == "default":
-            assert self._now is not None
-            at = self._now + 1
-        elif at is None:  # as if it had never been
-            self._arc_is_in_time(self.afa.arc(name).since)
-            self.afa = replace(self.afa, arcs=tuple(one for one in self.afa.arcs if one.id != name))
-            return
-        else:
-            self._arc_is_in_time(at)
-        self.afa = replace(
-            self.afa, arcs=tuple(replace(one, until=at) if one.id == name else one for one in self.afa.arcs)
-        )
+        now = self._now
+        if self.dynamic == "explicit":
+            self._arc_is_in_time(arc.since if at is None else at)
+        elif now is not None:
+            at = now + 1
+        # Without a time it is as if it had never been.
+        left = () if at is None else (replace(arc, until=at),)
+        self.afa = replace(self.afa, arcs=(*(one for one in self.afa.arcs if one is not arc), *left))
 
     def _arc_is_in_time(self, since: int | None) -> None:
         if self.arc_punctuation is not None and (since is None or since < self.arc_punctuation):
