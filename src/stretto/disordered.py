@@ -30,6 +30,7 @@ from stretto.engines.afa.structure import (
     PUNCTUATE,
     RIGHT,
     SIGN,
+    STEP,
     TO,
     TO_LE,
 )
@@ -85,6 +86,11 @@ class AfaMatcher:
         Events come in order: each is the punctuation of those before it, so that nothing of them is kept.
     dynamic
         Arcs added later are valid from the next time unit on (``"default"``), or have explicit lifetimes (``"explicit"``).
+    timer
+        A truth value among the AFA's attributes that stands for the end of a window (appendix E). At each :meth:`advance` to a
+        later time, every partition with events gets an event of that time, before all others of it: this attribute is true,
+        and all others but the time and the partition attributes are NULL. It has no row (``end`` is NULL), and input need not
+        have the column.
     ignore
         Whether ignorable arcs make anchors (appendix D), which take less memory and time.
     schema
@@ -117,6 +123,7 @@ class AfaMatcher:
         provenance: bool = False,
         ordered: bool = False,
         dynamic: str = "default",
+        timer: str | None = None,
         ignore: bool = True,
         capacity: int = 1 << 10,
     ) -> None:
@@ -135,6 +142,11 @@ class AfaMatcher:
             raise OptionError(
                 "an ordered stream keeps no event that could be retracted: leave out sign=, or ordered=True"
             )
+        if timer is not None and (ordered or numbered is not None):
+            raise OptionError("timer= puts events between others: leave out ordered= and numbered=")
+        if timer is not None and self.afa.events.get(timer) != pa.bool_():
+            hint = _hint(suggestion(timer, self.afa.events, kind="attribute"))
+            raise OptionError(f"timer={timer!r}: the AFA's events need a truth value of that name{hint}")
         if ordered and dynamic == "explicit":
             raise OptionError("arcs with explicit lifetimes concern events that an ordered stream does not keep")
         self._options: dict[str, Any] = {
@@ -148,6 +160,7 @@ class AfaMatcher:
             "provenance": provenance,
             "ordered": ordered,
             "dynamic": dynamic,
+            "timer": timer,
             "ignore": ignore,
         }
         self._capacity = capacity
@@ -186,6 +199,9 @@ class AfaMatcher:
         table = as_table(events)
         if not table.num_columns:
             return self._empty()
+        timer = self._options["timer"]
+        if timer is not None and timer not in table.column_names:
+            table = table.append_column(timer, pa.nulls(table.num_rows, pa.bool_()))
         self._bind(table.schema)
         names = tuple(self._kinds)
         table = conform(table.select([name for name in table.column_names if name in self._kinds]), names, self._kinds)
@@ -262,8 +278,11 @@ class AfaMatcher:
         DataError
             The punctuation goes back.
         """
-        runner = self._runner
-        runner.advance_time(self._tick(time))
+        runner, tick = self._runner, self._tick(time)
+        runner.refuse_back(np.array([tick]))
+        if self._options["timer"] is not None:
+            runner.mark(tick, self._options["timer"])
+        runner.advance_time(tick)
         return self._table()
 
     def finish(self) -> pa.Table:
@@ -575,7 +594,8 @@ class AfaMatcher:
         kinds = [kind_of(kind) for kind in self.afa.register.values()]
         if "string" not in kinds or len(rows) < 2:
             return None
-        same = (rows[1:, [SIGN, PART, FROM, TO]] == rows[:-1, [SIGN, PART, FROM, TO]]).all(axis=1)
+        told = [STEP, SIGN, PART, FROM, TO]
+        same = (rows[1:, told] == rows[:-1, told]).all(axis=1)
         if not same.any():
             return None
         group = np.concatenate(([0], np.cumsum(~same)))

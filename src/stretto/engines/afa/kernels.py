@@ -101,6 +101,7 @@ from stretto.engines.afa.structure import (
     STATE,
     STEPS,
     TAIL,
+    TAKEN,
     TILL_LE,
     TILL_SEQ,
     UNKNOWN,
@@ -220,7 +221,7 @@ def _append(
             registers[NEED] = work.picked.size + 1
             status = GROW_STACK
         else:
-            rows = put(size, y, False, rows, out.rows, graph, P, events, work)
+            rows = put(size, y, False, rows, registers[TAKEN], out.rows, graph, P, events, work)
             if rows < 0:
                 registers[NEED] = size
                 status = OUTPUT_FULL if registers[ROWS] > 0 else GROW_OUTPUT
@@ -356,7 +357,14 @@ def _divide(
         end = begin + 1
         while end < live and P[START, L[end]] == P[START, L[begin]]:
             end += 1
-        stays = graph.ignores and not whole and is_settled(theta, begin, end, taken, given, graph, P, events, work)
+        # Where adjacency is by number, an event that comes or goes joins or parts those beside it.
+        apart = graph.numbered and (NIL in (taken, given))
+        stays = (
+            graph.ignores
+            and not whole
+            and not apart
+            and is_settled(theta, begin, end, taken, given, graph, P, events, work)
+        )
         for k in range(begin, end):
             p = L[k]
             if stays:
@@ -435,7 +443,7 @@ def _lose(
                 kept += 1
         p = P[NEXT, p]
     registers[OLD] = kept
-    end = put(count, z, mixed, registers[RETRACTED], work.lost, graph, P, events, work)
+    end = put(count, z, mixed, registers[RETRACTED], registers[TAKEN], work.lost, graph, P, events, work)
     if end < 0:
         return -1
     registers[RETRACTED] = end
@@ -530,7 +538,7 @@ def _repair(
             if settled and size >= 0:
                 size = _picked(new_z, work.L, registers[SETTLED], size, graph, P, work)
             if size >= 0:
-                size = put(size, new_z, settled, registers[GAINED], work.won, graph, P, events, work)
+                size = put(size, new_z, settled, registers[GAINED], registers[TAKEN], work.won, graph, P, events, work)
             if size < 0:
                 registers[NEED] = work.picked.size + 1
                 status = GROW_STACK
@@ -929,6 +937,7 @@ def advance(
         if op == SKIP:
             registers[CURSOR] += 1
             continue
+        registers[TAKEN] += 1
         part = batch.part[i]
         first = parts.first[part]
         status = DONE

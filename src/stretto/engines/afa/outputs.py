@@ -32,6 +32,7 @@ from stretto.engines.afa.structure import (
     START,
     START_LE,
     START_SEQ,
+    STEP,
     TO,
     TO_LE,
     TO_SEQ,
@@ -72,7 +73,9 @@ def _order(a: int, b: int, graph: Graph, P: I64) -> int:
 
 
 @jit
-def put(count: int, z: int, mixed: bool, at: int, rows: I64, graph: Graph, P: I64, events: Events, work: Work) -> int:
+def put(
+    count: int, z: int, mixed: bool, at: int, step: int, rows: I64, graph: Graph, P: I64, events: Events, work: Work
+) -> int:
     """Write the outputs of ``picked[: count]``, finals at event ``z``, to ``rows`` from ``at`` on: where they end; −1: no room.
 
     ``mixed``: they are not in the order of first events. Those of one first event are put in the order of their registers, equal
@@ -103,7 +106,7 @@ def put(count: int, z: int, mixed: bool, at: int, rows: I64, graph: Graph, P: I6
             rows[at, PART] = events.X[z, OF]
             rows[at, FROM], rows[at, FROM_LE], rows[at, FROM_SEQ] = start, P[START_LE, p], P[START_SEQ, p]
             rows[at, TO], rows[at, TO_LE], rows[at, TO_SEQ] = events.X[z, ROW], events.X[z, LE], events.X[z, SEQ]
-            rows[at, RIGHT], rows[at, LENGTH] = P[LEAST, p], 0
+            rows[at, RIGHT], rows[at, LENGTH], rows[at, STEP] = P[LEAST, p], 0, step
             for field in range(graph.real.size):
                 rows[at, FIELDS + field] = P[REG + field, p]
             at += 1

@@ -93,6 +93,7 @@ class Roles:
     ordered: bool = False
     ignore: bool = True
     dynamic: str = "default"
+    timer: str | None = None
 
 
 class Changes(NamedTuple):
@@ -507,6 +508,28 @@ class AfaRunner:
         self.refuse_back(np.array([time]))
         self.state.registers[PUNCTUATION] = time
         self._clean()
+
+    def mark(self, time: int, timer: str) -> None:
+        """The end-of-window indicator (appendix E): before all events of ``time``, every live partition gets an event with ``timer``
+        true, its partition attributes and its time, and nothing else. It has no row.
+        """
+        first = self.state.parts.first
+        parts = np.flatnonzero(first[: 1 if self.keys is None else len(self.keys)])
+        if not parts.size or time <= self.state.registers[PUNCTUATION]:
+            return
+        assert self.time_kind is not None
+        arrays = {name: pa.nulls(parts.size, _value_type(kind)) for name, kind in self.afa.events.items()}
+        arrays[timer] = pa.array(np.ones(parts.size, np.bool_))
+        if self.roles.time in arrays:
+            arrays[self.roles.time] = as_times(np.full(parts.size, time), self.time_kind)
+        if self.keys is not None:
+            values = self.partition_values(parts)
+            arrays |= {name: values.column(name) for name in self.afa.partition_by}
+        le = np.full(parts.size, time)
+        re = le + self.window if self.window is not None else np.full(parts.size, FOREVER)
+        zeros = np.zeros(parts.size, np.int64)
+        W = self._event_words(pa.record_batch(arrays))
+        self._run(Batch(zeros + INSERT, parts, le, zeros - FOREVER, re, zeros - 1, W, *Changes.none()), None)
 
     def refuse_back(self, times: I64) -> None:
         """Raise a :class:`DataError` when a punctuation would go back."""

@@ -113,7 +113,8 @@ TO_LE = 6
 TO_SEQ = 7
 RIGHT = 8  #: right end of the lifetime
 LENGTH = 9  #: how many positions stand in Out.cells
-FIELDS = 10  #: first field of the register
+STEP = 10  #: rows of one step have the same number here
+FIELDS = 11  #: first field of the register
 
 # What an operation may run into, beside what functions note (code.py).
 LATE_EVENT = 4
@@ -159,6 +160,7 @@ FRESH = 29  #: how many partial matches are new at the event at hand
 CELLS = 32  #: positions in the output buffer
 TRAILS = 33  #: trails that are known
 EPOCH = 34  #: stamps entries of Work.seen
+TAKEN = 36  #: steps that were carried out or tried
 HASHED = 35  #: the group of D whose members stand in Work.seen; −1: none
 REGISTERS = 40
 
