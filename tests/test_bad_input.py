@@ -446,10 +446,11 @@ def test_a_matcher_that_was_left_between_two_pieces_refuses_to_go_on() -> None:
 
 INTERRUPTED = """
 import signal
+import sys
 import stretto
 
-matcher = stretto.Matcher("SELECT * FROM S WHERE A+; C", output="positions")
-matcher.push([{"type": "A"}] * 2)
+matcher = stretto.Matcher(sys.argv[1], output="positions")
+matcher.push([{"type": "A", "v": 1}] * 2)
 snapshot = matcher.snapshot()
 
 def ring(*_):
@@ -458,21 +459,32 @@ def ring(*_):
 signal.signal(signal.SIGALRM, ring)
 signal.setitimer(signal.ITIMER_REAL, 2.0)
 try:
-    for piece in matcher.iter_push([{"type": "A"}] * 58 + [{"type": "C"}]):
+    for piece in matcher.iter_push([{"type": "A", "v": 1}] * 58 + [{"type": "C", "v": 2}]):
         pass
 except KeyboardInterrupt:
     print("interrupted")
 try:
-    matcher.push([{"type": "C"}])
+    matcher.push([{"type": "C", "v": 2}])
 except stretto.EngineError as error:
     print("refused")
-print(matcher.restore(snapshot).push([{"type": "C"}]).num_rows)
+print(matcher.restore(snapshot).push([{"type": "C", "v": 2}]).num_rows)
 """
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no interval timers here")
-def test_control_c_stops_an_explosion() -> None:
-    done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=60, check=False)
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT * FROM S WHERE A+; C",
+        "PATTERN SEQ(A+ a[], C c) WHERE skip_till_any_match { c.v > 1 }",
+        "PATTERN SEQ(A+ a[], C c) WHERE skip_till_any_match { c.v > a[1].v }",
+    ],
+    ids=["ceql", "tecs", "nfab"],
+)
+def test_control_c_stops_an_explosion(query: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, query], capture_output=True, text=True, timeout=60, check=False
+    )
     assert done.stdout.split() == ["interrupted", "refused", "3"], done.stderr
 
 

@@ -69,6 +69,20 @@ def test_a_quick_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert cores is None or os.sched_getaffinity(0) == cores
 
 
+def test_some_queries_by_the_processor_s_time(tmp_path: Path) -> None:
+    out = tmp_path / "results.json"
+    options = ["--windows", "40", "--length", "20", "--repeat", "1", "--known", "300"]
+    assert main(["run", *options, "--queries", "p2s2,p1s3", "--clock", "cpu", "--out", str(out)]) == 0
+    record = json.loads(out.read_text(encoding="utf-8"))
+    assert record["plan"]["clock"] == "cpu"
+    assert [(row["query"], row["rises"]) for row in record["rows"]] == [
+        ("p1s3", 0.7),
+        ("p2s2", 0.7),
+        ("p1s3", 0.55),
+        ("p2s2", 0.55),
+    ]
+
+
 def test_a_wrong_count_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(oracle, "count", lambda *_: (1, 2))
     row = next(Suite(Plan((20,), 5, 1, known=100)).rows())

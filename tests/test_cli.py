@@ -62,6 +62,20 @@ def test_a_query_inline(run: Run) -> None:
     assert [json.loads(line) for line in out.splitlines()] == [MATCH]
 
 
+def test_a_file_whose_name_begins_as_a_query(run: Run) -> None:
+    for name, query in (("pattern.sase", "PATTERN SEQ(A a)"), ("select.ceql", QUERY)):
+        Path(name).write_text(query, encoding="utf-8")
+        code, out, _ = run("match", name, "events.parquet", "--json")
+        assert code == 0
+        assert out
+
+
+def test_a_misspelt_first_word_names_the_language(run: Run) -> None:
+    code, _, err = run("match", "PATERN SEQ(A a)", "events.parquet")
+    assert code == 3
+    assert "hint: did you mean 'PATTERN'?" in err
+
+
 def test_markup_in_values_is_shown_as_it_is(run: Run) -> None:
     pq.write_table(pa.table({"type": ["A"], "text": ["[bold]x[/] [/y]"]}), "markup.parquet")
     code, out, _ = run("match", "SELECT * FROM S WHERE A", "markup.parquet")

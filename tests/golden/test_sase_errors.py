@@ -479,6 +479,15 @@ CASES: list[tuple[str, list[str]]] = [
         ],
     ),
     (
+        "PATTERN SEQ(A+ a[], B b) RETURN a.x",
+        [
+            "line 1, column 33: 'a' holds several events; which of them?",
+            "  PATTERN SEQ(A+ a[], B b) RETURN a.x",
+            "                                  ^^^",
+            "hint: a[1].x, a[a.LEN].x or avg(a[].x)",
+        ],
+    ),
+    (
         "PATTERN SEQ(A+ a[], B b) WHERE skip_till_any_match { a[2].x > 3 }",
         [
             "line 1, column 55: a[2] has no meaning",

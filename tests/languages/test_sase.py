@@ -659,7 +659,7 @@ def test_threads_share_the_parser() -> None:
         ("PATTERN SEQ(A a)", True),
         ("  pattern(", True),
         ("\ufeff-- SELECT\n/* * SELECT / */Pattern", True),
-        ("PATTERNS SEQ(A a)", False),
+        ("PATTERNS SEQ(A a)", True),  # misspelt
         ("SELECT * FROM S WHERE PATTERN", False),
         ("/* PATTERN", False),
         ("-- PATTERN", False),

@@ -23,7 +23,7 @@ def print_all(console: Console, rows: list[Row]) -> None:
     """All tables, then whether the goals were reached."""
     for rises, window in dict.fromkeys((row.rises, row.window) for row in rows):
         _print_rates(console, [row for row in rows if (row.rises, row.window) == (rises, window)])
-    first = min(row.window for row in rows)
+    first = min((row.window for row in rows), default=0)
     usual = [row for row in rows if row.rises == USUAL]
     _print_table2(console, [row for row in usual if row.window == first and not row.query.endswith("n")])
     _print_table3(console, [row for row in usual if row.query in ("p1s3", "p2s3", "p3s3")])

@@ -18,7 +18,8 @@ __all__ = ["read_events", "read_query", "write_matches"]
 def read_query(argument: str) -> str:
     """The text of a query: from a file, or the argument itself when it is a query."""
     path = Path(argument)
-    if argument.lstrip()[:6].upper() == "SELECT" or is_sase(argument):
+    begins_as_query = argument.lstrip()[:6].upper() == "SELECT" or is_sase(argument)
+    if begins_as_query and not _names_a_file(argument):
         return argument
     try:
         return path.read_text(encoding="utf-8-sig")
@@ -28,6 +29,11 @@ def read_query(argument: str) -> str:
         ) from error
     except UnicodeDecodeError as error:
         raise OptionError(f"'{argument}' is not UTF-8 text: {error}") from error
+
+
+def _names_a_file(argument: str) -> bool:
+    """Whether what begins as a query is a file's name all the same: ``pattern.sase``."""
+    return len(argument) < 256 and not any(map(str.isspace, argument)) and Path(argument).is_file()
 
 
 def read_events(path: Path) -> pa.Table:

@@ -133,16 +133,16 @@ def _predicates(condition: p.Predicate | None) -> list[p.Predicate]:
     return [node for node in p.walk(condition) if isinstance(node, p.Comparison | p.In | p.Between | p.Like | p.IsNull)]
 
 
-def _uses(expression: p.Expression, pattern: _Pattern) -> list[Referred]:
-    """The references of an expression, each of which suits its variable."""
+def _uses(expression: p.Expression, pattern: _Pattern, *, whole: bool = False) -> list[Referred]:
+    """The references of an expression, each of which suits its variable; ``whole``: of a match that is complete."""
     uses = [node for node in p.walk(expression) if isinstance(node, Referred)]
     for use in uses:
         if use.reference is None:
-            raise _bare(use, pattern)
+            raise _bare(use, pattern, whole)
         _check_known(use.reference.variable, use.variable_span, pattern)
         if is_several(use):
             raise _several(use, use.reference)
-        _check_form(use, use.reference, pattern.of(use.reference.variable))
+        _check_form(use, use.reference, pattern.of(use.reference.variable), whole)
     return uses
 
 
@@ -155,31 +155,32 @@ def _several(use: Referred, reference: Reference) -> Mistake:
     )
 
 
-def _bare(use: Referred, pattern: _Pattern) -> Mistake:
+def _bare(use: Referred, pattern: _Pattern, whole: bool) -> Mistake:
     """A name without an attribute, or an attribute without a variable."""
     name = use.name
     if name in pattern.places:
         kind = "several events" if pattern.of(name).kleene else "an event"
-        hint = f"name an attribute: {_forms(pattern.of(name), 'x')}"
+        hint = f"name an attribute: {_forms(pattern.of(name), 'x', whole)}"
         return Mistake(f"'{name}' is {kind}, not a value", use.span, hint)
     first = next(component for component in pattern.components if not component.negated)
-    return Mistake(f"'{name}' of which event?", use.span, f"name the variable: {_forms(first, name)}")
+    return Mistake(f"'{name}' of which event?", use.span, f"name the variable: {_forms(first, name, whole)}")
 
 
-def _forms(component: Component, attribute: str) -> str:
-    """How an attribute of a component's events is written."""
+def _forms(component: Component, attribute: str, whole: bool) -> str:
+    """How an attribute of a component's events is written; a complete match has no ``a[i]``."""
     name = component.variable
     if not component.kleene:
         return f"{name}.{attribute}"
-    return f"{name}[1].{attribute}, {name}[i].{attribute}, {name}[{name}.LEN].{attribute} or avg({name}[].{attribute})"
+    further = "" if whole else f"{name}[i].{attribute}, "
+    return f"{name}[1].{attribute}, {further}{name}[{name}.LEN].{attribute} or avg({name}[].{attribute})"
 
 
-def _check_form(use: Referred, reference: Reference, component: Component) -> None:
+def _check_form(use: Referred, reference: Reference, component: Component, whole: bool) -> None:
     """Indexes and aggregates are for a Kleene plus, and a Kleene plus needs them."""
     name = component.variable
     if component.kleene:
         if isinstance(reference, Element) and reference.index is Index.ONLY:
-            hint = _forms(component, reference.attribute)
+            hint = _forms(component, reference.attribute, whole)
             raise Mistake(f"'{name}' holds several events; which of them?", use.span, hint)
         return
     if isinstance(reference, Element) and reference.index is Index.ONLY:
@@ -283,7 +284,7 @@ def _returns(items: Sequence[Item], pattern: _Pattern) -> tuple[tuple[ReturnItem
     uses: list[Referred] = []
     for item in items:
         value = value_of(item.value)
-        own = _uses(value, pattern)
+        own = _uses(value, pattern, whole=True)
         if calls := p.calls(value):
             raise Mistake("registered functions are for conditions, not for RETURN", calls[0].span)
         for use in own:

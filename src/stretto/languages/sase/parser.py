@@ -6,6 +6,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, cast
 
+from stretto.errors import nearest
 from stretto.languages.parts import Mistake
 from stretto.languages.reading import make_parser, mistakes_of, read
 from stretto.pattern.sase import SaseQuery
@@ -19,16 +20,17 @@ __all__ = ["is_sase", "parse"]
 
 _FORM = "PATTERN SEQ(A a, B+ b[]) WHERE skip_till_next_match { a.x = b[i].x } WITHIN 1 hour"
 
-_FIRST_WORD = re.compile(r"(?:[\s\ufeff]|--[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/)*+(?ai:pattern)(?!\w)")
+_FIRST_WORD = re.compile(r"(?:[\s\ufeff]|--[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/)*+(?P<word>[^\W\d]\w*)")
 
 
 def is_sase(text: str) -> bool:
-    """Whether a text means to be SASE+: its first word is PATTERN.
+    """Whether a text means to be SASE+: its first word is PATTERN, or looks like it more than like CEQL's SELECT.
 
-    >>> is_sase("/* a trend */ pattern SEQ(A a)"), is_sase("SELECT * FROM S WHERE PATTERN")
-    (True, False)
+    >>> is_sase("/* a trend */ pattern SEQ(A a)"), is_sase("Patern SEQ(A a)"), is_sase("SELECT * FROM S WHERE PATTERN")
+    (True, True, False)
     """
-    return _FIRST_WORD.match(text) is not None
+    first = _FIRST_WORD.match(text)
+    return first is not None and nearest(first["word"], ("SELECT", "PATTERN")) == "PATTERN"
 
 
 @lru_cache(maxsize=1)
