@@ -38,7 +38,7 @@ from tests.afa_values import fence, transfer
 __all__ = ["FUNCTIONS", "GROUP", "AfaCase", "Automaton", "Way", "afa_case", "automaton_of", "values"]
 
 #: How many seeds share an automaton.
-GROUP = 20
+GROUP = 40
 
 
 @dataclass(frozen=True)
