@@ -164,6 +164,8 @@ class AfaMatcher:
             "ignore": ignore,
         }
         self._capacity = capacity
+        self._runner: AfaRunner
+        self._bound = self._guessed = False
         self._kinds: dict[str, pa.DataType] = {}
         self._finished = False
         self._nothing: tuple[pa.DataType, pa.Table] | None = None

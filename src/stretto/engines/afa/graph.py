@@ -155,9 +155,10 @@ class GraphTables:
     def arc(self, number: int) -> Arc:
         """An arc with the lifetime that it has now."""
         since, until = (int(one) for one in self.arcs[number, [SINCE, RETIRED]])
+        form = self.forms[int(self.form[number])]
         return replace(
-            self.forms[self.form[number]],
-            id=self.ids[self.id[number]],
+            form,
+            id=self.ids[int(self.id[number])],
             since=None if since <= ALWAYS else since,
             until=None if until == FOREVER else until,
         )

@@ -130,7 +130,7 @@ def find(part: int, le: int, seq: int, events: Events, parts: Parts) -> int:
     """The last slot at or before (le, seq); NIL if there is none. O(log n), O(1) at the end."""
     last = parts.last[part]
     if last == NIL or events.X[last, LE] < le or (events.X[last, LE] == le and events.X[last, SEQ] <= seq):
-        return last
+        return int(last)
     if parts.root[part] == NIL:
         build(part, events, parts)
     found, at = NIL, parts.root[part]

@@ -145,7 +145,7 @@ def _new_slot(i: int, batch: Batch, events: Events, registers: I64) -> int:
         ] = NIL
         for word in range(events.E.shape[1]):
             events.E[slot, word] = batch.W[i, word]
-    return slot
+    return int(slot)
 
 
 @inlined
@@ -604,7 +604,7 @@ def _last_after(part: int, taken: int, given: int, x: int, events: Events, parts
     last = parts.last[part]
     if taken == last and taken != NIL:
         return given if given != NIL else x
-    return last
+    return int(last)
 
 
 @jit

@@ -83,4 +83,4 @@ class Names:
     @property
     def nbytes(self) -> int:
         """Bytes that are held."""
-        return self.table.nbytes + self.words.nbytes + sum(piece.nbytes for piece in self.pieces)
+        return int(self.table.nbytes + self.words.nbytes + sum(piece.nbytes for piece in self.pieces))

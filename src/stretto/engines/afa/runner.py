@@ -262,7 +262,7 @@ class AfaRunner:
             return
         state = self.state
         live = state.live_slots()
-        words = [state.events.E[np.ix_(live, columns)].reshape(-1)] if columns else []
+        words = [state.events.E[live][:, columns].reshape(-1)] if columns else []
         words += [state.P[REG + at] for at in fields]  # those of free ones do no harm
         alive = np.unique(np.concatenate(words))
         if 2 * alive.size + SWEEP_AT_LEAST < len(self.names):
@@ -776,7 +776,7 @@ class AfaRunner:
     def nbytes(self) -> int:
         """Bytes that the state takes."""
         keys = self.keys.nbytes if self.keys is not None else 0
-        return self.state.nbytes + keys + self.names.nbytes + sum(batch.nbytes for batch in self.key_values)
+        return int(self.state.nbytes + keys + self.names.nbytes + sum(batch.nbytes for batch in self.key_values))
 
 
 def _value_type(kind: pa.DataType) -> pa.DataType:

@@ -77,7 +77,7 @@ def saved(runner: AfaRunner, afa: Afa) -> tuple[dict[str, Any], Arrays]:
     slots = state.live_slots()
     partial = state.live_partial()
     arrays: Arrays = {
-        "events.fields": state.events.X[np.ix_(slots, _FIELDS)].ravel(),
+        "events.fields": state.events.X[slots][:, list(_FIELDS)].ravel(),
         "events.words": state.events.E[slots].ravel(),
         "events.sizes": state.events.X[slots, SIZE],
         "partial.fields": state.P[1 : REG + state.fields, partial].ravel(),
@@ -122,7 +122,7 @@ def _kept(runner: AfaRunner, slots: I64) -> NDArray[Any]:
     first = runner.state.parts.first[runner.state.events.X[slots, OF]]
     place = np.zeros(runner.state.events.X.shape[0], np.int64)
     place[slots] = np.arange(slots.size)
-    return (np.arange(slots.size) < place[first]).astype(np.int8)
+    return np.asarray(np.arange(slots.size) < place[first], np.int8)
 
 
 def _written(table: pa.Table | pa.RecordBatch) -> str:
