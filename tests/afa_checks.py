@@ -36,6 +36,7 @@ from stretto.automata.reference_afa import (
     Step,
     outputs,
 )
+from stretto.disordered import match_afa
 from stretto.errors import StrettoError
 from tests.afa_cases import FUNCTIONS, AfaCase, Automaton, afa_case
 
@@ -241,12 +242,16 @@ class Drive:
                 table = matcher.retire_arc(name, at=self.time(at))
             case _:
                 table = matcher.push(self.table(steps))
+        found: list[dict[str, Any]] = self.in_ticks(table).to_pylist()
+        return found
+
+    def in_ticks(self, table: pa.Table) -> pa.Table:
+        """Output with times as ticks."""
         for name in ("start_time", "end_time", "until"):
             if name in table.column_names:
                 cast = pa.chunked_array([ticks_of(piece) for piece in table[name].chunks], pa.int64())
                 table = table.set_column(table.column_names.index(name), name, cast)
-        found: list[dict[str, Any]] = table.to_pylist()
-        return found
+        return table
 
     def feed_streams(self, matcher: Any, steps: Sequence[Step]) -> pa.Table:
         """Rows, punctuations and changes of arcs in one push."""
@@ -516,7 +521,38 @@ def _at_once(case: AfaCase, afa: Any, choose: random.Random) -> None:
         run(case, cuts=lambda _: False, saves=lambda _: False, drive=drive, streams=streams)
 
 
-FEEDS = (_one_by_one, _with_snapshots, _at_once)
+def _in_order(case: AfaCase, afa: Any, choose: random.Random) -> None:
+    """The final events through :func:`stretto.match`, in any order: the definition itself."""
+    if _fails(case) or case.dynamic != "default" or any(isinstance(one, AddArc | RetireArc) for one in case.steps):
+        return
+    replay = case.replay()
+    for step in case.steps:
+        replay.step(step)
+    events = sorted(replay.events, key=lambda one: one.place)
+    if not case.sequenced and not case.numbered:
+        order = events  # arrival breaks ties
+    else:
+        order = choose.sample(events, len(events))
+    rows = {event.row: at for at, event in enumerate(order)}
+    drive = Drive(case, afa)
+    table = drive.table([
+        Insert(Row(one.key, one.le, one.payload, one.sequence if case.sequenced else None, one.re, one.number))
+        for one in order
+    ])  # fmt: skip
+    names = {"sequence": case.sequenced, "until": case.until, "numbered": case.numbered}
+    columns = {"sequence": "seq", "until": "until", "numbered": "number"}
+    options = {name: columns[name] for name, wanted in names.items() if wanted}
+    if case.signed:
+        table = table.drop_columns(["sign"])
+    found = match_afa(afa, table, time="time", bag=case.bag, ignore=choose.random() < 0.6, **options)
+    right = [one._replace(first=rows[one.first], last=rows[one.last]) for one in replay.current.elements()]
+    at = {event.row: event.place for event in events}
+    right.sort(key=lambda one: (at[order[one.last].row], at[order[one.first].row], one.register))
+    got = [drive.output(row) for row in drive.in_ticks(found).to_pylist()]
+    assert got == right, f"match: expected {right}\n  got {got}"
+
+
+FEEDS = (_one_by_one, _with_snapshots, _at_once, _in_order)
 
 
 def _fails(case: AfaCase) -> bool:
