@@ -37,7 +37,8 @@ from stretto.engines.afa.structure import (
 from stretto.engines.afa.times import as_times, tick_of, width
 from stretto.errors import DataError, OptionError, suggestion
 from stretto.events import as_table, conform
-from stretto.languages.afa import shown
+from stretto.languages.afa import Scope, read_fence, shown
+from stretto.pattern.predicate import Predicate
 from stretto.pattern.typing import kind_of
 
 __all__ = ["AfaMatcher", "match_afa"]
@@ -270,10 +271,19 @@ class AfaMatcher:
                 return
             begin = end
 
-    def advance(self, time: Any) -> pa.Table:
+    def advance(self, time: Any, *, where: str | None = None) -> pa.Table:
         """A punctuation: no event before ``time`` will come. What depends on such events only is freed.
 
         An event at ``time`` is on time.
+
+        Parameters
+        ----------
+        time
+            Of the column that orders the stream.
+        where
+            A condition on the event, such as ``"e.floor <= 3"``: the punctuation is of the events that satisfy it (appendix F.2).
+            Partial matches that none still to come can complete are freed; no output becomes final. For streams without
+            retractions.
 
         Raises
         ------
@@ -281,11 +291,18 @@ class AfaMatcher:
             The punctuation goes back.
         """
         runner, tick = self._runner, self._tick(time)
+        if where is not None:
+            runner.advance_where(tick, self._condition(where), where)
+            return self._table()
         runner.refuse_back(np.array([tick]))
         if self._options["timer"] is not None:
             runner.mark(tick, self._options["timer"])
         runner.advance_time(tick)
         return self._table()
+
+    def _condition(self, text: str) -> Predicate:
+        """A condition on the event alone, over its attributes' own names."""
+        return self._runner.code.plain(read_fence(text, Scope(self.afa.events, {})))
 
     def finish(self) -> pa.Table:
         """The stream has ended: all output is final. What was not handed over yet."""
@@ -451,6 +468,8 @@ class AfaMatcher:
         self._runner = load(self.afa, Roles(**self._options), self._capacity, header, arrays, self._read_arc)
         self._runner.window = window
         self._runner.time_kind = kind
+        for time, text in header["predicated"]:
+            self._runner.predicated[self._condition(text)] = time, text
         if not header["bound"] and header["guessed"]:
             self._runner.time_kind = kinds.field(0).type
             self._guessed = True

@@ -40,6 +40,7 @@ from stretto.engines.afa.structure import (
     CELLS,
     CHANGED,
     CLEAN,
+    CLEANED,
     COUNT_D,
     CURSOR,
     EPSILON,
@@ -64,6 +65,7 @@ from stretto.engines.afa.structure import (
     LE,
     LIVE_EVENTS,
     LIVE_PARTIAL,
+    MISSED,
     NEED,
     NEXT,
     NIL,
@@ -140,6 +142,7 @@ def _new_slot(i: int, batch: Batch, events: Events, registers: I64) -> int:
         events.X[slot, LE], events.X[slot, SEQ], events.X[slot, RE] = batch.le[i], batch.seq[i], batch.re[i]
         events.X[slot, ROW], events.X[slot, OF] = batch.row[i], batch.part[i]
         events.X[slot, OWN] = batch.le[i]
+        events.X[slot, CLEANED] = 0
         events.X[slot, PREV] = events.X[slot, BEHIND] = events.X[slot, FIRST] = events.X[slot, LAST] = events.X[
             slot, SIZE
         ] = NIL
@@ -358,7 +361,8 @@ def _divide(
         while end < live and P[START, L[end]] == P[START, L[begin]]:
             end += 1
         # Where adjacency is by number, an event that comes or goes joins or parts those beside it.
-        apart = graph.numbered and (NIL in (taken, given))
+        # Where partial matches were dropped, those that are left do not tell all that a change concerns.
+        apart = (graph.numbered and (NIL in (taken, given))) or events.X[x, CLEANED] != 0
         stays = (
             graph.ignores
             and not whole
@@ -442,6 +446,7 @@ def _lose(
                 old[kept] = p
                 kept += 1
         p = P[NEXT, p]
+    alive |= events.X[z, CLEANED]
     registers[OLD] = kept
     end = put(count, z, mixed, registers[RETRACTED], registers[TAKEN], work.lost, graph, P, events, work)
     if end < 0:
@@ -488,7 +493,7 @@ def _repair(
     count = registers[AFFECTED]
     for k in range(count):
         work.C[k] = work.S[k]
-    alive = count > 0
+    alive = count > 0 or events.X[x, CLEANED] != 0
     before, old_z, new_z = x, taken, given
     pending = 0
     first = True
@@ -934,7 +939,7 @@ def advance(
         i = registers[CURSOR]
         op = batch.op[i]
         _between(batch, graph, registers)
-        if op == SKIP:
+        if op in (SKIP, MISSED):
             registers[CURSOR] += 1
             continue
         registers[TAKEN] += 1
@@ -963,7 +968,7 @@ def advance(
                 if status != DONE:
                     registers[OUT_OF_ORDER] -= op == INSERT
         if status == FAULTED and graph.lenient and (registers[FAULT] == LATE_EVENT or registers[FAULT] == UNKNOWN):
-            batch.op[i] = -1
+            batch.op[i] = MISSED
             registers[LATE] += 1
             registers[FAULT] = 0
             status = DONE

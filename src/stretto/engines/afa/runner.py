@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from stretto import _jit
 from stretto.automata.afa import Afa, Arc, Emit, Kind
+from stretto.engines.afa.aggressive import prune
 from stretto.engines.afa.cleaning import sweep
 from stretto.engines.afa.code import IS_NULL, OVERFLOWED, RAISED, AfaCode
 from stretto.engines.afa.graph import GraphTables
@@ -21,6 +22,7 @@ from stretto.engines.afa.state import AfaState
 from stretto.engines.afa.structure import (
     ADD_ARC,
     ARCS_CLEAN,
+    ATOM,
     CHANGED,
     CLEAN,
     CURSOR,
@@ -38,6 +40,7 @@ from stretto.engines.afa.structure import (
     LENGTH,
     LIVE_EVENTS,
     LIVE_PARTIAL,
+    MISSED,
     OF,
     PUNCTUATION,
     REG,
@@ -64,6 +67,7 @@ from stretto.engines.afa.trails import lengths, spell
 from stretto.engines.nfab.values import matrix
 from stretto.errors import DataError, OptionError
 from stretto.pattern import predicate
+from stretto.pattern.implication import implies
 from stretto.pattern.typing import kind_of
 from stretto.predicates.keys import KeyTable
 from stretto.predicates.vectorized import mask, numbers_of, valid_of
@@ -162,6 +166,8 @@ class AfaRunner:
         self.side: list[pa.RecordBatch] = []
         self.time_kind: pa.DataType | None = None
         self.window: int | None = None  # in ticks
+        #: Punctuations with a condition, over attributes' own names: the time, and how it was written.
+        self.predicated: dict[predicate.Predicate, tuple[int, str]] = {}
         self.swept_at = 0
         self.swept_to = BEFORE_ALL
         self.state.registers[ARCS_CLEAN] = BEFORE_ALL if roles.dynamic == "explicit" else FOREVER
@@ -338,7 +344,7 @@ class AfaRunner:
             if table is not None:
                 self.rows += done
                 if self.roles.late == "side" and registers[LATE] > late:
-                    self.side.append(table.filter(pa.array(batch.op == -1)))
+                    self.side.append(table.filter(pa.array(batch.op == MISSED)))
             self.state.work.F[0, 0] = 0
         if not self.roles.ordered:
             self._sweep_now_and_then()
@@ -348,7 +354,7 @@ class AfaRunner:
         registers = self.state.registers
         at = int(registers[CURSOR])
         if batch.op[at] == REVISES:
-            registers[LATE] -= batch.op[at - 1] == -1
+            registers[LATE] -= batch.op[at - 1] == MISSED
             batch.op[at - 1] = REVISED
             registers[CURSOR] = at - 1
 
@@ -437,6 +443,8 @@ class AfaRunner:
             first = np.flatnonzero(pair)
             op[first], op[first + 1] = REVISED, REVISES
         op[part < 0] = SKIP
+        if self.predicated:
+            self._refuse_predicated(table, le, op)
         return Batch(op, part, le, np.ascontiguousarray(seq), re, row, self._event_words(table), *changes)
 
     def _event_words(self, table: pa.RecordBatch) -> I64:
@@ -530,6 +538,54 @@ class AfaRunner:
         zeros = np.zeros(parts.size, np.int64)
         W = self._event_words(pa.record_batch(arrays))
         self._run(Batch(zeros + INSERT, parts, le, zeros - FOREVER, re, zeros - 1, W, *Changes.none()), None)
+
+    def advance_where(self, time: int, condition: predicate.Predicate, text: str) -> None:
+        """A punctuation of the events that satisfy a condition (over attributes' own names), which was written so."""
+        if self.roles.sign is not None:
+            raise OptionError("a punctuation with a condition needs a stream without retractions: leave out sign=")
+        known, _ = self.predicated.get(condition, (BEFORE_ALL, ""))
+        if time < known:
+            raise DataError(
+                f"the punctuation of {condition} goes back from {self.shown_time(known)} to {self.shown_time(time)}"
+            )
+        self.predicated[condition] = time, text
+        self.prune()
+
+    def prune(self) -> int:
+        """Drop partial matches that no event still to come can complete (appendix F.2); how many."""
+        if self.roles.ordered:
+            return 0
+        graph, P, events, parts, _work, _out, registers = self._arguments()
+        limit = registers[ARCS_CLEAN] if self.roles.dynamic == "explicit" else registers[SEEN] + 1
+        room = [np.zeros(graph.states.shape[0], np.int64) for _ in range(3)]
+        found = prune(self._arc_punctuations(), int(limit), graph, P, events, parts, *room, registers)
+        return int(found)
+
+    def _arc_punctuations(self) -> I64:
+        """By arc: no event still to come triggers it before this time."""
+        arcs = self.tables.arcs
+        found = np.full(arcs.shape[0], self.state.registers[PUNCTUATION])
+        for condition, (time, _) in self.predicated.items():
+            for number, atom in enumerate(self.code.atoms):
+                if implies(atom, condition):
+                    concerned = arcs[:, ATOM] == number
+                    found[concerned] = np.maximum(found[concerned], time)
+        return found
+
+    def _refuse_predicated(self, table: pa.RecordBatch, le: I64, op: I64) -> None:
+        """Events below a punctuation whose condition they satisfy are late."""
+        for condition, (time, _) in self.predicated.items():
+            late = (le < time) & (op != SKIP)
+            if late.any():
+                late &= mask(condition, table)
+            if late.any() and self.roles.late == "error":
+                at = int(late.argmax())
+                raise DataError(
+                    f"row {self.rows + at} is late: its time is {self.shown_time(int(le[at]))}, and the punctuation of {condition} "
+                    f"stands at {self.shown_time(time)}"
+                )
+            self.state.registers[LATE] += np.count_nonzero(late & (op >= 0))
+            op[late] = MISSED
 
     def refuse_back(self, times: I64) -> None:
         """Raise a :class:`DataError` when a punctuation would go back."""

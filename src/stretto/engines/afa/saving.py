@@ -19,6 +19,7 @@ from stretto.engines.afa.structure import (
     BASE,
     BEHIND,
     CLEAN,
+    CLEANED,
     FIRST,
     HOME,
     LAST,
@@ -60,7 +61,7 @@ Arrays = dict[str, NDArray[Any]]
 I64 = NDArray[np.int64]
 
 _COUNTERS = (PUNCTUATION, CLEAN, SEEN, LATE, OUT_OF_ORDER, MADE, PEAK, ARCS_CLEAN)
-_FIELDS = (LE, SEQ, RE, ROW, OF)
+_FIELDS = (LE, SEQ, RE, ROW, OF, CLEANED)
 
 
 def saved(runner: AfaRunner, afa: Afa) -> tuple[dict[str, Any], Arrays]:
@@ -105,6 +106,7 @@ def saved(runner: AfaRunner, afa: Afa) -> tuple[dict[str, Any], Arrays]:
         "atoms": [str(atom) for atom in runner.code.atoms],
         "ignores": state.ignores,
         "rows": runner.rows,
+        "predicated": [[time, text] for time, text in runner.predicated.values()],
     }
     strings = pa.record_batch({"string": runner.names.strings(runner.names.words)})
     tables_of = {"strings": strings}

@@ -63,6 +63,7 @@ HIGH = 11  #: … and behind
 PARENT = 12
 OWN = 13  #: greatest end (time) of an interval that begins here
 REACH = 14  #: … or in the subtree
+CLEANED = 15  #: some partial matches that ended here were dropped before the punctuation
 EVENT_FIELDS = 16
 
 # Fields of an arc: columns of Graph.arcs.
@@ -96,6 +97,7 @@ RETRACT = 1
 REVISED = 2  #: the first half of a revision: the event to take away
 REVISES = 3  #: the second half: what comes in its place
 SKIP = 4
+MISSED = -1  #: it came too late, or retracts the unknown
 
 # Operations between events.
 ADD_ARC = 0
