@@ -452,7 +452,7 @@ def _lose(
     if end < 0:
         return -1
     registers[RETRACTED] = end
-    return alive
+    return int(alive)
 
 
 @jit

@@ -557,9 +557,9 @@ class AfaRunner:
             return 0
         graph, P, events, parts, _work, _out, registers = self._arguments()
         limit = registers[ARCS_CLEAN] if self.roles.dynamic == "explicit" else registers[SEEN] + 1
-        room = [np.zeros(graph.states.shape[0], np.int64) for _ in range(3)]
-        found = prune(self._arc_punctuations(), int(limit), graph, P, events, parts, *room, registers)
-        return int(found)
+        bounds, arrival, done = (np.zeros(graph.states.shape[0], np.int64) for _ in range(3))
+        pi = self._arc_punctuations()
+        return int(prune(pi, int(limit), graph, P, events, parts, bounds, arrival, done, registers))
 
     def _arc_punctuations(self) -> I64:
         """By arc: no event still to come triggers it before this time."""
