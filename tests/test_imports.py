@@ -19,7 +19,7 @@ ROOMS = [
     ["computed"],
     ["matches"],
     ["sets"],
-    ["steps"],
+    ["steps", "cleanse"],
     ["compiling", "afa"],
     ["arc_changes"],
     ["disordered"],
@@ -35,7 +35,7 @@ ROOMS = [
 DOORS = {
     ("compiling", "explain"),
     ("matching", "snapshots"),
-    ("snapshots", "matching"), ("disordered", "snapshots"),
+    ("snapshots", "matching"), ("disordered", "snapshots"), ("cleanse", "snapshots"),
     ("explain", "compiling"),
     ("afa", "explain"),
 }

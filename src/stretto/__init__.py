@@ -9,6 +9,7 @@
 from importlib.metadata import PackageNotFoundError, version
 
 from stretto.afa import AFA
+from stretto.cleanse import Cleanse
 from stretto.compiling import Query
 from stretto.compiling import compile_query as compile
 from stretto.errors import (
@@ -30,6 +31,7 @@ from stretto.steps import element
 __all__ = [
     "AFA",
     "Change",
+    "Cleanse",
     "DataError",
     "EngineError",
     "LimitError",

@@ -31,10 +31,11 @@ from stretto.events import Schema
 from stretto.predicates.keys import KeyTable
 
 if TYPE_CHECKING:
+    from stretto.cleanse import Cleanse
     from stretto.disordered import AfaMatcher
     from stretto.matching import Matcher
 
-__all__ = ["VERSION", "load", "load_afa", "save", "save_afa"]
+__all__ = ["VERSION", "load", "load_afa", "load_cleanse", "save", "save_afa", "save_cleanse"]
 
 MAGIC = b"STRETTO\0"
 VERSION = 1
@@ -129,6 +130,23 @@ def load_afa(matcher: AfaMatcher, snapshot: bytes) -> None:
             )
     try:
         matcher._take_over(header, arrays)
+    except (KeyError, IndexError, ValueError, pa.ArrowInvalid) as error:
+        raise SnapshotError(f"the snapshot is damaged: {error}") from error
+
+
+def save_cleanse(cleanse: Cleanse) -> bytes:
+    """The state of a Cleanse."""
+    header, arrays = cleanse.to_arrays()
+    return _frame({"cleanse": header}, arrays)
+
+
+def load_cleanse(cleanse: Cleanse, snapshot: bytes) -> None:
+    """Give a Cleanse the state of a snapshot."""
+    header, arrays = _unframe(snapshot)
+    if set(header) != {"cleanse"}:
+        raise SnapshotError("the snapshot is not of a Cleanse")
+    try:
+        cleanse.from_arrays(header["cleanse"], arrays)
     except (KeyError, IndexError, ValueError, pa.ArrowInvalid) as error:
         raise SnapshotError(f"the snapshot is damaged: {error}") from error
 
