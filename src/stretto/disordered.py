@@ -638,12 +638,17 @@ def match_afa(
     """All outputs of an automaton over a table, whatever its order: ``stretto.match(afa, events, time=…)``.
 
     The columns of :class:`AfaMatcher`'s output without ``sign``, by last event, first event and register.
+
+    >>> import stretto
+    >>> afa = stretto.AFA({"kind": str}).arc("q0", "q1", when="e.kind = 'a'").arc("q1", "q2", when="e.kind = 'b'").final("q2")
+    >>> stretto.match(afa, [{"t": 3, "kind": "b"}, {"t": 1, "kind": "a"}], time="t").select(["start", "end"]).to_pylist()
+    [{'start': 1, 'end': 0}]
     """
     if time is None:
         raise OptionError("an AFA needs the column that orders the stream: time='…'")
     unknown = set(options) - {"until", "bag", "numbered", "ignore", "provenance"}
     if unknown:
-        raise TypeError(f"unexpected argument '{min(unknown)}'")
+        raise TypeError(f"match() of an AFA got an unexpected keyword argument '{min(unknown)}'")
     table = as_table(events)
     if time not in table.column_names:
         raise DataError(

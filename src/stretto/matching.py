@@ -17,7 +17,7 @@ from stretto import _jit
 from stretto.afa import AFA
 from stretto.automata.afa import Afa
 from stretto.compiling import Query, compile_query, roles
-from stretto.disordered import AfaMatcher
+from stretto.disordered import AfaMatcher, match_afa
 from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.nfab.runner import NfabRunner
 from stretto.engines.select import AnyProgram, AnyRunner, runner_for
@@ -46,7 +46,7 @@ T = TypeVar("T")
 
 
 def match(
-    query: str | Query,
+    query: str | Query | AFA | Afa,
     events: Any,
     *,
     type: str | None = "type",
@@ -58,13 +58,14 @@ def match(
     valuations: bool = False,
     language: str | None = None,
     progress: bool | None = None,
+    **options: Any,
 ) -> pa.Table:
     """Find the complex events of ``query`` in ``events``.
 
     Parameters
     ----------
     query
-        A query's text, or a compiled :class:`~stretto.Query`.
+        A query's text, a compiled :class:`~stretto.Query`, or a :class:`stretto.AFA`.
     events
         Anything with ``__arrow_c_stream__`` (pyarrow, pandas, polars, DuckDB, …), a list of dicts, a dict of columns, or for a
         query ``FROM`` several streams a dict of such tables by stream name.
@@ -87,6 +88,9 @@ def match(
         The query's language, where the text does not tell.
     progress
         Show a progress bar; ``None``: for long calls in a terminal or notebook.
+    options
+        For an AFA, beside ``time`` and ``sequence``: ``until``, ``numbered``, ``bag``, ``provenance`` and ``ignore``
+        (:class:`~stretto.disordered.AfaMatcher`). Its output has the columns that are described there, without ``sign``.
 
     Returns
     -------
@@ -114,6 +118,19 @@ def match(
     >>> stretto.match("SELECT * FROM S WHERE A; B+", events, output="summary").to_pylist()
     [{'start': 0, 'end': 1, 'matches': 1}, {'start': 0, 'end': 2, 'matches': 2}]
     """
+    if isinstance(query, AFA | Afa):
+        for name, value, default in (
+            ("stream", stream, None),
+            ("time_unit", time_unit, None),
+            ("output", output, "events"),
+            ("valuations", valuations, False),
+            ("language", language, None),
+        ):
+            if value != default:
+                raise OptionError(f"{name}={value!r} is for queries in CEQL or SASE+, and this is an AFA")
+        return match_afa(query, events, time=time, sequence=sequence, **options)
+    if options:
+        raise TypeError(f"match() got an unexpected keyword argument '{min(options)}'")
     call = _Call(query, events, type, time, sequence, stream, time_unit, output, valuations, language)
     return pa.Table.from_batches(
         [batch for table in call.tables(progress) for batch in table.to_batches()], schema=call.layout.schema()
