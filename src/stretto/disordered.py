@@ -354,7 +354,9 @@ class AfaMatcher:
         source, target, when, then, id, kind
             As for :meth:`stretto.AFA.arc`; ``kind`` is ``"consume"``, ``"epsilon"`` or ``"ignore"``.
         since, until
-            With ``dynamic="explicit"``: the arc is valid for events with ``since <= time < until``; ``None``: unbounded.
+            With ``dynamic="explicit"``: the arc is valid for events with ``since <= time < until``; ``None``: unbounded. Else
+            ``since`` may be a time behind all that were seen: a new function compiles while the other arcs go on, and no event
+            from that time on is read before it is ready.
         final
             Make the target final, with this ``emit``.
 
@@ -367,11 +369,13 @@ class AfaMatcher:
         """
         runner = self._runner
         explicit = self._options["dynamic"] == "explicit"
-        if not explicit and (since is not None or until is not None):
+        if not explicit and until is not None:
             raise OptionError("an arc has a lifetime of its own only with Matcher(…, dynamic='explicit')")
         if id in runner.tables.known and not self._is_retired(id):
             raise OptionError(f"there is an arc '{id}' already; retire_arc('{id}') first")
         bounds = [None if time is None else self._tick(time) for time in (since, until)]
+        if not explicit and bounds[0] is not None and bounds[0] <= runner.seen:
+            raise OptionError(f"since={since!r} concerns events that were seen: use Matcher(…, dynamic='explicit')")
         arc = make_arc(
             self.afa, source, target, when=when, then=then, id=id, kind=kind, since=bounds[0], until=bounds[1]
         )

@@ -172,17 +172,26 @@ class AfaCode:
     def theta(self) -> Any:
         """The function of all arcs, compiled; as a Python function where Numba is switched off."""
         if self._compiled is None or self._compiled[0] != self.version:
-            function = self._function()
-            read = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
-            helpers = {one: helper for one, helper in _HELPERS.items() if one in read}
-            own = {one: value for one, value in self.called.items() if one in read}
-            self._compiled = (self.version, _jit.generated(function, helpers, numbers=4, matrices=3, own=own))
+            self.take(self.compilation()())
+        assert self._compiled is not None
         return self._compiled[1]
+
+    def compilation(self) -> Callable[[], tuple[int, Any]]:
+        """What compiles the functions as they are now, for another thread; :meth:`take` its result."""
+        version, function = self.version, self._function()
+        read = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
+        helpers = {one: helper for one, helper in _HELPERS.items() if one in read}
+        own = {one: value for one, value in self.called.items() if one in read}
+        return lambda: (version, _jit.generated(function, helpers, numbers=4, matrices=3, own=own))
+
+    def take(self, compiled: tuple[int, Any]) -> None:
+        """Use what a :meth:`compilation` gave."""
+        self._compiled = compiled
 
     def _function(self) -> ast.FunctionDef:
         """``theta`` as a syntax tree."""
         body: list[ast.stmt] = [ast.If(faulty(), [returned(0)], [])]
-        if self.lifts:
+        if self._rows:
             low = ast.BinOp(name("fn"), ast.BitAnd(), ast.Constant((1 << ROW_BITS) - 1))
             row = ast.BinOp(name("fn"), ast.RShift(), ast.Constant(ROW_BITS))
             body.append(ast.Assign([ast.Name("row", ast.Store())], row))
@@ -197,7 +206,7 @@ class AfaCode:
     def _number(self, body: list[ast.stmt], constants: tuple[int, ...] = ()) -> int:
         """The number of a function with its lifted constants; equal ones have the same."""
         row = self._rows.setdefault(constants, len(self._rows) + 1) if constants else 0
-        key = "\n".join(map(ast.dump, body))
+        key = _key(body)
         if key not in self._numbers:
             self._numbers[key] = len(self._bodies)
             self._bodies.append(body)
@@ -230,11 +239,22 @@ class AfaCode:
     def _fence_of(self, parts: list[p.Predicate]) -> int:
         if not parts:
             return -1
-        scope = _Scope(self)
-        test = all_of([scope.predicate(part) for part in parts])
-        if notes(test):
-            test = ast.BoolOp(ast.And(), [test, ast.UnaryOp(ast.Not(), faulty())])
-        return self._number([ast.Return(ast.IfExp(test, ast.Constant(1), ast.Constant(0)))], tuple(scope.lifted))
+
+        def body(scope: _Scope) -> list[ast.stmt]:
+            test = all_of([scope.predicate(part) for part in parts])
+            if notes(test):
+                test = ast.BoolOp(ast.And(), [test, ast.UnaryOp(ast.Not(), faulty())])
+            return [ast.Return(ast.IfExp(test, ast.Constant(1), ast.Constant(0)))]
+
+        return self._made(body)
+
+    def _made(self, body: Callable[[_Scope], list[ast.stmt]]) -> int:
+        """The number of a function: one with its constants in place where it is known, else with lifted ones if they are."""
+        plain = body(_Scope(self, lifts=False))
+        if not self.lifts or _key(plain) in self._numbers:
+            return self._number(plain)
+        scope = _Scope(self, lifts=True)
+        return self._number(body(scope), tuple(scope.lifted))
 
     # -- transfers ----------------------------------------------------------------------------------------------------
 
@@ -246,12 +266,15 @@ class AfaCode:
         kept = [p.Attribute(f"r.{one}") for one in self.register]
         if all(value == own for value, own in zip(transfer, kept, strict=True)):
             return -1
-        scope = _Scope(self)
-        found: list[tuple[ast.expr, ast.expr]] = []
-        for value, kind in zip(transfer, self.register.values(), strict=True):
-            code = scope.moment(value, kind) or scope.operand(value)
-            found.append((all_of(code.known), word_of(code, kind_of(kind))))
-        return self._number(stored(found), tuple(scope.lifted))
+
+        def body(scope: _Scope) -> list[ast.stmt]:
+            found: list[tuple[ast.expr, ast.expr]] = []
+            for value, kind in zip(transfer, self.register.values(), strict=True):
+                code = scope.moment(value, kind) or scope.operand(value)
+                found.append((all_of(code.known), word_of(code, kind_of(kind))))
+            return stored(found)
+
+        return self._made(body)
 
     # -- words --------------------------------------------------------------------------------------------------------
 
@@ -296,12 +319,17 @@ class AfaCode:
         return Code(call("real", found) if column.real else found, (), column.kind, column.per_second)
 
 
+def _key(body: list[ast.stmt]) -> str:
+    return "\n".join(map(ast.dump, body))
+
+
 class _Scope(ScalarCode):
     """Compiles expressions over ``e.`` and ``r.`` names."""
 
-    def __init__(self, owner: AfaCode) -> None:
+    def __init__(self, owner: AfaCode, *, lifts: bool) -> None:
         super().__init__(owner.called, "F", None)
         self.owner = owner
+        self.lifts = lifts
         #: The words of constants that are read from a row of F.
         self.lifted: list[int] = []
 
@@ -311,7 +339,7 @@ class _Scope(ScalarCode):
 
     def _lifted(self, code: Code) -> Code:
         """A constant that is read from F, where constants are lifted."""
-        if not self.owner.lifts or code.kind == "bool":
+        if not self.lifts or code.kind == "bool":
             return code
         found = ast.literal_eval(code.value)
         self.lifted.append(int(np.float64(found).view(np.int64)) if code.kind == "float" else found)

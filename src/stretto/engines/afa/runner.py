@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -100,6 +101,10 @@ class Roles:
     timer: str | None = None
 
 
+#: Compiles functions of arcs that are valid later.
+_COMPILER = ThreadPoolExecutor(1, "stretto-compiler")
+
+
 class Changes(NamedTuple):
     """Changes between the rows of a batch."""
 
@@ -140,6 +145,8 @@ class AfaRunner:
         keep_all = roles.dynamic == "explicit" or (roles.sign is not None and not keyed)
         self.code = AfaCode(afa.events, afa.register, keep_all=keep_all, word_of=self.names.word)
         self.tables = GraphTables(afa, self.code)
+        # Arcs that come later share functions where they differ in constants only; reading these costs some time.
+        self.code.lifts = True
         if ignores is None:
             ignores = roles.ignore and not roles.bag and any(arc.kind is Kind.IGNORE for arc in afa.arcs)
         #: The field behind the register's own that holds a trail; −1: none.
@@ -158,6 +165,7 @@ class AfaRunner:
             "keyed": keyed,
         }
         self.state = AfaState(fields=len(kinds), words=self._words, ignores=ignores, capacity=capacity)
+        self._take_constants()
         self.state.set_seed(self.tables.start, self._initial())
         self.keys = KeyTable([afa.events[name] for name in afa.partition_by]) if afa.partition_by else None
         self.key_values: list[pa.RecordBatch] = []
@@ -166,6 +174,10 @@ class AfaRunner:
         self.side: list[pa.RecordBatch] = []
         self.time_kind: pa.DataType | None = None
         self.window: int | None = None  # in ticks
+        #: Arcs that are valid from a later time on, not linked yet; their functions compile in another thread.
+        self.later: list[int] = []
+        self._compiling: Future[tuple[int, Any]] | None = None
+        self._functions: Any = None
         #: Punctuations with a condition, over attributes' own names: the time, and how it was written.
         self.predicated: dict[predicate.Predicate, tuple[int, str]] = {}
         self.swept_at = 0
@@ -323,10 +335,13 @@ class AfaRunner:
             A row that cannot be taken; ``row`` of the message counts all rows so far. What comes before it has been taken, itself
             and what comes behind has not.
         """
-        self._run(self._read(table, changes or Changes.none()), table)
+        batch = self._read(table, changes or Changes.none())
+        if self.later and batch.le.size:
+            self._link_due(int(batch.le.max()))
+        self._run(batch, table)
 
     def _run(self, batch: Batch, table: pa.RecordBatch | None) -> None:
-        registers, theta = self.state.registers, self.code.theta()
+        registers, theta = self.state.registers, self._theta()
         registers[CURSOR] = registers[FAULT] = registers[CHANGED] = 0
         late = int(registers[LATE])
         try:
@@ -348,6 +363,16 @@ class AfaRunner:
             self.state.work.F[0, 0] = 0
         if not self.roles.ordered:
             self._sweep_now_and_then()
+
+    def _theta(self) -> Any:
+        """The functions of all arcs that are linked."""
+        if self._compiling is not None:
+            if not self._compiling.done():
+                return self._functions
+            self.code.take(self._compiling.result())
+            self._compiling = None
+        self._functions = self.code.theta()
+        return self._functions
 
     def _step_back(self, batch: Batch) -> None:
         """The second half of a revision has failed: its first half is not taken either."""
@@ -656,6 +681,9 @@ class AfaRunner:
             self._refuse_late_arc(arc.id, since)
         number = self.tables.add(arc)
         self.refit(*size)
+        if not explicit and arc.since is not None:
+            self._compile_for(number)
+            return
         if not explicit:
             self._change(Changes.of(ADD_ARC, number))
             return
@@ -669,6 +697,12 @@ class AfaRunner:
             del self.tables.known[arc.id]
             self.found = []
             raise
+
+    @property
+    def seen(self) -> int:
+        """The greatest time of an event or a punctuation."""
+        registers = self.state.registers
+        return int(max(registers[SEEN], registers[PUNCTUATION]))
 
     def make_final(self, state: str, emit: str) -> None:
         """Output comes at a state from now on.
@@ -702,6 +736,23 @@ class AfaRunner:
             self._recompute(at, until)
             self.found = []
             raise
+
+    def _compile_for(self, number: int) -> None:
+        """Compile an arc's functions while the others go on; it is linked when an event comes that may take it."""
+        self._link_due(BEFORE_ALL)
+        self._functions = self._functions or self.code.theta()
+        self.later.append(number)
+        self._compiling = _COMPILER.submit(self.code.compilation())
+
+    def _link_due(self, time: int) -> None:
+        """Link the arcs that an event of this time may take, and wait for their functions."""
+        due = [number for number in self.later if self.tables.arcs[number, SINCE] <= time]
+        if (due or time == BEFORE_ALL) and self._compiling is not None:
+            self.code.take(self._compiling.result())
+            self._compiling = None
+        for number in due:
+            self.tables.link(number)
+            self.later.remove(number)
 
     def _refuse_late_arc(self, name: str, since: int) -> None:
         if since < self.arc_punctuation:
@@ -752,6 +803,11 @@ class AfaRunner:
         column = np.ascontiguousarray(rows[:, FIELDS + field])
         return column.view(np.float64) if self.real[field] else column
 
+    def _take_constants(self) -> None:
+        """The constants of functions, which lie beside the word in which these note what goes wrong."""
+        if self.code.rows != self.state.work.F.shape[0] or self.code.rows == 1:
+            self.state.work = self.state.work._replace(F=self.code.faults())
+
     @property
     def sizes(self) -> tuple[int, int]:
         """The word of an event where truths of conditions begin, and how many there are."""
@@ -759,6 +815,8 @@ class AfaRunner:
 
     def compact(self) -> None:
         """Forget arcs that no event can take any more, when they are most."""
+        if self.later:
+            return
         registers = self.state.registers
         self.tables.compact(int(registers[SEEN if self.roles.ordered else CLEAN]))
 
@@ -770,6 +828,7 @@ class AfaRunner:
         bits, atoms
             The word where conditions began, and how many there were.
         """
+        self._take_constants()
         if self.sizes == (bits, atoms):
             return
         old = self.state.events.E
