@@ -677,7 +677,7 @@ class AfaRunner:
         self.compact()
         size = self.sizes
         since = -FOREVER if arc.since is None else arc.since
-        if explicit and self.state.registers[PUNCTUATION] > BEFORE_ALL and since < self.arc_punctuation:
+        if explicit:
             self._refuse_late_arc(arc.id, since)
         number = self.tables.add(arc)
         self.refit(*size)
