@@ -246,7 +246,7 @@ def _append(
         events.X[x, BEHIND] = y
     parts.last[part] = y
     if graph.ignores:
-        _go_on(y, part, count, graph, P, events, parts, work, registers)
+        _go_on(y, part, graph, P, events, parts, work, registers)
     if parts.root[part] != NIL:
         attach(y, part, events, parts)
     if graph.ordered and x != NIL:
@@ -257,11 +257,9 @@ def _append(
 
 
 @jit
-def _go_on(
-    y: int, part: int, count: int, graph: Graph, P: I64, events: Events, parts: Parts, work: Work, registers: I64
-) -> None:
+def _go_on(y: int, part: int, graph: Graph, P: I64, events: Events, parts: Parts, work: Work, registers: I64) -> None:
     """After an in-order event: the open list from D, or, where the event before is dropped at once, all of D as y's list."""
-    extra, C, D = REG + graph.real.size, work.C, work.D
+    extra, D = REG + graph.real.size, work.D
     le, seq, x = events.X[y, LE], events.X[y, SEQ], events.X[y, PREV]
     if graph.ordered:
         p = events.X[x, FIRST]
@@ -293,15 +291,16 @@ def _go_on(
             P[NEXT, last] = NIL
         events.X[y, LAST], events.X[y, SIZE] = last, size
         return
-    for k in range(count):
-        p = C[k]
-        if P[extra + OPEN, p] >= 0:
-            P[extra + OPEN, p] = -1
-            if parts.root[part] != NIL and not (P[extra + TILL_LE, p] == le and P[extra + TILL_SEQ, p] == seq):
-                home = P[extra + HOME, p]
-                if events.X[home, OWN] < P[extra + UNTIL_LE, p]:
-                    events.X[home, OWN] = P[extra + UNTIL_LE, p]
-                    stretch(home, events)
+    p = parts.open[part]
+    while p != NIL:
+        following = P[extra + OPEN, p]
+        P[extra + OPEN, p] = -1
+        if parts.root[part] != NIL and not (P[extra + TILL_LE, p] == le and P[extra + TILL_SEQ, p] == seq):
+            home = P[extra + HOME, p]
+            if events.X[home, OWN] < P[extra + UNTIL_LE, p]:
+                events.X[home, OWN] = P[extra + UNTIL_LE, p]
+                stretch(home, events)
+        p = following
     last = NIL
     parts.open[part] = NIL
     for k in range(registers[COUNT_D]):
