@@ -41,3 +41,47 @@ def test_unknown_options_are_refused(afa: stretto.AFA) -> None:
 def test_time_is_needed(afa: stretto.AFA) -> None:
     with pytest.raises(stretto.OptionError, match="needs the column that orders the stream"):
         stretto.match(afa, EVENTS)
+
+
+def test_an_arc_that_was_retired_for_all_events_may_come_back(afa: stretto.AFA) -> None:
+    matcher = stretto.Matcher(afa, time="t", dynamic="explicit")
+    matcher.push(EVENTS)
+    assert matcher.retire_arc("a0").column("sign").to_pylist() == [-1]
+    assert [arc.id for arc in matcher.arcs()] == ["a1"]
+    with pytest.raises(stretto.OptionError, match="no arc 'a0' is in force; known arcs: a1"):
+        matcher.retire_arc("a0")
+    assert matcher.add_arc("q0", "q1", when="e.kind = 'a'", id="a0").column("sign").to_pylist() == [1]
+    assert sorted(arc.id for arc in matcher.arcs()) == ["a0", "a1"]
+
+
+def test_a_wrong_time_before_the_first_batch_decides_nothing(afa: stretto.AFA) -> None:
+    matcher = stretto.Matcher(afa, time="t")
+    for wrong in (1.5, True):
+        with pytest.raises(stretto.OptionError, match=f"{wrong} is no time of 't', which is int64"):
+            matcher.advance(wrong)
+    matcher.advance(1)
+    with pytest.raises(stretto.OptionError, match=r"2\.5 is no time of 't'"):
+        matcher.advance(2.5)
+    assert matcher.punctuation == 1
+    assert matcher.push(EVENTS).num_rows == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"then": {"n": "1"}}, "column 'then' is struct<n: string>; it holds texts"),
+        ({"final": "every"}, "have a column 'final', which says nothing; they have row, action"),
+    ],
+)
+def test_changes_of_arcs_have_known_columns(afa: stretto.AFA, change: dict[str, Any], message: str) -> None:
+    matcher = stretto.Matcher(afa, time="t")
+    new = {"row": 0, "action": "add", "id": "x", "source": "q0", "target": "q1", **change}
+    with pytest.raises(stretto.DataError, match=message):
+        matcher.push(EVENTS, arcs=[new])
+    assert matcher.push(EVENTS).num_rows == 1
+
+
+def test_a_snapshot_names_the_option_that_differs(afa: stretto.AFA) -> None:
+    saved = stretto.Matcher(afa, time="t").snapshot()
+    with pytest.raises(stretto.SnapshotError, match="other options: bag is False there, True here"):
+        stretto.Matcher(afa, time="t", bag=True).restore(saved)

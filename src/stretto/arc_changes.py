@@ -21,6 +21,7 @@ __all__ = ["ArcChanges"]
 I64 = NDArray[np.int64]
 
 _DEFINING = ("source", "target", "when", "then", "kind")
+_COLUMNS = ("row", "action", "id", *_DEFINING)
 
 
 class ArcChanges:
@@ -50,6 +51,14 @@ class ArcChanges:
             if name not in table.column_names:
                 hint = suggestion(name, table.column_names, kind="column")
                 raise DataError(f"the changes of arcs have no column '{name}'" + (f"; {hint}" if hint else ""))
+        for field in table.schema:
+            if field.name not in _COLUMNS:
+                known = ", ".join(_COLUMNS)
+                raise DataError(
+                    f"the changes of arcs have a column '{field.name}', which says nothing; they have {known}"
+                )
+            if field.name != "row" and not _holds_texts(field.type):
+                raise DataError(f"the changes of arcs: column '{field.name}' is {field.type}; it holds texts")
         self.tables = tables
         self.at = self._rows(table, rows)
         self.adds = self._actions(table)
@@ -141,6 +150,12 @@ class ArcChanges:
         for name, number in zip(self.names, latest.tolist(), strict=True):
             if number:
                 self.tables.known[name] = number
+
+
+def _holds_texts(kind: pa.DataType) -> bool:
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_null(kind))
 
 
 def _encoded(table: pa.Table, name: str) -> tuple[I64, list[Any]]:

@@ -332,7 +332,8 @@ class AfaMatcher:
     def arcs(self) -> list[Arc]:
         """The arcs that are in force or were given, with their lifetimes in ticks; those retired for all events are left out."""
         tables = self._runner.tables
-        return [tables.arc(number) for number in tables.known.values()]
+        found = [tables.arc(number) for number in tables.known.values()]
+        return [arc for arc in found if not _never(arc)]
 
     def add_arc(
         self,
@@ -387,7 +388,7 @@ class AfaMatcher:
     def _is_retired(self, name: str) -> bool:
         arc = self._runner.tables.arc(self._runner.tables.known[name])
         if self._options["dynamic"] == "explicit":
-            return arc.until is not None and arc.since is not None and arc.until <= arc.since
+            return _never(arc)
         return arc.until is not None
 
     def retire_arc(self, id: str, at: Any = None) -> pa.Table:
@@ -516,11 +517,13 @@ class AfaMatcher:
 
     def _tick(self, time: Any) -> int:
         """A time in ticks. Before the first batch its own type tells the unit, which that batch may still change."""
-        runner = self._runner
-        if runner.time_kind is None:
-            runner.time_kind = pa.int64() if isinstance(time, int) else pa.scalar(time).type
-            self._guessed = True
-        return tick_of(time, runner.time_kind, self._options["time"])
+        runner, name = self._runner, self._options["time"]
+        if runner.time_kind is not None:
+            return tick_of(time, runner.time_kind, name)
+        kind = pa.int64() if isinstance(time, int | float) else pa.scalar(time).type
+        found = tick_of(time, kind, name)
+        runner.time_kind, self._guessed = kind, True
+        return found
 
     def _bind(self, schema: pa.Schema) -> None:
         """Take the types of the columns that the first batch tells."""
@@ -673,6 +676,12 @@ def match_afa(
             at = found.column_names.index(name)
             found = found.set_column(at, name, order.take(found.column(name)).cast(pa.int64()))
     return found
+
+
+def _never(arc: Arc) -> bool:
+    """Whether no event can take an arc: it was retired from the beginning of its lifetime on."""
+    since = -FOREVER if arc.since is None else arc.since
+    return arc.until is not None and arc.until <= since
 
 
 def _no_rows(schema: pa.Schema) -> pa.RecordBatch:

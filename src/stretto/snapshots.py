@@ -123,10 +123,13 @@ def load_afa(matcher: AfaMatcher, snapshot: bytes) -> None:
     if "afa" not in header:
         raise SnapshotError("the snapshot is of a query, not of an AFA")
     own = matcher._identity()
+    there = dict(header["afa"])
+    own |= own.pop("options")
+    there |= there.pop("options", {})
     for name, value in own.items():
-        if header["afa"].get(name) != value:
+        if there.get(name) != value:
             raise SnapshotError(
-                f"the snapshot is of another automaton or other options: {name} is {header['afa'].get(name)} there, {value} here"
+                f"the snapshot is of another automaton or other options: {name} is {there.get(name)} there, {value} here"
             )
     try:
         matcher._take_over(header, arrays)

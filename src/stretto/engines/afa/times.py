@@ -64,6 +64,8 @@ def as_times(values: I64, kind: pa.DataType, missing: NDArray[np.bool_] | None =
 def tick_of(time: Any, kind: pa.DataType, name: str) -> int:
     """One time that a user gives."""
     try:
+        if isinstance(time, bool | float):
+            raise TypeError
         found = pa.array([time], kind)
     except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, OverflowError) as error:
         raise OptionError(f"{time!r} is no time of '{name}', which is {kind}") from error
