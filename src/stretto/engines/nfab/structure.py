@@ -16,6 +16,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from stretto.engines.tecs.enumerate import Output
+
 __all__ = ["Events", "Machine", "Nodes", "Output", "Parts", "Runs", "Scratch"]
 
 I64 = NDArray[np.int64]
@@ -140,13 +142,3 @@ class Scratch(NamedTuple):
     stamp: I64  #: … valid in this epoch
     timer: I64  #: pending runs as a heap by start …
     serial: I64  #: … and order of completion
-
-
-class Output(NamedTuple):
-    """Matches."""
-
-    start: I64
-    end: I64
-    stop: I64  #: end of the row's positions
-    position: I64
-    mark: NDArray[np.int32]  #: component of the position
