@@ -59,8 +59,7 @@ from stretto.engines.afa.structure import (
     TRANSFER,
     UNTIL_LE,
     UNTIL_SEQ,
-    Events,
-    Graph,
+    Memory,
     Work,
 )
 from stretto.engines.afa.trails import intern
@@ -144,11 +143,12 @@ def _find(p: int, begin: int, group: int, size: int, fields: int, P: I64, work: 
 
 
 @jit
-def _seeds(theta: Any, z: int, count: int, graph: Graph, P: I64, events: Events, work: Work, registers: I64) -> int:
+def _seeds(theta: Any, z: int, count: int, m: Memory) -> int:
     """C[count …]: what ε-arcs reach from the initial ID, itself first; how many, or −1 with FAULT or NEED set.
 
     All but the first take a free partial match, which the caller gives back.
     """
+    graph, P, events, work, registers = m.graph, m.P, m.events, m.work, m.registers
     C, arcs, le = work.C, graph.arcs, events.X[z, LE]
     fields = graph.real.size
     end = count + 1
@@ -203,11 +203,7 @@ def derive(
     starts: bool,
     before_le: int,
     before_seq: int,
-    graph: Graph,
-    P: I64,
-    events: Events,
-    work: Work,
-    registers: I64,
+    m: Memory,
 ) -> int:
     """What reaches event ``z``: C[: count] becomes D[: COUNT_D]; the new ones are linked from HEAD to TAIL.
 
@@ -218,6 +214,7 @@ def derive(
     Reads arcs, states, events; writes D and free partial matches. O(count · arcs of a state). On any status but DONE, what is
     linked from HEAD to TAIL is to be given back.
     """
+    graph, P, events, work, registers = m.graph, m.P, m.events, m.work, m.registers
     arcs, states = graph.arcs, graph.states
     C, D, F, E = work.C, work.D, work.F, events.E
     fields = graph.real.size
@@ -233,7 +230,7 @@ def derive(
         total = count + 1
         C[count] = SEED
         if states[graph.start, FIRST_EPSILON] != NIL:
-            total = _seeds(theta, z, count, graph, P, events, work, registers)
+            total = _seeds(theta, z, count, m)
     status = DONE
     if total < 0:
         total = -1 - total

@@ -112,7 +112,7 @@ from stretto.engines.afa.structure import (
     Batch,
     Events,
     Graph,
-    Out,
+    Memory,
     Parts,
     Work,
 )
@@ -193,15 +193,10 @@ def _append(
     theta: Any,
     i: int,
     batch: Batch,
-    graph: Graph,
-    P: I64,
-    events: Events,
-    parts: Parts,
-    work: Work,
-    out: Out,
-    registers: I64,
+    m: Memory,
 ) -> int:
     """An event behind all others of its partition. O(partial matches live at the last one)."""
+    graph, P, events, parts, work, out, registers = m.graph, m.P, m.events, m.parts, m.work, m.out, m.registers
     part = batch.part[i]
     x = parts.last[part]
     y = _new_slot(i, batch, events, registers)
@@ -216,7 +211,7 @@ def _append(
         registers[NEED] = work.C.size + 1
         status = GROW_STACK
     else:
-        status = derive(theta, y, count, True, events.X[x, LE], events.X[x, SEQ], graph, P, events, work, registers)
+        status = derive(theta, y, count, True, events.X[x, LE], events.X[x, SEQ], m)
     rows, cells = registers[ROWS], registers[CELLS]
     if status == DONE and registers[FINALS] > 0:
         size = _picked(y, work.D, registers[COUNT_D], 0, graph, P, work)
@@ -224,11 +219,11 @@ def _append(
             registers[NEED] = work.picked.size + 1
             status = GROW_STACK
         else:
-            rows = put(size, y, False, rows, registers[TAKEN], out.rows, graph, P, events, work)
+            rows = put(size, y, False, rows, registers[TAKEN], out.rows, m)
             if rows < 0:
                 registers[NEED] = size
                 status = OUTPUT_FULL if registers[ROWS] > 0 else GROW_OUTPUT
-            elif graph.traces and not trace(out.rows, registers[ROWS], rows, x, NIL, y, events, parts, out, registers):
+            elif graph.traces and not trace(out.rows, registers[ROWS], rows, x, NIL, y, m):
                 registers[CELLS] = cells
                 status = OUTPUT_FULL if registers[ROWS] > 0 else GROW_OUTPUT
     if status != DONE:
@@ -246,7 +241,7 @@ def _append(
         events.X[x, BEHIND] = y
     parts.last[part] = y
     if graph.ignores:
-        _go_on(y, part, graph, P, events, parts, work, registers)
+        _go_on(y, part, m)
     if parts.root[part] != NIL:
         attach(y, part, events, parts)
     if graph.ordered and x != NIL:
@@ -257,8 +252,9 @@ def _append(
 
 
 @jit
-def _go_on(y: int, part: int, graph: Graph, P: I64, events: Events, parts: Parts, work: Work, registers: I64) -> None:
+def _go_on(y: int, part: int, m: Memory) -> None:
     """After an in-order event: the open list from D, or, where the event before is dropped at once, all of D as y's list."""
+    graph, P, events, parts, work, registers = m.graph, m.P, m.events, m.parts, m.work, m.registers
     extra, D = REG + graph.real.size, work.D
     le, seq, x = events.X[y, LE], events.X[y, SEQ], events.X[y, PREV]
     if graph.ordered:
@@ -316,13 +312,12 @@ def _go_on(y: int, part: int, graph: Graph, P: I64, events: Events, parts: Parts
 
 
 @jit
-def _affected(
-    p: int, at: int, bound_le: int, bound_seq: int, taken_row: int, graph: Graph, P: I64, work: Work, registers: I64
-) -> int:
+def _affected(p: int, at: int, bound_le: int, bound_seq: int, taken_row: int, m: Memory) -> int:
     """Whether a partial match spans the change: ``at`` or more if so, −1 − at if not; ``at`` is a place in S to go on from.
 
     Asked along a list, by first event. Where no match is settled, all that began at or before the change are affected.
     """
+    P, work, registers = m.P, m.work, m.registers
     if earlier(bound_le, bound_seq, P[START_LE, p], P[START_SEQ, p]):
         return -1 - at
     if registers[SETTLED] == 0 or P[START, p] == taken_row:
@@ -345,13 +340,10 @@ def _divide(
     taken: int,
     given: int,
     whole: bool,
-    graph: Graph,
-    P: I64,
-    events: Events,
-    work: Work,
-    registers: I64,
+    m: Memory,
 ) -> None:
     """L[: live] is divided into S, whose matches the change affects, and L[: SETTLED], which it leaves as they are."""
+    graph, P, events, work, registers = m.graph, m.P, m.events, m.work, m.registers
     L, S, extra = work.L, work.S, REG + graph.real.size
     settled = affected = old = 0
     begin = 0
@@ -362,12 +354,7 @@ def _divide(
         # Where adjacency is by number, an event that comes or goes joins or parts those beside it.
         # Where partial matches were dropped, those that are left do not tell all that a change concerns.
         apart = (graph.numbered and (NIL in (taken, given))) or events.X[x, CLEANED] != 0
-        stays = (
-            graph.ignores
-            and not whole
-            and not apart
-            and is_settled(theta, begin, end, taken, given, graph, P, events, work)
-        )
+        stays = graph.ignores and not whole and not apart and is_settled(theta, begin, end, taken, given, m)
         for k in range(begin, end):
             p = L[k]
             if stays:
@@ -392,13 +379,10 @@ def _lose(
     bound_le: int,
     bound_seq: int,
     taken_row: int,
-    graph: Graph,
-    P: I64,
-    events: Events,
-    work: Work,
-    registers: I64,
+    m: Memory,
 ) -> int:
     """The outputs at event ``z`` that the change takes back; 1 if matches that it affects are live there, −1 for want of room."""
+    graph, P, events, work, registers = m.graph, m.P, m.events, m.work, m.registers
     picked, old, extra = work.picked, work.old, REG + graph.real.size
     count = at = 0
     alive = 0
@@ -426,7 +410,7 @@ def _lose(
                 mixed = True
     p = events.X[z, FIRST]
     while p != NIL:
-        found = _affected(p, at, bound_le, bound_seq, taken_row, graph, P, work, registers)
+        found = _affected(p, at, bound_le, bound_seq, taken_row, m)
         if found < 0:
             if earlier(bound_le, bound_seq, P[START_LE, p], P[START_SEQ, p]):
                 break
@@ -447,7 +431,7 @@ def _lose(
         p = P[NEXT, p]
     alive |= events.X[z, CLEANED]
     registers[OLD] = kept
-    end = put(count, z, mixed, registers[RETRACTED], registers[TAKEN], work.lost, graph, P, events, work)
+    end = put(count, z, mixed, registers[RETRACTED], registers[TAKEN], work.lost, m)
     if end < 0:
         return -1
     registers[RETRACTED] = end
@@ -462,19 +446,14 @@ def _repair(
     taken: int,
     given: int,
     limit: int,
-    graph: Graph,
-    P: I64,
-    events: Events,
-    parts: Parts,
-    work: Work,
-    out: Out,
-    registers: I64,
+    m: Memory,
 ) -> int:
     """Event ``taken`` gives its place, behind event ``x``, to event ``given``; either may be NIL.
 
     Events before time ``limit`` are derived anew altogether (for a change of arcs, where taken is given); else only what spans
     the change (RemoveInvalidatedSequences, PropagateInsert). Nothing is changed unless the status is DONE.
     """
+    graph, P, events, parts, work, out, registers = m.graph, m.P, m.events, m.parts, m.work, m.out, m.registers
     registers[RETRACTED] = registers[GAINED] = registers[PENDING] = 0
     registers[HEAD] = registers[TAIL] = NIL
     whole = limit > -FOREVER
@@ -486,7 +465,7 @@ def _repair(
     if live < 0:
         registers[NEED] = work.L.size + 1
         return GROW_STACK
-    _divide(theta, live, x, taken, given, whole, graph, P, events, work, registers)
+    _divide(theta, live, x, taken, given, whole, m)
     bound_le, bound_seq = events.X[here, LE], events.X[here, SEQ]
     taken_row = events.X[taken, ROW] if taken != NIL else -1
     count = registers[AFFECTED]
@@ -509,7 +488,7 @@ def _repair(
         work.head[pending] = work.tail[pending] = work.size[pending] = NIL
         pending += 1
         if old_z != NIL:
-            found = _lose(old_z, first, bound_le, bound_seq, taken_row, graph, P, events, work, registers)
+            found = _lose(old_z, first, bound_le, bound_seq, taken_row, m)
             if found < 0:
                 registers[NEED] = work.picked.size + 1
                 status = GROW_STACK
@@ -526,11 +505,7 @@ def _repair(
                 starts,
                 events.X[before, LE],
                 events.X[before, SEQ],
-                graph,
-                P,
-                events,
-                work,
-                registers,
+                m,
             )
             if status != DONE:
                 break
@@ -542,7 +517,7 @@ def _repair(
             if settled and size >= 0:
                 size = _picked(new_z, work.L, registers[SETTLED], size, graph, P, work)
             if size >= 0:
-                size = put(size, new_z, settled, registers[GAINED], registers[TAKEN], work.won, graph, P, events, work)
+                size = put(size, new_z, settled, registers[GAINED], registers[TAKEN], work.won, m)
             if size < 0:
                 registers[NEED] = work.picked.size + 1
                 status = GROW_STACK
@@ -574,8 +549,8 @@ def _repair(
             status = OUTPUT_FULL if registers[ROWS] > 0 else GROW_OUTPUT
         elif graph.traces:
             cells = registers[CELLS]
-            told = trace(work.lost, 0, registers[RETRACTED], x, NIL, NIL, events, parts, out, registers)
-            if not told or not trace(work.won, 0, registers[GAINED], x, taken, given, events, parts, out, registers):
+            told = trace(work.lost, 0, registers[RETRACTED], x, NIL, NIL, m)
+            if not told or not trace(work.won, 0, registers[GAINED], x, taken, given, m):
                 registers[CELLS], registers[NEED] = cells, 1
                 status = OUTPUT_FULL if registers[ROWS] > 0 else GROW_OUTPUT
     if status != DONE:
@@ -592,12 +567,7 @@ def _repair(
         taken_row,
         bound_le,
         bound_seq,
-        graph,
-        P,
-        events,
-        parts,
-        work,
-        registers,
+        m,
     )
     return DONE
 
@@ -621,18 +591,14 @@ def _carry_out(
     taken_row: int,
     bound_le: int,
     bound_seq: int,
-    graph: Graph,
-    P: I64,
-    events: Events,
-    parts: Parts,
-    work: Work,
-    registers: I64,
+    m: Memory,
 ) -> None:
     """The second phase of a step. C[: reaching] is live at the last event."""
+    graph, P, events, parts, work, registers = m.graph, m.P, m.events, m.parts, m.work, m.registers
     extra, ignores = REG + graph.real.size, graph.ignores
     for k in range(registers[PENDING]):
         if work.before[k] != NIL:
-            _unlink(work.before[k], bound_le, bound_seq, taken_row, graph, P, events, work, registers)
+            _unlink(work.before[k], bound_le, bound_seq, taken_row, m)
     if taken != given:
         if taken != NIL:
             _drop_event(taken, part, events, parts)
@@ -691,18 +657,15 @@ def _unlink(
     bound_le: int,
     bound_seq: int,
     taken_row: int,
-    graph: Graph,
-    P: I64,
-    events: Events,
-    work: Work,
-    registers: I64,
+    m: Memory,
 ) -> None:
     """Take the affected partial matches out of an event's list."""
+    graph, P, events, registers = m.graph, m.P, m.events, m.registers
     extra = REG + graph.real.size
     p, last, at = events.X[z, FIRST], NIL, 0
     while p != NIL:
         following = P[NEXT, p]
-        found = _affected(p, at, bound_le, bound_seq, taken_row, graph, P, work, registers)
+        found = _affected(p, at, bound_le, bound_seq, taken_row, m)
         if found >= 0:
             at = found
             if last == NIL:
@@ -831,15 +794,10 @@ def _change(
     theta: Any,
     i: int,
     batch: Batch,
-    graph: Graph,
-    P: I64,
-    events: Events,
-    parts: Parts,
-    work: Work,
-    out: Out,
-    registers: I64,
+    m: Memory,
 ) -> int:
     """An operation on an event that is not the last one of its partition, or that takes one away."""
+    graph, P, events, parts, registers = m.graph, m.P, m.events, m.parts, m.registers
     op, part = batch.op[i], batch.part[i]
     if parts.root[part] == NIL and parts.first[part] != parts.last[part]:
         build_with_ends(part, graph, P, events, parts)
@@ -868,7 +826,7 @@ def _change(
             return GROW_ARENA
         if taken != NIL:
             events.X[given, SEQ], events.X[given, ROW] = events.X[taken, SEQ], events.X[taken, ROW]
-    status = _repair(theta, part, x, taken, given, -FOREVER, graph, P, events, parts, work, out, registers)
+    status = _repair(theta, part, x, taken, given, -FOREVER, m)
     if status != DONE and given != NIL:
         free_slot(given, events, registers)
     return int(status)
@@ -921,19 +879,14 @@ def _between(batch: Batch, graph: Graph, registers: I64) -> None:
 def advance(
     theta: Any,
     batch: Batch,
-    graph: Graph,
-    P: I64,
-    events: Events,
-    parts: Parts,
-    work: Work,
-    out: Out,
-    registers: I64,
+    m: Memory,
 ) -> int:
     """Carry out operations from CURSOR on, until all are done or one needs what the status says.
 
     ``theta(function, event, old, new, E, P, F)`` asks a fence or carries out a transfer (code.py). What comes too late is marked
     with −1 in ``batch.op`` where the graph is lenient. An in-order event: O(partial matches at the last event · arcs of a state).
     """
+    graph, P, events, parts, work, registers = m.graph, m.P, m.events, m.parts, m.work, m.registers
     while registers[CURSOR] < batch.op.size:
         i = registers[CURSOR]
         op = batch.op[i]
@@ -960,10 +913,10 @@ def advance(
                 and registers[REVISING] == NIL
                 and (last == NIL or earlier(events.X[last, LE], events.X[last, SEQ], le, batch.seq[i]))
             ):
-                status = _append(theta, i, batch, graph, P, events, parts, work, out, registers)
+                status = _append(theta, i, batch, m)
             else:
                 registers[OUT_OF_ORDER] += op == INSERT
-                status = _change(theta, i, batch, graph, P, events, parts, work, out, registers)
+                status = _change(theta, i, batch, m)
                 if status != DONE:
                     registers[OUT_OF_ORDER] -= op == INSERT
         if status == FAULTED and graph.lenient and (registers[FAULT] == LATE_EVENT or registers[FAULT] == UNKNOWN):
@@ -988,18 +941,13 @@ def recompute(
     theta: Any,
     since: int,
     until: int,
-    graph: Graph,
-    P: I64,
-    events: Events,
-    parts: Parts,
-    work: Work,
-    out: Out,
-    registers: I64,
+    m: Memory,
 ) -> int:
     """The arcs that are valid for events in [since, until) have changed: derive those events anew, partition by partition.
 
     From partition CURSOR on. O(partial matches at these events, and at those behind that depend on them).
     """
+    graph, P, events, parts, registers = m.graph, m.P, m.events, m.parts, m.registers
     since = max(since, registers[CLEAN])
     while registers[CURSOR] < parts.first.size:
         part = registers[CURSOR]
@@ -1010,7 +958,7 @@ def recompute(
             x = find(part, since - 1, FOREVER, events, parts) if since > -FOREVER else NIL
             begin = events.X[x, BEHIND] if x != NIL else parts.first[part]
             if begin != NIL and events.X[begin, LE] < until:
-                status = _repair(theta, part, x, begin, begin, until, graph, P, events, parts, work, out, registers)
+                status = _repair(theta, part, x, begin, begin, until, m)
                 if status != DONE:
                     return int(status)
         registers[CURSOR] += 1

@@ -43,6 +43,7 @@ from stretto.engines.afa.structure import (
     UNTIL_SEQ,
     Events,
     Graph,
+    Memory,
     Parts,
     Work,
 )
@@ -202,15 +203,13 @@ def is_settled(
     end: int,
     taken: int,
     given: int,
-    graph: Graph,
-    P: I64,
-    events: Events,
-    work: Work,
+    m: Memory,
 ) -> bool:
     """Whether a change leaves the matches of one first event, L[begin: end], as they are.
 
     They all ignored the event that is taken away, and all ignore the one that is given.
     """
+    graph, P, events, work = m.graph, m.P, m.events, m.work
     L, extra = work.L, REG + graph.real.size
     if taken != NIL:
         start = P[START, L[begin]]

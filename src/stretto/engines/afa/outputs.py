@@ -38,8 +38,8 @@ from stretto.engines.afa.structure import (
     TO_SEQ,
     Events,
     Graph,
+    Memory,
     Out,
-    Parts,
     Work,
 )
 
@@ -73,14 +73,13 @@ def _order(a: int, b: int, graph: Graph, P: I64) -> int:
 
 
 @jit
-def put(
-    count: int, z: int, mixed: bool, at: int, step: int, rows: I64, graph: Graph, P: I64, events: Events, work: Work
-) -> int:
+def put(count: int, z: int, mixed: bool, at: int, step: int, rows: I64, m: Memory) -> int:
     """Write the outputs of ``picked[: count]``, finals at event ``z``, to ``rows`` from ``at`` on: where they end; −1: no room.
 
     ``mixed``: they are not in the order of first events. Those of one first event are put in the order of their registers, equal
     ones once.
     """
+    graph, P, events, work = m.graph, m.P, m.events, m.work
     picked = work.picked
     if mixed:
         sort(count, picked, P)
@@ -193,15 +192,13 @@ def trace(
     x: int,
     taken: int,
     given: int,
-    events: Events,
-    parts: Parts,
-    out: Out,
-    registers: I64,
+    m: Memory,
 ) -> bool:
     """Write the rows of the events of outputs ``rows[begin: end]`` behind the output's cells; false where there is no room.
 
     After the change if ``given`` or ``taken`` says so, else (both NIL) as it is. O(events of the outputs).
     """
+    events, parts, out, registers = m.events, m.parts, m.out, m.registers
     for i in range(begin, end):
         if given != NIL and events.X[given, ROW] == rows[i, TO]:
             at = given

@@ -61,6 +61,7 @@ from stretto.engines.afa.structure import (
     TO_SEQ,
     UNKNOWN,
     Batch,
+    Memory,
 )
 from stretto.engines.afa.times import as_times
 from stretto.engines.afa.times import ticks as ticks_of
@@ -206,10 +207,10 @@ class AfaRunner:
 
     # -- calls of the kernel ----------------------------------------------------------------------------------------
 
-    def _arguments(self) -> tuple[Any, ...]:
+    def _memory(self) -> Memory:
         state = self.state
         graph = self.tables.graph(bits=1 + len(self.code.columns), **self.options)
-        return (graph, state.P, state.events, state.parts, state.work, state.out, state.registers)
+        return Memory(graph, state.P, state.events, state.parts, state.work, state.out, state.registers)
 
     def _act(self, status: int) -> None:
         """Do what a status asks for."""
@@ -242,8 +243,8 @@ class AfaRunner:
         registers = self.state.registers
         registers[CURSOR] = 0
         while True:
-            graph, P, events, parts, work, _, _ = self._arguments()
-            status = sweep(graph, P, events, parts, work, registers)
+            m = self._memory()
+            status = sweep(m.graph, m.P, m.events, m.parts, m.work, registers)
             if status == _jit.DONE:
                 break
             self._act(status)
@@ -346,7 +347,7 @@ class AfaRunner:
         late = int(registers[LATE])
         try:
             while True:
-                status = advance(theta, batch, *self._arguments())
+                status = advance(theta, batch, self._memory())
                 if status == _jit.DONE:
                     break
                 if status == _jit.FAULTED:
@@ -580,11 +581,11 @@ class AfaRunner:
         """Drop partial matches that no event still to come can complete (appendix F.2); how many."""
         if self.roles.ordered:
             return 0
-        graph, P, events, parts, _work, _out, registers = self._arguments()
-        limit = registers[ARCS_CLEAN] if self.roles.dynamic == "explicit" else registers[SEEN] + 1
-        bounds, arrival, done = (np.zeros(graph.states.shape[0], np.int64) for _ in range(3))
+        m = self._memory()
+        limit = m.registers[ARCS_CLEAN] if self.roles.dynamic == "explicit" else m.registers[SEEN] + 1
+        bounds, arrival, done = (np.zeros(m.graph.states.shape[0], np.int64) for _ in range(3))
         pi = self._arc_punctuations()
-        return int(prune(pi, int(limit), graph, P, events, parts, bounds, arrival, done, registers))
+        return int(prune(pi, int(limit), m.graph, m.P, m.events, m.parts, bounds, arrival, done, m.registers))
 
     def _arc_punctuations(self) -> I64:
         """By arc: no event still to come triggers it before this time."""
@@ -774,7 +775,7 @@ class AfaRunner:
         registers[CURSOR] = registers[FAULT] = 0
         theta = self.code.theta()
         while True:
-            status = recompute(theta, since, until, *self._arguments())
+            status = recompute(theta, since, until, self._memory())
             if status == _jit.DONE:
                 break
             if status == _jit.FAULTED:

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Batch", "Events", "Graph", "Out", "Parts", "Work"]
+__all__ = ["Batch", "Events", "Graph", "Memory", "Out", "Parts", "Work"]
 
 I64 = NDArray[np.int64]
 
@@ -248,3 +248,15 @@ class Out(NamedTuple):
 
     rows: I64  #: [row, column]
     cells: I64  #: rows of the events of each, one after the other
+
+
+class Memory(NamedTuple):
+    """All that the kernel works on."""
+
+    graph: Graph
+    P: I64  #: [field, partial match]
+    events: Events
+    parts: Parts
+    work: Work
+    out: Out
+    registers: I64
