@@ -203,6 +203,34 @@ def test_arcs_as_a_stream() -> None:
     assert matcher.arcs() == one_by_one.arcs()
 
 
+def test_recorded_lifetimes_replay() -> None:
+    events = rows((1, "a"), (2, "b"), (3, "a"), (4, "c"), (6, "b"), (5, "a"), (7, "a"), (8, "c"))
+    matcher = stretto.Matcher(pairs(), time="t")
+    total = signed(matcher.push(events[:2]))
+    matcher.retire_arc("a1")
+    matcher.add_arc("q1", "q2", when="e.kind = 'c'", id="a1")
+    total += signed(matcher.push(events[2:5]))
+    matcher.retire_arc("a1")
+    matcher.add_arc("q1", "q2", when="e.kind = 'b'", id="a1")
+    total += signed(matcher.push(events[5:]))
+    recorded = matcher.arcs(retired=True)
+    assert len(recorded) == len(matcher.arcs()) + 2
+    empty = stretto.AFA({"kind": str}, window=10).arc("q0", "q2", when="e.kind = '?'", id="none").final("q2")
+    again = stretto.Matcher(empty, time="t", dynamic="explicit")
+    for number, arc in enumerate(recorded):
+        when = None if arc.when is None else str(arc.when)
+        again.add_arc(arc.source, arc.target, when=when, id=f"{arc.id}-{number}", since=arc.since, until=arc.until)
+    assert net(signed(again.push(events))) == net(total) == {(0, 1), (2, 3)}
+
+
+def net(outputs: list[tuple[int, int, int]]) -> set[tuple[int, int]]:
+    """What is left after retractions."""
+    left: set[tuple[int, int]] = set()
+    for sign, first, last in outputs:
+        (left.add if sign > 0 else left.remove)((first, last))
+    return left
+
+
 def test_mistakes_in_a_stream_of_arcs() -> None:
     matcher = stretto.Matcher(pairs(), time="t")
     for change, message in (

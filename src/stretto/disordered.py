@@ -329,11 +329,18 @@ class AfaMatcher:
 
     # -- arcs ---------------------------------------------------------------------------------------------------------
 
-    def arcs(self) -> list[Arc]:
-        """The arcs that are in force or were given, with their lifetimes in ticks; those retired for all events are left out."""
+    def arcs(self, *, retired: bool = False) -> list[Arc]:
+        """The arcs with their lifetimes in ticks; those retired for all events are left out.
+
+        Parameters
+        ----------
+        retired
+            Also arcs whose id has gone to another one since, as long as they are kept: until a punctuation is past them. Given with
+            these lifetimes to a matcher with ``dynamic="explicit"``, they give the same output (a replay).
+        """
         tables = self._runner.tables
-        found = [tables.arc(number) for number in tables.known.values()]
-        return [arc for arc in found if not _never(arc)]
+        numbers = range(1, tables.arcs.shape[0]) if retired else tables.known.values()
+        return [arc for arc in map(tables.arc, numbers) if not _never(arc)]
 
     def add_arc(
         self,
