@@ -151,7 +151,9 @@ def prune(
         if slot == NIL:
             continue
         _bounds(pi, limit, part, graph, events, parts, bounds, arrival, done)
-        most = bounds[1:].max()
+        most = bounds[1]
+        for state in range(2, bounds.size):  # arrays have no max() without Numba's run-time
+            most = max(most, bounds[state])
         while slot != NIL and events.X[slot, LE] < most:
             p, last = events.X[slot, FIRST], NIL
             while p != NIL:
