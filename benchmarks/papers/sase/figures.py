@@ -1,7 +1,7 @@
 """Redraws figure 8 of the SASE+ paper from results.
 
 ``python -m benchmarks.papers.sase.figures [results.json]`` writes ``figure8.svg`` and ``figure8.png`` next to this file; without
-an argument it takes the newest file of ``recorded``.
+an argument it takes the newest full run of ``recorded``.
 """
 
 from __future__ import annotations
@@ -78,10 +78,12 @@ def _bars(axes: Axes, results: Results, queries: tuple[str, ...], sides: tuple[s
     wide = 0.8 / len(sides)
     for index, side in enumerate(sides):
         places = [place + (index - (len(sides) - 1) / 2) * wide for place in range(len(queries))]
-        heights = [results.rate(query, window, side) or 0.0 for query in queries]
+        heights = [(results.rate(query, window, side) or 0.0) / 1e6 for query in queries]
         axes.bar(places, heights, wide * 0.95, color=COLORS[side], label=LABELS.get(side, side))
     axes.set_xticks(range(len(queries)), [query.removesuffix("n") for query in queries])
-    _rates(axes, f"{title}, W = {window}")
+    axes.set_ylim(0, 13)  # room for the legend; the same for all bars
+    axes.set_ylabel("million events/s")
+    axes.set_title(f"{title}, W = {window}")
 
 
 def _windows(axes: Axes, results: Results) -> None:
@@ -89,7 +91,11 @@ def _windows(axes: Axes, results: Results) -> None:
         _line(axes, query, color, [(w, results.rate(query, w, "basic")) for w in results.windows])
     axes.set_xticks(results.windows)
     axes.set_xlabel("W: events of a partition")
-    _rates(axes, "(b) windows, basic")
+    axes.set_yscale("log")
+    axes.set_ylim(1e5, 2e7)
+    axes.set_yticks([1e5, 1e6, 1e7], ["100,000", "1 million", "10 million"])
+    axes.set_ylabel("events/s")
+    axes.set_title("(b) windows, basic")
 
 
 def _complexity(axes: Axes, results: Results) -> None:
@@ -129,14 +135,6 @@ def _line(axes: Axes, query: str, color: str, points: list[tuple[float, float | 
         axes.plot(*zip(*known, strict=True), marker="o", ms=4, color=color, label=query)
 
 
-def _rates(axes: Axes, title: str) -> None:
-    axes.set_yscale("log")
-    axes.set_ylim(3e4, 3e7)
-    axes.set_yticks([1e5, 1e6, 1e7], ["100,000", "1 million", "10 million"])
-    axes.set_ylabel("events/s")
-    axes.set_title(title)
-
-
 def _finish(figure: Figure) -> None:
     for axes in figure.axes:
         if axes.get_legend_handles_labels()[0]:
@@ -146,7 +144,7 @@ def _finish(figure: Figure) -> None:
 
 def main(arguments: list[str]) -> None:
     """Draw the figure."""
-    path = Path(arguments[0]) if arguments else max((FOLDER / "recorded").glob("*.json"))
+    path = Path(arguments[0]) if arguments else max((FOLDER / "recorded").glob("*-full.json"))
     draw(json.loads(path.read_text(encoding="utf-8"))["rows"], FOLDER)
 
 
