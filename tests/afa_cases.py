@@ -525,7 +525,7 @@ class _Log:
             until=self.until,
             sequenced=self.sequenced,
             numbered=self.numbered,
-            bag=choose.chance(15) and all(way.kind is not Kind.EPSILON for way in self.automaton.ways),
+            bag=choose.chance(12),
             dynamic="default" if self.dynamic == "static" else self.dynamic,
             late=self.late,
             time_type=self.time_type,

@@ -101,21 +101,27 @@ def _accepted(afa: Any, piece: Sequence[Event]) -> Iterator[tuple[Any, ...]]:
 
     run = _Run(afa, bag=True)
 
-    def go(at: int, here: Any, path: tuple[Any, ...], entered: bool) -> Iterator[tuple[Any, ...]]:
-        state, register = here
-        if at == len(piece) and (afa.finals.get(state) == "every" or (state in afa.finals and entered)):
-            yield register
-        for _, after in run._steps(here, piece[max(at - 1, 0)], epsilon=True):
-            if (after, False) not in path:
-                yield from go(at, after, (*path, (after, False)), True)
-        if at < len(piece):
-            for arc, after in run._steps(here, piece[at], epsilon=False):
-                # Where an ignored event is not told, an ε-arc back to the state tells it.
-                silent = arc.kind is Kind.IGNORE and afa.finals.get(after[0]) == "on_enter"
-                yield from go(at + 1, after, ((after, silent),), not silent)
+    def there(here: Any, event: Event) -> list[Any]:
+        """Where ε-arcs lead to, with whether the last transition is told; each once."""
+        found, path = [here], [here]
+        while path:
+            for _, after in run._steps(path.pop()[0], event, epsilon=True):
+                if (after, True) not in found:
+                    found.append((after, True))
+                    path.append((after, True))
+        return found
 
-    start = (afa.start, afa.initial)
-    yield from go(0, start, ((start, False),), True) if piece else ()
+    def go(at: int, here: Any) -> Iterator[tuple[Any, ...]]:
+        for (state, register), told in there(here, piece[max(at - 1, 0)]):
+            if at == len(piece) and state in afa.finals and told:
+                yield register
+            if at < len(piece):
+                for arc, after in run._steps((state, register), piece[at], epsilon=False):
+                    # Where an ignored event is not told, an ε-arc back to the state tells it.
+                    silent = arc.kind is Kind.IGNORE and afa.finals.get(after[0]) == "on_enter"
+                    yield from go(at + 1, (after, not silent))
+
+    yield from go(0, ((afa.start, afa.initial), True)) if piece else ()
 
 
 # ---- The engine

@@ -124,7 +124,7 @@ def outputs(
         All events, in any order.
     bag
         One output per computation in place of one per (partition, first event, last event, register). Computations differ in the
-        arcs that they take. Between two events, ε-arcs lead to no description twice.
+        arcs that take events; between two events, ε-arcs lead from one description to another or not, whatever the number of ways.
     numbered
         No transition between events whose numbers do not differ by exactly 1 (AFA+O).
 
@@ -230,11 +230,8 @@ class _Run:
         result: Counter[Description] = Counter()
         if any(arc.kind is Kind.EPSILON for arc in self.afa.arcs):
             for description, count in found.items():
-                if self.bag:
-                    for after in self._paths(((description, quiet),), (), event):
-                        result[after] += count
-                else:
-                    result.update(self._closure(description, event, quiet))
+                for after in self._closure(description, event, quiet):
+                    result[after] += count
         return result
 
     def _closure(self, source: Description, event: Event, quiet: bool) -> set[Description]:
@@ -252,15 +249,6 @@ class _Run:
                 raise _endless(_path_to(before, trace))
         del trace[source, quiet]
         return {description for description, _ in trace}
-
-    def _paths(self, path: tuple[Node, ...], arcs: tuple[str, ...], event: Event) -> Iterator[Description]:
-        """The ends of all paths of ε-arcs that visit no description twice."""
-        if len(path) > 200:
-            raise _endless([(one[0][0], name) for one, name in zip(path, arcs, strict=False)])
-        for arc, after in self._steps(path[-1][0], event, epsilon=True):
-            if (after, False) not in path:
-                yield after
-                yield from self._paths((*path, (after, False)), (*arcs, arc.id), event)
 
 
 def _path_to(last: Node, trace: Mapping[Node, tuple[Node, str] | None]) -> list[tuple[str, str]]:
