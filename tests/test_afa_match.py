@@ -85,3 +85,27 @@ def test_a_snapshot_names_the_option_that_differs(afa: stretto.AFA) -> None:
     saved = stretto.Matcher(afa, time="t").snapshot()
     with pytest.raises(stretto.SnapshotError, match="other options: bag is False there, True here"):
         stretto.Matcher(afa, time="t", bag=True).restore(saved)
+
+
+@pytest.fixture
+def waiting() -> stretto.AFA:
+    """An ``a`` without a ``b`` in the 5 ticks after it."""
+    built = stretto.AFA({"t": int, "kind": str, "eow": bool}, register={"due": int}, window=50)
+    over, denied = "e.eow AND e.t > r.due", "e.kind = 'b' AND e.t <= r.due"
+    built.arc("q0", "q1", when="e.kind = 'a'", then="due = e.t + 5").arc("q1", "q2", when=over)
+    return built.ignore("q1", when=f"NOT ({over}) AND NOT ({denied})").final("q2")
+
+
+def test_the_end_of_a_window_has_no_row(waiting: stretto.AFA) -> None:
+    matcher = stretto.Matcher(waiting, time="t", timer="eow", provenance=True)
+    matcher.push([{"t": 0, "kind": "a"}, {"t": 1, "kind": "c"}])
+    matcher.advance(3)
+    found = matcher.advance(10)
+    assert found.select(["start", "end", "positions"]).to_pylist() == [{"start": 0, "end": None, "positions": [0, 1]}]
+
+
+def test_a_timer_needs_punctuations_of_their_own(waiting: stretto.AFA) -> None:
+    matcher = stretto.Matcher(waiting, time="t", timer="eow")
+    with pytest.raises(stretto.OptionError, match=r"give them by advance\(\)"):
+        matcher.push([{"t": 0, "kind": "a"}], punctuations=[(1, 10)])
+    assert matcher.stats["rows"] == 0

@@ -79,7 +79,7 @@ class AfaMatcher:
         What is below the punctuation, or retracts the unknown: ``"error"``, ``"drop"`` (counted in :attr:`late`) or ``"side"``
         (handed over by :meth:`late_events`).
     bag
-        An output for each computation, in place of one for each (first event, last event, register).
+        An output for each computation (way through events), in place of one for each (first event, last event, register).
     provenance
         Output has ``positions`` (list<int64>): the rows of all events of the partition from the first to the last. Events are then
         kept as long as they live.
@@ -188,7 +188,7 @@ class AfaMatcher:
             ``action`` (``"add"`` or ``"retire"``), ``id``, and for additions ``source``, ``target``, ``when``, ``then`` and
             ``kind`` (see :meth:`add_arc`). Each distinct arc is compiled once.
         punctuations
-            Pairs ``(row, time)``: a punctuation after so many of the rows, as :meth:`advance` gives one.
+            Pairs ``(row, time)``: a punctuation after so many of the rows, as :meth:`advance` gives one. Not with ``timer=``.
 
         Raises
         ------
@@ -208,6 +208,10 @@ class AfaMatcher:
         self._bind(table.schema)
         names = tuple(self._kinds)
         table = conform(table.select([name for name in table.column_names if name in self._kinds]), names, self._kinds)
+        if len(punctuations) and self._options["timer"] is not None:
+            raise OptionError(
+                "with timer=, punctuations are events of their own: give them by advance(), between pushes"
+            )
         runner = self._runner
         stream = None if arcs is None else self._stream(arcs, table.num_rows)
         changes = Changes.none() if stream is None else stream.changes()

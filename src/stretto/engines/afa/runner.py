@@ -314,6 +314,9 @@ class AfaRunner:
         if not self.roles.provenance:
             return rows, None, None
         offsets = np.concatenate(([0], np.cumsum(rows[:, LENGTH])))
+        if self.roles.timer is not None:  # the end of a window has no row
+            here = cells >= 0
+            offsets, cells = np.concatenate(([0], np.cumsum(here)))[offsets], cells[here]
         return rows, pa.LargeListArray.from_arrays(offsets, cells), None
 
     def _spelled(self, trails: I64) -> tuple[pa.Array, pa.Array]:
