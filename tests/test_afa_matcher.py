@@ -353,6 +353,27 @@ def test_options_that_do_not_fit() -> None:
         )
 
 
+def test_after_the_end() -> None:
+    matcher = stretto.Matcher(pairs(), time="t")
+    matcher.push(rows((1, "a")))
+    assert repr(matcher) == "<stretto.AfaMatcher: 1 rows read, 1 partial matches>"
+    assert matcher.finish().num_rows == 0
+    for call in (
+        lambda: matcher.push(rows((2, "b"))),
+        lambda: matcher.advance(5),
+        lambda: matcher.add_arc("q1", "q2", id="x"),
+        lambda: matcher.retire_arc("a1"),
+    ):
+        with pytest.raises(OptionError, match="the matcher is finished"):
+            call()
+
+
+def test_a_punctuation_is_about_events() -> None:
+    matcher = stretto.Matcher(counting(), time="t")
+    with pytest.raises(OptionError, match=r"a punctuation is about events: leave out r\.n"):
+        matcher.advance(3, where="e.x > r.n")
+
+
 # ---- Provenance, timers, snapshots
 
 

@@ -12,6 +12,7 @@ from stretto.afa import AFA
 from stretto.cleanse import Cleanse
 from stretto.compiling import Query
 from stretto.compiling import compile_query as compile
+from stretto.disordered import AfaMatcher
 from stretto.errors import (
     DataError,
     EngineError,
@@ -30,6 +31,7 @@ from stretto.steps import element
 
 __all__ = [
     "AFA",
+    "AfaMatcher",
     "Change",
     "Cleanse",
     "DataError",

@@ -38,7 +38,7 @@ from stretto.engines.afa.times import as_times, tick_of, width
 from stretto.errors import DataError, OptionError, suggestion
 from stretto.events import as_table, conform
 from stretto.languages.afa import Scope, read_fence, shown
-from stretto.pattern.predicate import Predicate
+from stretto.pattern.predicate import Predicate, attributes
 from stretto.pattern.typing import kind_of
 
 __all__ = ["AfaMatcher", "match_afa"]
@@ -174,6 +174,10 @@ class AfaMatcher:
         if schema is not None:
             self._bind(schema if isinstance(schema, pa.Schema) else pa.schema(list(dict(schema).items())))
 
+    def __repr__(self) -> str:
+        stats = self.stats
+        return f"<stretto.AfaMatcher: {stats['rows']} rows read, {stats['partial_matches']} partial matches>"
+
     # -- events -------------------------------------------------------------------------------------------------------
 
     def push(self, events: Any, *, arcs: Any = None, punctuations: Any = ()) -> pa.Table:
@@ -197,8 +201,8 @@ class AfaMatcher:
             a function of an arc fails. Rows before it have been taken, and the next call gives their output; it and the rows
             behind it have not.
         """
-        if self._finished:
-            raise OptionError("the matcher is finished; start a new one, or restore a snapshot")
+        self._refuse_finished()
+        punctuations = list(punctuations)
         table = as_table(events)
         if not table.num_columns:
             return self._empty()
@@ -208,14 +212,14 @@ class AfaMatcher:
         self._bind(table.schema)
         names = tuple(self._kinds)
         table = conform(table.select([name for name in table.column_names if name in self._kinds]), names, self._kinds)
-        if len(punctuations) and self._options["timer"] is not None:
+        if punctuations and self._options["timer"] is not None:
             raise OptionError(
                 "with timer=, punctuations are events of their own: give them by advance(), between pushes"
             )
         runner = self._runner
         stream = None if arcs is None else self._stream(arcs, table.num_rows)
         changes = Changes.none() if stream is None else stream.changes()
-        if len(punctuations):
+        if punctuations:
             changes = self._with_punctuations(changes, punctuations, table.num_rows)
         done = 0
         try:
@@ -294,6 +298,7 @@ class AfaMatcher:
         DataError
             The punctuation goes back.
         """
+        self._refuse_finished()
         runner, tick = self._runner, self._tick(time)
         if where is not None:
             runner.advance_where(tick, self._condition(where), where)
@@ -306,7 +311,15 @@ class AfaMatcher:
 
     def _condition(self, text: str) -> Predicate:
         """A condition on the event alone, over its attributes' own names."""
-        return self._runner.code.plain(read_fence(text, Scope(self.afa.events, {})))
+        fence = read_fence(text, Scope(self.afa.events, self.afa.register))
+        asked = [name for name in attributes(fence) if name.startswith("r.")]
+        if asked:
+            raise OptionError(f"a punctuation is about events: leave out {asked[0]}")
+        return self._runner.code.plain(fence)
+
+    def _refuse_finished(self) -> None:
+        if self._finished:
+            raise OptionError("the matcher is finished; start a new one, or restore a snapshot")
 
     def finish(self) -> pa.Table:
         """The stream has ended: all output is final. What was not handed over yet."""
@@ -379,6 +392,7 @@ class AfaMatcher:
         DataError
             The lifetime begins before the arcs' punctuation, or a function fails for a stored event.
         """
+        self._refuse_finished()
         runner = self._runner
         explicit = self._options["dynamic"] == "explicit"
         if not explicit and until is not None:
@@ -413,6 +427,7 @@ class AfaMatcher:
         OptionError
             No arc of this id is in force.
         """
+        self._refuse_finished()
         runner = self._runner
         if id not in runner.tables.known or self._is_retired(id):
             known = [name for name in runner.tables.known if not self._is_retired(name)]
