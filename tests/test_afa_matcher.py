@@ -421,6 +421,13 @@ def test_snapshots_are_of_one_automaton() -> None:
         stretto.Matcher("SELECT * FROM S WHERE A").restore(kept)
 
 
+def test_a_null_string_is_retracted_after_a_snapshot() -> None:
+    matcher = stretto.Matcher(pairs(), time="t", sign="s")
+    matcher.push([{"t": 1, "kind": "x", "s": 1}, {"t": 2, "kind": None, "s": 1}, {"t": 2, "kind": "a", "s": 1}])
+    again = stretto.Matcher(pairs(), time="t", sign="s").restore(matcher.snapshot())
+    assert again.push([{"t": 2, "kind": None, "s": -1}, {"t": 3, "kind": "b", "s": 1}]).num_rows == 1
+
+
 def test_later_arcs_with_functions_are_in_no_snapshot() -> None:
     matcher = stretto.Matcher(pairs(), time="t")
     matcher.push(rows((1, "a")))

@@ -227,9 +227,9 @@ def _load_events(runner: AfaRunner, header: dict[str, Any], arrays: Arrays, old:
     for at, column in enumerate(runner.code.columns, 1):
         was = known.get(f"{column.kind} {column}")
         if was is not None:
-            values = words[:, was]
-            E[slots, at] = _renamed(values, old, new) if column.kind == "string" else values
-            E[slots, 0] |= ((words[:, 0] >> was) & 1) << at
+            values, told = words[:, was], (words[:, 0] >> was) & 1
+            E[slots, at] = np.where(told, _renamed(values, old, new), 0) if column.kind == "string" else values
+            E[slots, 0] |= told << at
     held = {name: at for at, name in enumerate(header["atoms"])}
     before, now = 1 + len(header["columns"]), 1 + len(runner.code.columns)
     for at, atom in enumerate(runner.code.atoms):
