@@ -331,7 +331,7 @@ def _in_stream(step: Step) -> bool:
     return not isinstance(step, PunctuateArcs)
 
 
-def _misread(steps: Sequence[Step], at: int) -> bool:
+def misread(steps: Sequence[Step], at: int) -> bool:
     """Whether a step and the last row before it are a revision if they come in one batch."""
     after = steps[at]
     if not isinstance(after, Insert):
@@ -351,7 +351,7 @@ def run(
     matcher = drive.matcher()
     steps = case.steps
     counted = 0
-    for begin, piece in pieces(steps, lambda at: cuts(at) or _misread(steps, at), streams):
+    for begin, piece in pieces(steps, lambda at: cuts(at) or misread(steps, at), streams):
         if saves(begin) and not any(isinstance(one, AddArc) and _has_function(one.arc) for one in steps[:begin]):
             matcher = drive.matcher().restore(matcher.snapshot())
             nothing = matcher.push(drive.table([])).num_rows
@@ -368,7 +368,7 @@ def run(
             raise AssertionError(f"{where}: {error!r} expected, got {got}")
         got = drive.feed(matcher, piece)
         _compare(got, [one for one in wanted if isinstance(one, Change)], rows[begin + len(piece) - 1], drive, where)
-        punctuation = _punctuation(matcher, case)
+        punctuation = punctuation_of(matcher, case)
         assert punctuation == rows[begin + len(piece) - 1][1], (
             f"{where}: punctuation {punctuation}, expected {rows[begin + len(piece) - 1][1]}"
         )
@@ -385,7 +385,7 @@ def _has_function(arc: Arc) -> bool:
     return isinstance(arc.when, UserFunction) or isinstance(arc.then, UserFunction)
 
 
-def _punctuation(matcher: Any, case: AfaCase) -> int | None:
+def punctuation_of(matcher: Any, case: AfaCase) -> int | None:
     found = matcher.punctuation
     if found is None or isinstance(found, int):
         return found

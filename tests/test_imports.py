@@ -23,6 +23,7 @@ ROOMS = [
     ["compiling", "afa"],
     ["arc_changes"],
     ["disordered"],
+    ["cleansed"],
     ["snapshots", "matching"],
     ["ensemble", "patterns"],
     ["explain"],

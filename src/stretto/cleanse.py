@@ -119,7 +119,8 @@ class Cleanse:
         ever seen; otherwise it passes. An insertion right behind the retraction of an event with the same partition, time and
         sequence is its revision, and takes its place.
     partition_by
-        Columns that, with time and sequence, tell which event is retracted.
+        Columns that, with time and sequence, tell which event is retracted. An event with a NULL in one of them is in no
+        partition: it is left out.
     payload
         The columns that tell it where there is no sequence; ``None``: all.
     speculation
@@ -192,7 +193,7 @@ class Cleanse:
         self._runs: list[_Run] = []
         self._revised = False  # whether a buffered event has the row of another
         if schema is not None:
-            self._bind(schema if isinstance(schema, pa.Schema) else pa.schema(list(dict(schema).items())))
+            self.bind(schema if isinstance(schema, pa.Schema) else pa.schema(list(dict(schema).items())))
 
     # -- operations ---------------------------------------------------------------------------------------------------
 
@@ -281,7 +282,7 @@ class Cleanse:
         table = as_table(events)
         if not table.num_columns:
             return self._nothing()
-        self._bind(table.schema)
+        self.bind(table.schema)
         assert self._schema is not None
         table = conform(table, self._schema.names, dict(zip(self._schema.names, self._schema.types, strict=True)))
         batch = _one_batch(table)
@@ -321,6 +322,12 @@ class Cleanse:
         return found
 
     @property
+    def last_punctuation(self) -> int | float | None:
+        """The punctuation as the operator counts; ``None``: none is known."""
+        found: int | float = self._punctuation
+        return None if found == self._before else found
+
+    @property
     def position(self) -> int:
         """How many rows were pushed."""
         return self._rows
@@ -340,16 +347,19 @@ class Cleanse:
         sign = None if self._sign is None else self._signs(batch)
         row = np.arange(self._rows, self._rows + count)
         # The punctuation before each row and behind the last, and what each row lets through.
-        punctuation = self._punctuations(time, sign)
+        nowhere = self._nowhere(batch)
+        punctuation = self._punctuations(time, sign, nowhere)
         limits = self._beyond(punctuation[1:]) if self._slack is not None else np.full(1, self._limit, time.dtype)
         late = time < punctuation[:-1]
+        if nowhere is not None:
+            late &= ~nowhere
         if self._late_policy == "error" and late.any():
             at = int(late.argmax())
             raise DataError(
                 f"row {row[at]} is late: its time is {self._shown(time[at])}, and the punctuation stands at "
                 f"{self._shown(punctuation[at])}"
             )
-        passes = ~late
+        passes = ~late if nowhere is None else ~(late | nowhere)
         here = _Run(time, tie, row, batch)
         if sign is not None:
             waits = passes & (time >= limits)
@@ -359,17 +369,32 @@ class Cleanse:
         self._set_aside(batch, late)
         if self._slack is not None:
             self._punctuation, self._limit = punctuation[-1].item(), limits[-1].item()
-            inserted = time if sign is None else time[sign > 0]
-            self._greatest = max(self._greatest, inserted.max().item() if inserted.size else self._before)
+            self._greatest = max(self._greatest, self._seen(time, sign, nowhere).max(initial=self._before).item())
         return self._split(here, passes, limits, first, placed)
 
-    def _punctuations(self, time: Times, sign: I64 | None) -> Times:
+    def _nowhere(self, batch: pa.RecordBatch) -> Bools | None:
+        """Which rows are in no partition; ``None``: none."""
+        found: Bools | None = None
+        for name in self._partition_by:
+            column = batch.column(name)
+            if column.null_count:
+                missing = np.asarray(column.is_null())
+                found = missing if found is None else found | missing
+        return found
+
+    def _seen(self, time: Times, sign: I64 | None, nowhere: Bools | None) -> Times:
+        """The times of events that come; of all else, a time before all."""
+        if sign is not None:
+            time = np.where(sign > 0, time, self._before)
+        return time if nowhere is None else np.where(nowhere, self._before, time)
+
+    def _punctuations(self, time: Times, sign: I64 | None, nowhere: Bools | None) -> Times:
         """The punctuation before each row, and behind the last."""
         if self._slack is None:
             return np.full(time.size + 1, self._punctuation, time.dtype)
         seen = np.empty(time.size + 1, time.dtype)
         seen[0] = self._greatest
-        seen[1:] = time if sign is None else np.where(sign > 0, time, self._before)
+        seen[1:] = self._seen(time, sign, nowhere)
         np.maximum.accumulate(seen, out=seen)
         if self._greatest == self._before:
             known = seen != self._before
@@ -596,7 +621,8 @@ class Cleanse:
 
     # -- types --------------------------------------------------------------------------------------------------------
 
-    def _bind(self, schema: pa.Schema) -> None:
+    def bind(self, schema: pa.Schema) -> None:
+        """Take the names and types of the columns, unless they are known."""
         if self._schema is not None:
             return
         roles = {"time": self._time, "sequence": self._sequence, "sign": self._sign}
@@ -652,7 +678,11 @@ class Cleanse:
         kind = self._schema.field(self._time).type
         if pa.types.is_integer(kind) or pa.types.is_floating(kind):
             return tick.item() if isinstance(tick, np.generic) else tick
-        return as_times(np.array([tick]), kind)[0].as_py()
+        found = as_times(np.array([tick]), kind)[0]
+        try:
+            return found.as_py()
+        except ValueError:  # nanoseconds, which Python's times do not have
+            return found
 
     def _nothing(self) -> Released:
         none = np.zeros(0, np.int64)
@@ -746,7 +776,7 @@ class Cleanse:
             raise SnapshotError(
                 f"the snapshot is of events with other columns: {schema.names}, not {self._schema.names}"
             )
-        self._bind(schema)
+        self.bind(schema)
         for name, value in zip(self._TIMES, arrays["times"].tolist(), strict=True):
             setattr(self, name, value)
         table = _read(header["table"])

@@ -201,26 +201,40 @@ class AfaMatcher:
             a function of an arc fails. Rows before it have been taken, and the next call gives their output; it and the rows
             behind it have not.
         """
-        self._refuse_finished()
         punctuations = list(punctuations)
+        table = self._conformed(events)
+        if table is None:
+            return self._empty()
+        self._refuse_marks(punctuations)
+        stream = None if arcs is None else self._stream(arcs, table.num_rows)
+        changes = Changes.none() if stream is None else stream.changes()
+        if punctuations:
+            changes = self._with_punctuations(changes, punctuations, table.num_rows)
+        self._carry_out(table, changes, stream)
+        return self._table()
+
+    def _conformed(self, events: Any) -> pa.Table | None:
+        """Events with the columns that the matcher reads; ``None``: there is nothing."""
+        self._refuse_finished()
         table = as_table(events)
         if not table.num_columns:
-            return self._empty()
+            return None
         timer = self._options["timer"]
         if timer is not None and timer not in table.column_names:
             table = table.append_column(timer, pa.nulls(table.num_rows, pa.bool_()))
         self._bind(table.schema)
         names = tuple(self._kinds)
-        table = conform(table.select([name for name in table.column_names if name in self._kinds]), names, self._kinds)
+        return conform(table.select([name for name in table.column_names if name in self._kinds]), names, self._kinds)
+
+    def _refuse_marks(self, punctuations: list[Any]) -> None:
         if punctuations and self._options["timer"] is not None:
             raise OptionError(
                 "with timer=, punctuations are events of their own: give them by advance(), between pushes"
             )
+
+    def _carry_out(self, table: pa.Table, changes: Changes, stream: ArcChanges | None, rows: I64 | None = None) -> None:
+        """Rows with changes between them; ``rows``: their numbers, where they are not those of all rows so far."""
         runner = self._runner
-        stream = None if arcs is None else self._stream(arcs, table.num_rows)
-        changes = Changes.none() if stream is None else stream.changes()
-        if punctuations:
-            changes = self._with_punctuations(changes, punctuations, table.num_rows)
         done = 0
         try:
             for begin, batch in self._pieces(table):
@@ -228,13 +242,12 @@ class AfaMatcher:
                 until = int(np.searchsorted(changes.at, end, side="left")) if end < table.num_rows else changes.at.size
                 piece = Changes(changes.at[done:until] - begin, changes.what[done:until], changes.which[done:until])
                 try:
-                    runner.push(batch, piece)
+                    runner.push(batch, piece, None if rows is None else rows[begin:end])
                 finally:
                     done += int(runner.state.registers[CHANGED])
         finally:
             if stream is not None:
                 stream.carried_out(int(np.count_nonzero(changes.what[:done] != PUNCTUATE)))
-        return self._table()
 
     def _stream(self, arcs: Any, rows: int) -> ArcChanges:
         if self._options["dynamic"] == "explicit":
@@ -506,6 +519,10 @@ class AfaMatcher:
             self._guessed = True
         self._finished = header["finished"]
 
+    def _buffers(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """What waits in front of the operator and behind it, for snapshots: none does here."""
+        return {}, {}
+
     def _read_arc(self, given: dict[str, Any]) -> Arc:
         """An arc from its texts."""
         then = given.get("then")
@@ -595,7 +612,7 @@ class AfaMatcher:
             ("start_time", time),
             ("end_time", time),
             ("until", time),
-            *((_free(name), _value_type(self.afa.events[name])) for name in self.afa.partition_by),
+            *((free_name(name), _value_type(self.afa.events[name])) for name in self.afa.partition_by),
             ("register", pa.struct([(name, kind) for name, kind in self.afa.register.items()])),
         ]
         return pa.schema(fields)
@@ -714,7 +731,8 @@ def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
 
 
-def _free(name: str) -> str:
+def free_name(name: str) -> str:
+    """The output's column of a partition attribute."""
     return f"{name}_" if name in OWN else name
 
 

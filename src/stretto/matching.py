@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from stretto import _jit
 from stretto.afa import AFA
 from stretto.automata.afa import Afa
+from stretto.cleansed import CleansedMatcher
 from stretto.compiling import Query, compile_query, roles
 from stretto.disordered import AfaMatcher, match_afa
 from stretto.engines.nfab.program import NfabProgram
@@ -294,9 +295,12 @@ class Matcher:
     """
 
     def __new__(cls, query: Any, *arguments: Any, **options: Any) -> Any:
-        """For an AFA, an :class:`~stretto.disordered.AfaMatcher`."""
+        """For an AFA, an :class:`~stretto.disordered.AfaMatcher`, or a :class:`~stretto.cleansed.CleansedMatcher`."""
         if isinstance(query, AFA | Afa):
-            return AfaMatcher(query, *arguments, **options)
+            cleansed = any(options.get(name) is not None for name in ("speculation", "bound", "cleanse"))
+            return (
+                CleansedMatcher(query, *arguments, **options) if cleansed else AfaMatcher(query, *arguments, **options)
+            )
         return super().__new__(cls)
 
     def __init__(

@@ -114,7 +114,8 @@ def save_afa(matcher: AfaMatcher) -> bytes:
         "guessed": matcher._guessed,
         "finished": matcher._finished,
     }
-    return _frame(header, arrays)
+    more, found = matcher._buffers()
+    return _frame(header | more, arrays | found)
 
 
 def load_afa(matcher: AfaMatcher, snapshot: bytes) -> None:

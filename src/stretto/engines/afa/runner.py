@@ -330,8 +330,8 @@ class AfaRunner:
 
     # -- events -----------------------------------------------------------------------------------------------------
 
-    def push(self, table: pa.RecordBatch, changes: Changes | None = None) -> None:
-        """Carry out the rows of a batch, with changes between them.
+    def push(self, table: pa.RecordBatch, changes: Changes | None = None, rows: I64 | None = None) -> None:
+        """Carry out the rows of a batch, with changes between them; ``rows``: their numbers, where they do not follow one another.
 
         Raises
         ------
@@ -339,7 +339,7 @@ class AfaRunner:
             A row that cannot be taken; ``row`` of the message counts all rows so far. What comes before it has been taken, itself
             and what comes behind has not.
         """
-        batch = self._read(table, changes or Changes.none())
+        batch = self._read(table, changes or Changes.none(), rows)
         if self.later and batch.le.size:
             self._link_due(int(batch.le.max()))
         self._run(batch, table)
@@ -445,11 +445,11 @@ class AfaRunner:
 
     # -- columns to operations --------------------------------------------------------------------------------------
 
-    def _read(self, table: pa.RecordBatch, changes: Changes) -> Batch:
+    def _read(self, table: pa.RecordBatch, changes: Changes, rows: I64 | None) -> Batch:
         """The operations of a batch. Raises before anything changes."""
         roles, count = self.roles, table.num_rows
         le = self._times(table, roles.time)
-        row = np.arange(self.rows, self.rows + count)
+        row = np.arange(self.rows, self.rows + count) if rows is None else rows
         tie = roles.sequence or roles.numbered
         seq = row if tie is None else self._integers(table, tie, "sequence")
         sign = np.ones(count, np.int64) if roles.sign is None else self._signs(table)
@@ -469,6 +469,8 @@ class AfaRunner:
             pair = (sign[:-1] < 0) & (sign[1:] > 0) & (part[:-1] == part[1:]) & (le[:-1] == le[1:])
             if tie is not None:
                 pair &= seq[:-1] == seq[1:]
+            if rows is not None:
+                pair &= rows[:-1] + 1 == rows[1:]
             first = np.flatnonzero(pair)
             op[first], op[first + 1] = REVISED, REVISES
         op[part < 0] = SKIP
