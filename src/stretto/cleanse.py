@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from stretto.engines.afa.times import as_times, ticks
 from stretto.engines.windows import values_of
 from stretto.errors import DataError, OptionError, QueryError, SnapshotError, suggestion
-from stretto.events import as_table, conform
+from stretto.events import Schema, as_table, conform
 from stretto.languages.afa import read_window
 
 __all__ = ["Cleanse", "Released", "span"]
@@ -193,7 +193,7 @@ class Cleanse:
         self._runs: list[_Run] = []
         self._revised = False  # whether a buffered event has the row of another
         if schema is not None:
-            self.bind(schema if isinstance(schema, pa.Schema) else pa.schema(list(dict(schema).items())))
+            self.bind(pa.schema(list(Schema.of(schema).attributes.items())))
 
     # -- operations ---------------------------------------------------------------------------------------------------
 
@@ -286,7 +286,7 @@ class Cleanse:
         assert self._schema is not None
         table = conform(table, self._schema.names, dict(zip(self._schema.names, self._schema.types, strict=True)))
         batch = _one_batch(table)
-        before = self._saved()
+        before = self.saved()
         try:
             found = []
             for begin, end, time in _segments(batch.num_rows, [(row, self.tick(time)) for row, time in punctuations]):
@@ -295,7 +295,7 @@ class Cleanse:
                 elif end > begin:
                     found.append(self._take(batch.slice(begin, end - begin), begin, places))
         except DataError:
-            self._load(before)
+            self.load(before)
             raise
         return self._joined(found)
 
@@ -326,6 +326,15 @@ class Cleanse:
         """The punctuation as the operator counts; ``None``: none is known."""
         found: int | float = self._punctuation
         return None if found == self._before else found
+
+    @property
+    def last_time(self) -> pa.Array | None:
+        """The punctuation as a column of one time; ``None``: none is known."""
+        found = self.last_punctuation
+        if found is None or self._schema is None:
+            return None
+        kind = self._schema.field(self._time).type
+        return pa.array([found], kind) if pa.types.is_floating(kind) else as_times(np.array([found]), kind)
 
     @property
     def position(self) -> int:
@@ -705,12 +714,13 @@ class Cleanse:
     _STATE = ("_told", "_finished", "_rows", "_late", "_released", "_annihilated", "_peak", "_revised")
     _TIMES = ("_punctuation", "_greatest", "_limit")
 
-    def _saved(self) -> dict[str, Any]:
+    def saved(self) -> dict[str, Any]:
         """The state; runs never change."""
         names = (*self._STATE, *self._TIMES)
         return {name: getattr(self, name) for name in names} | {"_runs": list(self._runs), "_side": list(self._side)}
 
-    def _load(self, saved: dict[str, Any]) -> None:
+    def load(self, saved: dict[str, Any]) -> None:
+        """Go back to what :meth:`saved` gave."""
         for name, value in saved.items():
             setattr(self, name, value)
 
@@ -765,7 +775,7 @@ class Cleanse:
                 raise SnapshotError(
                     f"the snapshot is of a Cleanse with other options: {name} is {there} there, {value} here"
                 )
-        self._load(header["state"])
+        self.load(header["state"])
         self._told, self._runs, self._side = None, [], []
         if not header["bound"]:
             self._schema = None

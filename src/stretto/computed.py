@@ -20,7 +20,7 @@ from stretto.engines.tecs.state import Matches
 from stretto.pattern import predicate as p
 from stretto.pattern.passes.bind_sase import BoundReturn, BoundSase
 from stretto.pattern.sase import Aggregate, Element, Index, Length, Reference
-from stretto.predicates.overflow import IntegerOverflow, located
+from stretto.predicates.overflow import IntegerOverflow, Order, located
 from stretto.predicates.vectorized import computed, numbers_of, reals_of_decimals, valid_of
 
 __all__ = ["Rows", "computed_columns"]
@@ -38,7 +38,7 @@ class Rows(Protocol):
 
 
 def computed_columns(
-    found: Matches, query: BoundSase, rows: Rows, marks: Sequence[frozenset[str]], order: I64 | None = None
+    found: Matches, query: BoundSase, rows: Rows, marks: Sequence[frozenset[str]], order: Order | None = None
 ) -> list[pa.Array]:
     """The columns of RETURN, one value a match.
 

@@ -11,7 +11,7 @@ attributes, and ``matches`` (int64), how many there are; ``start`` and ``start_t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -22,8 +22,9 @@ from stretto.engines.tecs.state import Matches
 from stretto.errors import OptionError
 from stretto.pattern.passes.bind import BoundQuery
 from stretto.pattern.passes.bind_sase import BoundSase
+from stretto.predicates.overflow import Order
 
-__all__ = ["History", "Layout", "Rows", "Summary", "TableRows", "build_tables", "summaries"]
+__all__ = ["Arrivals", "History", "Layout", "Rows", "Summary", "TableRows", "build_tables", "summaries"]
 
 I64 = NDArray[np.int64]
 
@@ -115,6 +116,50 @@ class History:
         return sum(table.nbytes + positions.nbytes for positions, table in self.pieces)
 
 
+class Arrivals:
+    """The input's row of each event of a stream that was sorted, by the event's position, in a sliding buffer."""
+
+    def __init__(self, first: int = 0, rows: I64 | None = None) -> None:
+        self._first = first  # position of the oldest
+        self._rows = np.zeros(0, np.int64) if rows is None else rows
+        self._begin, self._end = 0, self._rows.size
+
+    def __len__(self) -> int:
+        return self._end - self._begin
+
+    def __getitem__(self, positions: Any) -> Any:
+        return self._rows[positions + (self._begin - self._first)]
+
+    def append(self, rows: I64) -> None:
+        """The next events."""
+        if self._end + rows.size > self._rows.size:
+            live = self._rows[self._begin : self._end]
+            # At least half of the new buffer is free, so that moving costs O(1) an event on average.
+            fresh = np.empty(2 * (live.size + rows.size), np.int64)
+            fresh[: live.size] = live
+            self._rows, self._begin, self._end = fresh, 0, live.size
+        self._rows[self._end : self._end + rows.size] = rows
+        self._end += rows.size
+
+    def cut(self, count: int) -> None:
+        """Take back all events but the oldest ``count``."""
+        self._end = self._begin + count
+
+    def forget(self, oldest: int) -> None:
+        """Drop the events before position ``oldest``."""
+        gone = min(max(0, oldest - self._first), len(self))
+        self._first += gone
+        self._begin += gone
+
+    def kept(self) -> tuple[int, I64]:
+        """The position of the oldest event, and the rows from there on."""
+        return self._first, self._rows[self._begin : self._end].copy()
+
+    @property
+    def nbytes(self) -> int:
+        return self._rows.nbytes
+
+
 class Layout:
     """Which columns a result has, and what of the events it needs.
 
@@ -199,7 +244,7 @@ def _free_name(wanted: str, taken: set[str]) -> str:
 
 
 def build_tables(
-    found: Iterable[Matches], layout: Layout, rows: Rows, marks: Sequence[frozenset[str]], order: I64 | None = None
+    found: Iterable[Matches], layout: Layout, rows: Rows, marks: Sequence[frozenset[str]], order: Order | None = None
 ) -> Iterator[pa.Table]:
     """Raw matches as tables, piece by piece.
 
@@ -280,12 +325,12 @@ def _as_table(columns: Sequence[pa.Array], layout: Layout, count: int) -> pa.Tab
     return pa.Table.from_batches([batch], schema=schema)
 
 
-def _place(positions: I64, order: I64 | None) -> pa.Array:
+def _place(positions: I64, order: Order | None) -> pa.Array:
     """Positions of the stream as rows of the input."""
     return pa.array(positions if order is None else order[positions])
 
 
-def _position_columns(found: Matches, order: I64 | None) -> list[pa.Array]:
+def _position_columns(found: Matches, order: Order | None) -> list[pa.Array]:
     start, end, positions = found.start, found.end, found.position
     if order is not None:
         start, end, positions = order[start], order[end], order[positions]

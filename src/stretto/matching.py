@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
+import math
 import time as clock
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,15 +17,16 @@ from numpy.typing import NDArray
 from stretto import _jit
 from stretto.afa import AFA
 from stretto.automata.afa import Afa
+from stretto.cleanse import Cleanse, Released, check_span
 from stretto.cleansed import CleansedMatcher
 from stretto.compiling import Query, compile_query, roles
 from stretto.disordered import AfaMatcher, match_afa
 from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.nfab.runner import NfabRunner
 from stretto.engines.select import AnyProgram, AnyRunner, runner_for
-from stretto.errors import DataError, EngineError, OptionError, suggestion
+from stretto.errors import DataError, EngineError, OptionError, StrettoError, suggestion
 from stretto.events import Schema, as_table, conform, require
-from stretto.matches import History, Layout, TableRows, build_tables
+from stretto.matches import Arrivals, History, Layout, TableRows, build_tables
 from stretto.pattern import predicate
 from stretto.pattern.algebra import Filter, walk
 from stretto.pattern.passes.bind_sase import BoundSase
@@ -282,7 +284,15 @@ class Matcher:
     sets
         Matches are taken as sets (:meth:`push_sets`), not listed.
     late
-        An event whose time is before the last one: ``"error"``, or ``"drop"``, which counts it in :attr:`late`.
+        An event whose time is before the last one: ``"error"``, or ``"drop"``, which counts it in :attr:`late`. With ``disorder``
+        also ``"side"``: :meth:`late_events` hands them over.
+    disorder
+        By how much events may come late: ticks of the time column, ``'5 seconds'``, a timedelta, or ``math.inf``. They are sorted
+        before they are read, and wait until the greatest time seen is so much later, or until :meth:`advance` or :meth:`finish` say
+        that nothing before them will come; only what is later than that is late. ``start``, ``end`` and ``positions`` still count the
+        events as they were pushed. ``None``: events come in order.
+    sequence
+        With ``disorder``: a column of integers that orders events of the same time; ``None``: they are ordered as they come.
 
     Examples
     --------
@@ -292,6 +302,11 @@ class Matcher:
     0
     >>> matcher.push([{"type": "B"}]).to_pylist()
     [{'start': 0, 'end': 1, 'positions': [0, 1]}]
+    >>> matcher = stretto.Matcher("SELECT * FROM S WHERE A AS x; B AS y", output="positions", time="t", disorder=5)
+    >>> matcher.push([{"type": "B", "t": 4}, {"type": "A", "t": 3}]).num_rows
+    0
+    >>> matcher.finish().to_pylist()
+    [{'start': 1, 'end': 0, 'positions': [0, 1], 'start_time': 3, 'end_time': 4}]
     """
 
     def __new__(cls, query: Any, *arguments: Any, **options: Any) -> Any:
@@ -318,10 +333,15 @@ class Matcher:
         late: str = "error",
         language: str | None = None,
         sets: bool = False,
+        disorder: Any = None,
+        sequence: str | None = None,
         capacity: int = 1 << 12,
     ) -> None:
-        if late not in ("error", "drop"):
-            raise OptionError(f"late={late!r}: expected 'error' or 'drop'")
+        policies = ("error", "drop") if disorder is None else ("error", "drop", "side")
+        if late not in policies:
+            raise OptionError(f"late={late!r}: expected {' or '.join(map(repr, policies))}")
+        if disorder is None and sequence is not None:
+            raise OptionError("sequence= orders events of one time where a matcher sorts: give disorder= as well")
         self._roles = roles(type, time, stream, None, time_unit)
         self._query = compile_query(query, language=language)
         self._options = {"output": output, "positions": positions}
@@ -329,6 +349,13 @@ class Matcher:
         self._sets = sets
         self._late_policy = late
         self._capacity = capacity
+        self._disorder, self._sequence = disorder, sequence
+        self._sorter: Cleanse | None = None
+        self._arrivals: Arrivals | None = None
+        if disorder is not None:
+            refuse_disorder(self._query, disorder, sets=sets)
+            if time is None and not isinstance(schema, Schema) and self._query.schema is None:
+                raise OptionError(_NO_TIME)
         self._runner: AnyRunner | None = None
         self._finished = False
         self._kept = 0
@@ -346,20 +373,36 @@ class Matcher:
     @property
     def late(self) -> int:
         """How many late events were dropped."""
+        if self._sorter is not None:
+            return self._sorter.late
         return self._runner.late if self._runner else 0
+
+    def late_events(self) -> pa.Table:
+        """With ``disorder`` and ``late="side"``: the late events since the last call, with the columns that the query reads."""
+        return pa.table({}) if self._sorter is None else self._sorter.late_events()
+
+    @property
+    def punctuation(self) -> Any:
+        """With ``disorder``: no event before this time waits or will be read any more; ``None``: none is known."""
+        return None if self._sorter is None else self._sorter.punctuation
 
     @property
     def position(self) -> int:
         """How many events were pushed."""
+        if self._sorter is not None:
+            return self._sorter.position
         return self._runner.rows if self._runner else 0
 
     @property
     def stats(self) -> dict[str, int]:
-        """Counts: events pushed, visited by the kernel, late, with output; partitions; nodes that hold partial matches; bytes."""
+        """Counts: events pushed, visited by the kernel, late, with output; partitions; nodes that hold partial matches; bytes.
+
+        With ``disorder`` also ``waiting``: events that are not certain yet.
+        """
         runner = self._runner
         if runner is None:
             return dict.fromkeys(("events", "visited", "late", "triggers", "partitions", "nodes", "bytes"), 0)
-        return {
+        found = {
             "events": runner.rows,
             "visited": runner.visited,
             "late": runner.late,
@@ -368,11 +411,18 @@ class Matcher:
             "nodes": runner.nodes,
             "bytes": runner.nbytes + self._history.nbytes,
         }
+        sorter, arrivals = self._sorter, self._arrivals
+        if sorter is not None and arrivals is not None:
+            there = sorter.stats
+            found |= {"events": there["rows"], "late": there["late"], "waiting": there["buffered"]}
+            found["bytes"] += there["bytes"] + arrivals.nbytes
+        return found
 
     @property
     def idle(self) -> bool:
         """Whether no event so far can take part in a later match: a new matcher would give the same from here on."""
-        return self._runner is None or not self._runner.live().size
+        waits = self._sorter is not None and self._sorter.buffered > 0
+        return self._runner is None or not (waits or self._runner.live().size)
 
     @property
     def expires(self) -> int | float | None:
@@ -399,9 +449,35 @@ class Matcher:
         else:
             refuse_unlisted(self._query)
             program = self._query.program(valuations=self._valuations)
-        self._runner = runner_for(program, labels=self._layout.labels, late=self._late_policy, capacity=self._capacity)
+        late = self._late_policy if self._disorder is None else "error"
+        self._runner = runner_for(program, labels=self._layout.labels, late=late, capacity=self._capacity)
         self._history = History(self._layout.columns)
+        if self._disorder is not None:
+            self._sorter, self._arrivals = self._new_sorter(), Arrivals()
         self._inside = False  # a batch is being read, or was left half read
+
+    def _new_sorter(self) -> Cleanse:
+        """What puts events in order before they are read."""
+        bound = self._query.bound
+        schema = bound.schema
+        if schema.time is None:
+            raise OptionError(_NO_TIME)
+        names = dict.fromkeys((*bound.tested, *self._layout.columns, schema.time))
+        if self._sequence is not None:
+            if self._sequence not in schema.attributes:
+                hint = suggestion(self._sequence, schema.attributes, kind="column")
+                raise DataError(
+                    f"the events have no column '{self._sequence}' (sequence)" + (f"; {hint}" if hint else "")
+                )
+            names[self._sequence] = None
+        return Cleanse(
+            pa.schema([(name, schema.attributes[name]) for name in names]),
+            time=schema.time,
+            sequence=self._sequence,
+            bound=None if self._disorder == math.inf else self._disorder,
+            late=self._late_policy,
+            time_unit=schema.time_unit,
+        )
 
     def push(self, events: Any) -> pa.Table:
         """Read the next events, and give the matches that they complete.
@@ -426,7 +502,41 @@ class Matcher:
             if not table.num_columns:
                 return iter(())
             self._bind(Schema.of(table.schema, **self._roles))
+        sorter = self._sorter
+        if sorter is not None:
+            return self._through(lambda: sorter.let(table))
         return self._advance(table, silent)
+
+    def _through(self, operation: Callable[[], Released]) -> Iterator[pa.Table]:
+        """What the sorter lets through goes to the engine; it has not been taken where this is refused before it is read."""
+        sorter, arrivals = self._sorter, self._arrivals
+        assert sorter is not None
+        assert arrivals is not None
+        self._refuse_inside()
+        before, count = sorter.saved(), len(arrivals)
+        released = operation()
+        arrivals.append(released.rows)
+        try:
+            if released.rows.size:
+                yield from self._advance(released.table, silent=False)
+        except StrettoError:
+            if not self._inside:
+                sorter.load(before)
+                arrivals.cut(count)
+            raise
+        parsed = self._query.parsed
+        if isinstance(parsed, SaseQuery) and parsed.components[-1].negated:
+            yield from self._wait_for(sorter.last_time)
+
+    def _wait_for(self, time: pa.Array | None) -> Iterator[pa.Table]:
+        """The matches that wait for a time."""
+        from stretto.engines.windows import values_of
+
+        runner, name = self._running(), self._query.bound.schema.time
+        if time is not None and name is not None:
+            value = values_of(time, name, runner.rows)[0].item()
+            found = runner.advance_time(value)
+            yield from build_tables(found, self._layout, self._history, runner.program.marks, self._arrivals)
 
     def push_sets(self, events: Any) -> Iterator[MatchSet]:
         """As :meth:`push`, with the matches of each event that completes some as a set (see :func:`match_sets`).
@@ -470,18 +580,30 @@ class Matcher:
         >>> matcher.push([{"type": "B"}]).to_pylist()
         [{'start': 0, 'end': 2, 'positions': [0, 2]}]
         """
+        if self._disorder is not None:
+            raise OptionError("prime() does not fit disorder=: what waits would be listed when it is read")
         if self._query.consume is not Consume.NONE:
             raise OptionError(f"prime() does not fit CONSUME BY {self._query.consume}: push the events instead")
         for _ in self._read(events, silent=True):
             pass
 
-    def _batches(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
-        """The next events, checked, in pieces; what results may show of each is kept before it is given."""
-        runner = self._running()
+    def _refuse_inside(self) -> None:
         if self._inside:
             raise EngineError(
                 "this matcher was stopped in the middle of a batch; restore a snapshot or start a new one"
             )
+
+    def _numbered(self, found: Iterator[T]) -> Iterator[T]:
+        """What an engine finds; an error names the row as it was pushed, also where events were sorted."""
+        try:
+            yield from found
+        except IntegerOverflow as error:
+            raise error.renumbered(self._arrivals) from None
+
+    def _batches(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
+        """The next events, checked, in pieces; what results may show of each is kept before it is given."""
+        runner = self._running()
+        self._refuse_inside()
         if not table.num_rows and not table.num_columns:
             return
         bound = self._query.bound
@@ -494,7 +616,10 @@ class Matcher:
         if bound.computes:
             ahead = 0
             for batch in batches:
-                runner.classes(runner.program.classifier, batch, ahead)  # raises where a number overflows
+                try:
+                    runner.classes(runner.program.classifier, batch, ahead)  # raises where a number overflows
+                except IntegerOverflow as error:
+                    raise error.renumbered(self._arrivals) from None
                 ahead += batch.num_rows
         self._inside = True
         for batch in batches:
@@ -510,21 +635,26 @@ class Matcher:
         if self._sets and not silent:
             raise OptionError("this matcher was made with sets=True: push_sets() takes events")
         for batch in self._batches(table):
-            found = runner.advance(batch, silent=silent)
-            yield from build_tables(found, self._layout, self._history, runner.program.marks)
+            found = self._numbered(runner.advance(batch, silent=silent))
+            yield from build_tables(found, self._layout, self._history, runner.program.marks, self._arrivals)
             self._forget()
         self._inside = False
 
     def _forget(self) -> None:
-        runner = self._running()
+        runner, arrivals = self._running(), self._arrivals
         if not self._layout.columns:
-            return
+            return  # nor are there times, without which no stream is sorted
         oldest = runner.oldest
         if oldest is not None:
             self._history.forget(oldest)
+            if arrivals is not None:
+                arrivals.forget(oldest)
         elif self._history.rows > 2 * self._kept + CHUNK:
-            self._history.retain(runner.live())
+            live = runner.live()
+            self._history.retain(live)
             self._kept = self._history.rows
+            if arrivals is not None:
+                arrivals.forget(int(live[0]) if live.size else runner.rows)
 
     def advance(self, time: int | float | dt.datetime | dt.date) -> pa.Table:
         """No event before ``time`` will come: what no window reaches any more is freed. Earlier events are late from now on.
@@ -538,6 +668,12 @@ class Matcher:
         from stretto.engines.windows import values_of
 
         kind = self._query.bound.schema.attributes[name]
+        sorter = self._sorter
+        if sorter is not None:
+            tick = sorter.tick(time)
+            tables = [*self._through(lambda: sorter.pass_on(tick)), *self._wait_for(sorter.last_time)]
+            self._forget()
+            return self._gather(tables)
         try:
             value = values_of(pa.array([time], kind), name, runner.rows)[0].item()
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
@@ -550,11 +686,13 @@ class Matcher:
 
     def finish(self) -> pa.Table:
         """The stream has ended: gives the matches that only its end completes (for CEQL, none)."""
+        runner, sorter = self._runner, self._sorter
+        tables = [] if sorter is None or self._finished else list(self._through(sorter.end))
         self._finished = True
-        if self._runner is None:
+        if runner is None:
             return pa.table({})
-        runner = self._runner
-        return self._gather(build_tables(runner.finish(), self._layout, self._history, runner.program.marks))
+        last = build_tables(runner.finish(), self._layout, self._history, runner.program.marks, self._arrivals)
+        return self._gather([*tables, *last])
 
     def snapshot(self) -> bytes:
         """The matcher's whole state, in a versioned format (see ``docs/snapshots.md``); small for a small state."""
@@ -610,6 +748,32 @@ def program_of_sets(query: Query) -> NfabProgram:
     bound = query.bound
     assert isinstance(bound, BoundSase)
     return NfabProgram(bound)
+
+
+#: Why a matcher cannot sort.
+_NO_TIME = "disorder= sorts events by time: name the column that orders the stream with time='…'"
+
+
+def refuse_disorder(query: Query, disorder: Any, *, sets: bool) -> None:
+    """Whether a matcher can put events in order as it is asked to.
+
+    Raises
+    ------
+    OptionError
+        It cannot; the reason.
+    """
+    if disorder == "speculate":
+        if isinstance(query.parsed, SaseQuery):
+            why = "this version reads SASE+ queries in order only"
+        else:
+            why = "CEQL runs on tECS, which reads events in order"
+        raise OptionError(
+            f"disorder='speculate' needs an engine that revises its output, and {why}: sort with a bound, such as "
+            "disorder='10 seconds'"
+        )
+    check_span(disorder, "disorder")
+    if sets:
+        raise OptionError("sets of matches are of events in order: leave out disorder=, or list the matches")
 
 
 def refuse_unlisted(query: Query) -> None:

@@ -28,6 +28,7 @@ from stretto.engines.tecs.state import nodes_of
 from stretto.engines.tecs.structure import ARENA, FIRST, FREE, HEAD, REGISTERS
 from stretto.errors import SnapshotError
 from stretto.events import Schema
+from stretto.matches import Arrivals
 from stretto.predicates.keys import KeyTable
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ def save(matcher: Matcher) -> bytes:
         else:
             _save_runner(runner, header, arrays)
         _save_history(matcher, arrays)
+        _save_sorter(matcher, header, arrays)
     return _frame(header, arrays)
 
 
@@ -97,6 +99,9 @@ def load(matcher: Matcher, snapshot: bytes) -> None:
         else:
             _load_runner(runner, header, arrays)
         _load_history(matcher, arrays)
+        if matcher._sorter is not None:
+            matcher._sorter.from_arrays(header["sorter"], _group(arrays, "sorter."))
+            matcher._arrivals = Arrivals(header["arrivals"], arrays["arrivals"].astype(np.int64))
     except (KeyError, IndexError, ValueError, pa.ArrowInvalid) as error:
         raise SnapshotError(f"the snapshot is damaged: {error}") from error
     matcher._finished = header["finished"]
@@ -174,8 +179,9 @@ def _identity(matcher: Matcher, runner: AnyRunner) -> dict[str, Any]:
         "options": {
             "output": matcher._options["output"],
             "valuations": matcher._valuations,
-            "late": runner.late_policy,
-        },
+            "late": runner.late_policy if matcher._disorder is None else matcher._late_policy,
+        }
+        | ({} if matcher._disorder is None else {"disorder": str(matcher._disorder), "sequence": matcher._sequence}),
         "automaton": runner.program.digest,
     }
 
@@ -272,6 +278,15 @@ def _save_history(matcher: Matcher, arrays: Arrays) -> None:
         with pa.ipc.new_stream(sink, table.schema) as writer:
             writer.write_table(table.combine_chunks())
         arrays["history.table"] = np.frombuffer(sink.getvalue(), np.uint8)
+
+
+def _save_sorter(matcher: Matcher, header: dict[str, Any], arrays: Arrays) -> None:
+    """The events that wait, and the rows of those that were read."""
+    if matcher._sorter is None or matcher._arrivals is None:
+        return
+    header["sorter"], found = matcher._sorter.to_arrays()
+    arrays |= {f"sorter.{name}": array for name, array in found.items()}
+    header["arrivals"], arrays["arrivals"] = matcher._arrivals.kept()
 
 
 def _load_history(matcher: Matcher, arrays: Arrays) -> None:

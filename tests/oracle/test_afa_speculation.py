@@ -15,7 +15,7 @@ from tests.afa_cases import AfaCase, afa_case
 from tests.afa_checks import Drive, built, misread, pieces, punctuation_of
 from tests.conftest import cases as at_most
 
-CASES = 240
+CASES = 80
 SPECULATIONS = (0, 1, 3, 8, math.inf)
 
 Row = dict[str, Any]

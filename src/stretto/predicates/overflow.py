@@ -7,16 +7,19 @@ error, and costs nothing before.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol, Self, TypeVar
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any, Protocol, Self, TypeVar
 
 from stretto.errors import DataError
 
-__all__ = ["IntegerOverflow", "located"]
+__all__ = ["IntegerOverflow", "Order", "located"]
 
 T = TypeVar("T")
+
+
+class Order(Protocol):
+    """Rows by position: an array, or what looks them up."""
+
+    def __getitem__(self, positions: Any, /) -> Any: ...
 
 
 class Sliced(Protocol):
@@ -57,7 +60,7 @@ class IntegerOverflow(DataError):
         place = "" if self.row is None else f" at row {self.row}"
         return f"{self.what}{place}: {self.why}"
 
-    def renumbered(self, rows: NDArray[np.int64] | None) -> IntegerOverflow:
+    def renumbered(self, rows: Order | None) -> IntegerOverflow:
         """The error with its row looked up in ``rows``; ``None``: as it is."""
         if rows is None or self.row is None:
             return self
