@@ -36,7 +36,9 @@ ROOMS = [
 DOORS = {
     ("compiling", "explain"),
     ("matching", "snapshots"),
-    ("snapshots", "matching"), ("disordered", "snapshots"), ("cleanse", "snapshots"),
+    ("snapshots", "matching"),
+    ("disordered", "snapshots"),
+    ("cleanse", "snapshots"),
     ("explain", "compiling"),
     ("afa", "explain"),
 }
