@@ -20,6 +20,9 @@ __all__ = ["ArcChanges"]
 
 I64 = NDArray[np.int64]
 
+#: Arcs whose texts are not read again.
+_MOST_WRITTEN = 1 << 12
+
 _DEFINING = ("source", "target", "when", "then", "kind")
 _COLUMNS = ("row", "action", "id", *_DEFINING)
 
@@ -93,7 +96,7 @@ class ArcChanges:
         """The arc that each change concerns."""
         tables, count = self.tables, self.adds.size
         # By id, in order: what is in force before a change is what the change before it left.
-        order = np.lexsort((np.arange(count), self.ids))
+        order = np.argsort(_narrow(self.ids, len(self.names)), kind="stable")
         ids, adds = self.ids[order], self.adds[order]
         known = np.array([tables.known.get(name, 0) for name in self.names] or [0], np.int64)
         known[tables.arcs[known, RETIRED] < FOREVER] = 0
@@ -124,19 +127,30 @@ class ArcChanges:
         for name in columns:
             found, names = _encoded(rows, name)
             codes = codes * (len(names) + 1) + found + 1
-        _, first, form = np.unique(codes, return_index=True, return_inverse=True)
+        first, form = _distinct(codes)
         forms, templates = [], []
-        for at in first.tolist():
-            values = {name: rows.column(name)[at].as_py() for name in columns}
+        ids = self.ids[self.adds]
+        texts = [rows.column(name).take(pa.array(first)).to_pylist() for name in columns]
+        for at, *given in zip(first.tolist(), *texts, strict=True):
+            values = dict(zip(columns, given, strict=True))
+            written = tuple(values.get(name) for name in _DEFINING)
+            known = tables.written.get(written)
+            if known is not None:
+                forms.append(tables.new_form(known[0]))
+                templates.append(known[1])
+                continue
             values = {name: value for name, value in values.items() if value is not None}
             source, target = values.pop("source", None), values.pop("target", None)
-            arc = make_arc(afa, source, target, id=self.names[self.ids[self.adds][at]], **values)
+            arc = make_arc(afa, source, target, id=self.names[ids[at]], **values)
             number, row = tables.form_of(arc)
             forms.append(number)
             templates.append(row)
+            if len(tables.written) == _MOST_WRITTEN:
+                tables.written.clear()
+            tables.written[written] = arc, row
         places = np.array([tables.place(name) for name in self.names] or [0], np.int64)
         if forms:
-            tables.extend(np.stack(templates)[form], np.array(forms)[form], places[self.ids[self.adds]])
+            tables.extend(np.stack(templates)[form], np.array(forms)[form], places[ids])
 
     def changes(self) -> Changes:
         """For the runner."""
@@ -146,7 +160,7 @@ class ArcChanges:
         """The first ``count`` changes have been carried out: what each id stands for now."""
         adds = np.flatnonzero(self.adds[:count])
         latest = np.zeros(len(self.names), np.int64)
-        np.maximum.at(latest, self.ids[adds], self.number[adds])
+        latest[self.ids[adds]] = self.number[adds]  # of those of one id the last one, which is the greatest
         for name, number in zip(self.names, latest.tolist(), strict=True):
             if number:
                 self.tables.known[name] = number
@@ -156,6 +170,25 @@ def _holds_texts(kind: pa.DataType) -> bool:
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_null(kind))
+
+
+def _narrow(codes: I64, count: int) -> NDArray[np.integer[Any]]:
+    """Codes below ``count`` in a type that sorts in linear time, if they fit."""
+    return codes.astype(np.int16) if count < 1 << 15 else codes
+
+
+def _distinct(codes: I64) -> tuple[I64, I64]:
+    """Where each distinct code comes first, and by place which of them it is."""
+    most = int(codes.max(initial=0))
+    if most > 4 * codes.size + 1024:
+        _, first, which = np.unique(codes, return_index=True, return_inverse=True)
+        return first, which
+    place = np.full(most + 1, -1)
+    place[codes[::-1]] = np.arange(codes.size)[::-1]
+    held = np.flatnonzero(place >= 0)
+    first = place[held]
+    place[held] = np.arange(held.size)
+    return first, place[codes]
 
 
 def _encoded(table: pa.Table, name: str) -> tuple[I64, list[Any]]:

@@ -34,7 +34,7 @@ from stretto.engines.afa.structure import (
     TO,
     TO_LE,
 )
-from stretto.engines.afa.times import as_times, tick_of, width
+from stretto.engines.afa.times import as_times, tick_of, ticks, width
 from stretto.errors import DataError, OptionError, suggestion
 from stretto.events import as_table, conform
 from stretto.languages.afa import Scope, read_fence, shown
@@ -264,7 +264,7 @@ class AfaMatcher:
         """Changes of arcs with punctuations among them."""
         given = list(pairs)
         at = np.array([row for row, _ in given], np.int64)
-        times = np.array([self._tick(time) for _, time in given], np.int64)
+        times = self._ticks([time for _, time in given])
         wrong = (at < 0) | (at > rows) | (np.diff(at, prepend=0) < 0)
         if wrong.any():
             here = int(wrong.argmax())
@@ -567,6 +567,15 @@ class AfaMatcher:
         found = tick_of(time, kind, name)
         runner.time_kind, self._guessed = kind, True
         return found
+
+    def _ticks(self, times: list[Any]) -> I64:
+        """Times in ticks; one call for all where they fit."""
+        self._tick(times[0])
+        assert self._runner.time_kind is not None
+        try:
+            return ticks(pa.array(times, self._runner.time_kind), self._options["time"], 0)
+        except (pa.ArrowException, TypeError, OverflowError, DataError):
+            return np.array([self._tick(time) for time in times], np.int64)  # which says what is wrong
 
     def _bind(self, schema: pa.Schema) -> None:
         """Take the types of the columns that the first batch tells."""

@@ -74,6 +74,8 @@ class GraphTables:
         self.ids: list[str] = []
         self.id = np.zeros(1, np.int64)
         self._places: dict[str, int] = {}
+        #: Arcs as they were written, with what stands in their rows: so that each text is read and compiled once.
+        self.written: dict[tuple[str | None, ...], tuple[Arc, I64]] = {}
         for name in afa.states:
             self.state(name)
         for arc in afa.arcs:
@@ -120,8 +122,12 @@ class GraphTables:
         row[LABEL] = arc.label
         row[SINCE] = ALWAYS if arc.since is None else arc.since
         row[RETIRED] = FOREVER if arc.until is None else arc.until
+        return self.new_form(arc), row
+
+    def new_form(self, arc: Arc) -> int:
+        """The number of a form."""
         self.forms.append(arc)
-        return len(self.forms) - 1, row
+        return len(self.forms) - 1
 
     def place(self, name: str) -> int:
         """The number of an id."""

@@ -476,7 +476,9 @@ class AfaRunner:
         op[part < 0] = SKIP
         if self.predicated:
             self._refuse_predicated(table, le, op)
-        return Batch(op, part, le, np.ascontiguousarray(seq), re, row, self._event_words(table), *changes)
+        # Columns of Arrow are read-only, for which Numba would compile the kernel once more.
+        part, le, seq, re = (np.require(one, requirements=("C", "W")) for one in (part, le, seq, re))
+        return Batch(op, part, le, seq, re, row, self._event_words(table), *changes)
 
     def _event_words(self, table: pa.RecordBatch) -> I64:
         """[row, word]: known bits, attributes, truths of conditions."""
