@@ -92,7 +92,7 @@ def main() -> None:
     start = time.perf_counter()
     tables = environment(job)
     for name, folder in job["folders"].items():
-        tables.execute_sql(TABLE.format(name=f"events_{name}", path=Path(folder).as_uri()))
+        tables.execute_sql((job.get("table") or TABLE).format(name=f"events_{name}", path=Path(folder).as_uri()))
     setup = time.perf_counter() - start
     runs = []
     for name in job["runs"]:

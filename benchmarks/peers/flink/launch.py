@@ -46,7 +46,9 @@ class Flink:
     python: Path
     jars: tuple[Path, ...]
 
-    def run(self, statement: str, folders: dict[str, Path], mode: str, runs: Sequence[str]) -> dict[str, Any]:
+    def run(
+        self, statement: str, folders: dict[str, Path], mode: str, runs: Sequence[str], table: str | None = None
+    ) -> dict[str, Any]:
         """Run a statement over the folders that ``runs`` names, one after the other, in one process.
 
         Parameters
@@ -59,6 +61,8 @@ class Flink:
             ``"batch"`` or ``"streaming"``.
         runs
             Names of folders, in the order in which they are read.
+        table
+            ``CREATE TABLE`` with ``{name}`` and ``{path}``; ``None``: the stock events of the Spark benchmarks.
 
         Returns
         -------
@@ -72,6 +76,7 @@ class Flink:
         """
         job = {
             "statement": statement,
+            "table": table,
             "folders": {name: str(folder) for name, folder in folders.items()},
             "mode": mode,
             "runs": list(runs),

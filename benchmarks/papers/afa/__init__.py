@@ -1,0 +1,1 @@
+"""The AFA paper's experiments."""
