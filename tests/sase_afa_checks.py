@@ -9,25 +9,25 @@ import random
 import sys
 import traceback
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
+import stretto
 from stretto.automata.afa import Afa
 from stretto.automata.reference_afa import Event, outputs
 from stretto.automata.sase_afa import sase_afa
 from stretto.disordered import AfaMatcher
-from stretto.engines.afa.structure import SIGN
 from stretto.engines.nfab.program import NfabProgram
 from stretto.errors import StrettoError
 from stretto.events import Schema
 from stretto.pattern.query import Window
+from stretto.pattern.sase import Selection
 from tests.sase_cases import SaseCase, sase_case, text_of
 from tests.sase_checks import found_by
 
-__all__ = ["Found", "afa_of", "check", "disordered_case", "sase_afa_case"]
+__all__ = ["Found", "afa_of", "check", "check_disordered", "sase_afa_case"]
 
 #: A match: the positions of each variable.
 Found = tuple[tuple[str, tuple[int, ...]], ...]
@@ -42,7 +42,10 @@ def sase_afa_case(seed: int) -> SaseCase:
         window = Window(number=int(size or 0), attribute=random.Random(seed).choice([None, "t"]))
     query = replace(case.query, window=window, limit=None, non_overlap=False)
     query = replace(query, text=text_of(query))
-    return SaseCase(query, Schema.of(case.events, time="t"), case.events)
+    events = case.events
+    if pa.types.is_floating(events["t"].type):
+        events = events.set_column(events.column_names.index("t"), "t", events["t"].cast(pa.int64()))
+    return SaseCase(query, Schema.of(events, time="t"), events)
 
 
 def afa_of(case: SaseCase) -> Afa | None:
@@ -63,32 +66,19 @@ def in_order(afa: Afa, case: SaseCase, capacity: int) -> Counter[Found]:
     """What the AFA finds in the stream in order."""
     table = case.events.append_column("#", pa.array(range(case.events.num_rows)))
     matcher = AfaMatcher(afa, table.schema, time="t", sequence="#", ordered=True, capacity=capacity)
-    matcher.push_only(table) if hasattr(matcher, "push_only") else _feed(matcher, table)
-    return taken(matcher, case, np.arange(table.num_rows))
-
-
-def _feed(matcher: AfaMatcher, table: pa.Table) -> None:
-    """Rows into a matcher, whose output is left where it is."""
-    kinds = list(matcher._kinds)
-    for batch in table.select(kinds).combine_chunks().to_batches():
+    for batch in table.select(list(matcher._kinds)).combine_chunks().to_batches():
         matcher._runner.push(batch)
-
-
-def taken(matcher: AfaMatcher, case: SaseCase, row_of: Any) -> Counter[Found]:
-    """The output of a matcher: insertions minus retractions. ``row_of``: by arrival row the row of the case."""
-    names = [one.variable for one in case.bound.parsed.positive]
-    total: Counter[Found] = Counter()
     if not matcher._runner.has_output:
-        return total
-    rows, positions, labels = matcher._runner.take()
-    for sign, events, marks in zip(rows[:, SIGN], positions.to_pylist(), labels.to_pylist(), strict=True):
-        bindings = tuple(
-            (name, tuple(int(row_of[row]) for row, mark in zip(events, marks, strict=True) if mark == at))
+        return Counter()
+    _, positions, labels = matcher._runner.take()
+    names = [one.variable for one in case.bound.parsed.positive]
+    return Counter(
+        tuple(
+            (name, tuple(row for row, mark in zip(events, marks, strict=True) if mark == at))
             for at, name in enumerate(names)
         )
-        total[bindings] += int(sign)
-        assert total[bindings] in (0, 1)
-    return +total
+        for events, marks in zip(positions.to_pylist(), labels.to_pylist(), strict=True)
+    )
 
 
 def by_definition(afa: Afa, case: SaseCase) -> int:
@@ -104,8 +94,125 @@ def by_definition(afa: Afa, case: SaseCase) -> int:
     return len({(one.first, one.last) for one in outputs(afa, events)})
 
 
+# ---- Disorder
+
+
+@dataclass(frozen=True)
+class Log:
+    """Rows as they arrive, in pieces; a punctuation stands behind a piece where one is safe."""
+
+    pieces: list[list[dict[str, Any]]]
+    punctuations: list[int | None]
+    final: list[dict[str, Any]]  #: the events that stay, in stream order
+    place: dict[int, int]  #: by arrival row the place in it
+
+
+def log_of(case: SaseCase, choose: random.Random, *, signed: bool, sequenced: bool) -> Log:
+    """The events of a case in some order, with others that are taken back, and some that are revised.
+
+    The attribute ``#`` tells events apart.
+    """
+    events = [{**row, "#": 10 * at} for at, row in enumerate(case.events.to_pylist())]
+    delay = choose.choice([0, 1, 4, 30])
+    steps: list[tuple[float, list[tuple[int, dict[str, Any]]]]] = []  # signed rows, by when they arrive
+    for at, event in enumerate(events):
+        comes = at + delay * choose.random()
+        if signed and choose.random() < 0.2:
+            old = {**choose.choice(events), **{name: event[name] for name in ("t", "#", *case.query.equal)}}
+            steps.append((comes, [(1, old)]))
+            steps.append((comes + delay * choose.random(), [(-1, old), (1, event)]))
+        else:
+            steps.append((comes, [(1, event)]))
+        if signed and choose.random() < 0.3:
+            noise = {**choose.choice(events), "t": event["t"], "#": event["#"] + 5}
+            steps.append((comes := at + delay * choose.random(), [(1, noise)]))
+            steps.append((comes + 3 * choose.random(), [(-1, noise)]))
+    steps.sort(key=lambda one: one[0])
+    pieces, punctuations = [], []
+    begin = 0
+    while begin < len(steps):
+        end = min(len(steps), begin + choose.choice([1, 2, 5, 50]))
+        pieces.append([{**event, "sign": sign} for _, many in steps[begin:end] for sign, event in many])
+        least = min((event["t"] for _, many in steps[end:] for _, event in many), default=None)
+        done = punctuations[-1] if punctuations else None
+        punctuations.append(least if least is not None and choose.random() < 0.3 else done)
+        begin = end
+    place, row_of = _places(pieces, case)
+    final = sorted(events, key=lambda event: (event["t"], event["#"] if sequenced else place[event["#"]]))
+    return Log(pieces, punctuations, final, {row_of[event["#"]]: at for at, event in enumerate(final)})
+
+
+def _places(pieces: list[list[dict[str, Any]]], case: SaseCase) -> tuple[dict[int, int], dict[int, int]]:
+    """What orders events of one time without a sequence, and their rows: an insertion behind a retraction is a revision."""
+    keys = () if case.query.selection is Selection.STRICT else case.query.equal
+    place: dict[int, int] = {}
+    row_of: dict[int, int] = {}
+    row = 0
+    for piece in pieces:
+        before: dict[str, Any] | None = None
+        for event in piece:
+            revises = before is not None and before["sign"] < 0 < event["sign"]
+            if before is not None and revises and all(before[name] == event[name] for name in ("t", *keys)):
+                place[event["#"]] = place[before["#"]]
+            elif event["sign"] > 0:
+                place[event["#"]] = row
+            row_of[event["#"]] = row if event["sign"] > 0 else row_of[event["#"]]
+            before = event
+            row += 1
+    return place, row_of
+
+
+def check_disordered(seed: int) -> int:
+    """Raise an AssertionError unless insertions minus retractions are the matches of the final stream; how many, −1 if refused."""
+    case = sase_afa_case(seed)
+    choose = random.Random(f"disorder {seed}")
+    signed, sequenced, restores = choose.random() < 0.8, choose.random() < 0.5, choose.random() < 0.3
+    if afa_of(case) is None:
+        return -1
+    log = log_of(case, choose, signed=signed, sequenced=sequenced)
+    kinds = pa.schema([*case.events.schema, ("#", pa.int64())])
+    options: dict[str, Any] = {"time": "t", "disorder": "speculate", "capacity": choose.choice([1, 64])}
+    if signed:
+        options["sign"] = "sign"
+    if sequenced:
+        options["sequence"] = "#"
+    matcher = stretto.Matcher(case.query.text, kinds, **options)
+    given = kinds.append(pa.field("sign", pa.int8())) if signed else kinds
+    total: Counter[str] = Counter()
+    kept: dict[str, dict[str, Any]] = {}
+    for piece, time in zip(log.pieces, log.punctuations, strict=True):
+        found = matcher.push(pa.Table.from_pylist(piece, given))
+        if time is not None:
+            found = pa.concat_tables([found, matcher.advance(time)])
+            matcher._kept = -(1 << 17)  # so that it forgets what it can
+            matcher._swept_to = None
+            matcher._forget()
+        for row in found.to_pylist():
+            sign = row.pop("sign")
+            total[repr(row)] += sign
+            assert total[repr(row)] >= 0, f"seed {seed}: {sign} {row}"
+            kept[repr(row)] = row
+        if restores:
+            matcher = stretto.Matcher(case.query.text, kinds, **options).restore(matcher.snapshot())
+    assert not matcher.finish().num_rows
+    got = Counter(repr(_placed(kept[one], log.place)) for one in total.elements())
+    ordered = pa.Table.from_pylist(log.final, kinds)
+    bound = SaseCase(case.query, Schema.of(kinds, time="t"), ordered)
+    expected = Counter(repr(row) for row in stretto.match(case.query.text, ordered, time="t").to_pylist())
+    assert got == expected, (
+        f"seed {seed}, signed {signed}, sequenced {sequenced}:\n{bound}\nmissing {expected - got}\nwrong {got - expected}"
+    )
+    return sum(expected.values())
+
+
+def _placed(row: dict[str, Any], place: dict[int, int]) -> dict[str, Any]:
+    """A match with places in the final stream in place of arrival rows."""
+    positions = sorted(place[one] for one in row["positions"])
+    return {**row, "start": place[row["start"]], "end": place[row["end"]], "positions": positions}
+
+
 def check(seed: int) -> int:
-    """Raise an AssertionError unless the engines agree on a case; how many matches it has, −1 where it is refused."""
+    """Raise an AssertionError unless the engines agree on a case in order; how many matches it has, −1 where it is refused."""
     case = sase_afa_case(seed)
     afa = afa_of(case)
     if afa is None:
@@ -128,6 +235,7 @@ if __name__ == "__main__":
     for number in range(first, last):
         try:
             matches = check(number)
+            check_disordered(number)
             counts["refused" if matches < 0 else "agree"] += 1
             counts["matches"] += max(matches, 0)
         except Exception as error:

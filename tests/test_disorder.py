@@ -201,8 +201,6 @@ def test_what_cannot_be_sorted_is_refused() -> None:
     ]:
         with pytest.raises(OptionError, match=words):
             stretto.Matcher(CEQL, **options)
-    with pytest.raises(OptionError, match="in order only"):
-        stretto.Matcher(SASE, time="t", disorder="speculate")
     with pytest.raises(OptionError, match="sets of matches"):
         stretto.Matcher(SASE, time="t", disorder=1, sets=True)
     matcher = stretto.Matcher(CEQL, time="t", disorder=1)

@@ -24,7 +24,7 @@ ROOMS = [
     ["arc_changes"],
     ["disordered"],
     ["cleansed"],
-    ["snapshots", "matching"],
+    ["snapshots", "speculating", "matching"],
     ["ensemble", "patterns"],
     ["explain"],
     ["spark", "connectors", "testing", "demo", "data"],
@@ -40,6 +40,7 @@ DOORS = {
     ("disordered", "snapshots"),
     ("cleanse", "snapshots"),
     ("explain", "compiling"),
+    ("speculating", "explain"),
     ("afa", "explain"),
 }
 

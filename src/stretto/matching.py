@@ -34,6 +34,7 @@ from stretto.pattern.query import Consume
 from stretto.pattern.sase import SaseQuery
 from stretto.predicates.overflow import IntegerOverflow
 from stretto.sets import MatchSet
+from stretto.speculating import SpeculatingMatcher
 
 __all__ = ["Matcher", "iter_matches", "match", "match_sets", "refuse_unlisted"]
 
@@ -290,7 +291,8 @@ class Matcher:
         By how much events may come late: ticks of the time column, ``'5 seconds'``, a timedelta, or ``math.inf``. They are sorted
         before they are read, and wait until the greatest time seen is so much later, or until :meth:`advance` or :meth:`finish` say
         that nothing before them will come; only what is later than that is late. ``start``, ``end`` and ``positions`` still count the
-        events as they were pushed. ``None``: events come in order.
+        events as they were pushed. ``None``: events come in order. ``"speculate"``, for SASE+: matches come at once, and are taken
+        back where a late event says so; then this is a :class:`~stretto.speculating.SpeculatingMatcher`.
     sequence
         With ``disorder``: a column of integers that orders events of the same time; ``None``: they are ordered as they come.
 
@@ -310,12 +312,18 @@ class Matcher:
     """
 
     def __new__(cls, query: Any, *arguments: Any, **options: Any) -> Any:
-        """For an AFA, an :class:`~stretto.disordered.AfaMatcher`, or a :class:`~stretto.cleansed.CleansedMatcher`."""
+        """For an AFA, an :class:`~stretto.disordered.AfaMatcher`, or a :class:`~stretto.cleansed.CleansedMatcher`.
+
+        With ``disorder="speculate"``, a :class:`~stretto.speculating.SpeculatingMatcher`.
+        """
         if isinstance(query, AFA | Afa):
             cleansed = any(options.get(name) is not None for name in ("speculation", "bound", "cleanse"))
             return (
                 CleansedMatcher(query, *arguments, **options) if cleansed else AfaMatcher(query, *arguments, **options)
             )
+        if isinstance(how := options.get("disorder"), str) and how == "speculate":
+            del options["disorder"]
+            return SpeculatingMatcher(query, *arguments, **options)
         return super().__new__(cls)
 
     def __init__(
@@ -353,7 +361,7 @@ class Matcher:
         self._sorter: Cleanse | None = None
         self._arrivals: Arrivals | None = None
         if disorder is not None:
-            refuse_disorder(self._query, disorder, sets=sets)
+            refuse_disorder(disorder, sets=sets)
             if time is None and not isinstance(schema, Schema) and self._query.schema is None:
                 raise OptionError(_NO_TIME)
         self._runner: AnyRunner | None = None
@@ -754,7 +762,7 @@ def program_of_sets(query: Query) -> NfabProgram:
 _NO_TIME = "disorder= sorts events by time: name the column that orders the stream with time='…'"
 
 
-def refuse_disorder(query: Query, disorder: Any, *, sets: bool) -> None:
+def refuse_disorder(disorder: Any, *, sets: bool) -> None:
     """Whether a matcher can put events in order as it is asked to.
 
     Raises
@@ -762,15 +770,6 @@ def refuse_disorder(query: Query, disorder: Any, *, sets: bool) -> None:
     OptionError
         It cannot; the reason.
     """
-    if disorder == "speculate":
-        if isinstance(query.parsed, SaseQuery):
-            why = "this version reads SASE+ queries in order only"
-        else:
-            why = "CEQL runs on tECS, which reads events in order"
-        raise OptionError(
-            f"disorder='speculate' needs an engine that revises its output, and {why}: sort with a bound, such as "
-            "disorder='10 seconds'"
-        )
     check_span(disorder, "disorder")
     if sets:
         raise OptionError("sets of matches are of events in order: leave out disorder=, or list the matches")

@@ -825,7 +825,9 @@ def _change(
         if given == NIL:
             return GROW_ARENA
         if taken != NIL:
-            events.X[given, SEQ], events.X[given, ROW] = events.X[taken, SEQ], events.X[taken, ROW]
+            events.X[given, SEQ] = events.X[taken, SEQ]
+            if graph.trail < 0:  # selected events are told apart by their rows, and this is another one
+                events.X[given, ROW] = events.X[taken, ROW]
     status = _repair(theta, part, x, taken, given, -FOREVER, m)
     if status != DONE and given != NIL:
         free_slot(given, events, registers)

@@ -10,6 +10,7 @@ from stretto.engines.afa.structure import (
     BEHIND,
     CELLS,
     CLEAN,
+    CURSOR,
     EVENT_FIELDS,
     EXTRA,
     FIELDS,
@@ -76,6 +77,8 @@ class AfaState:
         self.fields = fields
         self.ignores = ignores
         self.registers = np.zeros(REGISTERS, np.int64)
+        #: Where trails were forgotten the last time.
+        self.trails_grown_at: tuple[int, ...] = ()
         for bound in (PUNCTUATION, CLEAN, SEEN):
             self.registers[bound] = BEFORE_ALL
         rows = REG + fields + (EXTRA if ignores else 0)
@@ -132,8 +135,11 @@ class AfaState:
         place = np.zeros(used + 1, np.int64)
         kept = int(keep(alive, work, place))
         size = work.trail_row.size
-        if 2 * kept > size - 2:
+        # One step may need more than all that was forgotten: then this is called at the same place again.
+        place_of_call = (*map(int, self.registers[[CURSOR, SEEN, LIVE_EVENTS, LIVE_PARTIAL]]), kept, size)
+        if 2 * kept > size - 2 or place_of_call == self.trails_grown_at:
             size = 2 * size + 16
+        self.trails_grown_at = place_of_call
         grown = {name: longer(getattr(work, name)[: kept + 1], size) for name in TRAIL_ARRAYS}
         self.work = work._replace(**grown, trail_table=np.zeros(_power(2 * size), np.int64))
         rebuild(kept, self.work)
