@@ -86,7 +86,7 @@ def by_definition(afa: Afa, case: SaseCase) -> int:
     keys = afa.partition_by
     events = [
         Event(
-            row, tuple(payload[name] for name in keys), payload["t"], payload, row,
+            row, tuple("NaN" if value != value else value for value in map(payload.get, keys)), payload["t"], payload, row,
             None if afa.window is None else payload["t"] + afa.window,
         )
         for row, payload in enumerate(case.events.select(list(afa.events)).to_pylist())
