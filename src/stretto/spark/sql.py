@@ -24,7 +24,7 @@ def register(
     like: DataFrame | StructType | None = None,
     **options: Any,
 ) -> None:
-    """Make queries callable in Spark SQL, in this session.
+    """Make queries callable in Spark SQL, in this Spark session.
 
     ``register(spark)`` makes two functions, which take the query's text::
 

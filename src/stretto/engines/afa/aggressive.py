@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stretto._jit import inlined, jit
+from stretto.engines.afa.cleaning import drop
 from stretto.engines.afa.index import find
 from stretto.engines.afa.structure import (
     ARC_NEXT,
@@ -28,18 +29,15 @@ from stretto.engines.afa.structure import (
     FIRST_ARC,
     FIRST_EPSILON,
     FOREVER,
-    FREE,
     IGNORES,
     KIND,
     LAST,
     LE,
-    LIVE_PARTIAL,
     NEXT,
     NIL,
     OPEN,
     REG,
     SEQ,
-    SIZE,
     STATE,
     TARGET,
     UNTIL_LE,
@@ -166,16 +164,8 @@ def prune(
                         P[extra + UNTIL_LE, p] == events.X[slot, LE] and P[extra + UNTIL_SEQ, p] == events.X[slot, SEQ]
                     )
                 if over:
-                    if last == NIL:
-                        events.X[slot, FIRST] = following
-                    else:
-                        P[NEXT, last] = following
-                    events.X[slot, SIZE] -= 1
+                    drop(p, last, slot, P, events, registers)
                     events.X[slot, CLEANED] = 1
-                    P[STATE, p] = -1
-                    P[NEXT, p] = registers[FREE]
-                    registers[FREE] = p
-                    registers[LIVE_PARTIAL] -= 1
                     dropped += 1
                 else:
                     last = p

@@ -45,7 +45,7 @@ from stretto.engines.afa.structure import (
     Work,
 )
 
-__all__ = ["clean", "free_list", "free_slot", "merge", "part_with", "sweep"]
+__all__ = ["clean", "drop", "free_list", "free_slot", "merge", "part_with", "sweep"]
 
 I64 = NDArray[np.int64]
 
@@ -57,6 +57,20 @@ def free_list(head: int, tail: int, size: int, P: I64, registers: I64) -> None:
         P[NEXT, tail] = registers[FREE]
         registers[FREE] = head
         registers[LIVE_PARTIAL] -= size
+
+
+@inlined
+def drop(p: int, last: int, slot: int, P: I64, events: Events, registers: I64) -> None:
+    """Take a partial match, which stands behind ``last``, out of an event's list, and give it back; LAST is the caller's to set."""
+    if last == NIL:
+        events.X[slot, FIRST] = P[NEXT, p]
+    else:
+        P[NEXT, last] = P[NEXT, p]
+    events.X[slot, SIZE] -= 1
+    P[STATE, p] = -1
+    P[NEXT, p] = registers[FREE]
+    registers[FREE] = p
+    registers[LIVE_PARTIAL] -= 1
 
 
 @inlined
@@ -233,15 +247,7 @@ def _forget(cover: int, part: int, graph: Graph, P: I64, events: Events, parts: 
         following = P[NEXT, p]
         anchored = graph.ignores and (P[extra + OPEN, p] >= 0 or P[extra + UNTIL_LE, p] > events.X[cover, LE])
         if P[LEAST, p] <= registers[CLEAN] and not anchored:
-            if last == NIL:
-                events.X[cover, FIRST] = following
-            else:
-                P[NEXT, last] = following
-            events.X[cover, SIZE] -= 1
-            P[STATE, p] = -1
-            P[NEXT, p] = registers[FREE]
-            registers[FREE] = p
-            registers[LIVE_PARTIAL] -= 1
+            drop(p, last, cover, P, events, registers)
         else:
             last = p
         p = following

@@ -13,7 +13,6 @@ from stretto.engines.afa.structure import (
     ATOM,
     BASE,
     COUNT_D,
-    CYCLE,
     ENDLESS,
     EPOCH,
     FAULT,
@@ -189,7 +188,6 @@ def _seeds(theta: Any, z: int, count: int, m: Memory) -> int:
             if end - count > MOST_CLOSURE:
                 registers[FAULT] = ENDLESS
                 registers[FAULT_ARC] = this
-                registers[CYCLE] = arcs[this, TARGET]
                 return -1 - end
         at += 1
     return end
@@ -375,7 +373,7 @@ def derive(
             if closing:
                 if size - first > MOST_CLOSURE:
                     status = FAULTED
-                    registers[FAULT], registers[FAULT_ARC], registers[CYCLE] = ENDLESS, this, target
+                    registers[FAULT], registers[FAULT_ARC] = ENDLESS, this
                     break
             elif states[states[P[STATE, made], BASE], FIRST_EPSILON] != NIL:
                 closing, behind, at = True, arc, NIL

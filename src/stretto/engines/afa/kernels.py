@@ -26,7 +26,7 @@ from stretto._jit import (
     inlined,
     jit,
 )
-from stretto.engines.afa.cleaning import clean, free_list, free_slot, merge, part_with
+from stretto.engines.afa.cleaning import clean, drop, free_list, free_slot, merge, part_with
 from stretto.engines.afa.derive import derive
 from stretto.engines.afa.index import attach, detach, find, stretch
 from stretto.engines.afa.live import build_with_ends, collect, earlier, greatest_end, is_settled
@@ -51,7 +51,6 @@ from stretto.engines.afa.structure import (
     FIRST_ARC,
     FIRST_EPSILON,
     FOREVER,
-    FREE,
     FREE_EVENTS,
     FRESH,
     GAINED,
@@ -660,25 +659,14 @@ def _unlink(
     m: Memory,
 ) -> None:
     """Take the affected partial matches out of an event's list."""
-    graph, P, events, registers = m.graph, m.P, m.events, m.registers
-    extra = REG + graph.real.size
+    P, events, registers = m.P, m.events, m.registers
     p, last, at = events.X[z, FIRST], NIL, 0
     while p != NIL:
         following = P[NEXT, p]
         found = _affected(p, at, bound_le, bound_seq, taken_row, m)
         if found >= 0:
             at = found
-            if last == NIL:
-                events.X[z, FIRST] = following
-            else:
-                P[NEXT, last] = following
-            events.X[z, SIZE] -= 1
-            P[STATE, p] = -1
-            if graph.ignores and P[extra + OPEN, p] < 0:
-                P[extra + OPEN, p] = -1
-            P[NEXT, p] = registers[FREE]
-            registers[FREE] = p
-            registers[LIVE_PARTIAL] -= 1
+            drop(p, last, z, P, events, registers)
         else:
             at = -1 - found
             if earlier(bound_le, bound_seq, P[START_LE, p], P[START_SEQ, p]):

@@ -6,18 +6,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from stretto.engines.nfab.values import strings_of
 from stretto.predicates.keys import KeyTable
 
-__all__ = ["Names", "strings_of"]
+__all__ = ["Names"]
 
 I64 = NDArray[np.int64]
-
-
-def strings_of(column: pa.Array) -> pa.Array:
-    """A column of strings in their plain form."""
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    return column if column.type == pa.string() else column.cast(pa.string())
 
 
 class Names:

@@ -28,7 +28,6 @@ I64 = NDArray[np.int64]
 NIL = 0
 SEED = 1  #: a partial match that stands for the initial ID (q0, Z)
 FOREVER = (1 << 63) - 1  #: a right end (RE) that never comes
-LEAST_TIME = -(1 << 63)
 
 # Rows of P.
 NEXT = 0  #: next in the list of its event, or of the free ones
@@ -153,7 +152,6 @@ STEPS = 22  #: partial matches looked at since the kernel last paused
 OUT_OF_ORDER = 23  #: events that came out of order so far
 MADE = 24  #: partial matches ever made
 OLD = 25  #: entries of Work.old
-CYCLE = 26  #: state of an ε-cycle that does not end
 SETTLED = 27  #: entries of Work.L
 PEAK = 28  #: most partial matches in use at once
 CHANGED = 30  #: changes of the call that are carried out

@@ -27,7 +27,7 @@ from stretto.predicates.keys import KeyTable
 from stretto.predicates.overflow import IntegerOverflow
 from stretto.predicates.vectorized import mask, reals_of_decimals, valid_of
 
-__all__ = ["MOST_WORDS", "Column", "Op", "Slot", "Values", "Vocabulary", "column_for", "matrix"]
+__all__ = ["MOST_WORDS", "Column", "Op", "Slot", "Values", "Vocabulary", "column_for", "matrix", "strings_of"]
 
 I64 = NDArray[np.int64]
 T = TypeVar("T")
@@ -132,7 +132,7 @@ class Vocabulary:
         if not self.ordered:
             return None
         for column in columns:
-            plain = _strings(column)
+            plain = strings_of(column)
             numbers = self._numbers(plain)
             fresh = numbers >= len(self.strings)
             if fresh.any():
@@ -174,12 +174,13 @@ class Vocabulary:
 
     def of(self, column: pa.Array) -> tuple[I64, NDArray[np.bool_]]:
         """The word of each string, and which are not NULL."""
-        numbers = self._numbers(_strings(column))
+        numbers = self._numbers(strings_of(column))
         known = numbers >= 0
         return (np.where(known, self.words[numbers], 0) if self.words.size else numbers, known)
 
 
-def _strings(column: pa.Array) -> pa.Array:
+def strings_of(column: pa.Array) -> pa.Array:
+    """A column of strings in their plain form."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     return column if column.type == pa.string() else column.cast(pa.string())
