@@ -1,0 +1,21 @@
+"""Iterative queries over streams: cyclic plans of temporal operators that know how far they have got (FFP paper).
+
+>>> from stretto.dataflow import Dataflow, fixpoint, stream
+>>> links = stream("links", {"src": str, "dst": str})
+>>> reach = fixpoint(
+...     lambda reach: links.union(
+...         links.join(reach, on={"dst": "src"}).project(src="src", dst="dst_right")
+...     ).distinct(),
+...     schema=links.schema,
+... )
+>>> flow = Dataflow(reach=reach)
+>>> flow.push("links", [{"src": "a", "dst": "b", "vs": 1}, {"src": "b", "dst": "a", "vs": 3}], punctuation=10)
+>>> flow.run_until_idle()
+>>> flow.output("reach").select(["src", "dst", "vs"]).to_pylist()[-1], flow.punctuation("reach")
+({'src': 'b', 'dst': 'b', 'vs': 3}, 10)
+"""
+
+from stretto.dataflow.flow import Dataflow
+from stretto.dataflow.stream import Stream, fixpoint, fixpoints, stream
+
+__all__ = ["Dataflow", "Stream", "fixpoint", "fixpoints", "stream"]
