@@ -74,7 +74,9 @@ def _row(schema: Any) -> dict[str, pa.DataType]:
             raise OptionError(f"column '{name}': events have their lifetimes beside the payload; leave it out")
         family = kind_of(kind)
         if family in ("decimal", "other") or kind == pa.uint64():
-            raise OptionError(f"column '{name}' is {kind}: a payload has integers, floats, strings, truth values, times")
+            raise OptionError(
+                f"column '{name}' is {kind}: a payload has integers, floats, strings, truth values, times"
+            )
         kept = {"int": pa.int64(), "float": pa.float64(), "bool": pa.bool_(), "string": pa.string()}
         found[name] = kept.get(family, kind)
     return found
@@ -216,7 +218,9 @@ class Stream:
         row = {self._column(name): self.node.schema[name] for name in groups}
         found = [self._item(name, text) for name, text in items.items()]
         if not found:
-            raise OptionError("aggregate() needs an aggregate: total='sum(cost)'; for groups alone: project().distinct()")
+            raise OptionError(
+                "aggregate() needs an aggregate: total='sum(cost)'; for groups alone: project().distinct()"
+            )
         for item in found:
             if item.name in row:
                 raise OptionError(f"'{item.name}' is a column of the groups; give the aggregate another name")
@@ -300,7 +304,9 @@ class Stream:
                 continue
             called = name + suffix if name in row else name
             if called in row:
-                raise OptionError(f"two columns of the join are named '{called}': rename() one, or choose another suffix")
+                raise OptionError(
+                    f"two columns of the join are named '{called}': rename() one, or choose another suffix"
+                )
             row[called] = kind
             names.append((name, called))
         condition = read_condition(where, row) if where is not None else None
@@ -383,9 +389,7 @@ def _kept_type(name: str, value: p.Operand, row: Mapping[str, pa.DataType]) -> p
 # -- loops ------------------------------------------------------------------------------------------------------------
 
 
-def fixpoint(
-    query: Callable[[Stream], Stream], schema: Any, *, bound: int | None = None, name: str = "r"
-) -> Stream:
+def fixpoint(query: Callable[[Stream], Stream], schema: Any, *, bound: int | None = None, name: str = "r") -> Stream:
     """The fixed point of a query that reads its own result: ``r = Q(external, r)``.
 
     Parameters

@@ -1,0 +1,175 @@
+"""Which cyclic plans may run: what lies on a cycle, and whether it comes to an end (FFP paper, sections 3.2, 3.3 and 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from stretto.dataflow import plan
+from stretto.errors import OptionError
+from stretto.pattern import predicate as p
+
+__all__ = ["Cycle", "cycles", "ordered", "reasons"]
+
+
+class Cycle:
+    """A strongly connected part of a plan: loops that depend on each other.
+
+    Attributes
+    ----------
+    nodes
+        Its nodes, inputs before readers.
+    loops
+        The loops that it is made of.
+    """
+
+    def __init__(self, nodes: list[plan.Node]) -> None:
+        self.nodes = nodes
+        found = {id(node.loop): node.loop for node in nodes if isinstance(node, plan.Recursion)}
+        self.loops = list(found.values())
+
+    @property
+    def name(self) -> str:
+        """What errors call it."""
+        return ", ".join(loop.name for loop in self.loops)
+
+    @property
+    def by_level(self) -> bool:
+        """Whether it holds an operator whose result is no sum over its rows."""
+        return any(isinstance(node, plan.Distinct | plan.Aggregate | plan.Difference) for node in self.nodes)
+
+    @property
+    def bound(self) -> int | None:
+        """The greatest level of its rows; ``None``: there is none."""
+        bounds = [loop.bound for loop in self.loops if loop.bound is not None]
+        return max(bounds) if bounds else None
+
+
+def edges(node: plan.Node) -> tuple[plan.Node, ...]:
+    """What a node reads, around the loop too."""
+    return (node.loop.fixpoints[node.index],) if isinstance(node, plan.Recursion) else node.inputs
+
+
+def ordered(outputs: Iterable[plan.Node]) -> list[plan.Node]:
+    """Every node that an output depends on, inputs before their readers but for the streams that close a loop."""
+    found: list[plan.Node] = []
+    done: set[int] = set()
+    waiting = list(outputs)
+    while waiting:
+        stack: list[tuple[plan.Node, bool]] = [(waiting.pop(0), False)]
+        while stack:
+            node, ready = stack.pop()
+            if ready:
+                found.append(node)
+                continue
+            if id(node) in done:
+                continue
+            done.add(id(node))
+            if isinstance(node, plan.Recursion):
+                if not node.loop.fixpoints:
+                    raise OptionError(f"the relation '{node.loop.name}' is used outside of its definition")
+                waiting += edges(node)
+            stack.append((node, True))
+            stack += [(one, False) for one in reversed(node.inputs)]
+    return found
+
+
+def cycles(nodes: list[plan.Node]) -> list[Cycle]:
+    """The strongly connected parts that are cycles (Tarjan), in the order of their first nodes."""
+    place = {id(node): at for at, node in enumerate(nodes)}
+    index: dict[int, int] = {}
+    low: dict[int, int] = {}
+    path: list[int] = []
+    on_path: set[int] = set()
+    parts: list[list[int]] = []
+    for root in range(len(nodes)):
+        if root in index:
+            continue
+        stack: list[tuple[int, int]] = [(root, 0)]
+        while stack:
+            at, step = stack.pop()
+            if step == 0:
+                index[at] = low[at] = len(index)
+                path.append(at)
+                on_path.add(at)
+            inputs = [place[id(one)] for one in edges(nodes[at])]
+            if step and inputs[step - 1] in on_path:
+                low[at] = min(low[at], low[inputs[step - 1]])
+            if step < len(inputs):
+                stack.append((at, step + 1))
+                other = inputs[step]
+                if other not in index:
+                    stack.append((other, 0))
+                elif other in on_path:
+                    low[at] = min(low[at], index[other])
+                continue
+            if low[at] == index[at]:
+                part = []
+                while True:
+                    member = path.pop()
+                    on_path.discard(member)
+                    part.append(member)
+                    if member == at:
+                        break
+                parts.append(sorted(part))
+    made = [Cycle([nodes[at] for at in part]) for part in sorted(parts) if len(part) > 1]
+    for cycle in made:
+        _check(cycle)
+    return made
+
+
+def _check(cycle: Cycle) -> None:
+    """Refuse a loop that would not give its fixed point, or perhaps never.
+
+    Raises
+    ------
+    OptionError
+        With the operator, the reason and what to do.
+    """
+    inside = {id(node) for node in cycle.nodes}
+    if not any(id(one) not in inside for node in cycle.nodes for one in edges(node)):
+        raise OptionError(f"the loop '{cycle.name}' has no input from outside: nothing can ever be in it")
+    for node in cycle.nodes:
+        problem = _problem(node, inside)
+        if problem:
+            raise OptionError(f"the loop '{cycle.name}' goes through {node.label}: {problem}")
+    found = reasons(cycle)
+    if found and cycle.bound is None:
+        raise OptionError(
+            f"the loop '{cycle.name}' may not come to an end: {found}; state how often anything may go around: bound=…"
+        )
+
+
+def _problem(node: plan.Node, inside: set[int]) -> str | None:
+    """Why a node must not lie on a cycle."""
+    match node:
+        case plan.Aggregate():
+            wrong = [item for item in node.items if item.function not in ("min", "max")]
+            if wrong:
+                return f"{wrong[0].function} is not monotone, so the loop has no least fixed point; aggregate behind the loop"
+        case plan.Difference() if id(node.right) in inside:
+            return "what it takes away depends on its own result (negation is not stratified); subtract a stream from outside"
+        case plan.Recognize():
+            return "a matcher looks back in time; recognize before the loop or behind it"
+        case plan.Lifetime():
+            return "it moves starts, not always forward (section 5); window the events before the loop"
+    return None
+
+
+def reasons(cycle: Cycle) -> str | None:
+    """Why a loop may turn forever; ``None``: it cannot."""
+    inside = {id(node) for node in cycle.nodes}
+    for node in cycle.nodes:
+        if isinstance(node, plan.Project):
+            for name, value in node.values:
+                if not isinstance(value, p.Attribute | p.Constant):
+                    return f"'{name}' is computed in it ({value}), so that there may be ever new rows"
+    filters = {id(node) for node in cycle.nodes if isinstance(node, plan.Distinct | plan.Aggregate)}
+    # Without them, is there still a cycle?
+    rest = {one for one in inside if one not in filters}
+    by_id = {id(node): node for node in cycle.nodes}
+    while True:
+        free = {one for one in rest if not any(id(read) in rest for read in edges(by_id[one]))}
+        if not free:
+            break
+        rest -= free
+    return "rows that are derived again go around again (it has a cycle without distinct)" if rest else None

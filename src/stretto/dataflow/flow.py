@@ -1,0 +1,374 @@
+"""A running dataflow: changes are pushed in, and outputs, with what is certain of them, are taken out (FFP paper)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from stretto.dataflow.events import NEW
+from stretto.dataflow.graph import Graph, Input
+from stretto.dataflow.rows import FOREVER, NEVER, PAYLOAD, VE, VS, Rows
+from stretto.dataflow.scheduler import step
+from stretto.dataflow.stream import Stream
+from stretto.dataflow.values import Strings, arrays, words
+from stretto.errors import DataError, EngineError, OptionError, StrettoError, suggestion
+from stretto.events import as_table
+
+__all__ = ["Dataflow"]
+
+MODES = ("hybrid", "probing", "hwm")
+
+
+class Dataflow:
+    """A plan that runs: inputs are accepted at any moment, also while its loops still turn.
+
+    Parameters
+    ----------
+    speculation
+        How loops find out how far they have got: ``hybrid``, ``probing`` or ``hwm`` (high-water mark); sections 3.5 and 5.3.
+    outputs
+        The streams that are wanted, by name.
+
+    Raises
+    ------
+    OptionError
+        A loop cannot be run, or may not come to an end; or two inputs have one name.
+
+    Examples
+    --------
+    >>> from stretto.dataflow import Dataflow, stream
+    >>> prices = stream("prices", {"symbol": str, "price": float})
+    >>> flow = Dataflow(high=prices.where("price > 100"))
+    >>> flow.push("prices", [{"symbol": "A", "price": 101.5, "vs": 3, "ve": 8}], punctuation=5)
+    >>> flow.run_until_idle()
+    >>> flow.output("high").to_pylist(), flow.punctuation("high")
+    ([{'symbol': 'A', 'price': 101.5, 'vs': 3, 've': 8, 've_new': None}], 5)
+    """
+
+    def __init__(self, *, speculation: str = "hybrid", **outputs: Stream) -> None:
+        if speculation not in MODES:
+            raise OptionError(f"speculation must be one of {', '.join(MODES)}, not {speculation!r}")
+        if not outputs:
+            raise OptionError("a dataflow needs an output: Dataflow(result=stream)")
+        for name, one in outputs.items():
+            if not isinstance(one, Stream):
+                raise OptionError(f"the output '{name}' is a {type(one).__name__}, not a stream")
+        self._outputs = dict(outputs)
+        self._speculation = speculation
+        self._strings = Strings()
+        self._graph = Graph({name: one.node for name, one in outputs.items()}, speculation, self._strings)
+        self._time: pa.DataType | None = None
+        self._broken: str | None = None
+        self._steps = 0
+        self._events = 0
+
+    # -- what comes in ------------------------------------------------------------------------------------------------
+
+    def push(self, name: str, batch: Any, *, punctuation: Any = None) -> None:
+        """Take events of an input. They wait until the dataflow runs.
+
+        Parameters
+        ----------
+        name
+            The input.
+        batch
+            Anything tabular: the columns of the payload, ``vs``, and where they are wanted ``ve`` (NULL: without end) and ``ve_new``
+            (not NULL: a retraction of the event with this payload, ``vs`` and ``ve``, which ends at ``ve_new`` now).
+        punctuation
+            As :meth:`advance`, behind the batch.
+
+        Raises
+        ------
+        DataError
+            An event is wrong: the message names input, row and reason. None of the batch is taken.
+        """
+        self._check()
+        own = self._input(name)
+        events = self._read(own, as_table(batch))
+        time = None if punctuation is None else self._moment(punctuation)
+        if time is not None and time < own.definite:
+            raise DataError(
+                f"input '{name}': the punctuation {self._shown(time)} goes back: it was {self._shown(own.definite)}"
+            )
+        if own.events is not None:
+            failed = own.events.take(events)
+            if failed >= 0:
+                raise DataError(self._unknown(own, events[failed], failed))
+        self._events += len(events)
+        own.push(events)
+        if time is not None:
+            own.punctuate(time)
+
+    def advance(self, time: Any, name: str | None = None) -> None:
+        """A punctuation of an input, or of all: no later event begins, and no later retraction ends, before ``time``.
+
+        Raises
+        ------
+        DataError
+            It goes back.
+        """
+        self._check()
+        chosen = list(self._graph.inputs.values()) if name is None else [self._input(name)]
+        moment = self._moment(time)
+        for own in chosen:
+            if moment < own.definite:
+                raise DataError(
+                    f"input '{own.source.name}': the punctuation {self._shown(moment)} goes back: it was"
+                    f" {self._shown(own.definite)}"
+                )
+        for own in chosen:
+            own.punctuate(moment)
+
+    def finish(self) -> None:
+        """The final punctuation of all inputs: nothing comes any more."""
+        self._check()
+        for own in self._graph.inputs.values():
+            own.punctuate(FOREVER)
+
+    # -- running ------------------------------------------------------------------------------------------------------
+
+    def run(self, steps: int) -> int:
+        """Work for at most so many steps, each of one operator on one batch; how many there were."""
+        self._check()
+        self._poll(True)
+        done = 0
+        while done < steps and self._step():
+            done += 1
+        return done
+
+    def run_until_idle(self) -> None:
+        """Work until nothing is left to do.
+
+        Raises
+        ------
+        LimitError
+            Something goes around a loop more often than its bound.
+        DataError
+            A value cannot be computed.
+        """
+        self._check()
+        self._poll(False)
+        while self._step():
+            pass
+
+    def _poll(self, polls: bool) -> None:
+        for flying in self._graph.flying:
+            flying.polls = polls
+            if polls and flying.parked:
+                flying.disturb()
+
+    def _step(self) -> bool:
+        try:
+            worked = step(self._graph)
+        except StrettoError as error:
+            self._broken = str(error)
+            raise
+        except BaseException:
+            self._broken = "it was interrupted"
+            raise
+        self._steps += worked
+        return worked
+
+    # -- what comes out -----------------------------------------------------------------------------------------------
+
+    def output(self, name: str) -> pa.Table:
+        """The events of an output since the last call.
+
+        Returns
+        -------
+        pyarrow.Table
+            The columns of the payload, ``vs``, ``ve`` (NULL: without end), and ``ve_new``: NULL for an insertion, else the event with
+            this payload, ``vs`` and ``ve`` ends there now (at ``vs``: it is gone).
+        """
+        vertex = self._output(name)
+        rows = vertex.drain()
+        columns = arrays(rows, vertex.node.schema, PAYLOAD, self._strings)
+        columns += [
+            self._times(rows[:, VS], NEVER),
+            self._times(rows[:, VE], FOREVER),
+            self._times(rows[:, NEW], NEVER),
+        ]
+        return pa.table(columns, names=[*vertex.node.schema, "vs", "ve", "ve_new"])
+
+    def punctuation(self, name: str) -> Any:
+        """The definite punctuation of an output: nothing before it changes any more. ``None``: there is none yet.
+
+        It holds for what :meth:`output` gives from now on.
+        """
+        time = self._output(name).promised
+        return None if time == NEVER else self._shown(time)
+
+    @property
+    def stats(self) -> dict[str, Any]:
+        """Counts: ``events``, ``steps``; rows and bytes ``held`` by each operator; and of each loop, what it speculated."""
+        graph = self._graph
+        return {
+            "events": self._events,
+            "steps": self._steps,
+            "held": {f"{vertex.number} {vertex.label}": vertex.operator.held for vertex in graph.vertices},
+            "bytes": sum(vertex.operator.bytes for vertex in graph.vertices),
+            "idle": not any(vertex.waits for vertex in graph.vertices) and not any(one.waits for one in graph.flying),
+            "loops": {
+                one.name: {"speculative": one.speculated, "definite": one.promoted, "in_flight": one.flying}
+                for one in graph.flying
+            },
+        }
+
+    # -- reading events -----------------------------------------------------------------------------------------------
+
+    def _read(self, own: Input, table: pa.Table) -> Rows:
+        """A batch as rows of events.
+
+        Raises
+        ------
+        DataError
+            A column is missing, has the wrong type or NULL, or a lifetime is none.
+        """
+        source = own.source
+        known = [*source.schema, "vs", "ve", "ve_new"]
+        for name in [*source.schema, "vs"]:
+            if name not in table.column_names:
+                hint = suggestion(name, table.column_names, kind="column")
+                raise DataError(f"input '{source.name}' needs the column '{name}'" + (f"; {hint}" if hint else ""))
+        for name in table.column_names:
+            if name not in known:
+                raise DataError(f"input '{source.name}' has no column '{name}'; its columns: {', '.join(known)}")
+        rows = np.zeros((table.num_rows, own.width), np.int64)
+        for at, (name, kind) in enumerate(source.schema.items()):
+            column = _whole(table, name, source.name)
+            try:
+                rows[:, PAYLOAD + at] = words(column, kind, self._strings)
+            except (DataError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+                raise DataError(
+                    f"input '{source.name}': column '{name}' is {column.type}, not {kind}: {error}"
+                ) from error
+        rows[:, VS] = self._ticks(_whole(table, "vs", source.name), source.name, "vs", NEVER)
+        for name, word, missing in (("ve", VE, FOREVER), ("ve_new", NEW, NEVER)):
+            if name in table.column_names:
+                column = table.column(name).combine_chunks()
+                rows[:, word] = self._ticks(column, source.name, name, missing)
+            else:
+                rows[:, word] = missing
+        self._check_lifetimes(own, rows)
+        return rows
+
+    def _check_lifetimes(self, own: Input, rows: Rows) -> None:
+        retracts = rows[:, NEW] != NEVER
+        name = own.source.name
+        wrong = (
+            (rows[:, VE] < rows[:, VS], "ends (ve) before it begins (vs)"),
+            ((rows[:, VE] == rows[:, VS]) & ~retracts, "is empty: ve = vs"),
+            (retracts & (rows[:, NEW] < rows[:, VS]), "is retracted to before its start; ve_new = vs removes it"),
+            (retracts & (rows[:, NEW] >= rows[:, VE]), "is retracted to no earlier end: ve_new must be less than ve"),
+            (
+                np.where(retracts, rows[:, NEW], rows[:, VS]) < own.definite,
+                f"comes too late: the punctuation is {self._shown(own.definite)}",
+            ),
+        )
+        for where, why in wrong:
+            if where.any():
+                at = int(np.argmax(where))
+                raise DataError(f"input '{name}', row {at}: the event {self._event(own, rows[at])} {why}")
+        if own.events is None and retracts.any():
+            at = int(np.argmax(retracts))
+            raise DataError(f"input '{name}', row {at}: a retraction, and the input was declared insert_only")
+
+    def _unknown(self, own: Input, event: Rows, row: int) -> str:
+        """Why a retraction cannot be carried out."""
+        assert own.events is not None
+        held = own.events.index.held
+        alike = held[(held[:, PAYLOAD:] == event[PAYLOAD:]).all(axis=1) & (held[:, 2] > 0)]
+        where = f"input '{own.source.name}', row {row}: a retraction of {self._event(own, event)}, which is not there"
+        if not len(alike):
+            return f"{where}: no such payload is alive"
+        shown = "; ".join(f"[{self._shown(int(one[VS]))}, {self._shown(int(one[VE]))})" for one in alike[:3])
+        return f"{where}: this payload lives in {shown}"
+
+    def _event(self, own: Input, event: Rows) -> str:
+        columns = arrays(event.reshape(1, -1), own.source.schema, PAYLOAD, self._strings)
+        payload = ", ".join(f"{name}={one[0].as_py()!r}" for name, one in zip(own.source.schema, columns, strict=True))
+        return f"({payload}) [{self._shown(int(event[VS]))}, {self._shown(int(event[VE]))})"
+
+    # -- times --------------------------------------------------------------------------------------------------------
+
+    def _ticks(self, column: pa.Array, source: str, name: str, missing: int) -> Rows:
+        """A column of times as integers; all inputs have one type."""
+        kind = column.type
+        if pa.types.is_null(kind):
+            return np.full(len(column), missing, np.int64)
+        if pa.types.is_integer(kind):
+            kind = pa.int64()
+        elif not pa.types.is_timestamp(kind):
+            raise DataError(f"input '{source}': column '{name}' is {column.type}; times are integers or timestamps")
+        if self._time is None:
+            self._time = kind
+        if kind != self._time:
+            raise DataError(f"input '{source}': column '{name}' is {kind}, and times are {self._time} in this dataflow")
+        values = column.cast(pa.int64())
+        found = values.fill_null(missing).to_numpy(zero_copy_only=False)
+        if name == "vs" and ((found == NEVER) | (found == FOREVER)).any():
+            raise DataError(f"input '{source}': column 'vs' has the least or the greatest integer, which mean no time")
+        return found
+
+    def _moment(self, time: Any) -> int:
+        """A punctuation's time as an integer."""
+        if isinstance(time, bool):
+            raise OptionError(f"a punctuation is a time, not {time!r}")
+        if isinstance(time, int | np.integer):
+            if self._time is not None and self._time != pa.int64() and time != FOREVER:
+                raise OptionError(f"the punctuation is an integer, and times are {self._time} in this dataflow")
+            return int(time)
+        if self._time is None or self._time == pa.int64():
+            try:
+                scalar = pa.scalar(time)
+            except pa.ArrowInvalid:
+                scalar = None
+            if scalar is None or not pa.types.is_timestamp(scalar.type):
+                raise OptionError(f"a punctuation is an integer or a time, not {time!r}")
+            if self._time is not None:
+                raise OptionError(f"the punctuation is {time!r}, and times are integers in this dataflow")
+            self._time = scalar.type
+        try:
+            return int(pa.scalar(time, self._time).cast(pa.int64()).as_py())
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            raise OptionError(f"the punctuation {time!r} is no {self._time}") from error
+
+    def _shown(self, time: int) -> Any:
+        """A time as its users have it."""
+        if self._time is None or self._time == pa.int64() or time in (NEVER, FOREVER):
+            return time
+        return pa.scalar(time, pa.int64()).cast(self._time).as_py()
+
+    def _times(self, ticks: Rows, missing: int) -> pa.Array:
+        made = pa.array(np.ascontiguousarray(ticks), mask=np.ascontiguousarray(ticks == missing))
+        return made if self._time is None else made.cast(self._time)
+
+    # -- names --------------------------------------------------------------------------------------------------------
+
+    def _input(self, name: str) -> Input:
+        if name not in self._graph.inputs:
+            hint = suggestion(str(name), self._graph.inputs, kind="input")
+            raise OptionError(f"the dataflow has no input {name!r}" + (f"; {hint}" if hint else ""))
+        return self._graph.inputs[name]
+
+    def _output(self, name: str) -> Any:
+        if name not in self._graph.outputs:
+            hint = suggestion(str(name), self._graph.outputs, kind="output")
+            raise OptionError(f"the dataflow has no output {name!r}" + (f"; {hint}" if hint else ""))
+        return self._graph.outputs[name]
+
+    def _check(self) -> None:
+        if self._broken is not None:
+            raise EngineError(f"the dataflow has stopped ({self._broken}); restore a snapshot, or make a new one")
+
+
+def _whole(table: pa.Table, name: str, source: str) -> pa.Array:
+    """A column in one piece, without NULL."""
+    column = table.column(name)
+    if column.null_count:
+        at = column.is_null().index(True).as_py()
+        raise DataError(f"input '{source}', row {at}: '{name}' is NULL; a payload has a value in every column")
+    found = column.combine_chunks()
+    return found if isinstance(found, pa.Array) else found.chunk(0)

@@ -1,0 +1,74 @@
+"""What all operators have in common."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from stretto.dataflow.rows import NEVER, Rows
+from stretto.errors import StrettoError
+
+__all__ = ["Operator"]
+
+
+class Operator:
+    """A node of a running plan.
+
+    Attributes
+    ----------
+    ports
+        How many inputs it has.
+    width
+        Words of the rows that it gives.
+    label
+        What errors call it.
+    """
+
+    def __init__(self, label: str, ports: int, width: int) -> None:
+        self.label = label
+        self.ports = ports
+        self.width = width
+        #: The definite punctuation at each port: no later row begins before it.
+        self.definite = [NEVER] * ports
+
+    def receive(self, port: int, rows: Rows) -> Rows:
+        """What follows from new rows at a port."""
+        raise NotImplementedError
+
+    def forget(self) -> None:
+        """Drop state that nothing after the definite punctuations can concern."""
+
+    def punctuate(self, port: int, time: int) -> int:
+        """A definite punctuation comes in; what can be said of the output."""
+        self.definite[port] = max(self.definite[port], time)
+        self.forget()
+        return self.promised()
+
+    def promised(self) -> int:
+        """The definite punctuation of the output: the least of all inputs."""
+        return min(self.definite)
+
+    @property
+    def held(self) -> int:
+        """Rows that it holds."""
+        return 0
+
+    @property
+    def bytes(self) -> int:
+        """What its arrays take."""
+        return 0
+
+    def saved(self) -> dict[str, Any]:
+        """Its state: arrays of int64, and what JSON can say."""
+        return {}
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Take a state that :meth:`saved` gave."""
+        if state:
+            raise StrettoError(f"{self.label} has no state")
+
+
+def places(names: list[str], chosen: list[str] | tuple[str, ...], offset: int) -> Rows:
+    """Where columns lie in a row."""
+    return np.array([offset + names.index(name) for name in chosen], np.int64)

@@ -1,0 +1,134 @@
+"""Changes as rows of int64: weighted intervals of a payload, and the kernels that compare and combine them.
+
+A row says that a payload occurs *weight* times more often than before, at every time in ``[VS, VE)`` and from *level* on. An
+insertion is one row of weight 1, a retraction one of weight −1 for the time that is taken away; a stream is the sum of its rows
+(its canonical history, section 3.1). Sums commute, so that neither order nor batches matter.
+
+The payload follows the four words: integers as they are, floats as their bits, strings as their numbers in a dictionary.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stretto._jit import inlined, jit
+
+__all__ = [
+    "FOREVER",
+    "LEVEL",
+    "NEVER",
+    "PAYLOAD",
+    "VE",
+    "VS",
+    "WEIGHT",
+    "Rows",
+    "columns",
+    "combined",
+    "consolidate",
+    "empty",
+    "hashed",
+    "moved",
+    "same",
+]
+
+Rows = NDArray[np.int64]
+
+VS = 0  #: first time
+VE = 1  #: first time behind; FOREVER: it has none
+WEIGHT = 2
+LEVEL = 3  #: how many times it went around its loop; 0 outside loops
+PAYLOAD = 4  #: first column of the payload
+
+FOREVER = (1 << 63) - 1
+NEVER = -(1 << 63)  #: before all times
+
+
+def empty(width: int) -> Rows:
+    """No rows of so many words."""
+    return np.zeros((0, width), np.int64)
+
+
+def columns(rows: Rows, chosen: NDArray[np.int64]) -> Rows:
+    """Rows with some of their words, in C order."""
+    return np.ascontiguousarray(rows[:, chosen])
+
+
+def moved(rows: Rows, *, level: int | None = None, sign: int = 1) -> Rows:
+    """A copy with another level for all, or negated weights."""
+    made = rows.copy()
+    if level is not None:
+        made[:, LEVEL] = level
+    if sign != 1:
+        made[:, WEIGHT] *= sign
+    return made
+
+
+@inlined
+def hashed(rows: Rows, row: int, keys: Rows) -> int:
+    """32 bits of the words ``keys`` of a row; products stay below 2^63."""
+    x = 0
+    for at in range(keys.size):
+        word = rows[row, keys[at]]
+        x = ((x ^ (word & 0xFFFFFFFF)) * 1540483477) & 0xFFFFFFFF
+        x ^= x >> 15
+        x = ((x ^ ((word >> 32) & 0xFFFFFFFF)) * 1103515245) & 0xFFFFFFFF
+        x ^= x >> 13
+    return int(x)
+
+
+@inlined
+def same(left: Rows, i: int, left_keys: Rows, right: Rows, j: int, right_keys: Rows) -> bool:
+    """Whether two rows agree on their keys."""
+    for at in range(left_keys.size):
+        if left[i, left_keys[at]] != right[j, right_keys[at]]:
+            return False
+    return True
+
+
+@jit
+def consolidate(rows: Rows, count: int, identity: Rows, table: Rows, since: int) -> int:
+    """Combine rows that agree on the words ``identity``, in place, and drop what has weight 0.
+
+    What begins before ``since`` begins there, and what ends by then is dropped: for rows that only meet changes after it. The order
+    is that of the first row of each. ``table`` (int64, a power of 2, more than twice ``count``, zeros) is left dirty.
+
+    Cost: one probe a row. Returns how many are left.
+    """
+    mask = table.size - 1
+    kept = 0
+    for row in range(count):
+        if rows[row, VE] <= since:
+            continue
+        rows[row, VS] = max(rows[row, VS], since)
+        at = hashed(rows, row, identity) & mask
+        while table[at] != 0 and not same(rows, row, identity, rows, table[at] - 1, identity):
+            at = (at + 1) & mask
+        if table[at] != 0:
+            rows[table[at] - 1, WEIGHT] += rows[row, WEIGHT]
+            continue
+        if kept != row:
+            rows[kept] = rows[row]
+        kept += 1
+        table[at] = kept
+    left = 0
+    for row in range(kept):
+        if rows[row, WEIGHT] != 0:
+            if left != row:
+                rows[left] = rows[row]
+            left += 1
+    return left
+
+
+def combined(rows: Rows, since: int = NEVER) -> Rows:
+    """Rows as few as they can be said with: equal ones are one, and those that cancel out are gone. It changes ``rows``.
+
+    >>> once = np.array([[0, 9, 1, 0, 7]])
+    >>> combined(np.concatenate([once, once, moved(once, sign=-1)])).tolist()
+    [[0, 9, 1, 0, 7]]
+    """
+    if len(rows) < 2 and since == NEVER:
+        return rows[rows[:, WEIGHT] != 0]
+    identity = np.array([at for at in range(rows.shape[1]) if at != WEIGHT], np.int64)
+    table = np.zeros(1 << max(2, (2 * len(rows)).bit_length()), np.int64)
+    return rows[: consolidate(rows, len(rows), identity, table, since)]

@@ -1,0 +1,142 @@
+"""Vertices of a running plan: an operator with its queues, and how punctuations pass it (FFP paper, sections 3.3 to 3.5, 5.3)."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stretto.dataflow.messages import Data, Definite, External, Message, Speculative
+from stretto.dataflow.operators.multicast import Multicast
+from stretto.dataflow.operators.operator import Operator
+from stretto.dataflow.rows import FOREVER, NEVER, Rows
+
+if TYPE_CHECKING:
+    from stretto.dataflow.fixpoint import FlyingFixpoint
+
+__all__ = ["Vertex"]
+
+
+class Vertex:
+    """An operator in a running plan.
+
+    Attributes
+    ----------
+    number
+        Its rank: inputs before their readers, but for the streams that close a loop.
+    operator
+        What it does with data.
+    loop
+        The flying fixed point of the loop that it lies on, if any.
+    looped
+        Its ports that are fed from the same loop.
+    out
+        Its readers.
+    """
+
+    def __init__(self, number: int, operator: Operator) -> None:
+        self.number = number
+        self.operator = operator
+        self.loop: FlyingFixpoint | None = None
+        self.looped: set[int] = set()
+        self.out = Multicast()
+        self.queues: list[deque[Message]] = [deque() for _ in range(operator.ports)]
+        self.promised = NEVER  #: the last definite punctuation that it gave
+        #: The speculative punctuation at each looped port that has one; it goes on when all have.
+        self.guessed: dict[int, int] = {}
+        self._turn = 0
+
+    def __repr__(self) -> str:
+        return f"<{self.number} {self.operator.label}>"
+
+    @property
+    def label(self) -> str:
+        """What errors call it."""
+        return self.operator.label
+
+    # -- messages -----------------------------------------------------------------------------------------------------
+
+    def accept(self, port: int, message: Message) -> None:
+        """A message comes in at a port."""
+        if not isinstance(message, Data) or len(message.rows):
+            self.queues[port].append(message)
+
+    @property
+    def waits(self) -> bool:
+        """Whether there is something to do."""
+        return any(self.queues)
+
+    @property
+    def has_data(self) -> bool:
+        """Whether data waits at a port."""
+        return any(isinstance(one, Data) for queue in self.queues for one in queue)
+
+    def step(self) -> None:
+        """Take the next message, or as much data as stands together, of the port whose turn it is."""
+        ports = len(self.queues)
+        for ahead in range(ports):
+            port = (self._turn + ahead) % ports
+            if self.queues[port]:
+                self._turn = (port + 1) % ports
+                break
+        queue = self.queues[port]
+        message = queue.popleft()
+        match message:
+            case Data(rows):
+                parts = [rows]
+                while queue and isinstance(queue[0], Data):
+                    parts.append(queue.popleft().rows)  # type: ignore[union-attr]
+                self.data(port, rows if len(parts) == 1 else np.concatenate(parts))
+            case Definite(time):
+                self.definite(port, time)
+            case Speculative(time):
+                self.speculative(port, time)
+            case External():
+                self.out.send_inside(message)
+
+    def data(self, port: int, rows: Rows) -> None:
+        """New rows at a port."""
+        self.out.send(Data(self.operator.receive(port, rows)))
+
+    def definite(self, port: int, time: int) -> None:
+        """A definite punctuation at a port: what can be said of the output is said at once."""
+        if time <= self.operator.definite[port]:
+            return
+        promised = self.operator.punctuate(port, time)
+        if promised > self.promised:
+            self.promised = promised
+            self.out.send(Definite(promised))
+        if self.loop is not None and port not in self.looped:
+            if self.loop.announces(time):
+                self.out.send_inside(External((self.number, port), time))
+            self._pass_on()
+            self.loop.moved()
+
+    def speculative(self, port: int, time: int) -> None:
+        """A speculative punctuation at a port of the loop (S1)."""
+        self.guessed[port] = time
+        self._pass_on()
+
+    def _pass_on(self) -> None:
+        """Let the speculative punctuation go on when it is there at all looped ports.
+
+        It promises no more than the inputs from outside do: either it is lowered to that (probing, hybrid), or it lodges here until they
+        have come so far (high-water mark).
+        """
+        if not self.guessed or len(self.guessed) < len(self.looped):
+            return
+        assert self.loop is not None
+        guess = min(self.guessed.values())
+        outside = self.external
+        if self.loop.lodges and outside < guess:
+            return
+        self.guessed.clear()
+        self.out.send_inside(Speculative(min(guess, outside)))
+
+    @property
+    def external(self) -> int:
+        """The external progress: the least definite punctuation of the ports that are not on the loop."""
+        return min(
+            (time for port, time in enumerate(self.operator.definite) if port not in self.looped), default=FOREVER
+        )
