@@ -1,8 +1,8 @@
 """Select and project as compiled code: a chain of them is one function over whole batches.
 
-The function goes over the rows once. A condition leaves a row out; a projection computes each value and keeps it in a variable, so that
-what follows reads it there. Strings are told apart by their numbers; what asks more of them (``<``, LIKE, …) is asked once of each
-string and looked up.
+The function goes over the rows once. A condition leaves a row out; a projection computes each value and keeps it in a variable, so
+that what follows reads it there. Strings are told apart by their numbers; what asks more of them (``<``, LIKE, …) is asked once of
+each string and looked up.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 def float_word(value: float) -> int:
     """The word of a float: one zero, one NaN."""
     if value != value:
-        return np.int64(9221120237041090560)
+        return 9221120237041090560
     return scalar.word(value + 0.0)
 
 
@@ -135,10 +135,10 @@ class Program:
             body.append(_stored(word, cell("X", "row", word)))
         for at, column in enumerate(self.result):
             code = scope.reference(column)
-            value = call("float_word", code.value) if code.kind == "float" else code.value
-            if scope.known is None or (isinstance(code.value, ast.Call) and _is_real(code.value)):
-                value = code.value.args[0] if _is_real(code.value) else code.value  # type: ignore[attr-defined]
-            body.append(_stored(PAYLOAD + at, value))
+            word = code.value
+            if code.kind == "float":
+                word = _bits_of(code.value) or call("float_word", code.value)
+            body.append(_stored(PAYLOAD + at, word))
         body.append(ast.AugAssign(ast.Name("made", ast.Store()), ast.Add(), ast.Constant(1)))
         loop = ast.For(ast.Name("row", ast.Store()), call("range", name("n")), body, [], None)
         statements: list[ast.stmt] = [
@@ -162,8 +162,10 @@ class Program:
         return self._tables.index(entry)
 
 
-def _is_real(code: ast.expr) -> bool:
-    return isinstance(code, ast.Call) and isinstance(code.func, ast.Name) and code.func.id == "real"
+def _bits_of(code: ast.expr) -> ast.expr | None:
+    """The word that a float is read from; ``None``: it is computed."""
+    is_read = isinstance(code, ast.Call) and isinstance(code.func, ast.Name) and code.func.id == "real"
+    return code.args[0] if is_read and isinstance(code, ast.Call) else None
 
 
 def _fault() -> ast.expr:

@@ -10,7 +10,7 @@ import numpy as np
 
 from stretto._jit import DONE, OUTPUT_FULL, inlined, jit
 from stretto.dataflow.index import Index
-from stretto.dataflow.rows import NEVER, PAYLOAD, VE, VS, WEIGHT, Rows, combined, empty, hashed, same
+from stretto.dataflow.rows import NEVER, PAYLOAD, VE, VS, WEIGHT, Rows, combined, copy_row, empty, hashed, same
 
 __all__ = ["NEW", "Inputs", "Outputs"]
 
@@ -85,7 +85,7 @@ def _applied(events: Rows, rows: Rows, heads: Rows, following: Rows, keys: Rows,
             rows[at, WEIGHT] -= 1
             if until <= events[row, VS]:
                 continue
-        rows[end] = events[row]
+        copy_row(events, row, rows, end)
         rows[end, WEIGHT] = 1
         if until != NEVER:
             rows[end, VE] = until
@@ -194,7 +194,7 @@ def _shorten(
                 return OUTPUT_FULL, row, since, count, more, end
             best, next_start = _covering(taken, row, since, until, rows, heads, following, keys)
             if best == 0:
-                rest[more] = taken[row]
+                copy_row(taken, row, rest, more)
                 rest[more, VS] = since
                 rest[more, VE] = next_start
                 rest[more, WEIGHT] = -1
@@ -203,18 +203,18 @@ def _shorten(
                 continue
             rows[best, WEIGHT] -= 1
             ended = rows[best, VE]
-            out[count] = rows[best]
+            copy_row(rows, best, out, count)
             out[count, NEW] = since
             count += 1
             if rows[best, VS] < since:
-                rows[end] = rows[best]
+                copy_row(rows, best, rows, end)
                 rows[end, VE] = since
                 rows[end, WEIGHT] = 1
                 _hold(end, rows, heads, following, keys)
                 end += 1
             if ended > until:
                 # It takes the place of the row, whose end the loop has reached: room for it was asked for.
-                out[count] = rows[best]
+                copy_row(rows, best, out, count)
                 out[count, VS] = until
                 out[count, NEW] = NEVER
                 count += 1

@@ -92,4 +92,4 @@ def rounded(parts: NDArray[np.float64], count: int) -> float:
         other = high + twice
         if twice == other - high:
             high = other
-    return high
+    return float(high)

@@ -9,9 +9,9 @@ becomes definite.
 - **Probing**: the guess is +∞ and each operator lowers it; sent again whenever it is back.
 - **Hybrid**: as probing, but only when the inputs are known to be further than the output, by events of external progress.
 
-Where a loop holds ``distinct``, ``min`` or ``max``, rows go around level by level: all of level i before any of level i + 1. A row that
-loses its reason is then taken back before anything follows from it anew, and history does not diverge (section 6). Elsewhere
-levels are only counted, and all goes around at once.
+Where a loop holds ``distinct``, ``min`` or ``max``, rows go around level by level: all of level i before any of level i + 1. A row
+that loses its reason is then taken back before anything follows from it anew, and history does not diverge (section 6).
+Elsewhere levels are only counted, and all goes around at once.
 """
 
 from __future__ import annotations

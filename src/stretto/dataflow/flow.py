@@ -306,8 +306,7 @@ class Dataflow:
             self._time = kind
         if kind != self._time:
             raise DataError(f"input '{source}': column '{name}' is {kind}, and times are {self._time} in this dataflow")
-        values = column.cast(pa.int64())
-        found = values.fill_null(missing).to_numpy(zero_copy_only=False)
+        found: Rows = column.cast(pa.int64()).fill_null(missing).to_numpy(zero_copy_only=False)
         if name == "vs" and ((found == NEVER) | (found == FOREVER)).any():
             raise DataError(f"input '{source}': column 'vs' has the least or the greatest integer, which mean no time")
         return found

@@ -1,4 +1,4 @@
-"""A plan as running vertices: selections and projections fused, windows moved to where events come in, loops with their fixed points."""
+"""A plan as running vertices: selections and projections are fused, windows stand where events come in, loops have fixed points."""
 
 from __future__ import annotations
 
@@ -113,10 +113,10 @@ class Graph:
             if isinstance(node, plan.Fixpoint):
                 self._close(node)
         for name, node in outputs.items():
-            vertex = Output(len(self.vertices), name, node, grows=self._grows())
-            self.outputs[name] = vertex
-            self.vertices.append(vertex)
-            self._connect(node, vertex, 0)
+            output = Output(len(self.vertices), name, node, grows=self._grows())
+            self.outputs[name] = output
+            self.vertices.append(output)
+            self._connect(node, output, 0)
         views = [view for own in self.inputs.values() for view in own.views.values()]
         self.vertices = views + [vertex for vertex in self.vertices if vertex not in views]
         for number, vertex in enumerate(self.vertices):
@@ -195,11 +195,8 @@ class Graph:
         known = self.inputs.get(node.name)
         if known is None:
             self.inputs[node.name] = Input(node)
-        elif known.source is not node:
-            if dict(known.source.schema) != dict(node.schema) or known.source.insert_only != node.insert_only:
-                raise OptionError(
-                    f"two different inputs are named '{node.name}'; define the stream once and use it twice"
-                )
+        elif dict(known.source.schema) != dict(node.schema) or known.source.insert_only != node.insert_only:
+            raise OptionError(f"two different inputs are named '{node.name}'; define the stream once and use it twice")
 
     def _view(self, source: plan.Source, windows: tuple[Window, ...]) -> Vertex:
         """The vertex of an input's events under windows."""

@@ -26,6 +26,7 @@ __all__ = [
     "columns",
     "combined",
     "consolidate",
+    "copy_row",
     "empty",
     "hashed",
     "moved",
@@ -80,10 +81,17 @@ def hashed(rows: Rows, row: int, keys: Rows) -> int:
 @inlined
 def same(left: Rows, i: int, left_keys: Rows, right: Rows, j: int, right_keys: Rows) -> bool:
     """Whether two rows agree on their keys."""
-    for at in range(left_keys.size):
+    for at in range(left_keys.size):  # noqa: SIM110 - no generators in kernels
         if left[i, left_keys[at]] != right[j, right_keys[at]]:
             return False
     return True
+
+
+@inlined
+def copy_row(source: Rows, row: int, target: Rows, to: int) -> None:
+    """``target[to] = source[row]``."""
+    for at in range(source.shape[1]):
+        target[to, at] = source[row, at]
 
 
 @jit
@@ -108,14 +116,14 @@ def consolidate(rows: Rows, count: int, identity: Rows, table: Rows, since: int)
             rows[table[at] - 1, WEIGHT] += rows[row, WEIGHT]
             continue
         if kept != row:
-            rows[kept] = rows[row]
+            copy_row(rows, row, rows, kept)
         kept += 1
         table[at] = kept
     left = 0
     for row in range(kept):
         if rows[row, WEIGHT] != 0:
             if left != row:
-                rows[left] = rows[row]
+                copy_row(rows, row, rows, left)
             left += 1
     return left
 

@@ -121,8 +121,8 @@ class Vertex:
     def _pass_on(self) -> None:
         """Let the speculative punctuation go on when it is there at all looped ports.
 
-        It promises no more than the inputs from outside do: either it is lowered to that (probing, hybrid), or it lodges here until they
-        have come so far (high-water mark).
+        It promises no more than the inputs from outside do: either it is lowered to that (probing, hybrid), or it lodges here until
+        they have come so far (high-water mark).
         """
         if not self.guessed or len(self.guessed) < len(self.looped):
             return

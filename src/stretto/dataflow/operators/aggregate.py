@@ -42,11 +42,12 @@ class Aggregate(r.Reduce):
                 places(names, used, PAYLOAD),
             ]
         )
-        operations, of = [], []
+        operations: list[int] = []
+        of: list[int] = []
         for item in items:
             real = item.column is not None and kind_of(schema[item.column]) == "float"
             operations.append((_REAL if real else _WHOLE)[item.function])
-            of.append(0 if item.column is None else PAYLOAD + len(by) + sum(1 for at in of if at))
+            of.append(0 if item.column is None else PAYLOAD + len(by) + sum(at > 0 for at in of))
         width = PAYLOAD + len(by) + len(used)
         super().__init__(label, width, len(by), np.array(operations, np.int64), np.array(of, np.int64))
 

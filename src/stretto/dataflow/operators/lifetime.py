@@ -1,7 +1,7 @@
 """Alter-lifetime: windows over the events of an input (FFP paper, sections 4 and 5).
 
-It needs the start of each event, which changes that operators make do not have; so it stands where events come in, and the plan moves it
-there past selections and projections, which do not look at time.
+It needs the start of each event, which changes that operators make do not have; so it stands where events come in, and the plan
+moves it there past selections and projections, which do not look at time.
 """
 
 from __future__ import annotations

@@ -371,7 +371,7 @@ def _item(
     group: Group,
 ) -> tuple[int, bool]:
     """The word of one aggregate, and whether it fits."""
-    if operation == SUM or operation == AVG:
+    if operation in (SUM, AVG):
         high, low = 0, 0
         for at in range(size):
             if _active(rows, begin, at, level, time, side, group):
@@ -390,7 +390,7 @@ def _item(
             middle -= 1 << 32
             carry += 1
         return word(mean((middle << 32) | low, carry, 0, total) + 0.0), True
-    if operation == SUM_REAL or operation == AVG_REAL:
+    if operation in (SUM_REAL, AVG_REAL):
         found = _real_sum(rows, begin, size, level, time, side, of, group)
         if operation == AVG_REAL:
             found = found / total
@@ -516,7 +516,7 @@ def _equal(side: int, level: int, other: int, at: int, group: Group) -> bool:
         return False
     if group.values[side, level, 0] == 0:
         return True
-    for item in range(1, group.values.shape[2]):
+    for item in range(1, group.values.shape[2]):  # noqa: SIM110 - no generators in kernels
         if group.values[side, level, item] != group.values[other, at, item]:
             return False
     return True
