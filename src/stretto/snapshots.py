@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from stretto.disordered import AfaMatcher
     from stretto.matching import Matcher
 
-__all__ = ["VERSION", "load", "load_afa", "load_cleanse", "save", "save_afa", "save_cleanse"]
+__all__ = ["VERSION", "frame", "load", "load_afa", "load_cleanse", "save", "save_afa", "save_cleanse", "unframe"]
 
 MAGIC = b"STRETTO\0"
 VERSION = 1
@@ -66,12 +66,12 @@ def save(matcher: Matcher) -> bytes:
             _save_runner(runner, header, arrays)
         _save_history(matcher, arrays)
         _save_sorter(matcher, header, arrays)
-    return _frame(header, arrays)
+    return frame(header, arrays)
 
 
 def load(matcher: Matcher, snapshot: bytes) -> None:
     """Give a matcher the state of a snapshot."""
-    header, arrays = _unframe(snapshot)
+    header, arrays = unframe(snapshot)
     if "afa" in header:
         raise SnapshotError("the snapshot is of an AFA, not of a query")
     if header.get("query") != matcher.query.text:
@@ -120,12 +120,12 @@ def save_afa(matcher: AfaMatcher) -> bytes:
         "finished": matcher._finished,
     }
     more, found = matcher._buffers()
-    return _frame(header | more, arrays | found)
+    return frame(header | more, arrays | found)
 
 
 def load_afa(matcher: AfaMatcher, snapshot: bytes) -> None:
     """Give a matcher of an AFA the state of a snapshot."""
-    header, arrays = _unframe(snapshot)
+    header, arrays = unframe(snapshot)
     if "afa" not in header:
         raise SnapshotError("the snapshot is of a query, not of an AFA")
     own = matcher._identity()
@@ -146,12 +146,12 @@ def load_afa(matcher: AfaMatcher, snapshot: bytes) -> None:
 def save_cleanse(cleanse: Cleanse) -> bytes:
     """The state of a Cleanse."""
     header, arrays = cleanse.to_arrays()
-    return _frame({"cleanse": header}, arrays)
+    return frame({"cleanse": header}, arrays)
 
 
 def load_cleanse(cleanse: Cleanse, snapshot: bytes) -> None:
     """Give a Cleanse the state of a snapshot."""
-    header, arrays = _unframe(snapshot)
+    header, arrays = unframe(snapshot)
     if set(header) != {"cleanse"}:
         raise SnapshotError("the snapshot is not of a Cleanse")
     try:
@@ -295,7 +295,8 @@ def _load_history(matcher: Matcher, arrays: Arrays) -> None:
         matcher._history.append(arrays["history.positions"].astype(np.int64), table)
 
 
-def _frame(header: dict[str, Any], arrays: Arrays, magic: bytes = MAGIC, version: int = VERSION) -> bytes:
+def frame(header: dict[str, Any], arrays: Arrays, magic: bytes = MAGIC, version: int = VERSION) -> bytes:
+    """A header and arrays as bytes; of an array its words are kept, not its shape."""
     chunks = []
     listed = []
     for name, array in arrays.items():
@@ -307,7 +308,7 @@ def _frame(header: dict[str, Any], arrays: Arrays, magic: bytes = MAGIC, version
     return body + struct.pack("<I", zlib.crc32(body))
 
 
-def _unframe(snapshot: bytes, magic: bytes = MAGIC, version: int = VERSION) -> tuple[dict[str, Any], Arrays]:
+def unframe(snapshot: bytes, magic: bytes = MAGIC, version: int = VERSION) -> tuple[dict[str, Any], Arrays]:
     head = len(magic) + 6
     if len(snapshot) < head + 4 or snapshot[: len(magic)] != magic:
         raise SnapshotError("these bytes are not a stretto snapshot")

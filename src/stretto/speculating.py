@@ -292,7 +292,7 @@ class SpeculatingMatcher:
             with pa.ipc.new_stream(sink, table.schema) as writer:
                 writer.write_table(table.combine_chunks())
             arrays |= {"positions": positions, "table": np.frombuffer(sink.getvalue(), np.uint8)}
-        return snapshots._frame(header, arrays)
+        return snapshots.frame(header, arrays)
 
     def restore(self, snapshot: bytes) -> SpeculatingMatcher:
         """Take over the state of a snapshot of the same query, schema and options.
@@ -302,7 +302,7 @@ class SpeculatingMatcher:
         SnapshotError
             The bytes are damaged, of another version, or of another query, schema or option.
         """
-        header, arrays = snapshots._unframe(snapshot)
+        header, arrays = snapshots.unframe(snapshot)
         if "speculation" not in header:
             raise SnapshotError("the snapshot is not of a query on a disordered stream")
         operator = self._running()

@@ -67,8 +67,9 @@ class FlyingFixpoint:
         self.highest = NEVER  #: hwm: the greatest start seen
         self.speculated = 0  #: how many were sent
         self.promoted = 0  #: how many became definite
-        self._returned: dict[int, int] = {}
-        self._disturbed = False
+        #: The guess by flying fixed point that it has come back to.
+        self.back: dict[int, int] = {}
+        self.disturbed = False  #: whether anything has happened since it was sent
 
     def announces(self, time: int) -> bool:
         """Whether an operator tells external progress to this time: the end of an input always."""
@@ -91,11 +92,11 @@ class FlyingFixpoint:
                 f"'{self.name}' goes around more than {self.bound} times, which is its bound: the query may have no fixed point"
                 " for these events; give a greater bound= if it has"
             )
-        self._disturbed = True
+        self.disturbed = True
 
     def disturb(self) -> None:
         """Something has happened: begin to speculate, if the mode says so."""
-        self._disturbed = True
+        self.disturbed = True
         if not self.flying and self._wants():
             self._speculate()
 
@@ -114,19 +115,19 @@ class FlyingFixpoint:
 
     def returned(self, fixpoint: int, time: int) -> None:
         """The speculative punctuation is back at one of the flying fixed points."""
-        self._returned[fixpoint] = time
-        if len(self._returned) < len(self.fixpoints):
+        self.back[fixpoint] = time
+        if len(self.back) < len(self.fixpoints):
             return
-        guess = min(*self._returned.values(), FOREVER)
+        guess = min(*self.back.values(), FOREVER)
         reached = min(self.earliest, self.held_back)
         if reached < guess:  # a high-water mark holds as a whole or not at all
             guess = NEVER if self.mode == "hwm" else reached
-        self._returned.clear()
+        self.back.clear()
         self.flying = False
         if guess > self.definite:
             self.definite = guess
             self.promoted += 1
-            self._disturbed = True
+            self.disturbed = True
             for one in self.fixpoints:
                 one.promote(guess)
         if self._wants():
@@ -139,7 +140,7 @@ class FlyingFixpoint:
         if self.mode == "hwm":
             return self._guess() > self.definite
         if self.mode == "probing":
-            self.parked = not self.polls and not self._disturbed
+            self.parked = not self.polls and not self.disturbed
             return not self.parked and self.definite < FOREVER
         return min(self.external.values(), default=NEVER) > self.definite and len(self.external) == self.ports
 
@@ -151,7 +152,7 @@ class FlyingFixpoint:
 
     def _speculate(self) -> None:
         self.flying = True
-        self._disturbed = False
+        self.disturbed = False
         self.earliest = FOREVER
         self.speculated += 1
         guess = self._guess()

@@ -216,6 +216,26 @@ class Dataflow:
             },
         }
 
+    def snapshot(self) -> bytes:
+        """The state as bytes of a versioned format, with all that is under way; the dataflow goes on."""
+        from stretto.dataflow import saving
+
+        return saving.save(self)
+
+    def restore(self, snapshot: bytes) -> None:
+        """Take the state of a snapshot of a dataflow with the same plan, in place of the own one.
+
+        Raises
+        ------
+        SnapshotError
+            The bytes are no snapshot, or one of another plan; the state stays as it was.
+        """
+        from stretto.dataflow import saving
+
+        fresh = Dataflow(speculation=self._speculation, **self._outputs)
+        saving.load(fresh, snapshot)
+        self.__dict__.update(fresh.__dict__)
+
     # -- reading events -----------------------------------------------------------------------------------------------
 
     def _read(self, own: Input, table: pa.Table) -> Rows:

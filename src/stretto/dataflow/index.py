@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from stretto._jit import jit
-from stretto.dataflow.rows import NEVER, Rows, combined, hashed
+from stretto.dataflow.rows import VE, Rows, combined, hashed
 
 __all__ = ["Index"]
 
@@ -36,7 +36,6 @@ class Index:
         self.heads = np.zeros(2 * _LEAST, np.int64)
         self.end = 1
         self.swept = 0  #: rows that were left when it was swept last
-        self._since = NEVER
 
     def __len__(self) -> int:
         return self.end - 1
@@ -66,17 +65,24 @@ class Index:
         return begin
 
     def sweep(self, since: int) -> None:
-        """Forget what no change from ``since`` on can meet, where that pays: at most one look at a row for each that came."""
-        if since > self._since and len(self) >= 2 * self.swept + 64:
-            self.replace(combined(self.held, since))
-            self.swept = len(self)
-            self._since = since
+        """Forget what no change from ``since`` on can meet, where that pays: at most two looks at a row for each that came.
+
+        What has ended is dropped; if that is little, rows are combined, which takes back what was retracted.
+        """
+        if len(self) < 2 * self.swept + 64:
+            return
+        held = self.held
+        left = held[held[:, VE] > since]
+        if 2 * len(left) > len(held):
+            left = combined(left, since)
+        self.replace(left)
+        self.swept = len(self)
 
     def load(self, rows: Rows) -> None:
         """Hold these rows, and no others."""
         self.end = 1
-        self.append(rows)
-        self.swept, self._since = 0, NEVER
+        self.append(rows.reshape(-1, self.rows.shape[1]))
+        self.swept = 0
 
     def replace(self, rows: Rows) -> None:
         """Hold fewer rows instead."""

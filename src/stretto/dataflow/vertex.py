@@ -45,7 +45,7 @@ class Vertex:
         self.promised = NEVER  #: the last definite punctuation that it gave
         #: The speculative punctuation at each looped port that has one; it goes on when all have.
         self.guessed: dict[int, int] = {}
-        self._turn = 0
+        self.turn = 0  #: the port that is looked at first
 
     def __repr__(self) -> str:
         return f"<{self.number} {self.operator.label}>"
@@ -76,9 +76,9 @@ class Vertex:
         """Take the next message, or as much data as stands together, of the port whose turn it is."""
         ports = len(self.queues)
         for ahead in range(ports):
-            port = (self._turn + ahead) % ports
+            port = (self.turn + ahead) % ports
             if self.queues[port]:
-                self._turn = (port + 1) % ports
+                self.turn = (port + 1) % ports
                 break
         queue = self.queues[port]
         message = queue.popleft()

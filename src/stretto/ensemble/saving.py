@@ -69,14 +69,14 @@ def save(patterns: PatternSet) -> bytes:
         with pa.ipc.new_stream(sink, table.schema) as writer:
             writer.write_table(table.combine_chunks())
         arrays["history.table"] = np.frombuffer(sink.getvalue(), np.uint8)
-    return snapshots._frame(header, arrays, MAGIC, VERSION)
+    return snapshots.frame(header, arrays, MAGIC, VERSION)
 
 
 def load(patterns: PatternSet, snapshot: bytes) -> None:
     """Give a set of patterns the state of a snapshot; a snapshot that cannot be read leaves it as it is."""
     if snapshot.startswith(snapshots.MAGIC):
         raise SnapshotError("the snapshot is of a Matcher, not of a set of patterns")
-    header, arrays = snapshots._unframe(snapshot, MAGIC, VERSION)
+    header, arrays = snapshots.unframe(snapshot, MAGIC, VERSION)
     for name, value in _identity(patterns).items():
         if header.get(name) != value:
             raise SnapshotError(

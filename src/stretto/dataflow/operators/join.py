@@ -13,7 +13,7 @@ import numpy as np
 from stretto._jit import DONE, OUTPUT_FULL, jit
 from stretto.dataflow.index import Index
 from stretto.dataflow.operators.operator import Operator
-from stretto.dataflow.rows import LEVEL, PAYLOAD, VE, VS, WEIGHT, Rows, empty, hashed, same
+from stretto.dataflow.rows import FOREVER, LEVEL, PAYLOAD, VE, VS, WEIGHT, Rows, empty, hashed, same
 
 __all__ = ["Join"]
 
@@ -67,7 +67,8 @@ class Join(Operator):
                 found.append(self._out[:count].copy())
                 if status == DONE:
                     break
-        own.append(rows)
+        if self.definite[1 - port] < FOREVER:  # else nothing can meet them
+            own.append(rows)
         if len(found) == 1:
             return found[0]
         return np.concatenate(found) if found else empty(self.width)
