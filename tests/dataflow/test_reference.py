@@ -336,3 +336,17 @@ def test_retractions_of_what_is_not_there() -> None:
         settled([(("x",), 1, 9, None), (("x",), 1, 9, 9)])
     with pytest.raises(DataError, match="before it begins"):
         settled([(("x",), 4, 3, None)])
+
+
+def test_what_is_no_number_is_equal_to_itself_in_a_payload_and_comes_last() -> None:
+    nan = float("nan")
+    events = [(("a", nan), 0, 5), (("a", float("nan")), 0, 5), (("b", nan), 0, 5), (("b", 2.0), 0, 5)]
+    made = one(float).aggregate("k", least="min(v)", most="max(v)")
+    found = rows_of(one(float).distinct(), events)
+    assert sorted(map(repr, found)) == ["('a', nan)", "('b', 2.0)", "('b', nan)"]
+    assert sorted(map(repr, rows_of(made, events))) == ["('a', nan, nan)", "('b', 2.0, 2.0)"]
+    assert len(rows_of(one(float).join(one(float), on="v"), events)) == 5
+
+
+def test_without_events_nothing_happens() -> None:
+    assert evaluate({"x": one().aggregate(n="count()")}, {}) == {"x": {}}

@@ -105,12 +105,12 @@ def evaluate(
     {(3,): [Span(vs=0, ve=4, copies=1), Span(vs=6, ve=10, copies=1)], (5,): [Span(vs=4, ve=6, copies=1)]}
     """
     nodes = {name: made.node if isinstance(made, Stream) else made for name, made in outputs.items()}
-    given = {name: [Event(*event) for event in some] for name, some in events.items()}
+    given = {name: [Event(_one(row), vs, ve) for row, vs, ve in some] for name, some in events.items()}
     query = _Query(nodes.values(), levels)
     inputs = {node: list(_events(node, given)) for node in query.inputs}
     cuts = sorted({time for some in inputs.values() for event in some for time in event[1:]} - {FOREVER})
     found: dict[str, History] = {name: {} for name in nodes}
-    for vs, ve in zip(cuts, [*cuts[1:], FOREVER], strict=True):
+    for vs, ve in zip(cuts, [*cuts[1:], FOREVER], strict=False):
         bags = {
             node: Counter(event.row for event in some if event.vs <= vs < event.ve) for node, some in inputs.items()
         }
@@ -119,6 +119,11 @@ def evaluate(
             for row, count in snapshot(node).items():
                 _extend(found[name].setdefault(row, []), Span(vs, ve, count))
     return found
+
+
+def _one(row: Row) -> Row:
+    """The row with one and the same NaN: as part of a payload it is equal to itself."""
+    return tuple(math.nan if one != one else one for one in row)
 
 
 def _extend(spans: list[Span], span: Span) -> None:
@@ -325,7 +330,7 @@ def _computed(node: plan.Project, name: str, operand: p.Operand, named: Mapping[
     if found is None:
         raise DataError(f"{node.label}: '{name}' is NULL for {dict(named)}, as it divides by zero")
     if pa.types.is_floating(kind):
-        return float(found)
+        return _one((float(found),))[0]
     return _checked(node, name, found) if pa.types.is_integer(kind) else found
 
 
@@ -362,11 +367,13 @@ def _aggregate(node: plan.Aggregate, item: plan.Item, rows: list[dict[str, Any]]
         return len(rows)
     values = [row[item.column] for row in rows]
     if item.function in ("min", "max"):
-        return min(values) if item.function == "min" else max(values)
+        numbers = [one for one in values if one == one] or values
+        return min(numbers) if item.function == "min" else max(numbers)
     if all(isinstance(one, int) for one in values):
         # An integer over an integer is rounded once, however great the two are.
         return _checked(node, item.name, sum(values)) if item.function == "sum" else sum(values) / len(values)
-    return _sum(values) if item.function == "sum" else _sum(values) / len(values)
+    total = _sum(values)
+    return _one((total if item.function == "sum" else total / len(values),))[0]
 
 
 def _sum(values: list[float]) -> float:
@@ -452,7 +459,7 @@ def history(table: pa.Table, schema: Mapping[str, pa.DataType] | None = None) ->
         name: _ticks(table.column(name)) if name in table.column_names else [None] * table.num_rows for name in times
     }
     changes = [
-        (row, int(vs or 0), FOREVER if ve is None else ve, ve_new)
+        (_one(row), int(vs or 0), FOREVER if ve is None else ve, ve_new)
         for row, vs, ve, ve_new in zip(rows, *ticks.values(), strict=True)
     ]
     return _canonical(settled(changes))
