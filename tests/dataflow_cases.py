@@ -226,7 +226,7 @@ class _Maker:
 
     def fresh(self, letter: str = "x") -> str:
         at = 0
-        while f"{letter}{self.prefix}{at}" in self.known:
+        while any(name.startswith(f"{letter}{self.prefix}{at}") for name in self.known):
             at += 1
         return f"{letter}{self.prefix}{at}"
 

@@ -226,7 +226,7 @@ class _Query:
     ) -> None:
         """``r_0 = {}``, ``r_i = Q(r_{i-1})``, for relations that are defined by each other at once."""
         bounds = [loop.bound for loop, _ in component if loop.bound is not None]
-        bound = min(bounds, default=self.levels)
+        bound = max(bounds, default=self.levels)
         values.update((variable, Counter()) for variable in component)
         recursive = component[0] in self.reach[component[0]]
         level = 0
