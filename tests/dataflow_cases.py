@@ -11,7 +11,9 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from stretto.dataflow import Stream, fixpoints, plan, stream
+from stretto.dataflow.checking import cycles, ordered
 from stretto.dataflow.reference import FOREVER, Event, settled
+from stretto.errors import OptionError
 
 __all__ = [
     "Action",
@@ -142,9 +144,25 @@ class Case:
 
 def built(case: Case) -> dict[str, Stream]:
     """The outputs of a case as streams."""
-    known = {one.name: _stream(one) for one in case.sources}
-    _run(case.steps, known)
-    return {name: known[name] for name in case.outputs}
+    return _built(case.sources, case.steps, case.outputs)
+
+
+def _built(sources: Iterable[Source], steps: Iterable[Step | Loop], outputs: Iterable[str]) -> dict[str, Stream]:
+    known = {one.name: _stream(one) for one in sources}
+    _run(steps, known)
+    return {name: known[name] for name in outputs}
+
+
+def _fed(sources: Iterable[Source], streams: Iterable[Stream]) -> bool:
+    """Whether every source is an input, and every loop has one: others are refused."""
+    nodes = ordered([one.node for one in streams])
+    try:
+        cycles(nodes)
+    except OptionError as error:
+        if "has no input from outside" in str(error):
+            return False
+        raise
+    return {one.name for one in sources} == {node.name for node in nodes if isinstance(node, plan.Source)}
 
 
 def _stream(source: Source) -> Stream:
@@ -517,7 +535,7 @@ class _Maker:
         longer = body.add("project", joined, args=["a"], b="b_2", w=cost)
         both = body.add("union", base, longer)
         result = body.add("aggregate", both, args=[["a", "b"]], w="min(w)" if least else "max(w)")
-        return self.close([name], [row], body, [result], self.bounded())
+        return self.close([name], [row], body, [result], self.bounded() if cost == "w" else 100)
 
     def chain(self) -> str | None:
         """An automaton that reads numbered symbols (section 4): a bag, as numbers go up."""
@@ -678,11 +696,8 @@ def _stream_of(choose: random.Random, source: Source, length: int, horizon: int)
                 if again
                 else tuple(choose.choice(VALUES[kind]) for kind in source.columns.values())
             )
-            if choose.random() < 0.02:
-                ve = vs  # never there
             found.append(Change(row, vs, ve))
-            if ve > vs:
-                live.append(Event(row, vs, ve))
+            live.append(Event(row, vs, ve))
         clock += choose.choice([0, 0, 1, 1, 2])
     return found
 
@@ -746,7 +761,7 @@ def dataflow_case(seed: int) -> Case:
         outputs = tuple(sorted({found[-1], *(one for one in found if choose.random() < 0.3)}))
         steps = _needed(tuple(maker.steps), outputs)
         used = tuple(one for one in sources if one.name in _reads(steps) | set(outputs))
-        if used:
+        if used and _fed(used, _built(used, steps, outputs).values()):
             break
     speculation = choose.choice(["hybrid", "hybrid", "probing", "hwm"])
     time = choose.choice(["int"] * 5 + ["time"])

@@ -125,7 +125,7 @@ class Drive:
                 assert 0 <= done <= steps, f"run({steps}) gives {done}"
             case Take(name):
                 self.take(name)
-            case Restore():
+            case Restore() if hasattr(self.flow, "snapshot"):
                 kept = self.flow.snapshot()
                 self.flow = self.made()
                 self.flow.restore(kept)
@@ -137,13 +137,18 @@ class Drive:
         self.look()
         if self.case.speculation != "probing":
             assert self.flow.run(1) == 0, "there is something to do after run_until_idle()"
-        if self.case.speculation != "hwm":
-            # Without anything under way, the outputs are as far as the inputs.
-            for name, made in self.outputs.items():
-                reached, given = self.punctuations[name], progress(made.node, self.given, whole=True)
-                assert reached >= given, (
-                    f"output {name} is at {_shown(reached)}, and all inputs at {_shown(given)} or later"
-                )
+        stats = self.flow.stats
+        assert stats["idle"], f"not idle: {stats}"
+        if self.case.speculation == "hwm":
+            return
+        flying = [name for name, loop in stats["loops"].items() if loop["in_flight"]]
+        assert not flying, f"in flight while idle: {flying}"
+        # Without anything under way, the outputs are as far as the inputs.
+        for name, made in self.outputs.items():
+            reached, given = self.punctuations[name], progress(made.node, self.given, whole=True)
+            assert reached >= given, (
+                f"output {name} is at {_shown(reached)}, and all inputs at {_shown(given)} or later"
+            )
 
     # -- out
 
@@ -184,13 +189,16 @@ class Drive:
         reached = self.punctuations[name]
         assert reached == FOREVER, f"output {name} ends at {_shown(reached)}, after the final punctuation of all inputs"
         found = self.history(name)
+        flying = [name for name, loop in self.flow.stats["loops"].items() if loop["in_flight"]]
+        assert not flying, f"in flight in the end: {flying}"
         assert found == self.right[name], f"output {name}:\n{_difference(found, self.right[name])}"
 
 
 def progress(node: plan.Node, given: Mapping[str, int], *, whole: bool) -> int:
     """How far a stream can be, if its inputs are so far: what lies before cannot change any more.
 
-    ``whole``: with all inputs of a loop that it comes out of, also those that other relations of the loop alone depend on.
+    ``whole``: with all inputs of a loop that it comes out of, also those that other relations of the loop alone depend on, and
+    without what a hop adds.
     """
     around: set[tuple[int, int]] = set()
 
@@ -200,7 +208,7 @@ def progress(node: plan.Node, given: Mapping[str, int], *, whole: bool) -> int:
                 return given[node.name]
             case plan.Lifetime():
                 reached = at(node.input)
-                if node.every is None or reached in (NEVER, FOREVER):
+                if whole or node.every is None or reached in (NEVER, FOREVER):
                     return reached
                 return min(-(-reached // node.every) * node.every, FOREVER)
             case plan.Fixpoint() | plan.Recursion():

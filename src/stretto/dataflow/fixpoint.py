@@ -158,6 +158,7 @@ class FlyingFixpoint:
         guess = self._guess()
         for one in self.fixpoints:
             one.recursive.send_inside(Speculative(guess))
+            one.out.send_inside(Speculative(guess))  # to the loop around this one
 
     @property
     def ports(self) -> int:

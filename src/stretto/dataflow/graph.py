@@ -158,11 +158,14 @@ class Graph:
                 self._chain(node)
             case plan.Recursion():
                 pass  # its readers are those of its flying fixed point
-            case plan.Fixpoint():
+            case plan.Fixpoint() if id(node) in self._cycle:
                 flying = self._flying[id(self._cycle[id(node)])]
                 label = f"FFP {node.loop.name}"
                 self._add(node, FixpointVertex(len(self.vertices), label, PAYLOAD + len(node.schema), flying))
                 self._connect(node.inputs[0], self._made[id(node)], 0)
+            case plan.Fixpoint():
+                # One of a loop's relations that is not recursive, whatever else depends on it.
+                self._connect(node.inputs[0], self._add(node, Vertex(len(self.vertices), _pass(node))), 0)
             case _:
                 vertex = self._add(node, Vertex(len(self.vertices), self._operator(node)))
                 for port, one in enumerate(node.inputs):
@@ -268,13 +271,18 @@ class Graph:
     def _close(self, node: plan.Fixpoint) -> None:
         """Close the loop: the readers of a recursion are fed by its flying fixed point."""
         vertex = self._made[id(node)]
-        assert isinstance(vertex, FixpointVertex)
         for reader, port in self._recursive.get(id(node), []):
-            if reader.loop is vertex.loop:
+            if not isinstance(vertex, FixpointVertex):
+                _link(vertex, reader, port)
+            elif reader.loop is vertex.loop:
                 vertex.recursive.inside.append((reader, port))
                 reader.looped.add(port)
             else:
                 vertex.recursive.outside.append((reader, port))
+
+
+def _pass(node: plan.Node) -> Operator:
+    return Pass(node.label, 1, PAYLOAD + len(node.schema))
 
 
 def _link(vertex: Vertex, reader: Vertex, port: int) -> None:
