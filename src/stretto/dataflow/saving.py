@@ -175,7 +175,7 @@ def _load_vertex(vertex: Vertex, state: dict[str, Any], arrays: Arrays) -> None:
 
 
 def _rows(array: NDArray[Any], width: int) -> Rows:
-    return np.ascontiguousarray(array, np.int64).reshape(-1, width)
+    return np.array(array, np.int64).reshape(-1, width)  # a copy: what the snapshot has cannot be written to
 
 
 def _saved_message(name: str, message: Message, arrays: Arrays) -> list[Any]:
