@@ -18,7 +18,7 @@ from stretto.dataflow.operators.compute import Compute
 from stretto.dataflow.operators.difference import Difference
 from stretto.dataflow.operators.distinct import Distinct
 from stretto.dataflow.operators.join import Join
-from stretto.dataflow.operators.lifetime import Window, changes
+from stretto.dataflow.operators.lifetime import Alter, Window, changes
 from stretto.dataflow.operators.operator import Operator, places
 from stretto.dataflow.operators.union import Union
 from stretto.dataflow.rows import NEVER, PAYLOAD, Rows, empty
@@ -225,7 +225,10 @@ class Graph:
             at = at.input
         base = self._view(at, tuple(windows)) if isinstance(at, plan.Source) else None
         if windows and base is None:
-            raise OptionError(f"a window applies to events of an input, not to {at.label}")
+            assert isinstance(at, plan.Recognize)
+            base = Vertex(len(self.vertices), Alter("AlterLifetime", PAYLOAD + len(at.schema), windows))
+            self.vertices.append(base)
+            self._connect(at, base, 0)
         if not steps:
             assert base is not None
             self._made[id(node)] = base

@@ -1,4 +1,4 @@
-"""Snapshots of a running dataflow: the bytes of :mod:`stretto.snapshots` (docs/snapshots.md), at any step and with queues as they are."""
+"""Snapshots of a running dataflow, at any step and with its queues as they are: the bytes of docs/snapshots.md."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def _load_vertex(vertex: Vertex, state: dict[str, Any], arrays: Arrays) -> None:
     own, width = f"{vertex.number}", vertex.operator.width
     vertex.operator.definite = list(state["definite"])
     vertex.promised = state["promised"]
-    vertex.guessed = {port: time for port, time in state["guessed"]}
+    vertex.guessed = dict(state["guessed"])
     vertex.turn = state["turn"]
     for port, (queue, messages) in enumerate(zip(vertex.queues, state["queues"], strict=True)):
         queue.clear()
@@ -220,4 +220,4 @@ def _load_loop(flying: FlyingFixpoint, state: dict[str, Any]) -> None:
     for name in _PLAIN:
         setattr(flying, name, state[name])
     flying.external = {(vertex, port): time for vertex, port, time in state["external"]}
-    flying.back = {fixpoint: time for fixpoint, time in state["back"]}
+    flying.back = dict(state["back"])

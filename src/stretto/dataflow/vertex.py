@@ -104,6 +104,9 @@ class Vertex:
         if time <= self.operator.definite[port]:
             return
         promised = self.operator.punctuate(port, time)
+        due = self.operator.due()
+        if len(due):
+            self.out.send(Data(due))
         if promised > self.promised:
             self.promised = promised
             self.out.send(Definite(promised))

@@ -11,9 +11,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from stretto.dataflow.events import NEW
+from stretto.dataflow.operators.operator import Operator
 from stretto.dataflow.rows import FOREVER, LEVEL, NEVER, VE, VS, WEIGHT, Rows, combined
 
-__all__ = ["changes"]
+__all__ = ["Alter", "changes"]
 
 #: Duration (None: without end) and hop (None: none).
 Window = tuple[int | None, int | None]
@@ -38,6 +39,15 @@ def changes(events: Rows, windows: Sequence[Window]) -> Rows:
     after[:, WEIGHT] = 1
     made = np.concatenate([before, after])
     made[:, LEVEL] = 0
+    made = _altered(made, windows)
+    # A retraction that changes nothing of a window is nothing: it may name a start that is past its punctuation.
+    if retracts.any():
+        return combined(made)
+    return made
+
+
+def _altered(made: Rows, windows: Sequence[Window]) -> Rows:
+    """Whole lifetimes, altered."""
     for duration, every in windows:
         made = made[made[:, VS] < made[:, VE]]
         starts = made[:, VS]
@@ -49,8 +59,15 @@ def changes(events: Rows, windows: Sequence[Window]) -> Rows:
             for word in (VS, VE):
                 up = made[:, word]
                 made[:, word] = np.where(up == FOREVER, FOREVER, -(-up // every) * every)
-    made = made[made[:, VS] < made[:, VE]]
-    # A retraction that changes nothing of a window is nothing: it may name a start that is past its punctuation.
-    if retracts.any():
-        return combined(made)
-    return made
+    return made[made[:, VS] < made[:, VE]]
+
+
+class Alter(Operator):
+    """Windows over matches: a matcher gives and takes back whole lifetimes, so that each change is altered by itself."""
+
+    def __init__(self, label: str, width: int, windows: Sequence[Window]) -> None:
+        super().__init__(label, 1, width)
+        self.windows = tuple(windows)
+
+    def receive(self, port: int, rows: Rows) -> Rows:
+        return _altered(rows.copy(), self.windows)

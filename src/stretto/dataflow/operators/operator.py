@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto.dataflow.rows import NEVER, Rows
+from stretto.dataflow.rows import NEVER, Rows, empty
 from stretto.errors import StrettoError
 
 __all__ = ["Operator"]
@@ -44,6 +44,10 @@ class Operator:
         self.definite[port] = max(self.definite[port], time)
         self.forget()
         return self.promised()
+
+    def due(self) -> Rows:
+        """What the last punctuation let out."""
+        return empty(self.width)
 
     def promised(self) -> int:
         """The definite punctuation of the output: the least of all inputs."""

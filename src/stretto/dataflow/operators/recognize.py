@@ -1,0 +1,176 @@
+"""Recognize: a matcher in a plan. A match lives from its last event on.
+
+The AFA operator takes events in any order and revises what it gave. The engines of CEQL and SASE+ queries want them in order: there
+events wait for the definite punctuation, which is why a loop cannot hold a matcher.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from stretto.afa import AFA
+from stretto.automata.afa import Afa
+from stretto.compiling import Query, compile_query
+from stretto.dataflow import plan
+from stretto.dataflow.operators.operator import Operator
+from stretto.dataflow.rows import FOREVER, LEVEL, PAYLOAD, VE, VS, WEIGHT, Rows, combined, empty
+from stretto.dataflow.values import Strings, arrays, words
+from stretto.errors import OptionError
+from stretto.events import Schema
+from stretto.matching import Matcher
+from stretto.pattern.typing import kind_of
+
+__all__ = ["Recognizer", "recognized"]
+
+#: Columns of a matcher's result that say where a match lies, not what it is.
+_PLACES = ("sign", "start", "end", "positions", "until", "register")
+
+
+def recognized(node: plan.Node, pattern: Any, options: Mapping[str, Any]) -> plan.Recognize:
+    """The node of a matcher over a stream of events.
+
+    Raises
+    ------
+    OptionError
+        The stream has no events of its own, has a column ``sign`` or ``start_time``, or the matcher refuses pattern or options.
+    """
+    given = {"time", "sign", "schema", "disorder", "output"} & set(options)
+    if given:
+        raise OptionError(f"recognize() sets {', '.join(sorted(given))} itself: events come with vs as their time")
+    taken = {"sign", "start_time", "end_time"} & set(node.schema)
+    if taken:
+        raise OptionError(f"column '{min(taken)}' has the name of one that a matcher gives; rename() it")
+    frozen = pattern.frozen if isinstance(pattern, AFA) else pattern
+    if not isinstance(frozen, Afa):
+        frozen = compile_query(frozen, schema=_roles(node, options))
+    events = plan.Lifetime(node.schema, node, None)
+    found = _result(_matcher(frozen, node.schema, options), frozen, node.schema)
+    return plan.Recognize(found, events, frozen, dict(options))
+
+
+def _roles(node: plan.Node, options: Mapping[str, Any]) -> Schema:
+    own = {name: options[name] for name in ("type", "stream", "time_unit") if name in options}
+    return Schema.of({**node.schema, "vs": pa.int64()}, time="vs", **own)
+
+
+def _matcher(pattern: Query | Afa, schema: Mapping[str, pa.DataType], options: Mapping[str, Any]) -> Any:
+    """A matcher for events with the time ``vs``."""
+    if isinstance(pattern, Afa):
+        return Matcher(pattern, time="vs", sign="sign", **options)  # type: ignore[arg-type, call-arg]
+    own = {name: value for name, value in options.items() if name not in ("type", "stream", "time_unit")}
+    return Matcher(pattern, positions=False, **own)
+
+
+def _events(pattern: Query | Afa, schema: Mapping[str, pa.DataType]) -> pa.Schema:
+    fields = [*schema.items(), ("vs", pa.int64())]
+    return pa.schema([*fields, ("sign", pa.int8())] if isinstance(pattern, Afa) else fields)
+
+
+def _result(matcher: Any, pattern: Query | Afa, schema: Mapping[str, pa.DataType]) -> dict[str, pa.DataType]:
+    """The columns of matches that a payload can have."""
+    table = _flat(matcher.push(_events(pattern, schema).empty_table()))
+    kinds = {"int": pa.int64(), "float": pa.float64(), "bool": pa.bool_(), "string": pa.string()}
+    found = {}
+    for field in table.schema:
+        family = kind_of(field.type)
+        if field.name not in _PLACES and family not in ("other", "decimal"):
+            found[field.name] = kinds.get(family, field.type)
+    return found
+
+
+def _flat(table: pa.Table) -> pa.Table:
+    """Matches with the fields of their register as columns."""
+    if "register" not in table.column_names:
+        return table
+    register = table.column("register").combine_chunks()
+    for field in register.type:
+        name = field.name if field.name not in table.column_names else f"register_{field.name}"
+        table = table.append_column(name, register.field(field.name))
+    return table
+
+
+class Recognizer(Operator):
+    """A matcher as an operator.
+
+    Parameters
+    ----------
+    node
+        Pattern, options and columns.
+    strings
+        The dictionary of strings.
+    """
+
+    def __init__(self, node: plan.Recognize, strings: Strings) -> None:
+        super().__init__(node.label, 1, PAYLOAD + len(node.schema))
+        self.node = node
+        self.strings = strings
+        self.revises = isinstance(node.pattern, Afa)
+        self._matcher = _matcher(node.pattern, node.input.schema, node.options)
+        #: Events that wait for their punctuation.
+        self.waiting = empty(PAYLOAD + len(node.input.schema))
+        self._due = empty(self.width)
+
+    def receive(self, port: int, rows: Rows) -> Rows:
+        """Matches that begin or cease to be, where the matcher revises; else events wait."""
+        if self.revises:
+            signs = np.repeat(np.sign(rows[:, WEIGHT]), np.abs(rows[:, WEIGHT]))
+            table = self._table(np.repeat(rows, np.abs(rows[:, WEIGHT]), axis=0))
+            return self._rows(self._matcher.push(table.append_column("sign", pa.array(signs.astype(np.int8)))))
+        self.waiting = np.concatenate([self.waiting, rows])
+        return empty(self.width)
+
+    def punctuate(self, port: int, time: int) -> int:
+        if self.revises:
+            found = self._matcher.finish() if time == FOREVER else self._matcher.advance(time)
+            self._due = self._rows(found)
+        else:
+            events = combined(self.waiting)
+            ready = events[events[:, VS] < time]
+            self.waiting = events[events[:, VS] >= time]
+            ready = np.repeat(ready, np.maximum(ready[:, WEIGHT], 0), axis=0)
+            ready = ready[np.argsort(ready[:, VS], kind="stable")]
+            parts = [self._matcher.push(self._table(ready))] if len(ready) else []
+            if time == FOREVER:
+                parts.append(self._matcher.finish())
+            self._due = np.concatenate([empty(self.width), *map(self._rows, parts)])
+        return super().punctuate(port, time)
+
+    def due(self) -> Rows:
+        found, self._due = self._due, empty(self.width)
+        return found
+
+    def _table(self, rows: Rows) -> pa.Table:
+        columns = arrays(rows, self.node.input.schema, PAYLOAD, self.strings)
+        names = [*self.node.input.schema, "vs"]
+        return pa.table([*columns, pa.array(np.ascontiguousarray(rows[:, VS]))], names=names)
+
+    def _rows(self, found: pa.Table) -> Rows:
+        """Matches as changes."""
+        table = _flat(found)
+        rows = np.zeros((table.num_rows, self.width), np.int64)
+        if not len(rows):
+            return rows
+        rows[:, VS] = table.column("end_time").to_numpy()
+        rows[:, VE] = FOREVER
+        if "until" in table.column_names:
+            rows[:, VE] = table.column("until").fill_null(FOREVER).to_numpy()
+        rows[:, WEIGHT] = table.column("sign").to_numpy() if "sign" in table.column_names else 1
+        rows[:, LEVEL] = 0
+        for at, (name, kind) in enumerate(self.node.schema.items()):
+            rows[:, PAYLOAD + at] = words(table.column(name).combine_chunks(), kind, self.strings)
+        return rows[rows[:, VS] < rows[:, VE]]
+
+    @property
+    def held(self) -> int:
+        return len(self.waiting)
+
+    def saved(self) -> dict[str, Any]:
+        return {"waiting": self.waiting, "matcher": np.frombuffer(self._matcher.snapshot(), np.uint8)}
+
+    def load(self, state: dict[str, Any]) -> None:
+        self.waiting = np.ascontiguousarray(state["waiting"], np.int64).reshape(-1, self.waiting.shape[1])
+        self._matcher.restore(state["matcher"].tobytes())
