@@ -15,7 +15,8 @@
 ({'src': 'b', 'dst': 'b', 'vs': 3}, 10)
 """
 
+from stretto.dataflow.datalog import datalog
 from stretto.dataflow.flow import Dataflow
 from stretto.dataflow.stream import Stream, fixpoint, fixpoints, stream
 
-__all__ = ["Dataflow", "Stream", "fixpoint", "fixpoints", "stream"]
+__all__ = ["Dataflow", "Stream", "datalog", "fixpoint", "fixpoints", "stream"]

@@ -132,7 +132,7 @@ def _check(cycle: Cycle) -> None:
         problem = _problem(node, inside)
         if problem:
             raise OptionError(f"the loop '{cycle.name}' goes through {node.label}: {problem}")
-    found = reasons(cycle)
+    found = None if all(loop.ends for loop in cycle.loops) else reasons(cycle)
     if found and cycle.bound is None:
         raise OptionError(
             f"the loop '{cycle.name}' may not come to an end: {found}; state how often anything may go around: bound=…"

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from stretto.dataflow.events import NEW
 from stretto.dataflow.graph import Graph, Input
-from stretto.dataflow.rows import FOREVER, NEVER, PAYLOAD, VE, VS, Rows
+from stretto.dataflow.rows import EVER, FOREVER, NEVER, PAYLOAD, VE, VS, Rows
 from stretto.dataflow.scheduler import step
 from stretto.dataflow.stream import Stream
 from stretto.dataflow.values import Strings, arrays, words
@@ -17,6 +17,9 @@ from stretto.errors import DataError, EngineError, OptionError, StrettoError, su
 from stretto.events import as_table
 
 __all__ = ["Dataflow"]
+
+#: The first time that Python can show, in ticks of a unit: constants begin there.
+_FIRST = {"s": -62_135_596_800, "ms": -62_135_596_800_000, "us": -62_135_596_800_000_000}
 
 MODES = ("hybrid", "probing", "hwm")
 
@@ -361,7 +364,10 @@ class Dataflow:
         return pa.scalar(time, pa.int64()).cast(self._time).as_py()
 
     def _times(self, ticks: Rows, missing: int) -> pa.Array:
-        made = pa.array(np.ascontiguousarray(ticks), mask=np.ascontiguousarray(ticks == missing))
+        mask = np.ascontiguousarray(ticks == missing)
+        if self._time is not None and pa.types.is_timestamp(self._time):
+            ticks = np.where(ticks == EVER, _FIRST.get(self._time.unit, EVER), ticks)
+        made = pa.array(np.ascontiguousarray(ticks), mask=mask)
         return made if self._time is None else made.cast(self._time)
 
     # -- names --------------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+import pyarrow as pa
 
 from stretto.dataflow import plan
 from stretto.dataflow.checking import Cycle, cycles, ordered
@@ -21,8 +22,8 @@ from stretto.dataflow.operators.join import Join
 from stretto.dataflow.operators.lifetime import Alter, Window, changes
 from stretto.dataflow.operators.operator import Operator, places
 from stretto.dataflow.operators.union import Union
-from stretto.dataflow.rows import NEVER, PAYLOAD, Rows, empty
-from stretto.dataflow.values import Strings
+from stretto.dataflow.rows import EVER, FOREVER, NEVER, PAYLOAD, VE, VS, WEIGHT, Rows, empty
+from stretto.dataflow.values import Strings, words
 from stretto.dataflow.vertex import Vertex
 from stretto.errors import OptionError
 
@@ -156,6 +157,8 @@ class Graph:
                 self._source(node)
             case plan.Where() | plan.Project() | plan.Lifetime():
                 self._chain(node)
+            case plan.Constant():
+                self._constant(node)
             case plan.Recursion():
                 pass  # its readers are those of its flying fixed point
             case plan.Fixpoint() if id(node) in self._cycle:
@@ -200,6 +203,17 @@ class Graph:
             self.inputs[node.name] = Input(node)
         elif dict(known.source.schema) != dict(node.schema) or known.source.insert_only != node.insert_only:
             raise OptionError(f"two different inputs are named '{node.name}'; define the stream once and use it twice")
+
+    def _constant(self, node: plan.Constant) -> None:
+        """Rows that are there from the beginning, and that nothing changes."""
+        vertex = self._add(node, Vertex(len(self.vertices), Pass("Constant", 1, PAYLOAD + len(node.schema))))
+        rows = np.zeros((len(node.rows), PAYLOAD + len(node.schema)), np.int64)
+        rows[:, VS], rows[:, VE], rows[:, WEIGHT] = EVER, FOREVER, 1
+        for at, kind in enumerate(node.schema.values()):
+            column = pa.array([row[at] for row in node.rows], kind)
+            rows[:, PAYLOAD + at] = words(column, kind, self.strings)
+        vertex.accept(0, Data(rows))
+        vertex.accept(0, Definite(FOREVER))
 
     def _view(self, source: plan.Source, windows: tuple[Window, ...]) -> Vertex:
         """The vertex of an input's events under windows."""

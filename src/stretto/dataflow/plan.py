@@ -16,6 +16,7 @@ from stretto.pattern import predicate as p
 
 __all__ = [
     "Aggregate",
+    "Constant",
     "Difference",
     "Distinct",
     "Fixpoint",
@@ -62,6 +63,18 @@ class Source(Node):
     @property
     def label(self) -> str:
         return f"Source {self.name}"
+
+
+@dataclass(frozen=True, eq=False)
+class Constant(Node):
+    """Rows that hold at all times: they begin at the first one, and have no end."""
+
+    rows: tuple[tuple[Any, ...], ...]
+
+    @property
+    def label(self) -> str:
+        shown = [f"({', '.join(str(p.Constant(value)) for value in row)})" for row in self.rows[:3]]
+        return f"Constant {', '.join(shown)}{', …' if len(self.rows) > 3 else ''}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,6 +250,8 @@ class Loop:
         ``Q`` for each variable; set once, when it is known.
     fixpoints
         The flying fixed point of each variable, which feeds it.
+    ends
+        Why the loop ends, where that is known to who wrote it (``None``: it has to follow from the plan).
     """
 
     name: str
@@ -244,6 +259,7 @@ class Loop:
     variables: tuple[Recursion, ...] = ()
     bodies: tuple[Node, ...] = ()
     fixpoints: tuple[Fixpoint, ...] = ()
+    ends: str | None = None
 
 
 @dataclass(frozen=True, eq=False)

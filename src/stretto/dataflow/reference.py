@@ -37,9 +37,10 @@ from stretto.errors import DataError, LimitError, OptionError
 from stretto.pattern import predicate as p
 from stretto.pattern.evaluate import holds, value
 
-__all__ = ["FOREVER", "Event", "History", "Span", "before", "evaluate", "history", "settled"]
+__all__ = ["EVER", "FOREVER", "Event", "History", "Span", "before", "evaluate", "history", "settled"]
 
 FOREVER = 2**63 - 1  #: the end of what has none
+EVER = -(2**63) + 1  #: the start of constants
 
 Row = tuple[Any, ...]
 Bag = Counter[Row]
@@ -109,6 +110,8 @@ def evaluate(
     query = _Query(nodes.values(), levels)
     inputs = {node: list(_events(node, given)) for node in query.inputs}
     cuts = sorted({time for some in inputs.values() for event in some for time in event[1:]} - {FOREVER})
+    if query.has_constants:
+        cuts = sorted({EVER, *cuts})
     found: dict[str, History] = {name: {} for name in nodes}
     for vs, ve in zip(cuts, [*cuts[1:], FOREVER], strict=False):
         bags = {
@@ -177,6 +180,7 @@ class _Query:
     def __init__(self, outputs: Iterable[plan.Node], levels: int) -> None:
         self.levels = levels
         self.inputs: set[plan.Node] = set()
+        self.has_constants = False
         first = {variable for node in outputs for variable in self._read(node)}
         reads: dict[Variable, set[Variable]] = {}
         while first:
@@ -210,6 +214,8 @@ class _Query:
                     found.add((node.loop, node.index))
                 case plan.Source() | plan.Lifetime() | plan.Recognize():
                     self.inputs.add(node)
+                case plan.Constant():
+                    self.has_constants = True
                 case _:
                     path += node.inputs
         return found
@@ -279,6 +285,8 @@ class _Level:
         match node:
             case plan.Source() | plan.Lifetime() | plan.Recognize():
                 return self.inputs[node]
+            case plan.Constant():
+                return Counter(node.rows)
             case plan.Fixpoint() | plan.Recursion():
                 return self.values[node.loop, node.index]
             case plan.Where():

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from stretto._jit import inlined, jit
 
 __all__ = [
+    "EVER",
     "FOREVER",
     "LEVEL",
     "NEVER",
@@ -43,6 +44,7 @@ PAYLOAD = 4  #: first column of the payload
 
 FOREVER = (1 << 63) - 1
 NEVER = -(1 << 63)  #: before all times
+EVER = NEVER + 1  #: the first time, when constants begin
 
 
 def empty(width: int) -> Rows:

@@ -25,15 +25,19 @@ LONGEST = 1_000_000
 
 
 def make_parser(
-    package: str, transformer: Any, reserved: Mapping[str, frozenset[str]], *, start: str = "query"
+    package: str,
+    transformer: Any,
+    reserved: Mapping[str, frozenset[str]],
+    *,
+    start: str = "query",
+    shared: bool = True,
 ) -> Lark:
-    """The parser of ``grammar.lark`` in a package, together with the grammar of conditions that the languages share."""
+    """The parser of ``grammar.lark`` in a package, together with the grammar of conditions that most languages share."""
     from lark import Lark
 
-    sources = (
-        files(package).joinpath("grammar.lark"),
-        files("stretto.languages").joinpath("predicates.lark"),
-    )
+    sources = [files(package).joinpath("grammar.lark")]
+    if shared:
+        sources.append(files("stretto.languages").joinpath("predicates.lark"))
     return Lark(
         "\n".join(source.read_text(encoding="utf-8") for source in sources),
         start=start,

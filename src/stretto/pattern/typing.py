@@ -120,7 +120,7 @@ def type_of_operand(operand: p.Operand, attributes: Mapping[str, pa.DataType]) -
     if isinstance(operand, p.Constant):
         return pa.scalar(float(operand.value) if isinstance(operand.value, Decimal) else operand.value).type
     kind = _Checker(attributes, None).operand(operand).kind
-    return pa.int64() if kind == "int" else pa.float64()
+    return {"int": pa.int64(), "bool": pa.bool_()}.get(kind, pa.float64())
 
 
 def kind_of_operand(operand: p.Operand, attributes: Mapping[str, pa.DataType]) -> str:

@@ -1,0 +1,116 @@
+"""Syntax errors of Datalog in words."""
+
+from __future__ import annotations
+
+from lark import UnexpectedInput
+
+from stretto.errors import Span
+from stretto.languages.diagnostics import (
+    closing_hint,
+    expected_terminals,
+    groups,
+    place,
+    unexpected,
+    unterminated,
+)
+from stretto.languages.parts import Mistake
+
+__all__ = ["explain"]
+
+_GROUPS = groups(
+    (
+        ("a relation or a comparison", "NOT", "NAME VARIABLE NUMBER STRING TRUE FALSE MINUS LPAR"),
+        ("a variable or a constant", "VARIABLE", "NAME NUMBER STRING TRUE FALSE MINUS LPAR"),
+        ("a rule", "NAME", ""),
+        ("':-'", "IMPLIES", ""),
+        ("'('", "LPAR", ""),
+        ("a comparison", "COMPARE", "LESS MORE"),
+        ("an operator", "SLASH", "PLUS MINUS STAR PERCENT"),
+        ("an operator", "MINUS", "PLUS"),
+        ("','", "COMMA", ""),
+        ("')'", "RPAR", ""),
+        ("'>'", "MORE", ""),
+        ("'<'", "LESS", ""),
+        ("'.'", "DOT", ""),
+        ("the end", "$END", ""),
+    )
+)
+
+_ARROWS = ("<-", "←", ":", "=>", "->", "⇐", ":=", "-", "<=", "<")
+
+
+def explain(text: str, error: UnexpectedInput) -> Mistake:
+    """A parser's error as a mistake with its place and a hint."""
+    expected = expected_terminals(error)
+    span = place(text, error)
+    return _unclosed(text, span) or unexpected(
+        text, span, expected, _GROUPS, _hint(text, span, expected), what="program"
+    )
+
+
+def _unclosed(text: str, span: Span) -> Mistake | None:
+    """A string or a comment that runs on to the end."""
+    if text.startswith("/*", span.start - 1):
+        return unterminated(text, span.start)
+    found = unterminated(text, span.start)
+    if found is not None and text[span.start] == '"':
+        return Mistake("a string that is not closed", found.span, found.hint)
+    return found if text[span.start : span.start + 1] in ("'", "/") else None
+
+
+def _hint(text: str, span: Span, expected: frozenset[str]) -> str | None:
+    word = text[span.start : span.end]
+    before = text[: span.start].rstrip()
+    if _is_modulo_comment(before, text):
+        return "after a value '%' is the remainder: write the comment with -- or //"
+    if "IMPLIES" in expected:
+        return _after_head(word, expected)
+    if "DOT" in expected and (not word or word == ":-" or (word[0].isalpha() and text[span.end : span.end + 1] == "(")):
+        return "a rule ends with a dot, and its goals are joined by commas"
+    if word == ":-":
+        return (
+            "the rule before it ends with a dot"
+            if before
+            else "a rule begins with what it derives: reachable(X, Y) :- …"
+        )
+    if word in ("&", ";", "∧") or word.upper() in ("AND", "OR"):
+        alternative = word == ";" or word.upper() == "OR"
+        return "write a second rule with the same head" if alternative else "goals are joined by commas"
+    if word in ("≠", "≤", "≥", "\\", "~"):
+        return {"≠": "write !=", "≤": "write <=", "≥": "write >="}.get(word, "write !=, or 'not' before a relation")
+    if word == "." and "NUMBER" in expected and text[span.end : span.end + 1].isdigit():
+        return "write a zero before the point"
+    if word == "." and before.endswith(","):
+        return "after the last goal there is no comma"
+    if before.endswith(("NOT", "Not")):
+        return "write not with small letters"
+    if word == ")" and before.endswith("("):
+        return "a relation has one column or more"
+    if word[:1].isupper() and "NAME" in expected and "VARIABLE" not in expected:
+        return f"relations and functions begin with a small letter: {word[0].lower()}{word[1:]}"
+    if word == "(" and _word_before(before)[:1].isupper():
+        name = _word_before(before)
+        return f"relations and functions begin with a small letter: {name[0].lower()}{name[1:]}"
+    if word in ("=", "<", ">", "<=", ">=", "!=", "==") and "DOT" in expected:
+        return "comparisons do not chain; write two, with a comma"
+    return closing_hint(text, span)
+
+
+def _after_head(word: str, expected: frozenset[str]) -> str | None:
+    if word in _ARROWS:
+        return "write :- between the head and the body"
+    return "a rule is written head :- body. and a fact head." if "DOT" in expected else None
+
+
+def _is_modulo_comment(before: str, text: str) -> bool:
+    """Whether a '%' that was read as the remainder stands earlier in the same line, after a blank."""
+    line = before[before.rfind("\n") + 1 :]
+    at = line.rfind("%")
+    return at > 0 and line[at - 1].isspace()
+
+
+def _word_before(before: str) -> str:
+    start = len(before)
+    while start and (before[start - 1].isalnum() or before[start - 1] == "_"):
+        start -= 1
+    return before[start:]

@@ -1,0 +1,97 @@
+"""The parser's callbacks: each makes the value of one rule of ``grammar.lark`` as soon as the rule is read."""
+
+from __future__ import annotations
+
+from lark import Token, v_args
+
+from stretto.errors import suggestion
+from stretto.languages.datalog.tree import Aggregate, Atom, Goal, Head, Literal, Program, Rule
+from stretto.languages.parts import ExpressionPart, Mistake, at, shallow
+from stretto.languages.predicates import PredicateTransformer, value_of
+from stretto.pattern import predicate as p
+
+__all__ = ["AGGREGATES", "DatalogTransformer"]
+
+AGGREGATES = ("count", "sum", "avg", "min", "max")
+
+
+@v_args(inline=True)
+class DatalogTransformer(PredicateTransformer):
+    """One method for each rule and alias of ``grammar.lark``; without state, so that threads may share it."""
+
+    def program(self, *rules: Rule) -> Program:
+        return Program(rules)
+
+    def fact(self, head: Head, dot: Token) -> Rule:
+        assert head.span is not None
+        return Rule(head, (), head.span | at(dot))
+
+    def rule(self, head: Head, _: Token, body: tuple[Goal, ...], dot: Token) -> Rule:
+        assert head.span is not None
+        return Rule(head, body, head.span | at(dot))
+
+    # ---- Heads
+
+    def head(self, name: Token, *rest: Token | ExpressionPart | Aggregate) -> Head:
+        arguments = [value_of(one) if isinstance(one, ExpressionPart) else one for one in rest]
+        kept = tuple(one for one in arguments if not isinstance(one, Token))
+        closing = rest[-1]
+        assert isinstance(closing, Token)
+        return Head(str(name), kept, at(name) | at(closing), at(name))
+
+    def aggregate(self, function: Token, _: Token, part: ExpressionPart, closing: Token) -> Aggregate:
+        return Aggregate(_aggregate(function), value_of(part), at(function) | at(closing))
+
+    def aggregate_rows(self, function: Token, _: Token, star: Token, closing: Token) -> Aggregate:
+        name = _aggregate(function)
+        if name != "count":
+            raise Mistake(f"{name}<*> has nothing to compute with", at(star), f"name a variable of the body: {name}<C>")
+        return Aggregate(name, None, at(function) | at(closing))
+
+    # ---- Bodies
+
+    def body(self, *goals: Goal | Token) -> tuple[Goal, ...]:
+        return tuple(goal for goal in goals if not isinstance(goal, Token))
+
+    def positive(self, part: ExpressionPart) -> Literal:
+        return Literal(_atom(part), False, part.span)
+
+    def negated(self, sign: Token, part: ExpressionPart) -> Literal:
+        return Literal(_atom(part), True, at(sign) | part.span)
+
+    def compare(self, left: ExpressionPart, sign: Token, right: ExpressionPart) -> p.Comparison:  # type: ignore[override]
+        found = super().compare(left, sign, right).expression
+        assert isinstance(found, p.Comparison)
+        return found
+
+    # ---- Values
+
+    def variable(self, word: Token) -> ExpressionPart:
+        return ExpressionPart(p.Attribute(str(word), at(word)), at(word))
+
+    def word(self, word: Token) -> ExpressionPart:
+        return ExpressionPart(p.Constant(str(word), at(word)), at(word))
+
+    def call(self, name: Token, _: Token, *rest: ExpressionPart | Token) -> ExpressionPart:
+        parts = [part for part in rest if isinstance(part, ExpressionPart)]
+        closing = rest[-1]
+        assert isinstance(closing, Token)
+        span = at(name) | at(closing)
+        called = p.Call(str(name), tuple(value_of(part) for part in parts), span)
+        height = 1 + max(part.height for part in parts)
+        return shallow(ExpressionPart(called, span, height, max(part.parens for part in parts)))
+
+
+def _aggregate(function: Token) -> str:
+    if function not in AGGREGATES:
+        raise Mistake(
+            f"unknown aggregate '{function}'", at(function), suggestion(function, AGGREGATES, kind="aggregate")
+        )
+    return str(function)
+
+
+def _atom(part: ExpressionPart) -> Atom:
+    value = value_of(part)
+    if not isinstance(value, p.Call) or part.parens:
+        raise Mistake("a relation or a comparison is needed here, not a value", part.span, "write link(X, Y), or X < Y")
+    return Atom(value.name, value.arguments, value.span)

@@ -1,0 +1,149 @@
+"""A Datalog program as values that print as Datalog.
+
+Operands are those of all languages (:mod:`stretto.pattern.predicate`); an attribute is a variable, and ``_`` is one that
+stands for any value, at each place for another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from stretto.errors import Span
+from stretto.pattern import predicate as p
+
+__all__ = ["ANY", "Aggregate", "Atom", "Goal", "Head", "Literal", "Program", "Rule", "shown", "variables"]
+
+ANY = "_"
+"""The anonymous variable."""
+
+
+def shown(value: p.Operand | p.Comparison) -> str:
+    """A value or a comparison in Datalog's writing.
+
+    >>> shown(p.Comparison("=", p.Attribute("X"), p.Constant(True)))
+    'X = true'
+    """
+    match value:
+        case p.Attribute(name):
+            return name
+        case p.Constant(constant):
+            return str(constant).lower() if isinstance(constant, bool) else str(value)
+        case p.Arithmetic(op, left, right):
+            return f"({shown(left)} {op} {shown(right)})"
+        case p.Comparison(op, left, right):
+            return f"{_bare(left)} {op} {_bare(right)}"
+        case p.Negative(operand):
+            return f"(- {shown(operand)})"
+        case p.Call(name, arguments):
+            return f"{name}({', '.join(map(_bare, arguments))})"
+
+
+def _bare(value: p.Operand) -> str:
+    """A value without brackets around the whole of it."""
+    text = shown(value)
+    return text[1:-1] if isinstance(value, p.Arithmetic | p.Negative) else text
+
+
+def variables(*values: p.Operand | p.Comparison) -> dict[str, Span | None]:
+    """The variables with a name, in order of writing, each with its first place."""
+    found: dict[str, Span | None] = {}
+    for value in values:
+        for name, span in p.attributes(value).items():
+            if name != ANY:
+                found.setdefault(name, span)
+    return found
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """``min<C>`` in a head, over the groups of the head's other arguments; ``value`` is ``None`` in ``count<*>``."""
+
+    function: str
+    value: p.Operand | None
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"{self.function}<{'*' if self.value is None else _bare(self.value)}>"
+
+
+@dataclass(frozen=True)
+class Atom:
+    """``link(X, 'a')``."""
+
+    name: str
+    arguments: tuple[p.Operand, ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"{self.name}({', '.join(map(_bare, self.arguments))})"
+
+
+@dataclass(frozen=True)
+class Literal:
+    """An atom in a body, or its negation."""
+
+    atom: Atom
+    negated: bool = False
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"not {self.atom}" if self.negated else str(self.atom)
+
+
+Goal = Literal | p.Comparison
+
+
+@dataclass(frozen=True)
+class Head:
+    """What a rule derives."""
+
+    name: str
+    arguments: tuple[p.Operand | Aggregate, ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
+    name_span: Span | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def aggregates(self) -> tuple[tuple[int, Aggregate], ...]:
+        """The aggregates with their columns."""
+        return tuple((at, one) for at, one in enumerate(self.arguments) if isinstance(one, Aggregate))
+
+    def __str__(self) -> str:
+        arguments = (str(one) if isinstance(one, Aggregate) else _bare(one) for one in self.arguments)
+        return f"{self.name}({', '.join(arguments)})"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """``head :- body.``; a fact has no body."""
+
+    head: Head
+    body: tuple[Goal, ...] = ()
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def values(self) -> Iterator[p.Operand]:
+        """The values of the head, aggregated or not."""
+        for one in self.head.arguments:
+            value = one.value if isinstance(one, Aggregate) else one
+            if value is not None:
+                yield value
+
+    def __str__(self) -> str:
+        goals = (shown(goal) if isinstance(goal, p.Comparison) else str(goal) for goal in self.body)
+        return f"{self.head} :- {', '.join(goals)}." if self.body else f"{self.head}."
+
+
+@dataclass(frozen=True)
+class Program:
+    """Rules, in the order in which they are written."""
+
+    rules: tuple[Rule, ...]
+    text: str = field(default="", compare=False, repr=False)
+
+    def line(self, rule: Rule) -> int:
+        """The line in which a rule begins, from 1."""
+        return 1 + self.text.count("\n", 0, rule.span.start if rule.span else 0)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.rules))
