@@ -135,10 +135,10 @@ class Program:
             body.append(_stored(word, cell("X", "row", word)))
         for at, column in enumerate(self.result):
             code = scope.reference(column)
-            word = code.value
+            own = code.value
             if code.kind == "float":
-                word = _bits_of(code.value) or call("float_word", code.value)
-            body.append(_stored(PAYLOAD + at, word))
+                own = _bits_of(code.value) or call("float_word", code.value)
+            body.append(_stored(PAYLOAD + at, own))
         body.append(ast.AugAssign(ast.Name("made", ast.Store()), ast.Add(), ast.Constant(1)))
         loop = ast.For(ast.Name("row", ast.Store()), call("range", name("n")), body, [], None)
         statements: list[ast.stmt] = [

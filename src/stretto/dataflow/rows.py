@@ -138,7 +138,8 @@ def combined(rows: Rows, since: int = NEVER) -> Rows:
     [[0, 9, 1, 0, 7]]
     """
     if len(rows) < 2 and since == NEVER:
-        return rows[rows[:, WEIGHT] != 0]
+        there: Rows = rows[rows[:, WEIGHT] != 0]
+        return there
     identity = np.array([at for at in range(rows.shape[1]) if at != WEIGHT], np.int64)
     table = np.zeros(1 << max(2, (2 * len(rows)).bit_length()), np.int64)
     return rows[: consolidate(rows, len(rows), identity, table, since)]
