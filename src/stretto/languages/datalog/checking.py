@@ -12,7 +12,7 @@ from stretto.errors import QueryError, Span, suggestion
 from stretto.languages.datalog.endings import ending
 from stretto.languages.datalog.ordering import Ordered, ordered
 from stretto.languages.datalog.strata import stratified
-from stretto.languages.datalog.tree import Aggregate, Atom, Goal, Head, Literal, Program, Rule, shown
+from stretto.languages.datalog.tree import Aggregate, Atom, Goal, Head, Literal, Program, Rule, bare
 from stretto.languages.datalog.types import Row, inferred, settled
 from stretto.pattern import predicate as p
 
@@ -129,7 +129,7 @@ def _function(argument: p.Operand | Aggregate) -> str | None:
 
 
 def _said(argument: p.Operand | Aggregate) -> str:
-    return str(argument) if isinstance(argument, Aggregate) else shown(argument)
+    return str(argument) if isinstance(argument, Aggregate) else bare(argument)
 
 
 def _columns(number: int) -> str:
@@ -182,7 +182,7 @@ def _check_atom(
     for argument in atom.arguments:
         if not isinstance(argument, p.Attribute | p.Constant):
             others = tuple(p.Attribute("V") if one is argument else one for one in atom.arguments)
-            hint = f"compare it outside: {Atom(atom.name, others)}, V = {shown(argument)}"
+            hint = f"compare it outside: {Atom(atom.name, others)}, V = {bare(argument)}"
             message = "a relation's columns are variables and constants here, nothing computed"
             raise QueryError(message, text=program.text, span=argument.span, hint=hint)
 

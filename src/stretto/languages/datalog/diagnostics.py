@@ -36,13 +36,15 @@ _GROUPS = groups(
     )
 )
 
-_ARROWS = ("<-", "←", ":", "=>", "->", "⇐", ":=", "-", "<=", "<")
+_ARROWS = ("=", "<-", "←", ":", "=>", "->", "⇐", ":=", "-", "<=", "<")
 
 
 def explain(text: str, error: UnexpectedInput) -> Mistake:
     """A parser's error as a mistake with its place and a hint."""
     expected = expected_terminals(error)
     span = place(text, error)
+    if text.startswith(":-", span.start):
+        span = Span(span.start, span.start + 2)
     return _unclosed(text, span) or unexpected(
         text, span, expected, _GROUPS, _hint(text, span, expected), what="program"
     )
@@ -64,7 +66,13 @@ def _hint(text: str, span: Span, expected: frozenset[str]) -> str | None:
     if _is_modulo_comment(before, text):
         return "after a value '%' is the remainder: write the comment with -- or //"
     if "IMPLIES" in expected:
-        return _after_head(word, expected)
+        return closing_hint(text, span) or _after_head(word, expected)
+    if before.endswith(("NOT", "Not")):
+        return "write not with small letters"
+    if "LPAR" in expected and word in (":-", ".", ",") and "DOT" not in expected:
+        return f"a relation has one column or more: {_word_before(before)}(X)"
+    if word == "<" and before.endswith("="):
+        return "write <="
     if "DOT" in expected and (not word or word == ":-" or (word[0].isalpha() and text[span.end : span.end + 1] == "(")):
         return "a rule ends with a dot, and its goals are joined by commas"
     if word == ":-":
@@ -82,8 +90,6 @@ def _hint(text: str, span: Span, expected: frozenset[str]) -> str | None:
         return "write a zero before the point"
     if word == "." and before.endswith(","):
         return "after the last goal there is no comma"
-    if before.endswith(("NOT", "Not")):
-        return "write not with small letters"
     if word == ")" and before.endswith("("):
         return "a relation has one column or more"
     if word[:1].isupper() and "NAME" in expected and "VARIABLE" not in expected:

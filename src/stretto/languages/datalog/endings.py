@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from stretto.errors import QueryError
 from stretto.languages.datalog.ordering import Assign, Exclude, Filter, Ordered, Scan
-from stretto.languages.datalog.tree import ANY, Aggregate, Atom, Program, Rule, shown, variables
+from stretto.languages.datalog.tree import ANY, Aggregate, Atom, Program, bare, shown, variables
 from stretto.pattern import predicate as p
 from stretto.pattern.typing import kind_of
 
@@ -52,28 +52,12 @@ def ending(
             for argument in rule.rule.head.arguments:
                 reason = body.reason(argument)
                 if reason is None and bound is None:
-                    raise _endless(rule.rule, argument, program)
+                    raise body.endless(argument)
                 if reason and reason not in said:
                     said.append(reason)
     if bound is not None:
         return f"bound: at most {bound} times around"
     return "; ".join(["each row is derived once", *(said or ["no rule computes new values"])])
-
-
-def _endless(rule: Rule, argument: p.Operand | Aggregate, program: Program) -> QueryError:
-    name = str(argument) if isinstance(argument, Aggregate) else shown(argument)
-    if isinstance(argument, Aggregate):
-        other = "write a condition that keeps what is added from being negative (C1 >= 0)"
-    else:
-        other = (
-            f"limit the value in the rule ({name} < 100)" if isinstance(argument, p.Attribute) else "limit the value"
-        )
-    return QueryError(
-        f"this recursion may not end: the rule computes new values of {name} from its own results",
-        text=program.text,
-        span=argument.span or rule.head.span,
-        hint=f"{other}, or state how often it may go around: datalog(…, bound=100)",
-    )
 
 
 @dataclass
@@ -126,7 +110,7 @@ class _Body:
                 if isinstance(selected, p.Attribute):
                     trends[selected.name] = FALLS if selection.function == "min" else RISES
                 elif isinstance(selected, p.Constant):
-                    raise _not_monotone(f"{selection} is compared with {shown(selected)}", selected, text)
+                    raise _not_monotone(f"{selection} is compared with {bare(selected)}", selected, text)
         if not any(atom.name in names for atom in rule.scans):
             return None
         assigned: dict[str, p.Operand] = {}
@@ -135,6 +119,24 @@ class _Body:
                 assigned[step.variable] = written_out(step.value, assigned)
         trends.pop(ANY, None)
         return cls(rule, text, kinds, frozenset(inside - outside), trends, assigned)
+
+    def endless(self, argument: p.Operand | Aggregate) -> QueryError:
+        """The error of a rule that may compute new values for ever."""
+        name = str(argument) if isinstance(argument, Aggregate) else bare(argument)
+        step = self._step(written_out(_value(argument), self.assigned))
+        if isinstance(argument, Aggregate):
+            sign = "negative (as C1 >= 0 does)" if argument.function == "min" else "positive (as C1 <= 0 does)"
+            hint = f"add a condition that keeps what is added from being {sign}"
+        elif step is not None:
+            hint = f"limit the value in the rule ({name} {'<' if step[1] > 0 else '>'} 100)"
+        else:
+            hint = f"limit the value in the rule on both sides ({name} > 0, {name} < 100)"
+        return QueryError(
+            f"this recursion may not end: the rule computes new values of {name} from its own results",
+            text=self.text,
+            span=argument.span or self.rule.rule.head.span,
+            hint=f"{hint}, or state how often it may go around: datalog(…, bound=100)",
+        )
 
     # ---- Selections only get better
 
@@ -152,7 +154,7 @@ class _Body:
                     selected = name in self.trends or self.trend(argument) != FIXED
                     if selected and (isinstance(step, Exclude) or joined[name] > 1 or name in self.assigned):
                         what = "is joined" if isinstance(step, Scan) else "stands under 'not'"
-                        what = f"{shown(argument)} comes from a selected value, and {what}"
+                        what = f"{bare(argument)} comes from a selected value, and {what}"
                         raise _not_monotone(what, argument, self.text)
         for one in self.rule.rule.head.arguments:
             wanted = FIXED
@@ -162,7 +164,7 @@ class _Body:
                 if isinstance(one, Aggregate):
                     what = f"{one} may get worse while the values that it comes from get better"
                 else:
-                    what = f"{shown(one)} comes from a selected value"
+                    what = f"{bare(one)} comes from a selected value"
                 raise _not_monotone(what, _value(one), self.text)
 
     def _check_filter(self, comparison: p.Comparison) -> None:
@@ -201,7 +203,7 @@ class _Body:
 
     def reason(self, argument: p.Operand | Aggregate) -> str | None:
         """Why there are finitely many values of a column: empty if they are only taken over, ``None`` if nothing says so."""
-        name = str(argument) if isinstance(argument, Aggregate) else shown(argument)
+        name = str(argument) if isinstance(argument, Aggregate) else bare(argument)
         value = written_out(_value(argument), self.assigned)
         if isinstance(value, p.Attribute | p.Constant) or not variables(value).keys() & self.inside:
             return ""

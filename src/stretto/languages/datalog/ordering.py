@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from stretto.errors import QueryError, nearest
-from stretto.languages.datalog.tree import ANY, Atom, Goal, Literal, Rule, shown, variables
+from stretto.languages.datalog.tree import ANY, Atom, Goal, Literal, Rule, bare, variables
 from stretto.languages.parts import DEEPEST
 from stretto.pattern import predicate as p
 
@@ -181,10 +181,10 @@ def _unbound_goal(goal: Goal, known: set[str], text: str) -> QueryError:
     found = variables(*goal.atom.arguments) if isinstance(goal, Literal) else variables(goal)
     name, span = next((name, span) for name, span in found.items() if name not in known)
     if isinstance(goal, Literal):
-        message = f"the variable '{name}' stands under 'not', and no other goal gives it values"
+        message = f"no goal without 'not' gives the variable '{name}' a value"
         hint = _meant(name, known) or f"write _ if any value will do: not {_with_any(goal.atom, name)}"
     else:
-        message = f"no relation gives the variable '{name}' of this comparison values"
+        message = f"nothing gives the variable '{name}' a value"
         hint = _meant(name, known) or f"add a goal without 'not' that has {name}"
     return QueryError(message, text=text, span=span or goal.span, hint=hint)
 
@@ -195,6 +195,9 @@ def _with_any(atom: Atom, name: str) -> Atom:
 
 
 def _check_head(rule: Rule, known: set[str], text: str) -> None:
+    if rule.head.aggregates and not rule.body:
+        aggregate = rule.head.aggregates[0][1]
+        raise QueryError(f"a fact has constants only, not {aggregate}", text=text, span=aggregate.span)
     for value in rule.values:
         for name, span in variables(value).items():
             if name in known:
@@ -204,10 +207,10 @@ def _check_head(rule: Rule, known: set[str], text: str) -> None:
                 raise QueryError(
                     f"a fact has constants only, and {name} is a variable", text=text, span=span, hint=hint
                 )
-            message = f"the body gives the variable '{name}' of the head no values"
+            message = f"nothing in the body gives the variable '{name}' a value"
             raise QueryError(message, text=text, span=span, hint=_meant(name, known) or _add(name, rule))
         if not rule.body and not isinstance(value, p.Constant):
-            raise QueryError(f"a fact has constants only, not {shown(value)}", text=text, span=value.span)
+            raise QueryError(f"a fact has constants only, not {bare(value)}", text=text, span=value.span)
 
 
 def _add(name: str, rule: Rule) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from lark import Token, v_args
 
 from stretto.errors import suggestion
-from stretto.languages.datalog.tree import Aggregate, Atom, Goal, Head, Literal, Program, Rule
+from stretto.languages.datalog.tree import Aggregate, Atom, Goal, Head, Literal, Program, Rule, bare
 from stretto.languages.parts import ExpressionPart, Mistake, at, shallow
 from stretto.languages.predicates import PredicateTransformer, value_of
 from stretto.pattern import predicate as p
@@ -33,7 +33,7 @@ class DatalogTransformer(PredicateTransformer):
     # ---- Heads
 
     def head(self, name: Token, *rest: Token | ExpressionPart | Aggregate) -> Head:
-        arguments = [value_of(one) if isinstance(one, ExpressionPart) else one for one in rest]
+        arguments = [_head_value(one) if isinstance(one, ExpressionPart) else one for one in rest]
         kept = tuple(one for one in arguments if not isinstance(one, Token))
         closing = rest[-1]
         assert isinstance(closing, Token)
@@ -82,6 +82,14 @@ class DatalogTransformer(PredicateTransformer):
         return shallow(ExpressionPart(called, span, height, max(part.parens for part in parts)))
 
 
+def _head_value(part: ExpressionPart) -> p.Operand:
+    value = value_of(part)
+    if isinstance(value, p.Call) and value.name in AGGREGATES:
+        inside = ", ".join(map(bare, value.arguments))
+        raise Mistake("an aggregate has angle brackets", part.span, f"write {value.name}<{inside}>")
+    return value
+
+
 def _aggregate(function: Token) -> str:
     if function not in AGGREGATES:
         raise Mistake(
@@ -92,6 +100,7 @@ def _aggregate(function: Token) -> str:
 
 def _atom(part: ExpressionPart) -> Atom:
     value = value_of(part)
-    if not isinstance(value, p.Call) or part.parens:
-        raise Mistake("a relation or a comparison is needed here, not a value", part.span, "write link(X, Y), or X < Y")
+    if not isinstance(value, p.Call) or part.span != value.span:
+        hint = "leave out the brackets around it" if isinstance(value, p.Call) else "write link(X, Y), or X < Y"
+        raise Mistake("a relation or a comparison is needed here, not a value", part.span, hint)
     return Atom(value.name, value.arguments, value.span)

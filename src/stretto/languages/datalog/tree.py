@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from stretto.errors import Span
 from stretto.pattern import predicate as p
 
-__all__ = ["ANY", "Aggregate", "Atom", "Goal", "Head", "Literal", "Program", "Rule", "shown", "variables"]
+__all__ = ["ANY", "Aggregate", "Atom", "Goal", "Head", "Literal", "Program", "Rule", "bare", "shown", "variables"]
 
 ANY = "_"
 """The anonymous variable."""
@@ -32,14 +32,14 @@ def shown(value: p.Operand | p.Comparison) -> str:
         case p.Arithmetic(op, left, right):
             return f"({shown(left)} {op} {shown(right)})"
         case p.Comparison(op, left, right):
-            return f"{_bare(left)} {op} {_bare(right)}"
+            return f"{bare(left)} {op} {bare(right)}"
         case p.Negative(operand):
             return f"(- {shown(operand)})"
         case p.Call(name, arguments):
-            return f"{name}({', '.join(map(_bare, arguments))})"
+            return f"{name}({', '.join(map(bare, arguments))})"
 
 
-def _bare(value: p.Operand) -> str:
+def bare(value: p.Operand) -> str:
     """A value without brackets around the whole of it."""
     text = shown(value)
     return text[1:-1] if isinstance(value, p.Arithmetic | p.Negative) else text
@@ -64,7 +64,7 @@ class Aggregate:
     span: Span | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
-        return f"{self.function}<{'*' if self.value is None else _bare(self.value)}>"
+        return f"{self.function}<{'*' if self.value is None else bare(self.value)}>"
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Atom:
     span: Span | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
-        return f"{self.name}({', '.join(map(_bare, self.arguments))})"
+        return f"{self.name}({', '.join(map(bare, self.arguments))})"
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class Head:
         return tuple((at, one) for at, one in enumerate(self.arguments) if isinstance(one, Aggregate))
 
     def __str__(self) -> str:
-        arguments = (str(one) if isinstance(one, Aggregate) else _bare(one) for one in self.arguments)
+        arguments = (str(one) if isinstance(one, Aggregate) else bare(one) for one in self.arguments)
         return f"{self.name}({', '.join(arguments)})"
 
 

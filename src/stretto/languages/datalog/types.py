@@ -110,7 +110,7 @@ def _conflict(at: int, rule: Ordered, kind: pa.DataType, column: _Column, progra
     first = column.rule.rule
     hint = f"line {program.line(first)}: {first}"
     if {kind_of(kind), kind_of(column.kind)} == {"int", "float"}:
-        hint += "\nhint: multiply the integer by 1.0 to make it a float"
+        hint += " An integer times 1.0 is a float"
     return QueryError(
         f"column {at + 1} of '{head.name}' is {kind} here and {column.kind} in another rule",
         text=program.text,
