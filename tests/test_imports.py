@@ -25,7 +25,7 @@ ROOMS = [
     ["disordered"],
     ["cleansed"],
     ["snapshots", "speculating", "matching"],
-    ["ensemble", "patterns"],
+    ["ensemble", "patterns", "dataflow"],
     ["explain"],
     ["spark", "connectors", "testing", "demo", "data"],
     ["pipelines"],

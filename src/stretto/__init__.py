@@ -47,6 +47,7 @@ __all__ = [
     "SnapshotError",
     "StrettoError",
     "compile",
+    "dataflow",
     "element",
     "function",
     "iter_matches",
@@ -62,9 +63,9 @@ except PackageNotFoundError:  # run from a source tree that is not installed
 
 
 def __getattr__(name: str) -> object:
-    """``stretto.spark`` is imported when it is first used: it needs PySpark, the rest does not."""
-    if name == "spark":
+    """``stretto.spark`` and ``stretto.dataflow`` are imported when they are first used: the one needs PySpark, both take time."""
+    if name in ("spark", "dataflow"):
         import importlib
 
-        return importlib.import_module("stretto.spark")
+        return importlib.import_module(f"stretto.{name}")
     raise AttributeError(f"module 'stretto' has no attribute '{name}'")
