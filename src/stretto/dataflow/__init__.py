@@ -11,8 +11,10 @@
 >>> flow = Dataflow(reach=reach)
 >>> flow.push("links", [{"src": "a", "dst": "b", "vs": 1}, {"src": "b", "dst": "a", "vs": 3}], punctuation=10)
 >>> flow.run_until_idle()
->>> flow.output("reach").select(["src", "dst", "vs"]).to_pylist()[-1], flow.punctuation("reach")
-({'src': 'b', 'dst': 'b', 'vs': 3}, 10)
+>>> sorted((row["src"], row["dst"], row["vs"]) for row in flow.output("reach").to_pylist())
+[('a', 'a', 3), ('a', 'b', 1), ('b', 'a', 3), ('b', 'b', 3)]
+>>> flow.punctuation("reach")
+10
 """
 
 from stretto.dataflow.datalog import datalog
