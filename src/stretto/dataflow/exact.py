@@ -67,6 +67,7 @@ def add_times(value: float, times: int, parts: NDArray[np.float64], count: int) 
 def rounded(parts: NDArray[np.float64], count: int) -> float:
     """The sum, rounded once to the nearest float, ties to even.
 
+    >>> import math
     >>> parts = np.zeros(MOST_PARTS)
     >>> count = 0
     >>> for one in (0.1, 0.2, 0.3, 1e100, -1e100):
