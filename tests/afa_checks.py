@@ -361,11 +361,14 @@ def run(
         where = f"step {begin}, {piece}"
         if error is not None:
             assert len(piece) == 1, "steps that fail are fed alone"
+            here: StrettoError | None = None
             try:
                 got = drive.feed(matcher, piece)
-            except StrettoError:
-                continue
-            raise AssertionError(f"{where}: {error!r} expected, got {got}")
+            except StrettoError as found:
+                here = found
+            assert here is not None, f"{where}: {error!r} expected, got {got}"
+            assert type(here) is type(error), f"{where}: {error!r} expected, got {here!r}"
+            continue
         got = drive.feed(matcher, piece)
         _compare(got, [one for one in wanted if isinstance(one, Change)], rows[begin + len(piece) - 1], drive, where)
         punctuation = punctuation_of(matcher, case)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from stretto.afa import make_arc
 from stretto.automata.afa import Afa
 from stretto.engines.afa.graph import GraphTables
-from stretto.engines.afa.runner import Changes
+from stretto.engines.afa.intake import Changes
 from stretto.engines.afa.structure import ADD_ARC, FOREVER, RETIRE_ARC, RETIRED
 from stretto.errors import DataError, suggestion
 from stretto.events import as_table

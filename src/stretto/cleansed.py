@@ -14,7 +14,7 @@ from stretto.arc_changes import ArcChanges
 from stretto.automata.afa import Afa
 from stretto.cleanse import Cleanse, Released, check_span
 from stretto.disordered import AfaMatcher, free_name
-from stretto.engines.afa.runner import Changes
+from stretto.engines.afa.intake import Changes
 from stretto.engines.afa.structure import PUNCTUATE
 from stretto.errors import EngineError, OptionError, SnapshotError, StrettoError
 

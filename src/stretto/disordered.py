@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from stretto.afa import AFA, make_arc
 from stretto.arc_changes import ArcChanges
 from stretto.automata.afa import Afa, Arc
-from stretto.engines.afa.runner import AfaRunner, Changes, Roles
+from stretto.engines.afa.intake import Changes, Roles
+from stretto.engines.afa.runner import AfaRunner
 from stretto.engines.afa.saving import load
 from stretto.engines.afa.structure import (
     CHANGED,
