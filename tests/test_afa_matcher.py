@@ -450,3 +450,31 @@ def test_many_registers_of_one_start_are_found_again() -> None:
     last = [one["register"]["n"] for one in found.to_pylist() if (one["start"], one["end"]) == (0, 11)]
     assert last == sorted(sums)
     assert len(last) > 500
+
+
+def test_output_before_a_mistake_is_not_lost_by_a_change_of_arcs() -> None:
+    matcher = stretto.Matcher(counting(), time="t", dynamic="explicit")
+    with pytest.raises(DataError, match="an integer leaves 64 bits at row 2"):
+        matcher.push([{"t": 1, "x": 2**40}, {"t": 2, "x": 2}, {"t": 3, "x": 2**40}])
+    found = matcher.retire_arc("a1", at=2).to_pylist()
+    assert [(one["sign"], one["register"]["n"]) for one in found] == [(1, 2**40), (1, 2**41), (1, 2), (-1, 2**41)]
+    with pytest.raises(
+        DataError, match=r"arc 'more' \(q1 -> q1\): an integer leaves 64 bits at an event that it would"
+    ):
+        matcher.add_arc("q1", "q1", id="more", then="n = r.n * 10000000", final="every")
+    assert [arc.id for arc in matcher.arcs()] == ["a0", "a1"]
+    assert matcher.push([{"t": 3, "x": 1}]).num_rows == 1
+
+
+def test_a_state_in_which_matches_wait_does_not_become_final() -> None:
+    matcher = stretto.Matcher(pairs(), time="t")
+    matcher.push(rows((1, "a")))
+    with pytest.raises(OptionError, match="the state 'q1' cannot become final: a partial match waits in it"):
+        matcher.add_arc("q0", "q1", when="e.kind = 'c'", id="c", final="every")
+    with pytest.raises(OptionError, match="final='often': expected 'every' or 'on_enter'"):
+        matcher.add_arc("q0", "q9", when="e.kind = 'c'", id="c", final="often")
+    assert [arc.id for arc in matcher.arcs()] == ["a0", "a1"]
+    matcher.push(rows((2, "b"), (3, "z")))
+    matcher.advance(3)
+    matcher.add_arc("q0", "q1", when="e.kind = 'c'", id="c", final="on_enter")
+    assert signed(matcher.push(rows((4, "c"), (5, "a"), (6, "b")))) == [(1, 3, 3), (1, 4, 4), (1, 4, 5)]

@@ -36,13 +36,13 @@ from stretto.engines.afa.structure import (
     TO_LE,
 )
 from stretto.engines.afa.times import as_times, tick_of, ticks, width
-from stretto.errors import DataError, OptionError, suggestion
+from stretto.errors import DataError, OptionError, StrettoError, suggestion
 from stretto.events import as_table, conform
 from stretto.languages.afa import Scope, read_fence, shown
 from stretto.pattern.predicate import Predicate, attributes
 from stretto.pattern.typing import kind_of
 
-__all__ = ["AfaMatcher", "match_afa"]
+__all__ = ["AfaMatcher", "iter_match_afa", "match_afa"]
 
 I64 = NDArray[np.int64]
 
@@ -419,10 +419,22 @@ class AfaMatcher:
         arc = make_arc(
             self.afa, source, target, when=when, then=then, id=id, kind=kind, since=bounds[0], until=bounds[1]
         )
-        if final is not None:
-            runner.make_final(target, final)
-        runner.add_arc(arc)
+        self._add(arc, final)
         return self._table()
+
+    def _add(self, arc: Arc, final: str | None) -> None:
+        """Carry out an addition; where it fails, nothing has changed."""
+        runner = self._runner
+        if final is not None:
+            runner.check_final(arc.target, final)
+        undo = runner.tables.finals_saved()
+        if final is not None:
+            runner.make_final(arc.target, final)
+        try:
+            runner.add_arc(arc)
+        except StrettoError:
+            runner.tables.load_finals(undo)
+            raise
 
     def _is_retired(self, name: str) -> bool:
         arc = self._runner.tables.arc(self._runner.tables.known[name])
@@ -704,11 +716,22 @@ def match_afa(
     >>> stretto.match(afa, [{"t": 3, "kind": "b"}, {"t": 1, "kind": "a"}], time="t").select(["start", "end"]).to_pylist()
     [{'start': 1, 'end': 0}]
     """
+    pieces = list(iter_match_afa(afa, events, time=time, sequence=sequence, **options))
+    return pa.concat_tables(pieces)
+
+
+def iter_match_afa(
+    afa: AFA | Afa, events: Any, *, time: str | None = None, sequence: str | None = None, **options: Any
+) -> Iterator[pa.Table]:
+    """As :func:`match_afa`, in pieces: the outputs of so many events each; at least one, which may be empty."""
     if time is None:
         raise OptionError("an AFA needs the column that orders the stream: time='…'")
     unknown = set(options) - {"until", "bag", "numbered", "ignore", "provenance"}
     if unknown:
         raise TypeError(f"match() of an AFA got an unexpected keyword argument '{min(unknown)}'")
+    frozen = afa.frozen if isinstance(afa, AFA) else afa
+    if not frozen.arcs:
+        raise OptionError("the AFA has no arcs, so that nothing can match: afa.arc(source, target, when=…)")
     table = as_table(events)
     if time not in table.column_names:
         raise DataError(
@@ -720,15 +743,19 @@ def match_afa(
         keys.append((tie, "ascending"))
     order = None
     if not table.column(time).null_count:
-        order = pc.sort_indices(table, sort_keys=keys)
-        table = table.take(order)
-    matcher = AfaMatcher(afa, table.schema, time=time, sequence=sequence, ordered=True, **options)
-    found = matcher.push(table).drop_columns(["sign"])
-    if order is not None:
-        for name in ("start", "end"):
-            at = found.column_names.index(name)
-            found = found.set_column(at, name, order.take(found.column(name)).cast(pa.int64()))
-    return found
+        sorted_rows = pc.sort_indices(table, sort_keys=keys)
+        table, order = table.take(sorted_rows), np.asarray(sorted_rows).astype(np.int64)
+    matcher = AfaMatcher(frozen, table.schema, time=time, sequence=sequence, ordered=True, **options)
+    return _pieces_of(matcher, table, order)
+
+
+def _pieces_of(matcher: AfaMatcher, table: pa.Table, order: I64 | None) -> Iterator[pa.Table]:
+    """The outputs of a table in order, whose rows had these numbers."""
+    for begin in range(0, max(table.num_rows, 1), CHUNK):
+        piece = matcher._conformed(table.slice(begin, CHUNK))
+        if piece is not None:
+            matcher._carry_out(piece, Changes.none(), None, None if order is None else order[begin : begin + CHUNK])
+        yield matcher._table().drop_columns(["sign"])
 
 
 def _never(arc: Arc) -> bool:

@@ -27,10 +27,11 @@ from stretto.engines.afa.structure import (
     LENGTH,
     RETIRE_ARC,
     RETIRED,
-    ROWS,
     SEEN,
     SIGN,
     SINCE,
+    STATE,
+    TAKEN,
     TO,
     TO_LE,
     TO_SEQ,
@@ -71,6 +72,7 @@ class AfaRunner(AfaPunctuating):
         since = -FOREVER if arc.since is None else arc.since
         if explicit:
             self._refuse_late_arc(arc.id, since)
+        known = self.tables.known.get(arc.id)
         number = self.tables.add(arc)
         self.refit(*size)
         if not explicit and arc.since is not None:
@@ -81,26 +83,45 @@ class AfaRunner(AfaPunctuating):
             return
         self.tables.link(number)
         row = self.tables.arcs[number]
+        until = int(row[RETIRED])
+        row[RETIRED] = row[SINCE]
         try:
-            self._recompute(int(row[SINCE]), int(row[RETIRED]))
+            self._retired(number, until, since, until)
         except StrettoError:
-            row[RETIRED] = row[SINCE]
-            self._recompute(since, FOREVER if arc.until is None else arc.until)
-            del self.tables.known[arc.id]
-            self.found = []
+            if known is None:
+                del self.tables.known[arc.id]
+            else:
+                self.tables.known[arc.id] = known
             raise
 
-    def make_final(self, state: str, emit: str) -> None:
-        """Output comes at a state from now on.
+    def check_final(self, state: str, emit: str) -> None:
+        """Whether a state can be made final while the query runs.
 
         Raises
         ------
         OptionError
-            It is final already, with another ``emit``.
+            There is no such ``emit``, the state is final already with another one, or partial matches have reached it: they would be
+            outputs that nothing gave.
         """
+        if emit not in tuple(Emit):
+            raise OptionError(f"final={emit!r}: expected 'every' or 'on_enter'")
         before = self.tables.finals.get(state)
         if before is not None and before != emit:
             raise OptionError(f"the state '{state}' is final already, with emit='{before}'")
+        number = self.tables.numbers.get(state)
+        if before is None and number is not None:
+            if not self.roles.ordered:
+                self.sweep()
+            there = np.count_nonzero(self.state.P[STATE, self.state.live_partial()] == number)
+            if there:
+                waits = "a partial match waits" if there == 1 else f"{there} partial matches wait"
+                raise OptionError(
+                    f"the state '{state}' cannot become final: {waits} in it, whose output should have come before; lead the arc "
+                    "to a new state"
+                )
+
+    def make_final(self, state: str, emit: str) -> None:
+        """Output comes at a state from now on; as :meth:`check_final` allows."""
         self.tables.make_final(state, Emit(emit))
 
     def retire_arc(self, name: str, at: int | None) -> None:
@@ -114,14 +135,7 @@ class AfaRunner(AfaPunctuating):
         at = max(since, since if at is None else at)
         if at < self.arc_punctuation:
             self._refuse_late_arc(name, at)
-        row[RETIRED] = min(at, until)
-        try:
-            self._recompute(at, until)
-        except StrettoError:
-            row[RETIRED] = until
-            self._recompute(at, until)
-            self.found = []
-            raise
+        self._retired(number, min(at, until), at, until)
 
     def _compile_for(self, number: int) -> None:
         """Compile an arc's functions while the others go on; it is linked when an event comes that may take it."""
@@ -143,11 +157,27 @@ class AfaRunner(AfaPunctuating):
         W = np.zeros((0, self._words), np.int64)
         self._run(Batch(nothing, nothing, nothing, nothing, nothing, nothing, W, *changes), None)
 
+    def _retired(self, number: int, at: int, since: int, until: int) -> None:
+        """An arc is valid before ``at``, which concerns events in [since, until); where that fails, nothing has changed."""
+        row = self.tables.arcs[number]
+        before = int(row[RETIRED])
+        earlier = [*self.found, self.state.drain()]
+        self.found = []
+        row[RETIRED] = at
+        try:
+            self._recompute(since, until)
+        except StrettoError:
+            row[RETIRED] = before
+            self._recompute(since, until)
+            self.found = earlier
+            raise
+        self.found = [*earlier, *self.found]
+
     def _recompute(self, since: int, until: int) -> None:
         """Derive events in [since, until) anew; the rows that come out are put in order."""
         registers = self.state.registers
-        assert not registers[ROWS]
         registers[CURSOR] = registers[FAULT] = 0
+        registers[TAKEN] += 1
         theta = self.code.theta()
         while True:
             status = recompute(theta, since, until, self._memory())
