@@ -127,8 +127,11 @@ class CleansedMatcher(AfaMatcher):
         ------
         DataError
             The rows do not fit the schema, or one is late, or retracts an event that should wait and does not: nothing is taken
-            then. Or, behind a Cleanse, a function of an arc fails, or an event is retracted that is not there: then the matcher has
-            stopped, and a snapshot goes on.
+            then. Or, behind a Cleanse, a function of an arc fails for a row, which may have come before, or an event is retracted
+            that is not there: such rows are left out, all others are taken, and the next call gives their output. The same may
+            happen where :meth:`advance` and :meth:`finish` let events through.
+        LimitError
+            An ε-cycle does not end for a row, which is left out in the same way.
         """
         front = self._front
         if front is None:
@@ -167,14 +170,17 @@ class CleansedMatcher(AfaMatcher):
         """Events that came through go to the operator, and the punctuation follows them."""
         front, runner = self._front, self._runner
         assert front is not None
+        refused: list[StrettoError] = []
         if released.rows.size or changes.at.size:
             self._stopped = True
-            self._carry_out(released.table, changes, stream, released.rows)
+            self._carry_out(released.table, changes, stream, released.rows, refused)
             self._stopped = False
         runner.rows = front.position
         time = front.last_punctuation
         if time is not None:
             runner.advance_time(int(time))
+        if refused:
+            raise _left_out(refused)
 
     def advance(self, time: Any, *, where: str | None = None) -> pa.Table:
         """A punctuation, as :meth:`AfaMatcher.advance`; what waited for it goes on."""
@@ -278,3 +284,12 @@ class CleansedMatcher(AfaMatcher):
             "cleanse": "after" if self._behind else "before",
         }
         return found | {"options": found["options"] | own}
+
+
+def _left_out(refused: list[StrettoError]) -> StrettoError:
+    """One error for all rows that the operator could not take."""
+    more = "" if len(refused) == 1 else f" (and {len(refused) - 1} more, the next: {refused[1]})"
+    done = "the row was" if len(refused) == 1 else "these rows were"
+    return type(refused[0])(
+        f"{refused[0]}{more}\n{done} left out; all others were taken, and the next call gives their output"
+    )

@@ -233,8 +233,15 @@ class AfaMatcher:
                 "with timer=, punctuations are events of their own: give them by advance(), between pushes"
             )
 
-    def _carry_out(self, table: pa.Table, changes: Changes, stream: ArcChanges | None, rows: I64 | None = None) -> None:
-        """Rows with changes between them; ``rows``: their numbers, where they are not those of all rows so far."""
+    def _carry_out(
+        self,
+        table: pa.Table,
+        changes: Changes,
+        stream: ArcChanges | None,
+        rows: I64 | None = None,
+        refused: list[StrettoError] | None = None,
+    ) -> None:
+        """Rows with changes between them; ``rows`` and ``refused`` as for the runner."""
         runner = self._runner
         done = 0
         try:
@@ -243,7 +250,7 @@ class AfaMatcher:
                 until = int(np.searchsorted(changes.at, end, side="left")) if end < table.num_rows else changes.at.size
                 piece = Changes(changes.at[done:until] - begin, changes.what[done:until], changes.which[done:until])
                 try:
-                    runner.push(batch, piece, None if rows is None else rows[begin:end])
+                    runner.push(batch, piece, None if rows is None else rows[begin:end], refused)
                 finally:
                     done += int(runner.state.registers[CHANGED])
         finally:

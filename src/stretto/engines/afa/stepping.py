@@ -33,10 +33,12 @@ from stretto.engines.afa.structure import (
     ROWS,
     SEEN,
     SINCE,
+    SKIP,
     Batch,
     Memory,
 )
 from stretto.engines.afa.trails import lengths, spell
+from stretto.errors import StrettoError
 from stretto.pattern.typing import kind_of
 
 __all__ = ["AfaStepping"]
@@ -171,21 +173,36 @@ class AfaStepping(AfaFaults):
         spell(trails, offsets, self.state.work, cells, labels)
         return pa.LargeListArray.from_arrays(offsets, cells), pa.LargeListArray.from_arrays(offsets, labels)
 
-    def push(self, table: pa.RecordBatch, changes: Changes | None = None, rows: I64 | None = None) -> None:
-        """Carry out the rows of a batch, with changes between them; ``rows``: their numbers, where they do not follow one another.
+    def push(
+        self,
+        table: pa.RecordBatch,
+        changes: Changes | None = None,
+        rows: I64 | None = None,
+        refused: list[StrettoError] | None = None,
+    ) -> None:
+        """Carry out the rows of a batch, with changes between them.
+
+        Parameters
+        ----------
+        table, changes
+            The rows, and what stands between them.
+        rows
+            Their numbers, where they do not follow one another.
+        refused
+            Takes the errors of rows that cannot be taken; the others are. ``None``: the first of them is raised.
 
         Raises
         ------
-        DataError
+        DataError, LimitError
             A row that cannot be taken; ``row`` of the message counts all rows so far. What comes before it has been taken, itself
             and what comes behind has not.
         """
         batch = self._read(table, changes or Changes.none(), rows)
         if self.later and batch.le.size:
             self._link_due(int(batch.le.max()))
-        self._run(batch, table)
+        self._run(batch, table, refused)
 
-    def _run(self, batch: Batch, table: pa.RecordBatch | None) -> None:
+    def _run(self, batch: Batch, table: pa.RecordBatch | None, refused: list[StrettoError] | None = None) -> None:
         registers, theta = self.state.registers, self._theta()
         registers[CURSOR] = registers[FAULT] = registers[CHANGED] = 0
         late = int(registers[LATE])
@@ -196,9 +213,13 @@ class AfaStepping(AfaFaults):
                     break
                 if status == _jit.FAULTED:
                     error = self._error(batch)
-                    self._step_back(batch)
-                    raise error
-                self._act(status)
+                    if refused is None:
+                        self._step_back(batch)
+                        raise error
+                    refused.append(error)
+                    self._leave_out(batch)
+                else:
+                    self._act(status)
         finally:
             done = int(registers[CURSOR])
             if table is not None:
@@ -228,6 +249,17 @@ class AfaStepping(AfaFaults):
         for number in due:
             self.tables.link(number)
             self.later.remove(number)
+
+    def _leave_out(self, batch: Batch) -> None:
+        """Go on behind the row that failed; of a revision that failed, neither half is taken."""
+        registers = self.state.registers
+        at = int(registers[CURSOR])
+        if batch.op[at] == REVISES:
+            registers[LATE] -= batch.op[at - 1] == MISSED
+            batch.op[at - 1] = SKIP
+        batch.op[at] = SKIP
+        registers[CURSOR] = at + 1
+        registers[FAULT] = self.state.work.F[0, 0] = 0
 
     def _step_back(self, batch: Batch) -> None:
         """The second half of a revision has failed: its first half is not taken either."""
