@@ -269,19 +269,24 @@ class Drive:
             match step:
                 case Punctuate(time):
                     punctuations.append((row, self.time(time)))
-                case AddArc(arc):
+                case AddArc(arc, final):
                     way = self.case.ways[arc.id]
                     names = ("id", "source", "target", "when", "then")
                     arcs.append(
-                        {"row": row, "action": "add", "kind": str(way.kind)} | {n: getattr(way, n) for n in names}
+                        {"row": row, "action": "add", "kind": str(way.kind), "final": final and str(final)}
+                        | {n: getattr(way, n) for n in names}
+                        | {n: getattr(arc, n) for n in ("since", "until") if self.case.dynamic == "explicit"}
                     )
                     if isinstance(way.then, dict):
                         arcs[-1]["then"] = ", ".join(f"{name} = {text}" for name, text in way.then.items())
-                case RetireArc(name):
-                    arcs.append({"row": row, "action": "retire", "id": name})
+                case RetireArc(name, at):
+                    arcs.append({"row": row, "action": "retire", "id": name, "until": at})
                 case _:
                     row += len(_rows(step))
         changes = pa.Table.from_pylist(arcs, ARCS) if arcs else None
+        for name in ("since", "until") if changes is not None else ():
+            times = as_times(changes.column(name).to_pylist(), self.case.time_type)
+            changes = changes.set_column(changes.column_names.index(name), name, times)
         return matcher.push(self.table(steps), arcs=changes, punctuations=punctuations)
 
     def time(self, ticks: int | None) -> Any:
@@ -297,7 +302,8 @@ class Drive:
 ARCS = pa.schema(
     [
         ("row", pa.int64()),
-        *((name, pa.string()) for name in ("action", "id", "source", "target", "when", "then", "kind")),
+        *((name, pa.string()) for name in ("action", "id", "source", "target", "when", "then", "kind", "final")),
+        *((name, pa.int64()) for name in ("since", "until")),
     ]
 )
 
@@ -327,7 +333,7 @@ def pieces(
 def _in_stream(step: Step) -> bool:
     """Whether a step can stand among the rows of a push."""
     if isinstance(step, AddArc):
-        return step.final is None and not _has_function(step.arc)
+        return not _has_function(step.arc)
     return not isinstance(step, PunctuateArcs)
 
 
@@ -530,7 +536,7 @@ def _with_snapshots(case: AfaCase, afa: Any, choose: random.Random) -> None:
 def _at_once(case: AfaCase, afa: Any, choose: random.Random) -> None:
     if not _fails(case):
         drive = Drive(case, afa, ignore=choose.random() < 0.6, capacity=choose.choice([1, 64]))
-        streams = case.dynamic == "default" and choose.random() < 0.7
+        streams = choose.random() < 0.7
         run(case, cuts=lambda _: False, saves=lambda _: False, drive=drive, streams=streams)
 
 

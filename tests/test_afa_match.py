@@ -124,7 +124,7 @@ def test_a_wrong_time_before_the_first_batch_decides_nothing(afa: stretto.AFA) -
     ("change", "message"),
     [
         ({"then": {"n": "1"}}, "column 'then' is struct<n: string>; it holds texts"),
-        ({"final": "every"}, "have a column 'final', which says nothing; they have row, action"),
+        ({"finals": "every"}, "have a column 'finals', which says nothing; did you mean 'final'?"),
     ],
 )
 def test_changes_of_arcs_have_known_columns(afa: stretto.AFA, change: dict[str, Any], message: str) -> None:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from stretto.afa import AFA, make_arc
-from stretto.arc_changes import ArcChanges
+from stretto.arc_changes import ALONE, ArcChanges
 from stretto.automata.afa import Afa, Arc
 from stretto.engines.afa.intake import Changes, Roles
 from stretto.engines.afa.runner import AfaRunner
@@ -190,8 +190,9 @@ class AfaMatcher:
             Rows with the AFA's attributes and the columns that play a role.
         arcs
             Changes of arcs between the rows, as a second stream: a table with the columns ``row`` (how many rows come before),
-            ``action`` (``"add"`` or ``"retire"``), ``id``, and for additions ``source``, ``target``, ``when``, ``then`` and
-            ``kind`` (see :meth:`add_arc`). Each distinct arc is compiled once.
+            ``action`` (``"add"`` or ``"retire"``), ``id``, and for additions ``source``, ``target``, ``when``, ``then``, ``kind``,
+            ``final``, ``since`` and ``until`` (see :meth:`add_arc`); for retirements ``until`` is what ``at`` is in
+            :meth:`retire_arc`. Each distinct arc is read and compiled once.
         punctuations
             Pairs ``(row, time)``: a punctuation after so many of the rows, as :meth:`advance` gives one. Not with ``timer=``.
 
@@ -200,7 +201,12 @@ class AfaMatcher:
         DataError
             The rows do not fit the schema (nothing is taken then), or one cannot be taken: it is late, retracts the unknown, or
             a function of an arc fails. Rows before it have been taken, and the next call gives their output; it and the rows
-            behind it have not.
+            behind it have not. A change of arcs that is wrong by itself shows before anything is taken; one that fails for what
+            was taken before (a function of an arc with an explicit lifetime) stops there in the same way.
+        QueryError
+            A fence or a transfer of ``arcs`` is wrong. Nothing is taken.
+        LimitError
+            An ε-cycle goes on without end: as a function that fails.
         """
         punctuations = list(punctuations)
         table = self._conformed(events)
@@ -245,26 +251,41 @@ class AfaMatcher:
         runner = self._runner
         done = 0
         try:
-            for begin, batch in self._pieces(table):
-                end = begin + batch.num_rows
-                until = int(np.searchsorted(changes.at, end, side="left")) if end < table.num_rows else changes.at.size
-                piece = Changes(changes.at[done:until] - begin, changes.what[done:until], changes.which[done:until])
+            for begin, batch, piece, alone in self._parts(table, changes):
+                own = None if rows is None else rows[begin : begin + batch.num_rows]
                 try:
-                    runner.push(batch, piece, None if rows is None else rows[begin:end], refused)
+                    runner.push(batch, piece, own, refused)
                 finally:
                     done += int(runner.state.registers[CHANGED])
+                if alone is not None:
+                    assert stream is not None
+                    stream.carry_out(alone)
+                    done += 1
         finally:
             if stream is not None:
                 stream.carried_out(int(np.count_nonzero(changes.what[:done] != PUNCTUATE)))
 
+    def _parts(self, table: pa.Table, changes: Changes) -> Iterator[tuple[int, pa.RecordBatch, Changes, int | None]]:
+        """Batches with their first rows, the changes that the kernel carries out, and one behind them that it does not."""
+        first = done = 0
+        for at in [*np.flatnonzero(changes.what == ALONE).tolist(), None]:
+            last = table.num_rows if at is None else int(changes.at[at])
+            for begin, batch in self._pieces(table.slice(first, last - first)):
+                here = first + begin
+                end = here + batch.num_rows
+                ends = end == last
+                until = int(np.searchsorted(changes.at[:at], end, side="left")) if not ends else changes.at[:at].size
+                piece = Changes(changes.at[done:until] - here, changes.what[done:until], changes.which[done:until])
+                done = until
+                yield here, batch, piece, int(changes.which[at]) if ends and at is not None else None
+            first, done = last, done if at is None else at + 1
+
     def _stream(self, arcs: Any, rows: int) -> ArcChanges:
-        if self._options["dynamic"] == "explicit":
-            raise OptionError("arcs with explicit lifetimes are added one by one: add_arc(…, since=…)")
         runner = self._runner
         runner.compact()
         size = runner.sizes
         try:
-            return ArcChanges(arcs, self.afa, runner.tables, rows)
+            return ArcChanges(arcs, self.afa, runner, rows, self._tick)
         finally:
             runner.refit(*size)
 

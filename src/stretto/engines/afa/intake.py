@@ -123,6 +123,7 @@ class AfaIntake:
         self.later: list[int] = []
         self._compiling: Future[tuple[int, Any]] | None = None
         self._functions: Any = None
+        self._compiles = 0  # the version of the code that is being compiled
         #: Punctuations with a condition, over attributes' own names: the time, and how it was written.
         self.predicated: dict[predicate.Predicate, tuple[int, str]] = {}
         self.swept_at = 0

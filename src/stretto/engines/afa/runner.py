@@ -81,18 +81,37 @@ class AfaRunner(AfaPunctuating):
         if not explicit:
             self._change(Changes.of(ADD_ARC, number))
             return
-        self.tables.link(number)
-        row = self.tables.arcs[number]
-        until = int(row[RETIRED])
-        row[RETIRED] = row[SINCE]
         try:
-            self._retired(number, until, since, until)
+            self.add_number(number, since, FOREVER if arc.until is None else arc.until)
         except StrettoError:
             if known is None:
                 del self.tables.known[arc.id]
             else:
                 self.tables.known[arc.id] = known
             raise
+
+    def add_number(self, number: int, since: int, until: int) -> None:
+        """An arc that the graph knows and does not use yet, with its lifetime.
+
+        Raises
+        ------
+        OptionError
+            Without explicit lifetimes, it is to be valid for events that were seen.
+        """
+        row = self.tables.arcs[number]
+        if self.roles.dynamic == "explicit":
+            row[SINCE] = row[RETIRED] = since
+            self.tables.link(number)
+            self._retired(number, until, since, until)
+        elif since == -FOREVER:
+            self._change(Changes.of(ADD_ARC, number))
+        elif since <= self.seen:
+            raise OptionError(
+                f"since {self.shown_time(since)} concerns events that were seen: use Matcher(…, dynamic='explicit')"
+            )
+        else:
+            row[SINCE] = since
+            self.tables.link(number)
 
     def check_final(self, state: str, emit: str) -> None:
         """Whether a state can be made final while the query runs.
@@ -130,11 +149,15 @@ class AfaRunner(AfaPunctuating):
         if self.roles.dynamic != "explicit":
             self._change(Changes.of(RETIRE_ARC, number))
             return
-        row = self.tables.arcs[number]
-        since, until = int(row[SINCE]), int(row[RETIRED])
+        since = int(self.tables.arcs[number, SINCE])
         at = max(since, since if at is None else at)
         if at < self.arc_punctuation:
             self._refuse_late_arc(name, at)
+        self.retire_number(number, at)
+
+    def retire_number(self, number: int, at: int) -> None:
+        """No event from a time on takes an arc, with explicit lifetimes."""
+        until = int(self.tables.arcs[number, RETIRED])
         self._retired(number, min(at, until), at, until)
 
     def _compile_for(self, number: int) -> None:
@@ -142,6 +165,7 @@ class AfaRunner(AfaPunctuating):
         self._link_due(BEFORE_ALL)
         self._functions = self._functions or self.code.theta()
         self.later.append(number)
+        self._compiles = self.code.version
         self._compiling = _COMPILER.submit(self.code.compilation())
 
     def _refuse_late_arc(self, name: str, since: int) -> None:

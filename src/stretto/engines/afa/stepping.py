@@ -233,7 +233,8 @@ class AfaStepping(AfaFaults):
     def _theta(self) -> Any:
         """The functions of all arcs that are linked."""
         if self._compiling is not None:
-            if not self._compiling.done():
+            # What has come since is needed at once.
+            if not self._compiling.done() and self.code.version == self._compiles:
                 return self._functions
             self.code.take(self._compiling.result())
             self._compiling = None
