@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from stretto import _jit
 from stretto.afa import AFA
 from stretto.automata.afa import Afa
-from stretto.cleanse import Cleanse, Released, check_span
+from stretto.cleanse import Cleanse, Released, check_span, span
 from stretto.cleansed import CleansedMatcher
 from stretto.compiling import Query, compile_query, roles
 from stretto.disordered import AfaMatcher, iter_match_afa, match_afa
@@ -488,6 +488,7 @@ class Matcher:
         schema = bound.schema
         if schema.time is None:
             raise OptionError(_NO_TIME)
+        span(self._disorder, "disorder", schema.attributes[schema.time], schema.time, schema.time_unit)
         names = dict.fromkeys((*bound.tested, *self._layout.columns, schema.time))
         if self._sequence is not None:
             if self._sequence not in schema.attributes:
