@@ -412,6 +412,7 @@ def _check_paths(afa: Afa) -> None:
     raise OptionError(
         f"no path leads from the start state '{afa.start}' to the final state '{final}': computations reach {ends} only"
         + (f", and it is reached from {', '.join(map(repr, behind))} only" if behind else "")
+        + next((f": is '{state}' meant to be '{close}'?" for state in behind if (close := nearest(state, there))), "")
     )
 
 

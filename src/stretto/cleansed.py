@@ -139,10 +139,10 @@ class CleansedMatcher(AfaMatcher):
         self._refuse_stopped()
         if arcs is not None and self._disorder is not None:
             raise OptionError("with bound= arcs change between pushes: add_arc(), retire_arc()")
-        table = self._conformed(events)
+        pairs = list(punctuations)
+        table = self._conformed(events, alone=arcs is not None or bool(pairs))
         if table is None:
             return self._empty()
-        pairs = list(punctuations)
         self._refuse_marks(pairs)
         stream = None if arcs is None else self._stream(arcs, table.num_rows)
         try:
@@ -288,8 +288,11 @@ class CleansedMatcher(AfaMatcher):
 
 def _left_out(refused: list[StrettoError]) -> StrettoError:
     """One error for all rows that the operator could not take."""
-    more = "" if len(refused) == 1 else f" (and {len(refused) - 1} more, the next: {refused[1]})"
-    done = "the row was" if len(refused) == 1 else "these rows were"
+    what, *hints = str(refused[0]).split("\n")
+    done = "the row was"
+    if len(refused) > 1:
+        what += f" (and {len(refused) - 1} more; the next: {str(refused[1]).splitlines()[0]})"
+        done = "these rows were"
     return type(refused[0])(
-        f"{refused[0]}{more}\n{done} left out; all others were taken, and the next call gives their output"
+        "\n".join([what, *hints, f"{done} left out; all others were taken, and the next call gives their output"])
     )

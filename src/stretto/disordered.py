@@ -53,6 +53,10 @@ CHUNK = 1 << 16
 OWN = ("sign", "start", "end", "positions", "start_time", "end_time", "until", "register")
 
 
+#: Options that a whole table does not need.
+_OF_STREAMS = ("sign", "late", "ordered", "dynamic", "timer", "speculation", "bound", "cleanse")
+
+
 class AfaMatcher:
     """An AFA over a stream that comes in batches, in any order, with retractions: ``stretto.Matcher(afa, time=…)``.
 
@@ -209,7 +213,7 @@ class AfaMatcher:
             An ε-cycle goes on without end: as a function that fails.
         """
         punctuations = list(punctuations)
-        table = self._conformed(events)
+        table = self._conformed(events, alone=arcs is not None or bool(punctuations))
         if table is None:
             return self._empty()
         self._refuse_marks(punctuations)
@@ -220,18 +224,26 @@ class AfaMatcher:
         self._carry_out(table, changes, stream)
         return self._table()
 
-    def _conformed(self, events: Any) -> pa.Table | None:
-        """Events with the columns that the matcher reads; ``None``: there is nothing."""
+    def _conformed(self, events: Any, alone: bool) -> pa.Table | None:
+        """Events with the columns that the matcher reads; ``None``: there is nothing, nor what could stand ``alone``."""
         self._refuse_finished()
         table = as_table(events)
+        if not table.num_columns and alone and self._bound:
+            return pa.schema(list(self._kinds.items())).empty_table()
         if not table.num_columns:
+            if alone:
+                raise OptionError(
+                    "the columns are not known before the first events, or schema=…: give punctuations by advance(), and arcs by "
+                    "add_arc()"
+                )
             return None
         timer = self._options["timer"]
         if timer is not None and timer not in table.column_names:
             table = table.append_column(timer, pa.nulls(table.num_rows, pa.bool_()))
         self._bind(table.schema)
         names = tuple(self._kinds)
-        return conform(table.select([name for name in table.column_names if name in self._kinds]), names, self._kinds)
+        there = table.select([name for name in table.column_names if name in self._kinds])
+        return conform(there, names, self._kinds, "the matcher expects")
 
     def _refuse_marks(self, punctuations: list[Any]) -> None:
         if punctuations and self._options["timer"] is not None:
@@ -756,7 +768,8 @@ def iter_match_afa(
         raise OptionError("an AFA needs the column that orders the stream: time='…'")
     unknown = set(options) - {"until", "bag", "numbered", "ignore", "provenance"}
     if unknown:
-        raise TypeError(f"match() of an AFA got an unexpected keyword argument '{min(unknown)}'")
+        hint = ": it is for streams, stretto.Matcher(afa, time='…')" if min(unknown) in _OF_STREAMS else ""
+        raise TypeError(f"match() of an AFA got an unexpected keyword argument '{min(unknown)}'{hint}")
     frozen = afa.frozen if isinstance(afa, AFA) else afa
     if not frozen.arcs:
         raise OptionError("the AFA has no arcs, so that nothing can match: afa.arc(source, target, when=…)")
@@ -780,7 +793,7 @@ def iter_match_afa(
 def _pieces_of(matcher: AfaMatcher, table: pa.Table, order: I64 | None) -> Iterator[pa.Table]:
     """The outputs of a table in order, whose rows had these numbers."""
     for begin in range(0, max(table.num_rows, 1), CHUNK):
-        piece = matcher._conformed(table.slice(begin, CHUNK))
+        piece = matcher._conformed(table.slice(begin, CHUNK), alone=False)
         if piece is not None:
             matcher._carry_out(piece, Changes.none(), None, None if order is None else order[begin : begin + CHUNK])
         yield matcher._table().drop_columns(["sign"])

@@ -335,6 +335,14 @@ class Matcher:
         With ``disorder="speculate"``, a :class:`~stretto.speculating.SpeculatingMatcher`.
         """
         if isinstance(query, AFA | Afa):
+            if "disorder" in options:
+                raise OptionError(
+                    "disorder= is for queries: an AFA takes events in any order; bound= says how late they may be, and speculation= "
+                    "how far it goes ahead of what is certain"
+                )
+            for name in (*_OF_QUERIES, "type", "positions", "sets"):
+                if name in options:
+                    raise OptionError(f"{name}={options[name]!r} is for queries in CEQL or SASE+, and this is an AFA")
             cleansed = any(options.get(name) is not None for name in ("speculation", "bound", "cleanse"))
             return (
                 CleansedMatcher(query, *arguments, **options) if cleansed else AfaMatcher(query, *arguments, **options)

@@ -23,6 +23,10 @@ from stretto.errors import DataError, LimitError, StrettoError
 __all__ = ["AfaFaults"]
 
 
+#: What may become of such rows.
+_POLICY = "hint: late='drop' leaves such rows out and counts them, late='side' hands them over"
+
+
 class AfaFaults(AfaIntake):
     """Names the row, the arc and what went wrong there."""
 
@@ -39,10 +43,12 @@ class AfaFaults(AfaIntake):
             )
         if fault == LATE_EVENT:
             limit = self.shown_time(int(registers[PUNCTUATION]))
-            return DataError(f"{where} is late: its time is {time}, and the punctuation stands at {limit}")
+            return DataError(f"{where} is late: its time is {time}, and the punctuation stands at {limit}\n{_POLICY}")
         if fault == UNKNOWN:
             told = "time and sequence number" if self.options["keyed"] else "time and payload"
-            return DataError(f"{where} retracts an event that is not there: no event has its {told} ({time})")
+            return DataError(
+                f"{where} retracts an event that is not there: no event has its {told} ({time})\n{_POLICY}"
+            )
         if fault == SAME_PLACE:
             return DataError(
                 f"{where}: its partition has another event with the time {time} and the sequence number {int(batch.seq[at])}; "
@@ -60,12 +66,18 @@ class AfaFaults(AfaIntake):
                 f"partial match {MOST_CLOSURE:,} steps are allowed\nhint: a fence on one of its arcs must end it, such as "
                 'when="r.n < 100"'
             )
-        what = {
-            OVERFLOWED: "an integer leaves 64 bits",
-            IS_NULL: "a field of the register would be NULL",
-            RAISED: "its Python function raised an error",
+        what, hint = {
+            OVERFLOWED: ("an integer leaves 64 bits", "bound it by a fence, or declare the field as float"),
+            IS_NULL: (
+                "a field of the register would be NULL",
+                "a fence such as e.price IS NOT NULL keeps such events from the arc; a division by zero is NULL",
+            ),
+            RAISED: (
+                "its Python function raised an error",
+                "it must give a value for every event and register that it is asked",
+            ),
         }[fault]
-        return DataError(f"{name}: {what} at {where}")
+        return DataError(f"{name}: {what} at {where}\nhint: {hint}")
 
     def _cycle(self, arc: Arc) -> list[str]:
         """The states of an ε-cycle through an arc."""

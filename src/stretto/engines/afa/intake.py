@@ -173,6 +173,13 @@ class AfaIntake:
             known = valid_of(table.column(roles.until))
             until = self._times(table.slice(0, count), roles.until, nulls=True)
             re = until if known is None else np.where(known, until, FOREVER)
+            if (re < le).any():
+                at = int((re < le).argmax())
+                number = self.rows + at if rows is None else rows[at]
+                ends, begins = (self.shown_time(int(one[at])) for one in (re, le))
+                raise DataError(
+                    f"'{roles.until}' (until) is {ends} at row {number}, whose time is {begins}: a lifetime ends later"
+                )
         elif self.window is not None:
             re = np.where(le > FOREVER - self.window, FOREVER, le + self.window)
         part = np.zeros(count, np.int64)

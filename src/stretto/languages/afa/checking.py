@@ -209,8 +209,8 @@ def fitting(
     if isinstance(operand, p.Attribute) and not isinstance(operand, Field) and want == "string":
         own = operand.name
         if own not in ("e", "r", *scope.events, *scope.register):
-            hint = f"in single quotes it is a string: '{own}'"
-            raise QueryError(f"'{own}' stands alone", text=text, span=operand.span, hint=hint)
+            quotes = f"in single quotes it is a string: '{own}'"
+            raise QueryError(f"'{own}' stands alone", text=text, span=operand.span, hint=quotes)
     _check_names(operand, scope, text, epsilon)
     if isinstance(operand, p.Constant):
         return _literal(operand, field, kind, text)
