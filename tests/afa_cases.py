@@ -18,6 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from stretto.automata import afa_paths
 from stretto.automata.afa import Afa, Arc, Emit, Kind, UserFunction
 from stretto.automata.reference_afa import (
     AddArc,
@@ -267,6 +268,8 @@ class _Drawing:
                 ways.append(Way(f"x{i}", state, state, self.fence(), None, Kind.IGNORE))
         finals = {state: choose.one_of(list(Emit)) for state in reached if choose.chance(30)}
         finals |= {choose.one_of(reached): Emit.EVERY, reached[-1]: choose.one_of(list(Emit))}
+        if not _can_match(ways, finals):
+            ways.append(Way(f"a{arcs}", "q0", next(iter(finals))))
         later = [
             self.consuming(f"n{i}", choose.one_of(self.states), choose.one_of(self.states))
             if choose.chance(70)
@@ -692,6 +695,12 @@ class _Log:
                 if choose.chance(60):  # its id is free
                     self.later += [way for way in (*self.automaton.ways, *self.automaton.later) if way.id == name]
             self.steps.append(RetireArc(name, at))
+
+
+def _can_match(ways: Sequence[Way], finals: Mapping[str, Emit]) -> bool:
+    """Whether a path with an event leads from q0 to a final state."""
+    arcs = tuple(Arc(way.id, way.source, way.target, kind=way.kind) for way in ways)
+    return not finals.keys().isdisjoint(afa_paths.reached(Afa({}, {}, (), "q0", arcs)))
 
 
 # ---- Values

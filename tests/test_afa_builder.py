@@ -189,6 +189,19 @@ def test_a_final_state_twice() -> None:
             lambda: small().arc("q0", "q1").final("q1").ignore("q2").frozen,
             "the arc 'a1' ignores events in 'q2', which is never reached by any arc",
         ),
+        (
+            lambda: small().arc("s", "q1").arc("q1", "q2").final("q2").frozen,
+            r"no arc leaves the start state 'q0', so that nothing ever begins: did you mean AFA\(…, start='s'\)\?",
+        ),
+        (
+            lambda: small().arc("q0", "q1").arc("q2", "q3").final("q3").frozen,
+            "no path leads from the start state 'q0' to the final state 'q3': computations reach 'q1' only, and it is reached from "
+            "'q2' only",
+        ),
+        (
+            lambda: small().epsilon("q0", "q1").final("q1").frozen,
+            "only ε-arcs leave the start state 'q0', and no event is ever consumed",
+        ),
         (lambda: small().ignore("q0"), "an ignorable arc on the start state 'q0' would begin a match at every event"),
         (lambda: small().arc("q0", "q1", id="x").arc("q1", "q2", id="x"), "there is an arc 'x' already: q0 -> q1  x"),
         (lambda: small().arc("q0", "q1", id=""), "an arc's id is a text, not ''"),

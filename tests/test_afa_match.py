@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import stretto
+from stretto import disordered
 
 EVENTS = [{"t": 3, "kind": "b"}, {"t": 1, "kind": "a"}]
 
@@ -36,6 +38,58 @@ def test_unknown_options_are_refused(afa: stretto.AFA) -> None:
         stretto.match(afa, EVENTS, time="t", late="drop")
     with pytest.raises(TypeError, match="unexpected keyword argument 'bag'"):
         stretto.match("SELECT * FROM S WHERE b", EVENTS, type="kind", bag=True)
+
+
+def test_pieces_are_the_whole(afa: stretto.AFA, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(disordered, "CHUNK", 3)
+    events = [{"t": at * 7 % 20, "kind": "ab"[at % 2]} for at in range(20)]
+    pieces = list(stretto.iter_matches(afa, events, time="t", type="kind", provenance=True))
+    whole = stretto.match(afa, events, time="t", provenance=True)
+    assert len(pieces) == 7
+    assert pa.concat_tables(pieces) == whole
+    for row in whole.to_pylist():
+        assert row["positions"] == [row["start"], row["end"]]
+        assert events[row["start"]]["t"] + 1 == events[row["end"]]["t"] == row["end_time"]
+    with pytest.raises(stretto.OptionError, match="output='positions' is for queries"):
+        stretto.iter_matches(afa, events, time="t", output="positions")
+    with pytest.raises(stretto.OptionError, match="an AFA needs the column that orders the stream"):
+        next(stretto.iter_matches(afa, events))
+
+
+def test_mistakes_name_rows_of_the_input() -> None:
+    afa = stretto.AFA({"x": int}, {"n": int}).arc("q0", "q1", then="n = e.x * e.x").final("q1")
+    with pytest.raises(stretto.DataError, match="an integer leaves 64 bits at row 0"):
+        stretto.match(afa, [{"t": 9, "x": 2**40}, {"t": 1, "x": 1}], time="t")
+
+
+def test_what_takes_queries_says_what_takes_an_afa(afa: stretto.AFA) -> None:
+    for call in (stretto.compile, lambda one: stretto.compile(one.frozen)):
+        with pytest.raises(
+            stretto.OptionError, match=r"an AFA is no query that could be compiled: give it as it is to str"
+        ):
+            call(afa)
+    with pytest.raises(
+        stretto.OptionError, match=r"those of an AFA are listed: stretto\.match\(afa, events, time='…'\)"
+    ):
+        stretto.match_sets(afa, EVENTS)  # type: ignore[arg-type]
+    patterns = stretto.PatternSet({"t": int, "kind": str}, type="kind", time="t")
+    with pytest.raises(
+        stretto.OptionError, match=r"pattern 'x': a PatternSet takes queries in CEQL and SASE\+, and this is an"
+    ):
+        patterns.push(EVENTS, changes=[stretto.Change("x", afa)])  # type: ignore[arg-type]
+
+
+def test_an_empty_graph_is_for_arcs_to_come() -> None:
+    empty = stretto.AFA({"kind": str}, window=10)
+    with pytest.raises(stretto.OptionError, match="the AFA has no arcs, so that nothing can match"):
+        stretto.match(empty, EVENTS, time="t")
+    assert "there are no arcs yet" in empty.explain()
+    matcher = stretto.Matcher(empty, time="t")
+    matcher.add_arc("q0", "q1", when="e.kind = 'a'", id="a")
+    matcher.add_arc("q1", "q2", when="e.kind = 'b'", id="b", final="every")
+    assert matcher.push(EVENTS).column("sign").to_pylist() == [1]
+    again = stretto.Matcher(empty, time="t").restore(matcher.snapshot())
+    assert again.push([{"t": 4, "kind": "a"}, {"t": 5, "kind": "b"}]).column("start").to_pylist() == [2]
 
 
 def test_time_is_needed(afa: stretto.AFA) -> None:
@@ -70,7 +124,7 @@ def test_a_wrong_time_before_the_first_batch_decides_nothing(afa: stretto.AFA) -
     ("change", "message"),
     [
         ({"then": {"n": "1"}}, "column 'then' is struct<n: string>; it holds texts"),
-        ({"final": "every"}, "have a column 'final', which says nothing; they have row, action"),
+        ({"finals": "every"}, "have a column 'finals', which says nothing; did you mean 'final'?"),
     ],
 )
 def test_changes_of_arcs_have_known_columns(afa: stretto.AFA, change: dict[str, Any], message: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import threading
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import stretto
-from stretto.errors import DataError, OptionError, SnapshotError
+from stretto.errors import DataError, LimitError, OptionError, QueryError, SnapshotError
 
 
 def pairs(window: int | None = 10) -> stretto.AFA:
@@ -231,17 +232,199 @@ def net(outputs: list[tuple[int, int, int]]) -> set[tuple[int, int]]:
     return left
 
 
+ADD = {"action": "add", "id": "c", "source": "q1", "target": "q2"}
+RETIRE = {"action": "retire", "id": "a0"}
+
+
 def test_mistakes_in_a_stream_of_arcs() -> None:
-    matcher = stretto.Matcher(pairs(), time="t")
     for change, message in (
-        ({"action": "retire", "id": "x"}, "change 0 of the arcs: arc 'x' is not in force"),
-        ({"action": "add", "id": "a0", "source": "q0", "target": "q1"}, "arc 'a0' is in force already"),
-        ({"action": "ad", "id": "a0"}, "action 'ad', expected 'add' or 'retire'"),
-        ({"action": "retire", "id": "a0", "row": 9}, "change 0 of the arcs stands at row 9"),
+        ({"action": "retire", "id": "x"}, r"change 1 of the arcs \('x'\): no arc 'x' is in force; known arcs: a1"),
+        (
+            {"action": "add", "id": "a1", "source": "q0", "target": "q1"},
+            r"\('a1'\): there is an arc 'a1' in force already; ret",
+        ),
+        (
+            {"action": "ad", "id": "a1"},
+            r"\('a1'\), column 'action': 'ad', expected 'add' or 'retire'; did you mean 'add'\?",
+        ),
+        (
+            {"action": "retire", "id": "a1", "row": 9},
+            r"\('a1'\), column 'row': 9, where rows go up, from 0 to the 1 of the ba",
+        ),
+        (
+            {"action": "retire", "id": "a1", "row": None},
+            r"\('a1'\), column 'row': is NULL; rows go from 0 to the 1 of the",
+        ),
+        ({"action": None, "id": "a1"}, r"\('a1'\), column 'action': NULL, expected 'add' or 'retire'"),
+        ({"action": "retire", "id": None}, "change 1 of the arcs has no id: the column 'id' is NULL"),
+        (ADD | {"source": None}, r"\('c'\), column 'source': NULL, expected the name of a state"),
+        (ADD | {"kind": "ignored"}, r"\('c'\): kind='ignored': expected 'consume', 'epsilon' or 'ignore'"),
+        (
+            ADD | {"kind": "ignore"},
+            r"\('c'\): an ignorable arc stays in its state, and this one leads from 'q1' to 'q2'",
+        ),
+        (ADD | {"final": "often"}, r"\('c'\), column 'final': 'often', expected 'every', 'on_enter' or NULL"),
+        (ADD | {"final": "on_enter"}, r"\('c'\), column 'final': the state 'q2' is final already, with emit='every'"),
+        (
+            {"action": "retire", "id": "a1", "final": "every"},
+            r"\('a1'\), column 'final': an addition makes its target final",
+        ),
+        (
+            ADD | {"until": 5},
+            r"\('c'\), column 'until': an arc has an end of its own only with Matcher\(…, dynamic='explicit'",
+        ),
+        (ADD | {"since": 1}, r"\('c'\): since 1 concerns events that were seen"),
+        (ADD | {"since": "soon"}, r"\('c'\), column 'since': 'soon' is no time of 't', which is int64"),
+        (
+            {"action": "retire", "id": "a1", "since": 5},
+            r"\('a1'\), column 'since': a retirement says until when the arc is",
+        ),
     ):
+        matcher = stretto.Matcher(pairs(), time="t")
         with pytest.raises(DataError, match=message):
-            matcher.push(rows((1, "a")), arcs=[change])
+            matcher.push(rows((1, "a")), arcs=[RETIRE | {"row": 0}, {"row": 1} | change])
+        if "concerns events" in message:  # which is known only when the rows before it have been taken
+            assert matcher.stats["rows"] == 1
+            continue
+        assert signed(matcher.push(rows((1, "a"), (2, "b")))) == [(1, 0, 1)]
+    for change, place, hint in (
+        ({"when": "e.knd = 'c'"}, "column 'when': the event has no attribute 'knd'", "did you mean 'kind'?"),
+        ({"then": "n = r.m"}, "column 'then': the register has no field 'm'", "known fields: n"),
+        ({"when": "r.n >"}, "column 'when': the fence ends too early", None),
+    ):
+        afa = stretto.AFA({"kind": str}, {"n": int}).arc("q0", "q1", id="a0").arc("q1", "q2").final("q2")
+        matcher = stretto.Matcher(afa, time="t")
+        with pytest.raises(QueryError) as error:
+            matcher.push(rows((1, "a")), arcs=[RETIRE, ADD | change])
+        assert error.value.message.startswith(f"change 1 of the arcs ('c'), {place}")
+        assert error.value.hint == hint
+        assert error.value.text == next(iter(change.values()))
+        assert error.value.column is not None
+        assert matcher.stats["rows"] == 0
+    with pytest.raises(DataError, match="the changes of arcs: cannot read events from int"):
+        matcher.push(rows((1, "a")), arcs=3)
+    with pytest.raises(
+        DataError, match="the changes of arcs: column 'row' is double; it counts the rows before, as an integer"
+    ):
+        matcher.push(rows((1, "a")), arcs=[RETIRE | {"row": 0.5}])
+    matcher = stretto.Matcher(pairs(), time="t")
     assert signed(matcher.push(rows((1, "a"), (2, "b")))) == [(1, 0, 1)]
+
+
+def test_arcs_with_lifetimes_as_a_stream() -> None:
+    """As one by one, between the rows of any pushes."""
+    noon = dt.datetime(2024, 5, 1, 12)
+    times = [noon + dt.timedelta(seconds=s) for s in (1, 2, 3, 5, 4, 6, 7, 8)]
+    events = pa.table({"t": times, "kind": list("acbacabc")})
+    changes = [
+        {"row": 0, "action": "retire", "id": "a1"},
+        {"row": 2, "action": "add", "id": "c", "when": "e.kind = 'c'", "since": times[1]},
+        {"row": 5, "action": "retire", "id": "c", "until": times[4]},
+        {
+            "row": 5,
+            "action": "add",
+            "id": "b",
+            "when": "e.kind = 'b'",
+            "since": times[2],
+            "until": times[-1],
+            "final": "every",
+        },
+        {"row": 8, "action": "retire", "id": "b"},
+    ]
+    for one in changes:
+        if one["action"] == "add":
+            one |= {"source": "q1", "target": "q2" if one["id"] == "c" else "q3"}
+    single = stretto.Matcher(pairs(window=None), time="t", dynamic="explicit")
+    wanted = []
+    for row in range(events.num_rows + 1):
+        for one in changes:
+            if one["row"] == row and one["action"] == "retire":
+                wanted += signed(single.retire_arc(one["id"], at=one.get("until")))
+            elif one["row"] == row:
+                named = {name: one.get(name) for name in ("when", "id", "since", "until", "final")}
+                wanted += signed(single.add_arc(one["source"], one["target"], **named))
+        wanted += signed(single.push(events.slice(row, 1)))
+    assert wanted == [(1, 0, 1), (1, 5, 6), (-1, 5, 6)]
+    for size in (1, 3, 8):
+        matcher = stretto.Matcher(pairs(window=None), events.schema, time="t", dynamic="explicit")
+        found = []
+        for begin in range(0, events.num_rows, size):
+            end = min(begin + size, events.num_rows)
+            here = [one for one in changes if begin <= one["row"] < end or one["row"] == end == events.num_rows]
+            own = [one | {"row": one["row"] - begin} for one in here]
+            found += signed(matcher.push(events.slice(begin, size), arcs=own or None))
+        assert found == wanted
+        assert matcher.arcs() == single.arcs()
+
+
+def test_mistakes_in_lifetimes_as_a_stream() -> None:
+    for change, message in (
+        (
+            ADD | {"since": 5, "until": 5},
+            r"change 0 of the arcs \('c'\): the arc would never be valid: since 5, until 5",
+        ),
+        (
+            ADD | {"since": 2},
+            r"\('c'\): it is late, as it concerns events from 2 on, and the arcs' punctuation stands at 4",
+        ),
+        (
+            RETIRE,
+            r"\('a0'\): it is late, as it concerns events from the first on, and the arcs' punctuation stands at 4",
+        ),
+        (ADD | {"id": "a0", "since": 6}, r"\('a0'\): there is an arc 'a0' in force already"),
+        (RETIRE | {"id": "c"}, r"\('c'\): no arc 'c' is in force; known arcs: a0, a1"),
+    ):
+        matcher = stretto.Matcher(pairs(), time="t", dynamic="explicit")
+        matcher.push(rows((1, "a")))
+        matcher.advance_arcs(4)
+        with pytest.raises(DataError, match=message):
+            matcher.push(rows((2, "b")), arcs=[change])
+        assert [arc.id for arc in matcher.arcs()] == ["a0", "a1"]
+        assert signed(matcher.push(rows((2, "b")))) == [(1, 0, 1)]
+    matcher = stretto.Matcher(counting(), time="t", dynamic="explicit")
+    grows = {
+        "action": "add",
+        "id": "g",
+        "source": "q1",
+        "target": "q4",
+        "then": "n = r.n * 10000000000",
+        "final": "every",
+    }
+    with pytest.raises(
+        DataError, match=r"change 0 of the arcs \('g'\): arc 'g' \(q1 -> q4\): an integer leaves 64 bits at an ev"
+    ):
+        matcher.push([{"t": 1, "x": 2**30}, {"t": 2, "x": 1}, {"t": 3, "x": 1}], arcs=[{"row": 2} | grows])
+    assert [arc.id for arc in matcher.arcs()] == ["a0", "a1"]
+    assert len(signed(matcher.push([{"t": 3, "x": 1}]))) == 6
+    assert "q4" not in matcher._runner.tables.finals
+
+
+def test_arcs_that_are_valid_later_as_a_stream() -> None:
+    later = ADD | {"when": "e.kind = 'c'", "since": 5, "row": 1, "target": "end", "final": "on_enter"}
+    matcher = stretto.Matcher(pairs(), time="t")
+    found = matcher.push(rows((1, "a"), (2, "c"), (3, "a"), (5, "c"), (4, "z"), (6, "a"), (7, "c")), arcs=[later])
+    assert signed(found) == [(1, 2, 3), (-1, 2, 3), (1, 5, 6)]
+    assert [(arc.id, arc.since) for arc in matcher.arcs()] == [("a0", None), ("a1", None), ("c", 5)]
+
+
+def test_a_new_function_that_is_needed_at_once_waits_for_none_that_is_not() -> None:
+    afa = stretto.AFA({"x": int}, {"n": int}).arc("q0", "q1", when="e.x > 0").final("q1")
+    matcher = stretto.Matcher(afa, time="t")
+    matcher.push([{"t": 1, "x": 1}])
+    code = matcher._runner.code
+    compilation, slow = code.compilation, threading.Event()
+
+    def slowly() -> Any:
+        compiled = compilation()
+        return lambda: (slow.wait(1.0), compiled())[1]
+
+    code.compilation = slowly
+    matcher.add_arc("q1", "q2", when="e.x > r.n + 3", then="n = r.n + 7", id="later", since=10, final="every")
+    code.compilation = compilation
+    matcher.add_arc("q1", "q3", when="e.x > r.n * 5", then="n = r.n - 2", id="now", final="every")
+    slow.set()
+    found = matcher.push([{"t": 2, "x": 9}])
+    assert [one["register"]["n"] for one in found.to_pylist()] == [-2, 0]
 
 
 def test_a_new_function_compiles_while_others_go_on() -> None:
@@ -314,7 +497,9 @@ def test_an_epsilon_cycle_that_grows() -> None:
     afa = stretto.AFA({"x": int}, {"n": int}).arc("q0", "q1", when="e.x > 0")
     afa.epsilon("q1", "q2", then="n = r.n + 1").epsilon("q2", "q1").final("q2")
     matcher = stretto.Matcher(afa, time="t")
-    with pytest.raises(DataError, match=r"its ε-cycle .*q1.*q2.* goes on without end at row 1"):
+    with pytest.raises(
+        LimitError, match=r"its ε-cycle .*q1.*q2.* goes on without end at row 1.*\n*hint: a fence on one"
+    ):
         matcher.push([{"t": 1, "x": 0}, {"t": 2, "x": 1}])
     assert matcher.push([{"t": 2, "x": 0}]).num_rows == 0
 
@@ -448,3 +633,31 @@ def test_many_registers_of_one_start_are_found_again() -> None:
     last = [one["register"]["n"] for one in found.to_pylist() if (one["start"], one["end"]) == (0, 11)]
     assert last == sorted(sums)
     assert len(last) > 500
+
+
+def test_output_before_a_mistake_is_not_lost_by_a_change_of_arcs() -> None:
+    matcher = stretto.Matcher(counting(), time="t", dynamic="explicit")
+    with pytest.raises(DataError, match="an integer leaves 64 bits at row 2"):
+        matcher.push([{"t": 1, "x": 2**40}, {"t": 2, "x": 2}, {"t": 3, "x": 2**40}])
+    found = matcher.retire_arc("a1", at=2).to_pylist()
+    assert [(one["sign"], one["register"]["n"]) for one in found] == [(1, 2**40), (1, 2**41), (1, 2), (-1, 2**41)]
+    with pytest.raises(
+        DataError, match=r"arc 'more' \(q1 -> q1\): an integer leaves 64 bits at an event that it would"
+    ):
+        matcher.add_arc("q1", "q1", id="more", then="n = r.n * 10000000", final="every")
+    assert [arc.id for arc in matcher.arcs()] == ["a0", "a1"]
+    assert matcher.push([{"t": 3, "x": 1}]).num_rows == 1
+
+
+def test_a_state_in_which_matches_wait_does_not_become_final() -> None:
+    matcher = stretto.Matcher(pairs(), time="t")
+    matcher.push(rows((1, "a")))
+    with pytest.raises(OptionError, match="the state 'q1' cannot become final: a partial match waits in it"):
+        matcher.add_arc("q0", "q1", when="e.kind = 'c'", id="c", final="every")
+    with pytest.raises(OptionError, match="final='often': expected 'every' or 'on_enter'"):
+        matcher.add_arc("q0", "q9", when="e.kind = 'c'", id="c", final="often")
+    assert [arc.id for arc in matcher.arcs()] == ["a0", "a1"]
+    matcher.push(rows((2, "b"), (3, "z")))
+    matcher.advance(3)
+    matcher.add_arc("q0", "q1", when="e.kind = 'c'", id="c", final="on_enter")
+    assert signed(matcher.push(rows((4, "c"), (5, "a"), (6, "b")))) == [(1, 3, 3), (1, 4, 4), (1, 4, 5)]

@@ -76,6 +76,41 @@ def test_a_misspelt_first_word_names_the_language(run: Run) -> None:
     assert "hint: did you mean 'PATTERN'?" in err
 
 
+def test_a_file_as_a_disordered_stream(run: Run) -> None:
+    rows = [("A", 1), ("B", 3), ("C", 2), ("B", 4), ("A", 9), ("B", 2)]
+    pq.write_table(pa.table({"type": [kind for kind, _ in rows], "t": [at for _, at in rows]}), "log.parquet")
+    query = "PATTERN SEQ(A a, ~(C n), B b) WHERE skip_till_next_match { } WITHIN 10"
+    shown = ("log.parquet", "--time", "t", "--output", "positions", "--json")
+    code, out, err = run("match", query, *shown, "--disorder", "5", "--late", "drop")
+    assert (code, err) == (0, "1 late event left out\n")
+    assert [json.loads(line)["positions"] for line in out.splitlines()] == []
+    code, out, err = run("match", query, *shown, "--disorder", "speculate")
+    assert (code, err) == (0, "")
+    found = [json.loads(line) for line in out.splitlines()]
+    assert [(one["sign"], one["positions"]) for one in found] == [(1, [0, 1]), (-1, [0, 1])]
+    code, out, _ = run("match", query, *shown[:-1], "--disorder", "speculate")
+    assert out.splitlines()[-1] == "2 changes of matches"
+    ordered = "SELECT * FROM S WHERE A; C"
+    code, out, _ = run("match", ordered, *shown, "--disorder", "7")
+    assert [json.loads(line)["positions"] for line in out.splitlines()] == [[0, 2]]
+    for arguments, words in [
+        (
+            ("--disorder", "speculate"),
+            "error: disorder='speculate' needs an engine that revises its output, and CEQL runs on",
+        ),
+        (("--disorder", "soon"), "error: disorder='soon': expected ticks of the time column"),
+        (("--disorder", "5 s"), "error: disorder='5 s': 't' is int64, whose unit is not known"),
+        (("--late", "drop"), "error: --late is for streams: give --disorder as well"),
+        (("--disorder", "1", "--engine", "spark"), "error: --disorder reads a stream in this process"),
+    ]:
+        code, _, err = run("match", ordered, *shown, *arguments)
+        assert (code, err[: len(words)]) == (2, words)
+    code, _, err = run("match", ordered, *shown, "--disorder", "1")
+    assert code == 1
+    assert "row 2 is late: its time is 2, and the punctuation stands at 2" not in err
+    assert "row 5 is late: its time is 2, and the punctuation stands at 8" in err
+
+
 def test_markup_in_values_is_shown_as_it_is(run: Run) -> None:
     pq.write_table(pa.table({"type": ["A"], "text": ["[bold]x[/] [/y]"]}), "markup.parquet")
     code, out, _ = run("match", "SELECT * FROM S WHERE A", "markup.parquet")

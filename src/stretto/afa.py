@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from stretto.automata.afa import Afa, Arc, Emit, Fence, Kind, Transfer
+from stretto.automata.afa_paths import leading, reached
 from stretto.errors import OptionError, QueryError, StrettoError, nearest, suggestion
 from stretto.events import Schema
 from stretto.languages.afa import Scope, read_fence, read_function, read_transfer, read_window, shown
@@ -288,12 +289,19 @@ class AFA:
     def frozen(self) -> Afa:
         """The automaton as an immutable value.
 
+        One without arcs is an empty graph, whose arcs come while a matcher runs. One that has arcs must be able to give output by
+        these: what else would come later is not known, and a mistyped state is the usual reason.
+
         Raises
         ------
         OptionError
-            No state is final, or a state is final or ignores events that no arc leads to.
+            There are arcs, and no state is final, no arc leaves the start state, no path leads from it to a final state, or a state
+            is final or ignores events that no arc leads to.
         """
         arcs = tuple(self._arcs.values())
+        found = replace(self._empty, arcs=arcs, finals=dict(self._finals))
+        if not arcs:
+            return found
         reached = dict.fromkeys(arc.target for arc in arcs if arc.kind is not Kind.IGNORE)
         if not self._finals:
             raise OptionError("no state is final, so there is no output: afa.final(state)")
@@ -304,7 +312,8 @@ class AFA:
             if arc.kind is Kind.IGNORE and arc.source not in reached:
                 where = f"'{arc.source}', which is never reached{_meant(arc.source, reached)}"
                 raise OptionError(f"the arc '{arc.id}' ignores events in {where}")
-        return replace(self._empty, arcs=arcs, finals=dict(self._finals))
+        _check_paths(found)
+        return found
 
     def explain(self) -> str:
         """Schemas, states and arcs as text."""
@@ -379,6 +388,31 @@ def make_arc(
         kind=role,
         since=since,
         until=until,
+    )
+
+
+def _check_paths(afa: Afa) -> None:
+    """Whether a computation can begin, and get to a final state."""
+    there = reached(afa)
+    if not afa.finals.keys().isdisjoint(there):
+        return
+    if not any(arc.source == afa.start for arc in afa.arcs):
+        sources = dict.fromkeys(arc.source for arc in afa.arcs)
+        first = next((state for state in sources if state not in {arc.target for arc in afa.arcs}), next(iter(sources)))
+        raise OptionError(
+            f"no arc leaves the start state '{afa.start}', so that nothing ever begins: did you mean AFA(…, start='{first}')?"
+        )
+    if not there:
+        raise OptionError(
+            f"only ε-arcs leave the start state '{afa.start}', and no event is ever consumed: add an arc(…)"
+        )
+    final = next(iter(afa.finals))
+    ends = ", ".join(f"'{state}'" for state in afa.states if state in there)
+    behind = sorted(leading(afa, [final]) - {final})
+    raise OptionError(
+        f"no path leads from the start state '{afa.start}' to the final state '{final}': computations reach {ends} only"
+        + (f", and it is reached from {', '.join(map(repr, behind))} only" if behind else "")
+        + next((f": is '{state}' meant to be '{close}'?" for state in behind if (close := nearest(state, there))), "")
     )
 
 

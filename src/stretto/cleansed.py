@@ -14,7 +14,7 @@ from stretto.arc_changes import ArcChanges
 from stretto.automata.afa import Afa
 from stretto.cleanse import Cleanse, Released, check_span
 from stretto.disordered import AfaMatcher, free_name
-from stretto.engines.afa.runner import Changes
+from stretto.engines.afa.intake import Changes
 from stretto.engines.afa.structure import PUNCTUATE
 from stretto.errors import EngineError, OptionError, SnapshotError, StrettoError
 
@@ -127,8 +127,11 @@ class CleansedMatcher(AfaMatcher):
         ------
         DataError
             The rows do not fit the schema, or one is late, or retracts an event that should wait and does not: nothing is taken
-            then. Or, behind a Cleanse, a function of an arc fails, or an event is retracted that is not there: then the matcher has
-            stopped, and a snapshot goes on.
+            then. Or, behind a Cleanse, a function of an arc fails for a row, which may have come before, or an event is retracted
+            that is not there: such rows are left out, all others are taken, and the next call gives their output. The same may
+            happen where :meth:`advance` and :meth:`finish` let events through.
+        LimitError
+            An ε-cycle does not end for a row, which is left out in the same way.
         """
         front = self._front
         if front is None:
@@ -136,10 +139,10 @@ class CleansedMatcher(AfaMatcher):
         self._refuse_stopped()
         if arcs is not None and self._disorder is not None:
             raise OptionError("with bound= arcs change between pushes: add_arc(), retire_arc()")
-        table = self._conformed(events)
+        pairs = list(punctuations)
+        table = self._conformed(events, alone=arcs is not None or bool(pairs))
         if table is None:
             return self._empty()
-        pairs = list(punctuations)
         self._refuse_marks(pairs)
         stream = None if arcs is None else self._stream(arcs, table.num_rows)
         try:
@@ -167,14 +170,17 @@ class CleansedMatcher(AfaMatcher):
         """Events that came through go to the operator, and the punctuation follows them."""
         front, runner = self._front, self._runner
         assert front is not None
+        refused: list[StrettoError] = []
         if released.rows.size or changes.at.size:
             self._stopped = True
-            self._carry_out(released.table, changes, stream, released.rows)
+            self._carry_out(released.table, changes, stream, released.rows, refused)
             self._stopped = False
         runner.rows = front.position
         time = front.last_punctuation
         if time is not None:
             runner.advance_time(int(time))
+        if refused:
+            raise _left_out(refused)
 
     def advance(self, time: Any, *, where: str | None = None) -> pa.Table:
         """A punctuation, as :meth:`AfaMatcher.advance`; what waited for it goes on."""
@@ -278,3 +284,15 @@ class CleansedMatcher(AfaMatcher):
             "cleanse": "after" if self._behind else "before",
         }
         return found | {"options": found["options"] | own}
+
+
+def _left_out(refused: list[StrettoError]) -> StrettoError:
+    """One error for all rows that the operator could not take."""
+    what, *hints = str(refused[0]).split("\n")
+    done = "the row was"
+    if len(refused) > 1:
+        what += f" (and {len(refused) - 1} more; the next: {str(refused[1]).splitlines()[0]})"
+        done = "these rows were"
+    return type(refused[0])(
+        "\n".join([what, *hints, f"{done} left out; all others were taken, and the next call gives their output"])
+    )

@@ -11,6 +11,8 @@ from typing import Any
 import pyarrow as pa
 
 from stretto import functions
+from stretto.afa import AFA
+from stretto.automata.afa import Afa
 from stretto.engines.select import AnyProgram, program_for
 from stretto.errors import OptionError, suggestion
 from stretto.events import Schema
@@ -222,6 +224,11 @@ def compile_query(
     """
     if isinstance(text, Query):
         query = text
+    elif isinstance(text, AFA | Afa):
+        raise OptionError(
+            "an AFA is no query that could be compiled: give it as it is to stretto.match(afa, events, time='…'), iter_matches or "
+            "Matcher; afa.frozen is the checked, immutable automaton"
+        )
     else:
         query = Query(_parse(text, language))
     if schema is None:

@@ -12,9 +12,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from stretto.afa import AFA, make_arc
-from stretto.arc_changes import ArcChanges
+from stretto.arc_changes import ALONE, ArcChanges
 from stretto.automata.afa import Afa, Arc
-from stretto.engines.afa.runner import AfaRunner, Changes, Roles
+from stretto.engines.afa.intake import Changes, Roles
+from stretto.engines.afa.runner import AfaRunner
 from stretto.engines.afa.saving import load
 from stretto.engines.afa.structure import (
     CHANGED,
@@ -35,13 +36,13 @@ from stretto.engines.afa.structure import (
     TO_LE,
 )
 from stretto.engines.afa.times import as_times, tick_of, ticks, width
-from stretto.errors import DataError, OptionError, suggestion
+from stretto.errors import DataError, OptionError, StrettoError, suggestion
 from stretto.events import as_table, conform
 from stretto.languages.afa import Scope, read_fence, shown
 from stretto.pattern.predicate import Predicate, attributes
 from stretto.pattern.typing import kind_of
 
-__all__ = ["AfaMatcher", "match_afa"]
+__all__ = ["AfaMatcher", "iter_match_afa", "match_afa"]
 
 I64 = NDArray[np.int64]
 
@@ -50,6 +51,10 @@ CHUNK = 1 << 16
 
 #: Columns of the output; a partition attribute of such a name gets a trailing underscore.
 OWN = ("sign", "start", "end", "positions", "start_time", "end_time", "until", "register")
+
+
+#: Options that a whole table does not need.
+_OF_STREAMS = ("sign", "late", "ordered", "dynamic", "timer", "speculation", "bound", "cleanse")
 
 
 class AfaMatcher:
@@ -189,8 +194,9 @@ class AfaMatcher:
             Rows with the AFA's attributes and the columns that play a role.
         arcs
             Changes of arcs between the rows, as a second stream: a table with the columns ``row`` (how many rows come before),
-            ``action`` (``"add"`` or ``"retire"``), ``id``, and for additions ``source``, ``target``, ``when``, ``then`` and
-            ``kind`` (see :meth:`add_arc`). Each distinct arc is compiled once.
+            ``action`` (``"add"`` or ``"retire"``), ``id``, and for additions ``source``, ``target``, ``when``, ``then``, ``kind``,
+            ``final``, ``since`` and ``until`` (see :meth:`add_arc`); for retirements ``until`` is what ``at`` is in
+            :meth:`retire_arc`. Each distinct arc is read and compiled once.
         punctuations
             Pairs ``(row, time)``: a punctuation after so many of the rows, as :meth:`advance` gives one. Not with ``timer=``.
 
@@ -199,10 +205,15 @@ class AfaMatcher:
         DataError
             The rows do not fit the schema (nothing is taken then), or one cannot be taken: it is late, retracts the unknown, or
             a function of an arc fails. Rows before it have been taken, and the next call gives their output; it and the rows
-            behind it have not.
+            behind it have not. A change of arcs that is wrong by itself shows before anything is taken; one that fails for what
+            was taken before (a function of an arc with an explicit lifetime) stops there in the same way.
+        QueryError
+            A fence or a transfer of ``arcs`` is wrong. Nothing is taken.
+        LimitError
+            An ε-cycle goes on without end: as a function that fails.
         """
         punctuations = list(punctuations)
-        table = self._conformed(events)
+        table = self._conformed(events, alone=arcs is not None or bool(punctuations))
         if table is None:
             return self._empty()
         self._refuse_marks(punctuations)
@@ -213,18 +224,26 @@ class AfaMatcher:
         self._carry_out(table, changes, stream)
         return self._table()
 
-    def _conformed(self, events: Any) -> pa.Table | None:
-        """Events with the columns that the matcher reads; ``None``: there is nothing."""
+    def _conformed(self, events: Any, alone: bool) -> pa.Table | None:
+        """Events with the columns that the matcher reads; ``None``: there is nothing, nor what could stand ``alone``."""
         self._refuse_finished()
         table = as_table(events)
+        if not table.num_columns and alone and self._bound:
+            return pa.schema(list(self._kinds.items())).empty_table()
         if not table.num_columns:
+            if alone:
+                raise OptionError(
+                    "the columns are not known before the first events, or schema=…: give punctuations by advance(), and arcs by "
+                    "add_arc()"
+                )
             return None
         timer = self._options["timer"]
         if timer is not None and timer not in table.column_names:
             table = table.append_column(timer, pa.nulls(table.num_rows, pa.bool_()))
         self._bind(table.schema)
         names = tuple(self._kinds)
-        return conform(table.select([name for name in table.column_names if name in self._kinds]), names, self._kinds)
+        there = table.select([name for name in table.column_names if name in self._kinds])
+        return conform(there, names, self._kinds, "the matcher expects")
 
     def _refuse_marks(self, punctuations: list[Any]) -> None:
         if punctuations and self._options["timer"] is not None:
@@ -232,31 +251,53 @@ class AfaMatcher:
                 "with timer=, punctuations are events of their own: give them by advance(), between pushes"
             )
 
-    def _carry_out(self, table: pa.Table, changes: Changes, stream: ArcChanges | None, rows: I64 | None = None) -> None:
-        """Rows with changes between them; ``rows``: their numbers, where they are not those of all rows so far."""
+    def _carry_out(
+        self,
+        table: pa.Table,
+        changes: Changes,
+        stream: ArcChanges | None,
+        rows: I64 | None = None,
+        refused: list[StrettoError] | None = None,
+    ) -> None:
+        """Rows with changes between them; ``rows`` and ``refused`` as for the runner."""
         runner = self._runner
         done = 0
         try:
-            for begin, batch in self._pieces(table):
-                end = begin + batch.num_rows
-                until = int(np.searchsorted(changes.at, end, side="left")) if end < table.num_rows else changes.at.size
-                piece = Changes(changes.at[done:until] - begin, changes.what[done:until], changes.which[done:until])
+            for begin, batch, piece, alone in self._parts(table, changes):
+                own = None if rows is None else rows[begin : begin + batch.num_rows]
                 try:
-                    runner.push(batch, piece, None if rows is None else rows[begin:end])
+                    runner.push(batch, piece, own, refused)
                 finally:
                     done += int(runner.state.registers[CHANGED])
+                if alone is not None:
+                    assert stream is not None
+                    stream.carry_out(alone)
+                    done += 1
         finally:
             if stream is not None:
                 stream.carried_out(int(np.count_nonzero(changes.what[:done] != PUNCTUATE)))
 
+    def _parts(self, table: pa.Table, changes: Changes) -> Iterator[tuple[int, pa.RecordBatch, Changes, int | None]]:
+        """Batches with their first rows, the changes that the kernel carries out, and one behind them that it does not."""
+        first = done = 0
+        for at in [*np.flatnonzero(changes.what == ALONE).tolist(), None]:
+            last = table.num_rows if at is None else int(changes.at[at])
+            for begin, batch in self._pieces(table.slice(first, last - first)):
+                here = first + begin
+                end = here + batch.num_rows
+                ends = end == last
+                until = int(np.searchsorted(changes.at[:at], end, side="left")) if not ends else changes.at[:at].size
+                piece = Changes(changes.at[done:until] - here, changes.what[done:until], changes.which[done:until])
+                done = until
+                yield here, batch, piece, int(changes.which[at]) if ends and at is not None else None
+            first, done = last, done if at is None else at + 1
+
     def _stream(self, arcs: Any, rows: int) -> ArcChanges:
-        if self._options["dynamic"] == "explicit":
-            raise OptionError("arcs with explicit lifetimes are added one by one: add_arc(…, since=…)")
         runner = self._runner
         runner.compact()
         size = runner.sizes
         try:
-            return ArcChanges(arcs, self.afa, runner.tables, rows)
+            return ArcChanges(arcs, self.afa, runner, rows, self._tick)
         finally:
             runner.refit(*size)
 
@@ -418,10 +459,22 @@ class AfaMatcher:
         arc = make_arc(
             self.afa, source, target, when=when, then=then, id=id, kind=kind, since=bounds[0], until=bounds[1]
         )
-        if final is not None:
-            runner.make_final(target, final)
-        runner.add_arc(arc)
+        self._add(arc, final)
         return self._table()
+
+    def _add(self, arc: Arc, final: str | None) -> None:
+        """Carry out an addition; where it fails, nothing has changed."""
+        runner = self._runner
+        if final is not None:
+            runner.check_final(arc.target, final)
+        undo = runner.tables.finals_saved()
+        if final is not None:
+            runner.make_final(arc.target, final)
+        try:
+            runner.add_arc(arc)
+        except StrettoError:
+            runner.tables.load_finals(undo)
+            raise
 
     def _is_retired(self, name: str) -> bool:
         arc = self._runner.tables.arc(self._runner.tables.known[name])
@@ -703,11 +756,23 @@ def match_afa(
     >>> stretto.match(afa, [{"t": 3, "kind": "b"}, {"t": 1, "kind": "a"}], time="t").select(["start", "end"]).to_pylist()
     [{'start': 1, 'end': 0}]
     """
+    pieces = list(iter_match_afa(afa, events, time=time, sequence=sequence, **options))
+    return pa.concat_tables(pieces)
+
+
+def iter_match_afa(
+    afa: AFA | Afa, events: Any, *, time: str | None = None, sequence: str | None = None, **options: Any
+) -> Iterator[pa.Table]:
+    """As :func:`match_afa`, in pieces: the outputs of so many events each; at least one, which may be empty."""
     if time is None:
         raise OptionError("an AFA needs the column that orders the stream: time='…'")
     unknown = set(options) - {"until", "bag", "numbered", "ignore", "provenance"}
     if unknown:
-        raise TypeError(f"match() of an AFA got an unexpected keyword argument '{min(unknown)}'")
+        hint = ": it is for streams, stretto.Matcher(afa, time='…')" if min(unknown) in _OF_STREAMS else ""
+        raise TypeError(f"match() of an AFA got an unexpected keyword argument '{min(unknown)}'{hint}")
+    frozen = afa.frozen if isinstance(afa, AFA) else afa
+    if not frozen.arcs:
+        raise OptionError("the AFA has no arcs, so that nothing can match: afa.arc(source, target, when=…)")
     table = as_table(events)
     if time not in table.column_names:
         raise DataError(
@@ -719,15 +784,19 @@ def match_afa(
         keys.append((tie, "ascending"))
     order = None
     if not table.column(time).null_count:
-        order = pc.sort_indices(table, sort_keys=keys)
-        table = table.take(order)
-    matcher = AfaMatcher(afa, table.schema, time=time, sequence=sequence, ordered=True, **options)
-    found = matcher.push(table).drop_columns(["sign"])
-    if order is not None:
-        for name in ("start", "end"):
-            at = found.column_names.index(name)
-            found = found.set_column(at, name, order.take(found.column(name)).cast(pa.int64()))
-    return found
+        sorted_rows = pc.sort_indices(table, sort_keys=keys)
+        table, order = table.take(sorted_rows), np.asarray(sorted_rows).astype(np.int64)
+    matcher = AfaMatcher(frozen, table.schema, time=time, sequence=sequence, ordered=True, **options)
+    return _pieces_of(matcher, table, order)
+
+
+def _pieces_of(matcher: AfaMatcher, table: pa.Table, order: I64 | None) -> Iterator[pa.Table]:
+    """The outputs of a table in order, whose rows had these numbers."""
+    for begin in range(0, max(table.num_rows, 1), CHUNK):
+        piece = matcher._conformed(table.slice(begin, CHUNK), alone=False)
+        if piece is not None:
+            matcher._carry_out(piece, Changes.none(), None, None if order is None else order[begin : begin + CHUNK])
+        yield matcher._table().drop_columns(["sign"])
 
 
 def _never(arc: Arc) -> bool:

@@ -165,11 +165,16 @@ def _from_rows(rows: list[Any]) -> pa.Table:
     return pa.table(columns)
 
 
-def conform(table: pa.Table, names: Iterable[str], attributes: Mapping[str, pa.DataType]) -> pa.Table:
+def conform(
+    table: pa.Table,
+    names: Iterable[str],
+    attributes: Mapping[str, pa.DataType],
+    declared: str = "the query was compiled for",
+) -> pa.Table:
     """The named columns of a table, with the types that a schema says.
 
     Encodings of the same values are changed (strings, dictionaries), and so are numbers and times of another width where no value is
-    lost; columns that are NULL throughout take any type.
+    lost; columns that are NULL throughout take any type. ``declared`` is who says so, in an error.
 
     Raises
     ------
@@ -181,13 +186,13 @@ def conform(table: pa.Table, names: Iterable[str], attributes: Mapping[str, pa.D
         require(table, name, "attribute")
         column, wanted = table.column(name), attributes[name]
         if column.type != wanted:
-            column = _converted(column, wanted, name)
+            column = _converted(column, wanted, name, declared)
         columns[name] = column
     return pa.table(columns)
 
 
-def _converted(column: pa.ChunkedArray, wanted: pa.DataType, name: str) -> pa.ChunkedArray:
-    wrong = DataError(f"column '{name}' is {column.type}, and the query was compiled for {wanted}")
+def _converted(column: pa.ChunkedArray, wanted: pa.DataType, name: str, declared: str) -> pa.ChunkedArray:
+    wrong = DataError(f"column '{name}' is {column.type}, and {declared} {wanted}")
     if _family(column.type) not in ("null", _family(wanted)):
         raise wrong
     try:

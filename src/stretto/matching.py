@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from stretto import _jit
 from stretto.afa import AFA
 from stretto.automata.afa import Afa
-from stretto.cleanse import Cleanse, Released, check_span
+from stretto.cleanse import Cleanse, Released, check_span, span
 from stretto.cleansed import CleansedMatcher
 from stretto.compiling import Query, compile_query, roles
-from stretto.disordered import AfaMatcher, match_afa
+from stretto.disordered import AfaMatcher, iter_match_afa, match_afa
 from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.nfab.runner import NfabRunner
 from stretto.engines.select import AnyProgram, AnyRunner, runner_for
@@ -123,16 +123,14 @@ def match(
     [{'start': 0, 'end': 1, 'matches': 1}, {'start': 0, 'end': 2, 'matches': 2}]
     """
     if isinstance(query, AFA | Afa):
-        for name, value, default in (
-            ("stream", stream, None),
-            ("time_unit", time_unit, None),
-            ("output", output, "events"),
-            ("valuations", valuations, False),
-            ("language", language, None),
-        ):
-            if value != default:
-                raise OptionError(f"{name}={value!r} is for queries in CEQL or SASE+, and this is an AFA")
-        return match_afa(query, events, time=time, sequence=sequence, **options)
+        given = {
+            "stream": stream,
+            "time_unit": time_unit,
+            "output": output,
+            "valuations": valuations,
+            "language": language,
+        }
+        return match_afa(query, events, time=time, sequence=sequence, **_of_afa(given | options))
     if options:
         raise TypeError(f"match() got an unexpected keyword argument '{min(options)}'")
     call = _Call(query, events, type, time, sequence, stream, time_unit, output, valuations, language)
@@ -141,8 +139,10 @@ def match(
     )
 
 
-def iter_matches(query: str | Query, events: Any, **options: Any) -> Iterator[pa.Table]:
+def iter_matches(query: str | Query | AFA | Afa, events: Any, **options: Any) -> Iterator[pa.Table]:
     """As :func:`match`, in pieces of bounded size, so that results need not fit into memory.
+
+    Of an AFA, a piece is what so many events give.
 
     >>> import stretto
     >>> pieces = stretto.iter_matches("SELECT * FROM S WHERE A+", [{"type": "A"}] * 10, output="positions")
@@ -150,7 +150,21 @@ def iter_matches(query: str | Query, events: Any, **options: Any) -> Iterator[pa
     1023
     """
     progress = options.pop("progress", None)
+    if isinstance(query, AFA | Afa):
+        return iter_match_afa(query, events, **_of_afa(options))
     return _Call.of(query, events, options).tables(progress)
+
+
+#: What :func:`match` is told of queries only, with the values that it has where nothing is said.
+_OF_QUERIES = {"stream": None, "time_unit": None, "output": "events", "valuations": False, "language": None}
+
+
+def _of_afa(options: dict[str, Any]) -> dict[str, Any]:
+    """Options without those that say nothing about an AFA."""
+    for name, default in _OF_QUERIES.items():
+        if options.get(name, default) != default:
+            raise OptionError(f"{name}={options[name]!r} is for queries in CEQL or SASE+, and this is an AFA")
+    return {name: value for name, value in options.items() if name not in (*_OF_QUERIES, "type")}
 
 
 def match_sets(query: str | Query, events: Any, **options: Any) -> Iterator[MatchSet]:
@@ -172,6 +186,10 @@ def match_sets(query: str | Query, events: Any, **options: Any) -> Iterator[Matc
     >>> [len(found) for found in stretto.match_sets(query, events)]
     [1, 2, 4]
     """
+    if isinstance(query, AFA | Afa):
+        raise OptionError(
+            "sets of matches are for SASE+ queries; those of an AFA are listed: stretto.match(afa, events, time='…')"
+        )
     call = _Call.of(query, events, options, sets=True)
     return call.sets()
 
@@ -317,6 +335,14 @@ class Matcher:
         With ``disorder="speculate"``, a :class:`~stretto.speculating.SpeculatingMatcher`.
         """
         if isinstance(query, AFA | Afa):
+            if "disorder" in options:
+                raise OptionError(
+                    "disorder= is for queries: an AFA takes events in any order; bound= says how late they may be, and speculation= "
+                    "how far it goes ahead of what is certain"
+                )
+            for name in (*_OF_QUERIES, "type", "positions", "sets"):
+                if name in options:
+                    raise OptionError(f"{name}={options[name]!r} is for queries in CEQL or SASE+, and this is an AFA")
             cleansed = any(options.get(name) is not None for name in ("speculation", "bound", "cleanse"))
             return (
                 CleansedMatcher(query, *arguments, **options) if cleansed else AfaMatcher(query, *arguments, **options)
@@ -470,6 +496,7 @@ class Matcher:
         schema = bound.schema
         if schema.time is None:
             raise OptionError(_NO_TIME)
+        span(self._disorder, "disorder", schema.attributes[schema.time], schema.time, schema.time_unit)
         names = dict.fromkeys((*bound.tested, *self._layout.columns, schema.time))
         if self._sequence is not None:
             if self._sequence not in schema.attributes:

@@ -882,6 +882,49 @@ TRANSFERS: list[tuple[Any, list[str]]] = [
         ],
     ),
     (
+        {"tag": "abc"},
+        [
+            "line 1, column 1: 'abc' stands alone",
+            "  abc",
+            "  ^^^",
+            "hint: 'abc' is read as an expression; for the string itself write 'tag': \"'abc'\"",
+        ],
+    ),
+    (
+        {"tag": "two words"},
+        [
+            "line 1, column 5: unexpected 'words'; expected an operator, '.' or the end",
+            "  two words",
+            "      ^^^^^",
+            "hint: 'two words' is read as an expression; for the string itself write 'tag': \"'two words'\"",
+        ],
+    ),
+    (
+        {"tag": ""},
+        [
+            "the value is empty",
+            "hint: '' is read as an expression; for the string itself write 'tag': \"''\"",
+        ],
+    ),
+    (
+        {"tag": "price"},
+        [
+            "line 1, column 1: 'price' stands alone",
+            "  price",
+            "  ^^^^^",
+            "hint: did you mean 'e.price'?",
+        ],
+    ),
+    (
+        "n = 1, tag = abc",
+        [
+            "line 1, column 14: 'abc' stands alone",
+            "  n = 1, tag = abc",
+            "               ^^^",
+            "hint: in single quotes it is a string: 'abc'",
+        ],
+    ),
+    (
         {"at": "now"},
         [
             "line 1, column 1: 'now' stands alone",

@@ -228,3 +228,12 @@ def test_the_time_in_which_an_arc_is_valid() -> None:
 def test_nothing_to_say() -> None:
     afa = stretto.AFA({}).arc("q0", "q1").final("q1")
     assert afa.explain().splitlines()[:2] == ["events     no attribute is read", "register   none"]
+
+
+def test_what_may_not_be_meant_is_noted() -> None:
+    afa = stretto.AFA({"x": int}).arc("q0", "q1").arc("q0", "trap").arc("trap", "pit").arc("far", "q1").final("q1")
+    assert afa.explain().splitlines()[-2:] == [
+        "note       no computation reaches far",
+        "           no arc leads on from trap, pit to a final state, so that what gets there is held for nothing",
+    ]
+    assert "note" not in q1().explain()

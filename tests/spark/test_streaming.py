@@ -242,7 +242,7 @@ class TestMistakes:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            ({"disorder": "speculate"}, "tECS, which reads events in order"),
+            ({"disorder": "speculate"}, "tECS or NFAb, which read events in order"),
             ({"disorder": "guess"}, "disorder='guess': expected 'sort' or 'speculate'"),
             ({"late": "keep"}, "late='keep': expected 'drop', 'error' or 'side'"),
             ({"buckets": 0}, "buckets=0: give a positive number"),

@@ -520,11 +520,11 @@ class Replay:
                 self._insert(new, at)
             case Punctuate(time):
                 if self.event_punctuation is not None and time < self.event_punctuation:
-                    raise OptionError(f"a punctuation goes back from {self.event_punctuation} to {time}")
+                    raise DataError(f"a punctuation goes back from {self.event_punctuation} to {time}")
                 self.event_punctuation = time
             case PunctuateArcs(time):
                 if self.arc_punctuation is not None and time < self.arc_punctuation:
-                    raise OptionError(f"a punctuation of arcs goes back from {self.arc_punctuation} to {time}")
+                    raise DataError(f"a punctuation of arcs goes back from {self.arc_punctuation} to {time}")
                 self.arc_punctuation = time
             case AddArc(arc, final):
                 self._add_arc(arc)
@@ -629,7 +629,7 @@ class Replay:
 
     def _arc_is_in_time(self, since: int | None) -> None:
         if self.arc_punctuation is not None and (since is None or since < self.arc_punctuation):
-            raise OptionError(f"the arc's lifetime changes before the punctuation of arcs, {self.arc_punctuation}")
+            raise DataError(f"the arc's lifetime changes before the punctuation of arcs, {self.arc_punctuation}")
 
 
 def _ordered(found: Counter[Output], places: Mapping[int, tuple[int, int, int]]) -> tuple[Output, ...]:

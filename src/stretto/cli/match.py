@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from pathlib import Path
@@ -14,7 +15,8 @@ from rich.table import Table as RichTable
 
 from stretto.cli.files import as_json, read_events, read_query, write_matches
 from stretto.compiling import compile_query
-from stretto.matching import iter_matches
+from stretto.errors import OptionError
+from stretto.matching import CHUNK, Matcher, iter_matches
 
 __all__ = ["register"]
 
@@ -22,6 +24,11 @@ __all__ = ["register"]
 class Engine(StrEnum):
     embedded = "embedded"
     spark = "spark"
+
+
+class Late(StrEnum):
+    error = "error"
+    drop = "drop"
 
 
 class Output(StrEnum):
@@ -48,6 +55,16 @@ def match(
     output: Annotated[
         Output, typer.Option(help="With the events of each variable, without, or only counts.")
     ] = Output.events,
+    disorder: Annotated[
+        str | None,
+        typer.Option(
+            help="Read DATA as a stream, row by row, that is out of order by at most so much: ticks, '5 s', or 'speculate' (SASE+): "
+            "matches come at once, and a column 'sign' says -1 where one is taken back.",
+        ),
+    ] = None,
+    late: Annotated[
+        Late | None, typer.Option(help="With --disorder: what becomes of events that come later still.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
     rows: Annotated[int, typer.Option(help="Print at most so many matches (0: all).", min=0)] = 20,
 ) -> None:
@@ -62,13 +79,21 @@ def match(
         "time_unit": time_unit,
         "output": str(output),
     }
-    if engine is Engine.spark:
+    if late is not None and disorder is None:
+        raise OptionError("--late is for streams: give --disorder as well")
+    if disorder is not None:
+        if engine is Engine.spark:
+            raise OptionError("--disorder reads a stream in this process; on Spark, 'stretto run' reads streams")
+        schema: pa.Schema
+        tables: Iterable[pa.Table]
+        schema, tables = _as_stream(text, data, roles, disorder, late or Late.error)
+    elif engine is Engine.spark:
         schema, tables = _on_spark(text, data, roles)
     else:
         schema, tables = _embedded(text, data, roles)
     if out is not None:
         count = write_matches(tables, schema, out)
-        typer.echo(f"{_counted(count, output)} written to {out}", err=True)
+        typer.echo(f"{_counted(count, output, schema)} written to {out}", err=True)
     elif json:
         for table in tables:
             for row in table.to_pylist():
@@ -82,6 +107,25 @@ def _embedded(text: str, data: Path, roles: dict[str, Any]) -> tuple[pa.Schema, 
     names = ("type", "time", "stream", "time_unit")
     query = compile_query(text, events.schema, **{name: roles[name] for name in names})
     return query.output_schema(roles["output"]), iter_matches(query, events, **roles)
+
+
+def _as_stream(
+    text: str, data: Path, roles: dict[str, Any], disorder: str, late: Late
+) -> tuple[pa.Schema, Iterator[pa.Table]]:
+    """The rows of a file one after the other, as they came."""
+    events = read_events(data)
+    bound: Any = int(disorder) if disorder.strip().lstrip("+-").isdigit() else disorder
+    matcher = Matcher(text, events.schema, disorder=math.inf if bound == "inf" else bound, late=str(late), **roles)
+    schema = matcher.push(events.slice(0, 0)).schema
+
+    def found() -> Iterator[pa.Table]:
+        for begin in range(0, events.num_rows, CHUNK):
+            yield matcher.push(events.slice(begin, CHUNK))
+        yield matcher.finish()
+        if matcher.late:
+            typer.echo(f"{matcher.late:,} late event{'' if matcher.late == 1 else 's'} left out", err=True)
+
+    return schema, found()
 
 
 def _on_spark(text: str, data: Path, roles: dict[str, Any]) -> tuple[pa.Schema, Iterable[pa.Table]]:
@@ -109,10 +153,12 @@ def _print(tables: Iterable[pa.Table], schema: pa.Schema, most: int, output: Out
             grid.add_row(*(_cell(row[name]) for name in schema.names))
         console.print(grid, markup=False)
     more = f", {len(shown)} shown" if len(shown) < count else ""
-    console.print(f"{_counted(count, output)}{more}", markup=False, highlight=False)
+    console.print(f"{_counted(count, output, schema)}{more}", markup=False, highlight=False)
 
 
-def _counted(count: int, output: Output) -> str:
+def _counted(count: int, output: Output, schema: pa.Schema) -> str:
+    if schema.names[:1] == ["sign"]:
+        return f"{count:,} change{'' if count == 1 else 's'} of matches"
     if output is Output.summary:
         return f"{count:,} event{' that completes' if count == 1 else 's that complete'} matches"
     return f"{count:,} match{'' if count == 1 else 'es'}"

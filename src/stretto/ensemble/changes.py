@@ -9,6 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from stretto.afa import AFA
+from stretto.automata.afa import Afa
 from stretto.compiling import Query
 from stretto.engines.windows import values_of
 from stretto.errors import OptionError, suggestion
@@ -48,6 +50,11 @@ class Change:
     def __post_init__(self) -> None:
         if not isinstance(self.id, str) or not self.id:
             raise OptionError(f"a pattern's id is a text, not {self.id!r}")
+        if isinstance(self.query, AFA | Afa):
+            raise OptionError(
+                f"pattern '{self.id}': a PatternSet takes queries in CEQL and SASE+, and this is an AFA, which is a set of patterns "
+                "by itself: stretto.Matcher(afa, time='…') and its add_arc() and retire_arc()"
+            )
         if self.query is not None and not isinstance(self.query, str | Query):
             raise OptionError(f"pattern '{self.id}': a query is a text, not {self.query.__class__.__name__}")
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from stretto.automata.afa import Afa, Arc, Emit, Kind
+from stretto.automata.afa_paths import leading, reached
 from stretto.explain.dot import Drawing, quoted
 from stretto.explain.text import section
 from stretto.languages.afa import fence_text, transfer_text
@@ -30,8 +31,27 @@ def explain_afa(afa: Afa) -> str:
         ("partition", _partition(afa)),
         ("window", _window(afa.window)),
         ("states", "\n".join(line for state in afa.states for line in _state(afa, state))),
+        ("note", "\n".join(_notes(afa))),
     ]
-    return "\n".join(section(title, body) for title, body in sections)
+    return "\n".join(section(title, body) for title, body in sections if body)
+
+
+def _notes(afa: Afa) -> list[str]:
+    """What the graph says that may not be meant."""
+    if not afa.arcs:
+        return ["there are no arcs yet, so that nothing matches before some are added to a matcher"]
+    there = reached(afa)
+    useful = leading(afa, afa.finals)
+    found = []
+    lost = [state for state in afa.states if state != afa.start and state not in there]
+    if lost:
+        found.append(f"no computation reaches {', '.join(lost)}")
+    dead = [state for state in afa.states if state in there and state not in useful]
+    if dead:
+        found.append(
+            f"no arc leads on from {', '.join(dead)} to a final state, so that what gets there is held for nothing"
+        )
+    return found
 
 
 def _register(fields: Mapping[str, Any], initial: tuple[Any, ...]) -> str:

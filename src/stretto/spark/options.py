@@ -32,8 +32,8 @@ class Continuous:
         """Raise an :class:`OptionError` for what cannot be."""
         if self.disorder == "speculate":
             raise OptionError(
-                "disorder='speculate' needs an engine that revises its output, and this query runs on tECS, which reads "
-                "events in order: use disorder='sort'"
+                "disorder='speculate' needs an engine that revises its output, and on Spark queries run on tECS or NFAb, which "
+                "read events in order: use disorder='sort', or for SASE+ in one process stretto.Matcher(…, disorder='speculate')"
             )
         if self.disorder != "sort":
             raise OptionError(f"disorder={self.disorder!r}: expected 'sort' or 'speculate'")

@@ -109,6 +109,17 @@ class GraphTables:
             self.states[quiet, BASE] = number
             self.states[quiet, QUIET] = self.states[number, QUIET] = quiet
 
+    def finals_saved(self) -> tuple[dict[str, Emit], I64]:
+        """What :meth:`load_finals` goes back to."""
+        return dict(self.finals), self.states[:, [FINAL, QUIET]].copy()
+
+    def load_finals(self, saved: tuple[dict[str, Emit], I64]) -> None:
+        """Which states were final, with no partial match in one that was made final since."""
+        self.finals, columns = dict(saved[0]), saved[1]
+        self.states[: len(columns), [FINAL, QUIET]] = columns
+        for name in self.numbers.keys() - self.finals.keys():
+            self.states[self.numbers[name], [FINAL, QUIET]] = 0, self.numbers[name]
+
     def quiet(self, state: int) -> int:
         """What stands for a state after an ignored event that gives no output."""
         return int(self.states[state, QUIET])

@@ -12,7 +12,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stretto.automata.afa import Afa, Arc, Emit, UserFunction
-from stretto.engines.afa.runner import AfaRunner, Roles
+from stretto.engines.afa.intake import Roles
+from stretto.engines.afa.runner import AfaRunner
 from stretto.engines.afa.state import TRAIL_ARRAYS
 from stretto.engines.afa.structure import (
     ARCS_CLEAN,

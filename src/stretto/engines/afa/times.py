@@ -66,10 +66,16 @@ def tick_of(time: Any, kind: pa.DataType, name: str) -> int:
     try:
         if isinstance(time, bool | float):
             raise TypeError
+        if time is None or not _is_time(kind):
+            raise TypeError
         found = pa.array([time], kind)
     except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, OverflowError) as error:
-        raise OptionError(f"{time!r} is no time of '{name}', which is {kind}") from error
-    return int(ticks(found, name, 0)[0])
+        which = f", which is {kind}" if _is_time(kind) else ""
+        raise OptionError(f"{time!r} is no time of '{name}'{which}") from error
+    try:
+        return int(ticks(found, name, 0)[0])
+    except DataError as error:
+        raise OptionError(f"{time!r} is no time of '{name}': {error}") from error
 
 
 def width(window: int | dt.timedelta | None, kind: pa.DataType, name: str) -> int | None:

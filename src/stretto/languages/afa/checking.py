@@ -205,8 +205,13 @@ def fitting(
     QueryError
         The value is wrong by itself, or does not fit.
     """
-    _check_names(operand, scope, text, epsilon)
     want = kind_of(kind)
+    if isinstance(operand, p.Attribute) and not isinstance(operand, Field) and want == "string":
+        own = operand.name
+        if own not in ("e", "r", *scope.events, *scope.register):
+            quotes = f"in single quotes it is a string: '{own}'"
+            raise QueryError(f"'{own}' stands alone", text=text, span=operand.span, hint=quotes)
+    _check_names(operand, scope, text, epsilon)
     if isinstance(operand, p.Constant):
         return _literal(operand, field, kind, text)
     found = typed_operand(operand, scope.types, text)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Mapping
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, cast
 
+from stretto.errors import QueryError
 from stretto.languages.afa import checking as c
 from stretto.languages.parts import Mistake
 from stretto.languages.reading import make_parser, mistakes_of, read
 from stretto.pattern import predicate as p
+from stretto.pattern.typing import kind_of
 
 if TYPE_CHECKING:
     from lark import Lark, UnexpectedInput
@@ -96,12 +99,23 @@ def read_transfer(given: str | Mapping[str, Any], scope: c.Scope, *, epsilon: bo
     for field, value in given.items():
         kind = c.kind_of_field(field, scope)
         if isinstance(value, str):
-            with mistakes_of(value, "value"):
-                operand = cast(p.Operand, _read(value, "value"))
-                values[field] = c.fitting(operand, field, kind, scope, value, epsilon=epsilon)
+            try:
+                with mistakes_of(value, "value"):
+                    operand = cast(p.Operand, _read(value, "value"))
+                    values[field] = c.fitting(operand, field, kind, scope, value, epsilon=epsilon)
+            except QueryError as error:
+                raise _as_string(error, value, field, kind) from None
         else:
             values[field] = c.fitting(c.constant(value, field), field, kind, scope, None, epsilon=epsilon)
     return c.row(values, scope)
+
+
+def _as_string(error: QueryError, value: str, field: str, kind: Any) -> QueryError:
+    """The error, with another hint where the value of a field may be meant as a string as it stands."""
+    if kind_of(kind) != "string" or re.search(r"'|\b[er]\.", value) or (error.hint or "").startswith("did you mean"):
+        return error
+    hint = f"{value!r} is read as an expression; for the string itself write {field!r}: \"'{value}'\""
+    return QueryError(error.message, text=error.text, span=error.span, hint=hint)
 
 
 def read_window(text: str) -> int | dt.timedelta:

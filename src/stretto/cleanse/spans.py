@@ -1,0 +1,93 @@
+"""Spans of time that users give, in ticks of a time column."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from stretto.errors import OptionError, QueryError
+from stretto.languages.afa import read_window
+
+__all__ = ["check_span", "span"]
+
+#: Spans beyond this cannot be added to times in 64 bits.
+LONGEST = (1 << 62) - 1
+
+_UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+
+
+def check_span(value: Any, what: str) -> int | float | dt.timedelta:
+    """A span of time that a user gives, apart from the type of the time.
+
+    Raises
+    ------
+    OptionError
+        It is none, or below zero.
+
+    Examples
+    --------
+    >>> check_span("5 seconds", "bound"), check_span(3, "bound")
+    (datetime.timedelta(seconds=5), 3)
+    """
+    found = value
+    if isinstance(value, str):
+        try:
+            found = read_window(value)
+        except QueryError as error:
+            raise _no_span(value, what) from error
+    if isinstance(found, bool | np.bool_) or not isinstance(found, int | float | dt.timedelta) or found != found:
+        raise _no_span(value, what)
+    if found < dt.timedelta() if isinstance(found, dt.timedelta) else found < 0:
+        raise OptionError(f"{what}={value!r}: a span of time is not negative")
+    return found
+
+
+def _no_span(value: Any, what: str) -> OptionError:
+    return OptionError(
+        f"{what}={value!r}: expected ticks of the time column, a text such as '5 seconds', or a timedelta"
+    )
+
+
+def span(value: Any, what: str, kind: pa.DataType, name: str, unit: str | None = None) -> int | float | None:
+    """A span of time in ticks of a time column; ``None``: without end.
+
+    Raises
+    ------
+    OptionError
+        A duration for times without a unit, or less than a tick.
+
+    Examples
+    --------
+    >>> span("5 seconds", "bound", pa.timestamp("ms"), "t"), span(7, "bound", pa.int64(), "t")
+    (5000, 7)
+    """
+    found = check_span(value, what)
+    if found == math.inf:
+        return None
+    if not isinstance(found, dt.timedelta):
+        if isinstance(found, float) and not pa.types.is_floating(kind):
+            if not found.is_integer():
+                raise OptionError(f"{what}={value!r}: '{name}' is {kind} and has whole ticks")
+            found = int(found)
+        return min(found, LONGEST)
+    if pa.types.is_date32(kind):
+        days, odd = divmod(found, dt.timedelta(days=1))
+        if odd:
+            raise OptionError(f"{what}={value!r}: '{name}' counts days")
+        return days
+    own = kind.unit if pa.types.is_timestamp(kind) else "ms" if pa.types.is_date64(kind) else unit
+    if own is None:
+        raise OptionError(
+            f"{what}={value!r}: '{name}' is {kind}, whose unit is not known: give the span in ticks, or time_unit='s'"
+        )
+    if pa.types.is_floating(kind):
+        return found.total_seconds() * _UNITS[own]
+    micros = found // dt.timedelta(microseconds=1)
+    whole, rest = divmod(micros * _UNITS[own], 10**6)
+    if rest:
+        raise OptionError(f"{what}={value!r} is no whole number of '{name}' ticks ({own})")
+    return min(whole, LONGEST)

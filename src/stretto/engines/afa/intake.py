@@ -1,0 +1,316 @@
+"""The columns of a batch as operations of the AFA operator; what is wrong with them shows before anything changes."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from stretto.automata.afa import Afa, Kind
+from stretto.engines.afa.code import AfaCode
+from stretto.engines.afa.graph import GraphTables
+from stretto.engines.afa.names import Names
+from stretto.engines.afa.state import AfaState
+from stretto.engines.afa.structure import (
+    ARCS_CLEAN,
+    FOREVER,
+    INSERT,
+    LATE,
+    MISSED,
+    RETRACT,
+    REVISED,
+    REVISES,
+    SKIP,
+    Batch,
+)
+from stretto.engines.afa.times import as_times
+from stretto.engines.afa.times import ticks as ticks_of
+from stretto.engines.nfab.values import matrix
+from stretto.errors import DataError
+from stretto.pattern import predicate
+from stretto.pattern.typing import kind_of
+from stretto.predicates.keys import KeyTable
+from stretto.predicates.vectorized import mask, numbers_of, valid_of
+
+__all__ = ["AfaIntake", "Changes", "Roles"]
+
+I64 = NDArray[np.int64]
+
+BEFORE_ALL = -((1 << 63) - 1)
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Which columns play a role, and what happens to what comes too late."""
+
+    time: str
+    sequence: str | None = None
+    until: str | None = None
+    sign: str | None = None
+    numbered: str | None = None
+    late: str = "error"
+    bag: bool = False
+    provenance: bool = False
+    ordered: bool = False
+    ignore: bool = True
+    dynamic: str = "default"
+    timer: str | None = None
+
+
+class Changes(NamedTuple):
+    """Changes between the rows of a batch."""
+
+    at: I64  #: how many rows come before; ascending
+    what: I64  #: ADD_ARC, RETIRE_ARC or PUNCTUATE
+    which: I64  #: number of the arc; of a punctuation the time
+
+    @classmethod
+    def none(cls) -> Changes:
+        return cls(*(np.zeros(0, np.int64) for _ in cls._fields))
+
+    @classmethod
+    def of(cls, what: int, which: int) -> Changes:
+        """One, before all rows."""
+        return cls(np.zeros(1, np.int64), np.array([what]), np.array([which]))
+
+
+class AfaIntake:
+    """What an AFA reads, and the memory of one stream. The parameters are those of :class:`~stretto.engines.afa.runner.AfaRunner`."""
+
+    def __init__(self, afa: Afa, roles: Roles, *, capacity: int = 1 << 10, ignores: bool | None = None) -> None:
+        self.afa = afa
+        self.roles = roles
+        self.names = Names()
+        keyed = roles.sequence is not None or roles.numbered is not None
+        keep_all = roles.dynamic == "explicit" or (roles.sign is not None and not keyed)
+        self.code = AfaCode(afa.events, afa.register, keep_all=keep_all, word_of=self.names.word)
+        self.tables = GraphTables(afa, self.code)
+        # Arcs that come later share functions where they differ in constants only; reading these costs some time.
+        self.code.lifts = True
+        if ignores is None:
+            ignores = roles.ignore and not roles.bag and any(arc.kind is Kind.IGNORE for arc in afa.arcs)
+        #: The field behind the register's own that holds a trail; −1: none.
+        self.trail = len(afa.register) if any(arc.label >= 0 for arc in afa.arcs) else -1
+        kinds = [kind_of(kind) for kind in afa.register.values()] + ["trail"] * (self.trail >= 0)
+        self.real = np.array([kind == "float" for kind in kinds], np.bool_)
+        self.options = {
+            "real": self.real,
+            "traces": roles.provenance,
+            "trail": self.trail,
+            "ignores": ignores,
+            "numbered": roles.numbered is not None,
+            "bag": roles.bag,
+            "ordered": roles.ordered,
+            "lenient": roles.late != "error",
+            "keyed": keyed,
+        }
+        self.state = AfaState(fields=len(kinds), words=self._words, ignores=ignores, capacity=capacity)
+        self._take_constants()
+        self.state.set_seed(self.tables.start, self._initial())
+        self.keys = KeyTable([afa.events[name] for name in afa.partition_by]) if afa.partition_by else None
+        self.key_values: list[pa.RecordBatch] = []
+        self.rows = 0
+        self.found: list[tuple[I64, I64]] = []
+        self.side: list[pa.RecordBatch] = []
+        self.time_kind: pa.DataType | None = None
+        self.window: int | None = None  # in ticks
+        #: Arcs that are valid from a later time on, not linked yet; their functions compile in another thread.
+        self.later: list[int] = []
+        self._compiling: Future[tuple[int, Any]] | None = None
+        self._functions: Any = None
+        self._compiles = 0  # the version of the code that is being compiled
+        #: Punctuations with a condition, over attributes' own names: the time, and how it was written.
+        self.predicated: dict[predicate.Predicate, tuple[int, str]] = {}
+        self.swept_at = 0
+        self.swept_to = BEFORE_ALL
+        self.state.registers[ARCS_CLEAN] = BEFORE_ALL if roles.dynamic == "explicit" else FOREVER
+
+    @property
+    def _words(self) -> int:
+        """Words of an event: which are known, attributes, truths of conditions."""
+        return 1 + len(self.code.columns) + (len(self.code.atoms) + 63) // 64
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """The word of an event where truths of conditions begin, and how many there are."""
+        return 1 + len(self.code.columns), len(self.code.atoms)
+
+    def _take_constants(self) -> None:
+        """The constants of functions, which lie beside the word in which these note what goes wrong."""
+        if self.code.rows != self.state.work.F.shape[0] or self.code.rows == 1:
+            self.state.work = self.state.work._replace(F=self.code.faults())
+
+    def _initial(self) -> I64:
+        """The words of the initial register."""
+        found = np.zeros(len(self.real), np.int64)
+        for at, (value, kind) in enumerate(zip(self.afa.initial, self.afa.register.values(), strict=True)):
+            family = kind_of(kind)
+            if family == "float":
+                found[at] = np.float64(value).view(np.int64)
+            elif family == "string":
+                found[at] = self.names.word(value)
+            elif family == "time":
+                found[at] = pa.scalar(value, kind).value
+            else:
+                found[at] = int(value)
+        return found
+
+    def _read(self, table: pa.RecordBatch, changes: Changes, rows: I64 | None) -> Batch:
+        """The operations of a batch. Raises before anything changes."""
+        roles, count = self.roles, table.num_rows
+        le = self._times(table, roles.time)
+        row = np.arange(self.rows, self.rows + count) if rows is None else rows
+        tie = roles.sequence or roles.numbered
+        seq = row if tie is None else self._integers(table, tie, "sequence")
+        sign = np.ones(count, np.int64) if roles.sign is None else self._signs(table)
+        re = np.full(count, FOREVER, np.int64)
+        if roles.until is not None:
+            known = valid_of(table.column(roles.until))
+            until = self._times(table.slice(0, count), roles.until, nulls=True)
+            re = until if known is None else np.where(known, until, FOREVER)
+            if (re < le).any():
+                at = int((re < le).argmax())
+                number = self.rows + at if rows is None else rows[at]
+                ends, begins = (self.shown_time(int(one[at])) for one in (re, le))
+                raise DataError(
+                    f"'{roles.until}' (until) is {ends} at row {number}, whose time is {begins}: a lifetime ends later"
+                )
+        elif self.window is not None:
+            re = np.where(le > FOREVER - self.window, FOREVER, le + self.window)
+        part = np.zeros(count, np.int64)
+        if self.keys is not None:
+            part = self._partitions(table)
+        self.state.fit_partitions(1 if self.keys is None else len(self.keys))
+        op = np.where(sign > 0, INSERT, RETRACT)
+        if roles.sign is not None and count > 1:
+            pair = (sign[:-1] < 0) & (sign[1:] > 0) & (part[:-1] == part[1:]) & (le[:-1] == le[1:])
+            if tie is not None:
+                pair &= seq[:-1] == seq[1:]
+            if rows is not None:
+                pair &= rows[:-1] + 1 == rows[1:]
+            first = np.flatnonzero(pair)
+            op[first], op[first + 1] = REVISED, REVISES
+        op[part < 0] = SKIP
+        if self.predicated:
+            self._refuse_predicated(table, le, op)
+        # Columns of Arrow are read-only, for which Numba would compile the kernel once more.
+        part, le, seq, re = (np.require(one, requirements=("C", "W")) for one in (part, le, seq, re))
+        return Batch(op, part, le, seq, re, row, self._event_words(table), *changes)
+
+    def _event_words(self, table: pa.RecordBatch) -> I64:
+        """[row, word]: known bits, attributes, truths of conditions."""
+        columns, atoms = self.code.columns, self.code.atoms
+        bits = 1 + len(columns)
+        found = np.zeros((table.num_rows, self._words), np.int64)
+        found[:, :bits] = matrix(columns, table, self.names, None)  # type: ignore[arg-type]
+        for number, atom in enumerate(atoms):
+            held = mask(atom, table).astype(np.int64)
+            found[:, bits + (number >> 6)] |= held << (number & 63)
+        return found
+
+    def _times(self, table: pa.RecordBatch, name: str, *, nulls: bool = False) -> I64:
+        """A time in ticks."""
+        column = table.column(name)
+        if nulls and column.null_count:
+            column = pc.fill_null(column, as_times(np.zeros(1, np.int64), column.type)[0])
+        return ticks_of(column, name, self.rows)
+
+    def _integers(self, table: pa.RecordBatch, name: str, role: str) -> I64:
+        column = table.column(name)
+        if column.null_count:
+            at = self.rows + pc.index(pc.is_null(column), True).as_py()
+            raise DataError(f"'{name}' ({role}) is NULL at row {at}")
+        if not pa.types.is_integer(column.type):
+            raise DataError(f"'{name}' ({role}) is {column.type}, not an integer")
+        return np.asarray(numbers_of(column)).astype(np.int64)
+
+    def _signs(self, table: pa.RecordBatch) -> I64:
+        assert self.roles.sign is not None
+        found = self._integers(table, self.roles.sign, "sign")
+        wrong = (found != 1) & (found != -1)
+        if wrong.any():
+            at = int(wrong.argmax())
+            raise DataError(f"'{self.roles.sign}' (sign) is {found[at]} at row {self.rows + at}; it is +1 or −1")
+        return found
+
+    def _partitions(self, table: pa.RecordBatch) -> I64:
+        """The number of each row's partition; −1 where an attribute is NULL."""
+        assert self.keys is not None
+        before = len(self.keys)
+        names = list(self.afa.partition_by)
+        part = np.asarray(self.keys.ids([table.column(name) for name in names], np.arange(table.num_rows)))
+        if len(self.keys) > before:
+            fresh = part >= before
+            _, first = np.unique(part[fresh], return_index=True)
+            rows = pa.array(np.flatnonzero(fresh)[first])
+            plain = {name: _plain(table.column(name)) for name in names}
+            self.key_values.append(pa.record_batch(plain).take(rows))
+        return part
+
+    def _refuse_predicated(self, table: pa.RecordBatch, le: I64, op: I64) -> None:
+        """Events below a punctuation whose condition they satisfy are late."""
+        for condition, (time, _) in self.predicated.items():
+            late = (le < time) & (op != SKIP)
+            if late.any():
+                late &= mask(condition, table)
+            if late.any() and self.roles.late == "error":
+                at = int(late.argmax())
+                raise DataError(
+                    f"row {self.rows + at} is late: its time is {self.shown_time(int(le[at]))}, and the punctuation of {condition} "
+                    f"stands at {self.shown_time(time)}"
+                )
+            self.state.registers[LATE] += np.count_nonzero(late & (op >= 0))
+            op[late] = MISSED
+
+    def all_keys(self) -> pa.Table:
+        """The partition attributes by partition."""
+        assert self.keys is not None
+        kinds = [(name, value_type(self.afa.events[name])) for name in self.afa.partition_by]
+        whole = pa.Table.from_batches(self.key_values, schema=pa.schema(kinds))
+        self.key_values = whole.combine_chunks().to_batches()
+        return whole
+
+    def partition_values(self, parts: I64) -> pa.RecordBatch:
+        """The partition attributes of partitions."""
+        return self.all_keys().take(pa.array(parts)).combine_chunks()
+
+    def decoded(self, words: I64, kind: pa.DataType, missing: NDArray[np.bool_] | None = None) -> pa.Array:
+        """Words of attributes or fields as an Arrow column."""
+        family = kind_of(kind)
+        words = np.ascontiguousarray(words)
+        if family == "float":
+            return pa.array(words.view(np.float64), mask=missing).cast(kind, safe=False)
+        if family == "decimal":
+            return pa.array(words.view(np.float64), mask=missing)
+        if family == "bool":
+            return pa.array(words != 0, mask=missing)
+        if family == "string":
+            known = (
+                words if missing is None else np.where(missing, self.names.words[:1] if len(self.names) else 0, words)
+            )
+            if not len(self.names):
+                return pa.nulls(words.size, pa.string())
+            found = self.names.strings(known)
+            return found if missing is None else pc.if_else(pa.array(missing), None, found)
+        if family == "time":
+            return as_times(words // 86_400 if pa.types.is_date32(kind) else words, kind, missing)
+        return pa.array(words, mask=missing).cast(kind)
+
+    def shown_time(self, tick: int) -> Any:
+        """A time as users write it."""
+        if self.time_kind is None or pa.types.is_integer(self.time_kind) or abs(tick) >= FOREVER:
+            return tick
+        return as_times(np.array([tick]), self.time_kind)[0].as_py()
+
+
+def value_type(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _plain(column: pa.Array) -> pa.Array:
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column

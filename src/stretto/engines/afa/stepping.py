@@ -1,0 +1,300 @@
+"""The steps of the AFA operator: calls of its kernel, room for what it makes, and its output."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from stretto import _jit
+from stretto.engines.afa.cleaning import sweep
+from stretto.engines.afa.faults import AfaFaults
+from stretto.engines.afa.intake import BEFORE_ALL, Changes
+from stretto.engines.afa.kernels import advance
+from stretto.engines.afa.structure import (
+    ARCS_CLEAN,
+    CHANGED,
+    CLEAN,
+    CURSOR,
+    FAULT,
+    FIELDS,
+    LATE,
+    LENGTH,
+    LIVE_EVENTS,
+    LIVE_PARTIAL,
+    MISSED,
+    OF,
+    PUNCTUATION,
+    REG,
+    REVISED,
+    REVISES,
+    ROWS,
+    SEEN,
+    SINCE,
+    SKIP,
+    Batch,
+    Memory,
+)
+from stretto.engines.afa.trails import lengths, spell
+from stretto.errors import StrettoError
+from stretto.pattern.typing import kind_of
+
+__all__ = ["AfaStepping"]
+
+I64 = NDArray[np.int64]
+
+#: A sweep visits all partitions: not before the state has grown by as much since the last one.
+SWEEP_AT_LEAST = 1 << 12
+
+
+class AfaStepping(AfaFaults):
+    """Carries out operations."""
+
+    def _memory(self) -> Memory:
+        state = self.state
+        graph = self.tables.graph(bits=1 + len(self.code.columns), **self.options)
+        return Memory(graph, state.P, state.events, state.parts, state.work, state.out, state.registers)
+
+    def _act(self, status: int) -> None:
+        """Do what a status asks for."""
+        state, registers = self.state, self.state.registers
+        if status == _jit.OUTPUT_FULL:
+            self.found.append(state.drain())
+        elif status == _jit.GROW_OUTPUT:
+            state.grow_output()
+        elif status == _jit.GROW_TABLE:
+            self._grow_trails()
+        elif status == _jit.GROW_STACK:
+            state.grow_work()
+        elif status in (_jit.GROW_NODES, _jit.GROW_ARENA):
+            cursor = int(registers[CURSOR])
+            sweeps = registers[CLEAN] > self.swept_to and not self.roles.ordered
+            if sweeps:
+                self.sweep()
+            free = state.P.shape[1] - registers[LIVE_PARTIAL]
+            if status == _jit.GROW_NODES and (not sweeps or 2 * free <= state.P.shape[1]):
+                state.grow_partial()
+            free = state.events.X.shape[0] - registers[LIVE_EVENTS]
+            if status == _jit.GROW_ARENA and (not sweeps or 2 * free <= state.events.X.shape[0]):
+                state.grow_events()
+            registers[CURSOR] = cursor
+        elif status != _jit.PAUSED:
+            raise AssertionError(status)
+
+    def sweep(self) -> None:
+        """Drop what no partition needs any more."""
+        registers = self.state.registers
+        registers[CURSOR] = 0
+        while True:
+            m = self._memory()
+            status = sweep(m.graph, m.P, m.events, m.parts, m.work, registers)
+            if status == _jit.DONE:
+                break
+            self._act(status)
+        self.swept_to = int(registers[CLEAN])
+        self.swept_at = sum(self.state.live)
+        self._forget_keys()
+        self._forget_names()
+
+    def _forget_keys(self) -> None:
+        """Forget partitions without events, when they are most."""
+        if self.keys is None:
+            return
+        parts = self.state.parts
+        count = len(self.keys)
+        alive = parts.first[:count] != 0
+        kept = int(np.count_nonzero(alive))
+        if count < 2 * kept + SWEEP_AT_LEAST:
+            return
+        place = self.keys.keep(alive)
+        whole = self.all_keys().filter(pa.array(alive))
+        self.key_values = whole.to_batches()
+        for array in parts:
+            array[:kept] = array[:count][alive]
+            array[kept:] = 0
+        events = self.state.events
+        live = self.state.live_slots()
+        events.X[live, OF] = place[events.X[live, OF]]
+
+    def _forget_names(self) -> None:
+        """Forget strings that no event and no register holds, when they are most."""
+        columns = [at for at, column in enumerate(self.code.columns, 1) if column.kind == "string"]
+        fields = [at for at, kind in enumerate(self.afa.register.values()) if kind_of(kind) == "string"]
+        if len(self.names) < SWEEP_AT_LEAST or not (columns or fields):
+            return
+        state = self.state
+        live = state.live_slots()
+        words = [state.events.E[live][:, columns].reshape(-1)] if columns else []
+        words += [state.P[REG + at] for at in fields]  # those of free ones do no harm
+        alive = np.unique(np.concatenate(words))
+        if 2 * alive.size + SWEEP_AT_LEAST < len(self.names):
+            self.names.keep(alive)
+
+    def _grow_trails(self) -> None:
+        """Forget trails that neither a partial match nor output holds, or make room for more."""
+        state, field, column = self.state, REG + self.trail, FIELDS + self.trail
+        self.found.append(state.drain())
+        partial = state.live_partial()
+        alive = np.concatenate([state.P[field, partial], *(rows[:, column] for rows, _ in self.found)])
+        place = state.grow_trails(alive)
+        state.P[field, partial] = place[state.P[field, partial]]
+        for rows, _ in self.found:
+            rows[:, column] = place[rows[:, column]]
+
+    @property
+    def has_output(self) -> bool:
+        """Whether :meth:`take` has rows to give."""
+        return bool(self.state.registers[ROWS]) or any(len(rows) for rows, _ in self.found)
+
+    def take(self) -> tuple[I64, pa.Array | None, pa.Array | None]:
+        """The rows of output so far, with the positions of their events, and which variables selected these."""
+        self.found.append(self.state.drain())
+        rows = self.found[0][0] if len(self.found) == 1 else np.concatenate([rows for rows, _ in self.found])
+        cells = np.concatenate([cells for _, cells in self.found])
+        self.found = []
+        if self.trail >= 0:
+            return rows, *self._spelled(np.ascontiguousarray(rows[:, FIELDS + self.trail]))
+        if not self.roles.provenance:
+            return rows, None, None
+        offsets = np.concatenate(([0], np.cumsum(rows[:, LENGTH])))
+        if self.roles.timer is not None:  # the end of a window has no row
+            here = cells >= 0
+            offsets, cells = np.concatenate(([0], np.cumsum(here)))[offsets], cells[here]
+        return rows, pa.LargeListArray.from_arrays(offsets, cells), None
+
+    def _spelled(self, trails: I64) -> tuple[pa.Array, pa.Array]:
+        """The selected events of trails, and their variables."""
+        sizes = np.zeros(trails.size, np.int64)
+        lengths(trails, self.state.work, sizes)
+        offsets = np.concatenate(([0], np.cumsum(sizes)))
+        cells, labels = np.zeros(int(offsets[-1]), np.int64), np.zeros(int(offsets[-1]), np.int64)
+        spell(trails, offsets, self.state.work, cells, labels)
+        return pa.LargeListArray.from_arrays(offsets, cells), pa.LargeListArray.from_arrays(offsets, labels)
+
+    def push(
+        self,
+        table: pa.RecordBatch,
+        changes: Changes | None = None,
+        rows: I64 | None = None,
+        refused: list[StrettoError] | None = None,
+    ) -> None:
+        """Carry out the rows of a batch, with changes between them.
+
+        Parameters
+        ----------
+        table, changes
+            The rows, and what stands between them.
+        rows
+            Their numbers, where they do not follow one another.
+        refused
+            Takes the errors of rows that cannot be taken; the others are. ``None``: the first of them is raised.
+
+        Raises
+        ------
+        DataError, LimitError
+            A row that cannot be taken; ``row`` of the message counts all rows so far. What comes before it has been taken, itself
+            and what comes behind has not.
+        """
+        batch = self._read(table, changes or Changes.none(), rows)
+        if self.later and batch.le.size:
+            self._link_due(int(batch.le.max()))
+        self._run(batch, table, refused)
+
+    def _run(self, batch: Batch, table: pa.RecordBatch | None, refused: list[StrettoError] | None = None) -> None:
+        registers, theta = self.state.registers, self._theta()
+        registers[CURSOR] = registers[FAULT] = registers[CHANGED] = 0
+        late = int(registers[LATE])
+        try:
+            while True:
+                status = advance(theta, batch, self._memory())
+                if status == _jit.DONE:
+                    break
+                if status == _jit.FAULTED:
+                    error = self._error(batch)
+                    if refused is None:
+                        self._step_back(batch)
+                        raise error
+                    refused.append(error)
+                    self._leave_out(batch)
+                else:
+                    self._act(status)
+        finally:
+            done = int(registers[CURSOR])
+            if table is not None:
+                self.rows += done
+                if self.roles.late == "side" and registers[LATE] > late:
+                    self.side.append(table.filter(pa.array(batch.op == MISSED)))
+            self.state.work.F[0, 0] = 0
+        if not self.roles.ordered:
+            self._sweep_now_and_then()
+
+    def _theta(self) -> Any:
+        """The functions of all arcs that are linked."""
+        if self._compiling is not None:
+            # What has come since is needed at once.
+            if not self._compiling.done() and self.code.version == self._compiles:
+                return self._functions
+            self.code.take(self._compiling.result())
+            self._compiling = None
+        self._functions = self.code.theta()
+        return self._functions
+
+    def _link_due(self, time: int) -> None:
+        """Link the arcs that an event of this time may take, and wait for their functions."""
+        due = [number for number in self.later if self.tables.arcs[number, SINCE] <= time]
+        if (due or time == BEFORE_ALL) and self._compiling is not None:
+            self.code.take(self._compiling.result())
+            self._compiling = None
+        for number in due:
+            self.tables.link(number)
+            self.later.remove(number)
+
+    def _leave_out(self, batch: Batch) -> None:
+        """Go on behind the row that failed; of a revision that failed, neither half is taken."""
+        registers = self.state.registers
+        at = int(registers[CURSOR])
+        if batch.op[at] == REVISES:
+            registers[LATE] -= batch.op[at - 1] == MISSED
+            batch.op[at - 1] = SKIP
+        batch.op[at] = SKIP
+        registers[CURSOR] = at + 1
+        registers[FAULT] = self.state.work.F[0, 0] = 0
+
+    def _step_back(self, batch: Batch) -> None:
+        """The second half of a revision has failed: its first half is not taken either."""
+        registers = self.state.registers
+        at = int(registers[CURSOR])
+        if batch.op[at] == REVISES:
+            registers[LATE] -= batch.op[at - 1] == MISSED
+            batch.op[at - 1] = REVISED
+            registers[CURSOR] = at - 1
+
+    def _clean(self) -> None:
+        registers = self.state.registers
+        registers[CLEAN] = min(int(registers[PUNCTUATION]), self.arc_punctuation)
+        self._sweep_now_and_then()
+
+    def _sweep_now_and_then(self) -> None:
+        """Sweep when the state has grown since the last time, and time has gone on."""
+        grown = sum(self.state.live) > 2 * self.swept_at + SWEEP_AT_LEAST
+        if grown and self.state.registers[CLEAN] > self.swept_to:
+            self.sweep()
+
+    @property
+    def arc_punctuation(self) -> int:
+        """No change of an arc concerns events before this time any more."""
+        return int(self.state.registers[ARCS_CLEAN])
+
+    @property
+    def punctuation(self) -> int | None:
+        """No output before this time changes any more."""
+        found = int(self.state.registers[CLEAN])
+        return None if found == BEFORE_ALL else found
+
+    @property
+    def seen(self) -> int:
+        """The greatest time of an event or a punctuation."""
+        registers = self.state.registers
+        return int(max(registers[SEEN], registers[PUNCTUATION]))
