@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from stretto._jit import DONE, OUTPUT_FULL, inlined, jit
-from stretto.dataflow.index import Index
+from stretto.dataflow.index import Chains, Index
 from stretto.dataflow.rows import NEVER, PAYLOAD, VE, VS, WEIGHT, Rows, combined, copy_row, empty, hashed, same
 
 __all__ = ["NEW", "Inputs", "Outputs"]
@@ -33,7 +33,7 @@ class Inputs:
         """Note insertions and retractions, in order; −1, or the number of the first event that is not there: then none is noted."""
         index = self.index
         index.reserve(len(events))
-        failed, index.end = _applied(events, index.rows, index.heads, index.following, index.keys, index.end)
+        failed, index.end = _applied(events, index.chains, index.end)
         return failed
 
     def forget(self, time: int) -> None:
@@ -50,37 +50,39 @@ def _forget(index: Index, time: int) -> None:
 
 
 @inlined
-def _hold(row: int, rows: Rows, heads: Rows, following: Rows, keys: Rows) -> None:
+def _hold(row: int, there: Chains) -> None:
     """Put a row in front of its chain."""
-    at = hashed(rows, row, keys) & (heads.size - 1)
-    following[row] = heads[at]
-    heads[at] = row
+    at = hashed(there.rows, row, there.keys) & (there.heads.size - 1)
+    there.following[row] = there.heads[at]
+    there.heads[at] = row
 
 
 @jit
-def _find(rows: Rows, heads: Rows, following: Rows, keys: Rows, wanted: Rows, row: int, until: int, least: int) -> int:
+def _find(there: Chains, wanted: Rows, row: int, until: int, least: int) -> int:
     """A row with the same payload and VS, the VE ``until``, and a weight of ``least`` or more; 0: none."""
     kept = wanted[row, VE]
     wanted[row, VE] = until
-    at = heads[hashed(wanted, row, keys) & (heads.size - 1)]
-    while at != 0 and not (rows[at, WEIGHT] >= least and same(rows, at, keys, wanted, row, keys)):
-        at = following[at]
+    keys = there.keys
+    at = there.heads[hashed(wanted, row, keys) & (there.heads.size - 1)]
+    while at != 0 and not (there.rows[at, WEIGHT] >= least and same(there.rows, at, keys, wanted, row, keys)):
+        at = there.following[at]
     wanted[row, VE] = kept
     return int(at)
 
 
 @jit
-def _applied(events: Rows, rows: Rows, heads: Rows, following: Rows, keys: Rows, end: int) -> tuple[int, int]:
+def _applied(events: Rows, there: Chains, end: int) -> tuple[int, int]:
     """Carry out events; the first one that is not there (−1: none), and one behind the last row.
 
     Cost: a hash an event, and a comparison for each row of its bucket.
     """
+    rows = there.rows
     for row in range(len(events)):
         until = events[row, NEW]
         if until != NEVER:
-            at = _find(rows, heads, following, keys, events, row, events[row, VE], 1)
+            at = _find(there, events, row, events[row, VE], 1)
             if at == 0:
-                _undo(events, row, rows, heads, following, keys)
+                _undo(events, row, there)
                 return row, end
             rows[at, WEIGHT] -= 1
             if until <= events[row, VS]:
@@ -89,22 +91,23 @@ def _applied(events: Rows, rows: Rows, heads: Rows, following: Rows, keys: Rows,
         rows[end, WEIGHT] = 1
         if until != NEVER:
             rows[end, VE] = until
-        _hold(end, rows, heads, following, keys)
+        _hold(end, there)
         end += 1
     return -1, end
 
 
 @jit
-def _undo(events: Rows, many: int, rows: Rows, heads: Rows, following: Rows, keys: Rows) -> None:
+def _undo(events: Rows, many: int, there: Chains) -> None:
     """Take back the first events, the last of them first."""
+    rows = there.rows
     for row in range(many - 1, -1, -1):
         until = events[row, NEW]
         if until == NEVER:
-            rows[_find(rows, heads, following, keys, events, row, events[row, VE], 1), WEIGHT] -= 1
+            rows[_find(there, events, row, events[row, VE], 1), WEIGHT] -= 1
             continue
         if until > events[row, VS]:
-            rows[_find(rows, heads, following, keys, events, row, until, 1), WEIGHT] -= 1
-        rows[_find(rows, heads, following, keys, events, row, events[row, VE], 0), WEIGHT] += 1
+            rows[_find(there, events, row, until, 1), WEIGHT] -= 1
+        rows[_find(there, events, row, events[row, VE], 0), WEIGHT] += 1
 
 
 class Outputs:
@@ -152,9 +155,7 @@ class Outputs:
         row, since = 0, taken[0, VS]
         while True:
             index.reserve(len(out))
-            status, row, since, count, more, index.end = _shorten(
-                taken, row, since, index.rows, index.heads, index.following, index.keys, index.end, out, rest
-            )
+            status, row, since, count, more, index.end = _shorten(taken, row, since, index.chains, index.end, out, rest)
             found.append(out[:count].copy())
             owed.append(rest[:more].copy())
             if status == DONE:
@@ -173,10 +174,7 @@ def _shorten(
     taken: Rows,
     row: int,
     since: int,
-    rows: Rows,
-    heads: Rows,
-    following: Rows,
-    keys: Rows,
+    there: Chains,
     end: int,
     out: Rows,
     rest: Rows,
@@ -186,13 +184,14 @@ def _shorten(
     An event that covers a part of a row ends where the row begins; if it reaches further, what is behind is inserted again. Of
     several the one that ends where the row ends is taken, or the one that reaches furthest. What no event covers goes to ``rest``.
     """
+    rows = there.rows
     count, more = 0, 0
     while row < len(taken):
         until = taken[row, VE]
         while since < until:
             if count + 2 > len(out) or more == len(rest) or end == len(rows):
                 return OUTPUT_FULL, row, since, count, more, end
-            best, next_start = _covering(taken, row, since, until, rows, heads, following, keys)
+            best, next_start = _covering(taken, row, since, until, there)
             if best == 0:
                 copy_row(taken, row, rest, more)
                 rest[more, VS] = since
@@ -210,7 +209,7 @@ def _shorten(
                 copy_row(rows, best, rows, end)
                 rows[end, VE] = since
                 rows[end, WEIGHT] = 1
-                _hold(end, rows, heads, following, keys)
+                _hold(end, there)
                 end += 1
             if ended > until:
                 # It takes the place of the row, whose end the loop has reached: room for it was asked for.
@@ -228,13 +227,12 @@ def _shorten(
 
 
 @jit
-def _covering(
-    taken: Rows, row: int, since: int, until: int, rows: Rows, heads: Rows, following: Rows, keys: Rows
-) -> tuple[int, int]:
+def _covering(taken: Rows, row: int, since: int, until: int, there: Chains) -> tuple[int, int]:
     """The event to shorten at a time (0: none), and when the next one begins."""
+    rows, keys = there.rows, there.keys
     best = 0
     next_start = until
-    at = heads[hashed(taken, row, keys) & (heads.size - 1)]
+    at = there.heads[hashed(taken, row, keys) & (there.heads.size - 1)]
     while at != 0:
         if rows[at, WEIGHT] > 0 and same(rows, at, keys, taken, row, keys):
             if rows[at, VS] <= since < rows[at, VE]:
@@ -242,5 +240,5 @@ def _covering(
                     best = at
             elif since < rows[at, VS] < next_start:
                 next_start = rows[at, VS]
-        at = following[at]
+        at = there.following[at]
     return int(best), int(next_start)

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from stretto._jit import jit
 from stretto.dataflow.rows import VE, Rows, combined, hashed
 
-__all__ = ["Index"]
+__all__ = ["Chains", "Index"]
 
 _LEAST = 16
+
+
+class Chains(NamedTuple):
+    """The arrays of an :class:`Index`, as kernels take them."""
+
+    rows: Rows  #: (capacity, words); row 0 stands for "none"
+    following: Rows  #: (capacity) the next row with the same bucket; 0: none
+    heads: Rows  #: (buckets, a power of 2) the newest row of each; 0: none
+    keys: Rows  #: the words that are hashed
 
 
 class Index:
@@ -39,6 +50,11 @@ class Index:
 
     def __len__(self) -> int:
         return self.end - 1
+
+    @property
+    def chains(self) -> Chains:
+        """The arrays; good until the next call that adds or drops rows."""
+        return Chains(self.rows, self.following, self.heads, self.keys)
 
     @property
     def held(self) -> Rows:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from stretto._jit import DONE, OUTPUT_FULL, jit
-from stretto.dataflow.index import Index
+from stretto.dataflow.index import Chains, Index
 from stretto.dataflow.operators.operator import Operator
 from stretto.dataflow.rows import FOREVER, LEVEL, PAYLOAD, VE, VS, WEIGHT, Rows, empty, hashed, same
 
@@ -48,22 +48,11 @@ class Join(Operator):
         found = []
         if len(other):
             row, at = 0, -1
+            chains = other.chains
             if not len(self._out):
                 self._out = np.zeros((CAPACITY, self.width), np.int64)
             while True:
-                status, row, at, count = _probe(
-                    rows,
-                    row,
-                    at,
-                    own.keys,
-                    other.rows,
-                    other.heads,
-                    other.following,
-                    other.keys,
-                    port,
-                    self.taken,
-                    self._out,
-                )
+                status, row, at, count = _probe(rows, row, at, own.keys, chains, port, self.taken, self._out)
                 found.append(self._out[:count].copy())
                 if status == DONE:
                     break
@@ -99,10 +88,7 @@ def _probe(
     row: int,
     at: int,
     own_keys: Rows,
-    held: Rows,
-    heads: Rows,
-    following: Rows,
-    other_keys: Rows,
+    other: Chains,
     port: int,
     taken: Rows,
     out: Rows,
@@ -112,16 +98,17 @@ def _probe(
     Cost: one hash a row and one comparison for each row of its bucket, then the words of each pair. Returns a status, where to
     go on, and how many pairs were written.
     """
-    mask = heads.size - 1
+    held = other.rows
+    mask = other.heads.size - 1
     count = 0
     while row < len(rows):
         if at < 0:
-            at = heads[hashed(rows, row, own_keys) & mask]
+            at = other.heads[hashed(rows, row, own_keys) & mask]
         while at != 0:
             if (
                 rows[row, VS] < held[at, VE]
                 and held[at, VS] < rows[row, VE]
-                and same(rows, row, own_keys, held, at, other_keys)
+                and same(rows, row, own_keys, held, at, other.keys)
             ):
                 if count == len(out):
                     return OUTPUT_FULL, row, at, count
@@ -130,7 +117,7 @@ def _probe(
                 else:
                     _pair(held, at, rows, row, taken, out, count)
                 count += 1
-            at = following[at]
+            at = other.following[at]
         row += 1
         at = -1
     return DONE, row, at, count

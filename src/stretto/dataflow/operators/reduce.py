@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from stretto._jit import DONE, GROW_OUTPUT, GROW_STACK, OUTPUT_FULL, OVERFLOW, inlined, jit
 from stretto.dataflow.exact import MOST_PARTS, add_times, rounded
-from stretto.dataflow.index import Index
+from stretto.dataflow.index import Chains, Index
 from stretto.dataflow.operators.operator import Operator
 from stretto.dataflow.rows import LEVEL, PAYLOAD, VE, VS, WEIGHT, Rows, combined, empty, hashed, same
 from stretto.engines.nfab.scalar import mean, real, word
@@ -44,6 +44,27 @@ class Group(NamedTuple):
         Rows  #: (4, capacity, 1 + items) result up to each level: before and after; of the run of equal segments before
     )
     parts: NDArray[np.float64]  #: of a sum
+    operations: Rows  #: (items) what each computes
+    of: Rows  #: (items) from which word
+    word: Rows  #: what is known of the group at hand: see below
+
+
+# Words of Group.word.
+BEGIN = 0  #: the first of the new rows
+SIZE = 1  #: members
+LEVELS = 2  #: different levels among them
+LOW = 3  #: the new rows reach from here …
+HIGH = 4  #: … to before here
+COUNT_OUT = 5  #: rows that were written
+_WORDS = 6
+
+
+class Part(NamedTuple):
+    """Which rows of a group are meant."""
+
+    time: int
+    level: int  #: those up to the level of this number
+    side: int  #: 0: without the new ones, 1: with them; 2, 3: the same of the run of segments before
 
 
 class Reduce(Operator):
@@ -66,7 +87,7 @@ class Reduce(Operator):
         self.index = Index(width, np.arange(PAYLOAD, PAYLOAD + groups, dtype=np.int64))
         self.operations = operations
         self.of = of
-        self._group = _scratch(64, len(operations))
+        self._group = _scratch(64, operations, of)
         self._out = empty(self.width)
 
     def receive(self, port: int, rows: Rows) -> Rows:
@@ -79,12 +100,10 @@ class Reduce(Operator):
             self._out = np.zeros((1024, self.width), np.int64)
         found = []
         row = begin
-        index = self.index
+        chains = self.index.chains
         while True:
-            status, row, count = _reduce(
-                index.rows, index.heads, index.following, index.keys, begin, index.end, row, done,
-                self.operations, self.of, self._group, self._out,
-            )  # fmt: skip
+            self._group.word[BEGIN] = begin
+            status, row, count = _reduce(chains, self.index.end, row, done, self._group, self._out)
             if count:
                 found.append(self._out[:count].copy())
             if status == DONE:
@@ -92,7 +111,7 @@ class Reduce(Operator):
             if status == OVERFLOW:
                 raise DataError(f"{self.label}: a sum of integers leaves 64 bits; sum floats (x * 1.0)")
             if status == GROW_STACK:
-                self._group = _scratch(2 * len(self._group.members), len(self.operations))
+                self._group = _scratch(2 * len(self._group.members), self.operations, self.of)
             elif status == GROW_OUTPUT:
                 self._out = np.zeros((2 * len(self._out), self.width), np.int64)
         return combined(np.concatenate(found)) if found else empty(self.width)
@@ -115,7 +134,7 @@ class Reduce(Operator):
         self.index.load(state["groups"])
 
 
-def _scratch(capacity: int, items: int) -> Group:
+def _scratch(capacity: int, operations: Rows, of: Rows) -> Group:
     return Group(
         np.zeros(capacity, np.int64),
         np.zeros(capacity, np.int64),
@@ -123,82 +142,73 @@ def _scratch(capacity: int, items: int) -> Group:
         np.zeros((capacity, 2), np.int64),
         np.zeros((capacity, 2), np.int64),
         np.zeros((2, capacity), np.int64),
-        np.zeros((4, capacity, 1 + items), np.int64),
+        np.zeros((4, capacity, 1 + len(operations)), np.int64),
         np.zeros(MOST_PARTS, np.float64),
+        operations,
+        of,
+        np.zeros(_WORDS, np.int64),
     )
 
 
 @jit
-def _reduce(
-    rows: Rows,
-    heads: Rows,
-    following: Rows,
-    keys: Rows,
-    begin: int,
-    end: int,
-    row: int,
-    done: Rows,
-    operations: Rows,
-    of: Rows,
-    group: Group,
-    out: Rows,
-) -> tuple[int, int, int]:
-    """Write the changes of the groups of rows [row, end), of which those from ``begin`` on are new.
+def _reduce(there: Chains, end: int, row: int, done: Rows, group: Group, out: Rows) -> tuple[int, int, int]:
+    """Write the changes of the groups of rows [row, end), of which those from BEGIN on are new.
 
     Returns a status, the row to go on with, and how many rows were written.
     """
-    count = 0
+    word = group.word
+    begin = word[BEGIN]
+    word[COUNT_OUT] = 0
     while row < end:
         if done[row - begin] != 0:
             row += 1
             continue
-        size, low, high = _gather(rows, heads, following, keys, begin, row, group)
-        if size < 0:
-            return GROW_STACK, row, count
-        size, levels = _levels(rows, size, low, high, group)
-        if (8 * size + 4) * levels > len(out) - count:
-            return (OUTPUT_FULL if count else GROW_OUTPUT), row, count
-        written = _sweep(rows, begin, size, levels, low, high, keys, operations, of, group, out, count)
-        if written < 0:
-            return OVERFLOW, row, count
-        count = written
-        at = heads[hashed(rows, row, keys) & (heads.size - 1)]
+        if not _gather(there, row, group):
+            return GROW_STACK, row, word[COUNT_OUT]
+        _levels(there.rows, group)
+        if (8 * word[SIZE] + 4) * word[LEVELS] > len(out) - word[COUNT_OUT]:
+            return (OUTPUT_FULL if word[COUNT_OUT] else GROW_OUTPUT), row, word[COUNT_OUT]
+        before = word[COUNT_OUT]
+        if not _sweep(there, group, out):
+            return OVERFLOW, row, before
+        at = there.heads[hashed(there.rows, row, there.keys) & (there.heads.size - 1)]
         while at >= begin:  # newest first
-            if same(rows, at, keys, rows, row, keys):
+            if same(there.rows, at, there.keys, there.rows, row, there.keys):
                 done[at - begin] = 1
-            at = following[at]
+            at = there.following[at]
         row += 1
-    return DONE, row, count
+    return DONE, row, word[COUNT_OUT]
 
 
 @jit
-def _gather(
-    rows: Rows, heads: Rows, following: Rows, keys: Rows, begin: int, row: int, group: Group
-) -> tuple[int, int, int]:
-    """The members of a row's group, and from when to when the new ones reach; −1: there is no room."""
+def _gather(there: Chains, row: int, group: Group) -> bool:
+    """The members of a row's group, and from when to when the new ones reach; false: there is no room for them."""
+    rows, keys, word = there.rows, there.keys, group.word
     low = rows[row, VS]
     high = rows[row, VE]
     size = 0
-    at = heads[hashed(rows, row, keys) & (heads.size - 1)]
+    at = there.heads[hashed(rows, row, keys) & (there.heads.size - 1)]
     while at != 0:
         if same(rows, at, keys, rows, row, keys):
             if size == len(group.members):
-                return -1, low, high
+                return False
             group.members[size] = at
             size += 1
-            if at >= begin:
+            if at >= word[BEGIN]:
                 low = min(low, rows[at, VS])
                 high = max(high, rows[at, VE])
-        at = following[at]
-    return size, low, high
+        at = there.following[at]
+    word[SIZE], word[LOW], word[HIGH] = size, low, high
+    return True
 
 
 @jit
-def _levels(rows: Rows, size: int, low: int, high: int, group: Group) -> tuple[int, int]:
-    """Keep the members that live in [low, high), with their levels; how many of both."""
+def _levels(rows: Rows, group: Group) -> None:
+    """Keep the members that live in [LOW, HIGH), with their levels and in the order of their starts and ends."""
+    low, high = group.word[LOW], group.word[HIGH]
     kept = 0
     levels = 0
-    for at in range(size):
+    for at in range(group.word[SIZE]):
         member = group.members[at]
         if rows[member, VE] <= low or rows[member, VS] >= high:
             continue
@@ -230,7 +240,7 @@ def _levels(rows: Rows, size: int, low: int, high: int, group: Group) -> tuple[i
         group.level[at] = first
     _sort(group.starts, kept)
     _sort(group.ends, kept)
-    return kept, levels
+    group.word[SIZE], group.word[LEVELS] = kept, levels
 
 
 @jit
@@ -269,81 +279,66 @@ def _sink(pairs: Rows, at: int, size: int) -> None:
 
 
 @jit
-def _sweep(
-    rows: Rows,
-    begin: int,
-    size: int,
-    levels: int,
-    low: int,
-    high: int,
-    keys: Rows,
-    operations: Rows,
-    of: Rows,
-    group: Group,
-    out: Rows,
-    count: int,
-) -> int:
-    """Write how the results of a group change between ``low`` and ``high``; gives the number of rows written, −1: overflow.
+def _sweep(there: Chains, group: Group, out: Rows) -> bool:
+    """Write how the results of a group change between LOW and HIGH; whether they fit into 64 bits.
 
     Segments with the same results are one: ``since`` is where the run of equal ones begins.
     """
-    for level in range(levels):
+    word = group.word
+    size, high = word[SIZE], word[HIGH]
+    for level in range(word[LEVELS]):
         group.counts[0, level] = 0
         group.counts[1, level] = 0
     first, last = 0, 0
-    time = low
-    since = low
+    time = word[LOW]
+    since = time
     while time < high:
         while first < size and group.starts[first, 0] == time:
-            _count(rows, begin, group.starts[first, 1], 1, group)
+            _count(there.rows, group.starts[first, 1], 1, group)
             first += 1
         while last < size and group.ends[last, 0] == time:
-            _count(rows, begin, group.ends[last, 1], -1, group)
+            _count(there.rows, group.ends[last, 1], -1, group)
             last += 1
         following = high
         if first < size:
             following = min(following, group.starts[first, 0])
         if last < size:
             following = min(following, group.ends[last, 0])
-        if not _results(rows, begin, size, levels, time, operations, of, group):
-            return -1
-        if time == low:
-            _remember(levels, group)
-        elif not _unchanged(levels, group):
-            count = _write(rows, since, time, levels, keys, group, out, count)
-            _remember(levels, group)
+        if not _results(there.rows, time, group):
+            return False
+        if time == word[LOW]:
+            _remember(group)
+        elif not _unchanged(group):
+            _write(there, since, time, group, out)
+            _remember(group)
             since = time
         time = following
-    return _write(rows, since, high, levels, keys, group, out, count)
+    _write(there, since, high, group, out)
+    return True
 
 
 @inlined
-def _count(rows: Rows, begin: int, at: int, sign: int, group: Group) -> None:
+def _count(rows: Rows, at: int, sign: int, group: Group) -> None:
     """A member begins or ends to count."""
     member = group.members[at]
     weight = sign * rows[member, WEIGHT]
     group.counts[1, group.level[at]] += weight
-    if member < begin:
+    if member < group.word[BEGIN]:
         group.counts[0, group.level[at]] += weight
 
 
 @jit
-def _results(
-    rows: Rows, begin: int, size: int, levels: int, time: int, operations: Rows, of: Rows, group: Group
-) -> bool:
+def _results(rows: Rows, time: int, group: Group) -> bool:
     """The results at a time up to each level, before and after; whether they fit into 64 bits."""
     for side in range(2):
         total = 0
-        for level in range(levels):
+        for level in range(group.word[LEVELS]):
             total += group.counts[side, level]
             group.values[side, level, 0] = 1 if total > 0 else 0
             if total <= 0:
                 continue
-            for item in range(operations.size):
-                if operations[item] == COUNT:
-                    group.values[side, level, 1 + item] = total
-                    continue
-                found, fits = _item(rows, begin, size, level, time, side, total, operations[item], of[item], group)
+            for item in range(group.operations.size):
+                found, fits = _item(rows, item, total, Part(time, level, side), group)
                 if not fits:
                     return False
                 group.values[side, level, 1 + item] = found
@@ -351,30 +346,26 @@ def _results(
 
 
 @inlined
-def _active(rows: Rows, begin: int, at: int, level: int, time: int, side: int, group: Group) -> bool:
+def _active(rows: Rows, at: int, part: Part, group: Group) -> bool:
     """Whether a member counts at a time, up to a level, before or after the new rows."""
     member = group.members[at]
-    return group.level[at] <= level and rows[member, VS] <= time < rows[member, VE] and (side == 1 or member < begin)
+    return (
+        group.level[at] <= part.level
+        and rows[member, VS] <= part.time < rows[member, VE]
+        and (part.side == 1 or member < group.word[BEGIN])
+    )
 
 
 @jit
-def _item(
-    rows: Rows,
-    begin: int,
-    size: int,
-    level: int,
-    time: int,
-    side: int,
-    total: int,
-    operation: int,
-    of: int,
-    group: Group,
-) -> tuple[int, bool]:
+def _item(rows: Rows, item: int, total: int, part: Part, group: Group) -> tuple[int, bool]:
     """The word of one aggregate, and whether it fits."""
+    operation, of = group.operations[item], group.of[item]
+    if operation == COUNT:
+        return total, True
     if operation in (SUM, AVG):
         high, low = 0, 0
-        for at in range(size):
-            if _active(rows, begin, at, level, time, side, group):
+        for at in range(group.word[SIZE]):
+            if _active(rows, at, part, group):
                 member = group.members[at]
                 high += (rows[member, of] >> 32) * rows[member, WEIGHT]
                 low += (rows[member, of] & _LOW) * rows[member, WEIGHT]
@@ -391,20 +382,20 @@ def _item(
             carry += 1
         return word(mean((middle << 32) | low, carry, 0, total) + 0.0), True
     if operation in (SUM_REAL, AVG_REAL):
-        found = _real_sum(rows, begin, size, level, time, side, of, group)
+        found = _real_sum(rows, of, part, group)
         if operation == AVG_REAL:
             found = found / total
         return word(found + 0.0), True
-    return _extreme(rows, begin, size, level, time, side, operation, of, group), True
+    return _extreme(rows, operation, of, part, group), True
 
 
 @jit
-def _real_sum(rows: Rows, begin: int, size: int, level: int, time: int, side: int, of: int, group: Group) -> float:
+def _real_sum(rows: Rows, of: int, part: Part, group: Group) -> float:
     """The exact sum of floats; what is infinite or no number counts by its weight."""
     parts = 0
     above, below, neither = 0, 0, 0
-    for at in range(size):
-        if _active(rows, begin, at, level, time, side, group):
+    for at in range(group.word[SIZE]):
+        if _active(rows, at, part, group):
             member = group.members[at]
             value = real(rows[member, of])
             weight = rows[member, WEIGHT]
@@ -439,9 +430,7 @@ def _before(a: int, b: int, operation: int) -> bool:
 
 
 @jit
-def _extreme(
-    rows: Rows, begin: int, size: int, level: int, time: int, side: int, operation: int, of: int, group: Group
-) -> int:
+def _extreme(rows: Rows, operation: int, of: int, part: Part, group: Group) -> int:
     """The first value in the operation's order whose weights come to more than 0."""
     tried = False
     beyond = 0
@@ -449,8 +438,8 @@ def _extreme(
         found = False
         best = 0
         weight = 0
-        for at in range(size):
-            if not _active(rows, begin, at, level, time, side, group):
+        for at in range(group.word[SIZE]):
+            if not _active(rows, at, part, group):
                 continue
             value = rows[group.members[at], of]
             if tried and (value == beyond or not _before(beyond, value, operation)):
@@ -468,34 +457,28 @@ def _extreme(
 
 
 @jit
-def _unchanged(levels: int, group: Group) -> bool:
+def _unchanged(group: Group) -> bool:
     """Whether the results are those of the segment before."""
-    items = group.values.shape[2]
     for side in range(2):
-        for level in range(levels):
-            if group.values[side, level, 0] != group.values[2 + side, level, 0]:
+        for level in range(group.word[LEVELS]):
+            if not _equal(side, level, 2 + side, level, group):
                 return False
-            if group.values[side, level, 0] == 1:
-                for item in range(1, items):
-                    if group.values[side, level, item] != group.values[2 + side, level, item]:
-                        return False
     return True
 
 
 @jit
-def _remember(levels: int, group: Group) -> None:
+def _remember(group: Group) -> None:
     """The results are those of a new run of segments."""
-    items = group.values.shape[2]
     for side in range(2):
-        for level in range(levels):
-            for item in range(items):
+        for level in range(group.word[LEVELS]):
+            for item in range(group.values.shape[2]):
                 group.values[2 + side, level, item] = group.values[side, level, item]
 
 
 @jit
-def _write(rows: Rows, since: int, until: int, levels: int, keys: Rows, group: Group, out: Rows, count: int) -> int:
+def _write(there: Chains, since: int, until: int, group: Group, out: Rows) -> None:
     """Write the changes of a run of segments: at each level what it adds to the one before, after less before."""
-    for level in range(levels):
+    for level in range(group.word[LEVELS]):
         if _equal(2, level, 3, level, group) and (level == 0 or _equal(2, level - 1, 3, level - 1, group)):
             continue
         for side in range(2, 4):
@@ -503,10 +486,9 @@ def _write(rows: Rows, since: int, until: int, levels: int, keys: Rows, group: G
             if level > 0 and _equal(side, level - 1, side, level, group):
                 continue
             if level > 0 and group.values[side, level - 1, 0] == 1:
-                count = _put(rows, since, until, -sign, side, level - 1, level, keys, group, out, count)
+                _put(there, Part(since, level, side), until, -sign, level - 1, group, out)
             if group.values[side, level, 0] == 1:
-                count = _put(rows, since, until, sign, side, level, level, keys, group, out, count)
-    return count
+                _put(there, Part(since, level, side), until, sign, level, group, out)
 
 
 @inlined
@@ -523,27 +505,16 @@ def _equal(side: int, level: int, other: int, at: int, group: Group) -> bool:
 
 
 @jit
-def _put(
-    rows: Rows,
-    since: int,
-    until: int,
-    weight: int,
-    side: int,
-    of: int,
-    level: int,
-    keys: Rows,
-    group: Group,
-    out: Rows,
-    count: int,
-) -> int:
-    """Write a row with the result up to level number ``of``, at level number ``level``."""
-    out[count, VS] = since
+def _put(there: Chains, part: Part, until: int, weight: int, of: int, group: Group, out: Rows) -> None:
+    """Write a row with the result up to level number ``of``, at the level of ``part`` and from its time on."""
+    count = group.word[COUNT_OUT]
+    out[count, VS] = part.time
     out[count, VE] = until
     out[count, WEIGHT] = weight
-    out[count, LEVEL] = group.levels[level]
+    out[count, LEVEL] = group.levels[part.level]
     member = group.members[0]
-    for at in range(keys.size):
-        out[count, PAYLOAD + at] = rows[member, keys[at]]
+    for at in range(there.keys.size):
+        out[count, PAYLOAD + at] = there.rows[member, there.keys[at]]
     for item in range(1, group.values.shape[2]):
-        out[count, PAYLOAD + keys.size + item - 1] = group.values[side, of, item]
-    return count + 1
+        out[count, PAYLOAD + there.keys.size + item - 1] = group.values[part.side, of, item]
+    group.word[COUNT_OUT] = count + 1
