@@ -42,6 +42,7 @@ DOORS = {
     ("explain", "compiling"),
     ("speculating", "explain"),
     ("afa", "explain"),
+    ("dataflow", "explain"),
 }
 
 

@@ -283,7 +283,7 @@ ENDS = [
     ("p(X, C) :- road(X, _, C). p(X, D) :- p(X, _), road(X, _, C), D = C * 2.", "no rule computes new values"),
     ("p(X, 0) :- link(X, _). p(X, N) :- p(X, M), N = M + 1, N < 9.", "N stays between bounds"),
     ("p(X, 0) :- link(X, _). p(X, N) :- p(X, M), 9 >= M, N = 1 + M.", "N stays between bounds"),
-    ("p(X, 9) :- link(X, _). p(X, M - 2) :- p(X, M), M > 0.", "(M - 2) stays between bounds"),
+    ("p(X, 9) :- link(X, _). p(X, M - 2) :- p(X, M), M > 0.", "M - 2 stays between bounds"),
     ("p(X, 9) :- link(X, _). p(X, N) :- p(X, M), road(X, _, C), N = M + 1, N <= C.", "N stays between bounds"),
     ("p(X, 9) :- link(X, _). p(X, N) :- p(X, M), N = M * 3, N < 99, N > -5.", "N stays between bounds"),
     ("p(X, 9) :- link(X, _). p(X, N) :- p(X, M), N = M * 3 % 7.", "N stays between bounds"),
@@ -308,7 +308,7 @@ ENDS = [
 
 @pytest.mark.parametrize(("text", "reason"), ENDS)
 def test_endings(text: str, reason: str) -> None:
-    assert ending(text) == f"each row is derived once; {reason}"
+    assert ending(text) == f"each row is derived once, and {reason}"
 
 
 ENDLESS = [

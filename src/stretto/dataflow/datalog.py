@@ -281,12 +281,12 @@ class _Body:
 
     def _scan(self, atom: Atom, relation: Stream, wanted: set[str]) -> None:
         right, columns = _selected(self._with_constants(atom, relation), relation)
-        kept = {name: column for name, column in columns.items() if name in wanted or name in self.values}
-        right = _only(right, list(kept.values()))
         if self.stream is None:
             self.stream = right
-            self.values |= {name: p.Attribute(column) for name, column in kept.items()}
+            self.values |= {name: p.Attribute(column) for name, column in columns.items()}
             return
+        kept = {name: column for name, column in columns.items() if name in wanted or name in self.values}
+        right = _only(right, list(kept.values()))
         shared = [name for name in kept if name in self.values]
         self._trim(wanted | set(shared))
         self._compute(shared)
@@ -401,7 +401,12 @@ def _project(stream: Stream, values: Mapping[str, p.Operand]) -> Stream:
     if list(stream.schema) == list(values) and all(value == p.Attribute(name) for name, value in values.items()):
         return stream
     row = {name: type_of_operand(value, stream.schema) for name, value in values.items()}
-    return Stream(plan.Project(row, stream.node, tuple(values.items())))
+    node = stream.node
+    if isinstance(node, plan.Project) and all(isinstance(value, p.Attribute) for _, value in node.values):
+        # It only leaves out columns, or names them: that can be done at once.
+        values = {name: written_out(value, dict(node.values)) for name, value in values.items()}
+        node = node.input
+    return Stream(plan.Project(row, node, tuple(values.items())))
 
 
 def _fresh(columns: Iterable[str], taken: Mapping[str, Any]) -> dict[str, str]:

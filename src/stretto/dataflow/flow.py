@@ -239,6 +239,18 @@ class Dataflow:
         saving.load(fresh, snapshot)
         self.__dict__.update(fresh.__dict__)
 
+    def explain(self) -> str:
+        """The plan as text: inputs, loops and why they end, and for each output the operators that make it."""
+        from stretto.explain.dataflow import explained
+
+        return explained(self._outputs)
+
+    def draw(self) -> Any:
+        """The plan as in figures 1 and 4 of the paper, for Graphviz; shows itself as SVG in a notebook."""
+        from stretto.explain.dataflow import drawn
+
+        return drawn(self._outputs)
+
     # -- reading events -----------------------------------------------------------------------------------------------
 
     def _read(self, own: Input, table: pa.Table) -> Rows:

@@ -57,7 +57,7 @@ def ending(
                     said.append(reason)
     if bound is not None:
         return f"bound: at most {bound} times around"
-    return "; ".join(["each row is derived once", *(said or ["no rule computes new values"])])
+    return ", and ".join(["each row is derived once", *(said or ["no rule computes new values"])])
 
 
 @dataclass

@@ -231,7 +231,7 @@ def settled(rule: Ordered, rows: Mapping[str, Mapping[str, pa.DataType]], text: 
     QueryError
         Values of different kinds meet.
     """
-    known = {name: list(row.values()) for name, row in rows.items()}
+    known = {atom.name: list(rows[atom.name].values()) for atom in rule.scans}
     types, _ = _types(rule, known, text)
     seen: dict[str, pa.DataType] = {}
     steps: list[Step] = []
