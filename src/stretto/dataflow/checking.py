@@ -8,7 +8,7 @@ from stretto.dataflow import plan
 from stretto.errors import OptionError
 from stretto.pattern import predicate as p
 
-__all__ = ["Cycle", "cycles", "ordered", "reasons"]
+__all__ = ["Cycle", "cycles", "loops_of", "ordered", "ordered_with_loops", "reasons"]
 
 
 class Cycle:
@@ -71,6 +71,21 @@ def ordered(outputs: Iterable[plan.Node]) -> list[plan.Node]:
             stack.append((node, True))
             stack += [(one, False) for one in reversed(node.inputs)]
     return found
+
+
+def ordered_with_loops(outputs: list[plan.Node]) -> list[plan.Node]:
+    """As :func:`ordered`, with the relations of loops that nothing reads: they are part of a definition all the same."""
+    nodes = ordered(outputs)
+    there = {id(node) for node in nodes}
+    parts = [one for loop in loops_of(nodes) for one in (*loop.variables, *loop.bodies, *loop.fixpoints)]
+    missing = [one for one in parts if id(one) not in there]
+    return ordered_with_loops([*outputs, *missing]) if missing else nodes
+
+
+def loops_of(nodes: Iterable[plan.Node]) -> list[plan.Loop]:
+    """The loops whose relations are among nodes."""
+    found = {id(node.loop): node.loop for node in nodes if isinstance(node, plan.Recursion | plan.Fixpoint)}
+    return list(found.values())
 
 
 def cycles(nodes: list[plan.Node]) -> list[Cycle]:

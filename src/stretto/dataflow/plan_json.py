@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from stretto.compiling import Query, compile_query
 from stretto.dataflow import plan
-from stretto.dataflow.checking import ordered
+from stretto.dataflow.checking import loops_of, ordered_with_loops
 from stretto.dataflow.operators.recognize import recognized
 from stretto.dataflow.stream import Stream
 from stretto.errors import OptionError, StrettoError
@@ -86,12 +86,12 @@ def from_json(text: str) -> dict[str, Stream]:
 
 class _Writer:
     def __init__(self, outputs: Iterable[plan.Node]) -> None:
-        nodes = _all(list(outputs))
+        nodes = ordered_with_loops(list(outputs))
         # A matcher makes the window before it by itself.
         hidden = {id(node.input) for node in nodes if isinstance(node, plan.Recognize)}
         self.nodes = [node for node in nodes if id(node) not in hidden]
         self.number = {id(node): at for at, node in enumerate(self.nodes)}
-        self.loops = _loops(nodes)
+        self.loops = loops_of(nodes)
         self.loop_number = {id(loop): at for at, loop in enumerate(self.loops)}
 
     def written(self, outputs: Mapping[str, Stream]) -> dict[str, Any]:
@@ -144,20 +144,6 @@ class _Writer:
                 if isinstance(node, plan.Recursion):
                     written["columns"] = _columns(node.schema)
         return written
-
-
-def _all(outputs: list[plan.Node]) -> list[plan.Node]:
-    """All nodes, inputs first: with the relations of loops that nothing reads, which are part of a definition all the same."""
-    nodes = ordered(outputs)
-    there = {id(node) for node in nodes}
-    parts = [one for loop in _loops(nodes) for one in (*loop.variables, *loop.bodies, *loop.fixpoints)]
-    missing = [one for one in parts if id(one) not in there]
-    return _all([*outputs, *missing]) if missing else nodes
-
-
-def _loops(nodes: Iterable[plan.Node]) -> list[plan.Loop]:
-    found = {id(node.loop): node.loop for node in nodes if isinstance(node, plan.Recursion | plan.Fixpoint)}
-    return list(found.values())
 
 
 def _columns(row: Row) -> dict[str, str]:
