@@ -79,7 +79,7 @@ EVENTS = stream("events", {"type": str, "user": str, "cost": int})
     "query",
     [
         "SELECT a[cost], b[cost] FROM events WHERE A AS a ; B AS b WITHIN 3 EVENTS",
-        "SELECT STRICT b FROM events WHERE A AS a ; B AS b PARTITION BY [user] WITHIN 50 [vs]",
+        "SELECT STRICT a, b FROM events WHERE A AS a ; B AS b PARTITION BY [user] WITHIN 50 [vs]",
         "SELECT b FROM events WHERE A AS a ; B AS b WITHIN 5 [vs] CONSUME BY ANY",
         "PATTERN SEQ(A a, B b) WHERE skip_till_next_match { [user] AND a.cost < b.cost } WITHIN 10 RETURN a.cost AS x, b.cost AS y",
         "PATTERN SEQ(A a, B b) WHERE strict_contiguity { a.cost < b.cost } RETURN a.cost AS x, b.cost AS y",

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from stretto.dataflow.events import NEW
 from stretto.dataflow.graph import Graph, Input
+from stretto.dataflow.history import settled
 from stretto.dataflow.rows import EVER, FOREVER, NEVER, PAYLOAD, VE, VS, Rows
 from stretto.dataflow.scheduler import step
 from stretto.dataflow.stream import Stream
@@ -194,6 +195,33 @@ class Dataflow:
             self._times(rows[:, NEW], NEVER),
         ]
         return pa.table(columns, names=[*vertex.node.schema, "vs", "ve", "ve_new"])
+
+    def history(self, name: str) -> pa.Table:
+        """What an output comes to (its canonical history): insertions alone, with lifetimes as long as they can be.
+
+        It takes the place of :meth:`output` where all is asked for at once, as it takes the events of the output as well.
+
+        Returns
+        -------
+        pyarrow.Table
+            The columns of the payload, ``vs``, and ``ve`` (NULL: without end). A row that occurs more than once at a time has lifetimes
+            inside of each other.
+
+        Raises
+        ------
+        DataError
+            Something ends that was taken before.
+        """
+        vertex = self._output(name)
+        try:
+            rows = settled(vertex.take())
+        except ValueError as error:
+            raise DataError(
+                f"output '{name}': the history has begun before what came since the last call: {error}"
+            ) from error
+        columns = arrays(rows, vertex.node.schema, PAYLOAD, self._strings)
+        columns += [self._times(rows[:, VS], NEVER), self._times(rows[:, VE], FOREVER)]
+        return pa.table(columns, names=[*vertex.node.schema, "vs", "ve"])
 
     def punctuation(self, name: str) -> Any:
         """The definite punctuation of an output: nothing before it changes any more. ``None``: there is none yet.

@@ -70,10 +70,15 @@ class Output(Vertex):
     def definite(self, port: int, time: int) -> None:
         self.promised = max(self.promised, time)
 
-    def drain(self) -> Rows:
-        """The events since the last call."""
-        found = self.events.events(np.concatenate(self.collected)) if self.collected else empty(self.operator.width)
+    def take(self) -> Rows:
+        """The changes since the last call."""
+        found = np.concatenate(self.collected) if self.collected else empty(self.operator.width)
         self.collected = []
+        return found
+
+    def drain(self) -> Rows:
+        """The changes since the last call as events."""
+        found = self.events.events(self.take()) if self.collected else empty(self.operator.width)
         self.events.forget(self.promised)
         return found
 
