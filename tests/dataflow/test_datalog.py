@@ -12,10 +12,10 @@ import pyarrow as pa
 import pytest
 
 import stretto
-from stretto.dataflow import Dataflow, datalog, stream
+from stretto.dataflow import Dataflow, constant, datalog, stream
 from stretto.dataflow.reference import EVER, Event, Span, evaluate, history
 from stretto.dataflow.reference import FOREVER as LAST
-from stretto.errors import LimitError, QueryError
+from stretto.errors import LimitError, OptionError, QueryError
 from stretto.languages.datalog import read_program
 from tests.conftest import cases
 from tests.datalog_cases import SOURCES, Unstratified, meaning_of, program_of, rows_of
@@ -285,3 +285,24 @@ def test_programs_one_after_the_other() -> None:
     flow.finish()
     flow.run_until_idle()
     assert history(flow.output("circle")) == {(1,): [Span(5, 7, 1)], (2,): [Span(5, 7, 1)]}
+
+
+def test_constants() -> None:
+    kinds = constant(
+        pa.table({"id": pa.array([1, 2], pa.int8()), "kind": ["a", "b"], "size": pa.array([1, 2], pa.float32())})
+    )
+    assert repr(kinds) == "Stream(id: int64, kind: string, size: double)"
+    links = stream("links", {"id": int})
+    flow = Dataflow(named=links.join(kinds, on="id").project("kind", size="size * 2"), kinds=kinds)
+    flow.push("links", [{"id": 2, "vs": 3, "ve": 5}, {"id": 4, "vs": 3}])
+    flow.finish()
+    flow.run_until_idle()
+    assert history(flow.output("named")) == {("b", 4.0): [Span(3, 5, 1)]}
+    assert history(flow.output("kinds")) == {
+        (1, "a", 1.0): [Span(EVER, LAST, 1)],
+        (2, "b", 2.0): [Span(EVER, LAST, 1)],
+    }
+    with pytest.raises(OptionError, match="column 'id' has NULL"):
+        constant([{"id": 1}, {"id": None}])
+    with pytest.raises(OptionError, match="leave it out"):
+        constant([{"id": 1, "vs": 3}])

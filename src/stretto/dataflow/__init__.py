@@ -19,6 +19,6 @@
 
 from stretto.dataflow.datalog import datalog
 from stretto.dataflow.flow import Dataflow
-from stretto.dataflow.stream import Stream, fixpoint, fixpoints, stream
+from stretto.dataflow.stream import Stream, constant, fixpoint, fixpoints, stream
 
-__all__ = ["Dataflow", "Stream", "datalog", "fixpoint", "fixpoints", "stream"]
+__all__ = ["Dataflow", "Stream", "constant", "datalog", "fixpoint", "fixpoints", "stream"]

@@ -14,12 +14,12 @@ import pyarrow as pa
 
 from stretto.dataflow import plan
 from stretto.errors import OptionError, suggestion
-from stretto.events import Schema
+from stretto.events import Schema, as_table
 from stretto.languages.relational import read_condition, read_value
 from stretto.pattern import predicate as p
 from stretto.pattern.typing import kind_of, type_of_operand
 
-__all__ = ["Stream", "fixpoint", "fixpoints", "stream"]
+__all__ = ["Stream", "constant", "fixpoint", "fixpoints", "stream"]
 
 On = str | Sequence[str] | Mapping[str, str]
 
@@ -59,6 +59,33 @@ def stream(name: str, schema: Any, *, insert_only: bool = False) -> Stream:
     Stream(src: string, dst: string)
     """
     return Stream(plan.Source(_row(schema), name, insert_only))
+
+
+def constant(rows: Any) -> Stream:
+    """Rows that hold at all times.
+
+    Parameters
+    ----------
+    rows
+        Anything tabular: payloads, without lifetimes.
+
+    Raises
+    ------
+    OptionError
+        A column cannot be part of a payload, or a value is NULL.
+
+    Examples
+    --------
+    >>> constant([{"kind": "truck", "wheels": 6}, {"kind": "car", "wheels": 4}])
+    Stream(kind: string, wheels: int64)
+    """
+    table = as_table(rows)
+    row = _row(table.schema)
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if column.null_count:
+            raise OptionError(f"column '{name}' has NULL; a payload has a value in every column")
+    columns = [column.cast(kind).to_pylist() for column, kind in zip(table.columns, row.values(), strict=True)]
+    return Stream(plan.Constant(row, tuple(zip(*columns, strict=True))))
 
 
 _TIMES = ("vs", "ve", "ve_new")
