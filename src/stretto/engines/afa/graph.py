@@ -163,11 +163,37 @@ class GraphTables:
         return number
 
     def link(self, number: int) -> None:
-        """Let computations take an arc."""
+        """Let computations take an arc: in the list of its state, which is in the order in which arcs retire, the last first."""
         arc = self.arcs[number]
-        first = FIRST_EPSILON if arc[KIND] == EPSILON else FIRST_ARC
-        arc[ARC_NEXT] = self.states[arc[SOURCE], first]
-        self.states[arc[SOURCE], first] = number
+        before, at = NIL, self._first(number)
+        while at != NIL and self.arcs[at, RETIRED] > arc[RETIRED]:
+            before, at = at, int(self.arcs[at, ARC_NEXT])
+        arc[ARC_NEXT] = at
+        self._lead(before, number)
+
+    def _first(self, number: int) -> int:
+        """The first arc of the list that an arc belongs to."""
+        return int(self.states[self.arcs[number, SOURCE], self._list(number)])
+
+    def _list(self, number: int) -> int:
+        return FIRST_EPSILON if self.arcs[number, KIND] == EPSILON else FIRST_ARC
+
+    def _lead(self, before: int, number: int, to: int | None = None) -> None:
+        """Let the list of an arc go on, behind ``before`` (NIL: at its beginning), with this arc, or with ``to``."""
+        to = number if to is None else to
+        if before == NIL:
+            self.states[self.arcs[number, SOURCE], self._list(number)] = to
+        else:
+            self.arcs[before, ARC_NEXT] = to
+
+    def retire(self, number: int, time: int) -> None:
+        """Let an arc, which is linked, retire at a time."""
+        before, at = NIL, self._first(number)
+        while at != number:
+            before, at = at, int(self.arcs[at, ARC_NEXT])
+        self._lead(before, number, int(self.arcs[number, ARC_NEXT]))
+        self.arcs[number, RETIRED] = time
+        self.link(number)
 
     def arc(self, number: int) -> Arc:
         """An arc with the lifetime that it has now."""

@@ -183,15 +183,14 @@ class AfaRunner(AfaPunctuating):
 
     def _retired(self, number: int, at: int, since: int, until: int) -> None:
         """An arc is valid before ``at``, which concerns events in [since, until); where that fails, nothing has changed."""
-        row = self.tables.arcs[number]
-        before = int(row[RETIRED])
+        before = int(self.tables.arcs[number, RETIRED])
         earlier = [*self.found, self.state.drain()]
         self.found = []
-        row[RETIRED] = at
+        self.tables.retire(number, at)
         try:
             self._recompute(since, until)
         except StrettoError:
-            row[RETIRED] = before
+            self.tables.retire(number, before)
             self._recompute(since, until)
             self.found = earlier
             raise
