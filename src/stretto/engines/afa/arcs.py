@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from stretto._jit import inlined
+from stretto._jit import inlined, jit
 from stretto.engines.afa.structure import (
     ADD_ARC,
     ARC_NEXT,
@@ -30,7 +30,7 @@ from stretto.engines.afa.structure import (
     Graph,
 )
 
-__all__ = ["change_arc", "next_arc"]
+__all__ = ["change_arc", "link_all", "link_arc", "next_arc", "retire_arc", "survivors"]
 
 I64 = NDArray[np.int64]
 
@@ -54,31 +54,84 @@ def next_arc(arc: int, z: int, le: int, graph: Graph, events: Events) -> int:
 
 
 @inlined
-def change_arc(change: int, batch: Batch, graph: Graph, registers: I64) -> None:
-    """An arc is valid from the next time unit on, or up to the greatest time seen (default operation)."""
-    arcs, states = graph.arcs, graph.states
-    arc = batch.which[change]
-    state = arcs[arc, SOURCE]
-    now = max(registers[SEEN], registers[PUNCTUATION])
-    now = now + 1 if now > -FOREVER else now
-    first = FIRST_EPSILON if arcs[arc, KIND] == EPSILON else FIRST_ARC
-    if batch.what[change] == ADD_ARC:
-        arcs[arc, SINCE] = now
-        arcs[arc, ARC_NEXT] = states[state, first]
+def _list_of(arc: int, arcs: I64) -> int:
+    """Which list of its state an arc belongs to: a column of the states."""
+    return FIRST_EPSILON if arcs[arc, KIND] == EPSILON else FIRST_ARC
+
+
+@inlined
+def _link(arc: int, arcs: I64, states: I64) -> None:
+    """Let computations take an arc: at its place in the list of its state."""
+    state, first = arcs[arc, SOURCE], _list_of(arc, arcs)
+    last, at = NIL, states[state, first]
+    while at != NIL and arcs[at, RETIRED] > arcs[arc, RETIRED]:
+        last, at = at, arcs[at, ARC_NEXT]
+    arcs[arc, ARC_NEXT] = at
+    if last == NIL:
         states[state, first] = arc
-        return
-    arcs[arc, RETIRED] = now
+    else:
+        arcs[last, ARC_NEXT] = arc
+
+
+@inlined
+def _retire(arc: int, time: int, arcs: I64, states: I64) -> None:
+    """Let an arc retire at a time, which moves it in the list of its state. O(arcs that retire later)."""
+    arcs[arc, RETIRED] = time
+    state, first = arcs[arc, SOURCE], _list_of(arc, arcs)
     last, at = NIL, states[state, first]
     while at not in (NIL, arc):
         last, at = at, arcs[at, ARC_NEXT]
     following = arcs[arc, ARC_NEXT]
-    if NIL in (at, following) or arcs[following, RETIRED] <= now:
+    in_order = last == NIL or arcs[last, RETIRED] >= time
+    if at == NIL or (in_order and (following == NIL or arcs[following, RETIRED] <= time)):
         return  # it is not linked yet, or stands where it belongs
     if last == NIL:
         states[state, first] = following
     else:
         arcs[last, ARC_NEXT] = following
-    while following != NIL and arcs[following, RETIRED] > now:
-        last, following = following, arcs[following, ARC_NEXT]
-    arcs[last, ARC_NEXT] = arc
-    arcs[arc, ARC_NEXT] = following
+    _link(arc, arcs, states)
+
+
+@jit
+def link_arc(arc: int, arcs: I64, states: I64) -> None:
+    """Let computations take an arc."""
+    _link(arc, arcs, states)
+
+
+@jit
+def link_all(arcs: I64, states: I64) -> None:
+    """Let computations take all arcs, where none is linked."""
+    for arc in range(1, arcs.shape[0]):
+        _link(arc, arcs, states)
+
+
+@jit
+def retire_arc(arc: int, time: int, arcs: I64, states: I64) -> None:
+    """Let an arc retire at a time."""
+    _retire(arc, time, arcs, states)
+
+
+@jit
+def survivors(least: int, arcs: I64, place: I64) -> int:
+    """Number the arcs that an event from time ``least`` on may take; ``place`` gets these numbers, NIL for others. How many."""
+    count = 0
+    for arc in range(1, arcs.shape[0]):
+        place[arc] = NIL
+        if arcs[arc, RETIRED] > max(least, arcs[arc, SINCE]):
+            count += 1
+            place[arc] = count
+    return count
+
+
+@inlined
+def change_arc(change: int, batch: Batch, graph: Graph, registers: I64) -> None:
+    """An arc is valid from the next time unit on, or up to the greatest time seen (default operation)."""
+    arcs, states = graph.arcs, graph.states
+    arc = batch.which[change]
+    now = max(registers[SEEN], registers[PUNCTUATION])
+    now = now + 1 if now > -FOREVER else now
+    if batch.what[change] == ADD_ARC:
+        arcs[arc, SINCE] = now
+        _link(arc, arcs, states)
+    else:
+        _retire(arc, now, arcs, states)
