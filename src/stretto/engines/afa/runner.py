@@ -256,8 +256,10 @@ class AfaRunner(AfaPunctuating):
         fresh[:, :bits] = old[:, :bits]
         fresh[:, now : now + old.shape[1] - bits] = old[:, bits:]
         self.state.events = self.state.events._replace(E=fresh)
-        # Without explicit lifetimes no stored event is concerned: the arcs are valid behind all of them.
-        if self.roles.dynamic == "explicit" and (now > bits or len(self.code.atoms) > atoms):
+        # Without explicit lifetimes no stored event is asked anew: the arcs are valid behind all of them. But where the payload tells
+        # which event is retracted, its words are compared.
+        told = self.roles.sign is not None and not self.options["keyed"] and now > bits
+        if told or (self.roles.dynamic == "explicit" and (now > bits or len(self.code.atoms) > atoms)):
             live = self.state.live_slots()
             if live.size:
                 fresh[live] = self._event_words(self._stored(live))
