@@ -427,6 +427,15 @@ def test_a_new_function_that_is_needed_at_once_waits_for_none_that_is_not() -> N
     assert [one["register"]["n"] for one in found.to_pylist()] == [-2, 0]
 
 
+def test_an_event_is_found_by_its_payload_after_arcs_that_read_more_of_it() -> None:
+    afa = stretto.AFA({"c": int, "s": str}, {"n": int}).arc("q0", "q1", when="e.s = 'x'").final("q1")
+    matcher = stretto.Matcher(afa, time="t", sign="sign")
+    event = {"t": 1, "c": 3, "s": "x"}
+    assert signed(matcher.push([event | {"sign": 1}])) == [(1, 0, 0)]
+    matcher.add_arc("q0", "q2", when="e.s >= 'x' OR e.c - e.c >= r.n", id="more", final="every")
+    assert signed(matcher.push([event | {"sign": -1}])) == [(-1, 0, 0)]
+
+
 def test_a_new_function_compiles_while_others_go_on() -> None:
     afa = stretto.AFA({"x": int}, {"n": int}).arc("q0", "q1", when="e.x > 0").final("q1")
     matcher = stretto.Matcher(afa, time="t")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import random
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -13,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 import stretto
+from stretto import matching
 from stretto.engines.windows import values_of
 from stretto.errors import DataError, OptionError, SnapshotError, StrettoError
 from stretto.testing import case
@@ -163,15 +165,75 @@ def test_a_negation_at_the_end_is_decided_by_the_punctuation() -> None:
     assert matcher.push([{"type": "C", "t": 9}]).column("positions").to_pylist() == [[0]]
 
 
-def test_an_overflow_names_the_row_as_it_was_pushed() -> None:
+def test_a_row_that_overflows_is_named_as_it_was_pushed_and_left_out() -> None:
     text = "SELECT * FROM S WHERE A AS x FILTER x[v + 1 > 0]"
     events = [{"type": "A", "t": 3, "v": 1}, {"type": "A", "t": 2, "v": 2**63 - 1}]
     matcher = stretto.Matcher(text, time="t", disorder=5)
     matcher.push(events)
-    before = matcher.snapshot()
-    with pytest.raises(DataError, match="row 1"):
-        matcher.finish()
-    assert matcher.snapshot() == before
+    with pytest.raises(
+        DataError, match=r"at row 1: .*\nthe row was left out; all others were taken, and the next call gives"
+    ):
+        matcher.advance(4)
+    with pytest.raises(SnapshotError, match=r"its matches were not given yet: push\(\[\]\) gives them"):
+        matcher.snapshot()
+    assert matcher.push([]).column("start").to_pylist() == [0]
+    assert matcher.snapshot()
+    assert matcher.finish().num_rows == 0
+
+
+@pytest.mark.parametrize("seed", range(at_most(40)))
+@pytest.mark.parametrize(
+    "text",
+    [
+        "PATTERN SEQ(A+ a[], B b) WHERE skip_till_next_match { sum(a[..i].v) > 0 AND a[1].v * 4 > b.v } WITHIN 10",
+        "PATTERN SEQ(A a, B b) WHERE skip_till_any_match { a.k = b.k } WITHIN 10 RETURN a.v * b.v AS product",
+        "PATTERN SEQ(A a, ~(B b)) WHERE skip_till_next_match { a.v + 1 > b.v } WITHIN 5",
+    ],
+)
+def test_only_rows_that_overflow_are_left_out(text: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matching, "NAMED", 99)
+    choose = random.Random(seed)
+    events = [
+        {
+            "type": choose.choice("AB"),
+            "t": at + choose.randint(0, 4),
+            "k": choose.choice("xy"),
+            "v": choose.randint(1, 9),
+        }
+        for at in range(30)
+    ]
+    for event in choose.sample(events, 3):
+        event["v"] = 2**63 - 1
+    matcher = stretto.Matcher(text, time="t", disorder=5, output="positions")
+    refused, found, begin = [], [], 0
+
+    def call(operation: Callable[[], pa.Table]) -> None:
+        try:
+            found.extend(operation().to_pylist())
+        except DataError as error:
+            message = str(error).split("; all others")[0]
+            refused.extend(
+                int(row) for row in re.findall(r"\d+", " ".join(re.findall(r"(?:at|with) rows? ([\d, ]+)", message)))
+            )
+
+    while begin < len(events):
+        end = begin + choose.choice([1, 4, 30])
+        call(lambda begin=begin, end=end: matcher.push(events[begin:end]))  # type: ignore[misc]
+        begin = end
+    call(matcher.finish)
+    call(matcher.finish)
+    left = [number for number in range(len(events)) if number not in refused]
+    right = stretto.match(text, [events[number] for number in left], time="t", output="positions").to_pylist()
+    for row in right:
+        row |= {
+            "start": left[row["start"]],
+            "end": left[row["end"]],
+            "positions": [left[one] for one in row["positions"]],
+        }
+        row["positions"].sort()
+    for row in found:
+        row["positions"].sort()
+    assert found == right
 
 
 def test_a_long_stream_keeps_little() -> None:

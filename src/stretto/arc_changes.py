@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,11 +12,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stretto.afa import make_arc
-from stretto.automata.afa import Afa, Arc, Emit
+from stretto.automata.afa import Afa, Arc, Emit, Kind
+from stretto.engines.afa.changes import read
 from stretto.engines.afa.graph import GraphTables
 from stretto.engines.afa.intake import Changes
 from stretto.engines.afa.runner import AfaRunner
-from stretto.engines.afa.structure import ADD_ARC, FOREVER, RETIRE_ARC, RETIRED, SINCE
+from stretto.engines.afa.structure import ADD_ARC, FOREVER, NIL, RETIRE_ARC, RETIRED, SINCE
 from stretto.engines.afa.times import ticks
 from stretto.errors import DataError, OptionError, QueryError, StrettoError, nearest, suggestion
 from stretto.events import as_table
@@ -68,20 +71,64 @@ class ArcChanges:
         self.tables: GraphTables = runner.tables
         self.explicit = runner.roles.dynamic == "explicit"
         count = table.num_rows
+        self.first = self.tables.arcs.shape[0]
         self.ids, self.names = _encoded(table, "id")
+        self.texts = {name: _encoded(table, name) for name in _DEFINING if name in table.column_names}
+        self.finals: dict[int, Emit] = {}
+        #: Operations, where the kernel carries out all of them.
+        self.what: I64 | None = None
+        plain = not self.explicit and not {"final", *_TIMES} & set(table.column_names)
+        if plain and self._read(table, afa, rows):
+            return
         if (self.ids < 0).any():
             raise DataError(f"change {int((self.ids < 0).argmax())} of the arcs has no id: the column 'id' is NULL")
         self.at = self._rows(table, rows)
         self.adds = self._actions(table)
         self.finals = self._finals(table)
         self.since, self.until = (self._times(table, name, tick) for name in _TIMES)
-        self.first = self.tables.arcs.shape[0]
         self.number = self.first + np.cumsum(self.adds) - 1
         self.which = self._of_lifetimes() if self.explicit else self._found()
         #: Which changes the kernel does not carry out by itself.
         self.alone = np.full(count, self.explicit) | (self.adds & (self.since > -FOREVER))
         self._declare(table)
-        self._define(table, afa)
+        places = np.flatnonzero(self.adds)
+        for name in ("source", "target"):
+            if places.size and name not in table.column_names:
+                raise self._mistake(int(places[0]), f"an addition needs a column '{name}', the state", None)
+        first, form = _distinct(self._forms()[0][places])
+        self._define(places[first], form, self.ids[places], afa)
+        if self.explicit and places.size:  # not valid before the change
+            self.tables.arcs[self.number[places], SINCE] = self.tables.arcs[self.number[places], RETIRED] = self.since[
+                places
+            ]
+
+    def _read(self, table: pa.Table, afa: Afa, rows: int) -> bool:
+        """As the constructor, in one pass, where nothing is said of lifetimes and finals; false where something is wrong, or odd."""
+        tables, count = self.tables, table.num_rows
+        if not {"row", "source", "target"} <= set(table.column_names) or not pa.types.is_integer(
+            table.schema.field("row").type
+        ):
+            return False
+        forms, distinct = self._forms()
+        if distinct > 4 * count + 1024:
+            return False
+        self.at = _integers(table.column("row").combine_chunks())
+        actions, words = _encoded(table, "action")
+        adds = np.array([{"add": 1, "retire": 0}.get(word, -1) for word in words] or [-1], np.int64)
+        in_force = np.array([tables.known.get(name, NIL) for name in self.names], np.int64)
+        in_force[tables.arcs[in_force, RETIRED] < FOREVER] = NIL
+        what, self.which, form, named = (np.empty(count, np.int64) for _ in range(4))
+        begins, told = np.empty(min(distinct, count), np.int64), np.zeros(2, np.int64)
+        form_of = np.full(distinct, -1)
+        if not read(
+            self.at, rows, actions, adds, self.ids, forms, self.first, in_force, form_of, what, self.which, form, named, begins, told
+        ):  # fmt: skip
+            return False
+        added, kinds = told.tolist()
+        self._define(begins[:kinds], form[:added], named[:added], afa)
+        self.number, self.adds, self.alone = self.which, what == ADD_ARC, np.zeros(count, np.bool_)
+        self.what = what
+        return True
 
     def _mistake(self, at: int, what: str, column: str | None = None) -> DataError:
         return DataError(f"{self._place(at, column)}: {what}")
@@ -237,31 +284,28 @@ class ArcChanges:
                 raise self._mistake(at, f"the state '{state}' is final already, with emit='{before}'", "final")
             self.alone[at] |= state not in self.tables.finals
 
-    def _define(self, table: pa.Table, afa: Afa) -> None:
-        """Take the arcs in, each distinct one read and compiled once."""
+    def _forms(self) -> tuple[I64, int]:
+        """By change a code of what is written of its arc, and a bound of these codes."""
+        codes = np.zeros(self.ids.size, np.int64)
+        for found, texts in self.texts.values():
+            codes *= len(texts) + 1
+            codes += found
+            codes += 1
+        return _frozen(codes), math.prod(len(texts) + 1 for _, texts in self.texts.values())
+
+    def _define(self, begins: I64, form: I64, ids: I64, afa: Afa) -> None:
+        """Take the arcs in, each distinct one, which comes first at a change of ``begins``, read and compiled once."""
         tables = self.tables
-        places = np.flatnonzero(self.adds)
-        rows = table.filter(pa.array(self.adds))
-        for name in ("source", "target"):
-            if rows.num_rows and name not in table.column_names:
-                raise self._mistake(int(places[0]), f"an addition needs a column '{name}', the state", None)
-        columns = [name for name in _DEFINING if name in rows.column_names]
-        codes = np.zeros(rows.num_rows, np.int64)
-        for name in columns:
-            found, names = _encoded(rows, name)
-            codes = codes * (len(names) + 1) + found + 1
-        first, form = _distinct(codes)
         forms, templates = [], []
-        texts = [rows.column(name).take(pa.array(first)).to_pylist() for name in columns]
-        for at, *given in zip(first.tolist(), *texts, strict=True):
-            values = dict(zip(columns, given, strict=True))
+        for at in begins.tolist():
+            values = {name: texts[codes[at]] for name, (codes, texts) in self.texts.items() if codes[at] >= 0}
             written = tuple(values.get(name) for name in _DEFINING)
             known = tables.written.get(written)
             if known is not None:
                 forms.append(tables.new_form(known[0]))
                 templates.append(known[1])
                 continue
-            arc = self._arc(int(places[at]), values, afa)
+            arc = self._arc(at, values, afa)
             number, row = tables.form_of(arc)
             forms.append(number)
             templates.append(row)
@@ -270,9 +314,7 @@ class ArcChanges:
             tables.written[written] = arc, row
         at_ids = np.array([tables.place(name) for name in self.names] or [0], np.int64)
         if forms:
-            tables.extend(np.stack(templates)[form], np.array(forms)[form], at_ids[self.ids[places]])
-        if self.explicit and places.size:  # not valid before the change
-            tables.arcs[self.number[places], SINCE] = tables.arcs[self.number[places], RETIRED] = self.since[places]
+            tables.extend(np.stack(templates), form, np.array(forms)[form], at_ids[ids])
 
     def _arc(self, at: int, values: dict[str, str | None], afa: Afa) -> Arc:
         """The arc of an addition."""
@@ -280,22 +322,32 @@ class ArcChanges:
         for name in ("source", "target"):
             if name not in given:
                 raise self._mistake(at, "NULL, expected the name of a state", name)
+        # A fence and a transfer are read once, wherever they stand.
+        said = tuple(given.get(name) for name in ("when", "then", "kind"))
+        like = self.tables.texts.get(said)
+        if like is not None and given["source"] and given["target"]:
+            return replace(like, id=self.names[self.ids[at]], source=given["source"], target=given["target"])
         column = None
         try:
             for column in ("when", "then"):  # one by one, so that it is known which one is wrong
                 make_arc(afa, "?", "?", id="?", **_of_epsilon(given), **{column: given.get(column)})  # type: ignore[arg-type]
             column = None
-            return make_arc(afa, given.pop("source"), given.pop("target"), id=self.names[self.ids[at]], **given)  # type: ignore[arg-type]
+            arc = make_arc(afa, given.pop("source"), given.pop("target"), id=self.names[self.ids[at]], **given)  # type: ignore[arg-type]
         except QueryError as error:
             message = f"{self._place(at, column)}: {error.message}"
             raise QueryError(message, text=error.text, span=error.span, hint=error.hint) from error
         except OptionError as error:
             raise self._mistake(at, str(error), column) from error
+        if arc.kind is not Kind.IGNORE and len(self.tables.texts) < _MOST_WRITTEN:
+            self.tables.texts[said] = arc
+        return arc
 
     # -- carrying out -------------------------------------------------------------------------------------------------
 
     def changes(self) -> Changes:
         """For the runner; where one is ALONE, its place among the changes is told in place of the arc."""
+        if self.what is not None:
+            return Changes(self.at, self.what, self.which)
         what = np.where(self.alone, ALONE, np.where(self.adds, ADD_ARC, RETIRE_ARC))
         return Changes(self.at, what, np.where(self.alone, np.arange(self.at.size), self.which))
 
@@ -390,10 +442,24 @@ def _distinct(codes: I64) -> tuple[I64, I64]:
     return first, place[codes]
 
 
+def _frozen(array: I64) -> I64:
+    """Read-only, as columns of Arrow are: so kernels compile once."""
+    array.flags.writeable = False
+    return array
+
+
+def _integers(column: pa.Array) -> I64:
+    """A column of integers; −1: NULL."""
+    if column.null_count:
+        column = column.fill_null(-1)
+    if column.type != pa.int64():
+        column = column.cast(pa.int64())
+    return _frozen(np.asarray(column.to_numpy(zero_copy_only=False)))
+
+
 def _encoded(table: pa.Table, name: str) -> tuple[I64, list[Any]]:
     """A column as codes and what they stand for; −1: NULL."""
     column = table.column(name).combine_chunks()
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
-    codes = column.indices.fill_null(-1).cast(pa.int64()).to_numpy(zero_copy_only=False)
-    return np.asarray(codes), column.dictionary.to_pylist()
+    return _integers(column.indices), column.dictionary.to_pylist()

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from stretto.afa import AFA, make_arc
 from stretto.arc_changes import ALONE, ArcChanges
 from stretto.automata.afa import Afa, Arc
+from stretto.engines.afa.changes import merge
 from stretto.engines.afa.intake import Changes, Roles
 from stretto.engines.afa.runner import AfaRunner
 from stretto.engines.afa.saving import load
@@ -305,7 +306,8 @@ class AfaMatcher:
         """Changes of arcs with punctuations among them."""
         given = list(pairs)
         at = np.array([row for row, _ in given], np.int64)
-        times = self._ticks([time for _, time in given])
+        # Kernels compile once more for what is read-only.
+        times = np.require(self._ticks([time for _, time in given]), requirements=("C", "W"))
         wrong = (at < 0) | (at > rows) | (np.diff(at, prepend=0) < 0)
         if wrong.any():
             here = int(wrong.argmax())
@@ -313,10 +315,12 @@ class AfaMatcher:
                 f"punctuation {here} stands at row {at[here]}: rows go up, from 0 to the {rows} of the batch"
             )
         self._runner.refuse_back(times)
-        what = np.full(at.size, PUNCTUATE)
-        both = [np.concatenate(pair) for pair in zip(changes, (at, what, times), strict=True)]
-        order = np.argsort(both[0], kind="stable")
-        return Changes(*(column[order] for column in both))
+        if not changes.at.size:
+            return Changes(at, np.full(at.size, PUNCTUATE), times)
+        both = Changes(*(np.empty(changes.at.size + at.size, np.int64) for _ in changes))
+        changes.at.flags.writeable = False  # as it is where it is a column of Arrow, so that the kernel compiles once
+        merge(changes.at, changes.what, changes.which, at, times, both.at, both.what, both.which)
+        return both
 
     def _pieces(self, table: pa.Table) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Batches of bounded size with their first rows; they part no retraction from the insertion behind it."""

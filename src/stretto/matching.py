@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import datetime as dt
 import logging
 import math
@@ -24,14 +25,14 @@ from stretto.disordered import AfaMatcher, iter_match_afa, match_afa
 from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.nfab.runner import NfabRunner
 from stretto.engines.select import AnyProgram, AnyRunner, runner_for
-from stretto.errors import DataError, EngineError, OptionError, StrettoError, suggestion
+from stretto.errors import DataError, EngineError, OptionError, SnapshotError, StrettoError, suggestion
 from stretto.events import Schema, as_table, conform, require
 from stretto.matches import Arrivals, History, Layout, TableRows, build_tables
 from stretto.pattern import predicate
 from stretto.pattern.algebra import Filter, walk
 from stretto.pattern.passes.bind_sase import BoundSase
 from stretto.pattern.query import Consume
-from stretto.pattern.sase import SaseQuery
+from stretto.pattern.sase import Aggregate, SaseQuery
 from stretto.predicates.overflow import IntegerOverflow
 from stretto.sets import MatchSet
 from stretto.speculating import SpeculatingMatcher
@@ -40,6 +41,9 @@ __all__ = ["Matcher", "iter_matches", "match", "match_sets", "refuse_unlisted"]
 
 #: Events are read in pieces of this many rows: small enough for the caches, and for ^C to act soon.
 CHUNK = 1 << 16
+
+#: Rows that an error names at most.
+NAMED = 9
 
 #: The name of the column that tells streams apart when several tables are given.
 STREAM_COLUMN = "stream"
@@ -386,6 +390,7 @@ class Matcher:
         self._disorder, self._sequence = disorder, sequence
         self._sorter: Cleanse | None = None
         self._arrivals: Arrivals | None = None
+        self._held: list[pa.Table] = []  # what a call that failed would have given
         if disorder is not None:
             refuse_disorder(disorder, sets=sets)
             if time is None and not isinstance(schema, Schema) and self._query.schema is None:
@@ -521,7 +526,9 @@ class Matcher:
         ------
         DataError
             The events do not fit the schema, or come before the last ones in time: nothing of the batch was read then. Or a sum
-            or product between events leaves 64 bits: then the matcher has stopped inside the batch, and a snapshot goes on.
+            or product between events leaves 64 bits: then the matcher has stopped inside the batch, and a snapshot goes on. With
+            ``disorder``, the event for which a computation leaves 64 bits may have come before; it is left out, all others are
+            taken, and the next call gives their matches.
         """
         return self._gather(self.iter_push(events))
 
@@ -543,25 +550,77 @@ class Matcher:
         return self._advance(table, silent)
 
     def _through(self, operation: Callable[[], Released]) -> Iterator[pa.Table]:
-        """What the sorter lets through goes to the engine; it has not been taken where this is refused before it is read."""
+        """What the sorter lets through goes to the engine; rows for which a computation overflows are left out."""
         sorter, arrivals = self._sorter, self._arrivals
         assert sorter is not None
         assert arrivals is not None
         self._refuse_inside()
         before, count = sorter.saved(), len(arrivals)
         released = operation()
-        arrivals.append(released.rows)
-        try:
-            if released.rows.size:
-                yield from self._advance(released.table, silent=False)
-        except StrettoError:
-            if not self._inside:
-                sorter.load(before)
-                arrivals.cut(count)
-            raise
+        if not self._may_overflow():
+            arrivals.append(released.rows)
+            try:
+                if released.rows.size:
+                    yield from self._advance(released.table, silent=False)
+            except StrettoError:
+                if not self._inside:
+                    sorter.load(before)
+                    arrivals.cut(count)
+                raise
+            yield from self._decided()
+            return
+        refused = self._leave_out(released)
+        self._held += self._decided()
+        if refused is not None:
+            raise refused
+        held, self._held = self._held, []
+        yield from held
+
+    def _decided(self) -> Iterator[pa.Table]:
+        """The matches that the punctuation decides."""
         parsed = self._query.parsed
+        assert self._sorter is not None
         if isinstance(parsed, SaseQuery) and parsed.components[-1].negated:
-            yield from self._wait_for(sorter.last_time)
+            yield from self._wait_for(self._sorter.last_time)
+
+    def _may_overflow(self) -> bool:
+        """Whether a row may fail that the engine reads."""
+        bound = self._query.bound
+        if bound.computes or not isinstance(bound, BoundSase):
+            return bound.computes
+        return bound.returns is not None or any(isinstance(one, Aggregate) for one in bound.parsed.references.values())
+
+    def _leave_out(self, released: Released) -> IntegerOverflow | None:
+        """Read events, but for those that make an integer overflow; the error that names these. Output is held."""
+        table, rows = released.table, released.rows
+        refused: list[IntegerOverflow] = []
+        while rows.size:
+            runner, arrivals = self._running(), self._arrivals
+            assert arrivals is not None
+            # What fails is told before anything is read, but for computations over the events of a match.
+            deep = isinstance(self._query.bound, BoundSase)
+            state = copy.deepcopy(runner, {id(runner.program): runner.program}) if deep else runner
+            kept, known, pieces = self._kept, arrivals.kept(), (list(self._history.pieces), self._history.rows)
+            arrivals.append(rows)
+            try:
+                self._held += list(self._advance(table, silent=False))
+                break
+            except IntegerOverflow as error:
+                at = np.flatnonzero(rows == error.row)
+                self._runner, self._kept, self._arrivals, self._inside = state, kept, Arrivals(*known), False
+                self._history = History(self._layout.columns)
+                self._history.pieces, self._history.rows = pieces
+                if not at.size:
+                    raise
+                refused.append(error)
+                table, rows = table.take(pa.array(np.delete(np.arange(rows.size), at))), np.delete(rows, at)
+        if not refused:
+            return None
+        others = [str(one.row) for one in refused[1:NAMED]] + ["…"] * (len(refused) > NAMED)
+        more = f" (and so with {'row' if len(others) == 1 else 'rows'} {', '.join(others)})" if others else ""
+        done = "these rows were" if others else "the row was"
+        why = f"{refused[0].why}{more}\n{done} left out; all others were taken, and the next call gives their matches"
+        return IntegerOverflow(refused[0].what, why, refused[0].row)
 
     def _wait_for(self, time: pa.Array | None) -> Iterator[pa.Table]:
         """The matches that wait for a time."""
@@ -721,9 +780,10 @@ class Matcher:
 
     def finish(self) -> pa.Table:
         """The stream has ended: gives the matches that only its end completes (for CEQL, none)."""
-        runner, sorter = self._runner, self._sorter
+        sorter = self._sorter
         tables = [] if sorter is None or self._finished else list(self._through(sorter.end))
         self._finished = True
+        runner = self._runner
         if runner is None:
             return pa.table({})
         last = build_tables(runner.finish(), self._layout, self._history, runner.program.marks, self._arrivals)
@@ -733,6 +793,8 @@ class Matcher:
         """The matcher's whole state, in a versioned format (see ``docs/snapshots.md``); small for a small state."""
         from stretto.snapshots import save
 
+        if self._held:
+            raise SnapshotError("the last call failed, and its matches were not given yet: push([]) gives them")
         return save(self)
 
     def restore(self, snapshot: bytes) -> Matcher:
@@ -746,6 +808,7 @@ class Matcher:
         from stretto.snapshots import load
 
         load(self, snapshot)
+        self._held = []
         return self
 
     def _running(self) -> AnyRunner:

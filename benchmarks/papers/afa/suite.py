@@ -257,7 +257,7 @@ class Suite:
             stream = streams.late(ordered, raw["late"], raw["most"]).punctuated(window)
             expected = run(afa, batches_with(ordered), ordered=True).net
             numbered = [Row("10", "Q1", "AFA+O", None, stream.events, extra={"ignorable": share})]
-            yield from self.in_turn(numbered, [self.run(afa, stream, numbered="number", ignore=False)])
+            yield from self.in_turn(numbered, [self.run(afa, stream, numbered="number")])
             self.same(numbered, expected, "in order there are")
             for factor in [*raw["speculation"], None]:
                 row = Row("10", "Q1", f"I = {share} %", factor, stream.events, extra={"ignorable": share})

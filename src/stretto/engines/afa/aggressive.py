@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from stretto._jit import inlined, jit
 from stretto.engines.afa.cleaning import drop
 from stretto.engines.afa.index import find
+from stretto.engines.afa.live import build_with_ends
 from stretto.engines.afa.structure import (
     ARC_NEXT,
     ATOM,
@@ -55,7 +56,7 @@ I64 = NDArray[np.int64]
 @inlined
 def _earliest(arc: int, time: int, part: int, graph: Graph, events: Events, parts: Parts) -> int:
     """The time of the earliest event there, at ``time`` or later, that may trigger an arc. O(events passed over)."""
-    before = find(part, time - 1, FOREVER, events, parts) if time > -FOREVER else NIL
+    before = find(part, time - 1, FOREVER, graph.ignores, events, parts) if time > -FOREVER else NIL
     at = parts.first[part] if before == NIL else events.X[before, BEHIND]
     atom = graph.arcs[arc, ATOM]
     while at != NIL and atom >= 0 and (events.E[at, graph.bits + (atom >> 6)] >> (atom & 63)) & 1 == 0:
@@ -120,7 +121,7 @@ def _bounds(
                     found = _arrival(graph.arcs[arc, TARGET], pi[arc], pi, part, graph, events, parts, arrival, done)
                     least = min(least, found)
                 arc = graph.arcs[arc, ARC_NEXT]
-        cover = find(part, least - 1, FOREVER, events, parts) if least > -FOREVER else NIL
+        cover = find(part, least - 1, FOREVER, graph.ignores, events, parts) if least > -FOREVER else NIL
         bounds[state] = events.X[cover, LE] if cover != NIL else -FOREVER
 
 
@@ -148,6 +149,8 @@ def prune(
         slot = parts.first[part]
         if slot == NIL:
             continue
+        if graph.ignores and parts.root[part] == NIL and slot != parts.last[part]:
+            build_with_ends(part, graph, P, events, parts)
         _bounds(pi, limit, part, graph, events, parts, bounds, arrival, done)
         most = bounds[1]
         for state in range(2, bounds.size):  # arrays have no max() without Numba's run-time

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stretto._jit import DONE, GROW_STACK, inlined, jit
-from stretto.engines.afa.index import detach_first, stretch
-from stretto.engines.afa.live import earlier, greatest_end, sort
+from stretto.engines.afa.index import detach_first, is_indexed, stretch
+from stretto.engines.afa.live import chain, earlier, greatest_end, sort
 from stretto.engines.afa.structure import (
     BEHIND,
     CLEAN,
@@ -76,7 +76,6 @@ def drop(p: int, last: int, slot: int, P: I64, events: Events, registers: I64) -
 @inlined
 def free_slot(slot: int, events: Events, registers: I64) -> None:
     """Give back the slot of an event."""
-    events.X[slot, FIRST] = events.X[slot, LAST] = events.X[slot, SIZE] = NIL
     events.X[slot, BEHIND] = registers[FREE_EVENTS]
     registers[FREE_EVENTS] = slot
     registers[LIVE_EVENTS] -= 1
@@ -136,26 +135,29 @@ def merge(slot: int, head: int, tail: int, size: int, P: I64, events: Events) ->
 @jit
 def clean(part: int, graph: Graph, P: I64, events: Events, parts: Parts, work: Work, registers: I64) -> int:
     """Drop what is before the cover of a partition. Anchors that go on at the cover move there. O(what is dropped)."""
-    first = parts.first[part]
-    cover = first
-    while events.X[cover, BEHIND] != NIL and events.X[events.X[cover, BEHIND], LE] < registers[CLEAN]:
-        cover = events.X[cover, BEHIND]
-    if cover == first:
-        return DONE
-    moved = 0
+    first, time = parts.first[part], registers[CLEAN]
+    cover, moved = first, 0
     if graph.ignores:
+        while events.X[cover, BEHIND] != NIL and events.X[events.X[cover, BEHIND], LE] < time:
+            cover = events.X[cover, BEHIND]
         moved = _gather_moved(first, cover, graph, P, events, work)
         if moved < 0:
             registers[NEED] = work.L.size + 1
             return GROW_STACK
-    slot = first
-    while slot != cover:
-        following = events.X[slot, BEHIND]
+    cover = first
+    while events.X[cover, BEHIND] != NIL and events.X[events.X[cover, BEHIND], LE] < time:
+        slot, cover = cover, events.X[cover, BEHIND]
         free_list(events.X[slot, FIRST], events.X[slot, LAST], events.X[slot, SIZE], P, registers)
-        if parts.root[part] != NIL:
+        if parts.root[part] != NIL and is_indexed(slot, graph.ignores):
             detach_first(slot, part, events, parts)
-        part_with(slot, following, part, registers[CLEAN], graph, events, parts, registers)
-        slot = following
+        if graph.traces:
+            part_with(slot, cover, part, time, graph, events, parts, registers)
+        else:
+            free_slot(slot, events, registers)
+    if cover == first:
+        return DONE
+    if not graph.traces:
+        events.X[cover, PREV] = NIL
     parts.first[part] = cover
     if moved:
         _move(cover, moved, part, graph, P, events, parts, work)
@@ -206,9 +208,8 @@ def _move(cover: int, count: int, part: int, graph: Graph, P: I64, events: Event
     extra, L = REG + graph.real.size, work.L
     sort(count, L, P)
     for k in range(count):
-        P[NEXT, L[k]] = L[k + 1] if k + 1 < count else NIL
         P[extra + HOME, L[k]] = cover
-    merge(cover, L[0], L[count - 1], count, P, events)
+    merge(cover, chain(count, L, NEXT, P), L[count - 1], count, P, events)
     if cover == parts.last[part]:
         p = parts.open[part]
         while p != NIL:

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stretto._jit import DONE, FAULTED, GROW_NODES, GROW_STACK, GROW_TABLE, inlined, jit
+from stretto.engines.afa.arcs import next_arc
 from stretto.engines.afa.structure import (
     ARC_NEXT,
-    ATOM,
     BASE,
     COUNT_D,
     ENDLESS,
@@ -41,11 +41,9 @@ from stretto.engines.afa.structure import (
     QUIET,
     RE,
     REG,
-    RETIRED,
     ROW,
     SEED,
     SEQ,
-    SINCE,
     START,
     START_LE,
     START_SEQ,
@@ -155,11 +153,11 @@ def _seeds(theta: Any, z: int, count: int, m: Memory) -> int:
     at = count
     while at < end:
         arc = graph.states[graph.states[P[STATE, C[at]], BASE], FIRST_EPSILON]
-        while arc != NIL:
-            this = arc
+        while True:
+            this = next_arc(arc, z, le, graph, events)
+            if this == NIL:
+                break
             arc = arcs[this, ARC_NEXT]
-            if le < arcs[this, SINCE] or le >= arcs[this, RETIRED]:
-                continue
             holds = arcs[this, FENCE] < 0 or theta(arcs[this, FENCE], NIL, C[at], NIL, events.E, P, work.F) != 0
             if work.F[0, 0] == 0 and not holds:
                 continue
@@ -266,7 +264,8 @@ def derive(
         behind = first = 0
         c = 0
         while True:
-            if arc == NIL:
+            this = next_arc(arc, z, le, graph, events)
+            if this == NIL:
                 if not closing:
                     break
                 c += 1
@@ -277,13 +276,7 @@ def derive(
                     closing = False
                     source, at, arc = p, z, behind
                 continue
-            this = arc
             arc = arcs[this, ARC_NEXT]
-            atom = arcs[this, ATOM]
-            if atom >= 0 and (E[z, graph.bits + (atom >> 6)] >> (atom & 63)) & 1 == 0:
-                continue
-            if le < arcs[this, SINCE] or le >= arcs[this, RETIRED]:
-                continue
             if arcs[this, FENCE] >= 0:
                 holds = theta(arcs[this, FENCE], at, source, NIL, E, P, F)
                 if F[0, 0] != 0:

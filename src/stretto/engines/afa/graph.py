@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stretto.automata.afa import Afa, Arc, Emit, Kind
+from stretto.engines.afa.arcs import link_all, link_arc, retire_arc, survivors
 from stretto.engines.afa.code import AfaCode
 from stretto.engines.afa.state import longer
 from stretto.engines.afa.structure import (
     ARC_FIELDS,
-    ARC_NEXT,
     ATOM,
     BASE,
     CONSUMES,
@@ -76,6 +76,8 @@ class GraphTables:
         self._places: dict[str, int] = {}
         #: Arcs as they were written, with what stands in their rows: so that each text is read and compiled once.
         self.written: dict[tuple[str | None, ...], tuple[Arc, I64]] = {}
+        #: … and an arc with each fence, transfer and kind.
+        self.texts: dict[tuple[str | None, ...], Arc] = {}
         for name in afa.states:
             self.state(name)
         for arc in afa.arcs:
@@ -147,10 +149,13 @@ class GraphTables:
             self.ids.append(name)
         return self._places[name]
 
-    def extend(self, rows: I64, forms: I64, ids: I64) -> int:
-        """Take in arcs, not linked yet; the number of the first."""
+    def extend(self, rows: I64, which: I64, forms: I64, ids: I64) -> int:
+        """Take in arcs, not linked yet; the number of the first. ``which`` and ``forms``: the place in ``rows``, the form of each."""
         first = self.arcs.shape[0]
-        self.arcs = np.concatenate((self.arcs, rows))
+        arcs = np.empty((first + which.size, ARC_FIELDS), np.int64)
+        arcs[:first] = self.arcs
+        np.take(rows, which, axis=0, out=arcs[first:], mode="clip")  # other modes copy
+        self.arcs = arcs
         self.form = np.concatenate((self.form, forms))
         self.id = np.concatenate((self.id, ids))
         return first
@@ -158,16 +163,17 @@ class GraphTables:
     def add(self, arc: Arc) -> int:
         """An arc's number; it is not linked yet."""
         form, row = self.form_of(arc)
-        number = self.extend(row[None], np.array([form]), np.array([self.place(arc.id)]))
+        number = self.extend(row[None], np.zeros(1, np.int64), np.array([form]), np.array([self.place(arc.id)]))
         self.known[arc.id] = number
         return number
 
     def link(self, number: int) -> None:
         """Let computations take an arc."""
-        arc = self.arcs[number]
-        first = FIRST_EPSILON if arc[KIND] == EPSILON else FIRST_ARC
-        arc[ARC_NEXT] = self.states[arc[SOURCE], first]
-        self.states[arc[SOURCE], first] = number
+        link_arc(number, self.arcs, self.states)
+
+    def retire(self, number: int, time: int) -> None:
+        """Let an arc retire at a time."""
+        retire_arc(number, time, self.arcs, self.states)
 
     def arc(self, number: int) -> Arc:
         """An arc with the lifetime that it has now."""
@@ -182,21 +188,21 @@ class GraphTables:
 
     def compact(self, least: int) -> None:
         """Forget arcs that no event from time ``least`` on can take, when they are most."""
-        gone = (self.arcs[:, RETIRED] <= least) | (self.arcs[:, RETIRED] <= self.arcs[:, SINCE])
-        gone[0] = False
-        if 2 * np.count_nonzero(gone) < self.arcs.shape[0] + 1024:
+        count = self.arcs.shape[0]
+        place = np.zeros(count, np.int64)
+        kept = survivors(least, self.arcs, place)
+        if 2 * (count - 1 - kept) < count + 1024:
             return
-        place = np.cumsum(~gone) - 1
-        self.known = {name: int(place[number]) for name, number in self.known.items() if not gone[number]}
-        self.arcs, self.form, self.id = self.arcs[~gone], self.form[~gone], self.id[~gone]
+        self.known = {name: int(place[number]) for name, number in self.known.items() if place[number] != NIL}
+        alive = np.concatenate(([NIL], np.flatnonzero(place)))
+        self.arcs, self.form, self.id = self.arcs[alive], self.form[alive], self.id[alive]
         used, self.form[1:] = np.unique(self.form[1:], return_inverse=True)
         self.forms = [self.forms[one] for one in used]
         names = [self.ids[one] for one in self.id[1:]]
         self.ids, self._places = [], {}
         self.id[1:] = [self.place(name) for name in names]
         self.states[:, [FIRST_ARC, FIRST_EPSILON]] = NIL
-        for number in range(1, self.arcs.shape[0]):
-            self.link(number)
+        link_all(self.arcs, self.states)
 
     def graph(self, **options: Any) -> Graph:
         """For the kernel."""

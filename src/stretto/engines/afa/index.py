@@ -1,8 +1,11 @@
-"""The event index: a treap over the slots of each partition, ordered by (LE, sequence) (AFA paper, section 5.1: *rbtree*).
+"""The event index: a treap over slots of each partition, ordered by (LE, sequence) (AFA paper, section 5.1: *rbtree*).
 
-A slot's place in it follows from its neighbours in the list, so that only :func:`find` searches. Priorities are a hash of the
-slot's number, so the expected depth is O(log n). ``reach`` is the greatest end of an interval in the subtree (appendix D: *itree*);
-it may be too great after the first events were taken away, never too small.
+Of the slots one in eight is in the treap, told by a hash of its number; :func:`find` goes on along the list from there. So most
+events that come in order touch no treap, and a search is through an eighth of the events. With ignorable arcs all slots are in it,
+as ``reach`` is kept for each: the greatest end of an interval in the subtree (appendix D: *itree*); it may be too great after the
+first events were taken away, never too small.
+
+Priorities are a hash of the slot's number too, so the expected depth is O(log n).
 """
 
 from __future__ import annotations
@@ -10,7 +13,9 @@ from __future__ import annotations
 from stretto._jit import inlined, jit
 from stretto.engines.afa.structure import BEHIND, HIGH, LE, LEFT, NIL, OWN, PARENT, PREV, REACH, SEQ, Events, Parts
 
-__all__ = ["attach", "build", "detach", "detach_first", "find", "stretch"]
+__all__ = ["attach", "build", "detach", "detach_first", "find", "is_indexed", "stretch"]
+
+SAMPLED = 7  #: where these bits of its hash are 0, a slot is in the treap
 
 
 @inlined
@@ -20,6 +25,12 @@ def _priority(slot: int) -> int:
     x ^= x >> 15
     x = (x * 1103515245) & 0xFFFFFFFF
     return x ^ (x >> 13)
+
+
+@inlined
+def is_indexed(slot: int, every: bool) -> bool:
+    """Whether a slot of a partition that has a treap is in it; ``every``: all are."""
+    return every or _priority(slot) & SAMPLED == 0
 
 
 @inlined
@@ -33,7 +44,7 @@ def _pull(slot: int, events: Events) -> None:
 
 
 @jit
-def _rotate(slot: int, part: int, events: Events, parts: Parts) -> None:
+def _rotate(slot: int, part: int, every: bool, events: Events, parts: Parts) -> None:
     """Lift a slot above its parent."""
     up = events.X[slot, PARENT]
     above = events.X[up, PARENT]
@@ -55,42 +66,54 @@ def _rotate(slot: int, part: int, events: Events, parts: Parts) -> None:
         events.X[above, LEFT] = slot
     else:
         events.X[above, HIGH] = slot
-    _pull(up, events)
-    _pull(slot, events)
+    if every:
+        _pull(up, events)
+        _pull(slot, events)
 
 
 @jit
-def attach(slot: int, part: int, events: Events, parts: Parts) -> None:
+def attach(slot: int, part: int, every: bool, events: Events, parts: Parts) -> None:
     """Take in a slot that is already linked in its partition's list. Expected O(1) at the end, else O(log n)."""
-    before, behind = events.X[slot, PREV], events.X[slot, BEHIND]
+    before = slot
+    while before != parts.first[part]:
+        before = events.X[before, PREV]
+        if is_indexed(before, every):
+            break
     events.X[slot, LEFT] = events.X[slot, HIGH] = events.X[slot, PARENT] = NIL
     events.X[slot, REACH] = events.X[slot, OWN]
     if parts.root[part] == NIL:
         parts.root[part] = slot
         return
-    if before != NIL and events.X[before, HIGH] == NIL:
+    if before == slot or not is_indexed(before, every):  # the first of the treap
+        at = parts.root[part]
+    elif events.X[before, HIGH] == NIL:
+        at = NIL
         events.X[before, HIGH] = slot
         events.X[slot, PARENT] = before
     else:
-        events.X[behind, LEFT] = slot
-        events.X[slot, PARENT] = behind
+        at = events.X[before, HIGH]
+    if at != NIL:
+        while events.X[at, LEFT] != NIL:
+            at = events.X[at, LEFT]
+        events.X[at, LEFT] = slot
+        events.X[slot, PARENT] = at
     up = events.X[slot, PARENT]
-    while up != NIL and events.X[up, REACH] < events.X[slot, OWN]:
+    while every and up != NIL and events.X[up, REACH] < events.X[slot, OWN]:
         events.X[up, REACH] = events.X[slot, OWN]
         up = events.X[up, PARENT]
     while events.X[slot, PARENT] != NIL and _priority(events.X[slot, PARENT]) < _priority(slot):
-        _rotate(slot, part, events, parts)
+        _rotate(slot, part, every, events, parts)
 
 
 @jit
-def detach(slot: int, part: int, events: Events, parts: Parts) -> None:
+def detach(slot: int, part: int, every: bool, events: Events, parts: Parts) -> None:
     """Take out a slot. Expected O(log n)."""
     while events.X[slot, LEFT] != NIL or events.X[slot, HIGH] != NIL:
         left, right = events.X[slot, LEFT], events.X[slot, HIGH]
         if right == NIL or (left != NIL and _priority(left) > _priority(right)):
-            _rotate(left, part, events, parts)
+            _rotate(left, part, every, events, parts)
         else:
-            _rotate(right, part, events, parts)
+            _rotate(right, part, every, events, parts)
     up = events.X[slot, PARENT]
     if up == NIL:
         parts.root[part] = NIL
@@ -98,14 +121,14 @@ def detach(slot: int, part: int, events: Events, parts: Parts) -> None:
         events.X[up, LEFT] = NIL
     else:
         events.X[up, HIGH] = NIL
-    while up != NIL:
+    while every and up != NIL:
         _pull(up, events)
         up = events.X[up, PARENT]
 
 
-@jit
+@inlined
 def detach_first(slot: int, part: int, events: Events, parts: Parts) -> None:
-    """Take out the first slot of a partition: O(1). What is above keeps its reach, which may now be too great."""
+    """Take out the first slot of a treap: O(1). What is above keeps its reach, which may now be too great."""
     up, right = events.X[slot, PARENT], events.X[slot, HIGH]
     if right != NIL:
         events.X[right, PARENT] = up
@@ -116,29 +139,33 @@ def detach_first(slot: int, part: int, events: Events, parts: Parts) -> None:
 
 
 @jit
-def build(part: int, events: Events, parts: Parts) -> None:
-    """The treap of a partition, from its list: O(n)."""
+def build(part: int, every: bool, events: Events, parts: Parts) -> None:
+    """The treap of a partition, from its list: O(n). It is empty, so not there, where a few slots are all not to be in it."""
     parts.root[part] = NIL
     slot = parts.first[part]
     while slot != NIL:
-        attach(slot, part, events, parts)
+        if is_indexed(slot, every):
+            attach(slot, part, every, events, parts)
         slot = events.X[slot, BEHIND]
 
 
 @jit
-def find(part: int, le: int, seq: int, events: Events, parts: Parts) -> int:
-    """The last slot at or before (le, seq); NIL if there is none. O(log n), O(1) at the end."""
+def find(part: int, le: int, seq: int, every: bool, events: Events, parts: Parts) -> int:
+    """The last slot at or before (le, seq); NIL if there is none. Expected O(log n), O(1) at the end."""
     last = parts.last[part]
     if last == NIL or events.X[last, LE] < le or (events.X[last, LE] == le and events.X[last, SEQ] <= seq):
         return int(last)
     if parts.root[part] == NIL:
-        build(part, events, parts)
+        build(part, every, events, parts)
     found, at = NIL, parts.root[part]
     while at != NIL:
         if events.X[at, LE] < le or (events.X[at, LE] == le and events.X[at, SEQ] <= seq):
             found, at = at, events.X[at, HIGH]
         else:
             at = events.X[at, LEFT]
+    at = parts.first[part] if found == NIL else events.X[found, BEHIND]
+    while at != NIL and (events.X[at, LE] < le or (events.X[at, LE] == le and events.X[at, SEQ] <= seq)):
+        found, at = at, events.X[at, BEHIND]
     return found
 
 

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stretto._jit import inlined, jit
+from stretto.engines.afa.arcs import next_arc
 from stretto.engines.afa.index import build
 from stretto.engines.afa.structure import (
     ARC_NEXT,
-    ATOM,
     BASE,
     BEHIND,
     FENCE,
@@ -32,9 +32,7 @@ from stretto.engines.afa.structure import (
     RE,
     REACH,
     REG,
-    RETIRED,
     SEQ,
-    SINCE,
     START,
     START_LE,
     START_SEQ,
@@ -48,7 +46,7 @@ from stretto.engines.afa.structure import (
     Work,
 )
 
-__all__ = ["collect", "earlier", "is_settled", "sort"]
+__all__ = ["build_with_ends", "chain", "collect", "earlier", "greatest_end", "is_settled", "sort"]
 
 I64 = NDArray[np.int64]
 
@@ -57,6 +55,17 @@ I64 = NDArray[np.int64]
 def earlier(a_le: int, a_seq: int, b_le: int, b_seq: int) -> bool:
     """Whether one place in the order of (LE, sequence) is before another."""
     return a_le < b_le or (a_le == b_le and a_seq < b_seq)
+
+
+@inlined
+def chain(count: int, which: I64, row: int, P: I64) -> int:
+    """Link ``which[: count]`` by a row of P into a list; the first of it, NIL if there is none."""
+    if count == 0:
+        return NIL
+    for k in range(1, count):
+        P[row, which[k - 1]] = which[k]
+    P[row, which[count - 1]] = NIL
+    return int(which[0])
 
 
 @jit
@@ -154,7 +163,7 @@ def build_with_ends(part: int, graph: Graph, P: I64, events: Events, parts: Part
         while slot != NIL:
             events.X[slot, OWN] = greatest_end(slot, graph, P, events)
             slot = events.X[slot, BEHIND]
-    build(part, events, parts)
+    build(part, graph.ignores, events, parts)
 
 
 @jit
@@ -180,20 +189,16 @@ def _ignores(theta: Any, p: int, z: int, graph: Graph, P: I64, events: Events, w
         return False
     ignored = False
     arc = graph.states[graph.states[P[STATE, p], BASE], FIRST_ARC]
-    while arc != NIL:
-        this = arc
+    while True:
+        this = next_arc(arc, z, le, graph, events)
+        if this == NIL:
+            return ignored
         arc = arcs[this, ARC_NEXT]
-        atom = arcs[this, ATOM]
-        if atom >= 0 and (E[z, graph.bits + (atom >> 6)] >> (atom & 63)) & 1 == 0:
-            continue
-        if le < arcs[this, SINCE] or le >= arcs[this, RETIRED]:
-            continue
         if arcs[this, FENCE] >= 0 and theta(arcs[this, FENCE], z, p, NIL, E, P, work.F) == 0:
             continue
         if arcs[this, KIND] != IGNORES:
             return False
         ignored = True
-    return ignored
 
 
 @jit

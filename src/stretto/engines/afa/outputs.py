@@ -11,10 +11,12 @@ from stretto.engines.afa.live import sort
 from stretto.engines.afa.structure import (
     CELLS,
     FIELDS,
+    FINAL,
     FROM,
     FROM_LE,
     FROM_SEQ,
     GAINED,
+    HOME,
     LE,
     LEAST,
     LENGTH,
@@ -32,6 +34,7 @@ from stretto.engines.afa.structure import (
     START,
     START_LE,
     START_SEQ,
+    STATE,
     STEP,
     TO,
     TO_LE,
@@ -43,9 +46,26 @@ from stretto.engines.afa.structure import (
     Work,
 )
 
-__all__ = ["put", "settle", "trace", "write"]
+__all__ = ["pick", "put", "settle", "trace", "write"]
 
 I64 = NDArray[np.int64]
+
+
+@inlined
+def pick(z: int, of: I64, count: int, at: int, graph: Graph, P: I64, work: Work) -> int:
+    """Add the finals of ``of[: count]`` to ``picked``; anchors in it ignore event ``z``. Where it ends; −1: no room."""
+    extra = REG + graph.real.size
+    for k in range(count):
+        p = of[k]
+        if p == NIL:
+            continue
+        final = graph.states[P[STATE, p], FINAL]
+        if final == 1 or (final == 2 and not (graph.ignores and P[extra + HOME, p] != z)):
+            if at == work.picked.size:
+                return -1
+            work.picked[at] = p
+            at += 1
+    return at
 
 
 @inlined
@@ -72,6 +92,46 @@ def _order(a: int, b: int, graph: Graph, P: I64) -> int:
     return 0
 
 
+FEW = 16  #: more outputs of one first event than this are sorted as a heap
+
+
+@jit
+def _sift(at: int, begin: int, end: int, graph: Graph, P: I64, picked: I64) -> None:
+    """Let ``picked[begin + at]`` sink to its place in a heap with the last register at its top."""
+    size = end - begin
+    while 2 * at + 1 < size:
+        child = 2 * at + 1
+        if child + 1 < size and _order(picked[begin + child], picked[begin + child + 1], graph, P) < 0:
+            child += 1
+        if _order(picked[begin + at], picked[begin + child], graph, P) >= 0:
+            return
+        picked[begin + at], picked[begin + child] = picked[begin + child], picked[begin + at]
+        at = child
+
+
+@jit
+def _sort_group(begin: int, end: int, graph: Graph, P: I64, picked: I64) -> None:
+    """Put ``picked[begin: end]`` in the order of their registers. O(n log n), O(n) where they are."""
+    if end - begin <= FEW:
+        for at in range(begin + 1, end):
+            here, to = picked[at], at
+            while to > begin and _order(here, picked[to - 1], graph, P) < 0:
+                picked[to] = picked[to - 1]
+                to -= 1
+            picked[to] = here
+        return
+    at = begin + 1
+    while at < end and _order(picked[at - 1], picked[at], graph, P) <= 0:
+        at += 1
+    if at == end:
+        return
+    for at in range((end - begin) // 2 - 1, -1, -1):
+        _sift(at, begin, end, graph, P, picked)
+    for last in range(end - 1, begin, -1):
+        picked[begin], picked[last] = picked[last], picked[begin]
+        _sift(0, begin, last, graph, P, picked)
+
+
 @jit
 def put(count: int, z: int, mixed: bool, at: int, step: int, rows: I64, m: Memory) -> int:
     """Write the outputs of ``picked[: count]``, finals at event ``z``, to ``rows`` from ``at`` on: where they end; −1: no room.
@@ -88,13 +148,9 @@ def put(count: int, z: int, mixed: bool, at: int, step: int, rows: I64, m: Memor
         end = begin + 1
         start = P[START, picked[begin]]
         while end < count and P[START, picked[end]] == start:
-            here = picked[end]
-            to = end
-            while to > begin and _order(here, picked[to - 1], graph, P) < 0:
-                picked[to] = picked[to - 1]
-                to -= 1
-            picked[to] = here
             end += 1
+        if end - begin > 1:
+            _sort_group(begin, end, graph, P, picked)
         for k in range(begin, end):
             p = picked[k]
             if k > begin and not graph.bag and _order(p, picked[k - 1], graph, P) == 0:
@@ -203,7 +259,7 @@ def trace(
         if given != NIL and events.X[given, ROW] == rows[i, TO]:
             at = given
         else:
-            at = find(rows[i, PART], rows[i, TO_LE], rows[i, TO_SEQ], events, parts)
+            at = find(rows[i, PART], rows[i, TO_LE], rows[i, TO_SEQ], m.graph.ignores, events, parts)
         first = registers[CELLS]
         while True:
             if registers[CELLS] == out.cells.size:

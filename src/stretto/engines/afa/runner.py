@@ -183,15 +183,14 @@ class AfaRunner(AfaPunctuating):
 
     def _retired(self, number: int, at: int, since: int, until: int) -> None:
         """An arc is valid before ``at``, which concerns events in [since, until); where that fails, nothing has changed."""
-        row = self.tables.arcs[number]
-        before = int(row[RETIRED])
+        before = int(self.tables.arcs[number, RETIRED])
         earlier = [*self.found, self.state.drain()]
         self.found = []
-        row[RETIRED] = at
+        self.tables.retire(number, at)
         try:
             self._recompute(since, until)
         except StrettoError:
-            row[RETIRED] = before
+            self.tables.retire(number, before)
             self._recompute(since, until)
             self.found = earlier
             raise
@@ -257,8 +256,10 @@ class AfaRunner(AfaPunctuating):
         fresh[:, :bits] = old[:, :bits]
         fresh[:, now : now + old.shape[1] - bits] = old[:, bits:]
         self.state.events = self.state.events._replace(E=fresh)
-        # Without explicit lifetimes no stored event is concerned: the arcs are valid behind all of them.
-        if self.roles.dynamic == "explicit" and (now > bits or len(self.code.atoms) > atoms):
+        # Without explicit lifetimes no stored event is asked anew: the arcs are valid behind all of them. But where the payload tells
+        # which event is retracted, its words are compared.
+        told = self.roles.sign is not None and not self.options["keyed"] and now > bits
+        if told or (self.roles.dynamic == "explicit" and (now > bits or len(self.code.atoms) > atoms)):
             live = self.state.live_slots()
             if live.size:
                 fresh[live] = self._event_words(self._stored(live))

@@ -57,6 +57,16 @@ def _power(least: int) -> int:
     return 1 << max(4, (least - 1).bit_length())
 
 
+LINE = 64  #: bytes of a line of the cache
+
+
+def _slots(count: int) -> I64:
+    """Slots of events, each of which fills whole lines of the cache."""
+    words = np.zeros(count * EVENT_FIELDS + LINE // 8, np.int64)
+    first = -words.ctypes.data % LINE // 8
+    return words[first : first + count * EVENT_FIELDS].reshape(count, EVENT_FIELDS)
+
+
 class AfaState:
     """The arrays of one stream.
 
@@ -84,7 +94,7 @@ class AfaState:
         rows = REG + fields + (EXTRA if ignores else 0)
         self.P = np.zeros((rows, SEED + 1), np.int64)
         self.P[START, SEED] = -1
-        self.events = Events(X=np.zeros((1, EVENT_FIELDS), np.int64), E=np.zeros((1, words), np.int64))
+        self.events = Events(X=_slots(1), E=np.zeros((1, words), np.int64))
         self.parts = Parts(*(np.zeros(1, np.int64) for _ in Parts._fields))
         lists = {name: np.zeros(small, np.int64) for name in Work._fields if name not in _OTHERS}
         tables = {name: np.zeros((small, FIELDS + fields), np.int64) for name in ("lost", "won")}
@@ -111,7 +121,9 @@ class AfaState:
         """More free slots of events."""
         old = self.events.X.shape[0]
         more = max(2, more or old)
-        events = Events(*(longer(array, old + more) for array in self.events))
+        X = _slots(old + more)
+        X[:old] = self.events.X
+        events = Events(X, longer(self.events.E, old + more))
         events.X[old:, BEHIND] = np.arange(old + 1, old + more + 1)
         events.X[-1, BEHIND] = self.registers[FREE_EVENTS]
         self.registers[FREE_EVENTS] = old
@@ -191,9 +203,7 @@ class AfaState:
     def reset_events(self, used: int) -> None:
         """Slots 1 to ``used`` are taken, of a state without events."""
         self.registers[FREE_EVENTS] = NIL
-        self.events = Events(
-            X=np.zeros((used + 1, EVENT_FIELDS), np.int64), E=np.zeros((used + 1, self.events.E.shape[1]), np.int64)
-        )
+        self.events = Events(X=_slots(used + 1), E=np.zeros((used + 1, self.events.E.shape[1]), np.int64))
         self.grow_events(max(16, used))
 
     def reset_partial(self, used: int) -> None:

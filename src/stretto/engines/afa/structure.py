@@ -1,7 +1,7 @@
 """Events, partial matches and arcs in flat arrays (AFA paper, section 5.1, figure 6).
 
-Each live event has a slot. The slots of a partition are a doubly linked list in the order of (LE, sequence); a treap over the same
-slots (*rbtree* in the paper, a red-black tree there) finds a place in it in O(log n). The treap is built when the first event
+Each live event has a slot. The slots of a partition are a doubly linked list in the order of (LE, sequence); a treap over some of
+them (*rbtree* in the paper, a red-black tree over all) finds a place in it in O(log n). The treap is built when the first event
 comes out of order, so that ordered streams do not pay for it.
 
 A *partial match* (pmatch) is a column of the matrix ``P``, whose rows are its fields: so a register field is one contiguous row.
@@ -46,19 +46,19 @@ TILL_LE = 4  #: what UNTIL becomes when the step at hand is carried out
 TILL_SEQ = 5
 EXTRA = 6  #: rows behind the register
 
-# Fields of an event: columns of Events.X. One slot fills two lines of the cache.
+# Fields of an event: columns of Events.X. One slot fills two lines of the cache: what searches and clean-up read stands in the first.
 LE = 0  #: left end of the lifetime: the timestamp
 SEQ = 1  #: breaks ties of time
-RE = 2  #: right end
-ROW = 3  #: arrival row
-OF = 4  #: partition
-PREV = 5  #: the event before in the partition
-BEHIND = 6  #: … and behind; of a free slot the next free one
-FIRST = 7  #: partial matches that end here: the first …
-LAST = 8  #: … the last …
-SIZE = 9  #: … and how many
-LEFT = 10  #: treap: the slots before …
-HIGH = 11  #: … and behind
+BEHIND = 2  #: the event behind in the partition; of a free slot the next free one
+FIRST = 3  #: partial matches that end here: the first …
+LAST = 4  #: … the last …
+SIZE = 5  #: … and how many
+LEFT = 6  #: treap: the slots before …
+HIGH = 7  #: … and behind
+PREV = 8  #: the event before in the partition
+RE = 9  #: right end
+ROW = 10  #: arrival row
+OF = 11  #: partition
 PARENT = 12
 OWN = 13  #: greatest end (time) of an interval that begins here
 REACH = 14  #: … or in the subtree
@@ -66,7 +66,7 @@ CLEANED = 15  #: some partial matches that ended here were dropped before the pu
 EVENT_FIELDS = 16
 
 # Fields of an arc: columns of Graph.arcs.
-ARC_NEXT = 0  #: next arc of the same state
+ARC_NEXT = 0  #: next arc of the same state, which retires at the same time or before
 TARGET = 1
 ATOM = 2  #: number of the condition on the event alone; −1: none
 FENCE = 3  #: number of the function that asks the register; −1: none
