@@ -204,8 +204,8 @@ class Dataflow:
         Returns
         -------
         pyarrow.Table
-            The columns of the payload, ``vs``, and ``ve`` (NULL: without end). A row that occurs more than once at a time has lifetimes
-            inside of each other.
+            The columns of the payload, ``vs``, and ``ve`` (NULL: without end). A row that occurs more than once at a time has
+            lifetimes inside of each other.
 
         Raises
         ------
