@@ -355,6 +355,24 @@ ERRORS: list[tuple[str, list[str]]] = [
         ],
     ),
     (
+        "p(X, [X]) :- link(X, _).",
+        [
+            "line 1, column 6: unexpected '['; expected a variable or a constant",
+            "  p(X, [X]) :- link(X, _).",
+            "       ^",
+            "hint: there are no lists: what a row carries stands in columns",
+        ],
+    ),
+    (
+        "p(X) :- link(X, _), X ≠ a.",
+        [
+            "line 1, column 23: unexpected '≠'; expected a comparison, an operator, ',' or '.'",
+            "  p(X) :- link(X, _), X ≠ a.",
+            "                        ^",
+            "hint: write !=",
+        ],
+    ),
+    (
         "p(X) :- lnk(X, _).",
         [
             "line 1, column 9: unknown relation 'lnk'",

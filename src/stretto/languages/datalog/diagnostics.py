@@ -84,6 +84,8 @@ def _hint(text: str, span: Span, expected: frozenset[str]) -> str | None:
     if word in ("&", ";", "∧") or word.upper() in ("AND", "OR"):
         alternative = word == ";" or word.upper() == "OR"
         return "write a second rule with the same head" if alternative else "goals are joined by commas"
+    if word == "[":
+        return "there are no lists: what a row carries stands in columns"
     if word in ("≠", "≤", "≥", "\\", "~"):
         return {"≠": "write !=", "≤": "write <=", "≥": "write >="}.get(word, "write !=, or 'not' before a relation")
     if word == "." and "NUMBER" in expected and text[span.end : span.end + 1].isdigit():
