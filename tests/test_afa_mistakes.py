@@ -262,3 +262,22 @@ def test_punctuations_and_arcs_may_come_without_rows() -> None:
         assert matcher.punctuation == 4
         assert all(arc.id != "a2" or arc.until == 2 for arc in matcher.arcs())
         assert matcher.push([row(5, "b")]).num_rows == 0
+
+
+def test_sequence_numbers_grow_with_time() -> None:
+    numbered = [row(1, "a") | {"n": 1}, row(5, "c") | {"n": 3}, row(9, "b") | {"n": 5}]
+    for t, n in ((7, 2), (7, 6), (12, 4), (3, 3), (3, 5), (12, 5), (0, 1)):
+        for late in ("error", "drop"):
+            matcher = stretto.Matcher(letters(), time="t", numbered="n", late=late)
+            matcher.push(numbered)
+            wrong = [row(t, "b") | {"n": n}]
+            if late == "drop":
+                assert matcher.push(wrong).num_rows == 0
+            else:
+                with pytest.raises(
+                    stretto.DataError, match=f"row 3: its sequence number {n} contradicts its time {t}: in a"
+                ):
+                    matcher.push(wrong)
+            assert matcher.late == (late == "drop")
+            found = matcher.push([row(3, "c") | {"n": 2}, row(9, "c") | {"n": 4}])
+            assert outputs(found) == {(1, 9, 1): 1}

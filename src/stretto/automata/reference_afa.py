@@ -547,6 +547,12 @@ class Replay:
         assert sequence is not None
         if any((one.key, one.le, one.sequence) == (row.key, row.le, sequence) for one in self.events):
             raise DataError(f"row {number}: there is an event of time {row.le} and sequence number {sequence} already")
+        if self.numbered and any(
+            one.key == row.key and (one.le - row.le) * (one.sequence - sequence) <= 0 and one.le != row.le
+            for one in self.events
+        ):
+            self._to_policy(row, f"its sequence number {sequence} contradicts its time")
+            return
         self.events.append(Event(number, row.key, row.le, row.payload, sequence, re, row.number))
 
     def _retract(self, row: Row) -> Event | None:

@@ -6,6 +6,7 @@ from stretto.automata.afa import Arc, Kind
 from stretto.engines.afa.code import IS_NULL, OVERFLOWED, RAISED
 from stretto.engines.afa.intake import AfaIntake
 from stretto.engines.afa.structure import (
+    CONTRADICTS,
     CURSOR,
     ENDLESS,
     FAULT,
@@ -48,6 +49,11 @@ class AfaFaults(AfaIntake):
             told = "time and sequence number" if self.options["keyed"] else "time and payload"
             return DataError(
                 f"{where} retracts an event that is not there: no event has its {told} ({time})\n{_POLICY}"
+            )
+        if fault == CONTRADICTS:
+            return DataError(
+                f"{where}: its sequence number {int(batch.seq[at])} contradicts its time {time}: in a partition both grow together\n"
+                f"{_POLICY}"
             )
         if fault == SAME_PLACE:
             return DataError(

@@ -23,6 +23,7 @@ from stretto.engines.afa.structure import (
     BEHIND,
     CHANGED,
     CLEAN,
+    CONTRADICTS,
     CURSOR,
     FAULT,
     FOREVER,
@@ -90,6 +91,13 @@ def _change(
         if x != NIL and events.X[x, LE] == batch.le[i] and events.X[x, SEQ] == batch.seq[i]:
             registers[FAULT] = SAME_PLACE
             return FAULTED
+        if graph.numbered:
+            behind = parts.first[part] if x == NIL else events.X[x, BEHIND]
+            if (x != NIL and events.X[x, SEQ] >= batch.seq[i]) or (
+                behind != NIL and events.X[behind, SEQ] <= batch.seq[i]
+            ):
+                registers[FAULT] = CONTRADICTS
+                return FAULTED
     given = NIL
     if op != RETRACT:
         given = new_slot(i, batch, events, registers)
@@ -149,13 +157,18 @@ def advance(
                 registers[REVISING] = NIL
                 status = FAULTED
             elif (op == INSERT or (op == REVISES and registers[REVISING] == NIL)) and is_last(i, batch, events, parts):
-                status = append(theta, i, batch, m)
+                last = parts.last[part]
+                if graph.numbered and last != NIL and events.X[last, SEQ] >= batch.seq[i]:
+                    registers[FAULT] = CONTRADICTS
+                    status = FAULTED
+                else:
+                    status = append(theta, i, batch, m)
             else:
                 registers[OUT_OF_ORDER] += op == INSERT
                 status = _change(theta, i, batch, m)
                 if status != DONE:
                     registers[OUT_OF_ORDER] -= op == INSERT
-        if status == FAULTED and graph.lenient and (registers[FAULT] == LATE_EVENT or registers[FAULT] == UNKNOWN):
+        if status == FAULTED and graph.lenient and registers[FAULT] in (LATE_EVENT, UNKNOWN, CONTRADICTS):
             batch.op[i] = MISSED
             registers[LATE] += 1
             registers[FAULT] = 0

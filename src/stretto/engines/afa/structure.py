@@ -122,6 +122,7 @@ LATE_EVENT = 4
 UNKNOWN = 5
 SAME_PLACE = 6
 ENDLESS = 7
+CONTRADICTS = 8  #: its sequence number grows where its time does not
 
 MOST_CLOSURE = 4096  #: IDs that ε-arcs may reach from one
 
