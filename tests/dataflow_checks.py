@@ -5,17 +5,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import pprint
 import sys
 import time
 import traceback
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
+from unittest import mock
 
 import pyarrow as pa
 
 from stretto.dataflow import Dataflow, plan
+from stretto.dataflow.index import Index
+from stretto.dataflow.operators import join
 from stretto.dataflow.reference import FOREVER, History, before, evaluate, history
 from tests.dataflow_cases import (
     TYPES,
@@ -241,9 +245,18 @@ def _spans(spans: Any) -> str:
 def verify(case: Case, seed: int = 0) -> int:
     """Raise an AssertionError unless the dataflow is right on a case, also in other batches; how many rows there are."""
     right = evaluate(built(case), final_events(case), levels=LEVELS)
-    Drive(case, right).run()
-    Drive(rebatched(case, seed), right).run()
+    for way, one in enumerate((case, rebatched(case, seed))):
+        with _tight() if way == seed % 2 else contextlib.nullcontext():
+            Drive(one, right).run()
     return sum(map(len, right.values()))
+
+
+@contextlib.contextmanager
+def _tight() -> Iterator[None]:
+    """State is looked through at every punctuation, and buffers are as small as they can be."""
+    always = property(lambda self: -32, lambda self, value: None)
+    with mock.patch.object(Index, "swept", always, create=True), mock.patch.object(join, "CAPACITY", 1):
+        yield
 
 
 def check(seed: int) -> int:
