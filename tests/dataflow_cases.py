@@ -27,6 +27,7 @@ __all__ = [
     "Source",
     "Step",
     "Take",
+    "Wrong",
     "built",
     "dataflow_case",
     "final_events",
@@ -129,7 +130,18 @@ class Restore:
     """Go on in a new dataflow, from a snapshot."""
 
 
-Action = Push | Advance | Run | Take | Restore
+@dataclass(frozen=True)
+class Wrong:
+    """Push or say something that is refused, and changes nothing."""
+
+    how: str
+    source: str
+
+
+#: What can be wrong.
+WRONGS = ("late", "unknown", "another end", "longer", "empty", "back")
+
+Action = Push | Advance | Run | Take | Restore | Wrong
 
 
 @dataclass(frozen=True)
@@ -596,7 +608,9 @@ class _Maker:
             elif way == "difference":
                 at = body.difference(at, self.any()) or at
             else:
-                at = body.join(at, self.choose.choice([*names, self.any(), self.any()]), keyed=1.0) or at
+                sides = [at, self.choose.choice([*names, self.any(), self.any()])]
+                self.choose.shuffle(sides)
+                at = body.join(sides[0], sides[1], keyed=1.0) or at
         return body.shaped(at, schema)
 
     def nested(self) -> str | None:
@@ -613,12 +627,12 @@ class _Maker:
         if self.choose.random() < 0.5:
             start = self.where(start)
         body = self.inside([outer], [row])
-        over = body.add("project", body.add("join", outer, far[0], on={"v": "a"}), v="b")
+        over = self._over(body, outer, far[0])
         begin = body.add("union", start, over)
         if self.choose.random() < 0.7:
             begin = body.add("distinct", begin)
         deep = body.inside([inner], [row])
-        further = deep.add("project", deep.add("join", inner, near[0], on={"v": "a"}), v="b")
+        further = self._over(deep, inner, near[0])
         body_result = body.close(
             [inner], [row], deep, [deep.add("distinct", deep.add("union", begin, further))], self.bounded()
         )
@@ -626,9 +640,16 @@ class _Maker:
             body_result = body.add("distinct", body.add("union", body_result, begin))
         return self.close([outer], [row], body, [body_result], self.bounded())
 
+    def _over(self, body: _Maker, nodes: str, links: str) -> str:
+        """Where links lead to from nodes."""
+        if self.choose.random() < 0.5:
+            return body.add("project", body.add("join", nodes, links, on={"v": "a"}), v="b")
+        return body.add("project", body.add("join", links, nodes, on={"a": "v"}), v="b")
+
 
 def _sources(choose: random.Random) -> tuple[Source, ...]:
     found = []
+    insert_only = choose.random() < 0.15
     for at in range(choose.choice([1, 2, 2, 3])):
         shapes = [
             {"a": "int", "b": "int"},
@@ -641,7 +662,8 @@ def _sources(choose: random.Random) -> tuple[Source, ...]:
             {"t": "time", "u": "time", "n": "int"},
             {"a": "int"},
         ]
-        found.append(Source(f"s{at}", choose.choices(shapes, [4, 3, 4, 3, 3, 2, 1, 1, 1])[0], choose.random() < 0.2))
+        columns = choose.choices(shapes, [4, 3, 4, 3, 3, 2, 1, 1, 1])[0]
+        found.append(Source(f"s{at}", columns, insert_only or choose.random() < 0.1))
     return tuple(found)
 
 
@@ -715,6 +737,8 @@ def _actions(
         actions += _next_push(choose, name, queues[name], biggest)
         while choose.random() < busy:
             actions.append(_between(choose, outputs, lazy))
+        if choose.random() < 0.03:
+            actions.append(Wrong(choose.choice(WRONGS), name))
     return tuple(actions)
 
 
@@ -913,7 +937,9 @@ def _pruned(case: Case) -> Case:
     sources = tuple(one for one in case.sources if one.name in reads)
     names = {one.name for one in sources}
     kept = tuple(
-        action for action in case.actions if not isinstance(action, Push | Advance) or action.source in names | {None}
+        action
+        for action in case.actions
+        if not isinstance(action, Push | Advance | Wrong) or action.source in names | {None}
     )
     return replace(case, steps=steps, sources=sources, actions=kept)
 

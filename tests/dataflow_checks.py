@@ -16,20 +16,25 @@ from typing import Any
 from unittest import mock
 
 import pyarrow as pa
+import pytest
 
 from stretto.dataflow import Dataflow, plan
 from stretto.dataflow.index import Index
 from stretto.dataflow.operators import join
 from stretto.dataflow.reference import FOREVER, History, before, evaluate, history
+from stretto.errors import DataError
 from tests.dataflow_cases import (
     TYPES,
+    VALUES,
     Advance,
     Case,
+    Change,
     Loop,
     Push,
     Restore,
     Run,
     Take,
+    Wrong,
     built,
     dataflow_case,
     final_events,
@@ -129,11 +134,39 @@ class Drive:
                 assert 0 <= done <= steps, f"run({steps}) gives {done}"
             case Take(name):
                 self.take(name)
-            case Restore() if hasattr(self.flow, "snapshot"):
+            case Wrong(how, source):
+                with pytest.raises(DataError, match=f"input '{source}'"):
+                    self.wrong(how, source)
+            case Restore():
                 kept = self.flow.snapshot()
                 self.flow = self.made()
                 self.flow.restore(kept)
                 assert self.flow.snapshot() == kept, "another snapshot after restore()"
+
+    def wrong(self, how: str, name: str) -> None:
+        """Push or say what cannot be, behind something that can."""
+        source = next(one for one in self.case.sources if one.name == name)
+        row = tuple(VALUES[kind][0] for kind in source.columns.values())
+        far = max(self.given[name], 0) + 10**6
+        if how in ("late", "back") and self.given[name] == NEVER:
+            self.given[name] = -(10**6)
+            self.flow.advance(self.time(-(10**6)), name)
+        wrong = {
+            "late": Change(row, self.given[name] - 1),
+            "unknown": Change(row, far, FOREVER, far + 5),
+            "another end": Change(row, far, far + 9, far + 5),
+            "longer": Change(row, far, far + 3, far + 3),
+            "empty": Change(row, far, far),
+        }
+        if how == "back":
+            self.flow.advance(self.time(self.given[name] - 1), name)
+        else:
+            known = (
+                []
+                if source.insert_only and how in ("unknown", "another end", "longer")
+                else [Change(row, far, far + 3)]
+            )
+            self.flow.push(name, self.table(Push(name, (*known, wrong[how]))), punctuation=self.time(far))
 
     def rest(self) -> None:
         """Run until there is nothing to do, and see that nothing is left."""
