@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import pytest
+from numba.core import config
 
+from stretto.dataflow import Dataflow, Stream, fixpoint, stream
+from stretto.dataflow.reference import Span, history
 from tests.conftest import cases as at_most
 from tests.dataflow_cases import Advance, Case, Change, Loop, Push, Restore, Run, Source, Step, Take
 from tests.dataflow_checks import check, verify
 
-CASES = 1500
+#: Conditions and values are compiled for each plan, which takes longer than a case.
+CASES = 10_000 if config.DISABLE_JIT else 150
 
 
 def test_many_seeds() -> None:
@@ -64,3 +68,37 @@ PINNED = {
 @pytest.mark.parametrize("case", PINNED.values(), ids=PINNED)
 def test_pinned(case: Case) -> None:
     assert verify(case)
+
+
+def closure(links: Stream) -> Stream:
+    def step(reach: Stream) -> Stream:
+        return links.union(links.join(reach, on={"b": "a"}).project("a", b="b_right"))
+
+    return fixpoint(step, links, bound=50)
+
+
+def test_probing_leaves_time_to_others() -> None:
+    """It goes around for as long as anybody lets it run, and still two loops get to know how far they are."""
+    flow = Dataflow(far=closure(closure(stream("links", {"a": int, "b": int}))), speculation="probing")
+    flow.push("links", [{"a": 1, "b": 2, "vs": 1}, {"a": 2, "b": 3, "vs": 2}], punctuation=5)
+    assert all(flow.run(10) == 10 for _ in range(50))
+    assert flow.punctuation("far") == 5
+    loops = flow.stats["loops"]
+    assert all(loop["speculative"] > 20 for loop in loops.values()), loops
+
+
+def test_what_cancels_out_does_not_grow_from_round_to_round() -> None:
+    """Each node has two links to the next: 2ⁿ ways. What was taken back is not taken back again for each way."""
+    flow = Dataflow(ways=closure(stream("links", {"a": int, "b": int})))
+    for again in range(6):
+        for node in range(8):
+            link = {"a": node, "b": node + 1, "vs": 0, "ve": 100}
+            batch = [link, link] if not again else [link | {"ve_new": 0}, link]
+            flow.push("links", [{"ve_new": None} | one for one in batch])
+            flow.run(2)
+        flow.run_until_idle()
+    assert max(flow.stats["held"].values()) < 40_000, flow.stats["held"]
+    flow.finish()
+    flow.run_until_idle()
+    found = history(flow.output("ways"))
+    assert found[0, 8] == [Span(0, 100, 2**8)]

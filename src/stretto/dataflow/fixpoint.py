@@ -6,7 +6,7 @@ at ``eet`` or later, and so will all that the inputs still bring, then nothing b
 becomes definite.
 
 - **High-water mark**: the guess is the greatest start seen; it lodges where inputs have not come so far.
-- **Probing**: the guess is +∞ and each operator lowers it; sent again whenever it is back.
+- **Probing**: the guess is +∞ and each operator lowers it; sent again whenever it is back, also if nothing else is to do.
 - **Hybrid**: as probing, but only when the inputs are known to be further than the output, by events of external progress.
 
 Where a loop holds ``distinct``, ``min`` or ``max``, rows go around level by level: all of level i before any of level i + 1. A row
@@ -21,7 +21,7 @@ import numpy as np
 from stretto.dataflow.messages import Data, Definite, External, Speculative
 from stretto.dataflow.operators.multicast import Multicast
 from stretto.dataflow.operators.operator import Operator
-from stretto.dataflow.rows import FOREVER, LEVEL, NEVER, VS, Rows, combined
+from stretto.dataflow.rows import FOREVER, LEVEL, NEVER, VS, WEIGHT, Rows, combined
 from stretto.dataflow.vertex import Vertex
 from stretto.errors import LimitError
 
@@ -100,6 +100,13 @@ class FlyingFixpoint:
         if not self.flying and self._wants():
             self._speculate()
 
+    def poll(self) -> bool:
+        """Send it again when there is nothing else to do; whether it is sent."""
+        if not (self.polls and self.parked):
+            return False
+        self.disturb()
+        return True
+
     def moved(self) -> None:
         """The inputs have come further, which probing finds out by itself."""
         if self.mode == "probing":
@@ -140,7 +147,7 @@ class FlyingFixpoint:
         if self.mode == "hwm":
             return self._guess() > self.definite
         if self.mode == "probing":
-            self.parked = not self.polls and not self.disturbed
+            self.parked = not self.disturbed and self.definite < FOREVER
             return not self.parked and self.definite < FOREVER
         return min(self.external.values(), default=NEVER) > self.definite and len(self.external) == self.ports
 
@@ -207,6 +214,11 @@ class FixpointVertex(Vertex):
     def data(self, port: int, rows: Rows) -> None:
         """F1, F2: out, and around again a level higher."""
         assert self.loop is not None
+        if rows[:, WEIGHT].min() < 0:
+            # What cancels out would meet all that cancels out in every join, and be more each time around.
+            rows = combined(rows.copy())
+            if not len(rows):
+                return
         self.loop.saw(rows)
         self.out.send(Data(rows))
         again = rows.copy()

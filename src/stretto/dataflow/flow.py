@@ -160,8 +160,6 @@ class Dataflow:
     def _poll(self, polls: bool) -> None:
         for flying in self._graph.flying:
             flying.polls = polls
-            if polls and flying.parked:
-                flying.disturb()
 
     def _step(self) -> bool:
         try:

@@ -22,4 +22,5 @@ def step(graph: Graph) -> bool:
         if flying.waits:
             flying.release()
             return True
-    return False
+    # Before that, probing would keep from their work those who are further down.
+    return sum(flying.poll() for flying in graph.flying) > 0
