@@ -10,7 +10,7 @@ import pyarrow as pa
 from stretto.dataflow.events import NEW
 from stretto.dataflow.graph import Graph, Input
 from stretto.dataflow.history import settled
-from stretto.dataflow.rows import EVER, FOREVER, NEVER, PAYLOAD, VE, VS, Rows
+from stretto.dataflow.rows import EVER, FOREVER, NEVER, PAYLOAD, VE, VS, Rows, empty
 from stretto.dataflow.scheduler import step
 from stretto.dataflow.stream import Stream
 from stretto.dataflow.values import Strings, arrays, words
@@ -289,6 +289,8 @@ class Dataflow:
         """
         source = own.source
         known = [*source.schema, "vs", "ve", "ve_new"]
+        if not table.num_columns and not table.num_rows:  # what an empty list comes to
+            return empty(own.width)
         for name in [*source.schema, "vs"]:
             if name not in table.column_names:
                 hint = suggestion(name, table.column_names, kind="column")
