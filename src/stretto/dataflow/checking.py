@@ -143,7 +143,8 @@ def _check(cycle: Cycle) -> None:
     inside = {id(node) for node in cycle.nodes}
     if not any(id(one) not in inside for node in cycle.nodes for one in edges(node)):
         raise OptionError(f"the loop '{cycle.name}' has no input from outside: nothing can ever be in it")
-    for node in cycle.nodes:
+    # A matcher before the window that belongs to it, which nobody wrote.
+    for node in sorted(cycle.nodes, key=lambda node: not isinstance(node, plan.Recognize)):
         problem = _problem(node, inside)
         if problem:
             raise OptionError(f"the loop '{cycle.name}' goes through {node.label}: {problem}")
