@@ -68,6 +68,11 @@ class Dataflow:
         self._steps = 0
         self._events = 0
 
+    def __repr__(self) -> str:
+        inputs = ", ".join(self._graph.inputs)
+        outputs = ", ".join(f"{name}: {stream!r}" for name, stream in self._outputs.items())
+        return f"Dataflow({inputs} -> {outputs})"
+
     # -- what comes in ------------------------------------------------------------------------------------------------
 
     def push(self, name: str, batch: Any, *, punctuation: Any = None) -> None:
@@ -90,20 +95,31 @@ class Dataflow:
         """
         self._check()
         own = self._input(name)
-        events = self._read(own, as_table(batch))
+        before = self._time
+        try:
+            events, time = self._taken(own, as_table(batch), punctuation)
+        except StrettoError:
+            self._time = before  # a batch that is refused says nothing about the type of times
+            raise
+        self._events += len(events)
+        own.push(events)
+        if time is not None:
+            own.punctuate(time)
+
+    def _taken(self, own: Input, table: pa.Table, punctuation: Any) -> tuple[Rows, int | None]:
+        """A batch that is right, noted among the events that can be retracted, and the punctuation behind it."""
+        events = self._read(own, table)
         time = None if punctuation is None else self._moment(punctuation)
         if time is not None and time < own.definite:
             raise DataError(
-                f"input '{name}': the punctuation {self._shown(time)} goes back: it was {self._shown(own.definite)}"
+                f"input '{own.source.name}': the punctuation {self._shown(time)} goes back: it was"
+                f" {self._shown(own.definite)}"
             )
         if own.events is not None:
             failed = own.events.take(events)
             if failed >= 0:
                 raise DataError(self._unknown(own, events[failed], failed))
-        self._events += len(events)
-        own.push(events)
-        if time is not None:
-            own.punctuate(time)
+        return events, time
 
     def advance(self, time: Any, name: str | None = None) -> None:
         """A punctuation of an input, or of all: no later event begins, and no later retraction ends, before ``time``.
@@ -346,13 +362,13 @@ class Dataflow:
         where = f"input '{own.source.name}', row {row}: a retraction of {self._event(own, event)}, which is not there"
         if not len(alike):
             return f"{where}: no such payload is alive"
-        shown = "; ".join(f"[{self._shown(int(one[VS]))}, {self._shown(int(one[VE]))})" for one in alike[:3])
+        shown = "; ".join(f"[{self._shown(int(one[VS]))}, {self._end(int(one[VE]))})" for one in alike[:3])
         return f"{where}: this payload lives in {shown}"
 
     def _event(self, own: Input, event: Rows) -> str:
         columns = arrays(event.reshape(1, -1), own.source.schema, PAYLOAD, self._strings)
         payload = ", ".join(f"{name}={one[0].as_py()!r}" for name, one in zip(own.source.schema, columns, strict=True))
-        return f"({payload}) [{self._shown(int(event[VS]))}, {self._shown(int(event[VE]))})"
+        return f"({payload}) [{self._shown(int(event[VS]))}, {self._end(int(event[VE]))})"
 
     # -- times --------------------------------------------------------------------------------------------------------
 
@@ -367,6 +383,11 @@ class Dataflow:
             raise DataError(f"input '{source}': column '{name}' is {column.type}; times are integers or timestamps")
         if self._time is None:
             self._time = kind
+        if kind != self._time and pa.types.is_timestamp(kind) and kind.tz == getattr(self._time, "tz", kind):
+            try:
+                column, kind = column.cast(self._time), self._time
+            except pa.ArrowInvalid as error:
+                raise DataError(f"input '{source}': column '{name}' does not fit {self._time}: {error}") from error
         if kind != self._time:
             raise DataError(f"input '{source}': column '{name}' is {kind}, and times are {self._time} in this dataflow")
         found: Rows = column.cast(pa.int64()).fill_null(missing).to_numpy(zero_copy_only=False)
@@ -402,6 +423,10 @@ class Dataflow:
         if self._time is None or self._time == pa.int64() or time in (NEVER, FOREVER):
             return time
         return pa.scalar(time, pa.int64()).cast(self._time).as_py()
+
+    def _end(self, time: int) -> str:
+        """The end of a lifetime, for messages."""
+        return "∞" if time == FOREVER else str(self._shown(time))
 
     def _times(self, ticks: Rows, missing: int) -> pa.Array:
         mask = np.ascontiguousarray(ticks == missing)
