@@ -112,7 +112,10 @@ class Program:
         for number_of_step, step in enumerate(self.steps):
             if isinstance(step, plan.Where):
                 test = scope.predicate(step.condition)
-                body.append(ast.If(ast.UnaryOp(ast.Not(), test), [ast.Continue()], []))
+                held = f"c{number_of_step}"
+                body.append(ast.Assign([ast.Name(held, ast.Store())], test))
+                body.append(ast.If(_fault(), [ast.Return(_minus_row())], []))
+                body.append(ast.If(ast.UnaryOp(ast.Not(), name(held)), [ast.Continue()], []))
                 continue
             assert isinstance(step, plan.Project)
             found: dict[str, Code] = {}
