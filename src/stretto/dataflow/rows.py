@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stretto._jit import inlined, jit
+from stretto.errors import LimitError
 
 __all__ = [
     "EVER",
@@ -28,6 +29,7 @@ __all__ = [
     "combined",
     "consolidate",
     "copy_row",
+    "counted",
     "empty",
     "hashed",
     "moved",
@@ -43,6 +45,8 @@ LEVEL = 3  #: how many times it went around its loop; 0 outside loops
 PAYLOAD = 4  #: first column of the payload
 
 FOREVER = (1 << 63) - 1
+_MOST = 1 << 31  #: weights stay below
+
 NEVER = -(1 << 63)  #: before all times
 EVER = NEVER + 1  #: the first time, when constants begin
 
@@ -142,4 +146,19 @@ def combined(rows: Rows, since: int = NEVER) -> Rows:
         return there
     identity = np.array([at for at in range(rows.shape[1]) if at != WEIGHT], np.int64)
     table = np.zeros(1 << max(2, (2 * len(rows)).bit_length()), np.int64)
-    return rows[: consolidate(rows, len(rows), identity, table, since)]
+    return counted(rows[: consolidate(rows, len(rows), identity, table, since)])
+
+
+def counted(rows: Rows) -> Rows:
+    """Rows as they are, if none occurs so often that sums and products of weights may leave 64 bits.
+
+    Raises
+    ------
+    LimitError
+        A weight is 2^31 or more.
+    """
+    if len(rows) and max(int(rows[:, WEIGHT].max()), -int(rows[:, WEIGHT].min())) >= _MOST:
+        raise LimitError(
+            "a row occurs 2^31 times or more: it is derived in that many ways; distinct() keeps each row once"
+        )
+    return rows

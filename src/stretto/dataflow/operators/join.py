@@ -13,7 +13,7 @@ import numpy as np
 from stretto._jit import DONE, OUTPUT_FULL, jit
 from stretto.dataflow.index import Chains, Index
 from stretto.dataflow.operators.operator import Operator
-from stretto.dataflow.rows import FOREVER, LEVEL, PAYLOAD, VE, VS, WEIGHT, Rows, empty, hashed, same
+from stretto.dataflow.rows import FOREVER, LEVEL, PAYLOAD, VE, VS, WEIGHT, Rows, counted, empty, hashed, same
 
 __all__ = ["Join"]
 
@@ -53,7 +53,7 @@ class Join(Operator):
                 self._out = np.zeros((CAPACITY, self.width), np.int64)
             while True:
                 status, row, at, count = _probe(rows, row, at, own.keys, chains, port, self.taken, self._out)
-                found.append(self._out[:count].copy())
+                found.append(counted(self._out[:count].copy()))
                 if status == DONE:
                     break
         if self.definite[1 - port] < FOREVER:  # else nothing can meet them
