@@ -16,6 +16,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -142,19 +143,25 @@ def generated(
     modules = sorted({(value.__module__, name) for name, value in helpers.items()})
     imports: list[ast.stmt] = [ast.ImportFrom(module, [ast.alias(name)], 0) for module, name in modules]
     tree = ast.fix_missing_locations(ast.Module([*imports, function], []))
-    keeps = bool(CACHE_DIRECTORY) and not own
-    if config.DISABLE_JIT or not keeps:
-        space: dict[str, Any] = dict(own or {})
-        exec(compile(tree, "<condition>", "exec"), space)
-        made: Callable[..., Any] = space[function.name]
-    else:
-        made = getattr(_module(ast.unparse(tree) + "\n"), function.name)
-    if config.DISABLE_JIT:
-        return made
+    if bool(CACHE_DIRECTORY) and not own and not config.DISABLE_JIT:
+        return _kept(ast.unparse(tree) + "\n", function.name, signature)
+    space: dict[str, Any] = dict(own or {})
+    exec(compile(tree, "<condition>", "exec"), space)
+    made: Callable[..., Any] = space[function.name]
+    return made if config.DISABLE_JIT else _called_by_address(made, signature, keeps=False)
+
+
+@lru_cache(maxsize=256)
+def _kept(text: str, name: str, signature: Any) -> Callable[..., Any]:
+    """The compiled function of a text; loading it once more would take 10 ms, and workers run a plan for many buckets."""
+    return _called_by_address(getattr(_module(text), name), signature, keeps=True)
+
+
+def _called_by_address(function: Callable[..., Any], signature: Any, *, keeps: bool) -> Callable[..., Any]:
     before = config.CACHE_DIR
     config.CACHE_DIR = CACHE_DIRECTORY
     try:
-        compiled: Callable[..., Any] = numba.cfunc(signature, cache=keeps, nopython=True, error_model="numpy")(made)
+        compiled: Callable[..., Any] = numba.cfunc(signature, cache=keeps, nopython=True, error_model="numpy")(function)
     finally:
         config.CACHE_DIR = before
     return compiled

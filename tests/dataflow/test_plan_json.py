@@ -44,7 +44,7 @@ def travels(**outputs: Stream) -> dict[str, Stream]:
 
 
 def test_every_operator_and_the_loops_travel() -> None:
-    odd = stream("odd one", {"a b": str, "in": int, "at": pa.timestamp("us", "UTC")})
+    odd = stream("odd one", {"a b": str, "in": int, "at": pa.timestamp("us", "UTC"), "day": pa.date32()})
     shorter = ROADS.where("cost < 10 AND NOT (src = 'it''s' OR open = TRUE)").project(
         "src", "dst", far="cost * 2 + 0.5", n=1
     )
@@ -58,7 +58,7 @@ def test_every_operator_and_the_loops_travel() -> None:
         without=LINKS.difference(ROADS, on=["src"]),
         reach=reach(LINKS),
         of_reach=reach(reach(LINKS).distinct()),
-        odd=odd.where("`a b` IN ('x', '`') AND `in` BETWEEN -1 AND 3 AND at < '2024-01-02T03:04:05'"),
+        odd=odd.where("`a b` IN ('x', '`') AND `in` BETWEEN -1 AND 3 AND at < '2024-01-02T03:04:05' AND day != '2024-01-02'"),
     )
 
 

@@ -209,7 +209,7 @@ class _Scope(ScalarCode):
         family = kind_of(kind)
         if family == "float":
             return Code(call("real", word), (), "float")
-        return Code(word, (), family, _PER_SECOND[kind.unit] if family == "time" else 0)
+        return Code(word, (), family, _PER_SECOND[getattr(kind, "unit", "s")] if family == "time" else 0)
 
     def string(self, value: str, node: p.Constant) -> Code:
         return Code(ast.Constant(self.owner.strings.number(value)), (), "string")

@@ -31,7 +31,7 @@ from stretto.pattern import predicate as p
 from stretto.pattern.query import Consume
 from stretto.pattern.sase import SaseQuery, Selection
 
-__all__ = ["GROUPS", "keyed"]
+__all__ = ["GROUPS", "carries", "keyed"]
 
 #: The input that names the groups, for plans with constant rows: one event for each key, which begins at the first time.
 GROUPS = "the groups"
@@ -173,6 +173,46 @@ class _Lift:
         return Query(
             replace(own, text=text, consume=consume, partition_by=(*own.partition_by, *names), partition_spans=())
         )
+
+
+def carries(node: plan.Node, column: str, source_column: str) -> bool:
+    """Whether a column has nothing but the values of the inputs' columns of one name, in rows of one group the group's own.
+
+    >>> from stretto.dataflow import stream
+    >>> links = stream("links", {"net": str, "src": str})
+    >>> carries(links.rename(net="network").node, "network", "net"), carries(links.rename(src="net", net="n").node, "net", "net")
+    (True, False)
+    """
+    seen: set[tuple[int, str]] = set()
+    waiting = [(node, column)]
+    while waiting:
+        at, name = waiting.pop()
+        if (id(at), name) in seen:
+            continue
+        seen.add((id(at), name))
+        match at:
+            case plan.Source():
+                if name != source_column:
+                    return False
+            case plan.Project():
+                value = dict(at.values)[name]
+                if not isinstance(value, p.Attribute):
+                    return False
+                waiting.append((at.input, value.name))
+            case plan.Join() if name not in at.left.schema:
+                waiting.append((at.right, next(own for own, called in at.names if called == name)))
+            case plan.Aggregate() if name not in at.by:
+                return False
+            case plan.Constant() | plan.Recognize():
+                return False
+            case plan.Union():
+                waiting += [(part, name) for part in at.parts]
+            case plan.Recursion() | plan.Fixpoint():
+                body = at.loop.bodies[at.index]
+                waiting.append((body, name))
+            case _:
+                waiting.append((at.inputs[0], name))
+    return True
 
 
 def _fed(nodes: list[plan.Node]) -> set[int]:

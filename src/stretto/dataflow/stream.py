@@ -19,7 +19,7 @@ from stretto.languages.relational import read_condition, read_value
 from stretto.pattern import predicate as p
 from stretto.pattern.typing import kind_of, type_of_operand
 
-__all__ = ["Stream", "constant", "fixpoint", "fixpoints", "stream"]
+__all__ = ["Stream", "constant", "fixpoint", "fixpoints", "payload_type", "stream"]
 
 On = str | Sequence[str] | Mapping[str, str]
 
@@ -99,14 +99,21 @@ def _row(schema: Any) -> dict[str, pa.DataType]:
     for name, kind in Schema.of(schema, type=None).attributes.items():
         if name in _TIMES:
             raise OptionError(f"column '{name}': events have their lifetimes beside the payload; leave it out")
-        family = kind_of(kind)
-        if family in ("decimal", "other") or kind == pa.uint64():
+        kept = payload_type(kind)
+        if kept is None:
             raise OptionError(
                 f"column '{name}' is {kind}: a payload has integers, floats, strings, truth values, times"
             )
-        kept = {"int": pa.int64(), "float": pa.float64(), "bool": pa.bool_(), "string": pa.string()}
-        found[name] = kept.get(family, kind)
+        found[name] = kept
     return found
+
+
+def payload_type(kind: pa.DataType) -> pa.DataType | None:
+    """The type that a column of a type has in a payload; ``None``: it cannot be in one."""
+    family = kind_of(kind)
+    if family in ("decimal", "other") or kind == pa.uint64():
+        return None
+    return {"int": pa.int64(), "float": pa.float64(), "bool": pa.bool_(), "string": pa.string()}.get(family, kind)
 
 
 class Stream:

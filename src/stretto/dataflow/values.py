@@ -15,6 +15,8 @@ from stretto.predicates.vectorized import numbers_of
 
 __all__ = ["Strings", "arrays", "word_of_float", "words"]
 
+_DAY = 86_400
+
 _NAN = int(np.float64(np.nan).view(np.int64))
 
 
@@ -83,6 +85,8 @@ def words(column: pa.Array, kind: pa.DataType, strings: Strings) -> Rows:
     except pa.ArrowInvalid as error:
         raise DataError(str(error)) from error
     values = numbers_of(cast)
+    if pa.types.is_date(kind):  # in seconds, as code compares it with other times
+        values = values.astype(np.int64) * _DAY
     return word_of_float(values) if family == "float" else np.asarray(values, np.int64)
 
 
@@ -98,6 +102,8 @@ def arrays(rows: Rows, schema: Mapping[str, pa.DataType], offset: int, strings: 
             made.append(pa.array(column.view(np.float64)))
         elif family == "bool":
             made.append(pa.array(column.astype(np.bool_)))
+        elif pa.types.is_date(kind):
+            made.append(pa.array((column // _DAY).astype(np.int32)).cast(pa.date32()).cast(kind))
         else:
             made.append(pa.array(column).cast(kind))
     return made

@@ -8,6 +8,7 @@
 """
 
 from stretto.spark.call import match
+from stretto.spark.dataflow import dataflow
 from stretto.spark.explain import explain
 from stretto.spark.files import read
 from stretto.spark.patterns import match_patterns
@@ -16,6 +17,7 @@ from stretto.spark.session import session
 from stretto.spark.sql import register
 
 __all__ = [
+    "dataflow",
     "explain",
     "match",
     "match_patterns",

@@ -36,7 +36,7 @@ PACKED = "bucket bigint, source int, number int, data binary"
 
 
 def pack(batches: Iterator[pa.RecordBatch], *, schema: bytes) -> Iterator[pa.RecordBatch]:
-    """Events as packed rows; the last column of the input is the bucket.
+    """Events as packed rows; the last column of the input is the bucket. The metadata of the schema goes along.
 
     Bucket 0 gets a row in any case, an empty one if need be: its state is looked at in every micro-batch that has events, and
     tells whether the checkpoint belongs to the query.
@@ -49,7 +49,7 @@ def pack(batches: Iterator[pa.RecordBatch], *, schema: bytes) -> Iterator[pa.Rec
     for number, gathered in enumerate(_gathered(batches)):
         buckets = gathered[0].schema.names[-1]
         bucket = np.concatenate([b.column(buckets).to_numpy(zero_copy_only=False) for b in gathered])
-        events = as_bound([b.drop_columns([buckets]) for b in gathered], kinds)
+        events = as_bound([b.drop_columns([buckets]) for b in gathered], kinds).replace_schema_metadata(kinds.metadata)
         yield _packed(events, bucket, source, number)
 
 
