@@ -184,9 +184,9 @@ def test_mistakes_are_errors_of_the_call(spark: Any) -> None:
     def call(df: Any = good, made: Any = None, **options: Any) -> None:
         on_spark.dataflow(df, made or reach(), **{"by": "network", "vs": "since"} | options)
 
-    with pytest.raises(DataError, match="the source '\\w+' has no column 'netwrok' \\(by\\); did you mean 'network'"):
+    with pytest.raises(DataError, match=r"the source '\w+' has no column 'netwrok' \(by\); did you mean 'network'"):
         call(by="netwrok")
-    with pytest.raises(DataError, match="the source '\\w+' has no column 'sinse' \\(vs\\); did you mean 'since'"):
+    with pytest.raises(DataError, match=r"the source '\w+' has no column 'sinse' \(vs\); did you mean 'since'"):
         call(vs="sinse")
     with pytest.raises(DataError, match="no source has a column 'until' \\(ve\\)"):
         call(ve="until")
