@@ -769,9 +769,21 @@ def _between(choose: random.Random, outputs: Sequence[str], lazy: bool) -> Actio
     return Restore() if draw > 0.97 or not lazy else Run(1)
 
 
-def dataflow_case(seed: int) -> Case:
-    """A random case. It is the same for the same seed."""
-    choose = random.Random(seed)
+def dataflow_case(seed: int, plans: int | None = None) -> Case:
+    """A random case. It is the same for the same arguments.
+
+    ``plans``: of so many plans at most, as conditions and values are compiled for each one.
+    """
+    sources, steps, outputs = _plan(random.Random(seed if plans is None else seed % plans))
+    choose = random.Random(~seed)
+    speculation = choose.choice(["hybrid", "hybrid", "probing", "hwm"])
+    time = choose.choice(["int"] * 5 + ["time"])
+    length = choose.choice([6, 12, 20, 30])
+    return Case(sources, steps, outputs, _actions(choose, sources, outputs, length), speculation, time)
+
+
+def _plan(choose: random.Random) -> tuple[tuple[Source, ...], tuple[Step | Loop, ...], tuple[str, ...]]:
+    """Sources, steps and outputs."""
     while True:
         sources = _sources(choose)
         maker = _Maker(choose, {one.name: _stream(one) for one in sources})
@@ -786,11 +798,7 @@ def dataflow_case(seed: int) -> Case:
         steps = _needed(tuple(maker.steps), outputs)
         used = tuple(one for one in sources if one.name in _reads(steps) | set(outputs))
         if used and _fed(used, _built(used, steps, outputs).values()):
-            break
-    speculation = choose.choice(["hybrid", "hybrid", "probing", "hwm"])
-    time = choose.choice(["int"] * 5 + ["time"])
-    length = choose.choice([6, 12, 20, 30])
-    return Case(used, steps, outputs, _actions(choose, used, outputs, length), speculation, time)
+            return used, steps, outputs
 
 
 def _reads(steps: Iterable[Step | Loop]) -> set[str]:

@@ -292,13 +292,13 @@ def _tight() -> Iterator[None]:
         yield
 
 
-def check(seed: int) -> int:
+def check(seed: int, plans: int | None = None) -> int:
     """Raise an AssertionError unless the dataflow agrees with the reference on a case; how many rows there are."""
-    case = dataflow_case(seed)
+    case = dataflow_case(seed, plans)
     try:
         return verify(case, seed)
     except Exception as error:
-        raise AssertionError(f"seed {seed}: {type(error).__name__}: {error}") from error
+        raise AssertionError(f"seed {seed}, plans={plans}: {type(error).__name__}: {error}") from error
 
 
 # ---- Small failures
