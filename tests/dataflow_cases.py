@@ -32,6 +32,7 @@ __all__ = [
     "dataflow_case",
     "final_events",
     "program_of",
+    "random_case",
     "rebatched",
     "smaller",
     "valid",
@@ -775,11 +776,18 @@ def dataflow_case(seed: int, plans: int | None = None) -> Case:
     ``plans``: of so many plans at most, as conditions and values are compiled for each one.
     """
     sources, steps, outputs = _plan(random.Random(seed if plans is None else seed % plans))
+    case = random_case(sources, steps, outputs, seed)
+    return replace(case, time=random.Random(seed).choice(["int"] * 5 + ["time"]))
+
+
+def random_case(
+    sources: tuple[Source, ...], steps: tuple[Step | Loop, ...], outputs: tuple[str, ...], seed: int
+) -> Case:
+    """Random streams for a plan."""
     choose = random.Random(~seed)
     speculation = choose.choice(["hybrid", "hybrid", "probing", "hwm"])
-    time = choose.choice(["int"] * 5 + ["time"])
     length = choose.choice([6, 12, 20, 30])
-    return Case(sources, steps, outputs, _actions(choose, sources, outputs, length), speculation, time)
+    return Case(sources, steps, outputs, _actions(choose, sources, outputs, length), speculation)
 
 
 def _plan(choose: random.Random) -> tuple[tuple[Source, ...], tuple[Step | Loop, ...], tuple[str, ...]]:

@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 from numba.core import config
 
+import stretto
 from stretto.dataflow import Dataflow, Stream, fixpoint, stream
 from stretto.dataflow.reference import Span, history
 from tests.conftest import cases as at_most
-from tests.dataflow_cases import Advance, Case, Change, Loop, Push, Restore, Run, Source, Step, Take
+from tests.dataflow_cases import (
+    Advance,
+    Case,
+    Change,
+    Loop,
+    Push,
+    Restore,
+    Run,
+    Source,
+    Step,
+    Take,
+    random_case,
+    valid,
+)
 from tests.dataflow_checks import check, verify
 
 #: How many cases, of how many plans: conditions and values are compiled for each plan, which takes longer than a case.
@@ -18,6 +35,60 @@ CASES, PLANS = (8_000, None) if config.DISABLE_JIT else (100, 20)
 def test_many_seeds() -> None:
     """A failure names its seed: ``python -m tests.dataflow_checks seed seed+1`` makes it small."""
     assert sum(check(seed, PLANS) for seed in range(at_most(CASES))) > 0
+
+
+def pairs_of(kind: str) -> Any:
+    """A pattern: an ``a``, later a ``b``, within 6."""
+    if kind == "query":
+        return "SELECT * FROM S WHERE a AS x; b AS y WITHIN 6 [vs]"
+    afa = stretto.AFA(events={"type": str, "v": int}, register={"n": int}, initial={"n": 0}, start="q0", window=6)
+    afa.arc("q0", "q1", when="e.type = 'a'", then={"n": "e.v"}).ignore("q1")
+    return afa.arc("q1", "q2", when="e.type = 'b'", then={"n": "r.n + e.v"}).final("q2")
+
+
+@pytest.mark.parametrize("kind", ["query", "automaton"])
+def test_a_matcher_in_the_plan(kind: str) -> None:
+    """What it finds as a stream: in its windows, and in a loop behind it. No two events at once, as arrival would order them."""
+    steps = (
+        Step("found", "recognize", ("s",), (pairs_of(kind),)),
+        Step("windowed", "window", ("found",), (3,)),
+        Step("begin", "project", ("found",), (), {"a": "start_time", "b": "end_time"}),
+        Loop(
+            ("r",),
+            ({"a": "int", "b": "int"},),
+            (
+                Step("both", "join", ("r", "begin"), (), {"on": {"b": "a"}}),
+                Step("after", "project", ("both",), ("a",), {"b": "b_right"}),
+                Step("all", "union", ("begin", "after")),
+                Step("once", "distinct", ("all",)),
+            ),
+            ("once",),
+        ),
+    )
+    source = Source("s", {"type": "str", "v": "int"})
+    found = 0
+    for seed in range(at_most(60)):
+        case = apart(random_case((source,), steps, ("found", "windowed", "r"), seed))
+        found += verify(case, seed)
+    assert found > 50
+
+
+def apart(case: Case) -> Case:
+    """Without a second event at one time."""
+    taken: set[tuple[str, int]] = set()
+    actions = []
+    for action in case.actions:
+        if isinstance(action, Push):
+            kept = []
+            for one in action.changes:
+                if one.ve_new is None and (action.source, one.vs) in taken:
+                    continue
+                taken.add((action.source, one.vs))
+                kept.append(one)
+            actions.append(replace(action, changes=tuple(kept)))
+        else:
+            actions.append(action)
+    return valid(replace(case, actions=tuple(actions)))
 
 
 LINKS = Source("links", {"a": "int", "b": "int"})

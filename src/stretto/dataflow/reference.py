@@ -162,8 +162,32 @@ def _events(node: plan.Node, given: Mapping[str, list[Event]]) -> Iterator[Event
                 moved = Event(row, _next(vs, every), _next(ve, every))
                 if moved.ve > moved.vs:
                     yield moved
+        case plan.Recognize(input=below):
+            yield from _matches(node, list(_events(below, given)))
         case _:
             raise OptionError(f"{node.label} has no events of its own")
+
+
+def _matches(node: plan.Recognize, events: list[Event]) -> Iterator[Event]:
+    """The matches in all events at once, which are taken as a sequence in the order of their starts.
+
+    A match lives from its last event on: until the window of one of its events ends, or for ever.
+    """
+    from stretto.matching import match
+
+    events = sorted(events, key=lambda event: event.vs)
+    columns = {
+        name: pa.array([event.row[at] for event in events], kind)
+        for at, (name, kind) in enumerate(node.input.schema.items())
+    }
+    table = pa.table({**columns, "vs": pa.array([event.vs for event in events], pa.int64())})
+    for one in match(node.pattern, table, **{"time": "vs", **node.options}).to_pylist():
+        register = one.get("register") or {}
+        named = {**register, **{f"register_{name}": value for name, value in register.items()}, **one}
+        until = one.get("until")
+        found = Event(tuple(named[name] for name in node.schema), one["end_time"], FOREVER if until is None else until)
+        if found.ve > found.vs:
+            yield found
 
 
 def _next(time: int, every: int | None) -> int:

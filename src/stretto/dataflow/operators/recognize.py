@@ -172,5 +172,5 @@ class Recognizer(Operator):
         return {"waiting": self.waiting, "matcher": np.frombuffer(self._matcher.snapshot(), np.uint8)}
 
     def load(self, state: dict[str, Any]) -> None:
-        self.waiting = np.ascontiguousarray(state["waiting"], np.int64).reshape(-1, self.waiting.shape[1])
+        self.waiting = np.array(state["waiting"], np.int64).reshape(-1, self.waiting.shape[1])
         self._matcher.restore(state["matcher"].tobytes())
