@@ -781,12 +781,16 @@ def dataflow_case(seed: int, plans: int | None = None) -> Case:
 
 
 def random_case(
-    sources: tuple[Source, ...], steps: tuple[Step | Loop, ...], outputs: tuple[str, ...], seed: int
+    sources: tuple[Source, ...],
+    steps: tuple[Step | Loop, ...],
+    outputs: tuple[str, ...],
+    seed: int,
+    length: int | None = None,
 ) -> Case:
-    """Random streams for a plan."""
+    """Random streams for a plan, of up to ``length`` changes and punctuations each."""
     choose = random.Random(~seed)
     speculation = choose.choice(["hybrid", "hybrid", "probing", "hwm"])
-    length = choose.choice([6, 12, 20, 30])
+    length = length or choose.choice([6, 12, 20, 30])
     return Case(sources, steps, outputs, _actions(choose, sources, outputs, length), speculation)
 
 

@@ -37,6 +37,30 @@ def test_many_seeds() -> None:
     assert sum(check(seed, PLANS) for seed in range(at_most(CASES))) > 0
 
 
+def test_large_groups() -> None:
+    """So many rows in few groups that all that grows has to."""
+    sources = (Source("s", {"a": "int", "b": "int"}), Source("t", {"a": "int", "f": "float"}))
+    steps = (
+        Step("by_a", "aggregate", ("t",), (["a"],), {"n": "count()", "s": "sum(f)", "m": "min(f)", "x": "avg(f)"}),
+        Step("all", "aggregate", ("t",), ([],), {"m": "max(a)", "n": "count()"}),
+        Step("once", "distinct", ("s",)),
+        Loop(
+            ("r",),
+            ({"a": "int", "b": "int"},),
+            (
+                Step("both", "join", ("r", "s"), (), {"on": {"b": "a"}}),
+                Step("after", "project", ("both",), ("a",), {"b": "b_right"}),
+                Step("either", "union", ("s", "after")),
+                Step("set", "distinct", ("either",)),
+            ),
+            ("set",),
+        ),
+        Step("rest", "difference", ("t", "r"), (), {"on": {"a": "b"}}),
+    )
+    for seed in range(4):
+        assert verify(random_case(sources, steps, ("by_a", "all", "once", "rest", "r"), seed, 250), seed) > 10
+
+
 def pairs_of(kind: str) -> Any:
     """A pattern: an ``a``, later a ``b``, within 6."""
     if kind == "query":
