@@ -91,10 +91,10 @@ def test_a_matcher_in_the_plan(kind: str) -> None:
     )
     source = Source("s", {"type": "str", "v": "int"})
     found = 0
-    for seed in range(at_most(60)):
+    for seed in range(at_most(60) if config.DISABLE_JIT else 6):  # an automaton is compiled each time it is made
         case = apart(random_case((source,), steps, ("found", "windowed", "r"), seed))
         found += verify(case, seed)
-    assert found > 50
+    assert found > 5
 
 
 def apart(case: Case) -> Case:
