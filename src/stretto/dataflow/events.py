@@ -36,6 +36,16 @@ class Inputs:
         failed, index.end = _applied(events, index.chains, index.end)
         return failed
 
+    def take_known(self, events: Rows) -> list[int]:
+        """As :meth:`take`, without the retractions of events that are not there; their numbers."""
+        missing: list[int] = []
+        at = 0
+        while (failed := self.take(events[at:])) >= 0:
+            self.take(events[at : at + failed])
+            at += failed + 1
+            missing.append(at - 1)
+        return missing
+
     def forget(self, time: int) -> None:
         """Events that ended by a time cannot be retracted any more."""
         _forget(self.index, time)

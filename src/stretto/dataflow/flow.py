@@ -106,6 +106,22 @@ class Dataflow:
         if time is not None:
             own.punctuate(time)
 
+    def push_known(self, name: str, batch: Any) -> list[int]:
+        """As :meth:`push`, but retractions of what is not there are left out: the numbers of their rows."""
+        self._check()
+        own = self._input(name)
+        before = self._time
+        try:
+            events = self._read(own, as_table(batch))
+        except StrettoError:
+            self._time = before
+            raise
+        missing = own.events.take_known(events) if own.events is not None else []
+        known = np.delete(events, missing, axis=0)
+        self._events += len(known)
+        own.push(known)
+        return missing
+
     def _taken(self, own: Input, table: pa.Table, punctuation: Any) -> tuple[Rows, int | None]:
         """A batch that is right, noted among the events that can be retracted, and the punctuation behind it."""
         events = self._read(own, table)
@@ -244,6 +260,16 @@ class Dataflow:
         """
         time = self._output(name).promised
         return None if time == NEVER else self._shown(time)
+
+    @property
+    def ends(self) -> int | None:
+        """The time, in ticks, from which on nothing that came so far matters, so that the dataflow might as well begin anew there.
+
+        ``None``: nothing that came matters. The greatest integer: something is without end, or waits for a punctuation.
+        """
+        inputs = max((own.ends for own in self._graph.inputs.values()), default=NEVER)
+        time = max(inputs, *(vertex.ends for vertex in self._graph.vertices))
+        return None if time == NEVER else time
 
     @property
     def stats(self) -> dict[str, Any]:

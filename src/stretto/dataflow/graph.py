@@ -13,6 +13,7 @@ from stretto.dataflow.checking import Cycle, cycles, ordered
 from stretto.dataflow.code import Program
 from stretto.dataflow.events import Inputs, Outputs
 from stretto.dataflow.fixpoint import FixpointVertex, FlyingFixpoint, Pass
+from stretto.dataflow.history import last_end
 from stretto.dataflow.messages import Data, Definite
 from stretto.dataflow.operators.aggregate import Aggregate
 from stretto.dataflow.operators.compute import Compute
@@ -53,6 +54,11 @@ class Input:
         for vertex in self.views.values():
             vertex.accept(0, Definite(time))
 
+    @property
+    def ends(self) -> int:
+        """When the last event ends that can still be retracted."""
+        return NEVER if self.events is None else last_end(self.events.index.held)
+
 
 class Output(Vertex):
     """What is collected of a stream until it is asked for."""
@@ -69,6 +75,12 @@ class Output(Vertex):
 
     def definite(self, port: int, time: int) -> None:
         self.promised = max(self.promised, time)
+
+    @property
+    def ends(self) -> int:
+        if self.collected or len(self.events.owed):
+            return FOREVER
+        return max(super().ends, last_end(self.events.index.held))
 
     def take(self) -> Rows:
         """The changes since the last call."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from stretto.dataflow.rows import LEVEL, PAYLOAD, VE, VS, WEIGHT, Rows
+from stretto.dataflow.rows import EVER, FOREVER, LEVEL, NEVER, PAYLOAD, VE, VS, WEIGHT, Rows
 
-__all__ = ["settled"]
+__all__ = ["last_end", "settled"]
 
 
 def settled(changes: Rows) -> Rows:
@@ -32,6 +32,20 @@ def settled(changes: Rows) -> Rows:
     made = changes[alone]
     made[:, LEVEL] = 0
     return made if alone.all() else np.concatenate([made, _summed(changes[~alone], hashed[~alone])])
+
+
+def last_end(rows: Rows) -> int:
+    """When the last of what rows come to ends, but for constants, which are always there; NEVER: there is nothing.
+
+    FOREVER also where that is not known, as more is taken back than there was.
+    """
+    rows = rows[(rows[:, WEIGHT] != 0) & (rows[:, VS] != EVER)]
+    if (rows[:, WEIGHT] < 0).any():
+        try:
+            rows = settled(rows)
+        except ValueError:
+            return FOREVER
+    return int(rows[:, VE].max()) if len(rows) else NEVER
 
 
 def _summed(changes: Rows, hashed: np.ndarray) -> Rows:

@@ -68,6 +68,11 @@ class Vertex:
         return any(self.queues)
 
     @property
+    def ends(self) -> int:
+        """When the last row ends that waits or is held here; NEVER: there is none. FOREVER also where that is not known."""
+        return FOREVER if self.waits else self.operator.ends
+
+    @property
     def has_data(self) -> bool:
         """Whether data waits at a port."""
         return any(isinstance(one, Data) for queue in self.queues for one in queue)

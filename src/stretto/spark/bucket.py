@@ -4,22 +4,15 @@ The watermark is the punctuation. An event before it is late; one at or after it
 order of time and sequence, once the watermark has passed it. What a bucket puts out depends on its events and on which of
 them were late, not on how micro-batches cut the stream.
 
-The state is bytes of a versioned format (``docs/snapshots.md``), never pickle::
-
-    magic "STRBUCK\\0" · version (u16) · header length (u32) · header (JSON) · parts · CRC-32 of all before it (u32)
-
-The parts are the matcher's snapshot, the held events and the known event ids (Arrow IPC); the header has their lengths and
-what the state belongs to. Integers are little-endian.
+The state is bytes (:mod:`stretto.spark.state`) whose parts are the matcher's snapshot, the held events and the known event ids
+(Arrow IPC).
 """
 
 from __future__ import annotations
 
 import datetime as dt
-import json
-import struct
 import time as clock
-import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -29,19 +22,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from stretto.errors import DataError, EngineError, LimitError, OptionError, QueryError, SnapshotError
+from stretto.errors import DataError, EngineError, LimitError, OptionError, QueryError
 from stretto.patterns import PatternSet
+from stretto.spark.packing import arrived
 from stretto.spark.runs import Run
+from stretto.spark.state import VERSION, check_header, framed, unframed
 
 __all__ = ["VERSION", "Bucket", "Counts", "Settings", "microseconds"]
 
-MAGIC = b"STRBUCK\0"
-VERSION = 1
-
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
-
-_HEAD = struct.Struct("<8sHI")
 
 
 @dataclass(frozen=True)
@@ -119,6 +109,14 @@ class Bucket:
         self.set_aside: list[pa.Table] = []
         #: When the bucket wants to be called although nothing arrives (ms), and for which time it is registered.
         self.timer: int | None = None
+
+    def receive(self, rows: Sequence[tuple[int, int, bytes]], watermark: int | None) -> None:
+        """Take what arrived: changes of patterns, then events; packed rows as :func:`~stretto.spark.packing.arrived` takes them."""
+        new = arrived(rows)
+        if new.changes is not None:
+            self.change(new.changes, watermark)
+        if new.events is not None:
+            self.take(new.events, watermark)
 
     def change(self, changes: pa.Table, watermark: int | None) -> None:
         """Change the patterns from their times on; a time that the watermark has passed is late, as an event is.
@@ -305,22 +303,19 @@ class Bucket:
         """The bucket's state."""
         empty = self.matcher.idle and not self.changed
         parts = [b"" if empty else self.matcher.snapshot(), _ipc(self.held), _ipc(self.seen)]
-        header = json.dumps(
-            {
-                "query": self.run.text,
-                "columns": self._columns,
-                "settings": self._settings,
-                "timer": self.timer,
-                "changed": self.changed,
-                "parts": [len(part) for part in parts],
-            }
-        ).encode()
-        body = b"".join([_HEAD.pack(MAGIC, VERSION, len(header)), header, *parts])
+        header = {
+            "query": self.run.text,
+            "columns": self._columns,
+            "settings": self._settings,
+            "timer": self.timer,
+            "changed": self.changed,
+        }
+        state = framed(header, parts)
         self.counts.held = 0 if self.held is None else self.held.num_rows
-        self.counts.state_bytes = len(body) + 4
+        self.counts.state_bytes = len(state)
         stats = self.matcher.stats
         self.counts.keys, self.counts.partial_matches = stats["partitions"], stats["nodes"]
-        return body + struct.pack("<I", zlib.crc32(body))
+        return state
 
     def load(self, state: bytes) -> None:
         """Take over a state.
@@ -330,35 +325,13 @@ class Bucket:
         SnapshotError
             The bytes are damaged, of a newer version, or of another query or other settings.
         """
-        header, parts = _unframe(state)
-        self._check(header)
+        header, parts = unframed(state)
+        check_header(header, self.run.text, self._columns, self._settings)
         snapshot, held, seen = parts
         if snapshot:
             self.matcher.restore(snapshot)
         self.held, self.seen = _table(held), _table(seen)
         self.timer, self.changed = header["timer"], header["changed"]
-
-    def _check(self, header: dict[str, Any]) -> None:
-        if header["query"] != self.run.text:
-            raise SnapshotError(
-                "the checkpoint holds the state of another query; start this one with a checkpoint of its own\n"
-                f"  checkpoint: {header['query']}\n  query:      {self.run.text}"
-            )
-        for name, value in self._settings.items():
-            if header["settings"][name] != value:
-                raise SnapshotError(
-                    f"the checkpoint was written with {name}={header['settings'][name]!r}, and the query now has "
-                    f"{name}={value!r}; start it as before, or with a new checkpoint"
-                )
-        if header["columns"] != self._columns:
-            before, now = header["columns"], self._columns
-            wrong = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
-            raise SnapshotError(
-                "the checkpoint holds events with other columns: "
-                + ", ".join(
-                    f"'{name}' was {before.get(name, 'missing')}, is {now.get(name, 'missing')}" for name in wrong
-                )
-            )
 
     @property
     def _columns(self) -> dict[str, str]:
@@ -415,23 +388,3 @@ def _ipc(table: pa.Table | None) -> bytes:
 
 def _table(part: bytes) -> pa.Table | None:
     return pa.ipc.open_stream(part).read_all() if part else None
-
-
-def _unframe(state: bytes) -> tuple[dict[str, Any], list[bytes]]:
-    if len(state) < _HEAD.size + 4 or not state.startswith(MAGIC):
-        raise SnapshotError("the state is damaged: it does not start as a state of stretto does")
-    _, version, length = _HEAD.unpack_from(state)
-    if version > VERSION:
-        raise SnapshotError(
-            f"the state was written by a newer stretto (version {version}; this one reads {VERSION}): upgrade stretto"
-        )
-    body, check = state[:-4], struct.unpack("<I", state[-4:])[0]
-    if zlib.crc32(body) != check:
-        raise SnapshotError("the state is damaged: its checksum is wrong")
-    at = _HEAD.size + length
-    header = json.loads(state[_HEAD.size : at])
-    parts = []
-    for size in header["parts"]:
-        parts.append(body[at : at + size])
-        at += size
-    return header, parts

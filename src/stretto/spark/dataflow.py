@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial, reduce
 from operator import or_
 from typing import TYPE_CHECKING
@@ -23,18 +23,23 @@ from stretto.dataflow.plan_json import to_json
 from stretto.dataflow.stream import payload_type
 from stretto.errors import DataError, OptionError, suggestion
 from stretto.pattern.typing import kind_of
+from stretto.spark.bucket import Settings
 from stretto.spark.frames import arrow_fields, check_dataframe, column, spark_schema
 from stretto.spark.groups import INPUT, OUTPUT, Groups, run_groups
-from stretto.spark.options import BUCKETS
+from stretto.spark.options import BUCKETS, Continuous
 from stretto.spark.packing import PACKED, pack
 from stretto.spark.session import require_pyspark
+from stretto.spark.streaming import bucket_of, marked_columns, metrics_name, observed, processed, watermarked
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 __all__ = ["dataflow"]
 
 log = logging.getLogger("stretto")
+
+#: The time of a row, where it is not its start.
+_MOMENT = "__stretto_moment"
 
 
 def dataflow(
@@ -46,8 +51,11 @@ def dataflow(
     ve: str | None = None,
     ve_new: str | None = None,
     buckets: int | None = None,
+    time_unit: str | None = None,
+    watermark: str | None = None,
+    late: str = "drop",
 ) -> DataFrame:
-    """What a stream of a dataflow comes to, over DataFrames, and for every group of rows by itself.
+    """What a stream of a dataflow comes to, over DataFrames, batch or streaming, and for every group of rows by itself.
 
     The plan runs as if each group had a dataflow of its own: nothing is joined, counted or reached across groups. In fact many groups
     share one, in which the key goes along with the rows.
@@ -69,14 +77,26 @@ def dataflow(
         The column that makes a row a retraction, where it is not NULL: the event with this payload, ``vs`` and ``ve`` ends there.
         ``None``: ``ve_new``, where it is.
     buckets
-        Into how many buckets keys are hashed; each has one dataflow at a time, and a task takes one bucket after the other. ``None``:
-        64.
+        Into how many buckets keys are hashed; each has one dataflow, and in a batch a task takes one bucket after the other.
+        ``None``: 64. A checkpoint is bound to it.
+    time_unit
+        Streaming: what one unit of an integer time is (``s``, ``ms``, ``us``, ``ns``).
+    watermark
+        Streaming: how much later than the latest row one may still arrive, such as ``"10 seconds"``; the watermark is the punctuation
+        of all sources. A row's time is its start, that of a retraction the end that it gives. ``None``: the rows have a watermark on
+        ``vs`` already.
+    late
+        Streaming: what becomes of rows behind the watermark, and of retractions of what is not there. ``"drop"`` counts them (see
+        :func:`stretto.spark.metrics`), ``"error"`` ends the query, ``"side"`` shows them in a column ``late`` of the result, in
+        rows of their own.
 
     Returns
     -------
     pyspark.sql.DataFrame
         The columns of the key, those of the stream, ``vs`` and ``ve``: the canonical history in the end, with lifetimes as long as
-        they can be.
+        they can be. Of streams: the changes of the result, in append mode, with a column ``ve_new``: NULL for an insertion, else the
+        row with this payload, ``vs`` and ``ve`` ends there now (at ``vs``: it is gone). What comes of a row comes in its
+        micro-batch, and may be revised later.
 
     Raises
     ------
@@ -91,16 +111,17 @@ def dataflow(
         raise OptionError(
             f"a stream of a dataflow is wanted, not {stream.__class__.__name__}: fixpoint(…), or datalog(…)['name']"
         )
-    if buckets is not None and not 1 <= buckets < 2**62:
-        raise OptionError(f"buckets={buckets}: give a positive number, or None for {BUCKETS}")
+    options = Continuous(watermark, late=late, buckets=buckets)
+    options.check()
     keys = (by,) if isinstance(by, str) else tuple(by)
     call = _prepared(df, stream, keys, {"vs": vs, "ve": ve, "ve_new": ve_new})
     if not keys:
         log.warning(
-            "the plan runs in one task, on one core whatever the cluster has: name the columns of a key with by='…', if "
-            "nothing is to be joined across groups"
+            "the plan runs in one task, on one core whatever the cluster has: name the columns of a key with by='…', if nothing is "
+            "to be joined across groups"
         )
-    return _batch(call, (buckets or BUCKETS) if keys else 1)
+    options = replace(options, buckets=(buckets or BUCKETS) if keys else 1)
+    return _streaming(call, options, time_unit) if call.streams else _batch(call, options)
 
 
 @dataclass(frozen=True)
@@ -115,6 +136,17 @@ class Source:
     #: Those of the key.
     keys: tuple[str, ...]
 
+    @property
+    def key_columns(self) -> list[Column]:
+        """The key's columns in the types of the plan: keys of different integer types would have different hashes."""
+        kinds = spark_schema(self.schema)
+        return [column(self.columns[own]).cast(kinds[own].dataType) for own in self.keys]
+
+    @property
+    def shown(self) -> list[Column]:
+        """The columns that travel, by number."""
+        return [column(name).alias(f"_{at}") for at, name in enumerate(self.columns.values())]
+
 
 @dataclass(frozen=True)
 class Prepared:
@@ -122,6 +154,7 @@ class Prepared:
 
     sources: Mapping[str, Source]
     groups: Groups
+    streams: bool
 
 
 # -- checking ---------------------------------------------------------------------------------------------------------
@@ -146,8 +179,9 @@ def _prepared(
         row = {**key_kinds, **node.schema, **dict.fromkeys(lifetimes[name], time)}
         schema = pa.schema([(own, row[own]) for own in columns], metadata={INPUT: name.encode()})
         sources[name] = Source(frames[name], columns, schema, tuple(key_kinds))
+    streams = _streams(frames)
     result = _result(
-        stream, {name: _outer_kind(kinds, name, key_kinds[own]) for name, own in inner.items()}, inner, time
+        stream, {name: _outer_kind(kinds, name, key_kinds[own]) for name, own in inner.items()}, inner, time, streams
     )
     travels = Groups(
         to_json({OUTPUT: stream}),
@@ -158,7 +192,12 @@ def _prepared(
         str(times["vs"]),
     )
     travels.start()  # what cannot run shows here
-    return Prepared(sources, travels)
+    if streams and travels.names_groups:
+        raise OptionError(
+            "the plan has constant rows that are in every group, from the first time on, and the groups of a stream are not known "
+            "before: give the rows as a source, or run without by"
+        )
+    return Prepared(sources, travels, streams)
 
 
 def _bytes(schema: pa.Schema) -> bytes:
@@ -185,6 +224,16 @@ def _frames(df: DataFrame | Mapping[str, DataFrame], wanted: Mapping[str, plan.S
             raise DataError(f"there are no events for the source '{name}'")
         check_dataframe(df[name], f"df['{name}']")
     return {name: df[name] for name in wanted}
+
+
+def _streams(frames: Mapping[str, DataFrame]) -> bool:
+    """Whether the sources are streams: all or none."""
+    found = {bool(frame.isStreaming): name for name, frame in frames.items()}
+    if len(found) > 1:
+        raise OptionError(
+            f"the source '{found[True]}' is a stream and '{found[False]}' is none, which Spark cannot unite: read both as streams"
+        )
+    return True in found
 
 
 Kinds = Mapping[str, Mapping[str, pa.DataType | None]]
@@ -283,7 +332,7 @@ def _check_types(source: str, node: plan.Source, known: Mapping[str, pa.DataType
 
 
 def _result(
-    stream: Stream, keys: Mapping[str, pa.DataType], inner: Mapping[str, str], time: pa.DataType
+    stream: Stream, keys: Mapping[str, pa.DataType], inner: Mapping[str, str], time: pa.DataType, streams: bool
 ) -> list[tuple[str, pa.Field]]:
     """The result's columns: their names in the plan, and what they are outside."""
     found = [(inner[name], pa.field(name, kind)) for name, kind in keys.items()]
@@ -292,37 +341,58 @@ def _result(
             found.append((name, pa.field(name, kind)))
         elif not carries(stream.node, name, name):
             raise OptionError(f"the result has a column '{name}', which is not the key of this name: rename() it")
-    return [*found, ("vs", pa.field("vs", time)), ("ve", pa.field("ve", time))]
+    return found + [(name, pa.field(name, time)) for name in ("vs", "ve", *(["ve_new"] if streams else []))]
 
 
 # -- batch ------------------------------------------------------------------------------------------------------------
 
 
-def _batch(call: Prepared, buckets: int) -> DataFrame:
-    packed = _packed(call, buckets)
-    together = packed.repartition("bucket") if buckets > 1 else packed.repartition(1)
+def _batch(call: Prepared, options: Continuous) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    parts = []
+    for one in call.sources.values():
+        keyless = reduce(or_, [key.isNull() for key in one.key_columns], F.lit(False))
+        parts.append(_packed(one, one.events.filter(~keyless), options))
+    packed = reduce(lambda left, right: left.union(right), parts)
+    together = packed.repartition("bucket") if options.buckets != 1 else packed.repartition(1)
     ordered = together.sortWithinPartitions("bucket", "source", "number")
     return ordered.mapInArrow(partial(run_groups, task=asdict(call.groups)), spark_schema(call.groups.schema))
 
 
-def _packed(call: Prepared, buckets: int) -> DataFrame:
-    """The rows of all sources, packed by bucket."""
-    parts = [
-        _bucketed(one, buckets).mapInArrow(partial(pack, schema=_bytes(one.schema)), PACKED)
-        for one in call.sources.values()
-    ]
-    return reduce(lambda left, right: left.union(right), parts)
+def _packed(source: Source, rows: DataFrame, options: Continuous) -> DataFrame:
+    """Rows in the columns that travel, packed by bucket."""
+    assert options.buckets is not None
+    bucket = bucket_of(source.key_columns, options.buckets)
+    return rows.select(*source.shown, bucket.alias("__stretto_bucket")).mapInArrow(
+        partial(pack, schema=_bytes(source.schema)), PACKED
+    )
 
 
-def _bucketed(source: Source, buckets: int) -> DataFrame:
-    """The columns that travel, and behind them the bucket; rows without a key are in no group."""
+# -- streaming --------------------------------------------------------------------------------------------------------
+
+
+def _streaming(call: Prepared, options: Continuous, time_unit: str | None) -> DataFrame:
+    name = metrics_name(call.groups.plan)
+    parts = []
+    late: list[pa.Field] = [pa.field("source", pa.string())]
+    for number, (source, one) in enumerate(call.sources.items()):
+        marked = _marked(one, time_unit, options.watermark)
+        rows = observed(marked, f"{name}:in:{number}", one.key_columns)
+        parts.append(_packed(one, rows, options))
+        late.append(pa.field(source, pa.struct(list(one.schema))))
+    packed = reduce(lambda left, right: left.union(right), parts)
+    assert options.buckets is not None
+    settings = Settings(call.groups.vs, None, time_unit, options.late, None, 0, options.buckets)
+    task = asdict(call.groups)
+    return processed(packed, task, settings, text=call.groups.plan, result=call.groups.schema, late=pa.schema(late))
+
+
+def _marked(source: Source, time_unit: str | None, delay: str | None) -> DataFrame:
+    """The rows with a watermark on their times: retractions come with the end that they give."""
     from pyspark.sql import functions as F
 
-    # Keys of different integer types have different hashes.
-    kinds = spark_schema(source.schema)
-    keys = [column(source.columns[own]).cast(kinds[own].dataType) for own in source.keys]
-    keyless = reduce(or_, [key.isNull() for key in keys], F.lit(False))
-    bucket = F.lit(0).cast("bigint") if buckets == 1 else F.pmod(F.xxhash64(*keys), F.lit(buckets).cast("bigint"))
-    shown = [column(name).alias(f"_{at}") for at, name in enumerate(source.columns.values())]
-    rows = source.events.filter(~keyless) if keys else source.events
-    return rows.select(*shown, bucket.alias("__stretto_bucket"))
+    events, vs, ve_new = source.events, source.columns["vs"], source.columns.get("ve_new")
+    if ve_new is None or marked_columns(events):
+        return watermarked(events, vs, time_unit, delay)
+    return watermarked(events.withColumn(_MOMENT, F.coalesce(column(ve_new), column(vs))), _MOMENT, time_unit, delay)

@@ -10,15 +10,16 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from stretto.dataflow import Dataflow, Stream
 from stretto.dataflow.checking import ordered
 from stretto.dataflow.keyed import GROUPS, keyed
-from stretto.dataflow.plan import Source
+from stretto.dataflow.plan import Constant, Recognize, Source
 from stretto.dataflow.plan_json import from_json
-from stretto.dataflow.rows import EVER
+from stretto.dataflow.rows import EVER, FOREVER
 from stretto.errors import DataError
 from stretto.spark.packing import read_table
 from stretto.spark.worker import pieces
@@ -73,6 +74,29 @@ class Groups:
     def key_names(self) -> list[str]:
         names: list[str] = pa.ipc.read_schema(pa.py_buffer(self.keys)).names
         return names
+
+    @property
+    def time_kind(self) -> pa.DataType:
+        """The type of times."""
+        return pa.ipc.read_schema(pa.py_buffer(self.time)).field("vs").type
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """The columns of the key, and the type of times, in words."""
+        kinds = pa.ipc.read_schema(pa.py_buffer(self.keys))
+        return {name: str(kind) for name, kind in zip(kinds.names, kinds.types, strict=True)} | {
+            "vs": str(self.time_kind)
+        }
+
+    @property
+    def recognizes(self) -> bool:
+        """Whether there is a matcher in the plan."""
+        return any(isinstance(node, Recognize) for node in ordered([self.stream.node]))
+
+    @property
+    def keeps(self) -> bool:
+        """Whether the state must stay although nothing lives: constant rows are given once."""
+        return not self.key_names and any(isinstance(node, Constant) for node in ordered([self.stream.node]))
 
     @property
     def names_groups(self) -> bool:
@@ -154,16 +178,19 @@ def in_order(rows: pa.Table, vs: str, name: str) -> pa.Table:
     if "ve_new" not in rows.column_names:
         return rows
     retracts = pc.is_valid(rows.column("ve_new"))
-    if not pc.any(retracts).as_py():
-        return rows
     taken = rows.filter(retracts)
-    order = pc.sort_indices(taken, sort_keys=[("ve", "descending")], null_placement="at_start")
-    return pa.concat_tables([rows.filter(pc.invert(retracts)), taken.take(order)])
+    if not taken.num_rows:
+        return rows
+    unbounded = "ve" not in rows.column_names
+    ends = (
+        np.zeros(taken.num_rows) if unbounded else pc.fill_null(taken.column("ve").cast(pa.int64()), FOREVER).to_numpy()
+    )
+    order = np.argsort(ends, kind="stable")[::-1]
+    return pa.concat_tables([rows.filter(pc.invert(retracts)), taken.take(pa.array(order))])
 
 
 def _present(groups: Groups, inputs: Iterable[pa.Table]) -> pa.Table:
     """Every key that has a row, from the first time on."""
     names = groups.key_names
     keys = pa.concat_tables([rows.select(names) for rows in inputs]).group_by(names).aggregate([])
-    kind = pa.ipc.read_schema(pa.py_buffer(groups.time)).field("vs").type
-    return keys.append_column("vs", pa.array([EVER] * keys.num_rows, pa.int64()).cast(kind))
+    return keys.append_column("vs", pa.array([EVER] * keys.num_rows, pa.int64()).cast(groups.time_kind))

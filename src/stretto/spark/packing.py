@@ -105,7 +105,8 @@ def unpack(
                 table = read_table(matches.as_buffer()).cast(found)
                 yield from pieces(table if aside is None else _with_nulls(table, with_late(found, aside)))
             if events.is_valid and aside is not None:
-                table = read_table(events.as_buffer()).cast(aside)
+                table = read_table(events.as_buffer())
+                table = (table if table.num_columns == len(aside) else _with_nulls(table, aside)).cast(aside)
                 structs = pa.table({late_name: table.to_struct_array()})
                 yield from pieces(_with_nulls(structs, with_late(found, aside)))
 

@@ -17,7 +17,9 @@ from pyspark.sql import Row
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
 from stretto.spark.bucket import Bucket, Counts, Settings
-from stretto.spark.packing import Arrived, arrived, write_table
+from stretto.spark.group_bucket import GroupBucket
+from stretto.spark.groups import Groups
+from stretto.spark.packing import write_table
 from stretto.spark.runs import run_of
 
 __all__ = ["OUTPUT", "Buckets"]
@@ -29,6 +31,17 @@ OUTPUT = ", ".join(["data binary", "late_data binary", *(f"{f.name} {_KINDS[str(
 
 #: The name of the state variable; a change of the state's kind takes another.
 STATE = "stretto_bucket_v1"
+
+
+#: A row of what arrived: where it comes from, its number there, and a table.
+Packed = tuple[int, int, bytes]
+
+AnyBucket = Bucket | GroupBucket
+
+
+def _bucket(task: dict[str, Any], settings: Settings) -> AnyBucket:
+    """A bucket of a query, of patterns, or of a dataflow."""
+    return GroupBucket(Groups(**task), settings) if "plan" in task else Bucket(run_of(task), settings)
 
 
 class Buckets(StatefulProcessor):  # type: ignore[misc]
@@ -45,37 +58,34 @@ class Buckets(StatefulProcessor):  # type: ignore[misc]
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
         """Take what arrived for the bucket, and match what the watermark has passed."""
         packed = [(row.source, row.number, row.data) for row in rows]
-        return self._call(int(key[0]), arrived(packed), timerValues)
+        return self._call(int(key[0]), packed, timerValues)
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Row]:
         """The watermark has passed what the bucket waited for, and nothing arrived."""
-        return self._call(int(key[0]), Arrived(None, None), timerValues, fired=expiredTimerInfo.getExpiryTimeInMs())
+        return self._call(int(key[0]), [], timerValues, fired=expiredTimerInfo.getExpiryTimeInMs())
 
     def close(self) -> None:
         """Nothing is held between calls."""
 
-    def _call(self, number: int, new: Arrived, timers: Any, fired: int | None = None) -> Iterator[Row]:
-        bucket = Bucket(run_of(self.task), self.settings)
+    def _call(self, number: int, packed: list[Packed], timers: Any, fired: int | None = None) -> Iterator[Row]:
+        bucket = _bucket(self.task, self.settings)
         known = self.state.get()
         if known is not None:
             bucket.load(bytes(known[0]))
         milliseconds = timers.getCurrentWatermarkInMs()
         watermark = 1000 * milliseconds if milliseconds > 0 else None  # 0 is Spark's word for none yet
-        yield from self._rows(bucket, new, watermark)
+        yield from self._rows(bucket, packed, watermark)
         yield self._row(bucket, None, None, self._save(number, bucket, known is not None, fired))
 
-    def _rows(self, bucket: Bucket, new: Arrived, watermark: int | None) -> Iterator[Row]:
-        if new.changes is not None:
-            bucket.change(new.changes, watermark)
-        if new.events is not None:
-            bucket.take(new.events, watermark)
+    def _rows(self, bucket: AnyBucket, packed: list[Packed], watermark: int | None) -> Iterator[Row]:
+        bucket.receive(packed, watermark)
         for found in bucket.advance(watermark):
             if found.num_rows:
                 yield self._row(bucket, found, None, {})
         for late in bucket.set_aside:
             yield self._row(bucket, None, late, {})
 
-    def _row(self, bucket: Bucket, found: pa.Table | None, late: pa.Table | None, counts: dict[str, Any]) -> Row:
+    def _row(self, bucket: AnyBucket, found: pa.Table | None, late: pa.Table | None, counts: dict[str, Any]) -> Row:
         empty = dict.fromkeys((f.name for f in fields(Counts)), 0)
         return Row(
             data=None if found is None else write_table(found),
@@ -83,7 +93,7 @@ class Buckets(StatefulProcessor):  # type: ignore[misc]
             **{name: float(value) if name == "kernel_ms" else value for name, value in (empty | counts).items()},
         )
 
-    def _save(self, number: int, bucket: Bucket, known: bool, fired: int | None) -> dict[str, Any]:
+    def _save(self, number: int, bucket: AnyBucket, known: bool, fired: int | None) -> dict[str, Any]:
         """Write the state, set the timer, and give the counts of the call."""
         wanted = None if bucket.idle else bucket.wakes_at()
         if wanted != bucket.timer or fired is not None:

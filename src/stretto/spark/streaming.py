@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial, reduce
 from operator import or_
@@ -33,7 +33,19 @@ if TYPE_CHECKING:
     from stretto.spark.call import Prepared
     from stretto.spark.worker import Roles
 
-__all__ = ["Flow", "marked_columns", "match", "metrics_name", "run", "settings_of", "watermarked", "with_watermark"]
+__all__ = [
+    "Flow",
+    "bucket_of",
+    "marked_columns",
+    "match",
+    "metrics_name",
+    "observed",
+    "processed",
+    "run",
+    "settings_of",
+    "watermarked",
+    "with_watermark",
+]
 
 log = logging.getLogger("stretto")
 
@@ -166,29 +178,36 @@ def match(call: Prepared, options: Continuous) -> DataFrame:
 
 def run(flow: Flow, settings: Settings) -> DataFrame:
     """A flow as a streaming DataFrame of its results."""
-    from pyspark.sql import functions as F
-
-    from stretto.spark.processor import OUTPUT, Buckets
-
-    _use_rocksdb(flow.events)
     schema = pa.schema(list(flow.columns.items()))
     packed = _bucketed(flow, settings).mapInArrow(partial(pack, schema=schema.serialize().to_pybytes()), PACKED)
     if flow.changes is not None:
         packed = packed.union(flow.changes.mapInArrow(partial(pack_changes, buckets=settings.buckets), PACKED))
-    processed = packed.groupBy("bucket").transformWithState(
-        Buckets(flow.task, settings), OUTPUT, outputMode="append", timeMode="EventTime"
+    return processed(packed, flow.task, settings, text=flow.text, result=flow.result, late=schema)
+
+
+def processed(
+    packed: DataFrame, task: dict[str, Any], settings: Settings, *, text: str, result: pa.Schema, late: pa.Schema
+) -> DataFrame:
+    """Packed rows through the stateful operator, and its results unpacked; ``late``: the columns of late rows."""
+    from pyspark.sql import functions as F
+
+    from stretto.spark.processor import OUTPUT, Buckets
+
+    _use_rocksdb(packed)
+    made = packed.groupBy("bucket").transformWithState(
+        Buckets(task, settings), OUTPUT, outputMode="append", timeMode="EventTime"
     )
     names = [part.name for part in fields(Counts)]
-    observed = processed.observe(metrics_name(flow.text), *[F.sum(name).alias(name) for name in names])
-    filled = observed.select("data", "late_data").filter("data IS NOT NULL OR late_data IS NOT NULL")
+    counted = made.observe(metrics_name(text), *[F.sum(name).alias(name) for name in names])
+    filled = counted.select("data", "late_data").filter("data IS NOT NULL OR late_data IS NOT NULL")
     aside = settings.late == "side"
-    task = partial(
+    shown = partial(
         unpack,
-        schema=flow.result.serialize().to_pybytes(),
-        late=schema.serialize().to_pybytes() if aside else None,
-        late_name=late_column(flow.result),
+        schema=result.serialize().to_pybytes(),
+        late=late.serialize().to_pybytes() if aside else None,
+        late_name=late_column(result),
     )
-    return filled.mapInArrow(task, spark_schema(with_late(flow.result, schema) if aside else flow.result))
+    return filled.mapInArrow(shown, spark_schema(with_late(result, late) if aside else result))
 
 
 def metrics_name(text: str) -> str:
@@ -233,24 +252,34 @@ def _why_alone(call: Prepared) -> str:
 
 def _bucketed(flow: Flow, settings: Settings) -> DataFrame:
     """The columns that matter, and the bucket. Rows without a key are in no partition, and are counted."""
+    keys = [column(name) for name in flow.keys]
+    rows = observed(flow.events, metrics_name(flow.text) + ":in", keys, flow.useful)
+    if flow.useful is not None:
+        rows = rows.filter(flow.useful)
+    shown = [column(name).alias(f"_{i}") for i, name in enumerate(flow.columns)]
+    return rows.select(*shown, bucket_of(keys, settings.buckets).alias(_BUCKET))
+
+
+def observed(events: DataFrame, name: str, keys: Sequence[Column], useful: Column | None = None) -> DataFrame:
+    """The rows that have a key; all are counted under a name."""
     from pyspark.sql import functions as F
 
-    keys = [column(name) for name in flow.keys]
     keyless = reduce(or_, [key.isNull() for key in keys], F.lit(False))
-    counted = F.lit(True) if flow.useful is None else F.coalesce(flow.useful, F.lit(False))
+    counted = F.lit(True) if useful is None else F.coalesce(useful, F.lit(False))
     # Observing also keeps Spark from filtering below the watermark, which every event moves.
-    rows = flow.events.observe(
-        metrics_name(flow.text) + ":in",
+    return events.observe(
+        name,
         F.count(F.lit(1)).alias("events"),
         F.count_if(keyless).alias("no_key"),
         F.count_if(~keyless & counted).alias("relevant"),
     ).filter(~keyless)
-    if flow.useful is not None:
-        rows = rows.filter(flow.useful)
-    buckets = settings.buckets
-    bucket = F.lit(0).cast("bigint") if buckets == 1 else F.pmod(F.xxhash64(*keys), F.lit(buckets).cast("bigint"))
-    shown = [column(name).alias(f"_{i}") for i, name in enumerate(flow.columns)]
-    return rows.select(*shown, bucket.alias(_BUCKET))
+
+
+def bucket_of(keys: Sequence[Column], buckets: int) -> Column:
+    """The bucket of a row's key."""
+    from pyspark.sql import functions as F
+
+    return F.lit(0).cast("bigint") if buckets == 1 else F.pmod(F.xxhash64(*keys), F.lit(buckets).cast("bigint"))
 
 
 def _use_rocksdb(df: DataFrame) -> None:

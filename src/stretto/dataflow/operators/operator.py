@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from stretto.dataflow.history import last_end
 from stretto.dataflow.rows import NEVER, Rows, empty
 from stretto.errors import StrettoError
 
@@ -57,6 +58,11 @@ class Operator:
     def held(self) -> int:
         """Rows that it holds."""
         return 0
+
+    @property
+    def ends(self) -> int:
+        """When the last row that it holds ends; NEVER: it holds none. FOREVER also where that is not known."""
+        return max(map(last_end, self.saved().values()), default=NEVER)
 
     @property
     def bytes(self) -> int:

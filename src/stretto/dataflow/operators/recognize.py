@@ -17,7 +17,7 @@ from stretto.automata.afa import Afa
 from stretto.compiling import Query, compile_query
 from stretto.dataflow import plan
 from stretto.dataflow.operators.operator import Operator
-from stretto.dataflow.rows import FOREVER, LEVEL, PAYLOAD, VE, VS, WEIGHT, Rows, combined, empty
+from stretto.dataflow.rows import FOREVER, LEVEL, NEVER, PAYLOAD, VE, VS, WEIGHT, Rows, combined, empty
 from stretto.dataflow.values import Strings, arrays, words
 from stretto.errors import OptionError
 from stretto.events import Schema
@@ -167,6 +167,10 @@ class Recognizer(Operator):
     @property
     def held(self) -> int:
         return len(self.waiting)
+
+    @property
+    def ends(self) -> int:
+        return NEVER if not len(self.waiting) and self._matcher.idle else FOREVER
 
     def saved(self) -> dict[str, Any]:
         return {"waiting": self.waiting, "matcher": np.frombuffer(self._matcher.snapshot(), np.uint8)}
