@@ -179,6 +179,9 @@ def reasons(cycle: Cycle) -> str | None:
             for name, value in node.values:
                 if not isinstance(value, p.Attribute | p.Constant):
                     return f"'{name}' is computed in it ({value}), so that there may be ever new rows"
+    decided = _decided(cycle)
+    if decided is not None:
+        return f"what goes on in it depends on '{decided}', which a min or max of it revises: it may swing for ever"
     filters = {id(node) for node in cycle.nodes if isinstance(node, plan.Distinct | plan.Aggregate)}
     # Without them, is there still a cycle?
     rest = {one for one in inside if one not in filters}
@@ -189,3 +192,59 @@ def reasons(cycle: Cycle) -> str | None:
             break
         rest -= free
     return "rows that are derived again go around again (it has a cycle without distinct)" if rest else None
+
+
+def _decided(cycle: Cycle) -> str | None:
+    """A column of a min or max of the loop that a condition, a key or a group in the loop reads; ``None``: there is none.
+
+    Such a column may get worse and better by turns: its value decides what it is itself derived from. Elsewhere a better value only
+    replaces a worse one.
+    """
+    revised = _revised(cycle)
+    for node in cycle.nodes:
+        read: set[str] = set()
+        match node:
+            case plan.Where():
+                read = revised.get(id(node.input), set()) & p.attributes(node.condition).keys()
+            case plan.Aggregate():
+                read = revised.get(id(node.input), set()) & set(node.by)
+            case plan.Join():
+                read = {left for left, _ in node.on if left in revised.get(id(node.left), set())}
+                read |= {right for _, right in node.on if right in revised.get(id(node.right), set())}
+                if node.where is not None:
+                    read |= revised.get(id(node), set()) & p.attributes(node.where).keys()
+            case plan.Difference():
+                read = {left for left, _ in node.on if left in revised.get(id(node.left), set())}
+        if read:
+            return min(read)
+    return None
+
+
+def _revised(cycle: Cycle) -> dict[int, set[str]]:
+    """For each node of a loop, the columns whose values come from a min or max of the loop."""
+    found: dict[int, set[str]] = {id(node): set() for node in cycle.nodes}
+    changed = any(isinstance(node, plan.Aggregate) for node in cycle.nodes)
+    while changed:
+        changed = False
+        for node in cycle.nodes:
+            own = _carried(node, found)
+            if not own <= found[id(node)]:
+                found[id(node)] |= own
+                changed = True
+    return found
+
+
+def _carried(node: plan.Node, found: dict[int, set[str]]) -> set[str]:
+    """The columns of a node that have such values, if those of its inputs are known."""
+    match node:
+        case plan.Aggregate():
+            return {item.name for item in node.items} | (found.get(id(node.input), set()) & set(node.by))
+        case plan.Project():
+            below = found.get(id(node.input), set())
+            return {name for name, value in node.values if below & p.attributes(value).keys()}
+        case plan.Join():
+            right = found.get(id(node.right), set())
+            return found.get(id(node.left), set()) | {called for name, called in node.names if name in right}
+        case plan.Difference():
+            return set(found.get(id(node.left), set()))
+    return set().union(*(found.get(id(one), set()) for one in edges(node)))

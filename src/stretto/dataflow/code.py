@@ -8,7 +8,8 @@ each string and looked up.
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -155,7 +156,9 @@ class Program:
         read = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
         helpers = {one: helper for one, helper in _HELPERS.items() if one in read}
         self._truths = np.zeros((max(1, len(self._tables)), 0), np.int64)
-        return _jit.generated(function, helpers, numbers=1, matrices=4, own=scope.called)
+        if scope.called:
+            return _jit.generated(function, helpers, numbers=1, matrices=4, own=scope.called)
+        return _generated(ast.unparse(function), lambda: _jit.generated(function, helpers, numbers=1, matrices=4))
 
     def table(self, column: str, node: p.Predicate) -> int:
         """The number of a condition that is asked of each string."""
@@ -163,6 +166,21 @@ class Program:
         if entry not in self._tables:
             self._tables.append(entry)
         return self._tables.index(entry)
+
+
+_KNOWN: OrderedDict[str, Any] = OrderedDict()
+_MOST_KNOWN = 512
+
+
+def _generated(text: str, make: Callable[[], Any]) -> Any:
+    """A compiled function by its text: a plan is often built again, for a key, a batch or a snapshot."""
+    found = _KNOWN.get(text)
+    if found is None:
+        found = _KNOWN[text] = make()
+        if len(_KNOWN) > _MOST_KNOWN:
+            _KNOWN.popitem(last=False)
+    _KNOWN.move_to_end(text)
+    return found
 
 
 def _bits_of(code: ast.expr) -> ast.expr | None:
