@@ -159,6 +159,16 @@ def test_a_bucket_in_which_nothing_lives_has_no_state_and_a_timer_until_then() -
     assert one.wakes_at() == 40_001
 
 
+def test_events_without_end_are_forgotten_behind_their_window_unless_they_may_be_retracted() -> None:
+    for insert_only in (True, False):
+        links = stream("links", {"src": str, "dst": str}, insert_only=insert_only)
+        one = bucket(made=links.window(5).aggregate("src", most="count()"))
+        assert len(call(one, [link("a", "b", 10), link("b", "c", 12)], 9)) == 2
+        assert one.wakes_at() == (17_001 if insert_only else None)
+        call(one, [], 17)
+        assert one.idle is insert_only
+
+
 def test_late_rows_go_by_the_policy() -> None:
     rows = [link("a", "b", 19), link("a", "c", 20), link("c", "d", 3, 90, 19), link("d", "e", None)]
     dropped = bucket()

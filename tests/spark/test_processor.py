@@ -103,3 +103,34 @@ def test_what_arrives_has_an_order_that_the_shuffle_does_not_change() -> None:
         assert got is not None
         assert got.column("n").to_pylist() == [0, 1, 2, 3]
     assert arrived([(0, 0, b"")]) == (None, None)
+
+
+def test_a_dataflow_has_the_same_operator() -> None:
+    from stretto.dataflow import stream
+    from stretto.dataflow.plan_json import to_json
+    from stretto.spark.groups import INPUT, OUTPUT
+
+    costs = stream("costs", {"cost": int}, insert_only=True)
+    row = [("k", pa.string()), ("most", pa.int64()), *((name, pa.int64()) for name in ("vs", "ve", "ve_new"))]
+    schemas = {"keys": row[:1], "time": row[2:3], "kinds": row}
+    task = {name: pa.schema(one).serialize().to_pybytes() for name, one in schemas.items()} | {
+        "plan": to_json({OUTPUT: costs.window(5).aggregate(most="max(cost)")}),
+        "result": tuple(name for name, _ in row),
+        "vs": "vs",
+    }
+    settings = Settings("vs", None, "s", "drop", None, 0, 8)
+    tws = TwsTester(Buckets(task, settings), timeMode="EventTime", eventTimeExtractor=lambda row: 2**60)
+
+    def arrive(*events: tuple[str, int, int]) -> list[tuple[int, int, int | None]]:
+        made = pa.table([list(column) for column in zip(*events, strict=True)], names=["k", "cost", "vs"])
+        packed = Row(bucket=3, source=0, number=0, data=write_table(made.replace_schema_metadata({INPUT: b"costs"})))
+        tables = [read_table(out.data) for out in tws.test(3, [packed]) if out.data is not None]
+        return sorted((one["most"], one["vs"], one["ve_new"]) for table in tables for one in table.to_pylist())
+
+    assert arrive(("x", 4, 10), ("y", 9, 10)) == [(4, 10, None), (9, 10, None)]
+    assert arrive(("x", 5, 12)) == [(4, 10, 12), (5, 12, None), (5, 15, None)]
+    assert list(tws.handle.listTimers()) == [17_001]
+    tws.setWatermark(17_001)
+    assert tws.peekValueState(STATE, 3) is None
+    assert list(tws.handle.listTimers()) == []
+    assert arrive(("x", 1, 12)) == []  # late
