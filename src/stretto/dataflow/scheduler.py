@@ -20,8 +20,8 @@ def step(graph: Graph) -> bool:
         vertex = vertices[at]
         loop = vertex.loop
         if loop is not None and loop.waits and not vertex.has_data:
-            # No data is under way in the loop; a speculative punctuation waits for what the next level brings.
-            graph.turn = at
+            # No data is under way in the loop; the next level goes around ahead of a speculative punctuation.
+            graph.turn = loop.members[0].number
             loop.release()
             return True
         if vertex.waits:
