@@ -65,6 +65,7 @@ class FlyingFixpoint:
         self.polls = True  #: probing: whether to send it again even so
         self.earliest = FOREVER  #: eet: the least start of what came in since it was sent
         self.highest = NEVER  #: hwm: the greatest start seen
+        self.again = NEVER  #: hwm: the guess (cst) that did not hold yet
         self.speculated = 0  #: how many were sent
         self.promoted = 0  #: how many became definite
         #: The guess by flying fixed point that it has come back to.
@@ -127,8 +128,13 @@ class FlyingFixpoint:
             return
         guess = min(*self.back.values(), FOREVER)
         reached = min(self.earliest, self.held_back)
-        if reached < guess:  # a high-water mark holds as a whole or not at all
-            guess = NEVER if self.mode == "hwm" else reached
+        self.again = NEVER
+        if reached < guess:
+            if self.mode == "hwm":  # it holds as a whole or not at all: the same goes around again
+                self.again = guess
+                guess = NEVER
+            else:
+                guess = reached
         self.back.clear()
         self.flying = False
         if guess > self.definite:
@@ -155,6 +161,8 @@ class FlyingFixpoint:
         """What to guess."""
         if self.mode != "hwm":
             return FOREVER
+        if self.again > NEVER:
+            return self.again
         return self.highest if self.highest in (NEVER, FOREVER) else self.highest + 1
 
     def _speculate(self) -> None:
@@ -190,6 +198,7 @@ class FlyingFixpoint:
 
     def release(self) -> None:
         """Let the rows of the least level go around."""
+        self.disturbed = True
         level = min(min(one.waiting) for one in self.fixpoints if one.waiting)
         for one in self.fixpoints:
             rows = combined(np.concatenate(one.waiting.pop(level))) if level in one.waiting else None

@@ -115,6 +115,7 @@ class Graph:
         self.vertices: list[Vertex] = []
         self.outputs: dict[str, Output] = {}
         self.flying: list[FlyingFixpoint] = []
+        self.turn = 0  #: the vertex whose turn it is
         self.nodes = ordered(outputs.values())
         self.cycles = cycles(self.nodes)
         self._cycle = {id(node): cycle for cycle in self.cycles for node in cycle.nodes}

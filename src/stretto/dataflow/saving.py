@@ -206,7 +206,7 @@ def _message(name: str, saved: list[Any], arrays: Arrays) -> Message:
 
 # -- loops ------------------------------------------------------------------------------------------------------------
 
-_PLAIN = ("definite", "flying", "parked", "earliest", "highest", "speculated", "promoted", "disturbed")
+_PLAIN = ("definite", "flying", "parked", "earliest", "highest", "again", "speculated", "promoted", "disturbed")
 
 
 def _saved_loop(flying: FlyingFixpoint) -> dict[str, Any]:

@@ -1,6 +1,7 @@
-"""Who works next: the vertex nearest to the inputs that has something to do, then the loops that wait for their next level.
+"""Who works next: vertices take turns in the order from the inputs to the outputs, each until it has nothing to do.
 
-So a wave of changes goes through all operators before any of it goes around again, and batches stay as large as they can be.
+So a wave of changes goes through all operators before any of it goes around again, batches stay as large as they can be, and nobody
+waits for a loop to come to rest: not the outputs, and not what came in meanwhile.
 """
 
 from __future__ import annotations
@@ -12,15 +13,20 @@ __all__ = ["step"]
 
 def step(graph: Graph) -> bool:
     """Let one vertex take one batch, or one loop go to its next level; whether there was anything to do."""
-    for vertex in graph.vertices:
+    vertices = graph.vertices
+    count = len(vertices)
+    for ahead in range(count):
+        at = (graph.turn + ahead) % count
+        vertex = vertices[at]
+        loop = vertex.loop
+        if loop is not None and loop.waits and not vertex.has_data:
+            # No data is under way in the loop; the next level goes around ahead of a speculative punctuation.
+            graph.turn = loop.members[0].number
+            loop.release()
+            return True
         if vertex.waits:
-            if vertex.loop is not None and vertex.loop.waits and not vertex.has_data:
-                break  # only a speculative punctuation is under way in the loop, and data waits for it
+            graph.turn = at
             vertex.step()
             return True
-    for flying in graph.flying:
-        if flying.waits:
-            flying.release()
-            return True
-    # Before that, probing would keep from their work those who are further down.
+    # Before that, probing would keep the others from their work.
     return sum(flying.poll() for flying in graph.flying) > 0

@@ -78,7 +78,7 @@ class Vertex:
         return any(isinstance(one, Data) for queue in self.queues for one in queue)
 
     def step(self) -> None:
-        """Take the next message, or as much data as stands together, of the port whose turn it is."""
+        """Take what stands together at the port whose turn it is: data with its definite punctuations, or another message."""
         ports = len(self.queues)
         for ahead in range(ports):
             port = (self.turn + ahead) % ports
@@ -86,19 +86,37 @@ class Vertex:
                 self.turn = (port + 1) % ports
                 break
         queue = self.queues[port]
-        message = queue.popleft()
-        match message:
-            case Data(rows):
-                parts = [rows]
-                while queue and isinstance(queue[0], Data):
-                    parts.append(queue.popleft().rows)  # type: ignore[union-attr]
-                self.data(port, rows if len(parts) == 1 else np.concatenate(parts))
-            case Definite(time):
-                self.definite(port, time)
+        match queue[0]:
+            case Data() | Definite():
+                self._take(port)
             case Speculative(time):
+                queue.popleft()
                 self.speculative(port, time)
-            case External():
+            case External() as message:
+                queue.popleft()
                 self.out.send_inside(message)
+
+    def _take(self, port: int) -> None:
+        """Take data up to the next speculative punctuation, and the last of the definite ones.
+
+        Data may go ahead of a definite punctuation: that promises no less if it comes later.
+        """
+        queue = self.queues[port]
+        parts: list[Rows] = []
+        time = NEVER
+        while queue:
+            match queue[0]:
+                case Data(rows):
+                    parts.append(rows)
+                case Definite(one):
+                    time = max(time, one)
+                case _:
+                    break
+            queue.popleft()
+        if parts:
+            self.data(port, parts[0] if len(parts) == 1 else np.concatenate(parts))
+        if time > NEVER:
+            self.definite(port, time)
 
     def data(self, port: int, rows: Rows) -> None:
         """New rows at a port."""
