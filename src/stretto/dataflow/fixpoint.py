@@ -90,8 +90,8 @@ class FlyingFixpoint:
         self.highest = max(self.highest, int(starts.max()))
         if self.bound is not None and int(rows[:, LEVEL].max()) > self.bound:
             raise LimitError(
-                f"'{self.name}' goes around more than {self.bound} times, which is its bound: the query may have no fixed point"
-                " for these events; give a greater bound= if it has"
+                f"the loop '{self.name}' goes around more than {self.bound} times, which is its bound: the query may have no fixed"
+                " point for these events; give a greater bound= if it has"
             )
         self.disturbed = True
 

@@ -16,6 +16,7 @@ from stretto.dataflow.stream import Stream
 from stretto.dataflow.values import Strings, arrays, words
 from stretto.errors import DataError, EngineError, OptionError, StrettoError, suggestion
 from stretto.events import as_table
+from stretto.pattern.typing import kind_of
 
 __all__ = ["Dataflow"]
 
@@ -58,7 +59,7 @@ class Dataflow:
             raise OptionError("a dataflow needs an output: Dataflow(result=stream)")
         for name, one in outputs.items():
             if not isinstance(one, Stream):
-                raise OptionError(f"the output '{name}' is a {type(one).__name__}, not a stream")
+                raise OptionError(f"the output '{name}' must be a stream, not {type(one).__name__}")
         self._outputs = dict(outputs)
         self._speculation = speculation
         self._strings = Strings()
@@ -126,11 +127,8 @@ class Dataflow:
         """A batch that is right, noted among the events that can be retracted, and the punctuation behind it."""
         events = self._read(own, table)
         time = None if punctuation is None else self._moment(punctuation)
-        if time is not None and time < own.definite:
-            raise DataError(
-                f"input '{own.source.name}': the punctuation {self._shown(time)} goes back: it was"
-                f" {self._shown(own.definite)}"
-            )
+        if time is not None:
+            self._check_forward(own, time)
         if own.events is not None:
             failed = own.events.take(events)
             if failed >= 0:
@@ -149,11 +147,7 @@ class Dataflow:
         chosen = list(self._graph.inputs.values()) if name is None else [self._input(name)]
         moment = self._moment(time)
         for own in chosen:
-            if moment < own.definite:
-                raise DataError(
-                    f"input '{own.source.name}': the punctuation {self._shown(moment)} goes back: it was"
-                    f" {self._shown(own.definite)}"
-                )
+            self._check_forward(own, moment)
         for own in chosen:
             own.punctuate(moment)
 
@@ -167,6 +161,8 @@ class Dataflow:
 
     def run(self, steps: int) -> int:
         """Work for at most so many steps, each of one operator on one batch; how many there were."""
+        if not isinstance(steps, int) or isinstance(steps, bool) or steps < 0:
+            raise OptionError(f"steps must be an integer from 0 on, not {steps!r}")
         self._check()
         self._poll(True)
         done = 0
@@ -343,6 +339,8 @@ class Dataflow:
         rows = np.zeros((table.num_rows, own.width), np.int64)
         for at, (name, kind) in enumerate(source.schema.items()):
             column = _whole(table, name, source.name)
+            if not _takes(kind, column.type):
+                raise DataError(f"input '{source.name}': column '{name}' is {column.type}, not {kind}")
             try:
                 rows[:, PAYLOAD + at] = words(column, kind, self._strings)
             except (DataError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
@@ -369,7 +367,7 @@ class Dataflow:
             (retracts & (rows[:, NEW] >= rows[:, VE]), "is retracted to no earlier end: ve_new must be less than ve"),
             (
                 np.where(retracts, rows[:, NEW], rows[:, VS]) < own.definite,
-                f"comes too late: the punctuation is {self._shown(own.definite)}",
+                f"comes too late: {self._reached(own)}",
             ),
         )
         for where, why in wrong:
@@ -380,6 +378,16 @@ class Dataflow:
             at = int(np.argmax(retracts))
             raise DataError(f"input '{name}', row {at}: a retraction, and the input was declared insert_only")
 
+    def _check_forward(self, own: Input, time: int) -> None:
+        if time < own.definite:
+            raise DataError(
+                f"input '{own.source.name}': the punctuation {self._shown(time)} goes back: {self._reached(own)}"
+            )
+
+    def _reached(self, own: Input) -> str:
+        """How far an input is, for messages."""
+        return "the input has ended" if own.definite == FOREVER else f"the punctuation is {self._shown(own.definite)}"
+
     def _unknown(self, own: Input, event: Rows, row: int) -> str:
         """Why a retraction cannot be carried out."""
         assert own.events is not None
@@ -388,12 +396,14 @@ class Dataflow:
         where = f"input '{own.source.name}', row {row}: a retraction of {self._event(own, event)}, which is not there"
         if not len(alike):
             return f"{where}: no such payload is alive"
+        if (alike[:, [VS, VE]] == event[[VS, VE]]).all(axis=1).any():
+            return f"{where} any more: an earlier row of the batch retracts it"
         shown = "; ".join(f"[{self._shown(int(one[VS]))}, {self._end(int(one[VE]))})" for one in alike[:3])
         return f"{where}: this payload lives in {shown}"
 
     def _event(self, own: Input, event: Rows) -> str:
         columns = arrays(event.reshape(1, -1), own.source.schema, PAYLOAD, self._strings)
-        payload = ", ".join(f"{name}={one[0].as_py()!r}" for name, one in zip(own.source.schema, columns, strict=True))
+        payload = ", ".join(f"{name}={_text(one[0])}" for name, one in zip(own.source.schema, columns, strict=True))
         return f"({payload}) [{self._shown(int(event[VS]))}, {self._end(int(event[VE]))})"
 
     # -- times --------------------------------------------------------------------------------------------------------
@@ -428,6 +438,8 @@ class Dataflow:
         if isinstance(time, int | np.integer):
             if self._time is not None and self._time != pa.int64() and time != FOREVER:
                 raise OptionError(f"the punctuation is an integer, and times are {self._time} in this dataflow")
+            if not NEVER < time <= FOREVER:
+                raise OptionError(f"the punctuation {time} does not fit into 64 bits")
             return int(time)
         if self._time is None or self._time == pa.int64():
             try:
@@ -485,6 +497,22 @@ def _whole(table: pa.Table, name: str, source: str) -> pa.Array:
     column = table.column(name)
     if column.null_count:
         at = column.is_null().index(True).as_py()
-        raise DataError(f"input '{source}', row {at}: '{name}' is NULL; a payload has a value in every column")
+        why = "every event has a start" if name == "vs" else "a payload has a value in every column"
+        raise DataError(f"input '{source}', row {at}: '{name}' is NULL; {why}")
     found = column.combine_chunks()
     return found if isinstance(found, pa.Array) else found.chunk(0)
+
+
+#: The kinds of columns that a column of a payload takes; a value that does not fit is refused by itself.
+_TAKES = {"int": ("int", "float", "decimal"), "float": ("int", "float", "decimal")}
+
+
+def _takes(kind: pa.DataType, given: pa.DataType) -> bool:
+    """Whether a column of one type can be read as another one. A column without rows has no type of its own."""
+    family = kind_of(kind)
+    return pa.types.is_null(given) or kind_of(given) in _TAKES.get(family, (family,))
+
+
+def _text(value: pa.Scalar) -> str:
+    found = value.as_py()
+    return repr(found) if isinstance(found, str | float) else str(found)

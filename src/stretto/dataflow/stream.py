@@ -51,13 +51,15 @@ def stream(name: str, schema: Any, *, insert_only: bool = False) -> Stream:
     Raises
     ------
     OptionError
-        A column cannot be part of a payload, or has a name that lifetimes have.
+        A column cannot be part of a payload, or has a name that lifetimes have; or the input has no name.
 
     Examples
     --------
     >>> stream("links", {"src": str, "dst": str})
     Stream(src: string, dst: string)
     """
+    if not isinstance(name, str) or not name:
+        raise OptionError(f"an input needs a name: stream('links', …), not {name!r}")
     return Stream(plan.Source(_row(schema), name, insert_only))
 
 
@@ -475,7 +477,9 @@ def fixpoints(
     loop.variables = tuple(plan.Recursion(_row(schema), loop, at) for at, schema in enumerate(schemas.values()))
     made = tuple(query(*map(Stream, loop.variables)))
     if len(made) != len(loop.variables) or not all(isinstance(one, Stream) for one in made):
-        raise OptionError(f"the query of '{loop.name}' must give {len(loop.variables)} stream(s)")
+        given = ", ".join(type(one).__name__ for one in made) or "nothing"
+        wanted = "a stream" if len(loop.variables) == 1 else f"{len(loop.variables)} streams"
+        raise OptionError(f"the query of '{loop.name}' must give {wanted}, not {given}")
     ordered = []
     for name, variable, one in zip(schemas, loop.variables, made, strict=True):
         _check_same(one.schema, variable.schema, f"the relation '{name}' and its query")

@@ -28,6 +28,9 @@ __all__ = ["AVG", "AVG_REAL", "COUNT", "MAX", "MAX_REAL", "MIN", "MIN_REAL", "SU
 # What an item computes.
 COUNT, SUM, SUM_REAL, AVG, AVG_REAL, MIN, MAX, MIN_REAL, MAX_REAL = range(9)
 
+CAPACITY = 1024  #: rows of the output buffer
+MEMBERS = 64  #: rows of a group that there is room for at first
+
 _LOW = 0xFFFFFFFF
 
 
@@ -87,7 +90,7 @@ class Reduce(Operator):
         self.index = Index(width, np.arange(PAYLOAD, PAYLOAD + groups, dtype=np.int64))
         self.operations = operations
         self.of = of
-        self._group = _scratch(64, operations, of)
+        self._group = _scratch(MEMBERS, operations, of)
         self._out = empty(self.width)
 
     def receive(self, port: int, rows: Rows) -> Rows:
@@ -97,7 +100,7 @@ class Reduce(Operator):
         begin = self.index.append(rows)
         done = np.zeros(len(rows), np.int64)
         if not len(self._out):
-            self._out = np.zeros((1024, self.width), np.int64)
+            self._out = np.zeros((CAPACITY, self.width), np.int64)
         found = []
         row = begin
         chains = self.index.chains
@@ -109,7 +112,9 @@ class Reduce(Operator):
             if status == DONE:
                 break
             if status == OVERFLOW:
-                raise DataError(f"{self.label}: a sum of integers leaves 64 bits; sum floats (x * 1.0)")
+                raise DataError(
+                    f"{self.label}: a sum of integers leaves 64 bits; make them floats before: project(…, name='name * 1.0')"
+                )
             if status == GROW_STACK:
                 self._group = _scratch(2 * len(self._group.members), self.operations, self.of)
             elif status == GROW_OUTPUT:
