@@ -359,6 +359,9 @@ class Dataflow:
 
     def _check_lifetimes(self, own: Input, rows: Rows) -> None:
         retracts = rows[:, NEW] != NEVER
+        begins = rows[:, VS]
+        if not retracts.any() and (begins < rows[:, VE]).all() and begins.min(initial=FOREVER) >= own.definite:
+            return
         name = own.source.name
         wrong = (
             (rows[:, VE] < rows[:, VS], "ends (ve) before it begins (vs)"),
@@ -426,7 +429,8 @@ class Dataflow:
                 raise DataError(f"input '{source}': column '{name}' does not fit {self._time}: {error}") from error
         if kind != self._time:
             raise DataError(f"input '{source}': column '{name}' is {kind}, and times are {self._time} in this dataflow")
-        found: Rows = column.cast(pa.int64()).fill_null(missing).to_numpy(zero_copy_only=False)
+        column = column if column.type == pa.int64() else column.cast(pa.int64())
+        found: Rows = (column.fill_null(missing) if column.null_count else column).to_numpy(zero_copy_only=False)
         if name == "vs" and ((found == NEVER) | (found == FOREVER)).any():
             raise DataError(f"input '{source}': column 'vs' has the least or the greatest integer, which mean no time")
         return found
