@@ -28,6 +28,7 @@ COLORS = {
     "AFA+O": "#3a8f6b",
     "AFA+ignore": "#b58a1c",
     "CAN": "#c4562b",
+    "IPM": "#5b4b8a",
     "static": "#9aa5b1",
     "dynamic": "#1b5e9e",
     "restart": "#c4562b",

@@ -71,7 +71,7 @@ def _in_order(rows: list[Row]) -> Iterator[tuple[bool, str]]:
     for query in ("Q1", "Q3"):
         least = DEFINITIONS["goals"][query.lower()]
         for row in rows:
-            if row.experiment == "8" and row.query == query and row.side != "CAN" and row.rate:
+            if row.experiment == "8" and row.query == query and row.side not in ("CAN", "IPM") and row.rate:
                 where = f"{query} on {row.data} events, {row.side}"
                 yield row.rate >= least, f"in order, {where}: {row.rate:,.0f} events/s, at least {least:,}"
 

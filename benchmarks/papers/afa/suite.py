@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 import stretto
-from benchmarks.papers.afa import oracle, queries, speculation, streams
+from benchmarks.papers.afa import ipm, oracle, queries, speculation, streams
 from benchmarks.papers.afa.sides import BATCH, CLOCKS, Outcome, batches_with, restarts, run, size
 from benchmarks.papers.afa.streams import Stream
 
@@ -162,15 +162,22 @@ class Suite:
             sides = self._approaches(plain, stream, window) | {
                 "AFA+ignore": self.run(queries.q1(window, k=k, drop=drop, ignores=True), stream.punctuated(window)),
                 "CAN": self.run(queries.embedded(window, k=k, drop=drop), stream.punctuated(window)),
+                "IPM": self._joins(*ipm.q1_arcs(k=k, drop=drop), stream, window),
             }
             rows = [Row("8", "Q1", name, None, stream.events, data) for name in sides]
             yield from self._counted(rows, sides, plain, stream, window, k, drop)
         changes = self.changes(raw["up"])
-        sides = self._approaches(queries.q3(window), streams.quotes(changes), window)
+        stream = streams.quotes(changes)
+        sides = self._approaches(queries.q3(window), stream, window)
+        sides["IPM"] = self._joins(*ipm.q3_arcs(queries.shape()), stream, window)
         rows = [Row("8", "Q3", name, None, changes.size) for name in sides]
         found = list(self.in_turn(rows, list(sides.values())))
         self.same(found, oracle.q3(changes, queries.shape()), "the loops find")
         yield from found
+
+    def _joins(self, arcs: list[ipm.Arc], final: int, stream: Stream, window: int) -> Side:
+        """The automaton as a recursive query."""
+        return lambda: ipm.run(arcs, final, stream, window, self.plan.clock)
 
     def _counted(
         self,

@@ -60,7 +60,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--clock", choices=list(CLOCKS), help="what this process uses of the processor, or wall time")
     run.add_argument("--out", type=Path, help="write the results as JSON")
     figures = commands.add_parser("figures", help="draw the figures from results")
-    figures.add_argument("results", type=Path, nargs="?", help="default: the newest file of recorded/")
+    figures.add_argument("results", type=Path, nargs="?", help="default: those of the newest day in recorded/")
     figures.add_argument("--folder", type=Path, default=FOLDER, help="where to")
     commands.add_parser("list", help="print experiments and queries")
     return parser
@@ -112,6 +112,8 @@ def _list(console: Console) -> int:
 def _figures(results: Path | None, folder: Path) -> int:
     from benchmarks.papers.ffp.figures import draw
 
-    path = results or max((FOLDER / "recorded").glob("????-??-??.json"))
-    draw(json.loads(path.read_text(encoding="utf-8"))["rows"], folder)
+    files = [results] if results else list((FOLDER / "recorded").glob("????-??-??*.json"))
+    newest = max(path.name[:10] for path in files)
+    texts = [path.read_text(encoding="utf-8") for path in sorted(files) if path.name.startswith(newest)]
+    draw([row for text in texts for row in json.loads(text)["rows"]], folder)
     return 0

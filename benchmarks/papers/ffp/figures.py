@@ -1,7 +1,7 @@
 """Redraws figures 6 to 11 of the FFP paper from results; and what a change costs, and memory over a long stream.
 
 ``python -m benchmarks.papers.ffp figures [results.json]`` writes an SVG and a PNG of each next to this file; without an argument
-it takes the newest file of ``recorded``.
+it takes the files of the newest day in ``recorded``.
 """
 
 from __future__ import annotations
