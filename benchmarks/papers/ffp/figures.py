@@ -122,15 +122,8 @@ def _cost(axes: Axes, rows: Rows) -> None:
 def _memory(axes: Axes, rows: Rows) -> None:
     for row in rows:
         seen = row["extra"]["bytes"]
-        for place, color, label in (
-            (1, "#1b5e9e", "all arrays"),
-            (2, "#9aa5b1", "the process, less what it had first"),
-        ):
-            base = seen[0][2] - seen[0][1] if place == 2 else 0
-            axes.plot(
-                [one[0] / 1e6 for one in seen], [(one[place] - base) / 2**20 for one in seen], color=color, label=label
-            )
+        axes.plot([one[0] / 1e6 for one in seen], [one[1] / 2**20 for one in seen], color="#1b5e9e")
     axes.set_ylim(bottom=0)
     axes.set_xlabel("million events")
-    axes.set_ylabel("MiB")
+    axes.set_ylabel("MiB, all arrays")
     axes.set_title("W, window of 30 events")
