@@ -230,9 +230,10 @@ def test_ws(speculation: str) -> None:
 
 def test_ws_print() -> None:
     w_query = load("w_query")
-    lines = shown("w_query.py")
-    right = ws(w_query.tossed(20_000, seed=1), w_query.WINDOW)
-    assert lines[0].startswith(f"20,000 tosses, {sum(right.values())} Ws")
+    count = cases(20_000)
+    lines = shown("w_query.py", str(count))
+    right = ws(w_query.tossed(count, seed=1), w_query.WINDOW)
+    assert lines[0].startswith(f"{count:,} tosses, {sum(right.values())} Ws")
 
 
 # ---- Routes
@@ -291,7 +292,7 @@ def test_routes_with_random_costs(seed: int) -> None:
         assert routes_at(steps, time) == right, (seed, time)
 
 
-def test_routes_are_revised_while_the_loop_turns() -> None:
+def test_routes_are_revised_as_roads_come() -> None:
     routes = load("routes")
     rows = routes.early(routes.routes())
     assert [(row["cost"], row["ve_new"] is None) for row in rows] == [(9, True), (7, True), (9, False)]

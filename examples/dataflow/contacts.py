@@ -33,6 +33,9 @@ MINIATURE = HERE / "data" / "contacts.csv"
 #: How long a contact counts, and how often punctuations come, in seconds.
 WINDOW, EVERY = 3600, 600
 
+#: No chain has more people: what is reached at first decides what comes next, so that the loop needs a bound.
+MOST_PEOPLE = 1000
+
 #: How often something is printed.
 SHOWN = 1800
 
@@ -70,7 +73,7 @@ def chains() -> Stream:
         onward = later.project("src", dst="dst_right", at="at_right")
         return contacts.union(onward).aggregate(["src", "dst"], at="min(at)")
 
-    return fixpoint(once, schema=contacts, name="reached")
+    return fixpoint(once, schema=contacts, bound=MOST_PEOPLE, name="reached")
 
 
 def run(contacts: pa.Table) -> Iterator[tuple[int, pa.Table]]:

@@ -34,6 +34,9 @@ CONNECTION, TURN_AROUND, TAXI = 45, 35, 25
 
 DAY = date(2013, 7, 10)  # of summer, with storms in the afternoon
 
+#: No chain of a day has more flights: what is reached first decides what can be caught, so that the loop needs a bound.
+MOST_FLIGHTS = 50
+
 #: How often results are asked for, and the last time, in minutes.
 EVERY, END = 60, 24 * 60
 
@@ -112,7 +115,7 @@ def reached() -> Stream:
         caught = reached.join(flights, on={"airport": "origin"}, where=f"departure >= at + {CONNECTION}")
         return starts.union(caught.project(airport="dest", at="arrival")).aggregate("airport", at="min(at)")
 
-    return fixpoint(once, schema=starts, name="reached")
+    return fixpoint(once, schema=starts, bound=MOST_FLIGHTS, name="reached")
 
 
 def changes(flights: list[Flight]) -> list[dict[str, Any]]:

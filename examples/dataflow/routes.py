@@ -97,21 +97,20 @@ def run(query: Stream, changes: list[tuple[int, str, str, int | None]]) -> list[
 
 
 def early(query: Stream) -> list[dict[str, Any]]:
-    """What is said of routes from Ayr to Cork after the changes at time 1, while the loop still turns."""
+    """What is said of routes from Ayr to Cork as the roads of time 1 come, one by one, and before any punctuation."""
     flow = Dataflow(route=query)
     roads = Roads(flow)
-    for change in CHANGES:
-        if change[0] == 1:
-            roads.change(*change)
     found = []
-    while flow.run(1):
+    for change in sorted((change for change in CHANGES if change[0] == 1), key=lambda change: -(change[3] or 0)):
+        roads.change(*change)
+        flow.run_until_idle()
         rows = flow.output("route").to_pylist()
         found += [row for row in rows if (row["src"], row["dst"]) == ("Ayr", "Cork")]
     return found
 
 
 def main() -> None:
-    print("while it turns, what is said is speculative:")
+    print("before the first punctuation, what is said is speculative:")
     for row in early(routes()):
         print(f"  {'+' if row['ve_new'] is None else '-'} from Ayr to Cork for {row['cost']}")
     steps = run(routes(), CHANGES)

@@ -2,7 +2,7 @@
 
 ::
 
-    python examples/dataflow/w_query.py
+    python examples/dataflow/w_query.py [tosses]
 
 ``U D^i U^j D^k U^l`` with ``i + k = j + l``: a match counts in ``m`` how far it is below its start. The automaton is data: 7 states,
 11 transitions, each with what it adds to ``m`` and the values of ``m`` for which it may be taken. No match is longer than the
@@ -11,6 +11,7 @@ window, as every toss expires.
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 
 import numpy as np
@@ -79,7 +80,7 @@ def run(tosses: str, batch: int = 100, speculation: str = "hybrid") -> tuple[Cou
 
 
 def main() -> None:
-    tosses = tossed(20_000, seed=1)
+    tosses = tossed(int(sys.argv[1]) if len(sys.argv) > 1 else 20_000, seed=1)
     found, flow = run(tosses)
     print(f"{len(tosses):,} tosses, {sum(found.values()):,} Ws of at most {WINDOW} tosses, the first of them:")
     for begin, end in sorted(found, key=lambda at: at[::-1])[:5]:
