@@ -488,7 +488,7 @@ def test_late_rows() -> None:
         for one in steps:
             replay.step(Insert(one))
         replay.step(Punctuate(3))
-        with pytest.raises(OptionError, match="a punctuation goes back from 3 to 2"):
+        with pytest.raises(DataError, match="a punctuation goes back from 3 to 2"):
             replay.step(Punctuate(2))
         # At the punctuation is on time.
         assert difference(replay.step(Revise(row("b", 3), row("b", 3)))) == ([], [])
@@ -557,14 +557,14 @@ def test_arcs_with_lifetimes() -> None:
     replay.step(PunctuateArcs(3))
     assert replay.punctuation == 3
     assert difference(replay.step(AddArc(replace(arc, id="again", since=4)))) == ([], [(2, 3)])
-    with pytest.raises(OptionError, match="before the punctuation of arcs, 3"):
+    with pytest.raises(DataError, match="before the punctuation of arcs, 3"):
         replay.step(RetireArc("again", 2))
     assert difference(replay.step(RetireArc("again"))) == ([(2, 3)], [])
     with pytest.raises(OptionError, match="there is no arc 'again'"):
         replay.step(RetireArc("again", 9))
-    with pytest.raises(OptionError, match="before the punctuation of arcs, 3"):
+    with pytest.raises(DataError, match="before the punctuation of arcs, 3"):
         replay.step(RetireArc("more"))
-    with pytest.raises(OptionError, match="goes back from 3 to 2"):
+    with pytest.raises(DataError, match="goes back from 3 to 2"):
         replay.step(PunctuateArcs(2))
 
 
