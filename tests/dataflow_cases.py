@@ -539,16 +539,17 @@ class _Maker:
         name = self.fresh("r")
         body = self.inside([name], [row])
         before = name
+        decides = False  # whether the best value decides what follows from it, which needs a bound
         if self.choose.random() < 0.2:
             before = body.add("where", name, args=["a != b"])
-        elif self.choose.random() < 0.2:
+        elif decides := (self.choose.random() < 0.2):
             before = body.add("where", name, args=["w < 6" if least else "w > -6"])
         joined = body.add("join", before, base, on={"b": "a"}, suffix="_2")
         cost = self.choose.choice(["w + w_2", "w + w_2", "w"])
         longer = body.add("project", joined, args=["a"], b="b_2", w=cost)
         both = body.add("union", base, longer)
         result = body.add("aggregate", both, args=[["a", "b"]], w="min(w)" if least else "max(w)")
-        return self.close([name], [row], body, [result], self.bounded() if cost == "w" else 100)
+        return self.close([name], [row], body, [result], self.bounded() if cost == "w" and not decides else 100)
 
     def chain(self) -> str | None:
         """An automaton that reads numbered symbols (section 4): a bag, as numbers go up."""
