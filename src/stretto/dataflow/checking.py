@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from stretto.components import components
 from stretto.dataflow import plan
 from stretto.errors import OptionError
 from stretto.pattern import predicate as p
@@ -91,42 +92,9 @@ def loops_of(nodes: Iterable[plan.Node]) -> list[plan.Loop]:
 def cycles(nodes: list[plan.Node]) -> list[Cycle]:
     """The strongly connected parts that are cycles (Tarjan), in the order of their first nodes."""
     place = {id(node): at for at, node in enumerate(nodes)}
-    index: dict[int, int] = {}
-    low: dict[int, int] = {}
-    path: list[int] = []
-    on_path: set[int] = set()
-    parts: list[list[int]] = []
-    for root in range(len(nodes)):
-        if root in index:
-            continue
-        stack: list[tuple[int, int]] = [(root, 0)]
-        while stack:
-            at, step = stack.pop()
-            if step == 0:
-                index[at] = low[at] = len(index)
-                path.append(at)
-                on_path.add(at)
-            inputs = [place[id(one)] for one in edges(nodes[at])]
-            if step and inputs[step - 1] in on_path:
-                low[at] = min(low[at], low[inputs[step - 1]])
-            if step < len(inputs):
-                stack.append((at, step + 1))
-                other = inputs[step]
-                if other not in index:
-                    stack.append((other, 0))
-                elif other in on_path:
-                    low[at] = min(low[at], index[other])
-                continue
-            if low[at] == index[at]:
-                part = []
-                while True:
-                    member = path.pop()
-                    on_path.discard(member)
-                    part.append(member)
-                    if member == at:
-                        break
-                parts.append(sorted(part))
-    made = [Cycle([nodes[at] for at in part]) for part in sorted(parts) if len(part) > 1]
+    parts = components({at: [place[id(one)] for one in edges(node)] for at, node in enumerate(nodes)})
+    cyclic = sorted(sorted(part) for part in parts if len(part) > 1)
+    made = [Cycle([nodes[at] for at in part]) for part in cyclic]
     for cycle in made:
         _check(cycle)
     return made

@@ -8,8 +8,7 @@ each string and looked up.
 from __future__ import annotations
 
 import ast
-from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,26 +18,34 @@ from stretto import _jit
 from stretto._jit import inlined, jit
 from stretto.dataflow import plan
 from stretto.dataflow.rows import PAYLOAD, Rows, empty
-from stretto.dataflow.values import Strings
+from stretto.dataflow.values import NAN, Strings, arrays
 from stretto.engines.nfab import scalar
-from stretto.engines.scalar_code import Code, ScalarCode, all_of, call, cell, name, number
+from stretto.engines.scalar_code import (
+    IS_NULL,
+    OVERFLOWED,
+    Code,
+    ScalarCode,
+    all_of,
+    call,
+    cell,
+    fault,
+    faulty,
+    name,
+    number,
+)
 from stretto.errors import DataError, QueryError
 from stretto.pattern import predicate as p
 from stretto.pattern.typing import kind_of
-from stretto.predicates.vectorized import mask
+from stretto.predicates.vectorized import mask, ticks_of
 
 __all__ = ["Program"]
-
-_OVERFLOWED, _NULL = 1, 2
-
-_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 @inlined
 def float_word(value: float) -> int:
     """The word of a float: one zero, one NaN."""
     if value != value:
-        return 9221120237041090560
+        return NAN
     return scalar.word(value + 0.0)
 
 
@@ -83,17 +90,15 @@ class Program:
         made = np.empty((len(rows), self.width), np.int64)
         count = _run(self._function, len(rows), np.ascontiguousarray(rows), made, self._truths, self._faults)
         if count < 0:
-            fault, self._faults[0, 0] = int(self._faults[0, 0]), 0
-            raise DataError(self._complaint(fault, rows[-1 - count]))
+            why, self._faults[0, 0] = int(self._faults[0, 0]), 0
+            raise DataError(self._complaint(why, rows[-1 - count]))
         return made if count == len(made) else made[:count].copy() if 2 * count < len(made) else made[:count]
 
     def _complaint(self, fault: int, row: Rows) -> str:
         """What went wrong, and in which row."""
-        from stretto.dataflow.values import arrays
-
         payload = arrays(row.reshape(1, -1), self.schema, PAYLOAD, self.strings)
         shown = ", ".join(f"{one}={column[0].as_py()!r}" for one, column in zip(self.schema, payload, strict=True))
-        why = "an integer leaves 64 bits; compute with floats" if fault == _OVERFLOWED else "a value is divided by zero"
+        why = "an integer leaves 64 bits; compute with floats" if fault == OVERFLOWED else "a value is divided by zero"
         return f"{' / '.join(step.label for step in self.steps)}: {why} (row {shown})"
 
     def _look_up(self) -> None:
@@ -101,7 +106,7 @@ class Program:
         known, there = self._truths.shape[1], len(self.strings)
         if not self._tables or known == there:
             return
-        fresh = self.strings.array[known:]
+        fresh = pa.array(self.strings.texts[known:], pa.string())
         found = [mask(node, pa.table({column: fresh})).astype(np.int64) for column, node in self._tables]
         self._truths = np.ascontiguousarray(np.concatenate([self._truths, np.stack(found)], axis=1))
 
@@ -115,7 +120,7 @@ class Program:
                 test = scope.predicate(step.condition)
                 held = f"c{number_of_step}"
                 body.append(ast.Assign([ast.Name(held, ast.Store())], test))
-                body.append(ast.If(_fault(), [ast.Return(_minus_row())], []))
+                body.append(ast.If(faulty(), [ast.Return(_minus_row())], []))
                 body.append(ast.If(ast.UnaryOp(ast.Not(), name(held)), [ast.Continue()], []))
                 continue
             assert isinstance(step, plan.Project)
@@ -124,7 +129,7 @@ class Program:
                 kind = kind_of(step.schema[column])
                 code = scope.operand(value)
                 if code.known:
-                    body.append(ast.If(ast.UnaryOp(ast.Not(), all_of(code.known)), _fails(_NULL), []))
+                    body.append(ast.If(ast.UnaryOp(ast.Not(), all_of(code.known)), _fails(), []))
                 if isinstance(value, p.Attribute):
                     found[column] = code
                     continue
@@ -134,7 +139,7 @@ class Program:
                 body.append(ast.Assign([ast.Name(local, ast.Store())], code.value))
                 found[column] = Code(name(local), (), kind, code.per_second)
             scope.known = found
-        body.append(ast.If(_fault(), [ast.Return(_minus_row())], []))
+        body.append(ast.If(faulty(), [ast.Return(_minus_row())], []))
         for word in range(PAYLOAD):
             body.append(_stored(word, cell("X", "row", word)))
         for at, column in enumerate(self.result):
@@ -156,9 +161,7 @@ class Program:
         read = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
         helpers = {one: helper for one, helper in _HELPERS.items() if one in read}
         self._truths = np.zeros((max(1, len(self._tables)), 0), np.int64)
-        if scope.called:
-            return _jit.generated(function, helpers, numbers=1, matrices=4, own=scope.called)
-        return _generated(ast.unparse(function), lambda: _jit.generated(function, helpers, numbers=1, matrices=4))
+        return _jit.generated(function, helpers, numbers=1, matrices=4, own=scope.called)
 
     def table(self, column: str, node: p.Predicate) -> int:
         """The number of a condition that is asked of each string."""
@@ -168,41 +171,23 @@ class Program:
         return self._tables.index(entry)
 
 
-_KNOWN: OrderedDict[str, Any] = OrderedDict()
-_MOST_KNOWN = 512
-
-
-def _generated(text: str, make: Callable[[], Any]) -> Any:
-    """A compiled function by its text: a plan is often built again, for a key, a batch or a snapshot."""
-    found = _KNOWN.get(text)
-    if found is None:
-        found = _KNOWN[text] = make()
-        if len(_KNOWN) > _MOST_KNOWN:
-            _KNOWN.popitem(last=False)
-    _KNOWN.move_to_end(text)
-    return found
-
-
 def _bits_of(code: ast.expr) -> ast.expr | None:
     """The word that a float is read from; ``None``: it is computed."""
     is_read = isinstance(code, ast.Call) and isinstance(code.func, ast.Name) and code.func.id == "real"
     return code.args[0] if is_read and isinstance(code, ast.Call) else None
 
 
-def _fault() -> ast.expr:
-    return ast.Compare(_fault_word(ast.Load()), [ast.NotEq()], [ast.Constant(0)])
-
-
-def _fault_word(context: ast.expr_context) -> ast.expr:
-    return ast.Subscript(name("F"), ast.Tuple([ast.Constant(0), ast.Constant(0)], ast.Load()), context)
+def _per_second(kind: pa.DataType) -> int:
+    """Ticks of a column of times; dates are kept in seconds."""
+    return int(ticks_of(kind)) if pa.types.is_timestamp(kind) else 1
 
 
 def _minus_row() -> ast.expr:
     return ast.BinOp(ast.UnaryOp(ast.USub(), ast.Constant(1)), ast.Sub(), name("row"))
 
 
-def _fails(fault: int) -> list[ast.stmt]:
-    return [ast.Assign([_fault_word(ast.Store())], ast.Constant(fault)), ast.Return(_minus_row())]
+def _fails() -> list[ast.stmt]:
+    return [ast.Assign([fault(ast.Store())], ast.Constant(IS_NULL)), ast.Return(_minus_row())]
 
 
 def _stored(word: int, value: ast.expr) -> ast.stmt:
@@ -227,7 +212,7 @@ class _Scope(ScalarCode):
         family = kind_of(kind)
         if family == "float":
             return Code(call("real", word), (), "float")
-        return Code(word, (), family, _PER_SECOND[getattr(kind, "unit", "s")] if family == "time" else 0)
+        return Code(word, (), family, _per_second(kind) if family == "time" else 0)
 
     def string(self, value: str, node: p.Constant) -> Code:
         return Code(ast.Constant(self.owner.strings.number(value)), (), "string")

@@ -13,11 +13,11 @@ from stretto.errors import DataError
 from stretto.pattern.typing import kind_of
 from stretto.predicates.vectorized import numbers_of
 
-__all__ = ["Strings", "arrays", "word_of_float", "words"]
+__all__ = ["NAN", "Strings", "arrays", "word_of_float", "words"]
 
 _DAY = 86_400
 
-_NAN = int(np.float64(np.nan).view(np.int64))
+NAN = int(np.float64(np.nan).view(np.int64))  #: the word of every NaN
 
 
 class Strings:
@@ -26,7 +26,6 @@ class Strings:
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
         self.texts: list[str] = []
-        self._array: pa.Array = pa.array([], pa.string())
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -45,28 +44,21 @@ class Strings:
         return known[coded.indices.to_numpy(zero_copy_only=False)] if len(known) else np.zeros(0, np.int64)
 
     def decode(self, numbers: Rows) -> pa.Array:
-        """The strings of numbers."""
-        return self.array.take(pa.array(numbers))
-
-    @property
-    def array(self) -> pa.Array:
-        """All of them, by number."""
-        if len(self._array) < len(self.texts):
-            self._array = pa.array(self.texts, pa.string())
-        return self._array
+        """The strings of numbers. Work in Python for each distinct one only, however many there are in all."""
+        found, at = np.unique(numbers, return_inverse=True)
+        return pa.array([self.texts[number] for number in found.tolist()], pa.string()).take(pa.array(at))
 
     def load(self, texts: Iterable[str]) -> None:
         """Know these, in this order, and no others."""
         self.texts = list(texts)
         self._numbers = {text: number for number, text in enumerate(self.texts)}
-        self._array = pa.array([], pa.string())
 
 
 def word_of_float(values: np.ndarray) -> Rows:
     """Floats as words that are equal where the floats are: one zero, one NaN."""
     real = np.asarray(values, np.float64) + 0.0
     bits = real.view(np.int64)
-    return np.where(np.isnan(real), np.int64(_NAN), bits)
+    return np.where(np.isnan(real), np.int64(NAN), bits)
 
 
 def words(column: pa.Array, kind: pa.DataType, strings: Strings) -> Rows:

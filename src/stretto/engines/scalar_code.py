@@ -20,7 +20,7 @@ from stretto.errors import QueryError
 from stretto.pattern import predicate as p
 from stretto.pattern.evaluate import holds
 
-__all__ = ["Code", "ScalarCode", "all_of", "call", "cell", "name", "number"]
+__all__ = ["IS_NULL", "OVERFLOWED", "Code", "ScalarCode", "all_of", "call", "cell", "fault", "faulty", "name", "number"]
 
 _OPERATORS: dict[str, type[ast.cmpop]] = {
     "=": ast.Eq,
@@ -34,6 +34,10 @@ _FLIPPED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 #: What ``compared(whole, real)`` may give for each operator; 2 is beside NaN.
 _SIGNS = {"=": (0,), "!=": (-1, 1, 2), "<": (-1,), "<=": (-1, 0), ">": (1,), ">=": (0, 1)}
+
+
+OVERFLOWED = 1  #: an integer left 64 bits
+IS_NULL = 2  #: a value that is kept is NULL
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,16 @@ def call(function: str, *arguments: ast.expr) -> ast.expr:
 def cell(array: str, row: str, at: int) -> ast.expr:
     """``array[row, at]``."""
     return ast.Subscript(name(array), ast.Tuple([name(row), ast.Constant(at)], ast.Load()), ast.Load())
+
+
+def fault(context: ast.expr_context) -> ast.expr:
+    """The word of F that says what went wrong; 0: nothing."""
+    return ast.Subscript(name("F"), ast.Tuple([ast.Constant(0), ast.Constant(0)], ast.Load()), context)
+
+
+def faulty() -> ast.expr:
+    """Something is noted in F."""
+    return ast.Compare(fault(ast.Load()), [ast.NotEq()], [ast.Constant(0)])
 
 
 def all_of(tests: tuple[ast.expr, ...] | list[ast.expr]) -> ast.expr:

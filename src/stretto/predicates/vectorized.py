@@ -40,6 +40,7 @@ __all__ = [
     "reals_of_decimals",
     "snapped",
     "snapped_real",
+    "ticks_of",
     "valid_of",
 ]
 

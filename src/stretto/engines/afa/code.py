@@ -25,10 +25,10 @@ from numpy.typing import NDArray
 from stretto import _jit
 from stretto.automata.afa import Arc, Kind, Transfer, UserFunction
 from stretto.engines.afa.python import PythonCode
-from stretto.engines.afa.tree import IS_NULL, OVERFLOWED, RAISED, REG, faulty, notes, place, returned, stored, word_of
+from stretto.engines.afa.tree import RAISED, REG, notes, place, returned, stored, word_of
 from stretto.engines.nfab import scalar
 from stretto.engines.nfab.values import MOST_WORDS, Column, column_for
-from stretto.engines.scalar_code import Code, ScalarCode, all_of, call, cell, name, number
+from stretto.engines.scalar_code import IS_NULL, OVERFLOWED, Code, ScalarCode, all_of, call, cell, faulty, name, number
 from stretto.errors import LimitError, StrettoError
 from stretto.pattern import predicate as p
 from stretto.pattern.evaluate import holds

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from stretto.errors import DataError, OptionError
+from stretto.predicates.vectorized import ticks_of
 
 __all__ = ["as_times", "tick_of", "ticks", "width"]
 
@@ -18,8 +19,6 @@ I64 = NDArray[np.int64]
 
 #: Times beyond this cannot be added to a window in 64 bits.
 MOST = 1 << 62
-
-_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 def ticks(column: pa.Array, name: str, first_row: int) -> I64:
@@ -91,7 +90,7 @@ def width(window: int | dt.timedelta | None, kind: pa.DataType, name: str) -> in
     if isinstance(window, dt.timedelta):
         micros = window // dt.timedelta(microseconds=1)
         if pa.types.is_timestamp(kind):
-            per = _PER_SECOND[kind.unit]
+            per = int(ticks_of(kind))
         elif pa.types.is_date64(kind):
             per = 10**3
         elif pa.types.is_date32(kind):

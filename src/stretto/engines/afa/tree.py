@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import ast
 
-from stretto.engines.scalar_code import Code, call, name
+from stretto.engines.scalar_code import IS_NULL, Code, call, fault, faulty, name
 
 __all__ = [
-    "IS_NULL",
-    "OVERFLOWED",
     "RAISED",
     "REG",
     "fails",
-    "faulty",
     "notes",
     "place",
     "returned",
@@ -22,23 +19,12 @@ __all__ = [
 
 REG = 6  #: the row of P that holds the register's first field
 
-OVERFLOWED = 1  #: an integer left 64 bits
-IS_NULL = 2  #: a transfer gives NULL
 RAISED = 3  #: a Python function raised, or divided by zero
 
 
-def faulty() -> ast.expr:
-    """Something is noted in F."""
-    return ast.Compare(_fault(ast.Load()), [ast.NotEq()], [ast.Constant(0)])
-
-
-def _fault(context: ast.expr_context) -> ast.expr:
-    return ast.Subscript(name("F"), ast.Tuple([ast.Constant(0), ast.Constant(0)], ast.Load()), context)
-
-
-def fails(fault: int) -> list[ast.stmt]:
+def fails(why: int) -> list[ast.stmt]:
     """Note why, unless something is noted already, and return 0."""
-    note = ast.Assign([_fault(ast.Store())], ast.Constant(fault))
+    note = ast.Assign([fault(ast.Store())], ast.Constant(why))
     return [ast.If(ast.UnaryOp(ast.Not(), faulty()), [note], []), returned(0)]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from stretto.components import components
 from stretto.errors import QueryError, Span
 from stretto.languages.datalog.ordering import Exclude, Ordered, Scan
 
@@ -33,7 +34,7 @@ def stratified(orders: Mapping[str, Sequence[Ordered]], text: str) -> tuple[Name
     reads = {name: list(dict.fromkeys(_read(rules))) for name, rules in orders.items()}
     reads = {name: [one for one in found if one in orders] for name, found in reads.items()}
     groups = []
-    for component in _components(reads):
+    for component in components(reads):
         inside = set(component)
         names = tuple(name for name in orders if name in inside)
         recursive = len(names) > 1 or names[0] in reads[names[0]]
@@ -93,40 +94,3 @@ def _path(start: str, end: str, reads: Mapping[str, list[str]], inside: set[str]
                 seen.add(one)
                 ways.append([*way, one])
     return [start, end]
-
-
-def _components(reads: Mapping[str, list[str]]) -> list[list[str]]:
-    """Tarjan's strongly connected components, those that are read first; without recursion, as programs may be long."""
-    number: dict[str, int] = {}
-    low: dict[str, int] = {}
-    stack: list[str] = []
-    on_stack: set[str] = set()
-    found: list[list[str]] = []
-    for root in reads:
-        if root in number:
-            continue
-        work = [(root, iter(reads[root]))]
-        number[root] = low[root] = len(number)
-        stack.append(root)
-        on_stack.add(root)
-        while work:
-            name, rest = work[-1]
-            step = next(rest, None)
-            if step is None:
-                work.pop()
-                if work:
-                    low[work[-1][0]] = min(low[work[-1][0]], low[name])
-                if low[name] == number[name]:
-                    component: list[str] = []
-                    while not component or component[-1] != name:
-                        component.append(stack.pop())
-                        on_stack.discard(component[-1])
-                    found.append(component)
-            elif step not in number:
-                number[step] = low[step] = len(number)
-                stack.append(step)
-                on_stack.add(step)
-                work.append((step, iter(reads[step])))
-            elif step in on_stack:
-                low[name] = min(low[name], number[step])
-    return found
