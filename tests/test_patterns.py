@@ -652,6 +652,21 @@ def test_patterns_with_many_conditions_are_grouped() -> None:
     assert len(right) > 1000
 
 
+@pytest.mark.parametrize("count", [8, 9, 16, 17, 64, 65, 130])
+def test_a_pattern_with_many_conditions(count: int) -> None:
+    """Whatever number of bytes the truth of its conditions fills, beside another pattern and as a matcher finds it."""
+    text = "SELECT * FROM S WHERE " + " ; ".join(f"T{i} AS x{i}" for i in range(count))
+    rows = [event(f"T{i}", i) for i in range(count)]
+    rows.insert(count // 2, event("none", count // 2))
+    rows.append(event(f"T{count - 1}", count))
+    patterns = new(output="positions", positions=True)
+    patterns.change([Change("many", text), Change("few", "SELECT * FROM S WHERE T1 AS x ; T2 AS y")])
+    found = [row["positions"] for row in patterns.push(rows).to_pylist() if row["pattern"] == "many"]
+    single = stretto.Matcher(text, SCHEMA, time="t", output="positions").push(rows)
+    assert found == single.column("positions").to_pylist()
+    assert len(found) == 2
+
+
 @pytest.mark.parametrize("keys", [20, 3000])
 def test_keys_are_numbered_once_for_all_patterns(keys: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Few keys and more than are numbered together; idle ones are forgotten and come back."""

@@ -69,9 +69,11 @@ def expected(events: pa.Table, changes: list[stretto.Change], **options: Any) ->
 
 def test_batch(spark: Any) -> None:
     events = random_events(1)
+    nine = " OR ".join(f"({kind} AS a FILTER a[x = {x}])" for kind in "ABC" for x in range(3))
+    changes = [*CHANGES, stretto.Change("nine", f"SELECT * FROM S WHERE {nine} PARTITION BY [key]")]
     for by in (["key"], []):
-        found = stretto.spark.match_patterns(spark.createDataFrame(events), CHANGES, by=by, time="ts", sequence="seq")
-        assert bag(found.toArrow()) == expected(events, CHANGES, by=by)
+        found = stretto.spark.match_patterns(spark.createDataFrame(events), changes, by=by, time="ts", sequence="seq")
+        assert bag(found.toArrow()) == expected(events, changes, by=by)
 
 
 def test_batch_with_queries_by_id_and_a_table(spark: Any) -> None:

@@ -139,7 +139,7 @@ class _Group:
         truth = np.unpackbits(data.reshape(len(vectors), size), axis=1, bitorder="little").view(np.bool_)
         found_class, found_part, found_own = [], [], []
         for k, part in enumerate(self.parts):
-            own = _classes(part, truth[:, self._guards[k]])
+            own = part.program.classifier.interned(truth[:, self._guards[k]])
             inside = truth[:, self._sources[k]] if k in self._member else None
             if inside is not None:
                 self._member[k] = np.concatenate((self._member[k], inside))
@@ -183,17 +183,6 @@ class _Group:
             else:
                 part = slice(stop[k] - counts[k], stop[k])
                 yield number, Dealt(rows[part], own[part], member)
-
-
-def _classes(part: Part, truth: Bits) -> I32:
-    """A part's own classes, from the truth of its guards: [event class, guard]."""
-    if not truth.shape[1]:
-        return np.zeros(truth.shape[0], np.int32)
-    packed = np.packbits(truth, axis=1, bitorder="little")
-    whole = packed.view(np.dtype((np.void, packed.shape[1]))).reshape(-1)
-    unique, inverse = np.unique(whole, return_inverse=True)
-    vectors = [int.from_bytes(row.tobytes(), "little") for row in unique]
-    return part.program.classifier.interned(vectors)[inverse.reshape(-1)]
 
 
 # -- which parts share a classifier ---------------------------------------------------------------------------

@@ -181,10 +181,10 @@ class Classifier:
             self.vectors.append(vector)
         return number
 
-    def interned(self, vectors: Sequence[int]) -> I32:
-        """The classes of some vectors, as :meth:`intern` gives them; safe beside other threads."""
+    def interned(self, truth: Truth) -> I32:
+        """The classes of events, from the truth of every guard: [event, guard]. Safe beside other threads."""
         with self._lock:
-            return np.array([self.intern(vector) for vector in vectors], np.int32)
+            return self._interned(truth)
 
     def classify(self, table: pa.RecordBatch | pa.Table) -> I32:
         """The class of every row: int32, an index of ``vectors``.
@@ -250,9 +250,12 @@ class Classifier:
         for number, formula in enumerate(self._formulas):
             if formula is not None:
                 bits[number] = formula(truth)
-        packed = np.packbits(bits, axis=0, bitorder="little").T
-        if not packed.shape[1]:
-            return np.zeros(cells.size, np.int32)
+        return self._interned(bits.T)
+
+    def _interned(self, truth: Truth) -> I32:
+        if not truth.shape[1]:
+            return np.zeros(truth.shape[0], np.int32)
+        packed = np.packbits(truth, axis=1, bitorder="little")
         unique, inverse = np.unique(packed, axis=0, return_inverse=True)
         classes = np.array([self.intern(int.from_bytes(row.tobytes(), "little")) for row in unique], np.int32)
         return classes[inverse.reshape(-1)]
