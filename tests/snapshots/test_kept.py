@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import stretto
+from tests.snapshots import operators
 from tests.snapshots.kept import CASES, CUT, FOLDER, bucket_of, expected_rows, matcher_of, stream, watermark_at
 
 #: What there is: folder and case.
@@ -48,3 +49,18 @@ def test_states_of_continuous_queries_go_on(version: str, name: str) -> None:
     times = ["start_time", "end_time"]
     everything = stretto.match(CASES[name], table, time="ts").select(times)
     assert expected_rows(pa.concat_tables([before.select(times), after.select(times)])) == expected_rows(everything)
+
+
+#: What there is beside matchers.
+STATES = sorted((path.parent.name, path.stem) for path in FOLDER.glob("v*/*.state"))
+
+
+def test_everything_that_has_a_state_is_kept() -> None:
+    assert {name for _, name in STATES} == set(operators.CASES)
+
+
+@pytest.mark.parametrize(("version", "name"), STATES)
+def test_operators_go_on(version: str, name: str) -> None:
+    expected = json.loads((FOLDER / version / f"{name}.json").read_text())
+    assert expected
+    assert operators.rows_after(operators.CASES[name], (FOLDER / version / f"{name}.state").read_bytes()) == expected

@@ -1,0 +1,288 @@
+"""Snapshots of everything that is no plain matcher, kept as :mod:`tests.snapshots.kept` keeps those of matchers.
+
+``python -m tests.snapshots.operators NAME [CASE …]`` writes those of this version into the folder ``NAME``: ``CASE.state``, and in
+``CASE.json`` the rows that going on from it gives.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+import stretto
+from stretto.dataflow import Dataflow, Stream, fixpoint, stream
+from stretto.dataflow.plan_json import to_json
+from stretto.spark.bucket import Bucket, Settings
+from stretto.spark.group_bucket import GroupBucket
+from stretto.spark.groups import INPUT, OUTPUT, Groups
+from stretto.spark.packing import write_table
+from stretto.spark.runs import ManyPatterns
+from tests.snapshots.kept import CUT, FOLDER, expected_rows, watermark_at
+from tests.snapshots.kept import stream as events
+
+__all__ = ["CASES", "Case", "rows_after"]
+
+
+@dataclass(frozen=True)
+class Case:
+    """Something with a state: how it is made, what it reads before its state is taken, and what afterwards."""
+
+    make: Callable[[], Any]
+    before: Callable[[Any], object]
+    after: Callable[[Any], Iterator[pa.Table]]
+
+
+def early() -> pa.Table:
+    return _shuffled(events().slice(0, CUT))
+
+
+def later() -> pa.Table:
+    return _shuffled(events().slice(CUT))
+
+
+def _shuffled(table: pa.Table) -> pa.Table:
+    """Three events in a row come in reverse."""
+    order = [
+        at for first in range(0, table.num_rows, 3) for at in reversed(range(first, min(first + 3, table.num_rows)))
+    ]
+    return table.take(pa.array(order))
+
+
+# -- automata ---------------------------------------------------------------------------------------------------------
+
+
+def rises() -> stretto.AFA:
+    """A, then greater and greater values of x, then D."""
+    afa = stretto.AFA({"type": str, "x": int, "key": str}, register={"top": int}, window=8_000_000)
+    afa.arc("q0", "up", when="e.type = 'A' AND e.x IS NOT NULL", then="top = e.x", id="begin")
+    afa.arc("up", "up", when="e.x > r.top", then="top = e.x", id="rise")
+    afa.arc("up", "end", when="e.type = 'D'", id="end")
+    return afa.final("end")
+
+
+def ticks(table: pa.Table) -> pa.Table:
+    """The events with integer times, which windows of automata count."""
+    return table.set_column(table.column_names.index("ts"), "ts", table.column("ts").cast(pa.int64()))
+
+
+def automaton() -> Any:
+    return stretto.Matcher(rises(), time="ts", late="drop")
+
+
+def read_automaton(matcher: Any) -> None:
+    table = ticks(early())
+    matcher.push(table.slice(0, 30))
+    matcher.add_arc("up", "end", when="e.type = 'C'", id="other")
+    matcher.retire_arc("rise")
+    matcher.push(table.slice(30))
+    matcher.advance(table.column("ts")[20].as_py())
+
+
+def go_on_with_automaton(matcher: Any) -> Iterator[pa.Table]:
+    yield matcher.push(ticks(later()))
+    yield matcher.finish()
+
+
+def go_on(matcher: Any) -> Iterator[pa.Table]:
+    yield matcher.push(later())
+    yield matcher.finish()
+
+
+# -- dataflows --------------------------------------------------------------------------------------------------------
+
+LINKS = stream("links", {"src": str, "dst": str})
+
+REACH: Stream = fixpoint(
+    lambda r: LINKS.union(LINKS.join(r, on={"dst": "src"}).project(src="src", dst="dst_right")).distinct(), schema=LINKS
+)
+
+
+def links() -> pa.Table:
+    """A link in each second, most of them for some seconds."""
+    kinds = [("src", pa.string()), ("dst", pa.string()), *((name, pa.int64()) for name in ("vs", "ve", "ve_new"))]
+    rows = [
+        {"src": "abcd"[at % 4], "dst": "abcde"[at * at % 5], "vs": at, "ve": at + 3 + at % 7, "ve_new": None}
+        for at in range(40)
+    ]
+    return pa.Table.from_pylist(rows, schema=pa.schema(kinds))
+
+
+def read_links(flow: Dataflow) -> None:
+    flow.push("links", links().slice(0, 20), punctuation=15)
+    flow.run(25)  # in the middle
+
+
+def go_on_with_links(flow: Dataflow) -> Iterator[pa.Table]:
+    flow.push("links", links().slice(20), punctuation=60)
+    flow.run_until_idle()
+    yield flow.history("reach")
+
+
+def recognizing() -> Dataflow:
+    one = stream("events", {"type": str, "x": int})
+    found = one.recognize(
+        stretto.compile("SELECT * FROM S WHERE A AS a ; B AS b WITHIN 9 EVENTS", {"type": "string", "x": "int64"})
+    )
+    return Dataflow(found=found)
+
+
+def typed(first: int, last: int) -> list[dict[str, Any]]:
+    return [{"type": "ABC"[at % 3], "x": at % 5, "vs": at, "ve": at + 4} for at in range(first, last)]
+
+
+def read_typed(flow: Dataflow) -> None:
+    flow.push("events", typed(0, 20), punctuation=18)
+    flow.run_until_idle()
+
+
+def go_on_with_typed(flow: Dataflow) -> Iterator[pa.Table]:
+    flow.push("events", typed(20, 40), punctuation=60)
+    flow.run_until_idle()
+    yield flow.history("found")
+
+
+# -- pattern sets -----------------------------------------------------------------------------------------------------
+
+PATTERNS = pa.table(
+    {
+        "id": ["ab", "abc", "pair"],
+        "query": [
+            "SELECT * FROM S WHERE A AS a ; B AS b PARTITION BY [key] WITHIN 6 seconds",
+            "SELECT MAX * FROM S WHERE A ; B+ ; C PARTITION BY [key] WITHIN 9 seconds",
+            "PATTERN SEQ(A a, (B|C) b) WHERE skip_till_any_match { [key] and b.x > 0 } WITHIN 8 seconds",
+        ],
+        "since": pa.nulls(3, pa.string()),
+        "language": pa.nulls(3, pa.string()),
+    }
+)
+
+
+def patterns() -> stretto.PatternSet:
+    made = stretto.PatternSet(events().schema, time="ts", output="events", by=["key"])
+    made.change(PATTERNS)
+    return made
+
+
+def read_patterns(made: stretto.PatternSet) -> None:
+    made.push(events().slice(0, CUT))
+    made.change([stretto.Change("ab", None, since=events().column("ts")[CUT + 20].as_py())])
+
+
+def go_on_with_patterns(made: stretto.PatternSet) -> Iterator[pa.Table]:
+    yield made.push(events().slice(CUT))
+    yield made.finish()
+
+
+# -- buckets on Spark -------------------------------------------------------------------------------------------------
+
+
+def pattern_bucket() -> Bucket:
+    run = ManyPatterns(
+        events().schema.serialize().to_pybytes(),
+        ("type", "ts", None, None),
+        "events",
+        False,
+        ("key",),
+        None,
+        write_table(PATTERNS),
+    )
+    return Bucket(run, Settings("ts", None, None, "drop", None, 5_000_000, 64))
+
+
+def read_bucket(bucket: Bucket) -> None:
+    bucket.take(events().slice(0, CUT), None)
+    list(bucket.advance(watermark_at(events(), CUT // 2)))
+
+
+def go_on_with_bucket(bucket: Bucket) -> Iterator[pa.Table]:
+    bucket.take(events().slice(CUT), watermark_at(events(), CUT // 2))
+    yield from bucket.advance(watermark_at(events(), 2 * CUT - 1) + 1)
+
+
+LINK = pa.schema([("net", pa.string()), *links().schema], metadata={INPUT: b"links"})
+
+
+def group_bucket() -> GroupBucket:
+    parts = (pa.schema([("net", pa.string())]), pa.schema([("vs", pa.int64())]), LINK.remove_metadata())
+    keys, times, kinds = (one.serialize().to_pybytes() for one in parts)
+    groups = Groups(to_json({OUTPUT: REACH}), keys, times, tuple(LINK.names), kinds, "vs")
+    return GroupBucket(groups, Settings("vs", None, "s", "drop", None, 0, 8))
+
+
+def grouped(table: pa.Table) -> list[tuple[int, int, bytes]]:
+    net = pa.array(["xy"[at % 2] for at in range(table.num_rows)])
+    return [(0, 0, write_table(table.add_column(0, "net", net).cast(LINK)))]
+
+
+def read_groups(bucket: GroupBucket) -> None:
+    bucket.receive(grouped(links().slice(0, 20)), None)
+    list(bucket.advance(15_000_000))
+
+
+def go_on_with_groups(bucket: GroupBucket) -> Iterator[pa.Table]:
+    bucket.receive(grouped(links().slice(20)), 15_000_000)
+    yield from bucket.advance(60_000_000)
+
+
+#: A query whose conditions relate events, and that speculates.
+TREND = "PATTERN SEQ(A+ a[], B b) WHERE skip_till_next_match { [key] and a[i].x >= a[i-1].x } WITHIN 8 seconds"
+
+
+def disordered() -> stretto.Matcher:
+    query = "SELECT a, b FROM S WHERE A AS a ; B AS b PARTITION BY [key] WITHIN 20 seconds"
+    return stretto.Matcher(stretto.compile(query, events(), time="ts"), time="ts", disorder="4 seconds")
+
+
+def speculating() -> Any:
+    return stretto.Matcher(stretto.compile(TREND, events(), time="ts"), time="ts", disorder="speculate")
+
+
+def cleanse() -> stretto.Cleanse:
+    return stretto.Cleanse(events().schema, time="ts", bound="4 seconds", speculation="1 second")
+
+
+CASES = {
+    "automaton": Case(automaton, read_automaton, go_on_with_automaton),
+    "automaton-behind": Case(
+        lambda: stretto.Matcher(rises(), time="ts", bound=4_000_000, speculation=1_000_000),
+        lambda matcher: matcher.push(ticks(early())),
+        go_on_with_automaton,
+    ),
+    "disordered": Case(disordered, lambda matcher: matcher.push(early()), go_on),
+    "speculating": Case(speculating, lambda matcher: matcher.push(early()), go_on),
+    "cleanse": Case(cleanse, lambda operator: operator.push(early()), go_on),
+    "reach": Case(lambda: Dataflow(reach=REACH), read_links, go_on_with_links),
+    "recognize": Case(recognizing, read_typed, go_on_with_typed),
+    "patterns": Case(patterns, read_patterns, go_on_with_patterns),
+    "pattern-bucket": Case(pattern_bucket, read_bucket, go_on_with_bucket),
+    "group-bucket": Case(group_bucket, read_groups, go_on_with_groups),
+}
+
+
+def rows_after(case: Case, state: bytes) -> list[Any]:
+    """What a new operator gives that goes on from a state."""
+    made = case.make()
+    (made.load if hasattr(made, "dump") else made.restore)(state)
+    return [row for table in case.after(made) for row in expected_rows(table)]
+
+
+def main(folder: Path, names: list[str]) -> None:
+    folder.mkdir()
+    for name in names or CASES:
+        made = CASES[name].make()
+        CASES[name].before(made)
+        state = made.dump() if hasattr(made, "dump") else made.snapshot()
+        (folder / f"{name}.state").write_bytes(state)
+        rows = [row for table in CASES[name].after(made) for row in expected_rows(table)]
+        assert rows, name
+        (folder / f"{name}.json").write_text(json.dumps(rows, indent=1))
+
+
+if __name__ == "__main__":
+    main(FOLDER / sys.argv[1], sys.argv[2:])
