@@ -11,7 +11,7 @@ ROOT = Path(stretto.__file__).parent
 
 #: Rooms from the ground up: a module imports from its own room and from those before it.
 ROOMS = [
-    ["errors", "_jit", "components"],
+    ["errors", "_jit", "components", "column_types", "clocks"],
     ["events", "functions"],
     ["pattern", "predicates"],
     ["languages", "automata"],

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from stretto.afa import AFA, make_arc
 from stretto.arc_changes import ALONE, ArcChanges
 from stretto.automata.afa import Afa, Arc
+from stretto.clocks import check_clock
 from stretto.engines.afa.changes import merge
 from stretto.engines.afa.intake import Changes, Roles
 from stretto.engines.afa.runner import AfaRunner
@@ -630,8 +631,10 @@ class AfaMatcher:
         self._tick(times[0])
         assert self._runner.time_kind is not None
         try:
+            for time in times:
+                check_clock(time, self._runner.time_kind)
             return ticks(pa.array(times, self._runner.time_kind), self._options["time"], 0)
-        except (pa.ArrowException, TypeError, OverflowError, DataError):
+        except (pa.ArrowException, TypeError, ValueError, OverflowError):
             return np.array([self._tick(time) for time in times], np.int64)  # which says what is wrong
 
     def _bind(self, schema: pa.Schema) -> None:
@@ -662,7 +665,15 @@ class AfaMatcher:
 
     def _set_time(self, kind: pa.DataType) -> None:
         window = width(self.afa.window, kind, self._options["time"])
-        if self._guessed and self._runner.time_kind != kind:
+        before = self._runner.time_kind
+        if self._guessed and before is not None and before != kind:
+            try:
+                check_clock(as_times(np.zeros(1, np.int64), before)[0], kind)
+            except ValueError:
+                raise DataError(
+                    f"'{self._options['time']}' is {kind}, and a time that was given before its first event is {before}: give both "
+                    "with a time zone, or both without"
+                ) from None
             self._runner.rescale(kind)
         self._runner.time_kind = kind
         self._runner.window = window

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from stretto.column_types import family, without_views
 from stretto.errors import DataError, OptionError, suggestion
 
 __all__ = ["Schema", "as_table", "conform", "require"]
@@ -44,6 +45,11 @@ class Schema:
     types: frozenset[str] | None = None
     time_unit: str | None = None
     streams: tuple[str, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        plain = {name: without_views(kind) for name, kind in self.attributes.items()}
+        if plain != self.attributes:
+            object.__setattr__(self, "attributes", plain)
 
     @property
     def key(self) -> tuple[Any, ...]:
@@ -104,14 +110,30 @@ def as_table(events: Any) -> pa.Table:
     DataError
         What was given is not a table of events, a column's values have no common type, or two columns one name.
     """
+    _refuse_plans(events)
     table = _as_table(events)
     _named_once(table.column_names)
-    views = [i for i, kind in enumerate(table.schema.types) if _is_view(kind)]
-    for i in views:
-        # Arrow cannot select rows of views yet.
-        wide = pa.large_string() if pa.types.is_string_view(table.schema.field(i).type) else pa.large_binary()
-        table = table.set_column(i, table.schema.field(i).with_type(wide), table.column(i).cast(wide))
+    for i, own in enumerate(table.schema):
+        plain = without_views(own.type)
+        if plain != own.type:
+            table = table.set_column(i, own.with_type(plain), table.column(i).cast(plain))
     return table
+
+
+def _refuse_plans(events: Any) -> None:
+    """Raise a :class:`DataError` for what stands for events that are not computed yet, with the way to them."""
+    for own in map(type, events.values()) if isinstance(events, Mapping) else (type(events),):
+        _refuse_plan(own)
+
+
+def _refuse_plan(own: type) -> None:
+    if own.__name__ == "LazyFrame" and own.__module__.partition(".")[0] == "polars":
+        raise DataError("a polars LazyFrame is a plan and has no events yet: give lazy_frame.collect()")
+    if own.__name__ == "DataFrame" and own.__module__.startswith("pyspark.sql."):
+        raise DataError(
+            "a Spark DataFrame is matched on Spark: stretto.spark.match(df, query, time='…'); to have its events in this process, "
+            "give df.toArrow()"
+        )
 
 
 def _named_once(names: list[str]) -> None:
@@ -121,10 +143,6 @@ def _named_once(names: list[str]) -> None:
         if name in seen:
             raise DataError(f"two columns are named '{name}'; rename or drop one of them")
         seen.add(name)
-
-
-def _is_view(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string_view(kind) or pa.types.is_binary_view(kind))
 
 
 def _as_table(events: Any) -> pa.Table:
@@ -193,7 +211,7 @@ def conform(
 
 def _converted(column: pa.ChunkedArray, wanted: pa.DataType, name: str, declared: str) -> pa.ChunkedArray:
     wrong = DataError(f"column '{name}' is {column.type}, and {declared} {wanted}")
-    if _family(column.type) not in ("null", _family(wanted)):
+    if family(column.type) not in ("null", family(wanted)):
         raise wrong
     try:
         if pa.types.is_dictionary(column.type):
@@ -203,20 +221,6 @@ def _converted(column: pa.ChunkedArray, wanted: pa.DataType, name: str, declared
         return column.cast(wanted)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise DataError(f"{wrong}: {error}") from error
-
-
-def _family(kind: pa.DataType) -> str:
-    """What may stand for what: values of one family convert where they fit."""
-    types = pa.types
-    if types.is_dictionary(kind):
-        return _family(kind.value_type)
-    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
-        return "string"
-    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
-        return "number"
-    if types.is_timestamp(kind):
-        return "zoned time" if kind.tz else "time"
-    return str(kind)
 
 
 def require(table: pa.Table, name: str, role: str) -> None:

@@ -20,6 +20,7 @@ from stretto.afa import AFA
 from stretto.automata.afa import Afa
 from stretto.cleanse import Cleanse, Released, check_span, span
 from stretto.cleansed import CleansedMatcher
+from stretto.clocks import check_clock
 from stretto.compiling import Query, compile_query, roles
 from stretto.disordered import AfaMatcher, iter_match_afa, match_afa
 from stretto.engines.nfab.program import NfabProgram
@@ -768,6 +769,10 @@ class Matcher:
             tables = [*self._through(lambda: sorter.pass_on(tick)), *self._wait_for(sorter.last_time)]
             self._forget()
             return self._gather(tables)
+        try:
+            check_clock(time, kind)
+        except ValueError as error:
+            raise OptionError(f"advance({time!r}): '{name}' is {kind}; {error}") from error
         try:
             value = values_of(pa.array([time], kind), name, runner.rows)[0].item()
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:

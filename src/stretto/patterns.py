@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from stretto.column_types import time_hint
 from stretto.compiling import roles
 from stretto.engines.tecs.state import Matches
 from stretto.engines.windows import values_of
@@ -519,7 +520,7 @@ def _time_of(schema: Schema) -> tuple[str, pa.DataType]:
             raise OptionError(f"{role}='{column}': there is no such column" + (f" ({hint})" if hint else ""))
     kind = schema.attributes[name]
     if measure(kind) is None:
-        raise OptionError(f"time='{name}' is {kind}, not a number, timestamp or date")
+        raise OptionError(f"time='{name}' is {kind}, not a number, timestamp or date{time_hint(name, kind)}")
     return name, kind
 
 

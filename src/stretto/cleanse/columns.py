@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from stretto.cleanse.runs import Run
 from stretto.cleanse.spans import check_span
+from stretto.clocks import check_clock
 from stretto.engines.afa.times import as_times, ticks
 from stretto.engines.windows import values_of
 from stretto.errors import DataError, OptionError
@@ -84,6 +85,10 @@ class Columns:
         """One time as the operator counts."""
         assert self._schema is not None
         kind = self._schema.field(self._time).type
+        try:
+            check_clock(time, kind)
+        except ValueError as error:
+            raise OptionError(f"{time!r} is no time of '{self._time}', which is {kind}; {error}") from error
         try:
             found: int | float = self._ticks(pa.array([time], kind), 0)[0].item()
         except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, OverflowError) as error:

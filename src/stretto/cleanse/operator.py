@@ -378,7 +378,12 @@ class Cleanse(Waiting):
         self._punctuation = self._greatest = self._before
         self._limit = self._after if ahead is None else self._before
         if self._told is not None:
-            self._advance(self.tick(self._told), 0)
+            try:
+                told = self.tick(self._told)
+            except OptionError:
+                self._schema = None
+                raise
+            self._advance(told, 0)
 
     # -- state --------------------------------------------------------------------------------------------------------
 

@@ -58,7 +58,7 @@ def span(value: Any, what: str, kind: pa.DataType, name: str, unit: str | None =
     Raises
     ------
     OptionError
-        A duration for times without a unit, or less than a tick.
+        A duration for times without a unit, less than a tick, or 2^62 ticks and more.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def span(value: Any, what: str, kind: pa.DataType, name: str, unit: str | None =
             if not found.is_integer():
                 raise OptionError(f"{what}={value!r}: '{name}' is {kind} and has whole ticks")
             found = int(found)
-        return min(found, LONGEST)
+        return found if pa.types.is_floating(kind) else _fitting(int(found), value, what, name, kind)
     if pa.types.is_date32(kind):
         days, odd = divmod(found, dt.timedelta(days=1))
         if odd:
@@ -90,4 +90,12 @@ def span(value: Any, what: str, kind: pa.DataType, name: str, unit: str | None =
     whole, rest = divmod(micros * _UNITS[own], 10**6)
     if rest:
         raise OptionError(f"{what}={value!r} is no whole number of '{name}' ticks ({own})")
-    return min(whole, LONGEST)
+    return _fitting(whole, value, what, name, kind)
+
+
+def _fitting(ticks: int, value: Any, what: str, name: str, kind: pa.DataType) -> int:
+    if ticks > LONGEST:
+        raise OptionError(
+            f"{what}={value!r} is {ticks} units of '{name}' ({kind}), and at most 2^62 − 1 ({LONGEST}) fit; math.inf is without end"
+        )
+    return ticks

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from stretto.clocks import check_clock
+from stretto.column_types import time_hint
 from stretto.dataflow.events import NEW
 from stretto.dataflow.graph import Graph, Input
 from stretto.dataflow.history import settled
@@ -419,7 +421,10 @@ class Dataflow:
         if pa.types.is_integer(kind):
             kind = pa.int64()
         elif not pa.types.is_timestamp(kind):
-            raise DataError(f"input '{source}': column '{name}' is {column.type}; times are integers or timestamps")
+            hint = time_hint(name, column.type)
+            raise DataError(
+                f"input '{source}': column '{name}' is {column.type}; times are integers or timestamps{hint}"
+            )
         if self._time is None:
             self._time = kind
         if kind != self._time and pa.types.is_timestamp(kind) and kind.tz == getattr(self._time, "tz", kind):
@@ -455,6 +460,10 @@ class Dataflow:
             if self._time is not None:
                 raise OptionError(f"the punctuation is {time!r}, and times are integers in this dataflow")
             self._time = scalar.type
+        try:
+            check_clock(time, self._time)
+        except ValueError as error:
+            raise OptionError(f"the punctuation {time!r} is no {self._time}; {error}") from error
         try:
             return int(pa.scalar(time, self._time).cast(pa.int64()).as_py())
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:

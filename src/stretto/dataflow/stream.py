@@ -21,6 +21,9 @@ from stretto.pattern.typing import kind_of, type_of_operand
 
 __all__ = ["Stream", "constant", "fixpoint", "fixpoints", "payload_type", "stream"]
 
+#: Windows beyond this are more than lifetimes of 64 bits are meant for.
+LONGEST = 1 << 62
+
 On = str | Sequence[str] | Mapping[str, str]
 
 #: What an aggregate may compute, and of which kinds of columns.
@@ -222,6 +225,10 @@ class Stream:
         for name, value in (("duration", duration), ("every", every)):
             if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
                 raise OptionError(f"{name} must be a positive integer, in units of the time, not {value!r}")
+            if value is not None and value > LONGEST:
+                raise OptionError(
+                    f"{name}={value} units of the time, and the greatest is 2^62 ({LONGEST}); None is without end"
+                )
         at = self.node
         while isinstance(at, plan.Where | plan.Project):
             at = at.input

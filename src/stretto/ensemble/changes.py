@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from stretto.afa import AFA
 from stretto.automata.afa import Afa
+from stretto.clocks import check_clock
 from stretto.compiling import Query
 from stretto.engines.windows import values_of
 from stretto.errors import OptionError, suggestion
@@ -178,6 +179,7 @@ def _scalar(value: Any, kind: pa.DataType) -> pa.Scalar:
     given = value if isinstance(value, pa.Scalar) else pa.scalar(value)
     if not given.is_valid:
         raise ValueError("it is missing")
+    check_clock(given, kind)
     if pa.types.is_string(given.type) or pa.types.is_large_string(given.type):
         return given.cast(kind)
     if _family(given.type) != _family(kind):

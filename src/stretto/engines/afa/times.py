@@ -10,6 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from stretto.clocks import check_clock
+from stretto.column_types import time_hint
 from stretto.errors import DataError, OptionError
 from stretto.predicates.vectorized import ticks_of
 
@@ -34,7 +36,7 @@ def ticks(column: pa.Array, name: str, first_row: int) -> I64:
         raise DataError(f"'{name}' orders the stream and is NULL at row {first_row + at}")
     kind = column.type
     if not _is_time(kind):
-        raise DataError(f"'{name}' is {kind}: a time is an integer, a date or a timestamp here")
+        raise DataError(f"'{name}' is {kind}: a time is an integer, a date or a timestamp here{time_hint(name, kind)}")
     if pa.types.is_date32(kind):
         column = column.cast(pa.int32())
     try:
@@ -63,6 +65,10 @@ def as_times(values: I64, kind: pa.DataType, missing: NDArray[np.bool_] | None =
 def tick_of(time: Any, kind: pa.DataType, name: str) -> int:
     """One time that a user gives."""
     try:
+        check_clock(time, kind)
+    except ValueError as error:
+        raise OptionError(f"{time!r} is no time of '{name}', which is {kind}; {error}") from error
+    try:
         if isinstance(time, bool | float):
             raise TypeError
         if time is None or not _is_time(kind):
@@ -83,7 +89,7 @@ def width(window: int | dt.timedelta | None, kind: pa.DataType, name: str) -> in
     Raises
     ------
     OptionError
-        A duration for integer times, less than a tick, or not positive.
+        A duration for integer times, less than a tick, not positive, or above 2^62 ticks.
     """
     if window is None:
         return None
@@ -97,7 +103,7 @@ def width(window: int | dt.timedelta | None, kind: pa.DataType, name: str) -> in
             found, rest = divmod(micros, 86_400 * 10**6)
             if rest:
                 raise OptionError(f"a window of {window} over '{name}', which counts days")
-            return _positive(found)
+            return _fitting(found, kind, name)
         else:
             raise OptionError(
                 f"a window of {window} over '{name}', which is {kind}: give the window in its unit, as an integer"
@@ -105,11 +111,15 @@ def width(window: int | dt.timedelta | None, kind: pa.DataType, name: str) -> in
         found, rest = divmod(micros * per, 10**6)
         if rest:
             raise OptionError(f"a window of {window} is no whole number of '{name}' ticks ({kind.unit})")
-        return _positive(found)
-    return _positive(window)
+        return _fitting(found, kind, name)
+    return _fitting(window, kind, name)
 
 
-def _positive(window: int) -> int:
+def _fitting(window: int, kind: pa.DataType, name: str) -> int:
     if window <= 0:
         raise OptionError(f"a window of {window}: an event must contribute for some time")
-    return min(window, MOST)
+    if window > MOST:
+        raise OptionError(
+            f"the window is {window} units of '{name}' ({kind}), and the greatest is 2^62 ({MOST}); window=None: there is none"
+        )
+    return window

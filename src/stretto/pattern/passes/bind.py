@@ -10,6 +10,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from stretto.column_types import text_hint, time_hint
 from stretto.errors import LimitError, OptionError, QueryError, Span, suggestion
 from stretto.events import Schema
 from stretto.pattern import predicate as p
@@ -171,9 +172,13 @@ def check_roles(schema: Schema) -> None:
             and kind_of(schema.attributes[name]) != "string"
             and not pa.types.is_null(schema.attributes[name])
         ):
-            raise OptionError(f"{role}='{name}' is {schema.attributes[name]}, not text")
+            kind = schema.attributes[name]
+            raise OptionError(f"{role}='{name}' is {kind}, not text{text_hint(name, kind)}")
     if schema.time is not None and measure(schema.attributes[schema.time]) is None:
-        raise OptionError(f"time='{schema.time}' is {schema.attributes[schema.time]}, not a number, timestamp or date")
+        kind = schema.attributes[schema.time]
+        raise OptionError(
+            f"time='{schema.time}' is {kind}, not a number, timestamp or date{time_hint(schema.time, kind)}"
+        )
     if schema.time_unit not in (None, "s", "ms", "us", "ns"):
         raise OptionError(f"time_unit={schema.time_unit!r}: expected 's', 'ms', 'us' or 'ns'")
 
@@ -261,7 +266,7 @@ def bind_window(query: Windowed, schema: Schema) -> BoundWindow | None:
     if window is None:
         return None
     if window.events is not None:
-        return BoundWindow(min(window.events, MOST), None)
+        return BoundWindow(_fitting(query, window, window.events, "events"), None)
     name = window.attribute
     if name is None:
         name = schema.time
@@ -285,7 +290,7 @@ def bind_window(query: Windowed, schema: Schema) -> BoundWindow | None:
             f"cannot measure a window by '{name}' ({schema.attributes[name]})",
             text=query.text,
             span=window.attribute_span or window.span,
-            hint="a window needs an integer, decimal or timestamp attribute",
+            hint="a window needs an integer, decimal or timestamp attribute" + time_hint(name, schema.attributes[name]),
         )
     return BoundWindow(_window_size(query, window, name, how, schema), name)
 
@@ -316,7 +321,19 @@ def _window_size(query: Text, window: Window, name: str, how: Measure, schema: S
     scaled = (amount * 10**how.scale).to_integral_value(ROUND_FLOOR)
     if scaled < 0:
         raise QueryError("a window cannot be negative", text=query.text, span=window.span)
-    return min(int(scaled), MOST)
+    return _fitting(query, window, int(scaled), f"units of '{name}' ({schema.attributes[name]})")
+
+
+def _fitting(query: Text, window: Window, size: int, of_what: str) -> int:
+    """The size of a window, if differences to it fit into 64 bits."""
+    if size > MOST:
+        raise QueryError(
+            f"the window is {size} {of_what}, and the greatest is 2^62 ({MOST})",
+            text=query.text,
+            span=window.span,
+            hint="without WITHIN there is no window",
+        )
+    return size
 
 
 def _selected(query: ParsedQuery, schema: Schema) -> tuple[tuple[str, tuple[str, ...]], ...]:

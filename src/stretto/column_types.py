@@ -1,0 +1,106 @@
+"""Types of columns: which stand for the same values, which is wider, and what is to be done where one does not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+
+__all__ = ["family", "text_hint", "time_hint", "without_views"]
+
+
+def without_views(kind: pa.DataType) -> pa.DataType:
+    """A type with plain strings and bytes in place of views (what polars exports), also inside of lists and structs.
+
+    Arrow cannot select rows of views yet.
+
+    >>> without_views(pa.list_(pa.string_view()))
+    ListType(list<item: large_string>)
+    """
+    if kind.id not in _MAY_HOLD_VIEWS:
+        return kind
+    if pa.types.is_string_view(kind):
+        return pa.large_string()
+    if pa.types.is_binary_view(kind):
+        return pa.large_binary()
+    return _rebuilt(kind, without_views)
+
+
+_INT = pa.int32()
+_MAY_HOLD_VIEWS = frozenset(
+    kind.id
+    for kind in (
+        pa.string_view(),
+        pa.binary_view(),
+        pa.struct([]),
+        pa.map_(_INT, _INT),
+        pa.list_(_INT, 1),
+        pa.large_list(_INT),
+        pa.list_(_INT),
+        pa.dictionary(_INT, _INT),
+    )
+)
+
+
+def _rebuilt(kind: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
+    """A type whose inner types are changed; the same one where none of them is."""
+    types = pa.types
+
+    def inner(field: pa.Field) -> pa.Field:
+        return field.with_type(change(field.type))
+
+    if types.is_struct(kind):
+        made = pa.struct([inner(field) for field in kind])
+    elif types.is_map(kind):
+        made = pa.map_(inner(kind.key_field), inner(kind.item_field), kind.keys_sorted)
+    elif types.is_fixed_size_list(kind):
+        made = pa.list_(inner(kind.value_field), kind.list_size)
+    elif types.is_large_list(kind):
+        made = pa.large_list(inner(kind.value_field))
+    elif types.is_list(kind):
+        made = pa.list_(inner(kind.value_field))
+    elif types.is_dictionary(kind):
+        made = pa.dictionary(kind.index_type, change(kind.value_type), kind.ordered)
+    else:
+        return kind
+    return kind if made == kind else made
+
+
+def family(kind: pa.DataType) -> str:
+    """What may stand for what: values of one family convert where they fit.
+
+    >>> family(pa.int8()) == family(pa.float64()), family(pa.list_(pa.string())) == family(pa.list_(pa.large_string()))
+    (True, True)
+    """
+    types = pa.types
+    if types.is_dictionary(kind):
+        return family(kind.value_type)
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
+        return "string"
+    if types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind):
+        return "bytes"
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
+        return "number"
+    if types.is_timestamp(kind):
+        return "zoned time" if kind.tz else "time"
+    if types.is_struct(kind):
+        return f"struct<{', '.join(f'{field.name}: {family(field.type)}' for field in kind)}>"
+    if types.is_list(kind) or types.is_large_list(kind):
+        return f"list<{family(kind.value_type)}>"
+    return str(kind)
+
+
+def time_hint(name: str, kind: pa.DataType) -> str:
+    """What to do about a column that is to order the stream and holds no times; empty where nothing is known to help."""
+    if family(kind) == "string":
+        return f"; make times of its texts first: df['{name}'] = pd.to_datetime(df['{name}']), or in Arrow cast it to timestamp('us')"
+    if pa.types.is_null(kind):
+        return "; it is NULL throughout"
+    return ""
+
+
+def text_hint(name: str, kind: pa.DataType) -> str:
+    """What to do about a column that is to hold event types or names of streams, and holds no texts."""
+    if pa.types.is_integer(kind):
+        return f"; make texts of its numbers first: df['{name}'] = df['{name}'].astype(str), and name a type in backticks: `3`"
+    return "; make texts of it first"

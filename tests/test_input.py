@@ -1,0 +1,121 @@
+"""What comes in: layouts of strings, columns of NULLs, types that widen, and what is no table of events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import stretto
+from stretto.dataflow import Dataflow, stream
+
+AB = "SELECT * FROM S WHERE A AS a ; B AS b"
+SASE = "PATTERN SEQ(A a, B b) WHERE skip_till_any_match { a.v = b.v }"
+
+# ---- Views of strings
+
+
+VIEW = pa.string_view()
+
+#: Columns that no query names, with views inside.
+NESTED: dict[str, tuple[pa.DataType, list[Any]]] = {
+    "struct": (pa.struct([("s", VIEW)]), [{"s": "x"}, {"s": "y"}]),
+    "list": (pa.list_(VIEW), [["x"], None]),
+    "large list": (pa.large_list(pa.struct([("q", pa.list_(VIEW))])), [[{"q": ["x"]}], []]),
+    "fixed list": (pa.list_(VIEW, 1), [["x"], ["y"]]),
+    "map": (pa.map_(VIEW, VIEW), [[("k", "v")], []]),
+    "bytes": (pa.binary_view(), [b"x", b"y"]),
+}
+
+FLAT = pa.table({"type": pa.array(["A", "B"], VIEW), "t": [1, 2], "v": pa.array(["x", "x"], VIEW)})
+
+
+def viewed() -> pa.Table:
+    table = FLAT
+    for name, (kind, values) in NESTED.items():
+        table = table.append_column(name, pa.array(values, kind))
+    return table
+
+
+def patterns(schema: Any, events: Any) -> pa.Table:
+    made = stretto.PatternSet(schema, time="t")
+    made.change([stretto.Change("ab", AB)])
+    return made.push(events)
+
+
+def restored(query: str, schema: Any, events: pa.Table) -> pa.Table:
+    """The second event after a snapshot behind the first."""
+    matcher = stretto.Matcher(query, schema, time="t")
+    matcher.push(events.slice(0, 1))
+    return stretto.Matcher(query, schema, time="t").restore(matcher.snapshot()).push(events.slice(1))
+
+
+def sorted_(query: str, schema: Any, events: Any) -> pa.Table:
+    matcher = stretto.Matcher(query, schema, time="t", disorder=1)
+    matcher.push(events)
+    return matcher.finish()
+
+
+def speculated(schema: Any, events: Any) -> pa.Table:
+    return stretto.Matcher(SASE, schema, time="t", disorder="speculate").push(events)
+
+
+def cleansed(schema: Any, events: Any) -> pa.Table:
+    made = stretto.Cleanse(schema, time="t")
+    made.push(events)
+    return made.finish().slice(1)
+
+
+def automaton(text: Any) -> stretto.AFA:
+    made = stretto.AFA({"type": text, "v": text}, {"w": text}, initial={"w": ""})
+    made = made.arc("q0", "q1", when="e.type = 'A'", then={"w": "e.v"})
+    return made.arc("q1", "q2", when="e.type = 'B' AND e.v = r.w").final("q2")
+
+
+#: Whatever reads events of a schema, and gives one row.
+READERS: dict[str, Callable[[Any, Any], pa.Table]] = {
+    "match": lambda schema, events: stretto.match(stretto.compile(AB, schema, time="t"), events),
+    "match sase": lambda schema, events: stretto.match(stretto.compile(SASE, schema, time="t"), events),
+    "ceql": lambda schema, events: stretto.Matcher(AB, schema, time="t").push(events),
+    "sase": lambda schema, events: stretto.Matcher(SASE, schema, time="t").push(events),
+    "sorting": lambda schema, events: sorted_(AB, schema, events),
+    "restored": lambda schema, events: restored(AB, schema, events),
+    "restored sase": lambda schema, events: restored(SASE, schema, events),
+    "speculating": speculated,
+    "patterns": patterns,
+    "cleanse": cleansed,
+    "afa": lambda schema, events: stretto.match(automaton(VIEW), events, time="t"),
+    "afa matcher": lambda schema, events: stretto.Matcher(automaton(VIEW), schema, time="t").push(events),
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_views_of_strings(name: str) -> None:
+    """As polars exports them: in the events, in the schema given before, or in both; also inside of other columns."""
+    read, whole = READERS[name], viewed()
+    plain = pa.schema([("type", pa.string()), ("t", pa.int64()), ("v", pa.string())])
+    for schema, events in ((whole.schema, whole), (FLAT.schema, FLAT), (FLAT.schema, FLAT.cast(plain)), (plain, whole)):
+        assert read(schema, events).num_rows == 1
+
+
+def test_what_is_shown_of_views() -> None:
+    row = stretto.match(f"SELECT b FROM S WHERE {AB.partition('WHERE')[2]}", viewed(), time="t").to_pylist()[0]["b"][0]
+    assert {name: row[name] for name in NESTED} == {name: values[1] for name, (_, values) in NESTED.items()}
+
+
+def test_views_in_a_dataflow() -> None:
+    flow = Dataflow(out=stream("in", {"s": VIEW}).where("s = 'x'"))
+    flow.push("in", pa.table({"s": pa.array(["x", "y"], VIEW), "vs": [1, 2]}))
+    flow.run_until_idle()
+    assert flow.output("out").column("s").to_pylist() == ["x"]
+
+
+def test_another_layout_in_a_later_batch() -> None:
+    """Strings inside of structs and lists may change their layout as strings of their own do."""
+    matcher = stretto.Matcher(AB, time="t")
+    first = [{"type": "A", "t": 1, "v": "x", "struct": {"s": "x"}, "list": ["x"]}]
+    matcher.push(first)
+    second = viewed().select(["type", "t", "v", "struct", "list"]).slice(1)
+    assert matcher.push(second).num_rows == 1
