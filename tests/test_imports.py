@@ -12,7 +12,7 @@ ROOT = Path(stretto.__file__).parent
 #: Rooms from the ground up: a module imports from its own room and from those before it.
 ROOMS = [
     ["errors", "_jit", "components", "column_types", "clocks"],
-    ["events", "functions"],
+    ["events", "functions", "gathering"],
     ["pattern", "predicates"],
     ["languages", "automata"],
     ["engines"],

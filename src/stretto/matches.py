@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from stretto.computed import Rows, computed_columns
 from stretto.engines.tecs.state import Matches
 from stretto.errors import OptionError
+from stretto.gathering import Gatherer
 from stretto.pattern.passes.bind import BoundQuery
 from stretto.pattern.passes.bind_sase import BoundSase
 from stretto.predicates.overflow import Order
@@ -43,10 +44,10 @@ class TableRows:
     """All events in one table; a position is a row number."""
 
     def __init__(self, table: pa.Table) -> None:
-        self.table = table
+        self._rows = Gatherer(table)
 
     def take(self, positions: I64, columns: Sequence[str]) -> pa.Table:
-        return self.table.select(list(columns)).take(pa.array(positions))
+        return self._rows.take(positions, columns)
 
 
 class History:
@@ -57,13 +58,14 @@ class History:
         self.pieces: list[tuple[I64, pa.Table]] = []
         self.rows = 0
         self._joined: tuple[I64, pa.Table] | None = None
+        self._rows: Gatherer | None = None  # over what is joined
 
     def append(self, positions: I64, table: pa.Table) -> None:
         """Keep the next events; ``positions`` ascend."""
         if positions.size:
             self.pieces.append((positions, table))
             self.rows += positions.size
-            self._joined = None
+            self._joined = self._rows = None
 
     def forget(self, oldest: int) -> None:
         """Drop the events before position ``oldest``."""
@@ -89,7 +91,7 @@ class History:
     def _replace(self, pieces: list[tuple[I64, pa.Table]]) -> None:
         self.pieces = pieces
         self.rows = sum(positions.size for positions, _ in pieces)
-        self._joined = None
+        self._joined = self._rows = None
 
     def joined(self) -> tuple[I64, pa.Table]:
         """All kept events: their positions and one table."""
@@ -108,7 +110,10 @@ class History:
 
     def take(self, positions: I64, columns: Sequence[str]) -> pa.Table:
         known, table = self.joined()
-        return table.select(list(columns)).take(pa.array(np.searchsorted(known, positions)))
+        if self._rows is None:
+            self._rows = Gatherer(table)
+        whole = known.size and known[-1] - known[0] == known.size - 1
+        return self._rows.take(positions - known[0] if whole else np.searchsorted(known, positions), columns)
 
     @property
     def nbytes(self) -> int:
@@ -359,6 +364,8 @@ def _variable_column(
 
 
 def _one(column: pa.ChunkedArray) -> pa.Array:
+    if column.num_chunks == 1:
+        return column.chunk(0)
     combined = column.combine_chunks()
     if isinstance(combined, pa.ChunkedArray):
         return combined.chunk(0) if combined.num_chunks == 1 else pa.concat_arrays(combined.chunks)

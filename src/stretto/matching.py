@@ -260,7 +260,7 @@ class _Call:
         """The matches, in a set for each event that completes some."""
         assert isinstance(self.program, NfabProgram)
         runner = NfabRunner(self.program)
-        rows = TableRows(self.table)
+        rows = TableRows(self.table.select(list(self.layout.columns)))
         _say_if_cold()
         for batch in self.table.select(self.layout.query.tested).to_batches(max_chunksize=CHUNK):
             for found in self._advanced(runner.sets(batch)):
@@ -269,7 +269,7 @@ class _Call:
     def tables(self, progress: bool | None) -> Iterator[pa.Table]:
         """The matches, in tables of bounded size."""
         runner = runner_for(self.program, labels=self.layout.labels)
-        rows = TableRows(self.table)
+        rows = TableRows(self.table.select(list(self.layout.columns)))
         marks = self.program.marks
         done = 0
         _say_if_cold()
