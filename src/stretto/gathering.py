@@ -70,7 +70,8 @@ class Gatherer:
             return _Place([int(first)], [0, rows.size], rows - self._starts[first], None)
         # As small numbers, which NumPy sorts by counting.
         within = self._starts[first + 1 : last + 1]
-        chunk = np.searchsorted(within, rows, side="right").astype(np.int16 if within.size < 1 << 15 else np.int64)
+        chunk: NDArray[Any] = np.searchsorted(within, rows, side="right")
+        chunk = chunk.astype(np.int16 if within.size < 1 << 15 else np.int64)
         order = None
         if (chunk[1:] < chunk[:-1]).any():
             order = np.argsort(chunk, kind="stable")
