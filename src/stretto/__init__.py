@@ -69,3 +69,8 @@ def __getattr__(name: str) -> object:
 
         return importlib.import_module(f"stretto.{name}")
     raise AttributeError(f"module 'stretto' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    """What is public, and no module that happens to be imported."""
+    return sorted([*__all__, *(name for name in globals() if name.startswith("__"))])

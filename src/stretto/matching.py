@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import datetime as dt
+import inspect
 import logging
 import math
 import time as clock
@@ -160,6 +161,9 @@ def iter_matches(query: str | Query | AFA | Afa, events: Any, **options: Any) ->
     return _Call.of(query, events, options).tables(progress)
 
 
+#: Whose an option is that was given to the other.
+_QUERIES, _AUTOMATA = "queries in CEQL or SASE+, and this is an AFA", "AFAs, and this is a query"
+
 #: What :func:`match` is told of queries only, with the values that it has where nothing is said.
 _OF_QUERIES = {"stream": None, "time_unit": None, "output": "events", "valuations": False, "language": None}
 
@@ -168,7 +172,7 @@ def _of_afa(options: dict[str, Any]) -> dict[str, Any]:
     """Options without those that say nothing about an AFA."""
     for name, default in _OF_QUERIES.items():
         if options.get(name, default) != default:
-            raise OptionError(f"{name}={options[name]!r} is for queries in CEQL or SASE+, and this is an AFA")
+            raise OptionError(f"{name}={options[name]!r} is for {_QUERIES}")
     return {name: value for name, value in options.items() if name not in (*_OF_QUERIES, "type")}
 
 
@@ -334,27 +338,51 @@ class Matcher:
     [{'start': 1, 'end': 0, 'positions': [0, 1], 'start_time': 3, 'end_time': 4}]
     """
 
-    def __new__(cls, query: Any, *arguments: Any, **options: Any) -> Any:
+    def __new__(
+        cls,
+        query: Any,
+        schema: Any = None,
+        *,
+        type: str | None = "type",
+        time: str | None = None,
+        sequence: str | None = None,
+        stream: str | None = None,
+        time_unit: str | None = None,
+        output: str = "events",
+        positions: bool = True,
+        valuations: bool = False,
+        late: str = "error",
+        language: str | None = None,
+        sets: bool = False,
+        disorder: Any = None,
+        sign: str | None = None,
+        until: str | None = None,
+        numbered: str | None = None,
+        bag: bool = False,
+        provenance: bool = False,
+        ordered: bool = False,
+        dynamic: str = "default",
+        timer: str | None = None,
+        ignore: bool = True,
+        speculation: Any = None,
+        bound: Any = None,
+        cleanse: str | None = None,
+        capacity: int | None = None,
+    ) -> Any:
         """For an AFA, an :class:`~stretto.disordered.AfaMatcher`, or a :class:`~stretto.cleansed.CleansedMatcher`.
 
-        With ``disorder="speculate"``, a :class:`~stretto.speculating.SpeculatingMatcher`.
+        With ``disorder="speculate"``, a :class:`~stretto.speculating.SpeculatingMatcher`. The parameters are those of all of them.
         """
+        given = {name: value for name, value in locals().items() if name in _DEFAULTS and value != _DEFAULTS[name]}
         if isinstance(query, AFA | Afa):
-            if "disorder" in options:
-                raise OptionError(
-                    "disorder= is for queries: an AFA takes events in any order; bound= says how late they may be, and speculation= "
-                    "how far it goes ahead of what is certain"
-                )
-            for name in (*_OF_QUERIES, "type", "positions", "sets"):
-                if name in options:
-                    raise OptionError(f"{name}={options[name]!r} is for queries in CEQL or SASE+, and this is an AFA")
-            cleansed = any(options.get(name) is not None for name in ("speculation", "bound", "cleanse"))
-            return (
-                CleansedMatcher(query, *arguments, **options) if cleansed else AfaMatcher(query, *arguments, **options)
-            )
-        if isinstance(how := options.get("disorder"), str) and how == "speculate":
-            del options["disorder"]
-            return SpeculatingMatcher(query, *arguments, **options)
+            _refuse(given, _OF_MATCHES, _QUERIES)
+            cleansed = any(name in given for name in ("speculation", "bound", "cleanse"))
+            return CleansedMatcher(query, schema, **given) if cleansed else AfaMatcher(query, schema, **given)
+        _refuse(given, _OF_AUTOMATA, _AUTOMATA)
+        if isinstance(disorder, str) and disorder == "speculate":
+            del given["disorder"]
+            return SpeculatingMatcher(query, schema, **given)
+        _refuse(given, _OF_RETRACTIONS, "streams with retractions")
         return super().__new__(cls)
 
     def __init__(
@@ -827,6 +855,37 @@ class Matcher:
             return pa.table({})
         schema = self._layout.schema()
         return pa.Table.from_batches([b for table in parts for b in table.to_batches()], schema=schema)
+
+
+#: The options of every sort of matcher, with the values that they have where nothing is said.
+_DEFAULTS = {
+    name: one.default
+    for name, one in inspect.signature(Matcher.__new__).parameters.items()
+    if one.kind is inspect.Parameter.KEYWORD_ONLY
+}
+
+#: Options of queries alone, and what there is for an AFA.
+_OF_MATCHES = {
+    **dict.fromkeys((*_OF_QUERIES, "type", "positions", "sets"), ""),
+    "disorder": "an AFA takes events in any order; bound= says how late they may be, and speculation= how far it goes "
+    "ahead of what is certain",
+}
+
+#: Options of automata alone, and what there is for a query.
+_OF_AUTOMATA = {
+    **dict.fromkeys(("until", "numbered", "bag", "provenance", "ordered", "dynamic", "timer", "ignore", "cleanse"), ""),
+    "bound": "disorder= says how late events of a query may be",
+    "speculation": "disorder='speculate' answers at once (SASE+)",
+}
+_OF_RETRACTIONS = {"sign": "disorder='speculate' takes them (SASE+)"}
+
+
+def _refuse(given: Mapping[str, Any], others: Mapping[str, str], whose: str) -> None:
+    """Raise an :class:`OptionError` for an option of another sort of matcher."""
+    for name in given:
+        if name in others:
+            hint = f": {others[name]}" if others[name] else ""
+            raise OptionError(f"{name}={given[name]!r} is for {whose}{hint}")
 
 
 def program_of_sets(query: Query) -> NfabProgram:

@@ -22,3 +22,8 @@ from stretto.dataflow.flow import Dataflow
 from stretto.dataflow.stream import Stream, constant, fixpoint, fixpoints, stream
 
 __all__ = ["Dataflow", "Stream", "constant", "datalog", "fixpoint", "fixpoints", "stream"]
+
+
+def __dir__() -> list[str]:
+    """What is public, and no module that happens to be imported."""
+    return sorted([*__all__, *(name for name in globals() if name.startswith("__"))])

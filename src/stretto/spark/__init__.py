@@ -30,3 +30,8 @@ __all__ = [
     "unwatch",
     "watch",
 ]
+
+
+def __dir__() -> list[str]:
+    """What is public, and no module that happens to be imported."""
+    return sorted([*__all__, *(name for name in globals() if name.startswith("__"))])
