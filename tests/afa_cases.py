@@ -577,7 +577,7 @@ class _Log:
         )
 
     def end(self, time: int) -> int | None:
-        return self.choose.one_of([None, time + 1, *[time + self.choose.integer(1, 9)] * 5])
+        return self.choose.one_of([None, time - 1, time + 1, *[time + self.choose.integer(1, 9)] * 5])
 
     def payload(self, letters: int) -> dict[str, Any]:
         choose = self.choose
@@ -609,11 +609,18 @@ class _Log:
         if self.punctuation is not None and row.le < self.punctuation:
             return
         self.alive.remove(row)
-        if self.choose.chance(30):  # it comes again
+        if self.late == "drop" and self.choose.chance(20):  # it comes again behind a punctuation, too late or just in time
+            self.punctuation = max(row.le + self.choose.integer(0, 1), self.punctuation or row.le)
+            self.steps += [Punctuate(self.punctuation), Insert(row)]
+            if self.punctuation <= row.le:
+                self.alive.append(row)
+        elif self.choose.chance(30):  # it comes again
             waiting.insert(self.choose.integer(0, len(waiting)), row)
 
     def named(self, row: Row) -> Row:
-        """What a retraction says: with a sequence, its payload does not matter."""
+        """What a retraction says: the end of its lifetime does not matter, nor with a sequence its payload."""
+        if self.until and self.choose.chance(20):
+            row = replace(row, re=self.end(row.le))
         if (self.sequenced or self.numbered) and self.choose.chance(25):
             return replace(row, payload=row.payload | self.payload(3))
         return row

@@ -338,12 +338,9 @@ def _in_stream(step: Step) -> bool:
 
 
 def misread(steps: Sequence[Step], at: int) -> bool:
-    """Whether a step and the last row before it are a revision if they come in one batch."""
-    after = steps[at]
-    if not isinstance(after, Insert):
-        return False
-    before = next((one for one in reversed(steps[:at]) if isinstance(one, Insert | Retract | Revise)), None)
-    if not isinstance(before, Retract):
+    """Whether a step and the one before it are a revision if they come in one batch."""
+    before, after = steps[at - 1], steps[at]
+    if not (isinstance(before, Retract) and isinstance(after, Insert)):
         return False
     places = [(row.key, row.le, row.sequence, row.number) for row in (before.row, after.row)]
     return places[0] == places[1]
@@ -434,6 +431,7 @@ def _compare(
     state: tuple[dict[int, Event], int | None],
     drive: Drive,
     where: str,
+    rows: bool = True,
 ) -> None:
     begin = 0
     shown = [(row["sign"], drive.output(row)) for row in got]
@@ -447,7 +445,7 @@ def _compare(
         assert Counter(lost) == Counter(right_lost), difference
         assert won == right_won, difference
     assert begin == len(shown), f"{where}: more than expected: {shown[begin:]}"
-    if len(wanted) == 1:
+    if rows and len(wanted) == 1:
         for row in got:
             if row["sign"] == 1:
                 _check_row(row, state[0], drive, where)
@@ -571,7 +569,41 @@ def _in_order(case: AfaCase, afa: Any, choose: random.Random) -> None:
     assert got == right, f"match: expected {right}\n  got {got}"
 
 
-FEEDS = (_one_by_one, _with_snapshots, _at_once, _in_order)
+def _in_any_pushes(case: AfaCase, afa: Any, choose: random.Random) -> None:
+    """Whatever stands in a push, and whichever of its rows are refused: the same as step by step, for each late policy."""
+    steps = case.steps
+    for late in ("error", "drop", "side"):
+        expected = _expected(case, late)[0]
+
+        def alone(at: int, expected: list[Change | StrettoError] = expected) -> bool:
+            """Whether a step is wrong whatever was taken before, so that nothing of its push is taken."""
+            wrong = any(isinstance(expected[one], Exception) and not _rows(steps[one]) for one in (at - 1, at))
+            return wrong or misread(steps, at) or choose.random() < often
+
+        often = choose.choice([0.0, 0.2, 0.5])
+        drive = Drive(case, afa, ignore=choose.random() < 0.6, late=late, capacity=choose.choice([1, 64]))
+        matcher = drive.matcher()
+        for begin, piece in pieces(steps, alone, streams=True):
+            got: list[dict[str, Any]] = []
+            wanted = expected[begin : begin + len(piece)]
+            at = 0
+            while at < len(piece):
+                wrong = next((i for i in range(at, len(piece)) if isinstance(wanted[i], Exception)), None)
+                try:
+                    got += drive.feed(matcher, piece[at:])
+                except StrettoError as error:
+                    assert wrong is not None, f"late={late}, step {begin + at}, {piece[at:]}: {error}"
+                    assert type(error) is type(wanted[wrong]), f"late={late}, {piece[wrong]}: {error!r}"
+                    at = wrong + 1
+                    got += drive.in_ticks(matcher.push(drive.table([]))).to_pylist()  # what came before it
+                else:
+                    assert wrong is None, f"late={late}, {piece[at:]}: {wanted[wrong]!r} expected"
+                    break
+            where = f"late={late}, steps {begin} to {begin + len(piece) - 1}, {piece}"
+            _compare(got, [one for one in wanted if isinstance(one, Change)], ({}, None), drive, where, rows=False)
+
+
+FEEDS = (_one_by_one, _with_snapshots, _at_once, _in_order, _in_any_pushes)
 
 
 def _fails(case: AfaCase) -> bool:

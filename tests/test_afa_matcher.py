@@ -56,6 +56,71 @@ def test_a_revision_gives_its_net_difference() -> None:
     assert signed(matcher.push(other)) == [(-1, 0, 1)]
 
 
+@pytest.mark.parametrize("options", [{}, {"speculation": 100}, {"speculation": 100, "cleanse": "after"}])
+@pytest.mark.parametrize("late", ["error", "drop", "side"])
+def test_a_punctuation_between_makes_two_steps_of_a_revision(late: str, options: dict[str, Any]) -> None:
+    """The retraction is taken, whatever becomes of the insertion that comes too late: in one push as in separate calls."""
+    event = {"t": 5, "n": 0, "kind": "b"}
+    found = []
+    for together in (True, False):
+        matcher = stretto.Matcher(pairs(), time="t", sign="s", sequence="n", late=late, **options)
+        first = [{"t": 1, "n": 0, "kind": "a", "s": 1}, event | {"s": 1}]
+        matcher.advance(0)
+        assert signed(matcher.push(first)) == [(1, 0, 1)]
+        got = []
+        try:
+            if together:
+                got += signed(matcher.push([event | {"s": -1}, event | {"s": 1}], punctuations=[(1, 6)]))
+            else:
+                got += signed(matcher.push([event | {"s": -1}]))
+                got += signed(matcher.advance(6))
+                got += signed(matcher.push([event | {"s": 1}]))
+        except DataError as error:
+            assert late == "error" and "is late" in str(error)
+        got += signed(matcher.push([]))
+        if together and late == "error" and options == {"speculation": 100}:  # a Cleanse refuses such a push as a whole
+            assert got == []
+            continue
+        found.append((got, matcher.late, matcher.punctuation))
+    assert set(map(str, found)) == {str(([(-1, 0, 1)], int(late != "error"), 6))}
+
+
+def test_an_event_that_ends_before_it_begins_is_in_no_output_and_stands_between_others() -> None:
+    matcher = stretto.Matcher(pairs(), time="t", until="u")
+    assert signed(matcher.push([{"t": 1, "kind": "a", "u": 9}, {"t": 3, "kind": "b", "u": 9}])) == [(1, 0, 1)]
+    assert signed(matcher.push([{"t": 2, "kind": "z", "u": 0}])) == [(-1, 0, 1)]
+    matcher = stretto.Matcher(pairs(), time="t", until="u")
+    assert signed(matcher.push([{"t": 1, "kind": "a", "u": 9}, {"t": 3, "kind": "b", "u": 2}])) == []
+
+
+@pytest.mark.parametrize("options", [{}, {"speculation": 1}])
+def test_a_retraction_by_payload_need_not_know_when_the_event_ends(options: dict[str, Any]) -> None:
+    matcher = stretto.Matcher(pairs(), time="t", until="u", sign="s", **options)
+    given = [{"t": 1, "kind": "a", "u": 9, "s": 1}, {"t": 3, "kind": "b", "u": 9, "s": 1}]
+    found = signed(matcher.push([*given, {"t": 3, "kind": "b", "u": 8, "s": 1}]))
+    found += signed(matcher.push([{"t": 3, "kind": "b", "u": None, "s": -1}]))  # the latest of both
+    found += signed(matcher.push([{"t": 1, "kind": "a", "u": 7, "s": -1}]))
+    found += signed(matcher.finish())
+    assert sum(sign for sign, _, _ in found) == 0
+    assert matcher.late == 0
+
+
+def test_idle_is_what_no_later_event_can_meet() -> None:
+    matcher = stretto.Matcher(pairs(), time="t")
+    assert matcher.idle and matcher.ends is None
+    matcher.push(rows((1, "a"), (3, "b")))
+    assert not matcher.idle and matcher.ends == 13
+    matcher.advance(12)
+    assert not matcher.idle
+    matcher.advance(13)
+    assert matcher.idle
+    waiting = stretto.Matcher(pairs(), time="t", speculation=0)
+    waiting.push(rows((1, "a")))
+    assert not waiting.idle
+    waiting.finish()
+    assert waiting.idle
+
+
 def test_lifetimes_end_matches() -> None:
     matcher = stretto.Matcher(pairs(window=2), time="t")
     found = matcher.push(rows((1, "a"), (2, "b"), (5, "a"), (7, "b")))

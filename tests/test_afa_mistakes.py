@@ -231,13 +231,6 @@ def test_what_is_refused_leaves_no_trace(which: int) -> None:
     assert (matcher.late, matcher.punctuation) == (0, 9)
 
 
-def test_a_lifetime_does_not_end_before_it_begins() -> None:
-    matcher = stretto.Matcher(letters(), time="t", until="u")
-    with pytest.raises(stretto.DataError, match=r"'u' \(until\) is 3 at row 1, whose time is 5: a lifetime ends later"):
-        matcher.push([row(4, "a") | {"u": None}, row(5, "a") | {"u": 3}])
-    assert matcher.stats["rows"] == 0
-
-
 def test_options_of_queries_say_what_an_afa_has() -> None:
     for options, words in (
         ({"disorder": 5}, r"bound= says how late they may be, and speculation= how far"),

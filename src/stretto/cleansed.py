@@ -15,7 +15,7 @@ from stretto.automata.afa import Afa
 from stretto.cleanse import Cleanse, Released, check_span
 from stretto.disordered import AfaMatcher, free_name
 from stretto.engines.afa.intake import Changes
-from stretto.engines.afa.structure import PUNCTUATE
+from stretto.engines.afa.structure import FOREVER, PUNCTUATE
 from stretto.errors import EngineError, OptionError, SnapshotError, StrettoError
 
 __all__ = ["CleansedMatcher"]
@@ -98,7 +98,7 @@ class CleansedMatcher(AfaMatcher):
                 sequence=options["sequence"] or options["numbered"],
                 sign=options["sign"],
                 partition_by=self.afa.partition_by,
-                payload=[*self.afa.events, *([options["until"]] if options["until"] else [])],
+                payload=list(self.afa.events),
                 speculation=math.inf if self._behind else self._speculation,
                 bound=self._disorder,
                 late=options["late"],
@@ -142,7 +142,7 @@ class CleansedMatcher(AfaMatcher):
         pairs = list(punctuations)
         table = self._conformed(events, alone=arcs is not None or bool(pairs))
         if table is None:
-            return self._empty()
+            return self._table()
         self._refuse_marks(pairs)
         stream = None if arcs is None else self._stream(arcs, table.num_rows)
         try:
@@ -228,6 +228,12 @@ class CleansedMatcher(AfaMatcher):
         return pa.concat_tables(seen) if seen else self._empty()
 
     # -- state --------------------------------------------------------------------------------------------------------
+
+    @property
+    def ends(self) -> int | None:
+        """As of :class:`AfaMatcher`; of what waits it is not known."""
+        waits = not self._finished and any(one is not None and one.buffered for one in (self._front, self._back))
+        return FOREVER if waits else super().ends
 
     @property
     def late(self) -> int:

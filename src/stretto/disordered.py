@@ -16,7 +16,7 @@ from stretto.arc_changes import ALONE, ArcChanges
 from stretto.automata.afa import Afa, Arc
 from stretto.clocks import check_clock
 from stretto.engines.afa.changes import merge
-from stretto.engines.afa.intake import Changes, Roles
+from stretto.engines.afa.intake import BEFORE_ALL, Changes, Roles
 from stretto.engines.afa.runner import AfaRunner
 from stretto.engines.afa.saving import load
 from stretto.engines.afa.structure import (
@@ -64,7 +64,7 @@ class AfaMatcher:
 
     Each row of input is a step, which gives the difference between the outputs before and after it: first those that it
     takes back (``sign`` −1), then new ones (+1), by last event, first event and register. A retraction with the insertion
-    of the same place directly behind it is a revision, which is one step.
+    of the same place directly behind it, and no punctuation between them, is a revision, which is one step.
 
     Parameters
     ----------
@@ -217,7 +217,7 @@ class AfaMatcher:
         punctuations = list(punctuations)
         table = self._conformed(events, alone=arcs is not None or bool(punctuations))
         if table is None:
-            return self._empty()
+            return self._table()
         self._refuse_marks(punctuations)
         stream = None if arcs is None else self._stream(arcs, table.num_rows)
         changes = Changes.none() if stream is None else stream.changes()
@@ -390,6 +390,17 @@ class AfaMatcher:
         """No output with a time before this one will be given or taken back; ``None``: none is final yet."""
         found = self._runner.punctuation
         return None if found is None else self._runner.shown_time(found)
+
+    @property
+    def idle(self) -> bool:
+        """Whether no event so far can take part in a later output, nor be taken back: a new matcher would give the same from here on."""
+        return self.ends is None
+
+    @property
+    def ends(self) -> int | None:
+        """When the last event ends that can still matter, in ticks; the greatest integer: never. ``None``: there is none."""
+        found = BEFORE_ALL if self._finished else self._runner.ends
+        return None if found == BEFORE_ALL else found
 
     @property
     def late(self) -> int:

@@ -713,3 +713,22 @@ def test_sums_at_the_edge_of_64_bits() -> None:
     assert [(one["x"], one["mean"]) for one in drained(flow)] == [(most, 2.0**62)]
     flow.push("links", [{"src": -most - 1, "dst": 2, "vs": 5}])
     assert (-1, most / 3 - most / 3 - 1 / 3) in [(one["x"], one["mean"]) for one in drained(flow)]
+
+
+def test_an_automaton_says_until_when_its_events_matter() -> None:
+    flow = Dataflow(found=stream("letters", {"kind": str}, insert_only=True).recognize(letters()))
+    assert flow.ends is None
+    flow.push("letters", [{"kind": "a", "vs": 1}, {"kind": "b", "vs": 3}])
+    flow.run_until_idle()
+    assert flow.output("found").num_rows == 1
+    assert flow.ends == 13
+    flow.advance(13)
+    flow.run_until_idle()
+    flow.output("found")
+    assert flow.ends == 11  # when the last match ends
+
+
+def letters() -> stretto.AFA:
+    """An a, and the b directly behind it."""
+    afa = stretto.AFA({"kind": str}, window=10)
+    return afa.arc("q0", "q1", when="e.kind = 'a'").arc("q1", "q2", when="e.kind = 'b'").final("q2")

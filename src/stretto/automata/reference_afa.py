@@ -574,8 +574,7 @@ class Replay:
             tie = row.sequence if self.sequenced else row.number
             there = [one for one in there if one.sequence == tie]
         else:
-            re = row.re if self.until else None if self.window is None else row.le + self.window
-            there = [one for one in there if (one.payload, one.re) == (row.payload, re)]
+            there = [one for one in there if one.payload == row.payload]
         return max(there, key=lambda one: one.row, default=None)
 
     def _arrived(self) -> int:

@@ -170,6 +170,9 @@ class Recognizer(Operator):
 
     @property
     def ends(self) -> int:
+        if self.revises:
+            ends = self._matcher.ends
+            return NEVER if ends is None else ends
         return NEVER if not len(self.waiting) and self._matcher.idle else FOREVER
 
     def saved(self) -> dict[str, Any]:

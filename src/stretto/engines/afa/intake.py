@@ -173,13 +173,6 @@ class AfaIntake:
             known = valid_of(table.column(roles.until))
             until = self._times(table.slice(0, count), roles.until, nulls=True)
             re = until if known is None else np.where(known, until, FOREVER)
-            if (re < le).any():
-                at = int((re < le).argmax())
-                number = self.rows + at if rows is None else rows[at]
-                ends, begins = (self.shown_time(int(one[at])) for one in (re, le))
-                raise DataError(
-                    f"'{roles.until}' (until) is {ends} at row {number}, whose time is {begins}: a lifetime ends later"
-                )
         elif self.window is not None:
             re = np.where(le > FOREVER - self.window, FOREVER, le + self.window)
         part = np.zeros(count, np.int64)
@@ -193,6 +186,9 @@ class AfaIntake:
                 pair &= seq[:-1] == seq[1:]
             if rows is not None:
                 pair &= rows[:-1] + 1 == rows[1:]
+            # What a punctuation or a change of an arc stands between is two steps.
+            between = changes.at[(changes.at > 0) & (changes.at < count)]
+            pair[between - 1] = False
             first = np.flatnonzero(pair)
             op[first], op[first + 1] = REVISED, REVISES
         op[part < 0] = SKIP

@@ -27,6 +27,7 @@ from stretto.engines.afa.structure import (
     MISSED,
     OF,
     PUNCTUATION,
+    RE,
     REG,
     REVISED,
     REVISES,
@@ -292,6 +293,13 @@ class AfaStepping(AfaFaults):
         """No output before this time changes any more."""
         found = int(self.state.registers[CLEAN])
         return None if found == BEFORE_ALL else found
+
+    @property
+    def ends(self) -> int:
+        """When the last event ends that later ones can meet; BEFORE_ALL: there is none."""
+        ends = self.state.events.X[self.state.live_slots(), RE]
+        ends = ends[ends > self.state.registers[CLEAN]]
+        return int(ends.max()) if ends.size else BEFORE_ALL
 
     @property
     def seen(self) -> int:
