@@ -609,7 +609,8 @@ class _Log:
         if self.punctuation is not None and row.le < self.punctuation:
             return
         self.alive.remove(row)
-        if self.late == "drop" and self.choose.chance(20):  # it comes again behind a punctuation, too late or just in time
+        if self.late == "drop" and self.choose.chance(20):
+            # It comes again behind a punctuation, too late or just in time.
             self.punctuation = max(row.le + self.choose.integer(0, 1), self.punctuation or row.le)
             self.steps += [Punctuate(self.punctuation), Insert(row)]
             if self.punctuation <= row.le:

@@ -571,36 +571,40 @@ def _in_order(case: AfaCase, afa: Any, choose: random.Random) -> None:
 
 def _in_any_pushes(case: AfaCase, afa: Any, choose: random.Random) -> None:
     """Whatever stands in a push, and whichever of its rows are refused: the same as step by step, for each late policy."""
-    steps = case.steps
     for late in ("error", "drop", "side"):
-        expected = _expected(case, late)[0]
-
-        def alone(at: int, expected: list[Change | StrettoError] = expected) -> bool:
-            """Whether a step is wrong whatever was taken before, so that nothing of its push is taken."""
-            wrong = any(isinstance(expected[one], Exception) and not _rows(steps[one]) for one in (at - 1, at))
-            return wrong or misread(steps, at) or choose.random() < often
-
-        often = choose.choice([0.0, 0.2, 0.5])
         drive = Drive(case, afa, ignore=choose.random() < 0.6, late=late, capacity=choose.choice([1, 64]))
-        matcher = drive.matcher()
-        for begin, piece in pieces(steps, alone, streams=True):
-            got: list[dict[str, Any]] = []
-            wanted = expected[begin : begin + len(piece)]
-            at = 0
-            while at < len(piece):
-                wrong = next((i for i in range(at, len(piece)) if isinstance(wanted[i], Exception)), None)
-                try:
-                    got += drive.feed(matcher, piece[at:])
-                except StrettoError as error:
-                    assert wrong is not None, f"late={late}, step {begin + at}, {piece[at:]}: {error}"
-                    assert type(error) is type(wanted[wrong]), f"late={late}, {piece[wrong]}: {error!r}"
-                    at = wrong + 1
-                    got += drive.in_ticks(matcher.push(drive.table([]))).to_pylist()  # what came before it
-                else:
-                    assert wrong is None, f"late={late}, {piece[at:]}: {wanted[wrong]!r} expected"
-                    break
-            where = f"late={late}, steps {begin} to {begin + len(piece) - 1}, {piece}"
-            _compare(got, [one for one in wanted if isinstance(one, Change)], ({}, None), drive, where, rows=False)
+        _pushed(drive, _expected(case, late)[0], choose)
+
+
+def _pushed(drive: Drive, expected: list[Change | StrettoError], choose: random.Random) -> None:
+    """Feed a case in pushes that are cut anywhere; behind a step that fails, the rest of its push comes again."""
+    steps = drive.case.steps
+    often = choose.choice([0.0, 0.2, 0.5])
+
+    def alone(at: int) -> bool:
+        """Whether a step is wrong whatever was taken before, so that nothing of its push is taken."""
+        wrong = any(isinstance(expected[one], Exception) and not _rows(steps[one]) for one in (at - 1, at))
+        return wrong or misread(steps, at) or choose.random() < often
+
+    matcher = drive.matcher()
+    for begin, whole in pieces(steps, alone, streams=True):
+        where = f"late={drive.late}, step {begin} and on, {whole}"
+        wanted = expected[begin : begin + len(whole)]
+        piece = whole
+        got: list[dict[str, Any]] = []
+        while piece:
+            failed: StrettoError | None = None
+            try:
+                got += drive.feed(matcher, piece)
+            except StrettoError as error:
+                failed = error
+                got += drive.in_ticks(matcher.push(drive.table([]))).to_pylist()  # what came before it
+            rest = expected[begin + len(wanted) - len(piece) :][: len(piece)]
+            wrong = next((at for at, one in enumerate(rest) if isinstance(one, Exception)), None)
+            right = None if wrong is None else rest[wrong]
+            assert type(failed) is type(right), f"{where}: {right!r} expected, got {failed!r}"
+            piece = () if wrong is None else piece[wrong + 1 :]
+        _compare(got, [one for one in wanted if isinstance(one, Change)], ({}, None), drive, where, rows=False)
 
 
 FEEDS = (_one_by_one, _with_snapshots, _at_once, _in_order, _in_any_pushes)

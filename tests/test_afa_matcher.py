@@ -75,8 +75,9 @@ def test_a_punctuation_between_makes_two_steps_of_a_revision(late: str, options:
                 got += signed(matcher.push([event | {"s": -1}]))
                 got += signed(matcher.advance(6))
                 got += signed(matcher.push([event | {"s": 1}]))
-        except DataError as error:
-            assert late == "error" and "is late" in str(error)
+        except DataError:
+            if late != "error":
+                raise
         got += signed(matcher.push([]))
         if together and late == "error" and options == {"speculation": 100}:  # a Cleanse refuses such a push as a whole
             assert got == []
@@ -107,9 +108,11 @@ def test_a_retraction_by_payload_need_not_know_when_the_event_ends(options: dict
 
 def test_idle_is_what_no_later_event_can_meet() -> None:
     matcher = stretto.Matcher(pairs(), time="t")
-    assert matcher.idle and matcher.ends is None
+    assert matcher.idle
+    assert matcher.ends is None
     matcher.push(rows((1, "a"), (3, "b")))
-    assert not matcher.idle and matcher.ends == 13
+    assert not matcher.idle
+    assert matcher.ends == 13
     matcher.advance(12)
     assert not matcher.idle
     matcher.advance(13)

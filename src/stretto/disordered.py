@@ -393,7 +393,7 @@ class AfaMatcher:
 
     @property
     def idle(self) -> bool:
-        """Whether no event so far can take part in a later output, nor be taken back: a new matcher would give the same from here on."""
+        """Whether no event so far can take part in a later output, nor be taken back: a new matcher would go on in the same way."""
         return self.ends is None
 
     @property
