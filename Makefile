@@ -1,7 +1,10 @@
-# stretto: `make demo` and `make test` set up what they need in .venv.
+# stretto: `make demo`, `make test` and the others set up what they need in .venv.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench format clean
+.PHONY: help demo test test-all check bench format clean
+# The lanes of test-all, each by itself `make test-NAME`. No name may hold a space, and .ci/run takes one a day.
+LANES := uncompiled checked seeds seeds-uncompiled fuzz spark kills kafka delta benchmarks
+.PHONY: lanes $(LANES:%=test-%)
 
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -9,16 +12,25 @@ BIN := $(VENV)/bin
 PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3; do \
 	$$python -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$python && break; done)
 
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup
-COVERAGE := $(VENV)/coverage.ini
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup --durations=10
 PICTURE ?= out/delay_chain.png
 
 help:
-	@echo "make demo     complex events in a year of flights, on local Spark; draws $(PICTURE)"
-	@echo "make test     the tests: compiled, uncompiled with branch coverage, bounds-checked"
-	@echo "make check    linter, formatter, type checker"
-	@echo "make bench    the benchmarks of benchmarks/"
-	@echo "make format   let the formatter write"
+	@echo "make demo       complex events in a year of flights, on local Spark; draws $(PICTURE)"
+	@echo "make test       the tests to run before each commit: compiled, with Spark, a tenth of the random cases"
+	@echo "make test-all   test and all lanes, each by itself a make test-NAME:"
+	@echo "                  uncompiled        kernels interpreted, with branch coverage and its floor"
+	@echo "                  checked           kernels bounds-checked"
+	@echo "                  seeds             all random cases, compiled"
+	@echo "                  seeds-uncompiled  all random cases, interpreted: many more where each would be compiled"
+	@echo "                  fuzz              all cases of mistyped queries and automata"
+	@echo "                  spark             all of Spark, all random cases"
+	@echo "                  kills             continuous queries killed at random moments, many times"
+	@echo "                  kafka, delta      against a real broker; against Delta tables"
+	@echo "                  benchmarks        the benchmarks at toy size, against their oracles"
+	@echo "make check      linter, formatter, type checker"
+	@echo "make bench      the benchmarks of benchmarks/"
+	@echo "make format     let the formatter write"
 
 # pip learned about dependency groups in 25.1.
 $(VENV)/.stamp: pyproject.toml
@@ -26,21 +38,67 @@ $(VENV)/.stamp: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
 	$(BIN)/python -m pip install --quiet --editable . --group dev
-	@printf '[run]\nbranch = true\nsource = stretto\nparallel = true\npatch = subprocess\ndisable_warnings = module-not-imported, no-data-collected\n\n[report]\nshow_missing = true\nskip_covered = true\nskip_empty = true\n' > $(COVERAGE)
 	@touch $@
 
 demo: $(VENV)/.stamp
 	$(BIN)/python -m stretto.demo $(PICTURE)
 
+# What one runs before each commit. What is left out here is a lane of its own below.
 test: $(VENV)/.stamp
-	@echo "== compiled, Spark included"
-	$(PYTEST)
-	@echo "== kernels uncompiled, with branch coverage"
-	NUMBA_DISABLE_JIT=1 $(BIN)/coverage run --rcfile=$(COVERAGE) -m pytest -n 2 -m "not spark"
-	$(BIN)/coverage combine --quiet --rcfile=$(COVERAGE)
-	$(BIN)/coverage report --rcfile=$(COVERAGE)
-	@echo "== kernels bounds-checked"
-	NUMBA_BOUNDSCHECK=1 $(PYTEST) -m "not spark"
+	@echo "== test: compiled, Spark included, a tenth of the random cases"
+	$(PYTEST) -m "not (kafka or delta or benchmark)"
+
+# Every lane, whatever happens to those before it; it fails if one did.
+test-all: $(VENV)/.stamp
+	@failed=; for lane in test $(LANES:%=test-%); do \
+		$(MAKE) --no-print-directory $$lane || failed="$$failed $$lane"; \
+	done; test -z "$$failed" || { echo "failed:$$failed" >&2; exit 1; }
+
+lanes:
+	@echo $(LANES:%=test-%)
+
+test-uncompiled: $(VENV)/.stamp
+	@echo "== test-uncompiled: kernels interpreted, with branch coverage, a tenth of the random cases"
+	rm -f .coverage .coverage.*
+	NUMBA_DISABLE_JIT=1 $(BIN)/coverage run -m pytest -n 2 --durations=10 -m "not (spark or benchmark)"
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
+
+test-checked: $(VENV)/.stamp
+	@echo "== test-checked: kernels bounds-checked, a tenth of the random cases"
+	NUMBA_BOUNDSCHECK=1 $(PYTEST) -m "not (spark or benchmark or fuzz)"
+
+test-seeds: $(VENV)/.stamp
+	@echo "== test-seeds: all random cases, compiled"
+	STRETTO_CASES=all $(PYTEST) -m "random and not (spark or benchmark)"
+
+test-seeds-uncompiled: $(VENV)/.stamp
+	@echo "== test-seeds-uncompiled: all random cases, interpreted"
+	STRETTO_CASES=all NUMBA_DISABLE_JIT=1 $(PYTEST) -m "random and not (spark or benchmark)"
+
+test-fuzz: $(VENV)/.stamp
+	@echo "== test-fuzz: all cases of mistyped queries and automata"
+	STRETTO_CASES=all $(PYTEST) -m "fuzz and not spark"
+
+test-spark: $(VENV)/.stamp
+	@echo "== test-spark: all of Spark, all random cases"
+	STRETTO_CASES=all $(PYTEST) -m "spark and not (kill or kafka or delta or benchmark)"
+
+test-kills: $(VENV)/.stamp
+	@echo "== test-kills: continuous queries killed at random moments"
+	STRETTO_CASES=all $(PYTEST) -m kill
+
+test-kafka: $(VENV)/.stamp
+	@echo "== test-kafka: sources and sinks against a real broker"
+	STRETTO_CASES=all $(PYTEST) -m kafka
+
+test-delta: $(VENV)/.stamp
+	@echo "== test-delta: Delta tables"
+	STRETTO_CASES=all $(PYTEST) -m delta
+
+test-benchmarks: $(VENV)/.stamp
+	@echo "== test-benchmarks: the benchmarks at toy size"
+	STRETTO_CASES=all $(PYTEST) -m benchmark
 
 check: $(VENV)/.stamp
 	$(BIN)/ruff check .

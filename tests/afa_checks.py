@@ -17,7 +17,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
-from numba.core import config
 
 import stretto
 from stretto.automata.afa import Afa, Arc, Kind, UserFunction
@@ -40,6 +39,7 @@ from stretto.automata.reference_afa import (
 from stretto.disordered import match_afa
 from stretto.errors import StrettoError
 from tests.afa_cases import FUNCTIONS, AfaCase, Automaton, afa_case
+from tests.conftest import COMPILED
 
 __all__ = ["Drive", "check", "check_reference", "code_of", "shrunk"]
 
@@ -488,7 +488,7 @@ LONGEST = 20
 @contextlib.contextmanager
 def _bounded() -> Iterator[None]:
     """Raise a TimeoutError in a loop without end; compiled code is left alone, which is first compiled."""
-    if not config.DISABLE_JIT:
+    if COMPILED:
         yield
         return
 

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pytest
 
 import stretto
+from tests.conftest import COMPILED
 
 FOLDER = Path(__file__).parents[1] / "examples" / "afa"
 
@@ -313,9 +314,7 @@ def test_negation_at_the_end() -> None:
 # ---- What they print
 
 
-@pytest.mark.skipif(
-    os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="processes of their own, and the same code as above"
-)
+@pytest.mark.skipif(not COMPILED, reason="processes of their own, and the same code as above")
 @pytest.mark.parametrize(
     ("script", "first"),
     [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import os
 import random
 import signal
 import subprocess
@@ -19,8 +18,8 @@ import pytest
 
 import stretto
 from stretto import DataError, EngineError, LimitError, OptionError, QueryError, StrettoError
+from tests.conftest import COMPILED, size
 
-SLOW = os.environ.get("NUMBA_DISABLE_JIT") == "1"
 AB = "SELECT * FROM S WHERE A; B"
 
 Row = dict[str, Any]
@@ -332,7 +331,7 @@ def test_a_refused_batch_changes_nothing(name: str, capacity: int) -> None:
 
 def test_a_refused_long_batch_changes_nothing() -> None:
     """The mistake is behind the first piece that the matcher reads."""
-    rows = 70_000 if not SLOW else 200
+    rows = size(70_000, 200)
     query = f"{AB} WITHIN 5 EVENTS"
     types = ["D"] * rows
     types[0] = types[1] = "A"
@@ -345,7 +344,7 @@ def test_a_refused_long_batch_changes_nothing() -> None:
 
 
 def test_an_overflow_in_a_later_piece_changes_nothing() -> None:
-    rows = 70_000 if not SLOW else 200
+    rows = size(70_000, 200)
     query = "SELECT * FROM S WHERE A FILTER A[v + 1 > 0]"
     table = pa.table({"type": ["A"] * rows, "v": [1] * (rows - 1) + [2**63 - 1]})
     matcher = stretto.Matcher(query)
@@ -363,7 +362,7 @@ def explosion(count: int) -> tuple[str, pa.Table]:
 
 def test_explosions_come_in_pieces() -> None:
     """More than 10⁵ matches of one event."""
-    count = 330 if not SLOW else 40
+    count = size(330, 40)
     query, table = explosion(count)
     sizes, last = [], None
     for piece in stretto.iter_matches(query, table, output="positions"):
@@ -373,7 +372,7 @@ def test_explosions_come_in_pieces() -> None:
     assert sum(sizes) == count * count
     assert max(sizes) <= 1 << 16
     assert last is not None
-    if not SLOW:
+    if COMPILED:
         assert len(sizes) > 1
     assert stretto.match(query, table, output="positions").num_rows == count * count
     assert stretto.match(query, table).column("z").combine_chunks().flatten().field(0).unique().to_pylist() == ["C"]
@@ -381,12 +380,12 @@ def test_explosions_come_in_pieces() -> None:
 
 def test_explosions_of_long_matches() -> None:
     """Few matches a piece where each is long: pieces are bounded in positions, not in rows."""
-    size = 17 if not SLOW else 9
+    count = size(17, 9)
     rows = 0
-    for piece in stretto.iter_matches("SELECT * FROM S WHERE A+; B", events("A" * size + "B"), output="positions"):
+    for piece in stretto.iter_matches("SELECT * FROM S WHERE A+; B", events("A" * count + "B"), output="positions"):
         rows += piece.num_rows
         assert piece.nbytes < 16_000_000
-    assert rows == 2**size - 1
+    assert rows == 2**count - 1
 
 
 def test_explosions_with_limit_cost_the_limit() -> None:
@@ -493,7 +492,7 @@ def test_control_c_stops_an_explosion(query: str) -> None:
 
 @pytest.mark.parametrize("joint", [";", ":"])
 def test_queries_of_500_steps(joint: str) -> None:
-    steps = 500 if not SLOW else 150
+    steps = size(500, 150)
     formula = f" {joint} ".join(f"T{i} AS x{i}" for i in range(steps))
     table = pa.table({"type": [f"T{i}" for i in range(steps)]})
     rows = stretto.match(f"SELECT x0, x{steps - 1} FROM S WHERE {formula}", table).to_pylist()
@@ -503,7 +502,7 @@ def test_queries_of_500_steps(joint: str) -> None:
 
 
 def test_500_steps_of_one_type() -> None:
-    steps = 500 if not SLOW else 100
+    steps = size(500, 100)
     formula = "; ".join(["A"] * steps)
     rows = found(f"SELECT * FROM S WHERE {formula}", pa.table({"type": ["A"] * (steps + 1)}))
     assert len(rows) == steps + 1
@@ -560,7 +559,7 @@ def test_determinization_that_explodes_is_refused(strategy: str) -> None:
     table = pa.table({"type": ["T"] * 40_000, "v": [choose.randrange(2) for _ in range(40_000)]})
     began = time.monotonic()
     refused(LimitError, lambda: stretto.match(query, table, output="positions"), "32,768 states", "nested iterations")
-    assert time.monotonic() - began < (20 if not SLOW else 60)
+    assert time.monotonic() - began < size(20, 60)
 
 
 # ---- Text

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from numba.core import config
 
 from benchmarks.papers.afa import flink, oracle, queries, report, speculation, streams
 from benchmarks.papers.afa.cli import main
 from benchmarks.papers.afa.sides import batches_with, run
 from benchmarks.papers.afa.suite import EXPERIMENTS, Plan, Replacements, Row, Suite
+from tests.conftest import size
 
-FEW = 400 if config.DISABLE_JIT else 3_000
+COUNT = size(3_000, 400)
 
 
 def _ticks(count: int, up: float = 0.5) -> streams.F64:
@@ -65,18 +65,18 @@ def test_cleanse_hands_on_what_plain_loops_do(factor: int) -> None:
 
 
 def test_replaced_arcs_are_found_by_loops() -> None:
-    changes = _ticks(FEW)
-    plan = Replacements.of(FEW, 10)
+    changes = _ticks(COUNT)
+    plan = Replacements.of(COUNT, 10)
     batches = [
         (table, pairs, plan.arcs(begin, begin + table.num_rows))
-        for begin, (table, pairs) in zip(range(0, FEW, 250), streams.quotes(changes).batches(250), strict=True)
+        for begin, (table, pairs) in zip(range(0, COUNT, 250), streams.quotes(changes).batches(250), strict=True)
     ]
-    wanted = oracle.changing(changes, plan.directions(FEW))
+    wanted = oracle.changing(changes, plan.directions(COUNT))
     assert run(queries.q3(100), batches).net == wanted != oracle.q3(changes, queries.shape())
 
 
 def test_what_is_late_changes_nothing_in_the_end() -> None:
-    ordered = streams.quotes(_ticks(FEW, up=0.7))
+    ordered = streams.quotes(_ticks(COUNT, up=0.7))
     late = streams.late(ordered, 20, 80)
     afa = queries.q2(60)
     wanted = len(oracle.q2(*(ordered.table[name].to_pylist() for name in ("change", "price")), 60, drop=0.25))
@@ -97,7 +97,7 @@ def test_a_quick_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     pytest.importorskip("matplotlib")
     cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
     out, prices = tmp_path / "results.json", tmp_path / "none.csv.gz"
-    options = ["--quick", "--events", str(FEW), "--long", str(4 * FEW), "--repeat", "1", "--flink", "0"]
+    options = ["--quick", "--events", str(COUNT), "--long", str(4 * COUNT), "--repeat", "1", "--flink", "0"]
     assert main(["run", *options, "--yahoo", str(prices), "--out", str(out)]) == 0
     shown = capsys.readouterr().out
     assert "reached" in shown or "missed" in shown

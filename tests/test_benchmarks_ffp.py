@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from numba.core import config
 
 from benchmarks.papers.ffp import oracle, queries, report, streams
 from benchmarks.papers.ffp.cli import main
@@ -18,8 +17,9 @@ from benchmarks.papers.ffp.progress import follow, lag
 from benchmarks.papers.ffp.sides import flow_of, links, run_afa, run_flow, run_graph
 from benchmarks.papers.ffp.suite import DEFINITIONS, EXPERIMENTS, MODES, Plan, Row, Suite
 from benchmarks.peers.pathway import launch
+from tests.conftest import size
 
-FEW = 300 if config.DISABLE_JIT else 2_000
+COUNT = size(2_000, 300)
 
 
 def _by_definition(ups: list[bool], times: list[int], window: int) -> int:
@@ -53,11 +53,11 @@ def test_loops_count_what_the_automaton_says(seed: int) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_plan_and_operator_find_the_same(mode: str) -> None:
-    ups = streams.tosses(FEW, 1)
-    wanted = oracle.count_w(ups.tolist(), range(FEW), 30)
+    ups = streams.tosses(COUNT, 1)
+    wanted = oracle.count_w(ups.tolist(), range(COUNT), 30)
     ticks = streams.ticks(ups, window=30, span=100, batch=50)
     assert run_flow(flow_of(30, speculation=mode), ticks, 3).rows == wanted > 0
-    table = streams.events(ups, np.arange(FEW), 30)
+    table = streams.events(ups, np.arange(COUNT), 30)
     assert run_afa(queries.w_afa(30), table, 1 << 10).rows == wanted
     assert run_afa(queries.w_afa(30), table, 1 << 10, every=100).rows == wanted
 
@@ -110,11 +110,11 @@ def test_hybrid_follows_closely_and_sends_little() -> None:
 
 
 def test_links_that_come_and_go_leave_the_right_pairs() -> None:
-    graph = streams.graph(FEW, FEW, 0.2, 5)
+    graph = streams.graph(COUNT, COUNT, 0.2, 5)
     wanted = oracle.reachable(graph.links())
-    assert graph.removed.sum() > FEW // 10
-    assert links(run_graph(graph, FEW // 5, keep=True).extra["tables"]) == wanted
-    assert len(wanted) > FEW // 2
+    assert graph.removed.sum() > COUNT // 10
+    assert links(run_graph(graph, COUNT // 5, keep=True).extra["tables"]) == wanted
+    assert len(wanted) > COUNT // 2
 
 
 def test_a_change_of_a_chain_changes_as_many_pairs_as_it_is_long() -> None:

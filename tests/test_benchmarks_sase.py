@@ -7,13 +7,13 @@ import os
 from pathlib import Path
 
 import pytest
-from numba.core import config
 
 from benchmarks.papers.sase import oracle, report
 from benchmarks.papers.sase.cli import main
 from benchmarks.papers.sase.queries import case
 from benchmarks.papers.sase.stream import stocks
 from benchmarks.papers.sase.suite import DEFINITIONS, Plan, Row, Suite
+from tests.conftest import COMPILED
 from tests.java_stocks import java_stocks
 
 
@@ -33,7 +33,7 @@ def test_prices_rise_as_often_as_asked() -> None:
 
 @pytest.mark.parametrize("known", DEFINITIONS["known"], ids=lambda known: f"within {known['within']}")
 def test_loops_give_the_known_counts(known: dict[str, list[int]]) -> None:
-    if config.DISABLE_JIT:
+    if not COMPILED:
         pytest.skip("the stream takes a while uncompiled")
     table = stocks(100_000)
     for name in known.keys() - {"within", "starts"}:
@@ -50,7 +50,7 @@ def test_a_quick_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     pytest.importorskip("matplotlib")
     cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
     out = tmp_path / "results.json"
-    length, known = ("20", "300") if config.DISABLE_JIT else ("40", "3000")
+    length, known = ("40", "3000") if COMPILED else ("20", "300")
     options = ["--windows", "40,60", "--length", length, "--repeat", "1", "--known", known]
     assert main(["run", "--quick", *options, "--out", str(out), "--figures", str(tmp_path)]) == 0
     shown = capsys.readouterr().out

@@ -15,7 +15,7 @@ import pytest
 import stretto
 from stretto.errors import DataError, OptionError, SnapshotError
 from tests.cleanse_cases import CleanseCase, Row, Slow, cleanse_case
-from tests.conftest import cases as at_most
+from tests.conftest import cases
 
 SCHEMA = pa.schema([("t", pa.int64()), ("s", pa.int64()), ("k", pa.string()), ("v", pa.int64()), ("sign", pa.int8())])
 
@@ -96,7 +96,7 @@ def check(seed: int) -> int:
 
 def test_what_passes_and_what_waits() -> None:
     """Any split, with snapshots; a failure names its seed."""
-    seeds = at_most(500)
+    seeds = cases(500)
     assert sum(check(seed) for seed in range(seeds)) > seeds
 
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 
 from stretto.dataflow.reference import FOREVER, history
-from tests.conftest import cases
+from tests.conftest import COMPILED, size
 
 FOLDER = Path(__file__).parents[1] / "examples" / "dataflow"
 
@@ -219,7 +219,7 @@ def ws(tosses: str, window: int) -> Counter[tuple[int, int]]:
 @pytest.mark.parametrize("speculation", ["hybrid", "probing", "hwm"])
 def test_ws(speculation: str) -> None:
     w_query = load("w_query")
-    tosses = w_query.tossed(cases(1500), seed=3)
+    tosses = w_query.tossed(size(1500, 150), seed=3)
     found, flow = w_query.run(tosses, batch=97, speculation=speculation)
     assert found == ws(tosses, w_query.WINDOW)
     assert len(found) >= 1
@@ -230,7 +230,7 @@ def test_ws(speculation: str) -> None:
 
 def test_ws_print() -> None:
     w_query = load("w_query")
-    count = cases(20_000)
+    count = size(20_000, 2_000)
     lines = shown("w_query.py", str(count))
     right = ws(w_query.tossed(count, seed=1), w_query.WINDOW)
     assert lines[0].startswith(f"{count:,} tosses, {sum(right.values())} Ws")
@@ -345,7 +345,7 @@ def test_contacts_of_the_miniature() -> None:
 
 def test_contacts_of_a_hospital(data: Path) -> None:
     contacts = load("contacts")
-    assert check_contacts(contacts.contacts_of(data / "rfid_hospital_contacts.csv.gz", 3600, cases(40) * 180)) > 100
+    assert check_contacts(contacts.contacts_of(data / "rfid_hospital_contacts.csv.gz", 3600, size(7_200, 720))) > 100
 
 
 def test_contacts_print() -> None:
@@ -379,7 +379,7 @@ def earliest(flights: list[Any], known: int, airport: str, start: int, least: in
 def test_flights() -> None:
     flights = load("flights")
     every = flights.flights_of(flights.DAY)
-    kept = [one for one in every if one.number % 3 == 0] if os.environ.get("NUMBA_DISABLE_JIT") == "1" else every
+    kept = [one for one in every if one.number % 3 == 0] if not COMPILED else every
     sizes = set()
     for now, there in flights.run(kept, "BOS", 7 * 60):
         assert there == earliest(kept, now, "BOS", 7 * 60, flights.CONNECTION), now
@@ -437,7 +437,7 @@ def circles(transfers: list[dict[str, Any]], money: ModuleType) -> set[tuple[int
 @pytest.mark.parametrize("seed", [4, 5])
 def test_circles_of_money(seed: int) -> None:
     money = load("money")
-    transfers = money.transfers_of(seed, count=cases(600), accounts=20)
+    transfers = money.transfers_of(seed, count=size(600, 60), accounts=20)
     right = circles(transfers, money)
     assert len(right) >= 6
     first = min(right, key=lambda one: one[1])

@@ -18,7 +18,7 @@ from stretto import matching
 from stretto.engines.windows import values_of
 from stretto.errors import DataError, OptionError, SnapshotError, StrettoError
 from stretto.testing import case
-from tests.conftest import cases as at_most
+from tests.conftest import cases
 from tests.sase_cases import sase_case
 
 Row = dict[str, Any]
@@ -27,14 +27,14 @@ SASE = "PATTERN SEQ(A a, B b) WHERE skip_till_any_match { a.k = b.k } WITHIN 10"
 
 
 def ceql_cases() -> Iterator[tuple[int, stretto.Query, pa.Table]]:
-    for seed in range(at_most(120)):
+    for seed in range(cases(120)):
         one = case(seed)
         if one.time is not None and not one.valuations:
             yield seed, stretto.compile(one.query, one.events.schema, time=one.time, stream=one.stream), one.events
 
 
 def sase_cases() -> Iterator[tuple[int, stretto.Query, pa.Table]]:
-    for seed in range(at_most(120)):
+    for seed in range(cases(120)):
         one = sase_case(seed)
         if one.schema.time is not None:
             yield seed, stretto.compile(one.query.text, one.schema), one.events
@@ -181,7 +181,7 @@ def test_a_row_that_overflows_is_named_as_it_was_pushed_and_left_out() -> None:
     assert matcher.finish().num_rows == 0
 
 
-@pytest.mark.parametrize("seed", range(at_most(40)))
+@pytest.mark.parametrize("seed", range(cases(40)))
 @pytest.mark.parametrize(
     "text",
     [

@@ -6,7 +6,6 @@ import contextlib
 import doctest
 import importlib
 import io
-import os
 import pkgutil
 import re
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import stretto
+from tests.conftest import COMPILED
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -114,7 +114,7 @@ def test_there_are_doctests() -> None:
     assert count >= 10
 
 
-@pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="docstrings are the same uncompiled")
+@pytest.mark.skipif(not COMPILED, reason="docstrings are the same uncompiled")
 def test_what_is_public_says_what_it_does() -> None:
     for name in stretto.__all__:
         if name != "spark":

@@ -15,6 +15,7 @@ from stretto.errors import OptionError, QueryError
 from stretto.events import Schema
 from stretto.pattern.passes.bind_sase import BoundSase
 from stretto.pattern.reference_sase import evaluate_sase
+from tests.conftest import COMPILED
 
 
 @pytest.fixture(autouse=True)
@@ -117,7 +118,7 @@ def test_mistakes_in_calls() -> None:
         stretto.compile("PATTERN SEQ(A a) RETURN above(a.x, 2) AS y", schema)
 
 
-@pytest.mark.skipif(functions._jit.config.DISABLE_JIT, reason="nothing is compiled without JIT")
+@pytest.mark.skipif(not COMPILED, reason="nothing is compiled without JIT")
 def test_what_does_not_compile_is_refused_with_the_reason() -> None:
     stretto.function(lambda a: {"a": a}["b"].append(3), name="odd")
     with pytest.raises(QueryError, match=r"'odd' does not compile for \(float\)"):

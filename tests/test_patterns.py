@@ -17,7 +17,7 @@ import stretto
 from stretto import Change, PatternSet
 from stretto.ensemble import keys as shared_keys
 from stretto.ensemble import parts, shared
-from tests.conftest import cases as at_most
+from tests.conftest import cases
 from tests.pattern_cases import check, pattern_case
 
 SCHEMA = {"type": "string", "t": "int64", "k": "string", "v": "int64"}
@@ -54,12 +54,12 @@ def short(table: pa.Table) -> list[tuple[Any, ...]]:
 def test_random_changes_cuts_and_snapshots() -> None:
     """Every version alone on the events of its time; a failure names its seed: ``check(pattern_case(seed))``."""
     rows = 0
-    for seed in range(at_most(300)):
+    for seed in range(cases(300)):
         try:
             rows += check(pattern_case(seed))
         except Exception as error:
             raise AssertionError(f"seed {seed}: {error}") from error
-    assert rows > at_most(300) // 4
+    assert rows > cases(300) // 4
 
 
 @pytest.fixture
@@ -75,12 +75,12 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("tiny")
 def test_random_cases_with_tiny_limits() -> None:
     rows = 0
-    for seed in range(10_000, 10_000 + at_most(100)):
+    for seed in range(10_000, 10_000 + cases(100)):
         try:
             rows += check(pattern_case(seed))
         except Exception as error:
             raise AssertionError(f"seed {seed}: {error}") from error
-    assert rows > at_most(100) // 4
+    assert rows > cases(100) // 4
 
 
 TEXTS = {

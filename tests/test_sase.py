@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from numba.core.config import DISABLE_JIT as JIT_OFF
 from pyarrow import parquet as pq
 
 import stretto
@@ -26,6 +25,7 @@ from stretto.engines.nfab.values import Op
 from stretto.errors import DataError, EngineError, OptionError
 from stretto.pattern.passes.bind_sase import BoundSase
 from stretto.pattern.reference_sase import evaluate_sase, returned
+from tests.conftest import COMPILED, cases
 from tests.sase_cases import SaseCase, sase_case, text_of
 
 STRATEGIES = ("strict_contiguity", "partition_contiguity", "skip_till_next_match", "skip_till_any_match")
@@ -389,7 +389,7 @@ def test_names_that_are_taken() -> None:
 def test_returned_columns_are_those_of_the_definition() -> None:
     """On random cases that have RETURN, in one table and batch by batch."""
     checked = 0
-    for seed in range(1_000 if JIT_OFF else 250):
+    for seed in range(cases(1_000, compiled=250)):
         case = sase_case(seed)
         if case.query.returns is None or case.query.limit is not None:
             continue
@@ -972,7 +972,7 @@ def test_summaries_of_a_negation_at_the_end() -> None:
         stretto.match("PATTERN SEQ(A a, ~(B b)) WITHIN 5", [{"type": "A", "t": 1}], time="t", output="summary")
 
 
-@pytest.mark.skipif(JIT_OFF, reason="nine million steps take minutes without JIT")
+@pytest.mark.skipif(not COMPILED, reason="nine million steps take minutes without JIT")
 def test_much_work_for_few_matches_pauses_and_goes_on() -> None:
     """The kernel comes back to Python after some eight million steps, and then goes on where it was."""
     count = 4_300

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import os
 import random
 from collections.abc import Callable
 from typing import Any
@@ -16,6 +15,7 @@ from stretto.dataflow import Dataflow, Stream, fixpoint, index, stream
 from stretto.dataflow.operators import join, reduce
 from stretto.dataflow.reference import FOREVER, history
 from stretto.errors import DataError, EngineError, OptionError, QueryError, SnapshotError, StrettoError
+from tests.conftest import cases
 from tests.dataflow_checks import check
 
 LINKS = {"src": int, "dst": int}
@@ -214,8 +214,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("small")
 def test_every_growth_point() -> None:
-    compiled = os.environ.get("NUMBA_DISABLE_JIT") != "1"
-    for seed in range(300, 303 if compiled else 340):  # each compiles its own selections and projections
+    for seed in range(300, 300 + cases(40, compiled=3)):  # each has its own selections and projections
         check(seed)
 
 

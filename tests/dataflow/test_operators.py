@@ -7,7 +7,6 @@ made it.
 
 from __future__ import annotations
 
-import os
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -35,12 +34,11 @@ from stretto.dataflow.rows import FOREVER, LEVEL, NEVER, PAYLOAD, VE, VS, WEIGHT
 from stretto.dataflow.values import Strings
 from stretto.dataflow.vertex import Vertex
 from stretto.errors import OptionError
+from tests.conftest import size
 
 A, B = PAYLOAD, PAYLOAD + 1
 ROW = {"a": pa.int64(), "b": pa.int64()}
 MODES = ("hybrid", "probing", "hwm")
-
-COMPILED = os.environ.get("NUMBA_DISABLE_JIT") != "1"
 
 
 def keys(*words: int) -> Rows:
@@ -353,7 +351,7 @@ def messages(operator: Operator, choose: random.Random) -> list[tuple[int, Messa
 @pytest.mark.parametrize("name", OPERATORS)
 def test_does_not_block_on_definite_punctuation(name: str) -> None:
     """S2: the same changes with all punctuations, with half of them, and with none give the same stream, and as early."""
-    for seed in range(30 if COMPILED else 6):
+    for seed in range(size(30, 6)):
         choose = random.Random(seed)
         every = messages(OPERATORS[name](), choose)
         streams = []

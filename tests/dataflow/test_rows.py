@@ -10,7 +10,7 @@ import pytest
 from stretto.dataflow.operators.join import Join
 from stretto.dataflow.rows import NEVER, combined
 from stretto.errors import LimitError
-from tests.conftest import cases as at_most
+from tests.conftest import cases
 
 
 def row(vs: int, ve: int, weight: int, *payload: int) -> list[int]:
@@ -27,7 +27,7 @@ def history(rows: np.ndarray, since: int = NEVER) -> dict[tuple[int, ...], int]:
     return {key: weight for key, weight in found.items() if weight}
 
 
-@pytest.mark.parametrize("seed", range(at_most(300)))
+@pytest.mark.parametrize("seed", range(cases(300)))
 def test_combined_rows_say_the_same_in_fewer_words(seed: int) -> None:
     rng = random.Random(seed)
     since = rng.choice([NEVER, 0, 3, 7])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -14,19 +13,13 @@ import pytest
 
 import stretto
 from stretto.testing import Case, case
-from tests.conftest import cases as at_most
+from tests.conftest import COMPILED, cases, size
 
-SLOW = os.environ.get("NUMBA_DISABLE_JIT") == "1"
 Row = dict[str, Any]
 
 
-def size(most: int, slow: int) -> int:
-    """How many events: fewer where kernels run uncompiled."""
-    return slow if SLOW else most
-
-
 def seeds(first: int, most: int) -> Iterator[tuple[int, Case]]:
-    for seed in range(first, first + at_most(most)):
+    for seed in range(first, first + cases(most)):
         yield seed, case(seed)
 
 
@@ -211,7 +204,7 @@ def test_a_snapshot_outlives_the_state_that_it_was_taken_of() -> None:
 def test_a_snapshot_is_as_small_as_the_state() -> None:
     text = "SELECT * FROM S WHERE A; B WITHIN 10 EVENTS"
     matcher = stretto.Matcher(text)
-    events = stream(20_000 if not SLOW else 2_000)
+    events = stream(size(20_000, 2_000))
     matcher.push(events.slice(0, 100))
     early = len(matcher.snapshot())
     matcher.push(events.slice(100))
@@ -361,7 +354,7 @@ def test_no_window_over_a_long_stream_keeps_what_is_live() -> None:
     assert sorted((row["start"], row["end"]) for row in found) == sorted(expected)
     assert all(row["x"][0]["n"] == row["start"] for row in found)
     whole = events.nbytes
-    assert peak < 4_000_000 if not SLOW else whole, peak
+    assert peak < size(4_000_000, whole), peak
 
 
 def test_no_window_without_consuming_keeps_partial_matches_only() -> None:
@@ -378,7 +371,7 @@ def test_no_window_without_consuming_keeps_partial_matches_only() -> None:
         after.append(bytes_of(matcher))
     assert [row["positions"] for row in found] == [[5, rows // 2, rows - 1]]
     assert found[0]["x"] == [{"type": "A", "text": "x" * 50}]
-    if not SLOW:
+    if COMPILED:
         assert max(after) < events.nbytes
 
 
@@ -403,7 +396,7 @@ def test_idle_partitions_are_freed() -> None:
         held.append(bytes_of(matcher))
         partitions.append(matcher.stats["partitions"])
     found = pa.concat_tables(pieces)
-    if not SLOW:
+    if COMPILED:
         assert max(partitions) < keys, partitions
         assert max(held[8:]) <= 2 * max(held[:8]), held
     matcher.advance(rows + 1_000)

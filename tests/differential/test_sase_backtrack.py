@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
-from numba.core import config
 
 import stretto
 from stretto.engines.backtrack.engine import Backtrack
@@ -14,12 +13,12 @@ from stretto.engines.nfab.runner import NfabRunner
 from stretto.engines.tecs.state import Matches
 from stretto.errors import DataError, OptionError
 from stretto.pattern.sase import Selection
+from tests.conftest import cases, size
 from tests.java_stocks import java_stocks
 from tests.sase_cases import SaseCase, sase_case
 from tests.sase_checks import found_by, rows
 
-#: A query's conditions are compiled, which takes longer than a case: compiled runs take fewer.
-SEEDS = 2000 if config.DISABLE_JIT else 100
+SEEDS = cases(2000, compiled=100)
 
 
 def program_of(text: str, table: pa.Table) -> NfabProgram:
@@ -69,7 +68,7 @@ OUTPUT {output}
 @pytest.mark.parametrize("selection", [Selection.PARTITION, Selection.NEXT])
 def test_stocks(selection: Selection, aggregate: str, output: str) -> None:
     """The query of the paper's experiment 4, which goes back far: events are read several times."""
-    table = java_stocks(4_000 if config.DISABLE_JIT else 40_000)
+    table = java_stocks(size(40_000, 4_000))
     program = program_of(QUERY.format(selection=selection, aggregate=aggregate, output=output), table)
     backtrack = Backtrack(program)
     found = backtrack.match(table)

@@ -242,7 +242,7 @@ def small(*expressions: p.Expression) -> bool:
 
 
 @pytest.mark.parametrize(("keep_all", "lifts"), [(False, False), (True, True)])
-@pytest.mark.parametrize("seed", range(max(1, cases(200) // 100)))
+@pytest.mark.parametrize("seed", range(cases(2)))
 def test_fences_hold_as_they_are_defined(seed: int, keep_all: bool, lifts: bool) -> None:
     choice = Seeded(seed)
     given = worlds(choice, 60)

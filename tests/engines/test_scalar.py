@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 
 import numpy as np
-from numba.core.config import DISABLE_JIT
 
 from stretto.engines.nfab.scalar import mean
+from tests.conftest import cases
 
 MOST, LEAST = 2**63 - 1, -(2**63)
 
@@ -28,7 +28,7 @@ def sums(rng: random.Random, count: int) -> int:
 
 def test_means_are_rounded_once() -> None:
     rng = random.Random(5)
-    for _ in range(20_000 if DISABLE_JIT else 200_000):
+    for _ in range(cases(200_000)):
         count = rng.choice([1, 2, 3, 7, rng.randrange(1, 2 ** rng.randrange(1, 31)), 2**31 - 1])
         total = sums(rng, count)
         more = rng.choice([0, 1, -1, MOST, LEAST, rng.randrange(LEAST, MOST)]) if abs(total) < 2**62 * count else 0

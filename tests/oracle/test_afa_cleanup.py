@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from dataclasses import replace
 
@@ -18,8 +17,9 @@ from stretto.pattern.evaluate import holds
 from stretto.pattern.implication import implies
 from tests.afa_cases import afa_case
 from tests.afa_checks import Drive, built
+from tests.conftest import cases
 
-CASES = 150 if os.environ.get("NUMBA_DISABLE_JIT") else 400
+COUNT = cases(150, compiled=400)
 
 CONDITIONS = {
     "a": ["e.a = 0", "e.a <= 1", "e.a >= 1", "e.a IN (0, 2)", "e.a > 2"],
@@ -68,8 +68,8 @@ def freed_by_conditions(seed: int) -> int:
 
 
 def test_what_conditions_free_is_never_missed() -> None:
-    saved = sum(freed_by_conditions(seed) for seed in range(CASES))
-    assert saved > CASES // 2
+    saved = sum(freed_by_conditions(seed) for seed in range(COUNT))
+    assert saved > COUNT // 2
 
 
 def three_floors() -> stretto.AFA:

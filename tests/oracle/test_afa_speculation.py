@@ -13,9 +13,9 @@ from stretto.automata.reference_afa import AddArc, Insert, Output, Punctuate, Pu
 from stretto.errors import StrettoError
 from tests.afa_cases import AfaCase, afa_case
 from tests.afa_checks import Drive, built, misread, pieces, punctuation_of
-from tests.conftest import cases as at_most
+from tests.conftest import cases
 
-CASES = 80
+COUNT = cases(80, compiled=80)
 SPECULATIONS = (0, 1, 3, 8, math.inf)
 
 Row = dict[str, Any]
@@ -99,7 +99,7 @@ def test_any_speculation_gives_the_definition() -> None:
     sizes = Counter[Any]()
     behind = Counter[Any]()
     count, group, afa = 0, None, None
-    for seed in range(at_most(CASES)):
+    for seed in range(COUNT):
         case = afa_case(seed)
         if not drives(case):
             continue
@@ -117,7 +117,7 @@ def test_any_speculation_gives_the_definition() -> None:
         case, bound = bounded(case)
         for where in ("before", "after"):
             fed(case, afa, seed, {"speculation": seed % 4, "bound": bound, "cleanse": where})
-    assert count > at_most(CASES) // 3
+    assert count > COUNT // 3
     for found in (sizes, behind):
         grown = [found[one] for one in SPECULATIONS]
         assert grown == sorted(grown)

@@ -6,12 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from numba.core import config
 
 import stretto
 from stretto.dataflow import Dataflow, Stream, fixpoint, stream
 from stretto.dataflow.reference import Span, history
-from tests.conftest import cases as at_most
+from tests.conftest import COMPILED, cases
 from tests.dataflow_cases import (
     Advance,
     Case,
@@ -28,13 +27,13 @@ from tests.dataflow_cases import (
 )
 from tests.dataflow_checks import check, verify
 
-#: How many cases, of how many plans: conditions and values are compiled for each plan, which takes longer than a case.
-CASES, PLANS = (8_000, None) if config.DISABLE_JIT else (100, 20)
+#: Of how many plans: conditions and values are compiled for each.
+PLANS = 20 if COMPILED else None
 
 
 def test_many_seeds() -> None:
     """A failure names its seed: ``python -m tests.dataflow_checks seed seed+1`` makes it small."""
-    assert sum(check(seed, PLANS) for seed in range(at_most(CASES))) > 0
+    assert sum(check(seed, PLANS) for seed in range(cases(8_000, compiled=100))) > 0
 
 
 def test_large_groups() -> None:
@@ -91,7 +90,7 @@ def test_a_matcher_in_the_plan(kind: str) -> None:
     )
     source = Source("s", {"type": "str", "v": "int"})
     found = 0
-    for seed in range(at_most(60) if config.DISABLE_JIT else 6):  # an automaton is compiled each time it is made
+    for seed in range(cases(50, compiled=6)):  # an automaton is compiled each time it is made
         case = apart(random_case((source,), steps, ("found", "windowed", "r"), seed))
         found += verify(case, seed)
     assert found > 5

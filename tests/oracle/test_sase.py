@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from numba.core import config
 
-from tests.conftest import cases as at_most
+from tests.conftest import cases
 from tests.sase_checks import check, check_snapshots
 
-#: A query's conditions are compiled, which takes longer than a case: runs that compile take fewer.
-CASES = 12_000 if config.DISABLE_JIT else 120
+COUNT = cases(12_000, compiled=120)
 
 
 @pytest.mark.parametrize("checked", [check, check_snapshots])
 def test_many_seeds(checked: Callable[[int], int]) -> None:
     """A failure names its seed: ``tests.sase_checks.check(seed)``."""
     found = 0
-    for seed in range(at_most(CASES)):
+    for seed in range(COUNT):
         try:
             found += checked(seed)
         except Exception as error:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from stretto.predicates.keys import KeyTable
-from tests.conftest import cases
+from tests.conftest import cases, size
 
 KINDS: list[tuple[pa.DataType, list[Any]]] = [
     (pa.int64(), [0, 1, -1, 2**63 - 1, -(2**63), None]),
@@ -79,7 +79,7 @@ def test_columns_do_not_run_together() -> None:
 
 
 def test_many_keys_and_chunks() -> None:
-    count = cases(200_000)
+    count = size(200_000, 20_000)
     values = np.random.default_rng(1).permutation(count)
     for column in (pa.chunked_array([values[: count // 2], values[count // 2 :]]), pa.array(values.astype(str))):
         table = KeyTable([column.type])

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import random
 from pathlib import Path
 
 import pytest
 
+from tests.conftest import SHARE
 from tests.spark.kill import killed_and_started_again
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("kill")]
+pytestmark = [pytest.mark.spark, pytest.mark.kill, pytest.mark.xdist_group("kill")]
 
 
 def test_exactly_once_under_kill_9(tmp_path: Path) -> None:
     pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'stretto[spark]'")
-    kills = int(os.environ.get("STRETTO_KILLS", "20"))
+    kills = 20 if SHARE == "all" else 1
     seed = random.randrange(10**6)
     moments = killed_and_started_again(tmp_path, kills, seed)
     print(f"seed {seed}: {dict(moments)}")
