@@ -1,0 +1,85 @@
+"""The exact texts of errors: ``errors/*.txt``, a file for each thing that is read.
+
+A case is the text, each line after ``> ``, and the error as it is printed; an empty line ends it. Texts are written anew by
+``python -m tests.golden.errors``, for the difference to be read; a new case is its text alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stretto.dataflow import datalog
+from stretto.errors import StrettoError
+from stretto.languages import ceql, sase
+from stretto.languages.afa import read_fence, read_transfer, read_window
+from tests.languages.test_afa import SCOPE
+
+__all__ = ["FOLDER", "READERS", "cases_of", "error_of"]
+
+FOLDER = Path(__file__).parent / "errors"
+
+#: What the goals of the Datalog programs name.
+SOURCES = {
+    "link": {"src": str, "dst": str},
+    "road": {"src": str, "dst": str, "cost": int},
+    "size": {"id": int, "size": float},
+    "seen": {"id": int, "ok": bool},
+}
+
+
+def _transfer(text: str) -> Any:
+    """A transfer as text, or as the dict that a JSON object stands for."""
+    return read_transfer(json.loads(text) if text.startswith("{") else text, SCOPE)
+
+
+#: What reads the texts of a file.
+READERS: dict[str, Callable[[str], Any]] = {
+    "ceql": ceql.parse,
+    "sase": sase.parse,
+    "datalog": lambda text: datalog(text, SOURCES),
+    "afa_fences": lambda text: read_fence(text, SCOPE),
+    "afa_epsilon_fences": partial(read_fence, scope=SCOPE, epsilon=True),
+    "afa_transfers": _transfer,
+    "afa_windows": read_window,
+}
+
+
+def cases_of(path: Path) -> Iterator[tuple[str, str]]:
+    """The cases of a file: text and error."""
+    text: list[str] = []
+    error: list[str] = []
+    for line in [*path.read_text(encoding="utf-8").split("\n"), ">"]:
+        if not line.startswith(">"):
+            error.append(line)
+            continue
+        if error:
+            yield "\n".join(text), "\n".join(error).rstrip("\n")
+            text, error = [], []
+        text.append(line[2:])
+
+
+def error_of(name: str, text: str) -> StrettoError:
+    """The error of a text in a file of this name."""
+    with pytest.raises(StrettoError) as caught:
+        READERS[name](text)
+    return caught.value
+
+
+def main() -> None:
+    for name in READERS:
+        path = FOLDER / f"{name}.txt"
+        written = []
+        for text, _ in cases_of(path):
+            quoted = [f"> {line}" if line else ">" for line in text.split("\n")]
+            written.append("\n".join([*quoted, str(error_of(name, text))]) + "\n")
+        path.write_text("\n".join(written), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
