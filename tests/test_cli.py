@@ -56,6 +56,14 @@ def test_a_table_in_the_terminal(run: Run) -> None:
     assert lines[-1] == "1 match"
 
 
+def test_a_type_that_no_event_has(run: Run) -> None:
+    code, out, err = run("match", "SELECT * FROM S WHERE b", "events.parquet")
+    assert (code, out) == (0, "0 matches\n")
+    assert err == (
+        "warning: no event has the type 'b' (did you mean 'B'?), which the query names: 'type' has 'A', 'B', 'C'\n"
+    )
+
+
 def test_a_query_inline(run: Run) -> None:
     code, out, _ = run("match", QUERY, "events.parquet", "--json")
     assert code == 0

@@ -21,7 +21,7 @@ ROOMS = [
     ["sets"],
     ["steps", "cleanse"],
     ["compiling", "afa"],
-    ["arc_changes"],
+    ["arc_changes", "absent"],
     ["disordered"],
     ["cleansed"],
     ["snapshots", "speculating", "matching"],

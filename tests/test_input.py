@@ -119,3 +119,103 @@ def test_another_layout_in_a_later_batch() -> None:
     matcher.push(first)
     second = viewed().select(["type", "t", "v", "struct", "list"]).slice(1)
     assert matcher.push(second).num_rows == 1
+
+
+# ---- What is no table of events, and what to do
+
+
+def lazy() -> Any:
+    return pytest.importorskip("polars").LazyFrame({"type": ["A"]})
+
+
+#: As PySpark names its class; a session is not needed for its name.
+SPARK = type("DataFrame", (), {"__module__": "pyspark.sql.classic.dataframe", "__arrow_c_stream__": None})
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (lazy, "a polars LazyFrame is a plan and has no events yet: give lazy_frame.collect()"),
+        (
+            SPARK,
+            "a Spark DataFrame is matched on Spark: stretto.spark.match(df, query, time='…'); to have its events in this process, "
+            "give df.toArrow()",
+        ),
+    ],
+)
+def test_plans_of_tables(given: Callable[[], Any], message: str) -> None:
+    events = given()
+    for read in (
+        lambda: stretto.match(AB, events),
+        lambda: stretto.match("SELECT * FROM S, T WHERE A", {"S": events, "T": events}, time="t"),
+        lambda: stretto.Matcher(AB).push(events),
+        lambda: stretto.match(automaton(str), events, time="t"),
+        lambda: stretto.Cleanse(time="t").push(events),
+    ):
+        with pytest.raises(stretto.DataError) as caught:
+            read()
+        assert str(caught.value) == message
+
+
+TEXTS = pa.table({"type": ["A", "B"], "v": ["x", "x"], "t": ["2024-01-01", "2024-01-02"]})
+OF_TEXTS = "; make times of its texts first: df['t'] = pd.to_datetime(df['t']), or in Arrow cast it to timestamp('us')"
+
+
+@pytest.mark.parametrize(
+    ("read", "message"),
+    [
+        (lambda: stretto.match(AB, TEXTS, time="t"), "time='t' is string, not a number, timestamp or date" + OF_TEXTS),
+        (lambda: stretto.PatternSet(TEXTS, time="t"), "time='t' is string, not a number, timestamp or date" + OF_TEXTS),
+        (
+            lambda: stretto.match(automaton(str), TEXTS, time="t"),
+            "'t' is string: a time is an integer, a date or a timestamp here" + OF_TEXTS,
+        ),
+        (
+            lambda: stretto.Cleanse(time="t").push(TEXTS),
+            "'t' is string: a time is an integer, a date or a timestamp here" + OF_TEXTS,
+        ),
+        (
+            lambda: Dataflow(out=stream("in", {"v": str})).push(
+                "in", TEXTS.select(["v", "t"]).rename_columns(["v", "vs"])
+            ),
+            "input 'in': column 'vs' is string; times are integers or timestamps" + OF_TEXTS.replace("'t'", "'vs'"),
+        ),
+        (
+            lambda: stretto.match(AB + " WITHIN 5 [t]", TEXTS),
+            "line 1, column 49: cannot measure a window by 't' (string)\n"
+            "  SELECT * FROM S WHERE A AS a ; B AS b WITHIN 5 [t]\n"
+            "                                                  ^\n"
+            "hint: a window needs an integer, decimal or timestamp attribute" + OF_TEXTS,
+        ),
+        (
+            lambda: stretto.match(AB, pa.table({"type": [1, 2]})),
+            "type='type' is int64, not text; make texts of its numbers first: df['type'] = df['type'].astype(str), and name a type "
+            "in backticks: `3`",
+        ),
+        (
+            lambda: stretto.match(AB, pa.table({"type": ["A"], "s": [1.5]}), stream="s"),
+            "stream='s' is double, not text; make texts of it first",
+        ),
+    ],
+)
+def test_columns_that_cannot_play_their_role(read: Callable[[], object], message: str) -> None:
+    with pytest.raises(stretto.StrettoError) as caught:
+        read()
+    assert str(caught.value) == message
+
+
+def test_a_type_that_is_a_number() -> None:
+    """As the hint says it."""
+    events = pa.table({"type": pa.array([3, 4]).cast(pa.string())})
+    assert stretto.match("SELECT * FROM S WHERE `3` AS a ; `4` AS b", events).num_rows == 1
+
+
+def test_an_automaton_for_spark() -> None:
+    pytest.importorskip("pyspark")
+    with pytest.raises(stretto.OptionError) as caught:
+        stretto.spark.match(None, automaton(str), time="t")
+    assert str(caught.value) == (
+        "automata run in process, not on Spark: stretto.match(afa, df.toArrow(), time='…') where the events fit into memory, or key "
+        "by key: df.groupBy('key').applyInArrow(lambda events: stretto.match(afa, events, time='…'), schema); queries in CEQL and "
+        "SASE+ run on Spark"
+    )

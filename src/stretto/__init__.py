@@ -21,6 +21,7 @@ from stretto.errors import (
     QueryError,
     SnapshotError,
     StrettoError,
+    StrettoWarning,
 )
 from stretto.events import Schema
 from stretto.functions import function
@@ -46,6 +47,7 @@ __all__ = [
     "Schema",
     "SnapshotError",
     "StrettoError",
+    "StrettoWarning",
     "compile",
     "dataflow",
     "element",

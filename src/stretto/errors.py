@@ -10,6 +10,8 @@
     ├── EngineError     the matcher cannot go on (it was interrupted, or is closed)
     └── SnapshotError   bytes that are not a snapshot, or one of another query or version
 
+    StrettoWarning      a result that is right, and perhaps not what was meant
+
 A :class:`QueryError` keeps the text and the :class:`Span` of the mistake and draws them with a caret::
 
     line 1, column 24: unknown attribute 'prize'
@@ -21,8 +23,11 @@ A :class:`QueryError` keeps the text and the :class:`Span` of the mistake and dr
 from __future__ import annotations
 
 import difflib
+import sys
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 __all__ = [
     "DataError",
@@ -33,8 +38,10 @@ __all__ = [
     "SnapshotError",
     "Span",
     "StrettoError",
+    "StrettoWarning",
     "nearest",
     "suggestion",
+    "warn",
 ]
 
 
@@ -124,6 +131,21 @@ class EngineError(StrettoError, RuntimeError):
 
 class SnapshotError(StrettoError, ValueError):
     """Bytes that are not a snapshot of this query, options and version."""
+
+
+class StrettoWarning(UserWarning):
+    """A result that is right, and perhaps not what was meant; ``warnings.filterwarnings`` makes an error of it, or nothing."""
+
+
+def warn(message: str, category: type[Warning] = StrettoWarning) -> None:
+    """Warn at the line of the caller's code that has called stretto."""
+    level, frame = 1, sys._getframe(0)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
+
+
+_PACKAGE = str(Path(__file__).parent)
 
 
 def nearest(name: str, candidates: Iterable[str]) -> str | None:

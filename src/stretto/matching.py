@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from stretto import _jit
+from stretto.absent import warn_of_absent_types
 from stretto.afa import AFA
 from stretto.automata.afa import Afa
 from stretto.cleanse import Cleanse, Released, check_span, span
@@ -53,6 +54,7 @@ STREAM_COLUMN = "stream"
 log = logging.getLogger("stretto")
 
 T = TypeVar("T")
+Found = TypeVar("Found", pa.Table, MatchSet)
 
 
 def match(
@@ -141,7 +143,8 @@ def match(
         raise TypeError(f"match() got an unexpected keyword argument '{min(options)}'")
     call = _Call(query, events, type, time, sequence, stream, time_unit, output, valuations, language)
     return pa.Table.from_batches(
-        [batch for table in call.tables(progress) for batch in table.to_batches()], schema=call.layout.schema()
+        [batch for table in call.told(call.tables(progress)) for batch in table.to_batches()],
+        schema=call.layout.schema(),
     )
 
 
@@ -158,7 +161,8 @@ def iter_matches(query: str | Query | AFA | Afa, events: Any, **options: Any) ->
     progress = options.pop("progress", None)
     if isinstance(query, AFA | Afa):
         return iter_match_afa(query, events, **_of_afa(options))
-    return _Call.of(query, events, options).tables(progress)
+    call = _Call.of(query, events, options)
+    return call.told(call.tables(progress))
 
 
 #: Whose an option is that was given to the other.
@@ -200,7 +204,7 @@ def match_sets(query: str | Query, events: Any, **options: Any) -> Iterator[Matc
             "sets of matches are for SASE+ queries; those of an AFA are listed: stretto.match(afa, events, time='…')"
         )
     call = _Call.of(query, events, options, sets=True)
-    return call.sets()
+    return call.told(call.sets())
 
 
 class _Call:
@@ -238,6 +242,7 @@ class _Call:
                 require(table, name, role)
         if not (isinstance(query, Query) and query.schema == schema):
             compiled = compiled.bind(schema)
+        self.query = compiled
         self.layout = Layout(compiled.bound, output=output)
         self.program = program_of_sets(compiled) if sets else compiled.program(valuations=valuations)
         self.table, self.order = _ordered(table, time, sequence)
@@ -285,6 +290,15 @@ class _Call:
                 done += batch.num_rows
                 report(done)
             yield from build_tables(runner.finish(), self.layout, rows, marks, self.order)
+
+    def told(self, pieces: Iterator[Found]) -> Iterator[Found]:
+        """The pieces of a result; behind them, where there are no matches, a warning of types that no event has."""
+        nothing = True
+        for piece in pieces:
+            nothing = nothing and isinstance(piece, pa.Table) and not piece.num_rows
+            yield piece
+        if nothing:
+            warn_of_absent_types(self.query, self.table)
 
     def _advanced(self, found: Iterator[T]) -> Iterator[T]:
         """What an engine finds; an error names the row of the input as it was given, also where the stream was sorted."""
@@ -1007,7 +1021,7 @@ def _are_streams(events: Mapping[str, Any], query: Query) -> bool:
     if all(_is_table(value) for value in events.values()):
         return True
     named = all(name in events for name in query.streams)
-    return named and all(_is_table(value) or value == [] for value in events.values() if not hasattr(value, "dtype"))
+    return named and all(_is_table(value) or (isinstance(value, list) and not value) for value in events.values())
 
 
 def _is_table(value: Any) -> bool:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+import warnings
+from typing import Annotated, TextIO
 
 import typer
 from rich.console import Console
 
-from stretto.errors import OptionError, QueryError, StrettoError
+from stretto.errors import OptionError, QueryError, StrettoError, StrettoWarning
 
 __all__ = ["app", "main"]
 
@@ -48,7 +49,10 @@ def main(arguments: list[str] | None = None) -> None:
     for command in (match, explain, run, demo):
         command.register(app)
     try:
-        app(args=arguments)
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", StrettoWarning)
+            warnings.showwarning = _show_warning
+            app(args=arguments)
     except QueryError as error:
         _fail("query error", error, BAD_QUERY)
     except OptionError as error:
@@ -60,6 +64,28 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(0)
     except OSError as error:
         _fail("error", error, MISUSED)
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """A warning of ours as one line; others as Python has them."""
+    console = Console(stderr=True)
+    if issubclass(category, StrettoWarning):
+        console.print("warning: ", style="bold yellow", end="")
+        console.print(str(message), markup=False, highlight=False, soft_wrap=True)
+    else:
+        console.print(
+            warnings.formatwarning(message, category, filename, lineno, line),
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
+        )
 
 
 def _fail(kind: str, error: object, code: int) -> None:

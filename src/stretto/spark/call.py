@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from stretto.afa import AFA
+from stretto.automata.afa import Afa
 from stretto.compiling import Query, compile_query
 from stretto.compiling import roles as roles_of
 from stretto.errors import DataError, OptionError, suggestion
@@ -216,6 +218,7 @@ def prepare(
 ) -> Prepared:
     """Check a call against its DataFrame."""
     require_pyspark()
+    _refuse_automata(query)
     compiled = compile_query(query, language=language)
     _refuse_functions(compiled)
     refuse_unlisted(compiled)
@@ -251,6 +254,15 @@ def prepare(
         output,
         valuations,
     )
+
+
+def _refuse_automata(query: Any) -> None:
+    if isinstance(query, AFA | Afa):
+        raise OptionError(
+            "automata run in process, not on Spark: stretto.match(afa, df.toArrow(), time='…') where the events fit into memory, or "
+            "key by key: df.groupBy('key').applyInArrow(lambda events: stretto.match(afa, events, time='…'), schema); queries in "
+            "CEQL and SASE+ run on Spark"
+        )
 
 
 def _refuse_functions(query: Query) -> None:

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from stretto.errors import QueryError, Span, suggestion
+from stretto.errors import OptionError, QueryError, Span, suggestion
 from stretto.events import Schema
 from stretto.pattern import predicate as p
 from stretto.pattern.passes.bind import BoundWindow, bind_window, check_keys, check_names, check_roles
@@ -95,6 +95,11 @@ def bind_sase(query: SaseQuery, schema: Schema) -> BoundSase:
         A role of the schema names a column that is not there.
     """
     check_roles(schema)
+    if schema.type is None and schema.stream is None:
+        raise OptionError(
+            "type=None: an event's type is the name of its stream, and no column names it, so that no component of the pattern can "
+            "ever match; name the column of types with type='…', that of streams with stream='…', or give a dict of tables by stream"
+        )
     _check_types(query, schema)
     check_names(query, query.equal, query.equal_spans, schema, "an equivalence test")
     check_keys(query, query.equal, query.equal_spans, schema)

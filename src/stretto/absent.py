@@ -1,0 +1,57 @@
+"""Types that a query names and no event has: the commonest reason for a result without rows, and so worth a warning."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stretto.compiling import Query
+from stretto.errors import StrettoWarning, nearest, warn
+from stretto.pattern.algebra import Atom, walk
+from stretto.pattern.sase import SaseQuery
+
+__all__ = ["warn_of_absent_types"]
+
+#: Types that a message lists at most.
+LISTED = 8
+
+
+def warn_of_absent_types(query: Query, table: pa.Table) -> None:
+    """Say which of the types that a bound query names no event of a whole table has; nothing where all of them occur.
+
+    Reads the column of types once: for a result without rows only.
+    """
+    if not table.num_rows:
+        return
+    schema = query.bound.schema
+    column = schema.type or schema.stream
+    occur = [query.streams[0]] if column is None else _distinct(table.column(column))
+    absent = [name for name in _named(query) if name not in occur]
+    if not absent:
+        return
+    told = ", ".join(_with_nearest(name, occur) for name in absent[:LISTED]) + (", …" if len(absent) > LISTED else "")
+    known = ", ".join(map(repr, occur[:LISTED])) + (", …" if len(occur) > LISTED else "")
+    why = f"'{column}' has {known or 'NULL only'}"
+    if schema.type is None:
+        why = f"with type=None it is the name of the event's stream ({known}); type='…' names the column that holds it"
+    warn(f"no event has the type {told}, which the query names: {why}", StrettoWarning)
+
+
+def _named(query: Query) -> list[str]:
+    """The types that the query names, but those that must not come."""
+    parsed = query.parsed
+    if isinstance(parsed, SaseQuery):
+        return list(dict.fromkeys(name for one in parsed.positive for name in one.types))
+    return sorted({node.type for node in walk(parsed.pattern) if isinstance(node, Atom)})
+
+
+def _distinct(column: pa.ChunkedArray) -> list[str]:
+    """The different texts of a column, in the order in which they first occur."""
+    found = pc.unique(column)
+    plain = found.cast(found.type.value_type) if pa.types.is_dictionary(found.type) else found
+    return [text for text in plain.to_pylist() if text is not None]
+
+
+def _with_nearest(name: str, known: list[str]) -> str:
+    best = nearest(name, known)
+    return f"'{name}'" + (f" (did you mean '{best}'?)" if best is not None else "")
