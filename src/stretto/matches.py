@@ -11,13 +11,14 @@ attributes, and ``matches`` (int64), how many there are; ``start`` and ``start_t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from stretto.computed import Rows, computed_columns
+from stretto.engines.counting import BEYOND, Summary
 from stretto.engines.tecs.state import Matches
 from stretto.errors import OptionError
 from stretto.gathering import Gatherer
@@ -30,14 +31,6 @@ __all__ = ["Arrivals", "History", "Layout", "Rows", "Summary", "TableRows", "bui
 I64 = NDArray[np.int64]
 
 OUTPUTS = ("events", "positions", "summary")
-
-
-class Summary(NamedTuple):
-    """Counted matches, in the order of their ends, which are distinct."""
-
-    start: I64  #: of the match that begins first
-    end: I64
-    matches: I64  #: how many
 
 
 class TableRows:
@@ -249,14 +242,14 @@ def _free_name(wanted: str, taken: set[str]) -> str:
 
 
 def build_tables(
-    found: Iterable[Matches], layout: Layout, rows: Rows, marks: Sequence[frozenset[str]], order: Order | None = None
+    found: Iterable[Matches | Summary], layout: Layout, rows: Rows, marks: Sequence[frozenset[str]], order: Order | None = None
 ) -> Iterator[pa.Table]:
     """Raw matches as tables, piece by piece.
 
     Parameters
     ----------
     found
-        Raw matches in order, those of one event in one or more pieces; all pieces of its last event are there.
+        Raw matches in order, those of one event in one or more pieces; all pieces of its last event are there. Or counts of them.
     layout
         The columns to make.
     rows
@@ -270,9 +263,11 @@ def build_tables(
         for summary in summaries(found):
             columns = [_place(ends, order) for ends in summary[:2]] if layout.positions else []
             columns += _shared_columns(summary, layout, rows)
-            yield _as_table([*columns, pa.array(summary.matches)], layout, summary.end.size)
+            counts = pa.array(summary.matches, mask=summary.matches == BEYOND)
+            yield _as_table([*columns, counts], layout, summary.end.size)
         return
     for matches in found:
+        assert isinstance(matches, Matches)
         if matches.start.size:
             columns = _position_columns(matches, order) if layout.positions else []
             columns += _shared_columns(matches, layout, rows)
@@ -283,11 +278,14 @@ def build_tables(
             yield _as_table(columns, layout, matches.start.size)
 
 
-def summaries(found: Iterable[Matches]) -> Iterator[Summary]:
+def summaries(found: Iterable[Matches | Summary]) -> Iterator[Summary]:
     """One row for each event that completes matches; an event whose matches lie in several pieces has one row as well."""
     waiting: Summary | None = None  # the last event so far, which may go on in the next piece
     for matches in found:
         if not matches.start.size:
+            continue
+        if isinstance(matches, Summary):
+            yield matches
             continue
         begins = np.flatnonzero(np.diff(matches.end, prepend=matches.end[0] - 1))
         here = Summary(

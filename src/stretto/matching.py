@@ -277,7 +277,7 @@ class _Call:
 
     def tables(self, progress: bool | None) -> Iterator[pa.Table]:
         """The matches, in tables of bounded size."""
-        runner = runner_for(self.program, labels=self.layout.labels)
+        runner = runner_for(self.program, labels=self.layout.labels, counts=self.layout.summary)
         rows = TableRows(self.table.select(list(self.layout.columns)))
         marks = self.program.marks
         done = 0
@@ -532,7 +532,9 @@ class Matcher:
             refuse_unlisted(self._query)
             program = self._query.program(valuations=self._valuations)
         late = self._late_policy if self._disorder is None else "error"
-        self._runner = runner_for(program, labels=self._layout.labels, late=late, capacity=self._capacity)
+        self._runner = runner_for(
+            program, labels=self._layout.labels, counts=self._layout.summary, late=late, capacity=self._capacity
+        )
         self._history = History(self._layout.columns)
         if self._disorder is not None:
             self._sorter, self._arrivals = self._new_sorter(), Arrivals()

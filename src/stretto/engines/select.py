@@ -54,8 +54,10 @@ def program_for(query: BoundQuery | BoundSase, *, valuations: bool) -> AnyProgra
     return NfabProgram(query) if why_not(nfab) else Program(as_core(nfab), valuations=True)
 
 
-def runner_for(program: AnyProgram, *, labels: bool, late: str = "error", capacity: int = 1 << 12) -> AnyRunner:
+def runner_for(
+    program: AnyProgram, *, labels: bool, counts: bool = False, late: str = "error", capacity: int = 1 << 12
+) -> AnyRunner:
     """A stream's run of a program, from its beginning."""
     if isinstance(program, NfabProgram):
-        return NfabRunner(program, labels=labels, late=late, capacity=capacity)
-    return Runner(program, labels=labels, late=late, capacity=capacity)
+        return NfabRunner(program, labels=labels, counts=counts, late=late, capacity=capacity)
+    return Runner(program, labels=labels, counts=counts, late=late, capacity=capacity)

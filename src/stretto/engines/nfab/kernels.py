@@ -27,6 +27,7 @@ from stretto._jit import (
     inlined,
     jit,
 )
+from stretto.engines.counting import Counts, Graph, count_paths
 from stretto.engines.nfab.scalar import greatest, least, real, word
 from stretto.engines.nfab.structure import (
     BUSY,
@@ -641,6 +642,31 @@ def _enumerate(
 
 
 @inlined
+def _count(
+    i: int, events: Events, nodes: Nodes, scratch: Scratch, out: Output, counts: Counts, registers: I64
+) -> int:
+    """Write how many matches lie behind the stack's entries, and where the first begins, as one row. Cost: see ``count_paths``."""
+    row = registers[ROWS]
+    if registers[TOP] == 0:
+        return DONE
+    if row == out.start.size:
+        return OUTPUT_FULL
+    graph = Graph(nodes.previous, nodes.other, nodes.start, nodes.position)
+    looked = count_paths(graph, -1, NIL, events.low[i], scratch.stack, registers[TOP], counts, scratch.path)
+    if looked < 0:
+        registers[NEED] = 2 * scratch.path.size
+        return GROW_STACK
+    total = counts.node.size - 1
+    out.start[row] = counts.first[total]
+    out.end[row] = events.position[i]
+    out.stop[row] = counts.count[total]
+    registers[ROWS] = row + 1
+    registers[EMITTED] = 1
+    registers[STEPS] += looked
+    return DONE
+
+
+@inlined
 def _path_of(run: int, runs: Runs, nodes: Nodes, scratch: Scratch) -> int:
     """The events of an unmerged run onto the path, which has room for all nodes; their number."""
     length = 0
@@ -821,11 +847,12 @@ def advance(
     parts: Parts,
     scratch: Scratch,
     out: Output,
+    counts: Counts,
     registers: I64,
 ) -> int:
     """All visited events of a batch, from ``registers[CURSOR]`` on; a status says why it stopped.
 
-    Cost: O(runs of the event's partition) for an event, and O(length) for each match.
+    Cost: O(runs of the event's partition) for an event, and O(length) for each match, or what counting costs (``count_paths``).
     """
     while registers[CURSOR] < events.part.size:
         i = registers[CURSOR]
@@ -862,7 +889,10 @@ def advance(
             registers[BUSY] = 0
             registers[TRIGGERS] += 1
         while registers[BUSY] == 1:
-            status = _enumerate(theta, i, events, machine, runs, nodes, parts, scratch, out, registers)
+            if machine.counts:
+                status = _count(i, events, nodes, scratch, out, counts, registers)
+            else:
+                status = _enumerate(theta, i, events, machine, runs, nodes, parts, scratch, out, registers)
             if status != DONE:
                 return status
             if registers[THRESHOLD] >= 0 and registers[NEXT] >= 0:

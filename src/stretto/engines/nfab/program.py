@@ -102,6 +102,11 @@ class NfabProgram:
         return any(one.right == len(self.nfab.pairs) for one in self.nfab.negations)
 
     @property
+    def counts(self) -> bool:
+        """Whether matches can be counted without listing them: not where each is looked at."""
+        return self.query.parsed.limit is None and not self.nfab.negations and not self.query.parsed.non_overlap
+
+    @property
     def ties(self) -> bool:
         """Whether events of one time must be told from earlier ones: where a negation stands at an end."""
         return any(one.left < 0 or one.right == len(self.nfab.pairs) for one in self.nfab.negations)
@@ -181,6 +186,7 @@ class NfabProgram:
             marks=True,
             keeps=bool(conditions.values.columns) and (bool(negations) or any(conditions.each)),
             pending=self._pending,
+            counts=False,
         )
 
     def _operations(self, number: int) -> list[tuple[int, int, int]]:

@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stretto import _jit
+from stretto.engines.counting import Graph, Summary, Unlisted, unlisted
 from stretto.engines.intake import Intake
 from stretto.engines.nfab.forgetting import forget, move_words
 from stretto.engines.nfab.kernels import advance, expire, sweep
@@ -18,12 +19,14 @@ from stretto.engines.nfab.state import NEVER, NfabState
 from stretto.engines.nfab.structure import (
     BUSY,
     CURSOR,
+    EMITTED,
     HEAD,
     LIVE,
     LOW,
     QUEUED,
     ROWS,
     TIMERS,
+    TOP,
     TRIGGERS,
     VISITED,
     Events,
@@ -70,6 +73,8 @@ class NfabRunner(Intake):
         The compiled query.
     labels
         Tell which variables hold which event (else marks mean nothing).
+    counts
+        Count the matches of an event where that needs no listing; see :attr:`counts`.
     late
         What to do with an event before the last one in time: ``"error"``, or ``"drop"`` and count it.
     capacity
@@ -77,7 +82,13 @@ class NfabRunner(Intake):
     """
 
     def __init__(
-        self, program: NfabProgram, *, labels: bool = True, late: str = "error", capacity: int = 1 << 12
+        self,
+        program: NfabProgram,
+        *,
+        labels: bool = True,
+        counts: bool = False,
+        late: str = "error",
+        capacity: int = 1 << 12,
     ) -> None:
         query, nfab = program.query, program.nfab
         counted = query.window is not None and query.window.attribute is None
@@ -85,6 +96,8 @@ class NfabRunner(Intake):
         super().__init__(query.schema, (), query.window, keys, ranked=counted or nfab.contiguous, late=late)
         self.program = program
         self.labels = labels
+        #: Whether :meth:`advance` gives counts.
+        self.counts = counts and program.counts
         self.counted = counted
         values = program.conditions.values
         machine = program.machine
@@ -103,6 +116,7 @@ class NfabRunner(Intake):
         self.swept_at = 0
         self.named_at = 0  # how many strings and keys were left when the others were last forgotten
         self.last_tie: tuple[int | float, int] | None = None
+        self._events: Events | None = None  # those at hand
 
     @property
     def visited(self) -> int:
@@ -163,8 +177,8 @@ class NfabRunner(Intake):
         self.state.collect(self._low_bound)
         return self.state.live()
 
-    def advance(self, batch: pa.RecordBatch, *, silent: bool = False) -> Iterator[Matches]:
-        """Read the next events; yields their matches in pieces that fit the output buffers.
+    def advance(self, batch: pa.RecordBatch, *, silent: bool = False) -> Iterator[Matches | Summary]:
+        """Read the next events; yields their matches, or counts of them, in pieces that fit the output buffers.
 
         The iterator must be read to its end before the next call. ``silent``: no event gives output.
 
@@ -297,20 +311,24 @@ class NfabRunner(Intake):
 
     # -- the kernel -------------------------------------------------------------------------------------------------
 
-    def _run(self, events: Events, silent: bool) -> Iterator[Matches]:
+    def _run(self, events: Events, silent: bool) -> Iterator[Matches | Summary]:
         registers = self.state.registers
         registers[CURSOR] = registers[BUSY] = 0
-        machine = self.program.machine._replace(silent=silent, marks=self.labels)
+        self._events = events
+        machine = self.program.machine._replace(silent=silent, marks=self.labels, counts=self.counts)
         while True:
             status = self._call(events, machine)
             if status == _jit.DONE:
                 break
             yield from self._act(status, events)
+        self._events = None
         if registers[ROWS]:
-            yield self.state.drain()
+            yield self._drain()
 
     def _call(self, events: Events, machine: Machine) -> int:
         state = self.state
+        if self.counts:
+            state.fit_counts()
         return advance(
             self.program.theta,
             events,
@@ -320,15 +338,37 @@ class NfabRunner(Intake):
             state.parts,
             state.scratch,
             state.out,
+            state.counts,
             state.registers,
         )
 
-    def _act(self, status: int, events: Events | None = None) -> Iterator[Matches]:
+    def _drain(self) -> Matches | Summary:
+        return self.state.drain_counts() if self.counts else self.state.drain()
+
+    def unlisted(self) -> Unlisted | None:
+        """While :meth:`advance` is being read: how many matches of the last event are still to come; ``None``: none.
+
+        With a negation, which is decided match by match, at most so many.
+        """
+        state, registers, machine = self.state, self.state.registers, self.program.machine
+        events = self._events
+        if registers[BUSY] != 1 or not registers[TOP] or events is None:
+            return None
+        nodes = state.nodes
+        graph = Graph(nodes.previous, nodes.other, nodes.start, nodes.position)
+        low = int(events.low[int(registers[CURSOR])])
+        roots = state.scratch.stack[: int(registers[TOP])]
+        if machine.limit:  # the stack has only those that begin where matches are listed now
+            roots = state.runs.node[state.scratch.queue[: int(registers[QUEUED])]]
+        found = unlisted(graph, -1, 0, low, roots, exact=not machine.left.size)
+        return found.at_most(machine.limit - int(registers[EMITTED])) if machine.limit else found
+
+    def _act(self, status: int, events: Events | None = None) -> Iterator[Matches | Summary]:
         """Do what a kernel asks for."""
         state = self.state
         match status:
             case _jit.OUTPUT_FULL:
-                yield state.drain()
+                yield self._drain()
             case _jit.GROW_OUTPUT:
                 state.grow_output()
             case _jit.GROW_NODES:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stretto.engines.counting import Summary, counts_for
 from stretto.engines.nfab.kernels import collect, list_runs
 from stretto.engines.nfab.structure import (
     CELLS,
@@ -75,6 +76,7 @@ class NfabState:
         self.parts = Parts(np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros((1, negations), np.int64))
         self.scratch = _scratch(16)
         self.out = new_output(min(16 * small, 1 << 16), min(64 * small, 1 << 20))
+        self.counts = counts_for(0)
 
     def _free(self, more: int) -> None:
         """Add ``more`` free runs."""
@@ -100,6 +102,7 @@ class NfabState:
         count = arrays["state"].size
         words = self.runs.V.shape[1] - 1
         self.registers[FREE] = self.registers[FREE_RUNS] = 0
+        self.counts = counts_for(0)
         self.runs = new_runs(count + 1, words)
         for name, array in arrays.items():
             kept = getattr(self.runs, name)
@@ -153,6 +156,7 @@ class NfabState:
         if self.shared:  # sets that were handed over keep the old arrays
             self.nodes = Nodes(*(array.copy() for array in self.nodes))
             self.shared = False
+        self.counts = counts_for(0)  # the nodes get new numbers
         place = np.zeros(self.nodes.previous.size, np.int64)
         count = self.parts.head.size
         return int(collect(count, low, self.span, self.runs, self.nodes, self.parts, place, self.registers))
@@ -189,6 +193,11 @@ class NfabState:
         }
         self.scratch = old._replace(**grown)
 
+    def fit_counts(self) -> None:
+        """Room to count matches; what is known of nodes is kept."""
+        if self.counts.node.size <= self.nodes.previous.size:
+            self.counts = counts_for(self.nodes.previous.size)
+
     def grow_output(self) -> None:
         cells = max(2 * self.out.position.size, int(self.registers[NEED]))
         self.out = new_output(2 * self.out.start.size, cells)
@@ -206,6 +215,12 @@ class NfabState:
             return found
         return found._replace(**{name: array.copy() for name, array in found._asdict().items()})
 
+    def drain_counts(self) -> Summary:
+        """Take the counted events out of the output buffers."""
+        rows = int(self.registers[ROWS])
+        self.registers[ROWS] = 0
+        return Summary(self.out.start[:rows].copy(), self.out.end[:rows].copy(), self.out.stop[:rows].copy())
+
     def live(self) -> NDArray[np.int64]:
         """The positions of all events that nodes hold, after :meth:`collect`; sorted."""
         used = slice(1, int(self.registers[HEAD]))
@@ -215,7 +230,7 @@ class NfabState:
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays."""
-        groups = (self.runs, self.nodes, self.parts, self.scratch, self.out)
+        groups = (self.runs, self.nodes, self.parts, self.scratch, self.out, self.counts)
         return sum(array.nbytes for group in groups for array in group)
 
 

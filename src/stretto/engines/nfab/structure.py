@@ -82,6 +82,7 @@ class Machine(NamedTuple):
     marks: bool  #: matches say which component holds which event
     keeps: bool  #: nodes hold the columns of their events
     pending: bool  #: there is a negation at the end
+    counts: bool  #: matches are counted, not enumerated
 
 
 class Events(NamedTuple):

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stretto._jit import DONE, GROW_OUTPUT, GROW_STACK, OUTPUT_FULL, inlined, jit
+from stretto.engines.counting import Counts, Graph, count_paths
 from stretto.engines.tecs.structure import (
     BUSY,
     CELLS,
@@ -26,11 +27,13 @@ from stretto.engines.tecs.structure import (
     NIL,
     NOW,
     ROWS,
+    STEPS,
+    TAIL,
     TOP,
     Nodes,
 )
 
-__all__ = ["Output", "Stack", "enumerate_matches", "push_root"]
+__all__ = ["Output", "Stack", "count_matches", "enumerate_matches", "push_root"]
 
 I32 = NDArray[np.int32]
 
@@ -47,7 +50,7 @@ class Stack(NamedTuple):
 
 
 class Output(NamedTuple):
-    """Matches found. int64, marks int32; ``stop[k]`` is where row k's positions end."""
+    """Matches found. int64, marks int32; ``stop[k]`` is where row k's positions end, or how many matches a counted event has."""
 
     start: I64
     end: I64
@@ -79,6 +82,32 @@ def enumerate_matches(nodes: Nodes, stack: Stack, out: Output, registers: I64) -
     if registers[LIMIT]:
         return _latest_first(nodes, stack, out, registers)
     return _depth_first(nodes, stack, out, registers)
+
+
+@jit
+def count_matches(nodes: Nodes, stack: Stack, out: Output, counts: Counts, registers: I64) -> int:
+    """Write how many matches the pushed nodes have in the window, and where the first begins, as one row.
+
+    Cost: that of :func:`~stretto.engines.counting.count_paths`. Not with LIMIT.
+    """
+    row = registers[ROWS]
+    if row == out.start.size:
+        return OUTPUT_FULL
+    graph = Graph(nodes.left, nodes.right, nodes.start, nodes.position)
+    looked = count_paths(
+        graph, nodes.left.size - 1, registers[TAIL], registers[LOW], stack.node, registers[TOP], counts, stack.path
+    )
+    if looked < 0:
+        return GROW_STACK
+    total = counts.node.size - 1
+    out.start[row] = counts.first[total]
+    out.end[row] = registers[NOW]
+    out.stop[row] = counts.count[total]
+    registers[ROWS] = row + 1
+    registers[STEPS] += looked
+    registers[TOP] = 0
+    registers[BUSY] = 0
+    return DONE
 
 
 @inlined

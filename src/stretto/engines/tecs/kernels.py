@@ -19,13 +19,25 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stretto._jit import DONE, GROW_ACTIVE, GROW_ARENA, GROW_NODES, GROW_STACK, TRANSITION_MISSING, inlined, jit
-from stretto.engines.tecs.enumerate import Output, Stack, enumerate_matches, push_root
+from stretto._jit import (
+    DONE,
+    GROW_ACTIVE,
+    GROW_ARENA,
+    GROW_NODES,
+    GROW_STACK,
+    PAUSED,
+    TRANSITION_MISSING,
+    inlined,
+    jit,
+)
+from stretto.engines.counting import Counts
+from stretto.engines.tecs.enumerate import Output, Stack, count_matches, enumerate_matches, push_root
 from stretto.engines.tecs.structure import (
     ARENA,
     BUSY,
     CONSUME,
     CONSUMED,
+    COUNTING,
     CURSOR,
     EMITTED,
     EPOCH,
@@ -41,6 +53,7 @@ from stretto.engines.tecs.structure import (
     NOW,
     PART,
     RING,
+    STEPS,
     TAIL,
     TOP,
     TRIGGERS,
@@ -71,6 +84,9 @@ STAMP = 1  #: position of the last event that changed the record
 KEY = 2  #: its key
 COUNT = 3  #: active states
 HEADER = 4
+
+#: The kernel pauses after counting so many nodes, which takes well below a second, so that ^C acts soon.
+PAUSE_AFTER = 1 << 24
 
 CONSUME_PARTITION = 1
 CONSUME_ANY = 2
@@ -123,19 +139,23 @@ def advance(
     cells: Cells,
     stack: Stack,
     out: Output,
+    counts: Counts,
     registers: I64,
 ) -> int:
     """Algorithm 1 from event ``registers[CURSOR]`` on.
 
     Invariant: before each event, every record holds the active states of its partition in an order of decreasing
     maximum-start, each with a union-list. Cost per event: O(active states of its partition · list length), whatever the
-    window, the number of partitions or of partial matches; plus output.
+    window, the number of partitions or of partial matches; plus output, or what counting costs (``count_matches``).
 
     Returns a status; on any but DONE the caller mends what it names and calls again.
     """
     while True:
         if registers[BUSY]:
-            status = enumerate_matches(nodes, stack, out, registers)
+            if registers[COUNTING]:
+                status = count_matches(nodes, stack, out, counts, registers)
+            else:
+                status = enumerate_matches(nodes, stack, out, registers)
             if status != DONE:
                 return status
             _consume(records, registers)
@@ -143,6 +163,9 @@ def advance(
         i = registers[CURSOR]
         if i >= events.position.size:
             return DONE
+        if registers[STEPS] > PAUSE_AFTER:
+            registers[STEPS] = 0
+            return PAUSED
         registers[NOW] = events.position[i]
         registers[LOW] = events.low[i]
         registers[PART] = events.part[i]

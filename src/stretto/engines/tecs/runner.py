@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from stretto import _jit
 from stretto.automata.determinize import AMBIGUOUS
+from stretto.engines.counting import Graph, Summary, Unlisted, unlisted
 from stretto.engines.intake import Intake
 from stretto.engines.tecs.collect import live_positions, sweep
 from stretto.engines.tecs.kernels import Events, advance
@@ -21,15 +22,20 @@ from stretto.engines.tecs.labels import Trace, resolve
 from stretto.engines.tecs.program import Program
 from stretto.engines.tecs.state import Matches, State
 from stretto.engines.tecs.structure import (
+    BUSY,
+    COUNTING,
     CURSOR,
+    EMITTED,
     HEAD,
     I64,
+    LIMIT,
     LOW,
     MISSING_CLASS,
     MISSING_STATE,
     RING,
     ROWS,
     TAIL,
+    TOP,
     TRIGGERS,
     VISITED,
 )
@@ -50,13 +56,17 @@ class Runner(Intake):
         The compiled query.
     labels
         Tell which variables hold which event (else marks mean nothing).
+    counts
+        Count the matches of an event where that needs no listing; see :attr:`counts`.
     late
         What to do with an event before the last one in time: ``"error"``, or ``"drop"`` and count it.
     capacity
         Initial size of the growing arrays (tests use 1).
     """
 
-    def __init__(self, program: Program, *, labels: bool, late: str = "error", capacity: int = 1 << 12) -> None:
+    def __init__(
+        self, program: Program, *, labels: bool, counts: bool = False, late: str = "error", capacity: int = 1 << 12
+    ) -> None:
         query = program.query
         window = query.window
         counted = window is not None and window.attribute is None
@@ -66,6 +76,8 @@ class Runner(Intake):
         ring = window is not None and not self.ranked
         self.program = program
         self.labels = labels
+        #: Whether :meth:`advance` gives counts. With LIMIT matches are listed: there are few of them, and the earliest is not the first.
+        self.counts = counts and query.parsed.limit is None
         self.state = State(query.parsed, ring=ring, span=self.span if ranked else -1, capacity=capacity)
         self.state.fit_partitions(1)
         self.swept_at = 0
@@ -92,8 +104,8 @@ class Runner(Intake):
         """Bytes that the run holds."""
         return int(self.state.nbytes + self.intake_nbytes + sum(array.nbytes for array in self.trace))
 
-    def advance(self, batch: pa.RecordBatch, *, silent: bool = False) -> Iterator[Matches]:
-        """Read the next events; yields their matches in pieces that fit the output buffers.
+    def advance(self, batch: pa.RecordBatch, *, silent: bool = False) -> Iterator[Matches | Summary]:
+        """Read the next events; yields their matches, or counts of them, in pieces that fit the output buffers.
 
         The iterator must be read to its end before the next call; data errors are raised before anything changes. ``silent``:
         no event gives output, and none consumes; partial matches are built as ever.
@@ -146,15 +158,18 @@ class Runner(Intake):
 
     # -- the kernel -------------------------------------------------------------------------------------------------
 
-    def _run(self, events: Events, silent: bool) -> Iterator[Matches]:
+    def _run(self, events: Events, silent: bool) -> Iterator[Matches | Summary]:
         state, program = self.state, self.program
         registers = state.registers
         registers[CURSOR] = 0
+        registers[COUNTING] = self.counts
         while True:
             state.fit_states(program.machine.table.shape[0])
             machine = program.machine
             if silent:  # no state is final, so that nothing is enumerated
                 machine = machine._replace(kind=machine.kind & ~np.uint8(1))
+            if self.counts:
+                state.fit_counts()
             status = advance(
                 events,
                 machine,
@@ -164,6 +179,7 @@ class Runner(Intake):
                 state.cells,
                 state.stack,
                 state.out,
+                state.counts,
                 registers,
             )
             match status:
@@ -186,7 +202,22 @@ class Runner(Intake):
         if registers[ROWS]:
             yield self._drain()
 
-    def _drain(self) -> Matches:
+    def unlisted(self) -> Unlisted | None:
+        """While :meth:`advance` is being read: how many matches of the last event are still to come; ``None``: none."""
+        state, registers = self.state, self.state.registers
+        top = int(registers[TOP])
+        if not registers[BUSY] or not top:
+            return None
+        nodes = state.nodes
+        graph = Graph(nodes.left, nodes.right, nodes.start, nodes.position)
+        size = nodes.left.size - 1
+        found = unlisted(graph, size, int(registers[TAIL]), int(registers[LOW]), state.stack.node[:top], exact=True)
+        most = int(registers[LIMIT]) - int(registers[EMITTED])
+        return found if not registers[LIMIT] else found.at_most(most)
+
+    def _drain(self) -> Matches | Summary:
+        if self.counts:
+            return self.state.drain_counts()
         found = self.state.drain()
         if self.labels and not self.program.valuations and (found.mark == AMBIGUOUS).any():
             self._resolve(found)

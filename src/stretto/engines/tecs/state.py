@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from stretto.engines.counting import Counts, Summary, counts_for
 from stretto.engines.tecs.collect import copy, mark
 from stretto.engines.tecs.enumerate import Output, Stack
 from stretto.engines.tecs.kernels import CONSUME_ANY, CONSUME_PARTITION, Records, Work
@@ -58,6 +59,8 @@ class State:
         self.cells = Cells(*(np.zeros(small, np.int64) for _ in Cells._fields))
         self.stack = _stack(small)
         self.out = _output(min(small * 16, 1 << 16), min(small * 64, 1 << 18))
+        self.counts = counts_for(0)
+        self._counted = self.nodes  # what the counts are of
         self.registers = np.zeros(REGISTERS, np.int64)
         self.registers[HEAD] = FIRST
         self.registers[TAIL] = FIRST - 1
@@ -113,6 +116,12 @@ class State:
         need = max(self._need(), 2 * self.stack.node.size)
         self.stack = Stack(*(_longer(array, need) for array in self.stack))
 
+    def fit_counts(self) -> None:
+        """Room to count matches; nothing is known yet of nodes that were numbered anew."""
+        if self._counted is not self.nodes or self.counts.node.size <= 1:
+            self._counted = self.nodes
+            self.counts = counts_for(self.nodes.left.size)
+
     def grow_output(self) -> None:
         rows, cells = 2 * self.out.start.size, 2 * self.out.position.size
         self.out = _output(rows, cells)
@@ -131,10 +140,16 @@ class State:
             self.out.mark[:cells].copy(),
         )
 
+    def drain_counts(self) -> Summary:
+        """Take the counted events out of the output buffers."""
+        rows = int(self.registers[ROWS])
+        self.registers[ROWS] = 0
+        return Summary(self.out.start[:rows].copy(), self.out.end[:rows].copy(), self.out.stop[:rows].copy())
+
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays."""
-        groups = (self.nodes, self.records, self.work, self.cells, self.stack, self.out)
+        groups = (self.nodes, self.records, self.work, self.cells, self.stack, self.out, self.counts)
         return sum(array.nbytes for group in groups for array in group)
 
 
