@@ -10,12 +10,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from numba.core import config
 
 import stretto
 from stretto.cli import main
 from stretto.engines.tecs.state import Matches
 from stretto.errors import OptionError
 from stretto.matches import summaries
+from stretto.testing import Case, case
+from tests.conftest import cases
+from tests.sase_cases import sase_case
 
 QUERIES = [
     "SELECT * FROM S WHERE A ; B+ WITHIN 8 EVENTS",
@@ -153,3 +157,94 @@ def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 
     assert lines()[-1] == "2 events that complete matches"
     assert lines("--json") == ['{"start": 0, "end": 2, "matches": 2}', '{"start": 0, "end": 3, "matches": 2}']
+
+
+# ---- Counted on the structure
+
+
+def counted(rows: list[dict[str, Any]]) -> list[tuple[int, int, int]]:
+    """Listed rows as (start, end, matches) for each end, in its order."""
+    found: dict[int, tuple[int, int]] = {}
+    for row in rows:
+        start, matches = found.get(row["end"], (row["start"], 0))
+        found[row["end"]] = min(start, row["start"]), matches + 1
+    return [(start, end, matches) for end, (start, matches) in found.items()]
+
+
+def fed(one: Case, output: str) -> list[dict[str, Any]]:
+    """What a matcher gives in the case's batches, through a snapshot between each two where the case says so."""
+    query = stretto.compile(one.query, one.events.schema, time=one.time, stream=one.stream)
+    options: dict[str, Any] = {"output": output, "valuations": one.valuations, "capacity": one.capacity}
+    matcher = stretto.Matcher(query, **options)
+    rows: list[dict[str, Any]] = []
+    edges = [0, *one.cuts, one.events.num_rows]
+    for low, high in zip(edges, edges[1:], strict=False):
+        rows += matcher.push(one.events.slice(low, high - low)).to_pylist()
+        if one.snapshot:
+            matcher = stretto.Matcher(query, **options).restore(matcher.snapshot())
+    return rows
+
+
+def test_counts_are_those_of_lists() -> None:
+    """Strategies, projections, windows, keys, streams, valuations, CONSUME BY and LIMIT. A failure names its seed."""
+    for seed in range(cases(1200)):
+        one = case(seed)
+        found = [(row["start"], row["end"], row["matches"]) for row in fed(one, "summary")]
+        assert found == counted(fed(one, "positions")), f"seed {seed}: {one}"
+
+
+def test_counts_of_sase_are_those_of_lists() -> None:
+    """A query's conditions are compiled, which takes longer than a case. A failure names its seed."""
+    for seed in range(cases(800) if config.DISABLE_JIT else 12):
+        one = sase_case(seed)
+        if one.query.components[-1].negated:
+            continue
+        options = {"time": one.schema.time, "type": one.schema.type}
+        listed = stretto.match(one.query.text, one.events, output="positions", **options).to_pylist()
+        found = stretto.match(one.query.text, one.events, output="summary", **options).to_pylist()
+        rows = [(row["start"], row["end"], row["matches"]) for row in found]
+        assert rows == counted(listed), f"seed {seed}: {one}"
+
+
+#: For n events A in the window before a B: 2ⁿ − 1 matches, on tECS by CEQL and SASE+, and on NFAb.
+EXPLOSIONS = {
+    "tecs": "SELECT * FROM S WHERE A+ ; B WITHIN 100 [t]",
+    "ranks": "SELECT * FROM S WHERE A+ ; B PARTITION BY [k] WITHIN 100 EVENTS",
+    "sase": "PATTERN SEQ(A+ a[], B b) WHERE skip_till_any_match { } WITHIN 100",
+    "nfab": "PATTERN SEQ(A+ a[], B b) WHERE skip_till_any_match { b.k > a[1].k } WITHIN 100",
+}
+
+
+def explosion(rows: int, every: int) -> pa.Table:
+    """Events A, and as many B in between; k is less in an A."""
+    kinds = ["B" if at % every == every - 1 else "A" for at in range(rows)]
+    return pa.table({"type": kinds, "t": range(rows), "k": [int(kind == "B") for kind in kinds]})
+
+
+@pytest.mark.parametrize("batch", [1000, 7])
+@pytest.mark.parametrize("name", EXPLOSIONS)
+def test_an_explosion_is_counted(name: str, batch: int, caplog: pytest.LogCaptureFixture) -> None:
+    """Windows move over it; what 64 bits do not hold is NULL, and said once."""
+    events = explosion(500, 33)
+    if name == "ranks":
+        events = events.set_column(2, "k", pa.array([0] * 500))
+    matcher = stretto.Matcher(EXPLOSIONS[name], output="summary", time="t")
+    rows = [row for at in range(0, 500, batch) for row in matcher.push(events.slice(at, batch)).to_pylist()]
+    kinds = events.column("type").to_pylist()
+    right = []
+    for end in (at for at in range(500) if kinds[at] == "B"):
+        begin = max(0, end - 100)
+        matches = 2 ** kinds[begin:end].count("A") - 1
+        right.append((kinds.index("A", begin), end, matches if matches < 1 << 63 else None))
+    assert [(row["start"], row["end"], row["matches"]) for row in rows] == right
+    assert [row["matches"] for row in rows][:2] == [2**32 - 1, None]
+    assert [one.message for one in caplog.records if "2^63" in one.message] == [
+        "some events complete more than 2^63 - 1 matches: 'matches' is NULL for them, which sums and comparisons leave out"
+    ]
+
+
+@pytest.mark.parametrize(("events", "matches"), [(62, 2**62 - 1), (63, 2**63 - 1), (64, None)])
+def test_the_greatest_number(events: int, matches: int | None) -> None:
+    rows = [{"type": "A"}] * events + [{"type": "B"}]
+    found = stretto.match("SELECT * FROM S WHERE A+ ; B", rows, output="summary")
+    assert found.column("matches").to_pylist() == [matches]

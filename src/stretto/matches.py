@@ -10,6 +10,7 @@ attributes, and ``matches`` (int64), how many there are; ``start`` and ``start_t
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -29,6 +30,8 @@ from stretto.predicates.overflow import Order
 __all__ = ["Arrivals", "History", "Layout", "Rows", "Summary", "TableRows", "build_tables", "summaries"]
 
 I64 = NDArray[np.int64]
+
+log = logging.getLogger("stretto")
 
 OUTPUTS = ("events", "positions", "summary")
 
@@ -175,6 +178,7 @@ class Layout:
         self.check(output)
         self.query = query
         self.positions = positions
+        self._told = False
         self.summary = output == "summary"
         if self.summary and isinstance(query, BoundSase) and query.parsed.components[-1].negated:
             raise OptionError(
@@ -194,6 +198,15 @@ class Layout:
         """Raise an :class:`OptionError` unless ``output`` is one."""
         if output not in OUTPUTS:
             raise OptionError(f"output={output!r}: expected 'events', 'positions' or 'summary'")
+
+    def tell_of_beyond(self, events: int) -> None:
+        """Say once that some events complete more matches than the column can say."""
+        if events and not self._told:
+            self._told = True
+            log.warning(
+                "some events complete more than 2^63 - 1 matches: '%s' is NULL for them, which sums and comparisons leave out",
+                self.count_name,
+            )
 
     @property
     def labels(self) -> bool:
@@ -242,7 +255,11 @@ def _free_name(wanted: str, taken: set[str]) -> str:
 
 
 def build_tables(
-    found: Iterable[Matches | Summary], layout: Layout, rows: Rows, marks: Sequence[frozenset[str]], order: Order | None = None
+    found: Iterable[Matches | Summary],
+    layout: Layout,
+    rows: Rows,
+    marks: Sequence[frozenset[str]],
+    order: Order | None = None,
 ) -> Iterator[pa.Table]:
     """Raw matches as tables, piece by piece.
 
@@ -264,6 +281,7 @@ def build_tables(
             columns = [_place(ends, order) for ends in summary[:2]] if layout.positions else []
             columns += _shared_columns(summary, layout, rows)
             counts = pa.array(summary.matches, mask=summary.matches == BEYOND)
+            layout.tell_of_beyond(counts.null_count)
             yield _as_table([*columns, counts], layout, summary.end.size)
         return
     for matches in found:

@@ -20,14 +20,17 @@ from stretto import _jit
 from stretto.absent import warn_of_absent_types
 from stretto.afa import AFA
 from stretto.automata.afa import Afa
+from stretto.budget import Meter
 from stretto.cleanse import Cleanse, Released, check_span, span
 from stretto.cleansed import CleansedMatcher
 from stretto.clocks import check_clock
 from stretto.compiling import Query, compile_query, roles
 from stretto.disordered import AfaMatcher, iter_match_afa, match_afa
+from stretto.engines.counting import Summary
 from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.nfab.runner import NfabRunner
 from stretto.engines.select import AnyProgram, AnyRunner, runner_for
+from stretto.engines.tecs.state import Matches
 from stretto.errors import DataError, EngineError, OptionError, SnapshotError, StrettoError, suggestion
 from stretto.events import Schema, as_table, conform, require
 from stretto.matches import Arrivals, History, Layout, TableRows, build_tables
@@ -69,6 +72,7 @@ def match(
     output: str = "events",
     valuations: bool = False,
     language: str | None = None,
+    budget: int | float | str | None = None,
     progress: bool | None = None,
     **options: Any,
 ) -> pa.Table:
@@ -98,6 +102,10 @@ def match(
         One row for each valuation (which variable holds which event) in place of each complex event.
     language
         The query's language, where the text does not tell.
+    budget
+        How much may be listed: a number of rows, bytes such as ``"2 GiB"``, or ``math.inf``. ``None``: a quarter of the memory there
+        is. What would be more ends in a :class:`~stretto.errors.LimitError` before it is listed. With ``output="summary"`` nothing is
+        listed, except where LIMIT or a negation decides match by match: there it bounds each event by itself.
     progress
         Show a progress bar; ``None``: for long calls in a terminal or notebook.
     options
@@ -112,10 +120,13 @@ def match(
         selected variable the list of its events (list<struct>). Ordered by the event that completes the match.
 
         With ``output="summary"`` one row for each event that completes matches: ``start`` (of the match that begins first) and
-        ``end``; ``start_time`` and ``end_time`` of these; the partition attributes; and ``matches`` (int64), how many there are.
+        ``end``; ``start_time`` and ``end_time`` of these; the partition attributes; and ``matches`` (int64), how many there are:
+        NULL where 64 bits do not hold the number, of which a warning tells.
 
     Raises
     ------
+    LimitError
+        The matches go over the ``budget``; the message names the event, its key and how many it completes.
     QueryError
         The query is wrong or does not fit the events' columns.
     DataError
@@ -143,13 +154,13 @@ def match(
         raise TypeError(f"match() got an unexpected keyword argument '{min(options)}'")
     call = _Call(query, events, type, time, sequence, stream, time_unit, output, valuations, language)
     return pa.Table.from_batches(
-        [batch for table in call.told(call.tables(progress)) for batch in table.to_batches()],
+        [batch for table in call.told(call.tables(progress, Meter.of_call(budget))) for batch in table.to_batches()],
         schema=call.layout.schema(),
     )
 
 
 def iter_matches(query: str | Query | AFA | Afa, events: Any, **options: Any) -> Iterator[pa.Table]:
-    """As :func:`match`, in pieces of bounded size, so that results need not fit into memory.
+    """As :func:`match`, in pieces of bounded size, so that results need not fit into memory: nothing is refused without ``budget``.
 
     Of an AFA, a piece is what so many events give.
 
@@ -161,8 +172,9 @@ def iter_matches(query: str | Query | AFA | Afa, events: Any, **options: Any) ->
     progress = options.pop("progress", None)
     if isinstance(query, AFA | Afa):
         return iter_match_afa(query, events, **_of_afa(options))
+    meter = Meter.of_call(options.pop("budget", None), pieces=True)
     call = _Call.of(query, events, options)
-    return call.told(call.tables(progress))
+    return call.told(call.tables(progress, meter))
 
 
 #: Whose an option is that was given to the other.
@@ -275,7 +287,7 @@ class _Call:
             for found in self._advanced(runner.sets(batch)):
                 yield MatchSet(found, self.layout, rows, self.program.marks, self.order)
 
-    def tables(self, progress: bool | None) -> Iterator[pa.Table]:
+    def tables(self, progress: bool | None, meter: Meter) -> Iterator[pa.Table]:
         """The matches, in tables of bounded size."""
         runner = runner_for(self.program, labels=self.layout.labels, counts=self.layout.summary)
         rows = TableRows(self.table.select(list(self.layout.columns)))
@@ -285,11 +297,12 @@ class _Call:
         with _progress(progress, self.table.num_rows) as report:
             # Only the columns that the engine reads are cut into pieces.
             for batch in self.table.select(self.layout.query.tested).to_batches(max_chunksize=CHUNK):
-                found = self._advanced(runner.advance(batch))
+                found = meter.watch(self._advanced(runner.advance(batch)), runner, self.layout, rows, self.order)
                 yield from build_tables(found, self.layout, rows, marks, self.order)
                 done += batch.num_rows
                 report(done)
-            yield from build_tables(runner.finish(), self.layout, rows, marks, self.order)
+            last = meter.watch(runner.finish(), runner, self.layout, rows, self.order)
+            yield from build_tables(last, self.layout, rows, marks, self.order)
 
     def told(self, pieces: Iterator[Found]) -> Iterator[Found]:
         """The pieces of a result; behind them, where there are no matches, a warning of types that no event has."""
@@ -321,6 +334,10 @@ class Matcher:
         What the events look like (see :func:`stretto.compile`); ``None``: as in the first batch.
     type, time, stream, time_unit, output, valuations, language
         As in :func:`match`.
+    budget
+        As in :func:`match`, for what one call of :meth:`push`, :meth:`advance` or :meth:`finish` lists; for :meth:`iter_push`, which
+        gives pieces, only if it is said. After a LimitError the matcher has stopped inside the batch, and takes no more: a snapshot
+        goes on, or a new matcher.
     positions
         Whether rows have ``start``, ``end`` and ``positions``, which count the events pushed so far.
     sets
@@ -416,6 +433,7 @@ class Matcher:
         sets: bool = False,
         disorder: Any = None,
         sequence: str | None = None,
+        budget: int | float | str | Meter | None = None,
         capacity: int = 1 << 12,
     ) -> None:
         policies = ("error", "drop") if disorder is None else ("error", "drop", "side")
@@ -430,6 +448,7 @@ class Matcher:
         self._sets = sets
         self._late_policy = late
         self._capacity = capacity
+        self._budget = budget
         self._disorder, self._sequence = disorder, sequence
         self._sorter: Cleanse | None = None
         self._arrivals: Arrivals | None = None
@@ -439,6 +458,7 @@ class Matcher:
             if time is None and not isinstance(schema, Schema) and self._query.schema is None:
                 raise OptionError(_NO_TIME)
         self._runner: AnyRunner | None = None
+        self._meter = Meter.of_call(budget)  # of the call at hand
         self._finished = False
         self._kept = 0
         Layout.check(output)
@@ -575,11 +595,22 @@ class Matcher:
             ``disorder``, the event for which a computation leaves 64 bits may have come before; it is left out, all others are
             taken, and the next call gives their matches.
         """
-        return self._gather(self.iter_push(events))
+        tables = self._read(events, silent=False)
+        self._meter = Meter.of_call(self._budget)
+        return self._gather(tables)
 
     def iter_push(self, events: Any) -> Iterator[pa.Table]:
         """As :meth:`push`, in pieces of bounded size. Must be read to the end before the next call."""
-        return self._read(events, silent=False)
+        tables = self._read(events, silent=False)
+        self._meter = Meter.of_call(self._budget, pieces=True)
+        return tables
+
+    def _tables(self, found: Iterable[Matches | Summary]) -> Iterator[pa.Table]:
+        """What an engine finds as tables, within the budget of the call."""
+        runner = self._running()
+        rows, order = self._history, self._arrivals
+        found = self._meter.watch(found, runner, self._layout, rows, order)
+        return build_tables(found, self._layout, rows, runner.program.marks, order)
 
     def _read(self, events: Any, silent: bool) -> Iterator[pa.Table]:
         if self._finished:
@@ -675,7 +706,7 @@ class Matcher:
         if time is not None and name is not None:
             value = values_of(time, name, runner.rows)[0].item()
             found = runner.advance_time(value)
-            yield from build_tables(found, self._layout, self._history, runner.program.marks, self._arrivals)
+            yield from self._tables(found)
 
     def push_sets(self, events: Any) -> Iterator[MatchSet]:
         """As :meth:`push`, with the matches of each event that completes some as a set (see :func:`match_sets`).
@@ -774,8 +805,7 @@ class Matcher:
         if self._sets and not silent:
             raise OptionError("this matcher was made with sets=True: push_sets() takes events")
         for batch in self._batches(table):
-            found = self._numbered(runner.advance(batch, silent=silent))
-            yield from build_tables(found, self._layout, self._history, runner.program.marks, self._arrivals)
+            yield from self._tables(self._numbered(runner.advance(batch, silent=silent)))
             self._forget()
         self._inside = False
 
@@ -801,6 +831,7 @@ class Matcher:
         Gives the matches that waited for that time: those of a SASE+ query with a negation at its end.
         """
         runner = self._running()
+        self._meter = Meter.of_call(self._budget)
         name = self._query.bound.schema.time
         if name is None:
             raise OptionError("advance(time) needs a time column: pass time='…'")
@@ -821,22 +852,20 @@ class Matcher:
             value = values_of(pa.array([time], kind), name, runner.rows)[0].item()
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
             raise OptionError(f"advance({time!r}): '{name}' is {kind}") from error
-        found = self._gather(
-            build_tables(runner.advance_time(value), self._layout, self._history, runner.program.marks)
-        )
+        found = self._gather(self._tables(runner.advance_time(value)))
         self._forget()
         return found
 
     def finish(self) -> pa.Table:
         """The stream has ended: gives the matches that only its end completes (for CEQL, none)."""
         sorter = self._sorter
+        self._meter = Meter.of_call(self._budget)
         tables = [] if sorter is None or self._finished else list(self._through(sorter.end))
         self._finished = True
         runner = self._runner
         if runner is None:
             return pa.table({})
-        last = build_tables(runner.finish(), self._layout, self._history, runner.program.marks, self._arrivals)
-        return self._gather([*tables, *last])
+        return self._gather([*tables, *self._tables(runner.finish())])
 
     def snapshot(self) -> bytes:
         """The matcher's whole state, in a versioned format (see ``docs/snapshots.md``); small for a small state."""

@@ -6,11 +6,13 @@ import copy
 import datetime as dt
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from stretto.budget import Meter
 from stretto.column_types import time_hint
 from stretto.compiling import roles
 from stretto.engines.tecs.state import Matches
@@ -20,12 +22,13 @@ from stretto.ensemble.checking import Checked, Numbers, checked, quoted
 from stretto.ensemble.keeping import Kept
 from stretto.ensemble.keys import SharedKeys
 from stretto.ensemble.parts import Part, part_of
-from stretto.ensemble.results import Results, in_order
+from stretto.ensemble.results import Results, Source, in_order
 from stretto.ensemble.shared import Dealt
 from stretto.ensemble.timeline import Lineup, Timeline, Version
 from stretto.ensemble.voices import Voice
 from stretto.errors import DataError, EngineError, LimitError, OptionError, QueryError, suggestion
 from stretto.events import Schema, as_table, conform, require
+from stretto.matches import Layout
 from stretto.matching import CHUNK
 from stretto.pattern.passes.bind import measure
 
@@ -69,6 +72,9 @@ class PatternSet:
         left out (``"drop"``) and counted in :attr:`late` and :attr:`late_changes`.
     language
         The language of queries, where neither their text nor their change tells.
+    budget
+        How much one call of :meth:`push` may list, of all patterns together, as in :func:`stretto.match`; for :meth:`iter_push`,
+        which gives pieces, only if it is said. After a LimitError the set has stopped inside the batch: a snapshot goes on.
     capacity
         Initial size of a pattern's arrays.
 
@@ -110,6 +116,7 @@ class PatternSet:
         by: Iterable[str] = (),
         late: str = "error",
         language: str | None = None,
+        budget: int | float | str | Meter | None = None,
         capacity: int = 1 << 8,
     ) -> None:
         if output not in ("events", "positions"):
@@ -125,6 +132,8 @@ class PatternSet:
         self._late_policy = late
         self._language = language
         self._capacity = capacity
+        self._budget = budget
+        self._meter = Meter.of_call(budget)  # of the call at hand
         self._results = Results(self._schema, by=self._by, events=output == "events", positions=positions)
         self._clear()
 
@@ -304,13 +313,16 @@ class PatternSet:
             The events do not fit the schema, come before the last ones in time, or are not what a pattern needs (a window on
             an attribute that decreases, arithmetic that overflows). Nothing of the batch was read then.
         """
+        tables = self.iter_push(events)
+        self._meter = Meter.of_call(self._budget)
         return pa.Table.from_batches(
-            [batch for table in self.iter_push(events) for batch in table.to_batches()], schema=self.output_schema
+            [batch for table in tables for batch in table.to_batches()], schema=self.output_schema
         )
 
     def iter_push(self, events: Any) -> Iterator[pa.Table]:
         """As :meth:`push`, in pieces. Must be read to the end before the next call."""
         self._ready()
+        self._meter = Meter.of_call(self._budget, pieces=True)
         table = as_table(events)
         if not table.num_rows:
             return iter(())
@@ -379,9 +391,24 @@ class PatternSet:
             for place in lineup.players[number]:
                 voice = self._voice(lineup.versions[place], dealt)
                 if voice is not None:
-                    streams.append((place, voice.follow(batch, first, dealt, measures, keys)))
+                    streams.append(
+                        (
+                            place,
+                            self._within(
+                                voice.follow(batch, first, dealt, measures, keys), voice, lineup.sources[place]
+                            ),
+                        )
+                    )
         for block in in_order(streams):
             yield self._results.table(block, lineup.sources, self._history)
+
+    def _within(self, found: Iterator[Matches], voice: Voice, source: Source) -> Iterator[Matches]:
+        """The matches of a pattern, within the budget of the call."""
+        first = next(found, None)
+        if first is not None:  # few patterns find something in a batch
+            layout = Layout(source.part.query.bound, output=self._output, positions=self._positions)
+            pieces, whose = chain([first], found), f"pattern '{source.id}': "
+            yield from self._meter.watch(pieces, voice, layout, self._history, whose=whose)
 
     def _shared_keys(
         self, batch: pa.RecordBatch, dealt_to: list[tuple[Part, Dealt]]

@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 from rich.table import Table as RichTable
 
+from stretto.budget import default_bytes
 from stretto.cli.files import as_json, read_events, read_query, write_matches
 from stretto.compiling import compile_query
 from stretto.errors import OptionError
@@ -65,6 +66,13 @@ def match(
     late: Annotated[
         Late | None, typer.Option(help="With --disorder: what becomes of events that come later still.")
     ] = None,
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            help="How much may be listed: rows, bytes such as '2 GiB', or 'inf'. Without it a table that is shown may take a quarter "
+            "of the memory; files and --json are written piece by piece, and have no bound.",
+        ),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
     rows: Annotated[int, typer.Option(help="Print at most so many matches (0: all).", min=0)] = 20,
 ) -> None:
@@ -79,6 +87,7 @@ def match(
         "time_unit": time_unit,
         "output": str(output),
     }
+    allowed = _budget(budget, shown=out is None and not json)
     if late is not None and disorder is None:
         raise OptionError("--late is for streams: give --disorder as well")
     if disorder is not None:
@@ -86,11 +95,11 @@ def match(
             raise OptionError("--disorder reads a stream in this process; on Spark, 'stretto run' reads streams")
         schema: pa.Schema
         tables: Iterable[pa.Table]
-        schema, tables = _as_stream(text, data, roles, disorder, late or Late.error)
+        schema, tables = _as_stream(text, data, roles | {"budget": allowed}, disorder, late or Late.error)
     elif engine is Engine.spark:
-        schema, tables = _on_spark(text, data, roles)
+        schema, tables = _on_spark(text, data, roles | ({} if budget is None else {"budget": allowed}))
     else:
-        schema, tables = _embedded(text, data, roles)
+        schema, tables = _embedded(text, data, roles | {"budget": allowed})
     if out is not None:
         count = write_matches(tables, schema, out)
         typer.echo(f"{_counted(count, output, schema)} written to {out}", err=True)
@@ -100,6 +109,14 @@ def match(
                 typer.echo(as_json(row))
     else:
         _print(tables, schema, rows, output)
+
+
+def _budget(given: str | None, *, shown: bool) -> int | float | str | None:
+    """What ``--budget`` says; a table that is shown is counted to its end, so that it has the bound of a list."""
+    if given is None:
+        return f"{default_bytes():.0f} B" if shown else None
+    text = given.strip().lower()
+    return math.inf if text == "inf" else int(text) if text.isdecimal() else given
 
 
 def _embedded(text: str, data: Path, roles: dict[str, Any]) -> tuple[pa.Schema, Iterator[pa.Table]]:

@@ -40,7 +40,7 @@ class Counts(NamedTuple):
     """What is known of nodes, by slot; the slot after the last is the sum over all roots."""
 
     node: I64  #: the number of the node that it was counted for
-    count: I64  #: its matches in the window, or BEYOND
+    matches: I64  #: its own, as far as they lie in the window, or BEYOND
     bits: NDArray[np.float64]  #: the binary logarithm of the count, where it is BEYOND
     least: I64  #: the earliest of their starts, as a key
     first: I64  #: … and its position
@@ -57,15 +57,15 @@ class Summary(NamedTuple):
 class Unlisted(NamedTuple):
     """Matches of the event at hand that were not listed yet."""
 
-    count: int  #: how many, or BEYOND
+    matches: int  #: how many, or BEYOND
     bits: float  #: the binary logarithm of that
     exact: bool  #: whether all of them are matches: a negation may leave some out
 
-    def at_most(self, count: int) -> Unlisted:
+    def at_most(self, most: int) -> Unlisted:
         """The same where a LIMIT cuts them."""
-        if 0 <= self.count <= count:
+        if 0 <= self.matches <= most:
             return self
-        return Unlisted(count, float(np.log2(max(count, 1))), self.exact)
+        return Unlisted(most, float(np.log2(max(most, 1))), self.exact)
 
 
 def counts_for(nodes: int) -> Counts:
@@ -87,7 +87,7 @@ def count_paths(
     """
     looked = 0
     total = counts.node.size - 1
-    counts.count[total] = 0
+    counts.matches[total] = 0
     counts.bits[total] = 0.0
     counts.least[total] = MOST
     counts.first[total] = -1
@@ -122,7 +122,7 @@ def count_paths(
             size -= 1
             counts.node[slot] = node
             if left == NIL:
-                counts.count[slot] = 1
+                counts.matches[slot] = 1
                 counts.least[slot] = graph.start[slot]
                 counts.first[slot] = graph.position[slot]
                 continue
@@ -136,12 +136,12 @@ def count_paths(
 @inlined
 def _known(counts: Counts, node: int, slot: int, low: int) -> bool:
     """Whether a node is counted, and nothing of it has left the window since."""
-    return counts.node[slot] == node and counts.least[slot] >= low
+    return bool(counts.node[slot] == node and counts.least[slot] >= low)
 
 
 @inlined
 def _take(counts: Counts, slot: int, other: int) -> None:
-    counts.count[slot] = counts.count[other]
+    counts.matches[slot] = counts.matches[other]
     counts.bits[slot] = counts.bits[other]
     counts.least[slot] = counts.least[other]
     counts.first[slot] = counts.first[other]
@@ -150,17 +150,17 @@ def _take(counts: Counts, slot: int, other: int) -> None:
 @inlined
 def _add(counts: Counts, slot: int, other: int) -> None:
     """The matches of two nodes together."""
-    a = counts.count[slot]
-    b = counts.count[other]
+    a = counts.matches[slot]
+    b = counts.matches[other]
     if a >= 0 and b >= 0 and a <= MOST - b:
-        counts.count[slot] = a + b
+        counts.matches[slot] = a + b
     else:
         more = counts.bits[slot] if a < 0 else np.log2(max(a, 1))
         less = counts.bits[other] if b < 0 else np.log2(max(b, 1))
         if more < less:
             more, less = less, more
         counts.bits[slot] = more + np.log2(1.0 + 2.0 ** (less - more))
-        counts.count[slot] = BEYOND
+        counts.matches[slot] = BEYOND
     if counts.least[other] < counts.least[slot]:
         counts.least[slot] = counts.least[other]
         counts.first[slot] = counts.first[other]
@@ -172,5 +172,5 @@ def unlisted(graph: Graph, mask: int, tail: int, low: int, roots: I64, *, exact:
     waiting = np.zeros(64, np.int64)
     while count_paths(graph, mask, tail, low, roots, roots.size, counts, waiting) < 0:
         waiting = np.zeros(2 * waiting.size, np.int64)
-    count, bits = int(counts.count[-1]), float(counts.bits[-1])
+    count, bits = int(counts.matches[-1]), float(counts.bits[-1])
     return Unlisted(count, bits if count == BEYOND else float(np.log2(max(count, 1))), exact)

@@ -64,7 +64,9 @@ class Voice(Runner):
         events = Events(cls, part, position, position if key is None else key, low)
         if self.labels:
             self._follow(events)
-        yield from self._run(events, silent=False)
+        for found in self._run(events, silent=False):
+            assert isinstance(found, Matches)  # a voice does not count
+            yield found
         self._forget()
 
     def _placed(self, batch: pa.RecordBatch, dealt: Dealt, shared: SharedKeys | None) -> tuple[I64, I64, I64 | None]:

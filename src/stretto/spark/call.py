@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from stretto.afa import AFA
 from stretto.automata.afa import Afa
+from stretto.budget import Budget
 from stretto.compiling import Query, compile_query
 from stretto.compiling import roles as roles_of
 from stretto.errors import DataError, OptionError, suggestion
@@ -49,6 +50,8 @@ class Prepared:
     sequence: str | None
     output: str
     valuations: bool
+    #: What a task may list.
+    budget: int | float | str | None = None
 
     @property
     def schema(self) -> bytes:
@@ -82,6 +85,7 @@ class Prepared:
             "output": self.output,
             "valuations": self.valuations,
             "language": self.query.language,
+            "budget": self.budget,
         }
 
 
@@ -104,6 +108,7 @@ def match(
     event_id: str | None = None,
     buckets: int | None = None,
     slices: int | None = None,
+    budget: int | float | str | None = None,
 ) -> DataFrame:
     """Find the complex events of ``query`` in a DataFrame, batch or streaming.
 
@@ -160,6 +165,10 @@ def match(
         Batch: into how many time slices the events are cut, or those of each key that holds more than a fair share of them, so
         that several tasks match them. The result is the same. ``None``: as many as pay; 1: never.
         :func:`stretto.spark.explain` shows what comes of it.
+    budget
+        How much one task may list (streaming: for one bucket in one micro-batch): a number of rows, bytes such as ``"2 GiB"``, or
+        ``math.inf``. ``None``: the matches of one event may take a quarter of the memory that its worker finds. What would be more
+        ends the task; the text of the exception holds the ``LimitError``, as that of :func:`stretto.match`.
 
     Returns
     -------
@@ -194,6 +203,7 @@ def match(
         valuations=valuations,
         language=language,
         continuous=continuous,
+        budget=budget,
     )
     if prepared.events.isStreaming:
         return streaming.match(prepared, continuous)
@@ -215,10 +225,12 @@ def prepare(
     valuations: bool,
     language: str | None,
     continuous: Continuous,
+    budget: int | float | str | None = None,
 ) -> Prepared:
     """Check a call against its DataFrame."""
     require_pyspark()
     _refuse_automata(query)
+    Budget(budget)  # raises
     compiled = compile_query(query, language=language)
     _refuse_functions(compiled)
     refuse_unlisted(compiled)
@@ -253,6 +265,7 @@ def prepare(
         sequence,
         output,
         valuations,
+        budget,
     )
 
 

@@ -47,6 +47,7 @@ def match_patterns(
     late: str = "drop",
     event_id: str | None = None,
     buckets: int | None = None,
+    budget: int | float | str | None = None,
 ) -> DataFrame:
     """Find the complex events of many patterns in a DataFrame, batch or streaming.
 
@@ -66,7 +67,8 @@ def match_patterns(
     by
         Attributes that every pattern's ``PARTITION BY`` contains: the events are distributed by them. Without, all events
         go through one task.
-    type, time, sequence, stream, time_unit, output, valuations, language, partitions, watermark, disorder, late, event_id, buckets
+    type, time, sequence, stream, time_unit, output, valuations, language, partitions, watermark, disorder, late, event_id, buckets, \
+budget
         As in :func:`stretto.spark.match`; ``output`` is ``"events"`` or ``"positions"``.
 
     Returns
@@ -101,7 +103,8 @@ def match_patterns(
         else:
             patterns = given.toArrow()
     schema = pa.schema(list(columns.items())).serialize().to_pybytes()
-    run = ManyPatterns(schema, roles, output, valuations, tuple(by), language, _known(patterns, changes, columns[time]))
+    known = _known(patterns, changes, columns[time])
+    run = ManyPatterns(schema, roles, output, valuations, tuple(by), language, known, budget)
     result = run.start().output_schema  # patterns that are wrong show here
     if not events.isStreaming:
         if changes is not None:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from stretto.budget import meter_of_task
 from stretto.compiling import Query
 from stretto.matching import Matcher
 from stretto.patterns import PatternSet
@@ -44,6 +45,7 @@ class OneQuery:
     query: Query
     output: str = "events"
     valuations: bool = False
+    budget: int | float | str | None = None
 
     @property
     def text(self) -> str:
@@ -58,7 +60,13 @@ class OneQuery:
         return self.query.bound.schema.attributes
 
     def start(self) -> Matcher:
-        return Matcher(self.query, output=self.output, positions=False, valuations=self.valuations)
+        return Matcher(
+            self.query,
+            output=self.output,
+            positions=False,
+            valuations=self.valuations,
+            budget=meter_of_task(self.budget),
+        )
 
 
 @dataclass(frozen=True)
@@ -82,6 +90,7 @@ class ManyPatterns:
     by: tuple[str, ...]
     language: str | None
     changes: bytes
+    budget: int | float | str | None = None
 
     @property
     def text(self) -> str:
@@ -120,6 +129,7 @@ class ManyPatterns:
             valuations=self.valuations,
             by=self.by,
             language=self.language,
+            budget=meter_of_task(self.budget),
         )
         patterns.change(read_table(self.changes))
         return patterns
@@ -130,4 +140,4 @@ def run_of(task: dict[str, Any]) -> Run:
     if "changes" in task:
         return ManyPatterns(**task)
     query = bound_query(task["text"], task["schema"], task["roles"], task["language"])
-    return OneQuery(query, task["output"], task["valuations"])
+    return OneQuery(query, task["output"], task["valuations"], task["budget"])

@@ -24,6 +24,7 @@ from pyspark import TaskContext
 from pyspark.sql.types import NullType, StructType, TimestampNTZType, TimestampType
 from pyspark.sql.udtf import AnalyzeArgument, AnalyzeResult, OrderingColumn, PartitioningColumn, SelectedColumn
 
+from stretto.budget import meter_of_task
 from stretto.errors import DataError, OptionError, StrettoError, suggestion
 from stretto.events import require
 from stretto.matching import CHUNK, Matcher
@@ -48,6 +49,7 @@ OPTIONS: dict[str, tuple[Any, type]] = {
     "output": ("events", str),
     "valuations": (False, bool),
     "language": (None, str),
+    "budget": (None, str),
 }
 
 
@@ -129,7 +131,13 @@ class Handler:
             raise DataError(f"column '{time}' (time) is NULL in {nulls} or more rows: drop them, or give them a time")
         if self._matcher is None:
             query = bound_query(task["text"], task["schema"], task["roles"], task["language"])
-            self._matcher = Matcher(query, output=task["output"], positions=False, valuations=task["valuations"])
+            self._matcher = Matcher(
+                query,
+                output=task["output"],
+                positions=False,
+                valuations=task["valuations"],
+                budget=meter_of_task(task["budget"]),
+            )
         try:
             for found in self._matcher.iter_push(events):
                 yield from pieces(found)

@@ -10,6 +10,7 @@ from functools import lru_cache
 
 import pyarrow as pa
 
+from stretto.budget import meter_of_task
 from stretto.compiling import Query, compile_query
 from stretto.errors import DataError
 from stretto.matching import CHUNK, Matcher
@@ -33,6 +34,7 @@ def run_partition(
     output: str,
     valuations: bool,
     language: str,
+    budget: int | float | str | None = None,
     marked: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """Match one task's rows, which come ordered by time. ``marked``: the last column tells what is context."""
@@ -45,7 +47,8 @@ def run_partition(
         if nulls := table.column(time).null_count:
             raise DataError(f"column '{time}' (time) is NULL in {nulls} or more rows: drop them, or give them a time")
         if matcher is None:  # not before: many tasks of a small job have no rows
-            matcher = Matcher(query, output=output, positions=False, valuations=valuations)
+            meter = meter_of_task(budget)
+            matcher = Matcher(query, output=output, positions=False, valuations=valuations, budget=meter)
         own = table
         if context is not None and marks is not None:
             before, own = context.split(table, marks)

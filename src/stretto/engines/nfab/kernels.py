@@ -642,9 +642,7 @@ def _enumerate(
 
 
 @inlined
-def _count(
-    i: int, events: Events, nodes: Nodes, scratch: Scratch, out: Output, counts: Counts, registers: I64
-) -> int:
+def _count(i: int, events: Events, nodes: Nodes, scratch: Scratch, out: Output, counts: Counts, registers: I64) -> int:
     """Write how many matches lie behind the stack's entries, and where the first begins, as one row. Cost: see ``count_paths``."""
     row = registers[ROWS]
     if registers[TOP] == 0:
@@ -659,7 +657,7 @@ def _count(
     total = counts.node.size - 1
     out.start[row] = counts.first[total]
     out.end[row] = events.position[i]
-    out.stop[row] = counts.count[total]
+    out.stop[row] = counts.matches[total]
     registers[ROWS] = row + 1
     registers[EMITTED] = 1
     registers[STEPS] += looked

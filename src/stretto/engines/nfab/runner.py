@@ -386,7 +386,7 @@ class NfabRunner(Intake):
                 row = int(events.position[int(state.registers[CURSOR])])
                 raise IntegerOverflow(SUMS, "compute with floats", row)
 
-    def _expire(self, low: int) -> Iterator[Matches]:
+    def _expire(self, low: int) -> Iterator[Matches | Summary]:
         """Matches whose negation at the end is over."""
         state = self.state
         while True:
@@ -406,12 +406,12 @@ class NfabRunner(Intake):
         if state.registers[ROWS]:
             yield state.drain()
 
-    def finish(self) -> Iterator[Matches]:
+    def finish(self) -> Iterator[Matches | Summary]:
         """The stream has ended: what was waiting for more is complete."""
         if self.state.registers[TIMERS]:
             yield from self._expire(ALL_TIME)
 
-    def advance_time(self, value: int | float) -> Iterator[Matches]:
+    def advance_time(self, value: int | float) -> Iterator[Matches | Summary]:
         """Nothing before ``value`` will come: put out what waited for it, and free what is out of its window."""
         if self.last_time is None or value > self.last_time:
             self.last_time = value

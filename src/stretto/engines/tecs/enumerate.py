@@ -102,7 +102,7 @@ def count_matches(nodes: Nodes, stack: Stack, out: Output, counts: Counts, regis
     total = counts.node.size - 1
     out.start[row] = counts.first[total]
     out.end[row] = registers[NOW]
-    out.stop[row] = counts.count[total]
+    out.stop[row] = counts.matches[total]
     registers[ROWS] = row + 1
     registers[STEPS] += looked
     registers[TOP] = 0

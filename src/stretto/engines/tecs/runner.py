@@ -76,7 +76,7 @@ class Runner(Intake):
         ring = window is not None and not self.ranked
         self.program = program
         self.labels = labels
-        #: Whether :meth:`advance` gives counts. With LIMIT matches are listed: there are few of them, and the earliest is not the first.
+        #: Whether :meth:`advance` gives counts. With LIMIT the few matches are listed.
         self.counts = counts and query.parsed.limit is None
         self.state = State(query.parsed, ring=ring, span=self.span if ranked else -1, capacity=capacity)
         self.state.fit_partitions(1)

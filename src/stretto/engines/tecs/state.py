@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stretto.engines.counting import Counts, Summary, counts_for
+from stretto.engines.counting import Summary, counts_for
 from stretto.engines.tecs.collect import copy, mark
 from stretto.engines.tecs.enumerate import Output, Stack
 from stretto.engines.tecs.kernels import CONSUME_ANY, CONSUME_PARTITION, Records, Work
