@@ -11,14 +11,14 @@ ROOT = Path(stretto.__file__).parent
 
 #: Rooms from the ground up: a module imports from its own room and from those before it.
 ROOMS = [
-    ["errors", "_jit", "components", "column_types", "clocks", "memory"],
+    ["errors", "_jit", "components", "column_types", "clocks", "memory", "budget"],
     ["events", "functions", "gathering"],
     ["pattern", "predicates"],
     ["languages", "automata"],
     ["engines"],
     ["computed"],
     ["matches"],
-    ["budget"],
+    ["metering"],
     ["sets"],
     ["steps", "cleanse"],
     ["compiling", "afa"],

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from stretto.afa import AFA, make_arc
 from stretto.arc_changes import ALONE, ArcChanges
 from stretto.automata.afa import Afa, Arc
+from stretto.budget import Budget
 from stretto.clocks import check_clock
 from stretto.engines.afa.changes import merge
 from stretto.engines.afa.intake import BEFORE_ALL, Changes, Roles
@@ -38,7 +39,7 @@ from stretto.engines.afa.structure import (
     TO_LE,
 )
 from stretto.engines.afa.times import as_times, tick_of, ticks, width
-from stretto.errors import DataError, OptionError, StrettoError, suggestion
+from stretto.errors import DataError, LimitError, OptionError, StrettoError, suggestion
 from stretto.events import as_table, conform
 from stretto.languages.afa import Scope, read_fence, shown
 from stretto.pattern.predicate import Predicate, attributes
@@ -101,6 +102,10 @@ class AfaMatcher:
         have the column.
     ignore
         Whether ignorable arcs make anchors (appendix D), which take less memory and time.
+    budget
+        How much output one call may give: rows, bytes such as ``"2 GiB"``, or ``math.inf``; ``None``: a quarter of the memory there
+        is. It is looked at whenever a buffer of output is full: a row with which it would be
+        more is not taken, nor are those behind it; ``push([])`` gives the output of those before.
     schema
         The types of the columns beside the AFA's own events; ``None``: as in the first batch.
 
@@ -133,6 +138,7 @@ class AfaMatcher:
         dynamic: str = "default",
         timer: str | None = None,
         ignore: bool = True,
+        budget: int | float | str | None = None,
         capacity: int = 1 << 10,
     ) -> None:
         self.afa = afa.frozen if isinstance(afa, AFA) else afa
@@ -172,6 +178,7 @@ class AfaMatcher:
             "ignore": ignore,
         }
         self._capacity = capacity
+        self._budget = Budget(budget)
         self._runner: AfaRunner
         self._bound = self._guessed = False
         self._kinds: dict[str, pa.DataType] = {}
@@ -212,7 +219,7 @@ class AfaMatcher:
         QueryError
             A fence or a transfer of ``arcs`` is wrong. Nothing is taken.
         LimitError
-            An ε-cycle goes on without end: as a function that fails.
+            An ε-cycle goes on without end, or the output goes over the ``budget``: as a function that fails.
         """
         punctuations = list(punctuations)
         table = self._conformed(events, alone=arcs is not None or bool(punctuations))
@@ -670,6 +677,7 @@ class AfaMatcher:
 
     def _start(self, kind: pa.DataType | None) -> None:
         self._runner = AfaRunner(self.afa, Roles(**self._options), capacity=self._capacity)
+        self._runner.budget = self._budget
         self._bound = self._guessed = False
         if kind is not None:
             self._set_time(kind)
@@ -782,7 +790,17 @@ def match_afa(
     >>> stretto.match(afa, [{"t": 3, "kind": "b"}, {"t": 1, "kind": "a"}], time="t").select(["start", "end"]).to_pylist()
     [{'start': 1, 'end': 0}]
     """
-    pieces = list(iter_match_afa(afa, events, time=time, sequence=sequence, **options))
+    budget = Budget(options.get("budget"))
+    pieces: list[pa.Table] = []
+    rows = size = 0
+    for piece in iter_match_afa(afa, events, time=time, sequence=sequence, **options):
+        rows, size = rows + piece.num_rows, size + piece.nbytes
+        if not budget.holds(rows, size):
+            raise LimitError(
+                f"the outputs go over the budget of {budget}, at {rows:,} rows\nhint: a narrower window or stricter fences give "
+                "less; iter_matches() gives them in pieces; budget= allows more"
+            )
+        pieces.append(piece)
     return pa.concat_tables(pieces)
 
 
@@ -792,7 +810,7 @@ def iter_match_afa(
     """As :func:`match_afa`, in pieces: the outputs of so many events each; at least one, which may be empty."""
     if time is None:
         raise OptionError("an AFA needs the column that orders the stream: time='…'")
-    unknown = set(options) - {"until", "bag", "numbered", "ignore", "provenance"}
+    unknown = set(options) - {"until", "bag", "numbered", "ignore", "provenance", "budget"}
     if unknown:
         hint = ": it is for streams, stretto.Matcher(afa, time='…')" if min(unknown) in _OF_STREAMS else ""
         raise TypeError(f"match() of an AFA got an unexpected keyword argument '{min(unknown)}'{hint}")

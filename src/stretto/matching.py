@@ -20,7 +20,6 @@ from stretto import _jit
 from stretto.absent import warn_of_absent_types
 from stretto.afa import AFA
 from stretto.automata.afa import Afa
-from stretto.budget import Meter
 from stretto.cleanse import Cleanse, Released, check_span, span
 from stretto.cleansed import CleansedMatcher
 from stretto.clocks import check_clock
@@ -34,6 +33,7 @@ from stretto.engines.tecs.state import Matches
 from stretto.errors import DataError, EngineError, OptionError, SnapshotError, StrettoError, suggestion
 from stretto.events import Schema, as_table, conform, require
 from stretto.matches import Arrivals, History, Layout, TableRows, build_tables
+from stretto.metering import Meter
 from stretto.pattern import predicate
 from stretto.pattern.algebra import Filter, walk
 from stretto.pattern.passes.bind_sase import BoundSase
@@ -149,6 +149,8 @@ def match(
             "valuations": valuations,
             "language": language,
         }
+        if budget is not None:
+            options["budget"] = budget
         return match_afa(query, events, time=time, sequence=sequence, **_of_afa(given | options))
     if options:
         raise TypeError(f"match() got an unexpected keyword argument '{min(options)}'")
@@ -398,6 +400,7 @@ class Matcher:
         speculation: Any = None,
         bound: Any = None,
         cleanse: str | None = None,
+        budget: int | float | str | Meter | None = None,
         capacity: int | None = None,
     ) -> Any:
         """For an AFA, an :class:`~stretto.disordered.AfaMatcher`, or a :class:`~stretto.cleansed.CleansedMatcher`.

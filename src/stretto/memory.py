@@ -6,7 +6,10 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["available"]
+__all__ = ["available", "most_for_state"]
+
+#: A state of fewer bytes is never refused, nor is the system asked.
+SMALL = 64 << 20
 
 
 def available(root: Path = Path("/")) -> int | None:
@@ -17,6 +20,14 @@ def available(root: Path = Path("/")) -> int | None:
     """
     known = [left for left in (*_of_groups(root), _of_machine(root)) if left is not None]
     return max(0, min(known)) if known else None
+
+
+def most_for_state(taken: int, most: int) -> int:
+    """The bytes that partial matches may take when they take ``taken``: ``most``, and half of what would be free without them."""
+    if taken <= SMALL:
+        return most
+    there = available()
+    return most if there is None else min(most, (there + taken) // 2)
 
 
 def _of_machine(root: Path) -> int | None:

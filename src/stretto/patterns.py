@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from stretto.budget import Meter
 from stretto.column_types import time_hint
 from stretto.compiling import roles
 from stretto.engines.tecs.state import Matches
@@ -30,6 +29,7 @@ from stretto.errors import DataError, EngineError, LimitError, OptionError, Quer
 from stretto.events import Schema, as_table, conform, require
 from stretto.matches import Layout
 from stretto.matching import CHUNK
+from stretto.metering import Meter
 from stretto.pattern.passes.bind import measure
 
 __all__ = ["Change", "PatternSet"]

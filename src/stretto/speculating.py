@@ -90,6 +90,7 @@ class SpeculatingMatcher:
         sequence: str | None = None,
         sign: str | None = None,
         late: str = "error",
+        budget: int | float | str | None = None,
         capacity: int = 1 << 10,
     ) -> None:
         self._query = compile_query(query, language=language)
@@ -105,6 +106,7 @@ class SpeculatingMatcher:
             raise OptionError("output='summary' counts the matches of an event, which late events change: list them")
         self._roles = roles(type, time, stream, None, time_unit)
         self._options = {"sequence": sequence, "sign": sign, "late": late}
+        self._budget = budget
         self._shown = {"output": output, "positions": positions}
         self._capacity = capacity
         self._kept = 0
@@ -242,7 +244,9 @@ class SpeculatingMatcher:
         self._layout = Layout(bound, **self._shown)  # type: ignore[arg-type]
         self._history = History(self._layout.columns)
         self._schema = self._output_schema()
-        self._operator = _Operator(self, afa, time=bound.time, capacity=self._capacity, **self._options)
+        self._operator = _Operator(
+            self, afa, time=bound.time, capacity=self._capacity, budget=self._budget, **self._options
+        )
 
     def _output_schema(self) -> pa.Schema:
         rest = list(self._layout.schema())

@@ -9,9 +9,9 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from stretto.budget import meter_of_task
 from stretto.compiling import Query
 from stretto.matching import Matcher
+from stretto.metering import meter_of_task
 from stretto.patterns import PatternSet
 from stretto.spark.packing import read_table
 from stretto.spark.worker import Roles, bound_query

@@ -24,10 +24,10 @@ from pyspark import TaskContext
 from pyspark.sql.types import NullType, StructType, TimestampNTZType, TimestampType
 from pyspark.sql.udtf import AnalyzeArgument, AnalyzeResult, OrderingColumn, PartitioningColumn, SelectedColumn
 
-from stretto.budget import meter_of_task
 from stretto.errors import DataError, OptionError, StrettoError, suggestion
 from stretto.events import require
 from stretto.matching import CHUNK, Matcher
+from stretto.metering import meter_of_task
 from stretto.pattern.query import Consume
 from stretto.spark.call import Prepared, prepare
 from stretto.spark.frames import spark_schema

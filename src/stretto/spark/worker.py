@@ -10,10 +10,10 @@ from functools import lru_cache
 
 import pyarrow as pa
 
-from stretto.budget import meter_of_task
 from stretto.compiling import Query, compile_query
 from stretto.errors import DataError
 from stretto.matching import CHUNK, Matcher
+from stretto.metering import meter_of_task
 from stretto.spark.context import Context
 
 __all__ = ["Roles", "as_bound", "bound_query", "pieces", "run_partition", "whole_tables"]

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from stretto.automata.afa import Afa, Kind
+from stretto.budget import Budget
 from stretto.engines.afa.code import AfaCode
 from stretto.engines.afa.graph import GraphTables
 from stretto.engines.afa.names import Names
@@ -116,6 +117,7 @@ class AfaIntake:
         self.key_values: list[pa.RecordBatch] = []
         self.rows = 0
         self.found: list[tuple[I64, I64]] = []
+        self.budget = Budget()  # of the output that is held
         self.side: list[pa.RecordBatch] = []
         self.time_kind: pa.DataType | None = None
         self.window: int | None = None  # in ticks

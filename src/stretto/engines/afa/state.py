@@ -37,6 +37,7 @@ from stretto.engines.afa.structure import (
 )
 from stretto.engines.afa.trails import keep, rebuild
 from stretto.errors import LimitError
+from stretto.memory import most_for_state
 
 __all__ = ["TRAIL_ARRAYS", "AfaState", "longer"]
 
@@ -44,7 +45,8 @@ I64 = NDArray[np.int64]
 
 BEFORE_ALL = -((1 << 63) - 1)
 
-#: Partial matches that take more bytes than this are refused: without a window or a punctuation they grow with the stream.
+#: Partial matches that take more bytes than this are refused, or than the machine can give:
+#: without a window or a punctuation they grow with the stream.
 MOST_BYTES = 8 << 30
 
 
@@ -231,10 +233,12 @@ class AfaState:
         self.P[REG : REG + self.fields, SEED] = words
 
     def _check_room(self) -> None:
-        if self.nbytes > MOST_BYTES:
+        taken = self.nbytes
+        most = most_for_state(taken, MOST_BYTES)
+        if taken > most:
             events, partial = self.live
             raise LimitError(
-                f"partial matches take more than {MOST_BYTES >> 20:,} MiB ({partial:,} at {events:,} events): a narrower window, "
+                f"partial matches take more than {most >> 20:,} MiB ({partial:,} at {events:,} events): a narrower window, "
                 "stricter fences, or more frequent punctuations (advance(time)) keep fewer"
             )
 

@@ -25,6 +25,7 @@ from stretto.engines.afa.structure import (
     LIVE_EVENTS,
     LIVE_PARTIAL,
     MISSED,
+    NEED,
     OF,
     PUNCTUATION,
     RE,
@@ -39,7 +40,7 @@ from stretto.engines.afa.structure import (
     Memory,
 )
 from stretto.engines.afa.trails import lengths, spell
-from stretto.errors import StrettoError
+from stretto.errors import LimitError, StrettoError
 from stretto.pattern.typing import kind_of
 
 __all__ = ["AfaStepping"]
@@ -63,7 +64,9 @@ class AfaStepping(AfaFaults):
         state, registers = self.state, self.state.registers
         if status == _jit.OUTPUT_FULL:
             self.found.append(state.drain())
+            self._refuse_beyond(0)
         elif status == _jit.GROW_OUTPUT:
+            self._refuse_beyond(int(registers[NEED]))
             state.grow_output()
         elif status == _jit.GROW_TABLE:
             self._grow_trails()
@@ -83,6 +86,29 @@ class AfaStepping(AfaFaults):
             registers[CURSOR] = cursor
         elif status != _jit.PAUSED:
             raise AssertionError(status)
+
+    def _refuse_beyond(self, more: int) -> None:
+        """Whether the output held, and ``more`` rows that a step gives, are within the budget."""
+        held = sum(len(rows) for rows, _ in self.found)
+        size = sum(rows.nbytes + cells.nbytes for rows, cells in self.found) + more * self.state.out.rows[:1].nbytes
+        if not self.budget.holds(held + more, size):
+            gives = f"gives {more:,} outputs or more" if more else "gives output"
+            raise LimitError(
+                f"{gives}, after {held:,} of what comes before: together they go over the budget of {self.budget}\n"
+                "hint: fewer rows at once, a narrower window or stricter fences give less; budget= allows more"
+            )
+
+    def _act_for(self, status: int, batch: Batch) -> None:
+        """Do what a status asks for at a row; where a bound is reached, the row is not taken."""
+        try:
+            self._act(status)
+        except LimitError as error:
+            at = int(self.state.registers[CURSOR])
+            self._step_back(batch)
+            if at < batch.row.size:
+                place = f"row {batch.row[at]} ({self.shown_time(int(batch.le[at]))})"
+                raise LimitError(f"{place}: {error}") from None
+            raise
 
     def sweep(self) -> None:
         """Drop what no partition needs any more."""
@@ -220,7 +246,7 @@ class AfaStepping(AfaFaults):
                     refused.append(error)
                     self._leave_out(batch)
                 else:
-                    self._act(status)
+                    self._act_for(status, batch)
         finally:
             done = int(registers[CURSOR])
             if table is not None:

@@ -34,10 +34,12 @@ from stretto.engines.nfab.structure import (
 )
 from stretto.engines.tecs.state import Matches
 from stretto.errors import LimitError
+from stretto.memory import most_for_state
 
 __all__ = ["NfabState", "new_nodes", "new_output", "new_runs"]
 
-#: Partial matches that take more bytes than this are refused: their number grows with a power of the window, or faster.
+#: Partial matches that take more bytes than this are refused, or than the machine can give:
+#: their number grows with a power of the window, or faster.
 MOST_BYTES = 4 << 30
 
 #: Keys are positions or ranks from 0 on; ranks minus a window's size may be below.
@@ -169,9 +171,11 @@ class NfabState:
 
     def check_room(self) -> None:
         """Raise a :class:`LimitError` when partial matches take too much memory to let them grow."""
-        if self.nbytes > MOST_BYTES:
+        taken = self.nbytes
+        most = most_for_state(taken, MOST_BYTES)
+        if taken > most:
             raise LimitError(
-                f"partial matches take more than {MOST_BYTES >> 20:,} MiB ({self.registers[LIVE]:,} runs): a narrower WITHIN, more "
+                f"partial matches take more than {most >> 20:,} MiB ({self.registers[LIVE]:,} runs): a narrower WITHIN, more "
                 "conditions, or another strategy than skip_till_any_match keeps fewer"
             )
 
