@@ -1,6 +1,8 @@
 # stretto: `make demo`, `make test` and the others set up what they need in .venv.
 
 .DEFAULT_GOAL := help
+# Every process of a test would compile the same sources again.
+unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help demo test test-all check bench format clean
 # The lanes of test-all, each by itself `make test-NAME`. No name may hold a space, and .ci/run takes one a day.
 LANES := uncompiled checked seeds seeds-uncompiled fuzz spark kills kafka delta benchmarks
@@ -12,7 +14,8 @@ BIN := $(VENV)/bin
 PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3; do \
 	$$python -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$python && break; done)
 
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup --durations=10
+# Kernels are compiled before the workers would all do it at once.
+PYTEST = $(BIN)/python -m tests.warm && $(BIN)/python -m pytest -n 2 --dist loadgroup --durations=10
 PICTURE ?= out/delay_chain.png
 
 help:
@@ -50,9 +53,12 @@ test: $(VENV)/.stamp
 
 # Every lane, whatever happens to those before it; it fails if one did.
 test-all: $(VENV)/.stamp
-	@failed=; for lane in test $(LANES:%=test-%); do \
+	@took=; failed=; for lane in test $(LANES:%=test-%); do \
+		began=$$(date +%s); \
 		$(MAKE) --no-print-directory $$lane || failed="$$failed $$lane"; \
-	done; test -z "$$failed" || { echo "failed:$$failed" >&2; exit 1; }
+		took="$$took\n$$lane $$(($$(date +%s) - began)) s"; \
+	done; printf "== seconds of each lane$$took\n"; \
+	test -z "$$failed" || { echo "failed:$$failed" >&2; exit 1; }
 
 lanes:
 	@echo $(LANES:%=test-%)
@@ -66,39 +72,39 @@ test-uncompiled: $(VENV)/.stamp
 
 test-checked: $(VENV)/.stamp
 	@echo "== test-checked: kernels bounds-checked, a tenth of the random cases"
-	NUMBA_BOUNDSCHECK=1 $(PYTEST) -m "not (spark or benchmark or fuzz)"
+	export NUMBA_BOUNDSCHECK=1; $(PYTEST) -m "not (spark or benchmark or fuzz)"
 
 test-seeds: $(VENV)/.stamp
 	@echo "== test-seeds: all random cases, compiled"
-	STRETTO_CASES=all $(PYTEST) -m "random and not (spark or benchmark)"
+	export STRETTO_CASES=all; $(PYTEST) -m "random and not (spark or benchmark)"
 
 test-seeds-uncompiled: $(VENV)/.stamp
 	@echo "== test-seeds-uncompiled: all random cases, interpreted"
-	STRETTO_CASES=all NUMBA_DISABLE_JIT=1 $(PYTEST) -m "random and not (spark or benchmark)"
+	export STRETTO_CASES=all NUMBA_DISABLE_JIT=1; $(PYTEST) -m "random and not (spark or benchmark)"
 
 test-fuzz: $(VENV)/.stamp
 	@echo "== test-fuzz: all cases of mistyped queries and automata"
-	STRETTO_CASES=all $(PYTEST) -m "fuzz and not spark"
+	export STRETTO_CASES=all; $(PYTEST) -m "fuzz and not spark"
 
 test-spark: $(VENV)/.stamp
 	@echo "== test-spark: all of Spark, all random cases"
-	STRETTO_CASES=all $(PYTEST) -m "spark and not (kill or kafka or delta or benchmark)"
+	export STRETTO_CASES=all; $(PYTEST) -m "spark and not (kill or kafka or delta or benchmark)"
 
 test-kills: $(VENV)/.stamp
 	@echo "== test-kills: continuous queries killed at random moments"
-	STRETTO_CASES=all $(PYTEST) -m kill
+	export STRETTO_CASES=all; $(PYTEST) -m kill
 
 test-kafka: $(VENV)/.stamp
 	@echo "== test-kafka: sources and sinks against a real broker"
-	STRETTO_CASES=all $(PYTEST) -m kafka
+	export STRETTO_CASES=all; $(PYTEST) -m kafka
 
 test-delta: $(VENV)/.stamp
 	@echo "== test-delta: Delta tables"
-	STRETTO_CASES=all $(PYTEST) -m delta
+	export STRETTO_CASES=all; $(PYTEST) -m delta
 
 test-benchmarks: $(VENV)/.stamp
 	@echo "== test-benchmarks: the benchmarks at toy size"
-	STRETTO_CASES=all $(PYTEST) -m benchmark
+	export STRETTO_CASES=all; $(PYTEST) -m benchmark
 
 check: $(VENV)/.stamp
 	$(BIN)/ruff check .

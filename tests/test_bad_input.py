@@ -543,10 +543,10 @@ def test_filters_that_double_the_pattern_are_refused(count: int) -> None:
     conditions = " AND ".join("(x[v = 1] OR x[v = 2])" for _ in range(count))
     query = f"SELECT * FROM S WHERE (A; B; C; A; B; C; A; B; C)+ AS x FILTER {conditions}"
     schema = {"type": str, "v": int}
-    began = time.monotonic()
+    began = time.process_time()
     with pytest.raises((QueryError, LimitError), match=r"OR in FILTER|FILTER … OR …|OR") as caught:
         stretto.compile(query, schema)
-    assert time.monotonic() - began < 20
+    assert time.process_time() - began < 20
     if isinstance(caught.value, QueryError):
         assert "x[p OR q]" in str(caught.value)
 
@@ -557,9 +557,9 @@ def test_determinization_that_explodes_is_refused(strategy: str) -> None:
     query = f"SELECT {strategy} * FROM S WHERE (T:+ : T AS a{' : T' * 20}) FILTER a[v = 1] WITHIN 100 EVENTS LIMIT 1"
     choose = random.Random(1)
     table = pa.table({"type": ["T"] * 40_000, "v": [choose.randrange(2) for _ in range(40_000)]})
-    began = time.monotonic()
+    began = time.process_time()
     refused(LimitError, lambda: stretto.match(query, table, output="positions"), "32,768 states", "nested iterations")
-    assert time.monotonic() - began < size(20, 60)
+    assert time.process_time() - began < size(20, 60)
 
 
 # ---- Text

@@ -158,6 +158,6 @@ def test_assignments_read_back(pairs: list[tuple[str, p.Operand]]) -> None:
 )
 @pytest.mark.parametrize("before", ["", "e.price > ", "n = ", "("])
 def test_a_hundred_thousand_characters(before: str, piece: str) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     read(before + piece * (100_000 // len(piece)))
-    assert time.perf_counter() - began < 60
+    assert time.process_time() - began < 60

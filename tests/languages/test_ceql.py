@@ -430,9 +430,9 @@ def test_spans() -> None:
 
 
 def test_thousands_of_steps_need_no_stack() -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     found = pattern(";".join(["A"] * 5_000) + " OR " + " OR ".join(["B"] * 5_000))
-    assert time.perf_counter() - began < 10
+    assert time.process_time() - began < 10
     assert isinstance(found, Or)
     assert len(found.alternatives) == 5_001
     assert len(found.alternatives[0].parts) == 5_000  # type: ignore[union-attr]

@@ -234,6 +234,6 @@ def test_repetition(pieces: list[str], times: int, before: str) -> None:
 )  # fmt: skip
 @pytest.mark.parametrize("before", ["", "SELECT ", "SELECT * FROM S WHERE ", "SELECT * FROM S WHERE A FILTER A[x > "])
 def test_a_hundred_thousand_characters(before: str, piece: str) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     read(before + piece * (100_000 // len(piece)))
-    assert time.perf_counter() - began < 30
+    assert time.process_time() - began < 30

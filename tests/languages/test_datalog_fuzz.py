@@ -150,6 +150,6 @@ def test_programs_read_back(rules: tuple[Rule, ...]) -> None:
 )
 @pytest.mark.parametrize("before", ["", "p(X) :- ", "p("])
 def test_a_hundred_thousand_characters(before: str, piece: str) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     read(before + piece * (100_000 // len(piece)))
-    assert time.perf_counter() - began < 60
+    assert time.process_time() - began < 60

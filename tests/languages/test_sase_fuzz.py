@@ -152,11 +152,11 @@ def test_repetition(pieces: list[str], times: int, before: str) -> None:
     "before", ["", "PATTERN SEQ(", INSIDE, f"{INSIDE}b.x > ", f"{START} RETURN ", f"{START} OUTPUT "]
 )
 def test_a_hundred_thousand_characters(before: str, piece: str) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     text = before + piece * (100_000 // len(piece))
     read(text)
     is_sase(text)
-    assert time.perf_counter() - began < 30
+    assert time.process_time() - began < 30
 
 
 def test_a_broad_comparison() -> None:
@@ -164,7 +164,7 @@ def test_a_broad_comparison() -> None:
     sums = [f"a[i-1].x{number}" for number in range(2**13)]
     while len(sums) > 1:
         sums = [f"({left}+{right})" for left, right in zip(sums[::2], sums[1::2], strict=True)]
-    began = time.perf_counter()
+    began = time.process_time()
     assert read(f"{INSIDE}{sums[0]} > 1 }}") is not None
     assert read(f"{INSIDE}{sums[0]} > b.x }}") is None
-    assert time.perf_counter() - began < 30
+    assert time.process_time() - began < 30

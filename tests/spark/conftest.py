@@ -11,6 +11,9 @@ from typing import Any
 
 import pytest
 
+#: Two sessions, their workers and two processes of tests share 8 GB.
+SETTINGS = {"spark.sql.shuffle.partitions": 2, "spark.driver.memory": "1g"}
+
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
@@ -19,7 +22,7 @@ def spark() -> Iterator[Any]:
     from stretto.spark import session
 
     try:
-        started = session("stretto tests", cores=2, **{"spark.sql.shuffle.partitions": 2})
+        started = session("stretto tests", cores=2, **SETTINGS)
     except OptionError as error:  # no Java
         pytest.skip(str(error))
     yield started

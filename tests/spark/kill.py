@@ -22,6 +22,7 @@ from pathlib import Path
 import pyarrow as pa
 
 import stretto
+from tests.spark.conftest import SETTINGS
 from tests.spark.streams import add_file, bag, read_stream, run
 
 __all__ = ["killed_and_started_again"]
@@ -37,7 +38,7 @@ LONGEST = 9.0
 
 def life(folder: Path) -> None:
     """Run the query over the files that are there; the process may be killed at any moment."""
-    spark = stretto.spark.session("kill", cores=2, sql__shuffle__partitions=2, driver__memory="1g")
+    spark = stretto.spark.session("kill", cores=2, **SETTINGS)
     spark.sparkContext.setLogLevel("OFF")
     matches = stretto.spark.match(
         read_stream(spark, folder / "in"), QUERY, time="ts", sequence="seq", watermark="3 seconds", buckets=5
@@ -103,7 +104,7 @@ def killed_and_started_again(folder: Path, kills: int, seed: int) -> Counter[str
 
 def sink(folder: Path) -> pa.Table:
     """The rows that the Parquet sink has committed, by its own log."""
-    spark = stretto.spark.session("kill", cores=2)
+    spark = stretto.spark.session("kill", cores=2, **SETTINGS)
     table: pa.Table = spark.read.parquet(str(folder / "out")).toArrow()
     return table
 
