@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from numba.core import config
 
 import stretto
 from stretto.cli import main
@@ -195,7 +194,7 @@ def test_counts_are_those_of_lists() -> None:
 
 def test_counts_of_sase_are_those_of_lists() -> None:
     """A query's conditions are compiled, which takes longer than a case. A failure names its seed."""
-    for seed in range(cases(800) if config.DISABLE_JIT else 12):
+    for seed in range(cases(800, compiled=12)):
         one = sase_case(seed)
         if one.query.components[-1].negated:
             continue
