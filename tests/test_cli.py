@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import subprocess
 import sys
@@ -117,6 +118,42 @@ def test_a_file_as_a_disordered_stream(run: Run) -> None:
     assert code == 1
     assert "row 2 is late: its time is 2, and the punctuation stands at 2" not in err
     assert "row 5 is late: its time is 2, and the punctuation stands at 8" in err
+
+
+def test_folders_patterns_and_standard_input(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number, key in enumerate(("x", "y")):
+        Path(f"log/k={key}").mkdir(parents=True)
+        pq.write_table(EVENTS.slice(2 * number, 2), f"log/k={key}/e.parquet")
+    for data in ("log", "log/*/e.parquet", "log/k=?/*"):
+        code, out, err = run("match", QUERY, data, "--json", "--output", "positions")
+        assert (code, err, json.loads(out)) == (0, "", {"start": 0, "end": 2, "positions": [0, 2]})
+    code, out, _ = run("match", f"{QUERY} PARTITION BY [k]", "log", "--json")
+    assert (code, out) == (0, "")
+    csv.write_csv(EVENTS, "e.csv")
+    write_json("e.jsonl")
+    for name, told in (("e.csv", ()), ("e.jsonl", ("--format", "jsonl")), ("events.parquet", ("--format", "parquet"))):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(Path(name).read_bytes())))
+        code, out, err = run("match", QUERY, "-", "--json", "--output", "positions", *told)
+        assert (code, err, json.loads(out)) == (0, "", {"start": 0, "end": 2, "positions": [0, 2]})
+
+
+def test_types_of_columns(run: Run) -> None:
+    query = "SELECT * FROM S WHERE A; B PARTITION BY [k]"
+    Path("zeros.csv").write_text("type,k\nA,7\nB,007\n", encoding="utf-8")
+    assert run("match", query, "zeros.csv")[:2] == (0, "0 matches\n")
+    code, out, _ = run("match", query, "zeros.csv", "--type", "k=int64", "--json")
+    assert (code, json.loads(out)["k"]) == (0, 7)
+    Path("ones.csv").write_text("kind,k\nA,7\nB,7\n", encoding="utf-8")
+    code, out, _ = run("match", query, "ones.csv", "--type", "kind", "--type", "k=string", "--json")
+    assert (code, json.loads(out)["k"]) == (0, "7")
+    for told, words in [
+        ("k=strng", "error: --type k=strng: 'strng' is not an Arrow type; did you mean 'string'?"),
+        ("key=string", "error: there is no column 'key' to give a type; known columns: type, k"),
+    ]:
+        code, _, err = run("match", query, "zeros.csv", "--type", told)
+        assert (code, err.strip()) == (2, words)
+    code, _, err = run("match", query, "zeros.csv", "--type", "k=string", "--engine", "spark")
+    assert (code, "are read in this process" in err) == (2, True)
 
 
 def test_markup_in_values_is_shown_as_it_is(run: Run) -> None:
@@ -272,6 +309,8 @@ def test_a_wrong_query_is_told_before_the_events_are_read(run: Run) -> None:
     ("arguments", "text"),
     [
         (["match", "query.ceql", "nothing.csv"], "no such file: nothing.csv"),
+        (["match", "query.ceql", "event.parquet"], "no such file: event.parquet; did you mean 'events.parquet'?"),
+        (["match", "query.ceql", "no*.csv"], "no file is named like 'no*.csv'"),
         (["match", "nothing.ceql", "events.parquet"], "'nothing.ceql' is neither a file nor a query"),
         (["match", "query.ceql", "query.ceql"], "cannot read 'query.ceql': end it in .parquet, .csv"),
         (["match", "events.parquet", "events.parquet"], "'events.parquet' is not UTF-8 text"),

@@ -12,7 +12,7 @@ ROOT = Path(stretto.__file__).parent
 #: Rooms from the ground up: a module imports from its own room and from those before it.
 ROOMS = [
     ["errors", "_jit", "components", "column_types", "clocks", "memory", "budget"],
-    ["events", "functions", "gathering"],
+    ["events", "functions", "gathering", "files"],
     ["pattern", "predicates"],
     ["languages", "automata"],
     ["engines"],
@@ -22,6 +22,7 @@ ROOMS = [
     ["sets"],
     ["steps", "cleanse"],
     ["compiling", "afa"],
+    ["relevance", "inputs"],
     ["arc_changes", "absent"],
     ["disordered"],
     ["cleansed"],

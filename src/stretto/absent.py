@@ -7,6 +7,7 @@ import pyarrow.compute as pc
 
 from stretto.compiling import Query
 from stretto.errors import StrettoWarning, nearest, warn
+from stretto.files import Source
 from stretto.pattern.algebra import Atom, walk
 from stretto.pattern.sase import SaseQuery
 
@@ -16,16 +17,26 @@ __all__ = ["warn_of_absent_types"]
 LISTED = 8
 
 
-def warn_of_absent_types(query: Query, table: pa.Table) -> None:
-    """Say which of the types that a bound query names no event of a whole table has; nothing where all of them occur.
+def warn_of_absent_types(query: Query, events: pa.Table | Source) -> None:
+    """Say which of the types that a bound query names no event of a table or of files has; nothing where all of them occur.
 
     Reads the column of types once: for a result without rows only.
     """
-    if not table.num_rows:
-        return
     schema = query.bound.schema
     column = schema.type or schema.stream
-    occur = [query.streams[0]] if column is None else _distinct(table.column(column))
+    name = column or next(iter(schema.attributes), None)
+    if name is None:
+        return
+    pieces = events.read([name]) if isinstance(events, Source) else [events]
+    rows = 0
+    found: dict[str | None, None] = {}
+    for piece in pieces:
+        if not isinstance(piece, int):
+            rows += piece.num_rows
+            found |= _distinct(piece.column(name)) if column is not None else {query.streams[0]: None}
+    if not rows:
+        return
+    occur = [text for text in found if text is not None]
     absent = [name for name in _named(query) if name not in occur]
     if not absent:
         return
@@ -45,11 +56,11 @@ def _named(query: Query) -> list[str]:
     return sorted({node.type for node in walk(parsed.pattern) if isinstance(node, Atom)})
 
 
-def _distinct(column: pa.ChunkedArray) -> list[str]:
+def _distinct(column: pa.ChunkedArray | pa.Array) -> dict[str | None, None]:
     """The different texts of a column, in the order in which they first occur."""
     found = pc.unique(column)
     plain = found.cast(found.type.value_type) if pa.types.is_dictionary(found.type) else found
-    return [text for text in plain.to_pylist() if text is not None]
+    return dict.fromkeys(plain.to_pylist())
 
 
 def _with_nearest(name: str, known: list[str]) -> str:

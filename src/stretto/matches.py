@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -27,13 +27,29 @@ from stretto.pattern.passes.bind import BoundQuery
 from stretto.pattern.passes.bind_sase import BoundSase
 from stretto.predicates.overflow import Order
 
-__all__ = ["Arrivals", "History", "Layout", "Rows", "Summary", "TableRows", "build_tables", "summaries"]
+__all__ = ["CHUNK", "Arrivals", "History", "Layout", "Rows", "Summary", "TableRows", "build_tables", "summaries"]
 
 I64 = NDArray[np.int64]
 
 log = logging.getLogger("stretto")
 
+#: Events are read in pieces of this many rows: small enough for the caches, and for ^C to act soon.
+CHUNK = 1 << 16
+
 OUTPUTS = ("events", "positions", "summary")
+
+
+class Reader(Protocol):
+    """What reads the events: an engine's run."""
+
+    rows: int  #: events so far
+
+    @property
+    def oldest(self) -> int | None:
+        """Rows before this one can take part in no match any more; ``None`` when :meth:`live` must be asked."""
+
+    def live(self) -> I64:
+        """The rows that partial matches hold (sorted)."""
 
 
 class TableRows:
@@ -53,6 +69,7 @@ class History:
         self.columns = tuple(columns)
         self.pieces: list[tuple[I64, pa.Table]] = []
         self.rows = 0
+        self.kept = 0  #: how many rows were left when last those were kept that partial matches hold
         self._joined: tuple[I64, pa.Table] | None = None
         self._rows: Gatherer | None = None  # over what is joined
 
@@ -83,6 +100,19 @@ class History:
             if found.any():
                 kept.append((positions[found], table.filter(pa.array(found))))
         self._replace(kept)
+
+    def let_go(self, reader: Reader) -> int | None:
+        """Drop what no match can hold any more; gives the oldest position that one may hold, where that was looked for."""
+        oldest = reader.oldest
+        if oldest is not None:
+            self.forget(oldest)
+            return oldest
+        if self.rows <= 2 * self.kept + CHUNK:
+            return None
+        live = reader.live()
+        self.retain(live)
+        self.kept = self.rows
+        return int(live[0]) if live.size else reader.rows
 
     def _replace(self, pieces: list[tuple[I64, pa.Table]]) -> None:
         self.pieces = pieces

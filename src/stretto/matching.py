@@ -13,8 +13,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from stretto import _jit
 from stretto.absent import warn_of_absent_types
@@ -32,7 +30,9 @@ from stretto.engines.select import AnyProgram, AnyRunner, runner_for
 from stretto.engines.tecs.state import Matches
 from stretto.errors import DataError, EngineError, OptionError, SnapshotError, StrettoError, suggestion
 from stretto.events import Schema, as_table, conform, require
-from stretto.matches import Arrivals, History, Layout, TableRows, build_tables
+from stretto.files import are_files, open_files, table_of
+from stretto.inputs import input_of
+from stretto.matches import CHUNK, Arrivals, History, Layout, build_tables
 from stretto.metering import Meter
 from stretto.pattern import predicate
 from stretto.pattern.algebra import Filter, walk
@@ -40,13 +40,11 @@ from stretto.pattern.passes.bind_sase import BoundSase
 from stretto.pattern.query import Consume
 from stretto.pattern.sase import Aggregate, SaseQuery
 from stretto.predicates.overflow import IntegerOverflow
+from stretto.relevance import relevant
 from stretto.sets import MatchSet
 from stretto.speculating import SpeculatingMatcher
 
 __all__ = ["Matcher", "iter_matches", "match", "match_sets", "refuse_unlisted"]
-
-#: Events are read in pieces of this many rows: small enough for the caches, and for ^C to act soon.
-CHUNK = 1 << 16
 
 #: Rows that an error names at most.
 NAMED = 9
@@ -84,7 +82,10 @@ def match(
         A query's text, a compiled :class:`~stretto.Query`, or a :class:`stretto.AFA`.
     events
         Anything with ``__arrow_c_stream__`` (pyarrow, pandas, polars, DuckDB, …), a list of dicts, a dict of columns, or for a
-        query ``FROM`` several streams a dict of such tables by stream name.
+        query ``FROM`` several streams a dict of such tables by stream name. Or files: a path to a Parquet, CSV, JSON-lines or Arrow
+        file, to a directory of such files, or with ``*`` in it; a list of paths; a :class:`pyarrow.dataset.Dataset`. Of files only
+        the columns that are needed are read, piece by piece; if they do not lie in the order of ``time``, what can matter of them
+        is sorted in memory.
     type
         The column that holds the event type. ``None``: an event's type is the name of its stream.
     time
@@ -151,7 +152,7 @@ def match(
         }
         if budget is not None:
             options["budget"] = budget
-        return match_afa(query, events, time=time, sequence=sequence, **_of_afa(given | options))
+        return match_afa(query, table_of(events), time=time, sequence=sequence, **_of_afa(given | options))
     if options:
         raise TypeError(f"match() got an unexpected keyword argument '{min(options)}'")
     call = _Call(query, events, type, time, sequence, stream, time_unit, output, valuations, language)
@@ -173,7 +174,7 @@ def iter_matches(query: str | Query | AFA | Afa, events: Any, **options: Any) ->
     """
     progress = options.pop("progress", None)
     if isinstance(query, AFA | Afa):
-        return iter_match_afa(query, events, **_of_afa(options))
+        return iter_match_afa(query, table_of(events), **_of_afa(options))
     meter = Meter.of_call(options.pop("budget", None), pieces=True)
     call = _Call.of(query, events, options)
     return call.told(call.tables(progress, meter))
@@ -246,7 +247,11 @@ class _Call:
             own = query.schema
             type, time, stream = own.type, time or own.time, stream or own.stream
             time_unit = time_unit or own.time_unit
-        table, stream = _streams(compiled, events, type, time, stream)
+        source = open_files(events) if are_files(events) and not sets else None
+        if isinstance(events, Mapping):
+            events = {name: table_of(value) for name, value in events.items()}
+        given = table_of(events) if source is None else source.schema.empty_table()
+        table, stream = _streams(compiled, given, type, time, stream)
         if not table.num_rows and set(table.column_names) <= {stream}:
             # Nothing at all, such as an empty list: it has no columns either, so only the query's own names are known.
             table = _nothing(compiled, type, time, stream)
@@ -259,7 +264,10 @@ class _Call:
         self.query = compiled
         self.layout = Layout(compiled.bound, output=output)
         self.program = program_of_sets(compiled) if sets else compiled.program(valuations=valuations)
-        self.table, self.order = _ordered(table, time, sequence)
+        self.events = table if source is None else source
+        tested, shown = self.layout.query.tested, self.layout.columns
+        asked = None if source is None else relevant(compiled)
+        self.input = input_of(self.events, tested, shown, time, sequence, asked)
 
     @classmethod
     def of(cls, query: str | Query, events: Any, options: dict[str, Any], *, sets: bool = False) -> _Call:
@@ -283,28 +291,23 @@ class _Call:
         """The matches, in a set for each event that completes some."""
         assert isinstance(self.program, NfabProgram)
         runner = NfabRunner(self.program)
-        rows = TableRows(self.table.select(list(self.layout.columns)))
         _say_if_cold()
-        for batch in self.table.select(self.layout.query.tested).to_batches(max_chunksize=CHUNK):
+        for batch in self.input.batches(self.layout.query.tested, runner):
             for found in self._advanced(runner.sets(batch)):
-                yield MatchSet(found, self.layout, rows, self.program.marks, self.order)
+                yield MatchSet(found, self.layout, self.input.rows, self.program.marks, self.input.order)
 
     def tables(self, progress: bool | None, meter: Meter) -> Iterator[pa.Table]:
         """The matches, in tables of bounded size."""
         runner = runner_for(self.program, labels=self.layout.labels, counts=self.layout.summary)
-        rows = TableRows(self.table.select(list(self.layout.columns)))
-        marks = self.program.marks
-        done = 0
+        rows, order, marks = self.input.rows, self.input.order, self.program.marks
         _say_if_cold()
-        with _progress(progress, self.table.num_rows) as report:
-            # Only the columns that the engine reads are cut into pieces.
-            for batch in self.table.select(self.layout.query.tested).to_batches(max_chunksize=CHUNK):
-                found = meter.watch(self._advanced(runner.advance(batch)), runner, self.layout, rows, self.order)
-                yield from build_tables(found, self.layout, rows, marks, self.order)
-                done += batch.num_rows
-                report(done)
-            last = meter.watch(runner.finish(), runner, self.layout, rows, self.order)
-            yield from build_tables(last, self.layout, rows, marks, self.order)
+        with _progress(progress, self.input.total) as report:
+            for batch in self.input.batches(self.layout.query.tested, runner):
+                found = meter.watch(self._advanced(runner.advance(batch)), runner, self.layout, rows, order)
+                yield from build_tables(found, self.layout, rows, marks, order)
+                report(runner.rows)
+            last = meter.watch(runner.finish(), runner, self.layout, rows, order)
+            yield from build_tables(last, self.layout, rows, marks, order)
 
     def told(self, pieces: Iterator[Found]) -> Iterator[Found]:
         """The pieces of a result; behind them, where there are no matches, a warning of types that no event has."""
@@ -313,14 +316,14 @@ class _Call:
             nothing = nothing and isinstance(piece, pa.Table) and not piece.num_rows
             yield piece
         if nothing:
-            warn_of_absent_types(self.query, self.table)
+            warn_of_absent_types(self.query, self.events)
 
     def _advanced(self, found: Iterator[T]) -> Iterator[T]:
         """What an engine finds; an error names the row of the input as it was given, also where the stream was sorted."""
         try:
             yield from found
         except IntegerOverflow as error:
-            raise error.renumbered(self.order) from None
+            raise error.renumbered(self.input.order) from None
 
 
 class Matcher:
@@ -463,7 +466,6 @@ class Matcher:
         self._runner: AnyRunner | None = None
         self._meter = Meter.of_call(budget)  # of the call at hand
         self._finished = False
-        self._kept = 0
         Layout.check(output)
         if schema is not None:
             self._bind(Schema.of(schema, **self._roles) if not isinstance(schema, Schema) else schema)
@@ -679,16 +681,17 @@ class Matcher:
             # What fails is told before anything is read, but for computations over the events of a match.
             deep = isinstance(self._query.bound, BoundSase)
             state = copy.deepcopy(runner, {id(runner.program): runner.program}) if deep else runner
-            kept, known, pieces = self._kept, arrivals.kept(), (list(self._history.pieces), self._history.rows)
+            history, known = self._history, arrivals.kept()
+            pieces = (list(history.pieces), history.rows, history.kept)
             arrivals.append(rows)
             try:
                 self._held += list(self._advance(table, silent=False))
                 break
             except IntegerOverflow as error:
                 at = np.flatnonzero(rows == error.row)
-                self._runner, self._kept, self._arrivals, self._inside = state, kept, Arrivals(*known), False
+                self._runner, self._arrivals, self._inside = state, Arrivals(*known), False
                 self._history = History(self._layout.columns)
-                self._history.pieces, self._history.rows = pieces
+                self._history.pieces, self._history.rows, self._history.kept = pieces
                 if not at.size:
                     raise
                 refused.append(error)
@@ -816,17 +819,9 @@ class Matcher:
         runner, arrivals = self._running(), self._arrivals
         if not self._layout.columns:
             return  # nor are there times, without which no stream is sorted
-        oldest = runner.oldest
-        if oldest is not None:
-            self._history.forget(oldest)
-            if arrivals is not None:
-                arrivals.forget(oldest)
-        elif self._history.rows > 2 * self._kept + CHUNK:
-            live = runner.live()
-            self._history.retain(live)
-            self._kept = self._history.rows
-            if arrivals is not None:
-                arrivals.forget(int(live[0]) if live.size else runner.rows)
+        oldest = self._history.let_go(runner)
+        if oldest is not None and arrivals is not None:
+            arrivals.forget(oldest)
 
     def advance(self, time: int | float | dt.datetime | dt.date) -> pa.Table:
         """No event before ``time`` will come: what no window reaches any more is freed. Earlier events are late from now on.
@@ -1062,36 +1057,6 @@ def _is_table(value: Any) -> bool:
     if isinstance(value, pa.Table | pa.RecordBatch) or hasattr(value, "__arrow_c_stream__"):
         return not isinstance(value, pa.ChunkedArray) and (hasattr(value, "columns") or hasattr(value, "schema"))
     return isinstance(value, list) and all(isinstance(row, Mapping) for row in value) and bool(value)
-
-
-def _ordered(table: pa.Table, time: str | None, sequence: str | None) -> tuple[pa.Table, NDArray[np.int64] | None]:
-    """The table in stream order, and the original row of each of its rows (``None``: as it was)."""
-    if time is None:
-        if sequence is None:
-            return table, None
-        time = sequence
-    if table.column(time).null_count:
-        return table, None  # the runner names the row
-    if _ascends(table, time, sequence):
-        return table, None
-    keys = [(time, "ascending")] + ([(sequence, "ascending")] if sequence and sequence != time else [])
-    order = pc.sort_indices(table, sort_keys=keys)
-    return table.take(order), np.asarray(order).astype(np.int64)
-
-
-def _ascends(table: pa.Table, time: str, sequence: str | None) -> bool:
-    if table.num_rows < 2:
-        return True
-    column = table.column(time)
-    earlier, later = column.slice(0, len(column) - 1), column.slice(1)
-    if pc.any(pc.less(later, earlier)).as_py():
-        return False
-    if sequence is None or sequence == time:
-        return True
-    column = table.column(sequence)
-    tied = pc.equal(later, earlier)
-    falls = pc.less(column.slice(1), column.slice(0, len(column) - 1))
-    return not pc.any(pc.and_(tied, falls)).as_py()
 
 
 _SAID = False

@@ -27,14 +27,13 @@ from stretto.ensemble.timeline import Lineup, Timeline, Version
 from stretto.ensemble.voices import Voice
 from stretto.errors import DataError, EngineError, LimitError, OptionError, QueryError, suggestion
 from stretto.events import Schema, as_table, conform, require
-from stretto.matches import Layout
-from stretto.matching import CHUNK
+from stretto.matches import CHUNK, Layout
 from stretto.metering import Meter
 from stretto.pattern.passes.bind import measure
 
 __all__ = ["Change", "PatternSet"]
 
-#: A piece of the stream goes through all patterns at once: :data:`~stretto.matching.CHUNK` events, or fewer where that could
+#: A piece of the stream goes through all patterns at once: :data:`~stretto.matches.CHUNK` events, or fewer where that could
 #: make more pairs of event and pattern than this.
 PAIRS = 1 << 23
 

@@ -56,7 +56,7 @@ def save(matcher: Matcher) -> bytes:
     if runner is not None:
         if runner.broken or matcher._inside:
             raise SnapshotError("the matcher was stopped in the middle of a batch: its state is not at an event")
-        header |= _identity(matcher, runner) | {"finished": matcher._finished, "kept": matcher._kept}
+        header |= _identity(matcher, runner) | {"finished": matcher._finished, "kept": matcher._history.kept}
         header["schema"] = base64.b64encode(pa.schema(list(_fields(matcher))).serialize().to_pybytes()).decode()
         if isinstance(runner, NfabRunner):
             more, found = nfab.saved(runner)
@@ -105,7 +105,7 @@ def load(matcher: Matcher, snapshot: bytes) -> None:
     except (KeyError, IndexError, ValueError, pa.ArrowInvalid) as error:
         raise SnapshotError(f"the snapshot is damaged: {error}") from error
     matcher._finished = header["finished"]
-    matcher._kept = header["kept"]
+    matcher._history.kept = header["kept"]
 
 
 def save_afa(matcher: AfaMatcher) -> bytes:

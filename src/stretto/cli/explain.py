@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from stretto.cli.files import read_events, read_query
+from stretto.cli.files import TYPE_HELP, read_events, read_query, typed_columns
 from stretto.compiling import compile_query
 
 __all__ = ["register"]
@@ -20,17 +20,20 @@ def register(app: typer.Typer) -> None:
 
 def explain(
     query: Annotated[str, typer.Argument(help="A file with the query, or the query itself.", metavar="QUERY")],
-    data: Annotated[Path | None, typer.Argument(help="Events to check it against.", metavar="[DATA]")] = None,
-    type_: Annotated[str, typer.Option("--type", help="Column of the event type ('' for none).")] = "type",
+    data: Annotated[
+        str | None, typer.Argument(help="Events to check it against, as for match.", metavar="[DATA]")
+    ] = None,
+    type_: Annotated[list[str] | None, typer.Option("--type", help=TYPE_HELP)] = None,
     time: Annotated[str | None, typer.Option(help="Column that orders the events.")] = None,
     stream: Annotated[str | None, typer.Option(help="Column that names an event's stream.")] = None,
     time_unit: Annotated[str | None, typer.Option(help="Unit of an integer time: s, ms, us, ns.")] = None,
     draw: Annotated[Path | None, typer.Option(help="Draw the automaton: .svg, .png, .pdf or .dot.")] = None,
 ) -> None:
     """Show what QUERY means and how it runs."""
-    schema = None if data is None else read_events(data).schema
+    column, types = typed_columns(type_ or ())
+    schema = None if data is None else read_events(data, None, types).schema
     compiled = compile_query(
-        read_query(query), schema, type=type_ or None, time=time, stream=stream, time_unit=time_unit
+        read_query(query), schema, type=column or None, time=time, stream=stream, time_unit=time_unit
     )
     typer.echo(compiled.explain())
     if draw is not None:

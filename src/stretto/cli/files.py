@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import atexit
 import json
-from collections.abc import Iterable
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from stretto.errors import DataError, OptionError
+from stretto.errors import OptionError, suggestion
+from stretto.files import Source, kind_of, open_files
 from stretto.languages.sase import is_sase
 
-__all__ = ["read_events", "read_query", "write_matches"]
+__all__ = ["DATA_HELP", "FORMAT_HELP", "TYPE_HELP", "read_events", "read_query", "typed_columns", "write_matches"]
+
+DATA_HELP = "Events: a .parquet, .csv, .json(l) or .arrow file, a directory of them, a pattern with *, or - for the standard input."
+TYPE_HELP = "Column of the event type ('' for none); or column=string, a column and its type, as often as needed."
+FORMAT_HELP = "What DATA is, whatever its name: parquet, csv, jsonl or arrow."
 
 
 def read_query(argument: str) -> str:
@@ -36,38 +45,36 @@ def _names_a_file(argument: str) -> bool:
     return len(argument) < 256 and not any(map(str.isspace, argument)) and Path(argument).is_file()
 
 
-def read_events(path: Path) -> pa.Table:
-    """Events from a Parquet, CSV or JSON-lines file (also compressed: ``.csv.gz``), by the file's ending."""
-    kind = _kind(path)
-    if not path.exists():
-        raise OptionError(f"no such file: {path}")
-    try:
-        if kind == "parquet":
-            import pyarrow.parquet as pq
+def read_events(data: str, format: str | None, types: Mapping[str, pa.DataType]) -> Source:
+    """Events from files, or with ``-`` from the standard input, which is put into a file first: its rows may be read twice."""
+    if data != "-":
+        return open_files(data, format=format, types=types)
+    with tempfile.NamedTemporaryFile(prefix="stretto-", delete=False) as spool:
+        atexit.register(Path(spool.name).unlink, missing_ok=True)
+        shutil.copyfileobj(sys.stdin.buffer, spool)
+    return open_files(spool.name, format=format or "csv", types=types)
 
-            return pq.read_table(path)
-        if kind == "csv":
-            from pyarrow import csv
 
-            return csv.read_csv(path)
-        if kind in ("json", "jsonl", "ndjson"):
-            from pyarrow import json as arrow_json
-
-            return arrow_json.read_json(path)
-        if kind in ("arrow", "feather"):
-            from pyarrow import feather
-
-            return feather.read_table(path)
-    except pa.ArrowInvalid as error:
-        raise DataError(f"{path}: {error}") from error
-    raise OptionError(f"cannot read '{path.name}': end it in .parquet, .csv, .json, .jsonl or .arrow")
+def typed_columns(given: Sequence[str]) -> tuple[str, dict[str, pa.DataType]]:
+    """What ``--type`` said: the column of the event type, and the types of columns (``column=type``)."""
+    column, types = "type", {}
+    for one in given:
+        name, equals, kind = one.rpartition("=")
+        if not equals:
+            column = one
+            continue
+        try:
+            types[name] = pa.type_for_alias(kind)
+        except ValueError as error:
+            hint = suggestion(kind, ("string", "int64", "float64", "bool", "timestamp[us]", "date32"), kind="type")
+            raise OptionError(
+                f"--type {one}: '{kind}' is not an Arrow type; {hint or 'try string, int64, float64 or timestamp[us]'}"
+            ) from error
+    return column, types
 
 
 def _kind(path: Path) -> str:
-    suffixes = [suffix.removeprefix(".").lower() for suffix in path.suffixes]
-    while suffixes and suffixes[-1] in ("gz", "zst", "bz2", "lz4"):
-        suffixes.pop()
-    return suffixes[-1] if suffixes else ""
+    return kind_of(path) or path.suffix.removeprefix(".").lower()
 
 
 def write_matches(tables: Iterable[pa.Table], schema: pa.Schema, path: Path) -> int:
@@ -86,7 +93,7 @@ def write_matches(tables: Iterable[pa.Table], schema: pa.Schema, path: Path) -> 
             for table in tables:
                 arrow.write_table(table)
                 rows += table.num_rows
-    elif kind in ("json", "jsonl", "ndjson"):
+    elif kind == "json":
         with path.open("w", encoding="utf-8") as stream:
             for table in tables:
                 for row in table.to_pylist():

@@ -1,4 +1,4 @@
-"""``stretto match``: find a query's complex events in a file."""
+"""``stretto match``: find a query's complex events in files."""
 
 from __future__ import annotations
 
@@ -14,10 +14,20 @@ from rich.console import Console
 from rich.table import Table as RichTable
 
 from stretto.budget import default_bytes
-from stretto.cli.files import as_json, read_events, read_query, write_matches
+from stretto.cli.files import (
+    DATA_HELP,
+    FORMAT_HELP,
+    TYPE_HELP,
+    as_json,
+    read_events,
+    read_query,
+    typed_columns,
+    write_matches,
+)
 from stretto.compiling import compile_query
 from stretto.errors import OptionError
-from stretto.matching import CHUNK, Matcher, iter_matches
+from stretto.files import Source
+from stretto.matching import Matcher, iter_matches
 
 __all__ = ["register"]
 
@@ -25,6 +35,13 @@ __all__ = ["register"]
 class Engine(StrEnum):
     embedded = "embedded"
     spark = "spark"
+
+
+class Format(StrEnum):
+    parquet = "parquet"
+    csv = "csv"
+    jsonl = "jsonl"
+    arrow = "arrow"
 
 
 class Late(StrEnum):
@@ -45,10 +62,11 @@ def register(app: typer.Typer) -> None:
 
 def match(
     query: Annotated[str, typer.Argument(help="A file with the query, or the query itself.", metavar="QUERY")],
-    data: Annotated[Path, typer.Argument(help="Events: .parquet, .csv, .json(l) or .arrow.", metavar="DATA")],
+    data: Annotated[str, typer.Argument(help=DATA_HELP, metavar="DATA")],
     out: Annotated[Path | None, typer.Option(help="Write the matches: .parquet, .arrow, .jsonl or .csv.")] = None,
     engine: Annotated[Engine, typer.Option(help="Run in this process, or on Spark.")] = Engine.embedded,
-    type_: Annotated[str, typer.Option("--type", help="Column of the event type ('' for none).")] = "type",
+    type_: Annotated[list[str] | None, typer.Option("--type", help=TYPE_HELP)] = None,
+    format: Annotated[Format | None, typer.Option(help=FORMAT_HELP)] = None,
     time: Annotated[str | None, typer.Option(help="Column that orders the events.")] = None,
     sequence: Annotated[str | None, typer.Option(help="Column that orders events of one time.")] = None,
     stream: Annotated[str | None, typer.Option(help="Column that names an event's stream.")] = None,
@@ -79,8 +97,9 @@ def match(
     """Find the complex events of QUERY in DATA."""
     text = read_query(query)
     compile_query(text)  # a wrong query is told before data is read
+    column, types = typed_columns(type_ or ())
     roles: dict[str, Any] = {
-        "type": type_ or None,
+        "type": column or None,
         "time": time,
         "sequence": sequence,
         "stream": stream,
@@ -95,11 +114,17 @@ def match(
             raise OptionError("--disorder reads a stream in this process; on Spark, 'stretto run' reads streams")
         schema: pa.Schema
         tables: Iterable[pa.Table]
-        schema, tables = _as_stream(text, data, roles | {"budget": allowed}, disorder, late or Late.error)
+        schema, tables = _as_stream(
+            text, read_events(data, format, types), roles | {"budget": allowed}, disorder, late or Late.error
+        )
     elif engine is Engine.spark:
+        if types or format or data == "-":
+            raise OptionError(
+                "--type column=…, --format and '-' are for files that are read in this process: leave out --engine"
+            )
         schema, tables = _on_spark(text, data, roles | ({} if budget is None else {"budget": allowed}))
     else:
-        schema, tables = _embedded(text, data, roles | {"budget": allowed})
+        schema, tables = _embedded(text, read_events(data, format, types), roles | {"budget": allowed})
     if out is not None:
         count = write_matches(tables, schema, out)
         typer.echo(f"{_counted(count, output, schema)} written to {out}", err=True)
@@ -119,25 +144,23 @@ def _budget(given: str | None, *, shown: bool) -> int | float | str | None:
     return math.inf if text == "inf" else int(text) if text.isdecimal() else given
 
 
-def _embedded(text: str, data: Path, roles: dict[str, Any]) -> tuple[pa.Schema, Iterator[pa.Table]]:
-    events = read_events(data)
+def _embedded(text: str, events: Source, roles: dict[str, Any]) -> tuple[pa.Schema, Iterator[pa.Table]]:
     names = ("type", "time", "stream", "time_unit")
     query = compile_query(text, events.schema, **{name: roles[name] for name in names})
     return query.output_schema(roles["output"]), iter_matches(query, events, **roles)
 
 
 def _as_stream(
-    text: str, data: Path, roles: dict[str, Any], disorder: str, late: Late
+    text: str, events: Source, roles: dict[str, Any], disorder: str, late: Late
 ) -> tuple[pa.Schema, Iterator[pa.Table]]:
-    """The rows of a file one after the other, as they came."""
-    events = read_events(data)
+    """The rows of files one after the other, as they came."""
     bound: Any = int(disorder) if disorder.strip().lstrip("+-").isdigit() else disorder
     matcher = Matcher(text, events.schema, disorder=math.inf if bound == "inf" else bound, late=str(late), **roles)
-    schema = matcher.push(events.slice(0, 0)).schema
+    schema = matcher.push(events.schema.empty_table()).schema
 
     def found() -> Iterator[pa.Table]:
-        for begin in range(0, events.num_rows, CHUNK):
-            yield matcher.push(events.slice(begin, CHUNK))
+        for piece in events.read(events.schema.names):
+            yield matcher.push(piece)
         yield matcher.finish()
         if matcher.late:
             typer.echo(f"{matcher.late:,} late event{'' if matcher.late == 1 else 's'} left out", err=True)
@@ -145,7 +168,7 @@ def _as_stream(
     return schema, found()
 
 
-def _on_spark(text: str, data: Path, roles: dict[str, Any]) -> tuple[pa.Schema, Iterable[pa.Table]]:
+def _on_spark(text: str, data: str, roles: dict[str, Any]) -> tuple[pa.Schema, Iterable[pa.Table]]:
     from stretto import spark
 
     found = spark.match(spark.read(data), text, **roles)

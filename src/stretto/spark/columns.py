@@ -26,19 +26,15 @@ from typing import TYPE_CHECKING, Any, Union
 import numpy as np
 import pyarrow as pa
 
-from stretto.automata.cea import build
-from stretto.automata.nfab import build as build_nfab
 from stretto.compiling import Query
 from stretto.events import Schema
 from stretto.pattern import predicate as p
-from stretto.pattern.evaluate import holds, value
+from stretto.pattern.evaluate import value
 from stretto.pattern.guard import Guard
-from stretto.pattern.passes.bind import BoundQuery
-from stretto.pattern.passes.bind_sase import BoundSase
-from stretto.pattern.query import Strategy
 from stretto.pattern.sase import SaseQuery
 from stretto.pattern.typing import kind_of
 from stretto.predicates.vectorized import flipped, on_grid, snapped
+from stretto.relevance import Translator, Untranslatable, all_of, any_of, guards_of
 from stretto.spark.frames import column
 
 if TYPE_CHECKING:
@@ -88,7 +84,7 @@ def relevant(query: Query) -> Column | None:
     """
     from pyspark.sql import functions as F
 
-    found = _all([_in_streams(query), _any(test.condition for test in _tests(query))])
+    found = all_of([_in_streams(query), any_of(test.condition for test in _tests(query))])
     if found is True:
         return None
     return F.lit(False) if found is False else found
@@ -149,24 +145,12 @@ def _tests(query: Query) -> list[_Test]:
         asked = [translator.guard(guard) for guard in guards] if parts <= MOST_PARTS else []
         if all(guard.conditions for guard, _ in asked) and asked:
             is_type = _is_type(query, first.stream, [first.type])
-            tests += [_Test((guard,), _all([is_type, condition])) for guard, condition in asked]
+            tests += [_Test((guard,), all_of([is_type, condition])) for guard, condition in asked]
         else:
             bare.setdefault(first.stream, []).append(first.type)
     for stream, types in bare.items():
         tests.append(_Test(tuple(Guard(name, stream) for name in types), _is_type(query, stream, types)))
     return [test for test in tests if test.condition is not False]
-
-
-def guards_of(query: BoundQuery | BoundSase) -> tuple[Guard, ...] | None:
-    """What a query asks of single events; ``None`` where positions count, so that every event matters."""
-    if query.window is not None and query.window.attribute is None:
-        return None
-    if isinstance(query, BoundQuery):
-        automaton = build(query.pattern)
-        waits = automaton.waits and query.parsed.strategy is not Strategy.STRICT
-        return automaton.guards if waits else None
-    nfab = build_nfab(query)
-    return None if nfab.contiguous else tuple(dict.fromkeys(nfab.guards))
 
 
 def _by_type(guards: Iterable[Guard]) -> list[list[Guard]]:
@@ -192,38 +176,13 @@ def _is_type(query: Query, stream: str | None, types: Sequence[str]) -> Conditio
     tests = [only in types if name is None else _is_one_of(name, types, schema)]
     if stream is not None:
         tests.append(stream == only if schema.stream is None else _is_one_of(schema.stream, [stream], schema))
-    return _all(tests)
+    return all_of(tests)
 
 
 def _is_one_of(name: str, values: Sequence[str], schema: Schema) -> Condition:
     if pa.types.is_null(schema.attributes[name]):
         return False
     return _Translator(schema).may_be(True, p.In(p.Attribute(name), tuple(p.Constant(one) for one in values)))
-
-
-# -- conditions --------------------------------------------------------------------------------------------------------
-
-
-def _all(parts: Iterable[Condition]) -> Condition:
-    kept = [part for part in parts if part is not True]
-    if any(part is False for part in kept):
-        return False
-    return _balanced(kept, lambda left, right: left & right) if kept else True
-
-
-def _any(parts: Iterable[Condition]) -> Condition:
-    kept = [part for part in parts if part is not False]
-    if any(part is True for part in kept):
-        return True
-    return _balanced(kept, lambda left, right: left | right) if kept else False
-
-
-def _balanced(parts: list[Any], join: Callable[[Any, Any], Any]) -> Any:
-    """All parts joined by a tree of little depth: Spark goes through conditions by recursion."""
-    while len(parts) > 1:
-        pairs = zip(parts[::2], parts[1::2], strict=False)
-        parts = [join(left, right) for left, right in pairs] + parts[len(parts) // 2 * 2 :]
-    return parts[0]
 
 
 # -- predicates --------------------------------------------------------------------------------------------------------
@@ -255,11 +214,7 @@ class _Side:
         return [F.collation(self.column) != F.lit(_BINARY)]
 
 
-class _Untranslatable(Exception):
-    """An operand that Spark is not asked to compute."""
-
-
-class _Translator:
+class _Translator(Translator):
     def __init__(self, schema: Schema) -> None:
         self.attributes = schema.attributes
 
@@ -270,34 +225,10 @@ class _Translator:
             parts += condition.parts if isinstance(condition, p.And) else (condition,)
         found = [(part, self.may_be(True, part)) for part in parts]
         kept = tuple(part for part, condition in found if condition is not True)
-        return Guard(guard.type, guard.stream, kept), _all(condition for _, condition in found)
+        return Guard(guard.type, guard.stream, kept), all_of(condition for _, condition in found)
 
-    def may_be(self, truth: bool, node: p.Predicate) -> Condition:
-        """Where a predicate may have a truth; see :func:`may_be`."""
-        match node:
-            case p.And(parts) | p.Or(parts):
-                every = isinstance(node, p.And) is truth
-                return (_all if every else _any)(self.may_be(truth, part) for part in parts)
-            case p.Not(part):
-                return self.may_be(not truth, part)
-            case p.Between(operand, low, high):
-                above, below = p.Comparison(">=", operand, low), p.Comparison("<=", operand, high)
-                return self.may_be(truth, p.And((above, below)))
-        if not p.attributes(node):
-            return holds(node, {}) is truth
-        try:
-            match node:
-                case p.Comparison(op, left, right):
-                    return self.compared(truth, op, left, right)
-                case p.In(operand, values):
-                    return self.among(truth, operand, [constant.value for constant in values])
-                case p.Like(operand, pattern):
-                    return self.like(truth, operand, pattern)
-                case p.IsNull(p.Attribute(name)):
-                    return column(name).isNull() if truth else column(name).isNotNull()
-        except (_Untranslatable, OverflowError):
-            pass
-        return True
+    def null(self, truth: bool, name: str) -> Condition:
+        return column(name).isNull() if truth else column(name).isNotNull()
 
     def compared(self, truth: bool, op: str, left: p.Operand, right: p.Operand) -> Condition:
         first, second = self.operand(left), self.operand(right)
@@ -312,7 +243,7 @@ class _Translator:
         parts = [*first.where_unknown(truth), *first.where_nan(op, truth), _with_constant(op, first, second)]
         if first.kind == "string" and op != "=":
             parts += first.where_collated()
-        return _any(parts)
+        return any_of(parts)
 
     def _two_columns(self, truth: bool, op: str, left: _Side, right: _Side) -> Condition:
         from pyspark.sql import functions as F
@@ -325,21 +256,21 @@ class _Translator:
             first, second = (F.collate(side, "UTF8_BINARY") for side in (first, second))
         unknown = left.where_unknown(truth) + right.where_unknown(truth)
         nan = left.where_nan(op, truth) + right.where_nan(op, truth)
-        return _any([*unknown, *nan, _COMPARE[op](first, second)])
+        return any_of([*unknown, *nan, _COMPARE[op](first, second)])
 
     def among(self, truth: bool, operand: p.Operand, values: Sequence[Any]) -> Condition:
         """IN: constants that the column's type does not have are equal to nothing."""
         own = self.operand(operand)
         if not isinstance(own, _Side) or own.kind in ("float", "bool") or own.type is None:
             equal = [self.compared(truth, "=", operand, p.Constant(one)) for one in values]
-            return _any(equal) if truth else _all(equal)
+            return any_of(equal) if truth else all_of(equal)
         there = [one for one in (_equal_to(own, constant) for constant in values) if one is not None]
         if truth:
             return own.column.isin(*there) if there else False
         if not there:
             return True
         parts: list[Condition] = [*own.where_unknown(truth), ~own.column.isin(*there)]
-        return _any(parts + own.where_collated() if own.kind == "string" else parts)
+        return any_of(parts + own.where_collated() if own.kind == "string" else parts)
 
     def like(self, truth: bool, operand: p.Operand, pattern: str) -> Condition:
         from pyspark.sql import functions as F
@@ -352,7 +283,7 @@ class _Translator:
         if "_" in pattern or "%" in inner:
             # A LIKE of a collated column is an error for some collations.
             found = F.collate(own.column, "UTF8_BINARY").like(pattern.replace("\\", "\\\\"))
-            return _any([*own.where_unknown(truth), found if truth else ~found])
+            return any_of([*own.where_unknown(truth), found if truth else ~found])
         match pattern.startswith("%"), pattern.endswith("%"):
             case False, False:
                 return self.compared(truth, "=", operand, p.Constant(pattern))
@@ -362,7 +293,7 @@ class _Translator:
                 found = own.column.endswith(anywhere)
             case _:
                 found = own.column.contains(anywhere)
-        return found if truth else _any([own.column.isNull(), ~found, *own.where_collated()])
+        return found if truth else any_of([own.column.isNull(), ~found, *own.where_collated()])
 
     # -- operands ------------------------------------------------------------------------------------------------------
 
@@ -371,7 +302,7 @@ class _Translator:
         if not p.attributes(node):
             found = value(node, {})
             if isinstance(found, float) and not math.isfinite(found):
-                raise _Untranslatable
+                raise Untranslatable
             return found
         if isinstance(node, p.Attribute):
             return self._attribute(node.name)
@@ -385,7 +316,7 @@ class _Translator:
             kind = kind.value_type
         family = kind_of(kind)
         if family == "other" or (family == "time" and not _is_time(kind)) or kind == pa.uint64():
-            raise _Untranslatable
+            raise Untranslatable
         # Spark pads constants beside a CHAR column, but not beside coalesce(column), which its optimizer takes away.
         return _Side(family, F.coalesce(column(name)) if family == "string" else column(name), kind)
 
@@ -399,7 +330,7 @@ class _Translator:
         sides = [self.operand(side) for side in (node.left, node.right)]
         kinds = [side.kind if isinstance(side, _Side) else _KINDS.get(side.__class__) for side in sides]
         if any(kind not in ("int", "float") for kind in kinds):
-            raise _Untranslatable
+            raise Untranslatable
         kind = "float" if node.op == "/" or "float" in kinds else "int"
         wide = "double" if kind == "float" else "bigint"
         first, second = (side.column.cast(wide) if isinstance(side, _Side) else _number(wide, side) for side in sides)
@@ -464,7 +395,7 @@ def _text(constant: str) -> str:
         try:
             constant.encode()
         except UnicodeEncodeError as error:  # half a surrogate pair, which no column holds
-            raise _Untranslatable from error
+            raise Untranslatable from error
     return constant
 
 
@@ -473,7 +404,7 @@ def _on_grid(op: str, own: _Side, constant: Any) -> tuple[str, int] | bool:
     kind = own.type or pa.int64()
     if pa.types.is_decimal(kind):
         if isinstance(constant, float):  # compared as floats
-            raise _Untranslatable
+            raise Untranslatable
         most = 10**kind.precision - 1
         bounds = (-most, most)
     else:
@@ -506,7 +437,7 @@ def _number(kind: str, number: int | float) -> Column:
     from pyspark.sql import functions as F
 
     if kind == "bigint" and not _INT64[0] <= number <= _INT64[1]:  # an error, which is for the engine to raise
-        raise _Untranslatable
+        raise Untranslatable
     return F.lit(number if kind in _INTEGERS.values() else float(number)).cast(kind)
 
 

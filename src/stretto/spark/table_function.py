@@ -26,7 +26,8 @@ from pyspark.sql.udtf import AnalyzeArgument, AnalyzeResult, OrderingColumn, Par
 
 from stretto.errors import DataError, OptionError, StrettoError, suggestion
 from stretto.events import require
-from stretto.matching import CHUNK, Matcher
+from stretto.matches import CHUNK
+from stretto.matching import Matcher
 from stretto.metering import meter_of_task
 from stretto.pattern.query import Consume
 from stretto.spark.call import Prepared, prepare

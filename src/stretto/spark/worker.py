@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from stretto.compiling import Query, compile_query
 from stretto.errors import DataError
-from stretto.matching import CHUNK, Matcher
+from stretto.matches import CHUNK
+from stretto.matching import Matcher
 from stretto.metering import meter_of_task
 from stretto.spark.context import Context
 
