@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -219,3 +221,186 @@ def test_an_automaton_for_spark() -> None:
         "by key: df.groupBy('key').applyInArrow(lambda events: stretto.match(afa, events, time='…'), schema); queries in CEQL and "
         "SASE+ run on Spark"
     )
+
+
+# ---- Columns of NULLs
+
+
+NULLS = [{"type": "A", "t": 1, "v": None, "k": None, "w": 3}, {"type": "B", "t": 2, "v": None, "k": None, "w": 4}]
+CONDITIONS = {
+    "v > 3": 0,
+    "v = 'x'": 0,
+    "v = TRUE": 0,
+    "v = '2024-01-01'": 0,
+    "v IN (1, 2.5)": 0,
+    "v BETWEEN 1 AND 2": 0,
+    "v LIKE 'a%'": 0,
+    "v + 1 > w": 0,
+    "v = k": 0,
+    "v > w": 0,
+    "NOT (v = 3)": 1,
+    "v IS NULL OR v > 2.5": 1,
+}
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_columns_of_nulls_in_conditions(condition: str) -> None:
+    """Nobody has said of what type they are: of the type that the query takes them for."""
+    rows = CONDITIONS[condition]
+    query = f"{AB} FILTER a[{condition}]"
+    assert stretto.match(query, NULLS, time="t").num_rows == rows
+    assert stretto.match(query, pytest.importorskip("pandas").DataFrame(NULLS), time="t").num_rows == rows
+    assert stretto.Matcher(query, time="t").push(NULLS).num_rows == rows
+    made = stretto.PatternSet(NULLS, time="t")
+    made.change([stretto.Change("ab", query)])
+    assert made.push(NULLS).num_rows == rows
+
+
+@pytest.mark.parametrize(
+    ("condition", "rows"),
+    [("a.v < b.v", 0), ("a.v + b.w > 3", 0), ("a.v = 'x'", 0), ("[k]", 0), ("a.v IS NULL", 1), ("a.v < b.w", 0)],
+)
+def test_columns_of_nulls_between_events(condition: str, rows: int) -> None:
+    query = f"PATTERN SEQ(A a, B b) WHERE skip_till_any_match {{ {condition} }}"
+    assert stretto.match(query, NULLS, time="t").num_rows == rows
+    assert stretto.Matcher(query, time="t", disorder="speculate").push(NULLS).num_rows == rows
+
+
+@pytest.mark.parametrize(
+    ("condition", "rows"),
+    [("sum(b[].v) > 2", 0), ("min(b[].v) < 3", 0), ("count(b[].v) = 0", 1), ("min(b[].v) < a.t", 0)],
+)
+def test_columns_of_nulls_in_aggregates(condition: str, rows: int) -> None:
+    query = f"PATTERN SEQ(A a, B+ b[]) WHERE skip_till_any_match {{ {condition} }}"
+    assert stretto.match(query, NULLS, time="t").num_rows == rows
+
+
+def test_columns_of_nulls_as_keys_and_ends() -> None:
+    keyed = f"{AB} PARTITION BY [k]"
+    assert stretto.match(keyed, NULLS, time="t").num_rows == 0
+    made = stretto.PatternSet(NULLS, time="t", by=["k"])
+    made.change([stretto.Change("ab", keyed)])
+    assert made.push(NULLS).num_rows == 0
+    matcher = stretto.Matcher(automaton(str), time="t", until="k")
+    matcher.push([NULLS[0] | {"v": "x"}])
+    assert matcher.push([{"type": "B", "t": 3, "v": "x", "k": 9}]).column("until").to_pylist() == [9]
+
+
+# ---- Batches that contradict each other
+
+FIRST = NULLS[0]
+SECOND = {"type": "B", "t": 2, "v": 1.5, "k": "z", "w": 3}
+ANY_MATCH = "PATTERN SEQ(A a, B b) WHERE skip_till_any_match { %s }"
+
+
+def in_turn(query: str, second: dict[str, Any], first: dict[str, Any] = FIRST, **options: Any) -> pa.Table:
+    matcher = stretto.Matcher(query, time="t", **options)
+    matcher.push([first])
+    return pa.concat_tables([matcher.push([second]), matcher.finish()])
+
+
+@pytest.mark.parametrize(
+    ("query", "second"),
+    [
+        (AB, SECOND),
+        (f"{AB} FILTER b[v > 1.2] AND a[v IS NULL]", SECOND),
+        (f"{AB} FILTER b[v = 'x']", SECOND | {"v": "x"}),
+        (AB, SECOND | {"w": 3.5}),
+        (f"{AB} FILTER a[w = 3] AND b[w > 3.2]", SECOND | {"w": 3.5}),
+        (AB, SECOND | {"w": Decimal("3.5")}),
+        (ANY_MATCH % "b.v > 1", SECOND),
+        (ANY_MATCH % "a.w <= b.v + 2", SECOND),
+        (ANY_MATCH % "a.v IS NULL AND a.w = b.w", SECOND),
+        (ANY_MATCH % "a.type != b.k", SECOND),
+    ],
+)
+def test_a_later_batch_tells_more(query: str, second: dict[str, Any]) -> None:
+    """A first batch of NULLs or of integers does not fix the type; what both batches together say is what counts."""
+    whole = stretto.match(query, [FIRST, second], time="t")
+    assert whole.num_rows == 1
+    for options in ({}, {"disorder": 1}):
+        found = in_turn(query, second, **options)
+        assert found.to_pylist() == whole.to_pylist()
+    matcher = stretto.Matcher(query, time="t")
+    matcher.push([FIRST])
+    again = stretto.Matcher(query, time="t").restore(matcher.snapshot())
+    if second["w"] == FIRST["w"]:  # a schema of a snapshot is a schema: only NULLs are open
+        assert again.push([second]).to_pylist() == whole.to_pylist()
+
+
+def test_sets_and_sorters_take_wider_types() -> None:
+    matcher = stretto.Matcher(ANY_MATCH % "b.v > 1", time="t", sets=True)
+    assert list(matcher.push_sets([FIRST])) == []
+    assert [len(found) for found in matcher.push_sets([SECOND])] == [1]
+    cleanse = stretto.Cleanse(time="t")
+    cleanse.push([FIRST])
+    cleanse.push([SECOND | {"w": 2.5}])
+    assert cleanse.finish().to_pylist() == [FIRST, SECOND | {"w": 2.5}]
+
+
+DECLARE = "; say what the columns are before the first batch, with schema=…"
+
+
+@pytest.mark.parametrize(
+    ("query", "first", "second", "message"),
+    [
+        (AB, FIRST, SECOND | {"w": "x"}, "column 'w' is string, and batches before had int64"),
+        (
+            AB,
+            FIRST | {"w": 2**60 + 1},
+            SECOND | {"w": 0.5},
+            "column 'w' is double, and batches before had int64: column 'w' is int64, and it becomes double: Integer value "
+            "1152921504606846977 not in range: -9007199254740992 to 9007199254740992",
+        ),
+        (
+            f"{AB} PARTITION BY [w]",
+            FIRST,
+            SECOND | {"w": 3.5},
+            "column 'w' is double, and batches before had int64: Float value 3.500000 was truncated converting to int64",
+        ),
+        (
+            ANY_MATCH % "a.w <= b.w",
+            FIRST,
+            SECOND | {"w": 3.5},
+            "column 'w' is double, and batches before had int64: what is kept of them depends on it",
+        ),
+        (
+            AB,
+            FIRST,
+            SECOND | {"t": 3.5},
+            "column 't' is double, and batches before had int64: Float value 3.500000 was truncated converting to int64",
+        ),
+    ],
+)
+def test_batches_that_contradict(query: str, first: dict[str, Any], second: dict[str, Any], message: str) -> None:
+    matcher = stretto.Matcher(query, time="t")
+    matcher.push([first])
+    with pytest.raises(stretto.DataError) as caught:
+        matcher.push([second])
+    assert str(caught.value) == message + DECLARE
+    assert matcher.push([SECOND | {"w": first["w"]}]).num_rows == 1  # nothing has changed
+
+
+def test_a_schema_that_was_given_is_not_widened() -> None:
+    matcher = stretto.Matcher(AB, {"type": str, "t": int, "v": int, "k": str, "w": int}, time="t")
+    matcher.push([FIRST])
+    with pytest.raises(stretto.DataError) as caught:
+        matcher.push([SECOND])
+    assert str(caught.value) == (
+        "column 'v' is double, and the query was compiled for int64: Float value 1.500000 was truncated converting to int64"
+    )
+
+
+def test_values_of_dicts() -> None:
+    query = "SELECT * FROM S WHERE A"
+    assert stretto.match(query, [{"type": "A", "v": 2**63}, {"type": "A", "v": 1}]).num_rows == 2
+    for values, message in (
+        ([2**70], "attribute 'v' has an integer that does not fit into 64 bits"),
+        (
+            [dt.datetime(2024, 1, 1), dt.datetime(2024, 1, 1, tzinfo=dt.UTC)],
+            "attribute 'v' has times with a time zone and times without one: give all with one, or all without",
+        ),
+    ):
+        with pytest.raises(stretto.DataError) as caught:
+            stretto.match(query, [{"type": "A", "v": value} for value in values])
+        assert str(caught.value) == message

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 import pyarrow as pa
 
-__all__ = ["family", "text_hint", "time_hint", "without_views"]
+__all__ = ["family", "text_hint", "time_hint", "unified", "wider", "without_views"]
 
 
 def without_views(kind: pa.DataType) -> pa.DataType:
@@ -104,3 +104,73 @@ def text_hint(name: str, kind: pa.DataType) -> str:
     if pa.types.is_integer(kind):
         return f"; make texts of its numbers first: df['{name}'] = df['{name}'].astype(str), and name a type in backticks: `3`"
     return "; make texts of it first"
+
+
+def unified(kinds: Iterable[pa.DataType]) -> pa.DataType | None:
+    """A type for values of several types; ``None``: there is none.
+
+    >>> unified([pa.null(), pa.int32(), pa.float64()]), unified([pa.timestamp("s", "UTC"), pa.timestamp("us", "CET")])
+    (DataType(double), TimestampType(timestamp[us, tz=UTC]))
+    """
+    found = pa.null()
+    for kind in kinds:
+        plain = kind.value_type if pa.types.is_dictionary(kind) else kind
+        if pa.types.is_null(found):
+            found = plain
+        elif pa.types.is_timestamp(found) and pa.types.is_timestamp(plain) and bool(found.tz) == bool(plain.tz):
+            units = ("s", "ms", "us", "ns")
+            found = pa.timestamp(max(found.unit, plain.unit, key=units.index), found.tz)
+        elif pa.types.is_integer(found) and pa.types.is_decimal128(plain):
+            found = _with_integers(plain)
+        elif pa.types.is_decimal128(found) and pa.types.is_integer(plain):
+            found = _with_integers(found)
+        elif found != plain and not pa.types.is_null(plain):
+            try:
+                both = [pa.schema([("", one)]) for one in (found, plain)]
+                found = pa.unify_schemas(both, promote_options="permissive").field(0).type
+            except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+                return None
+    return found
+
+
+def _with_integers(kind: pa.DataType) -> pa.DataType:
+    """A decimal type for integers of 64 bits as well, as far as there is room."""
+    return pa.decimal128(min(38, max(kind.precision - kind.scale, 19) + kind.scale), kind.scale)
+
+
+def wider(
+    table: pa.Table, known: Mapping[str, pa.DataType], unknown: Collection[str], fixed: Collection[str | None]
+) -> dict[str, pa.DataType]:
+    """The columns of a batch that do not fit the types that batches before it told, with types that do for all of them.
+
+    Parameters
+    ----------
+    table
+        The batch.
+    known
+        The types so far of the columns that are read.
+    unknown
+        Columns that had nothing but NULL: any type will do.
+    fixed
+        Columns whose type cannot change any more.
+    """
+    found = {}
+    for name, kind in known.items():
+        given = table.schema.field(name).type if name in table.column_names else kind
+        if given == kind or pa.types.is_null(given):
+            continue
+        if name in unknown:
+            found[name] = given
+        elif name not in fixed and family(kind) == family(given) == "number" and not _fits(table.column(name), kind):
+            both = unified([kind, given])
+            if both is not None:
+                found[name] = both
+    return found
+
+
+def _fits(column: pa.ChunkedArray, kind: pa.DataType) -> bool:
+    try:
+        column.cast(kind)
+    except pa.ArrowInvalid:
+        return False
+    return True

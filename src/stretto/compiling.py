@@ -20,6 +20,7 @@ from stretto.languages import ceql, sase
 from stretto.matches import Layout
 from stretto.pattern.passes.bind import BoundQuery, bind
 from stretto.pattern.passes.bind_sase import BoundSase, bind_sase
+from stretto.pattern.passes.nulls import with_types_of_nulls
 from stretto.pattern.query import Consume, ParsedQuery, Strategy, Window
 from stretto.pattern.sase import SaseQuery, Selection
 
@@ -141,6 +142,7 @@ class Query:
                 _BOUND.move_to_end(key)
                 return _BOUND[key]
         own = self._parsed
+        known = with_types_of_nulls(own, known)
         query = Query(own, bind_sase(own, known) if isinstance(own, SaseQuery) else bind(own, known))
         with _BOUND_LOCK:
             _BOUND[key] = query

@@ -667,6 +667,9 @@ class AfaMatcher:
                 hint = _hint(suggestion(name, given, kind="column"))
                 raise DataError(f"the events have no column '{name}' ({role}){hint}")
             kinds[name] = self.afa.events.get(name) or given[name]
+        until = self._options["until"]
+        if until is not None and pa.types.is_null(kinds[until]):  # all live for ever, so far
+            kinds[until] = kinds[self._options["time"]]
         self._set_time(kinds[self._options["time"]])
         self._kinds, self._bound = kinds, True
 

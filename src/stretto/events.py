@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,7 +12,11 @@ import pyarrow as pa
 from stretto.column_types import family, without_views
 from stretto.errors import DataError, OptionError, suggestion
 
-__all__ = ["Schema", "as_table", "conform", "require"]
+__all__ = ["BEFORE", "Schema", "as_table", "conform", "require"]
+
+
+#: Where batches tell the types: who has said so, and what to do where a later batch contradicts (:func:`conform`).
+BEFORE = ("batches before had", "; say what the columns are before the first batch, with schema=…")
 
 
 @dataclass(frozen=True)
@@ -176,11 +181,31 @@ def _from_rows(rows: list[Any]) -> pa.Table:
         names.update(dict.fromkeys(row))
     columns = {}
     for name in names:
+        values = [row.get(name) for row in rows]
         try:
-            columns[str(name)] = pa.array([row.get(name) for row in rows])
+            columns[str(name)] = _from_values(values)
+        except OverflowError as error:
+            raise DataError(f"attribute '{name}' has an integer that does not fit into 64 bits") from error
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
             raise DataError(f"attribute '{name}' has values of different types: {error}") from error
+        if pa.types.is_timestamp(columns[str(name)].type):
+            _one_clock(values, name)
     return pa.table(columns)
+
+
+def _from_values(values: list[Any]) -> pa.Array:
+    try:
+        return pa.array(values)
+    except OverflowError:
+        return pa.array(values, pa.uint64())
+
+
+def _one_clock(values: list[Any], name: Any) -> None:
+    """Arrow would drop the zones of times that stand beside others without one."""
+    if len({value.tzinfo is None for value in values if isinstance(value, dt.datetime)}) > 1:
+        raise DataError(
+            f"attribute '{name}' has times with a time zone and times without one: give all with one, or all without"
+        )
 
 
 def conform(
@@ -188,11 +213,12 @@ def conform(
     names: Iterable[str],
     attributes: Mapping[str, pa.DataType],
     declared: str = "the query was compiled for",
+    hint: str = "",
 ) -> pa.Table:
     """The named columns of a table, with the types that a schema says.
 
     Encodings of the same values are changed (strings, dictionaries), and so are numbers and times of another width where no value is
-    lost; columns that are NULL throughout take any type. ``declared`` is who says so, in an error.
+    lost; columns that are NULL throughout take any type. ``declared`` is who says so, in an error, and ``hint`` what to do.
 
     Raises
     ------
@@ -204,7 +230,10 @@ def conform(
         require(table, name, "attribute")
         column, wanted = table.column(name), attributes[name]
         if column.type != wanted:
-            column = _converted(column, wanted, name, declared)
+            try:
+                column = _converted(column, wanted, name, declared)
+            except DataError as error:
+                raise DataError(f"{error}{hint}") from error
         columns[name] = column
     return pa.table(columns)
 

@@ -9,6 +9,7 @@ import logging
 import math
 import time as clock
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -21,6 +22,7 @@ from stretto.automata.afa import Afa
 from stretto.cleanse import Cleanse, Released, check_span, span
 from stretto.cleansed import CleansedMatcher
 from stretto.clocks import check_clock
+from stretto.column_types import wider
 from stretto.compiling import Query, compile_query, roles
 from stretto.disordered import AfaMatcher, iter_match_afa, match_afa
 from stretto.engines.counting import Summary
@@ -29,7 +31,7 @@ from stretto.engines.nfab.runner import NfabRunner
 from stretto.engines.select import AnyProgram, AnyRunner, runner_for
 from stretto.engines.tecs.state import Matches
 from stretto.errors import DataError, EngineError, OptionError, SnapshotError, StrettoError, suggestion
-from stretto.events import Schema, as_table, conform, require
+from stretto.events import BEFORE, Schema, as_table, conform, require
 from stretto.files import are_files, open_files, table_of
 from stretto.inputs import input_of
 from stretto.matches import CHUNK, Arrivals, History, Layout, build_tables
@@ -248,6 +250,8 @@ class _Call:
             type, time, stream = own.type, time or own.time, stream or own.stream
             time_unit = time_unit or own.time_unit
         source = open_files(events) if are_files(events) and not sets else None
+        if source is not None and any(pa.types.is_null(kind) for kind in source.schema.types):
+            source = None  # their types depend on the query
         if isinstance(events, Mapping):
             events = {name: table_of(value) for name, value in events.items()}
         given = table_of(events) if source is None else source.schema.empty_table()
@@ -261,6 +265,7 @@ class _Call:
                 require(table, name, role)
         if not (isinstance(query, Query) and query.schema == schema):
             compiled = compiled.bind(schema)
+        table = _with_types_of_nulls(table, compiled.bound.schema)
         self.query = compiled
         self.layout = Layout(compiled.bound, output=output)
         self.program = program_of_sets(compiled) if sets else compiled.program(valuations=valuations)
@@ -466,6 +471,9 @@ class Matcher:
         self._runner: AnyRunner | None = None
         self._meter = Meter.of_call(budget)  # of the call at hand
         self._finished = False
+        #: Whether batches tell the types, and the columns that had nothing but NULL so far.
+        self._inferred = schema is None and self._query.schema is None
+        self._unknown: frozenset[str] = frozenset()
         Layout.check(output)
         if schema is not None:
             self._bind(Schema.of(schema, **self._roles) if not isinstance(schema, Schema) else schema)
@@ -542,6 +550,52 @@ class Matcher:
     def _bind(self, schema: Schema) -> None:
         self._query = self._query.bind(schema)
         self._start()
+
+    def _learn_types(self, table: pa.Table) -> None:
+        """Take the types of columns from the first batch; wider ones where a later batch contradicts it.
+
+        Raises
+        ------
+        DataError
+            What is kept of earlier batches depends on the types that they had.
+        """
+        if self._runner is None:
+            if table.num_columns:
+                self._bind(Schema.of(table.schema, **self._roles))
+                nulls = {one.name for one in table.schema if pa.types.is_null(one.type)}
+                self._unknown = frozenset(nulls if self._inferred else ())
+            return
+        if not self._inferred:
+            return
+        bound = self._query.bound
+        window = () if bound.window is None else (bound.window.attribute,)
+        fixed = {bound.schema.time, self._sequence, *window, *bound.partition_by}
+        read = dict.fromkeys((*bound.tested, *self._layout.columns))
+        found = wider(table, {name: bound.schema.attributes[name] for name in read}, self._unknown, fixed)
+        if found:
+            self._refuse_inside()
+            self._widen(found)
+        if self._unknown:
+            told = {one.name for one in table.schema if not pa.types.is_null(one.type)}
+            self._unknown -= told
+
+    def _widen(self, found: Mapping[str, pa.DataType]) -> None:
+        """Go on with other types of columns; where that cannot be, nothing has changed."""
+        from stretto.snapshots import carry_over
+
+        schema = self._query.bound.schema
+        made = object.__new__(self.__class__)
+        made.__dict__.update(self.__dict__)
+        made._query = self._query.bind(replace(schema, attributes={**schema.attributes, **found}))
+        made._start()
+        try:
+            carry_over(self, made, self._unknown)
+        except DataError as error:
+            name = min(found, key=lambda one: one in self._unknown)
+            raise DataError(
+                f"column '{name}' is {found[name]}, and batches before had {schema.attributes[name]}: {error}{BEFORE[1]}"
+            ) from error
+        self.__dict__.update(made.__dict__)
 
     def _start(self) -> None:
         streams = self._query.streams
@@ -621,10 +675,9 @@ class Matcher:
         if self._finished:
             raise OptionError("the matcher is finished; start a new one, or restore a snapshot")
         table = as_table(events)
-        if self._runner is None:
-            if not table.num_columns:
-                return iter(())
-            self._bind(Schema.of(table.schema, **self._roles))
+        if self._runner is None and not table.num_columns:
+            return iter(())
+        self._learn_types(table)
         sorter = self._sorter
         if sorter is not None:
             return self._through(lambda: sorter.let(table))
@@ -724,8 +777,7 @@ class Matcher:
         return self._set_by_set(as_table(events))
 
     def _set_by_set(self, table: pa.Table) -> Iterator[MatchSet]:
-        if self._runner is None and table.num_columns:
-            self._bind(Schema.of(table.schema, **self._roles))
+        self._learn_types(table)
         runner = self._running()
         assert isinstance(runner, NfabRunner)
         for batch in self._batches(table):
@@ -783,7 +835,8 @@ class Matcher:
         if not table.num_rows and not table.num_columns:
             return
         bound = self._query.bound
-        table = conform(table, (*bound.tested, *self._layout.columns), bound.schema.attributes)
+        told = BEFORE if self._inferred else ()
+        table = conform(table, (*bound.tested, *self._layout.columns), bound.schema.attributes, *told)
         _say_if_cold()
         kept = table.select(list(self._layout.columns))
         tested = table.select(list(bound.tested)).combine_chunks()
@@ -1021,6 +1074,15 @@ def _streams(
         return pa.concat_tables(parts, promote_options="permissive"), column
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise DataError(f"the streams' columns have no common types: {error}") from error
+
+
+def _with_types_of_nulls(table: pa.Table, schema: Schema) -> pa.Table:
+    """Columns that are NULL throughout with the types that the query gives them."""
+    for at, own in enumerate(table.schema):
+        kind = schema.attributes[own.name]
+        if pa.types.is_null(own.type) and own.type != kind:
+            table = table.set_column(at, own.with_type(kind), pa.nulls(table.num_rows, kind))
+    return table
 
 
 def _nothing(query: Query, type: str | None, time: str | None, stream: str | None) -> pa.Table:

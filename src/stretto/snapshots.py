@@ -26,8 +26,8 @@ from stretto.engines.tecs.labels import Trace
 from stretto.engines.tecs.runner import Runner
 from stretto.engines.tecs.state import nodes_of
 from stretto.engines.tecs.structure import ARENA, FIRST, FREE, HEAD, REGISTERS
-from stretto.errors import SnapshotError
-from stretto.events import Schema
+from stretto.errors import DataError, SnapshotError
+from stretto.events import Schema, conform
 from stretto.matches import Arrivals
 from stretto.predicates.keys import KeyTable
 
@@ -57,13 +57,12 @@ def save(matcher: Matcher) -> bytes:
         if runner.broken or matcher._inside:
             raise SnapshotError("the matcher was stopped in the middle of a batch: its state is not at an event")
         header |= _identity(matcher, runner) | {"finished": matcher._finished, "kept": matcher._history.kept}
+        if matcher._unknown:
+            header["unknown"] = sorted(matcher._unknown)
         header["schema"] = base64.b64encode(pa.schema(list(_fields(matcher))).serialize().to_pybytes()).decode()
-        if isinstance(runner, NfabRunner):
-            more, found = nfab.saved(runner)
-            header |= more
-            arrays |= found
-        else:
-            _save_runner(runner, header, arrays)
+        more, found = _saved(runner)
+        header |= more
+        arrays |= found
         _save_history(matcher, arrays)
         _save_sorter(matcher, header, arrays)
     return frame(header, arrays)
@@ -94,10 +93,7 @@ def load(matcher: Matcher, snapshot: bytes) -> None:
     assert runner is not None
     _check(header, _identity(matcher, runner))
     try:
-        if isinstance(runner, NfabRunner):
-            nfab.load(runner, header, arrays)
-        else:
-            _load_runner(runner, header, arrays)
+        _load(runner, header, arrays)
         _load_history(matcher, arrays)
         if matcher._sorter is not None:
             matcher._sorter.from_arrays(header["sorter"], _group(arrays, "sorter."))
@@ -106,6 +102,91 @@ def load(matcher: Matcher, snapshot: bytes) -> None:
         raise SnapshotError(f"the snapshot is damaged: {error}") from error
     matcher._finished = header["finished"]
     matcher._history.kept = header["kept"]
+    matcher._unknown = frozenset(header.get("unknown", ()))
+
+
+def carry_over(old: Matcher, new: Matcher, unknown: frozenset[str]) -> None:
+    """Give a fresh matcher the state of one whose columns have narrower types.
+
+    Parameters
+    ----------
+    unknown
+        Columns that had nothing but NULL so far.
+
+    Raises
+    ------
+    DataError
+        The state depends on the types that the columns had.
+    """
+    before, after = old._runner, new._runner
+    assert before is not None
+    assert after is not None
+    if _shape(before, unknown) != _shape(after, unknown) or not _keys_fit(before, after):
+        raise DataError("what is kept of them depends on it")
+    positions, table = old._history.joined()
+    if positions.size:
+        attributes = new.query.bound.schema.attributes
+        for name in unknown & set(table.column_names):
+            table = table.set_column(table.column_names.index(name), name, pa.nulls(table.num_rows, attributes[name]))
+        new._history.append(positions, conform(table, table.column_names, attributes, "it becomes"))
+        new._history.kept = old._history.kept
+    if old._sorter is not None and new._sorter is not None:
+        assert new._sorter.schema is not None
+        old._sorter.retype(new._sorter.schema)
+        new._sorter, new._arrivals = old._sorter, old._arrivals
+    header, arrays = unframe(frame(*_saved(before)))
+    fresh, blank = unframe(frame(*_saved(after)))
+    for name in ("keys", "tests"):  # an empty table of keys has the words of its types
+        if not len(getattr(before, name, None) or ()):
+            arrays = {key: array for key, array in arrays.items() if not key.startswith(f"{name}.")}
+    _load(after, fresh | header, blank | arrays)
+
+
+def _shape(runner: AnyRunner, unknown: frozenset[str]) -> list[Any]:
+    """What a state depends on, apart from the literals of conditions and from types of columns that had no value."""
+
+    if not isinstance(runner, NfabRunner):
+        cea = runner.program.cea
+        moves = [(one.source, one.guard, sorted(one.labels), one.target) for one in cea.transitions]
+        return [cea.states, moves, sorted(cea.finals), len(cea.guards)]
+    values = runner.program.conditions.values
+    columns = [one.attribute if one.attribute in unknown else str((one.attribute, one.kind)) for one in values.columns]
+    slots = [
+        (
+            one.component,
+            one.op.name.removesuffix("_REAL") if one.column and columns[one.column - 1] in unknown else one.op.name,
+            one.column,
+        )
+        for one in values.slots
+    ]
+    edges = len(runner.program.nfab.edges)
+    return [edges, columns, slots]
+
+
+def _keys_fit(before: AnyRunner, after: AnyRunner) -> bool:
+    """Whether tables of keys and strings that hold something are read in the same way."""
+    for name in ("keys", "tests"):
+        old, new = getattr(before, name, None), getattr(after, name, None)
+        if old is not None and len(old) and (new is None or old.types != new.types):
+            return False
+    old, new = getattr(before, "words", None), getattr(after, "words", None)
+    return old is None or not len(old) or (new is not None and old.ordered == new.ordered)
+
+
+def _saved(runner: AnyRunner) -> tuple[dict[str, Any], Arrays]:
+    if isinstance(runner, NfabRunner):
+        return nfab.saved(runner)
+    header: dict[str, Any] = {}
+    arrays: Arrays = {}
+    _save_runner(runner, header, arrays)
+    return header, arrays
+
+
+def _load(runner: AnyRunner, header: dict[str, Any], arrays: Arrays) -> None:
+    if isinstance(runner, NfabRunner):
+        nfab.load(runner, header, arrays)
+    else:
+        _load_runner(runner, header, arrays)
 
 
 def save_afa(matcher: AfaMatcher) -> bytes:

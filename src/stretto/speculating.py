@@ -22,7 +22,7 @@ from stretto.engines.afa.runner import AfaRunner
 from stretto.engines.afa.structure import CLEAN, FROM, REG, ROW, SIGN, TO, TRAILS
 from stretto.engines.tecs.state import Matches
 from stretto.errors import OptionError, SnapshotError
-from stretto.events import Schema, as_table, conform
+from stretto.events import BEFORE, Schema, as_table, conform
 from stretto.matches import History, Layout, build_tables
 from stretto.pattern.passes.bind_sase import BoundSase
 from stretto.pattern.sase import SaseQuery
@@ -115,6 +115,7 @@ class SpeculatingMatcher:
         self._layout: Layout
         self._history: History
         self._schema: pa.Schema
+        self._inferred = schema is None and self._query.schema is None
         if schema is not None:
             self._bind(schema if isinstance(schema, Schema) else Schema.of(schema, **self._roles))
         elif self._query.schema is not None:
@@ -188,7 +189,10 @@ class SpeculatingMatcher:
             return self._schema.empty_table()
         first = operator._runner.rows
         kinds = self._query.bound.schema.attributes
-        shown = conform(self._events_of(table), self._layout.columns, kinds).select(list(self._layout.columns))
+        bound = self._query.bound
+        told = BEFORE if self._inferred else ()
+        shown = conform(self._events_of(table), (*bound.tested, *self._layout.columns), kinds, *told)
+        shown = shown.select(list(self._layout.columns))
         if self._layout.columns and not operator._finished:
             self._history.append(np.arange(first, first + table.num_rows), shown)
         try:

@@ -15,9 +15,10 @@ from stretto.cleanse.columns import AFTER_ALL, BEFORE_ALL
 from stretto.cleanse.runs import Released, Run, one_batch, segments
 from stretto.cleanse.spans import span
 from stretto.cleanse.waiting import Waiting
+from stretto.column_types import wider
 from stretto.engines.afa.times import as_times
 from stretto.errors import DataError, OptionError, SnapshotError, suggestion
-from stretto.events import Schema, as_table, conform
+from stretto.events import BEFORE, Schema, as_table, conform
 
 __all__ = ["Cleanse"]
 
@@ -105,6 +106,7 @@ class Cleanse(Waiting):
             late=late,
             time_unit=time_unit,
         )
+        self._inferred = schema is None
         if schema is not None:
             self.bind(pa.schema(list(Schema.of(schema).attributes.items())))
 
@@ -190,7 +192,10 @@ class Cleanse(Waiting):
             return self._nothing()
         self.bind(table.schema)
         assert self._schema is not None
-        table = conform(table, self._schema.names, dict(zip(self._schema.names, self._schema.types, strict=True)))
+        if self._inferred:
+            self._widen(table)
+        kinds = dict(zip(self._schema.names, self._schema.types, strict=True))
+        table = conform(table, kinds, kinds, *(BEFORE if self._inferred else ("the schema says",)))
         batch = one_batch(table)
         before = self.saved()
         try:
@@ -353,6 +358,21 @@ class Cleanse(Waiting):
         self._late += count
         if count and self._late_policy == "side":
             self._side.append(batch.filter(pa.array(late)))
+
+    def _widen(self, table: pa.Table) -> None:
+        """Take wider types where a batch contradicts those before it."""
+        assert self._schema is not None
+        known = dict(zip(self._schema.names, self._schema.types, strict=True))
+        nulls = [name for name, kind in known.items() if pa.types.is_null(kind)]
+        fixed = {self._time, self._sequence, self._sign, *self._partition_by}
+        if found := wider(table, known, nulls, fixed):
+            try:
+                self.retype(pa.schema(list((known | found).items())))
+            except DataError as error:
+                name = min(found, key=lambda one: one in nulls)
+                raise DataError(
+                    f"column '{name}' is {found[name]}, and {BEFORE[0]} {known[name]}: {error}{BEFORE[1]}"
+                ) from error
 
     def bind(self, schema: pa.Schema) -> None:
         """Take the names and types of the columns, unless they are known."""

@@ -25,6 +25,21 @@ Times = NDArray[Any]
 class Waiting(Columns):
     """Events in runs of about twice the size of the next."""
 
+    def retype(self, schema: pa.Schema) -> None:
+        """Go on with other types of columns, other than those that play a role.
+
+        Raises
+        ------
+        DataError
+            A value that waits does not fit.
+        """
+        try:
+            runs = [replace(run, batch=run.batch.cast(schema)) for run in self._runs]
+            side = [batch.cast(schema) for batch in self._side]
+        except pa.ArrowInvalid as error:
+            raise DataError(f"an event that waits does not fit: {error}") from error
+        self._runs, self._side, self._schema = runs, side, schema
+
     @property
     def buffered(self) -> int:
         """How many events wait."""

@@ -137,8 +137,10 @@ class Classifier:
             case p.Not(part):
                 negated = self._formula(part)
                 return lambda truth: ~negated(truth)
-        if not p.attributes(predicate):
-            constant = np.bool_(holds(predicate, {}))
+        names = p.attributes(predicate)
+        if any(pa.types.is_null(self.schema.attributes[name]) for name in names) or not names:
+            # With one NULL a condition is what it is with NULLs only.
+            constant = np.bool_(holds(predicate, dict.fromkeys(names)))
             return lambda truth: constant
         # By text: 1 and 1.0 are equal in Python, and integer and float arithmetic are not.
         name = repr(predicate)

@@ -284,6 +284,10 @@ class KeyTable:
             raise DataError(f"a key has {len(self.types)} columns, not {len(columns)}")
         if not columns:
             return self._nothing(rows)
+        columns = [
+            pa.nulls(len(column), kind) if pa.types.is_null(column.type) else column
+            for column, kind in zip(columns, self.types, strict=True)
+        ]
         for column, kind in zip(columns, self.types, strict=True):
             if _plain(column.type) != _plain(kind):
                 raise DataError(f"a key column is {column.type}, expected {kind}")
