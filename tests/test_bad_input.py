@@ -247,8 +247,8 @@ def test_columns_of_nulls_only() -> None:
     assert found(AB, typed) == [[0, 1]]
     assert found(f"{AB} FILTER A[v IS NULL]", typed) == [[0, 1]]
     assert found(f"{AB} FILTER A[v IS NOT NULL]", typed) == []
-    refused(QueryError, lambda: stretto.match(f"{AB} FILTER A[v > 1]", typed), "v (null)", "IS [NOT] NULL")
-    refused(QueryError, lambda: stretto.match(f"{AB} PARTITION BY [v]", typed), "cannot partition by 'v' (null)")
+    assert found(f"{AB} FILTER A[v > 1]", typed) == []
+    assert found(f"{AB} PARTITION BY [v]", typed) == []
     refused(QueryError, lambda: stretto.match(f"{AB} WITHIN 3 [v]", typed), "cannot measure a window by 'v' (null)")
     ints = typed.set_column(1, "v", typed.column("v").cast(pa.int64()))
     assert found(f"{AB} FILTER A[v > 1 OR NOT v > 1]", ints) == [[0, 1]]  # NOT is plain negation
@@ -272,7 +272,6 @@ def test_extra_and_missing_columns() -> None:
     ("column", "text"),
     [
         (pa.array(["x"]), "is string"),
-        (pa.array([2.5]), "is double"),
         (pa.array([True]), "is bool"),
         (pa.array([2**63], pa.uint64()), "is uint64"),
         (pa.array([[1]]), "is list"),
@@ -283,7 +282,7 @@ def test_another_type_in_a_later_batch(column: pa.Array, text: str) -> None:
     matcher = stretto.Matcher(f"{AB} FILTER A[v > 1]")
     matcher.push(events("A", v=[2]))
     before = matcher.snapshot()
-    refused(DataError, lambda: matcher.push(events("B", v=column)), "column 'v'", text, "compiled for int64")
+    refused(DataError, lambda: matcher.push(events("B", v=column)), "column 'v'", text, "batches before had int64")
     assert matcher.snapshot() == before
 
 

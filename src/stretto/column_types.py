@@ -163,7 +163,7 @@ def wider(
             found[name] = given
         elif name not in fixed and family(kind) == family(given) == "number" and not _fits(table.column(name), kind):
             both = unified([kind, given])
-            if both is not None:
+            if both not in (None, kind):
                 found[name] = both
     return found
 
