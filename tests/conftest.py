@@ -50,6 +50,11 @@ def cases(count: int, *, compiled: int | None = None) -> int:
     return max(most // SHARES[SHARE], min(most, FEWEST))
 
 
+def blocks(count: int, most: int = 400) -> list[range]:
+    """The numbers below ``count`` in ranges, for the workers of a run to share."""
+    return [range(first, min(first + most, count)) for first in range(0, count, most)]
+
+
 def size(count: int, interpreted: int) -> int:
     """How large to make something: ``count``, and ``interpreted`` where kernels are."""
     return count if COMPILED else interpreted

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 
 from stretto import testing
 from stretto.testing import Case, case, check
-from tests.conftest import cases
+from tests.conftest import blocks, cases
 
 
 @settings(max_examples=cases(300))
@@ -15,9 +16,10 @@ def test_shrinkable(one: Case) -> None:
     check(one)
 
 
-def test_many_seeds() -> None:
+@pytest.mark.parametrize("seeds", blocks(cases(4_000)), ids=str)
+def test_many_seeds(seeds: range) -> None:
     """Thousands of seeds; a failure names its seed: ``stretto.testing.check(stretto.testing.case(seed))``."""
-    for seed in range(cases(4000)):
+    for seed in seeds:
         try:
             check(case(seed))
         except Exception as error:

