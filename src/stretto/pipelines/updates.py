@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from stretto.errors import EngineError
+from stretto.errors import EngineError, SnapshotError
 
 __all__ = ["LOOK", "Report", "Update", "failures_named", "reason"]
 
@@ -42,7 +42,7 @@ Report = Callable[[Update], None]
 
 @contextmanager
 def failures_named(name: str) -> Iterator[None]:
-    """Spark's errors as ours, with the part that failed and the line that says why."""
+    """Spark's errors, and those of checkpoints, as ours, with the part that failed and the line that says why."""
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
 
@@ -50,6 +50,8 @@ def failures_named(name: str) -> Iterator[None]:
         yield
     except (PySparkException, Py4JError) as error:
         raise EngineError(f"{name}: {reason(error)}") from error
+    except SnapshotError as error:  # of a checkpoint that is another query's
+        raise EngineError(f"{name}: {error}") from error
 
 
 def reason(error: BaseException) -> str:

@@ -15,7 +15,6 @@ import time as clock
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,9 +25,9 @@ from stretto.errors import DataError, EngineError, LimitError, OptionError, Quer
 from stretto.patterns import PatternSet
 from stretto.spark.packing import arrived
 from stretto.spark.runs import Run
-from stretto.spark.state import VERSION, check_header, framed, unframed
+from stretto.spark.state import VERSION, Owner, framed, unframed
 
-__all__ = ["VERSION", "Bucket", "Counts", "Settings", "microseconds"]
+__all__ = ["VERSION", "Bucket", "Counts", "Settings", "microseconds", "query_owner"]
 
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
@@ -303,13 +302,7 @@ class Bucket:
         """The bucket's state."""
         empty = self.matcher.idle and not self.changed
         parts = [b"" if empty else self.matcher.snapshot(), _ipc(self.held), _ipc(self.seen)]
-        header = {
-            "query": self.run.text,
-            "columns": self._columns,
-            "settings": self._settings,
-            "timer": self.timer,
-            "changed": self.changed,
-        }
+        header = query_owner(self.run, self.settings).header | {"timer": self.timer, "changed": self.changed}
         state = framed(header, parts)
         self.counts.held = 0 if self.held is None else self.held.num_rows
         self.counts.state_bytes = len(state)
@@ -326,23 +319,19 @@ class Bucket:
             The bytes are damaged, of a newer version, or of another query or other settings.
         """
         header, parts = unframed(state)
-        check_header(header, self.run.text, self._columns, self._settings)
+        query_owner(self.run, self.settings).check(header)
         snapshot, held, seen = parts
         if snapshot:
             self.matcher.restore(snapshot)
         self.held, self.seen = _table(held), _table(seen)
         self.timer, self.changed = header["timer"], header["changed"]
 
-    @property
-    def _columns(self) -> dict[str, str]:
-        return {name: str(kind) for name, kind in self.run.attributes.items()}
 
-    @property
-    def _settings(self) -> dict[str, Any]:
-        """What a state depends on beside the query and the columns."""
-        named = ("buckets", "time", "sequence", "time_unit", "event_id")
-        own = {name: getattr(self.settings, name) for name in named}
-        return own | self.run.identity
+def query_owner(run: Run, settings: Settings) -> Owner:
+    """What the states of a query or of patterns belong to."""
+    columns = {name: str(kind) for name, kind in run.attributes.items()}
+    named = ("buckets", "time", "sequence", "time_unit", "event_id")
+    return Owner(run.text, columns, {name: getattr(settings, name) for name in named} | run.identity)
 
 
 def microseconds(column: pa.ChunkedArray, unit: str | None) -> NDArray[np.int64]:

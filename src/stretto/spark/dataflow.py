@@ -29,7 +29,8 @@ from stretto.spark.groups import INPUT, OUTPUT, Groups, run_groups
 from stretto.spark.options import BUCKETS, Continuous
 from stretto.spark.packing import PACKED, pack
 from stretto.spark.session import require_pyspark
-from stretto.spark.streaming import bucket_of, marked_columns, metrics_name, observed, processed, watermarked
+from stretto.spark.starting import metrics_name
+from stretto.spark.streaming import bucket_of, marked_columns, observed, processed, watermarked
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -373,7 +374,13 @@ def _packed(source: Source, rows: DataFrame, options: Continuous) -> DataFrame:
 
 
 def _streaming(call: Prepared, options: Continuous, time_unit: str | None) -> DataFrame:
-    name = metrics_name(call.groups.plan)
+    from stretto.spark.processor import owner_of
+
+    assert options.buckets is not None
+    settings = Settings(call.groups.vs, None, time_unit, options.late, None, 0, options.buckets)
+    task = asdict(call.groups)
+    owner = owner_of(task, settings)
+    name = metrics_name(owner)
     parts = []
     late: list[pa.Field] = [pa.field("source", pa.string())]
     for number, (source, one) in enumerate(call.sources.items()):
@@ -382,10 +389,7 @@ def _streaming(call: Prepared, options: Continuous, time_unit: str | None) -> Da
         parts.append(_packed(one, rows, options))
         late.append(pa.field(source, pa.struct(list(one.schema))))
     packed = reduce(lambda left, right: left.union(right), parts)
-    assert options.buckets is not None
-    settings = Settings(call.groups.vs, None, time_unit, options.late, None, 0, options.buckets)
-    task = asdict(call.groups)
-    return processed(packed, task, settings, text=call.groups.plan, result=call.groups.schema, late=pa.schema(late))
+    return processed(packed, task, settings, owner=owner, result=call.groups.schema, late=pa.schema(late))
 
 
 def _marked(source: Source, time_unit: str | None, delay: str | None) -> DataFrame:

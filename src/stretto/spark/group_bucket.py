@@ -23,9 +23,9 @@ from stretto.errors import DataError
 from stretto.spark.bucket import PER_SECOND, Counts, Settings
 from stretto.spark.groups import OUTPUT, Groups, by_input, in_order
 from stretto.spark.packing import read_table
-from stretto.spark.state import check_header, framed, unframed
+from stretto.spark.state import Owner, framed, unframed
 
-__all__ = ["GroupBucket"]
+__all__ = ["GroupBucket", "plan_owner"]
 
 
 class GroupBucket:
@@ -166,13 +166,7 @@ class GroupBucket:
 
     def dump(self) -> bytes:
         """The bucket's state."""
-        header = {
-            "query": self.groups.plan,
-            "columns": self.groups.columns,
-            "settings": self._settings,
-            "timer": self.timer,
-            "now": self.now,
-        }
+        header = plan_owner(self.groups, self.settings).header | {"timer": self.timer, "now": self.now}
         state = framed(header, [b"" if self.idle else self.flow.snapshot()])
         self.counts.held = sum(self.flow.stats["held"].values())
         self.counts.state_bytes = len(state)
@@ -187,12 +181,13 @@ class GroupBucket:
             The bytes are damaged, of a newer version, or of another plan or other settings.
         """
         header, parts = unframed(state)
-        check_header(header, self.groups.plan, self.groups.columns, self._settings)
+        plan_owner(self.groups, self.settings).check(header)
         self.timer, self.now = header["timer"], header["now"]
         if parts[0]:
             self.flow.restore(parts[0])
 
-    @property
-    def _settings(self) -> dict[str, Any]:
-        """What a state depends on beside the plan and the columns."""
-        return {name: getattr(self.settings, name) for name in ("buckets", "time", "time_unit")}
+
+def plan_owner(groups: Groups, settings: Settings) -> Owner:
+    """What the states of a plan belong to."""
+    named = ("buckets", "time", "time_unit")
+    return Owner(groups.plan, groups.columns, {name: getattr(settings, name) for name in named})

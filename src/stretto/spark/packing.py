@@ -38,19 +38,22 @@ PACKED = "bucket bigint, source int, number int, data binary"
 def pack(batches: Iterator[pa.RecordBatch], *, schema: bytes) -> Iterator[pa.RecordBatch]:
     """Events as packed rows; the last column of the input is the bucket. The metadata of the schema goes along.
 
-    Bucket 0 gets a row in any case, an empty one if need be: its state is looked at in every micro-batch that has events, and
-    tells whether the checkpoint belongs to the query.
+    Bucket 0 gets a row in any case, an empty one if need be, also of a task without events: its state tells whether the checkpoint
+    belongs to the query, and a micro-batch whose events are all of no use to a wrong query must not be committed by it.
     """
     from pyspark import TaskContext
 
     context = TaskContext.get()
     source = context.partitionId() if context is not None else 0
     kinds = pa.ipc.read_schema(pa.py_buffer(schema))
+    number = -1
     for number, gathered in enumerate(_gathered(batches)):
         buckets = gathered[0].schema.names[-1]
         bucket = np.concatenate([b.column(buckets).to_numpy(zero_copy_only=False) for b in gathered])
         events = as_bound([b.drop_columns([buckets]) for b in gathered], kinds).replace_schema_metadata(kinds.metadata)
         yield _packed(events, bucket, source, number)
+    if number < 0:
+        yield _rows([0], source, 0, [b""])
 
 
 def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
@@ -80,11 +83,16 @@ def _packed(events: pa.Table, bucket: np.ndarray, source: int, number: int) -> p
     if present[0] != 0:
         present = np.concatenate(([0], present))
         data.insert(0, b"")
+    return _rows(present, source, number, data)
+
+
+def _rows(buckets: Iterable[int], source: int, number: int, data: Sequence[bytes]) -> pa.RecordBatch:
+    """Packed rows of one source and number."""
     return pa.record_batch(
         {
-            "bucket": pa.array(present, pa.int64()),
-            "source": pa.array([source] * present.size, pa.int32()),
-            "number": pa.array([number] * present.size, pa.int32()),
+            "bucket": pa.array(buckets, pa.int64()),
+            "source": pa.array([source] * len(data), pa.int32()),
+            "number": pa.array([number] * len(data), pa.int32()),
             "data": pa.array(data, pa.binary()),
         }
     )
@@ -171,12 +179,4 @@ def pack_changes(batches: Iterator[pa.RecordBatch], *, buckets: int) -> Iterator
     source = -1 - (context.partitionId() if context is not None else 0)
     for number, batch in enumerate(batches):
         if batch.num_rows:
-            data = write_table(batch)
-            yield pa.record_batch(
-                {
-                    "bucket": pa.array(range(buckets), pa.int64()),
-                    "source": pa.array([source] * buckets, pa.int32()),
-                    "number": pa.array([number] * buckets, pa.int32()),
-                    "data": pa.array([data] * buckets, pa.binary()),
-                }
-            )
+            yield _rows(range(buckets), source, number, [write_table(batch)] * buckets)

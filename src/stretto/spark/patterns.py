@@ -113,7 +113,7 @@ budget
     settings = streaming.settings_of(events, roles, sequence, continuous, alone=not run.by)
     if changes is not None and settings.buckets > MOST_BUCKETS:
         raise OptionError(f"buckets={settings.buckets}: every change goes to every bucket; give at most {MOST_BUCKETS}")
-    flow = streaming.Flow(events, columns, run.by, None, run.plain, run.text, result, changes)
+    flow = streaming.Flow(events, columns, run.by, None, run.plain, result, changes)
     return streaming.run(flow, settings)
 
 

@@ -2,8 +2,8 @@
 
 A bucket's state is one binary value (:mod:`stretto.spark.bucket`), read and written once in a micro-batch that touches the
 bucket. One event-time timer calls a bucket that has something to do although nothing arrives for it: events to release, or
-windows to close. A bucket that holds nothing has no state, except bucket 0, which keeps its header: that is how a
-checkpoint of another query is told at the first events.
+windows to close. A bucket that holds nothing has no state, except bucket 0, which keeps its header: it tells whose the checkpoint
+is, when a query starts (:mod:`stretto.spark.starting`) and in every micro-batch that has events, before it is committed.
 """
 
 from __future__ import annotations
@@ -16,22 +16,20 @@ import pyarrow as pa
 from pyspark.sql import Row
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
-from stretto.spark.bucket import Bucket, Counts, Settings
-from stretto.spark.group_bucket import GroupBucket
+from stretto.spark.bucket import Bucket, Counts, Settings, query_owner
+from stretto.spark.group_bucket import GroupBucket, plan_owner
 from stretto.spark.groups import Groups
 from stretto.spark.packing import write_table
 from stretto.spark.runs import run_of
+from stretto.spark.starting import STATE
+from stretto.spark.state import Owner
 
-__all__ = ["OUTPUT", "Buckets"]
+__all__ = ["OUTPUT", "Buckets", "owner_of"]
 
 _KINDS = {"int": "bigint", "float": "double"}
 
 #: What the operator puts out: packed results and packed late events, and in each call's first row its counts.
 OUTPUT = ", ".join(["data binary", "late_data binary", *(f"{f.name} {_KINDS[str(f.type)]}" for f in fields(Counts))])
-
-#: The name of the state variable; a change of the state's kind takes another.
-STATE = "stretto_bucket_v1"
-
 
 #: A row of what arrived: where it comes from, its number there, and a table.
 Packed = tuple[int, int, bytes]
@@ -42,6 +40,11 @@ AnyBucket = Bucket | GroupBucket
 def _bucket(task: dict[str, Any], settings: Settings) -> AnyBucket:
     """A bucket of a query, of patterns, or of a dataflow."""
     return GroupBucket(Groups(**task), settings) if "plan" in task else Bucket(run_of(task), settings)
+
+
+def owner_of(task: dict[str, Any], settings: Settings) -> Owner:
+    """What the states of a task belong to."""
+    return plan_owner(Groups(**task), settings) if "plan" in task else query_owner(run_of(task), settings)
 
 
 class Buckets(StatefulProcessor):  # type: ignore[misc]

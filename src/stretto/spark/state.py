@@ -7,15 +7,16 @@ The header has the lengths of the parts under ``parts``, and ``query``, ``column
 
 from __future__ import annotations
 
+import hashlib
 import json
 import struct
 import zlib
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from stretto.errors import SnapshotError
 
-__all__ = ["VERSION", "check_header", "framed", "unframed"]
+__all__ = ["VERSION", "Owner", "framed", "header_of", "header_size", "unframed"]
 
 MAGIC = b"STRBUCK\0"
 VERSION = 1
@@ -38,18 +39,11 @@ def unframed(state: bytes) -> tuple[dict[str, Any], list[bytes]]:
     SnapshotError
         The bytes are damaged, or of a newer version.
     """
-    if len(state) < _HEAD.size + 4 or not state.startswith(MAGIC):
-        raise SnapshotError("the state is damaged: it does not start as a state of stretto does")
-    _, version, length = _HEAD.unpack_from(state)
-    if version > VERSION:
-        raise SnapshotError(
-            f"the state was written by a newer stretto (version {version}; this one reads {VERSION}): upgrade stretto"
-        )
+    _checked(state[:-4])
     body, check = state[:-4], struct.unpack("<I", state[-4:])[0]
     if zlib.crc32(body) != check:
         raise SnapshotError("the state is damaged: its checksum is wrong")
-    at = _HEAD.size + length
-    header = json.loads(state[_HEAD.size : at])
+    at, header = header_size(state), header_of(state)
     parts = []
     for size in header["parts"]:
         parts.append(body[at : at + size])
@@ -57,27 +51,96 @@ def unframed(state: bytes) -> tuple[dict[str, Any], list[bytes]]:
     return header, parts
 
 
-def check_header(
-    header: Mapping[str, Any], query: str, columns: Mapping[str, str], settings: Mapping[str, Any]
-) -> None:
-    """Raise a :class:`SnapshotError` unless a state belongs to this query, with these columns and settings."""
-    if header["query"] != query:
+def header_size(start: bytes) -> int:
+    """How many bytes of a state its header takes, with what stands before it."""
+    _checked(start)
+    length: int = _HEAD.unpack_from(start)[2]
+    return _HEAD.size + length
+
+
+def header_of(start: bytes) -> dict[str, Any]:
+    """The header alone, of the first :func:`header_size` bytes of a state or more."""
+    found: dict[str, Any] = json.loads(start[_HEAD.size : header_size(start)])
+    return found
+
+
+def _checked(state: bytes) -> None:
+    """Raise unless the bytes begin as a state of a known version does."""
+    if len(state) < _HEAD.size or not state.startswith(MAGIC):
+        raise SnapshotError("the state is damaged: it does not start as a state of stretto does")
+    version = _HEAD.unpack_from(state)[1]
+    if version > VERSION:
         raise SnapshotError(
-            "the checkpoint holds the state of another query; start this one with a checkpoint of its own\n"
-            f"  checkpoint: {header['query']}\n  query:      {query}"
+            f"the state was written by a newer stretto (version {version}; this one reads {VERSION}): upgrade stretto"
         )
-    for name, value in settings.items():
-        if header["settings"][name] != value:
+
+
+class Owner(NamedTuple):
+    """What a checkpoint belongs to."""
+
+    #: A query's text, patterns line by line, or a plan.
+    query: str
+    #: The columns with their types.
+    columns: Mapping[str, str]
+    #: What else a state depends on.
+    settings: Mapping[str, Any]
+
+    @property
+    def header(self) -> dict[str, Any]:
+        """As a state names it."""
+        return self._asdict()
+
+    @property
+    def digest(self) -> str:
+        """A short name."""
+        written = json.dumps(self.header, sort_keys=True, ensure_ascii=False)
+        return hashlib.sha256(written.encode()).hexdigest()[:16]
+
+    def check(self, header: Mapping[str, Any]) -> None:
+        """Raise a :class:`SnapshotError` unless a state with this header is the owner's."""
+        if header["query"] != self.query:
             raise SnapshotError(
-                f"the checkpoint was written with {name}={header['settings'][name]!r}, and the query now has "
-                f"{name}={value!r}; start it as before, or with a new checkpoint"
+                "the checkpoint holds the state of another query, and nothing has been consumed\n"
+                f"  checkpoint: {_near(header['query'], self.query)}\n"
+                f"  query:      {_near(self.query, header['query'])}\n"
+                "hint: give this query a checkpoint of its own, or start the other one again; patterns that change while a query "
+                "runs go through stretto.spark.match_patterns, as a stream of changes"
             )
-    if header["columns"] != columns:
-        before = header["columns"]
-        wrong = sorted(name for name in {*before, *columns} if before.get(name) != columns.get(name))
-        raise SnapshotError(
-            "the checkpoint holds events with other columns: "
-            + ", ".join(
-                f"'{name}' was {before.get(name, 'missing')}, is {columns.get(name, 'missing')}" for name in wrong
+        for name, value in self.settings.items():
+            before = header["settings"][name]
+            if before != value and name == "patterns":
+                raise SnapshotError(
+                    "the checkpoint was written with other patterns (of the same texts), and nothing has been consumed\n"
+                    "hint: give the patterns as they were, or a new checkpoint; patterns that change while a query runs are a stream"
+                )
+            if before != value:
+                raise SnapshotError(
+                    f"the checkpoint was written with {name}={before!r}, and the query now has {name}={value!r}; "
+                    "nothing has been consumed\nhint: start it as before, or with a new checkpoint"
+                )
+        if header["columns"] != self.columns:
+            before = header["columns"]
+            wrong = sorted(name for name in {*before, *self.columns} if before.get(name) != self.columns.get(name))
+            raise SnapshotError(
+                "the checkpoint holds events with other columns: "
+                + ", ".join(
+                    f"'{name}' was {before.get(name, 'missing')}, is {self.columns.get(name, 'missing')}"
+                    for name in wrong
+                )
+                + "; nothing has been consumed\nhint: cast the columns to what they were, or give a new checkpoint"
             )
-        )
+
+
+#: How much of a long text an error shows, before and after the place where it differs.
+_SHOWN = 120
+
+
+def _near(text: str, other: str) -> str:
+    """A text, or of a long one the part around the first difference to another."""
+    if len(text) <= 4 * _SHOWN:
+        return text.replace("\n", "\n              ")
+    at = next(
+        (i for i, (one, two) in enumerate(zip(text, other, strict=False)) if one != two), min(len(text), len(other))
+    )
+    start, end = max(0, at - _SHOWN), min(len(text), at + _SHOWN)
+    return ("… " if start else "") + text[start:end].replace("\n", " ") + (" …" if end < len(text) else "")

@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -23,14 +22,16 @@ from stretto.pattern.sase import SaseQuery
 from stretto.spark.bucket import Counts, Settings
 from stretto.spark.columns import relevant
 from stretto.spark.frames import column, spark_schema
-from stretto.spark.options import BUCKETS, METRICS, Continuous, microseconds_of
+from stretto.spark.options import BUCKETS, Continuous, microseconds_of
 from stretto.spark.packing import PACKED, late_column, pack, pack_changes, unpack, with_late
 from stretto.spark.plan import is_keyed
+from stretto.spark.starting import compared, metrics_name
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from stretto.spark.call import Prepared
+    from stretto.spark.state import Owner
     from stretto.spark.worker import Roles
 
 __all__ = [
@@ -38,7 +39,6 @@ __all__ = [
     "bucket_of",
     "marked_columns",
     "match",
-    "metrics_name",
     "observed",
     "processed",
     "run",
@@ -149,8 +149,6 @@ class Flow:
     useful: Column | None
     #: What runs, as plain data (:func:`stretto.spark.runs.run_of`).
     task: dict[str, Any]
-    #: What runs, as text: it names the metrics.
-    text: str
     result: pa.Schema
     #: Changes of patterns: ``id``, ``query``, ``since``.
     changes: DataFrame | None = None
@@ -170,7 +168,6 @@ def match(call: Prepared, options: Continuous) -> DataFrame:
         call.query.partition_by,
         useful,
         call.task,
-        call.query.text,
         call.layout.schema(),
     )
     return run(flow, settings_of(call.events, call.roles, call.sequence, options, alone))
@@ -178,15 +175,17 @@ def match(call: Prepared, options: Continuous) -> DataFrame:
 
 def run(flow: Flow, settings: Settings) -> DataFrame:
     """A flow as a streaming DataFrame of its results."""
-    schema = pa.schema(list(flow.columns.items()))
-    packed = _bucketed(flow, settings).mapInArrow(partial(pack, schema=schema.serialize().to_pybytes()), PACKED)
+    from stretto.spark.processor import owner_of
+
+    schema, owner = pa.schema(list(flow.columns.items())), owner_of(flow.task, settings)
+    packed = _bucketed(flow, settings, owner).mapInArrow(partial(pack, schema=schema.serialize().to_pybytes()), PACKED)
     if flow.changes is not None:
         packed = packed.union(flow.changes.mapInArrow(partial(pack_changes, buckets=settings.buckets), PACKED))
-    return processed(packed, flow.task, settings, text=flow.text, result=flow.result, late=schema)
+    return processed(packed, flow.task, settings, owner=owner, result=flow.result, late=schema)
 
 
 def processed(
-    packed: DataFrame, task: dict[str, Any], settings: Settings, *, text: str, result: pa.Schema, late: pa.Schema
+    packed: DataFrame, task: dict[str, Any], settings: Settings, *, owner: Owner, result: pa.Schema, late: pa.Schema
 ) -> DataFrame:
     """Packed rows through the stateful operator, and its results unpacked; ``late``: the columns of late rows."""
     from pyspark.sql import functions as F
@@ -198,7 +197,7 @@ def processed(
         Buckets(task, settings), OUTPUT, outputMode="append", timeMode="EventTime"
     )
     names = [part.name for part in fields(Counts)]
-    counted = made.observe(metrics_name(text), *[F.sum(name).alias(name) for name in names])
+    counted = made.observe(metrics_name(owner), *[F.sum(name).alias(name) for name in names])
     filled = counted.select("data", "late_data").filter("data IS NOT NULL OR late_data IS NOT NULL")
     aside = settings.late == "side"
     shown = partial(
@@ -207,12 +206,8 @@ def processed(
         late=late.serialize().to_pybytes() if aside else None,
         late_name=late_column(result),
     )
-    return filled.mapInArrow(shown, spark_schema(with_late(result, late) if aside else result))
-
-
-def metrics_name(text: str) -> str:
-    """The name under which a query's counts are in Spark's progress."""
-    return f"{METRICS}:{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+    found = filled.mapInArrow(shown, spark_schema(with_late(result, late) if aside else result))
+    return compared(found, owner)
 
 
 def _with_columns(call: Prepared, options: Continuous) -> Prepared:
@@ -250,10 +245,10 @@ def _why_alone(call: Prepared) -> str:
     return "CONSUME BY ANY" if call.query.partition_by else "no PARTITION BY"
 
 
-def _bucketed(flow: Flow, settings: Settings) -> DataFrame:
+def _bucketed(flow: Flow, settings: Settings, owner: Owner) -> DataFrame:
     """The columns that matter, and the bucket. Rows without a key are in no partition, and are counted."""
     keys = [column(name) for name in flow.keys]
-    rows = observed(flow.events, metrics_name(flow.text) + ":in", keys, flow.useful)
+    rows = observed(flow.events, metrics_name(owner) + ":in", keys, flow.useful)
     if flow.useful is not None:
         rows = rows.filter(flow.useful)
     shown = [column(name).alias(f"_{i}") for i, name in enumerate(flow.columns)]
