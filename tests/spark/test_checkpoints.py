@@ -170,6 +170,7 @@ name = "pairs"
 text = "{PAIRS}"
 
 [[sink]]
+name = "out"
 kind = "parquet"
 path = "out"
 '''
