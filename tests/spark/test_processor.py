@@ -30,6 +30,7 @@ def operator(**changes: Any) -> TwsTester:
         "output": "events",
         "valuations": False,
         "language": "ceql",
+        "budget": None,
     }
     settings = {"time": "t", "sequence": None, "time_unit": "s", "late": "side", "event_id": None}
     settings |= {"delay": 0, "buckets": 8}
