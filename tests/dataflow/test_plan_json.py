@@ -59,7 +59,7 @@ def test_every_operator_and_the_loops_travel() -> None:
         reach=reach(LINKS),
         of_reach=reach(reach(LINKS).distinct()),
         odd=odd.where(
-            "`a b` IN ('x', '`') AND `in` BETWEEN -1 AND 3 AND at < '2024-01-02T03:04:05' AND day != '2024-01-02'"
+            "`a b` IN ('x', '`') AND `in` BETWEEN -1 AND 3 AND at < '2024-01-02T03:04:05Z' AND day != '2024-01-02'"
         ),
     )
 

@@ -118,7 +118,7 @@ SIMPLE = st.one_of(
     st.builds(p.Between, OPERANDS, OPERANDS, OPERANDS),
     st.builds(p.Like, OPERANDS, st.text(max_size=5)),
     st.builds(p.IsNull, OPERANDS),
-)
+).filter(p.attributes)
 
 
 def _flat(kind: type[p.And] | type[p.Or], parts: list[p.Predicate]) -> p.Predicate:

@@ -114,7 +114,7 @@ VALUES = st.recursive(st.one_of(VARIABLES, CONSTANTS), _more, max_leaves=6)
 ATOMS = st.builds(Atom, NAMES, st.lists(VALUES, min_size=1, max_size=3).map(tuple))
 GOALS = st.one_of(
     st.builds(Literal, ATOMS, st.booleans()),
-    st.builds(p.Comparison, st.sampled_from(["=", "!=", "<", "<=", ">", ">="]), VALUES, VALUES),
+    st.builds(p.Comparison, st.sampled_from(["=", "!=", "<", "<=", ">", ">="]), VALUES, VALUES).filter(p.attributes),
 )
 HEADS = st.builds(
     Head,

@@ -263,7 +263,7 @@ def test_predicates(text: str, expected: p.Predicate) -> None:
         ("80 %b.x = 0", "(80 % b.x) = 0"),
         ("80%(b.x) = 0", "(80 % b.x) = 0"),
         ("80%-b.x = 0", "(80 % (- b.x)) = 0"),
-        ("80%7 = 3", "(80 % 7) = 3"),
+        ("80%7 = b.x", "(80 % 7) = b.x"),
     ],
 )
 def test_percentages(text: str, expected: str) -> None:

@@ -51,7 +51,7 @@ f <= 1.5|f < f|f = f|f > i|f / 0 > 1|f BETWEEN -3 AND 1.5|f IN (1.5, 0)|d = 1.5|
 s = 'a'|s != 'a'|s < 'b'|s >= 'é'|s LIKE 'a%'|s LIKE '%_b'|s LIKE '_'|s LIKE '%e%k'|s IN ('a', '😀x', '')|s NOT IN ('a')
 s NOT LIKE '%a%'|s IS NULL|s = 'ab' OR s = 'A'|b|NOT b|b = FALSE|b != TRUE|ts = '2020-02-03 04:05:06'|ts > '2020-02-03'
 tz <= '2020-02-03T04:05:06+00:00'|tz = '2020-02-03 05:05:06+01:00'|day = '2020-02-03'|day < '2020-01-01'|ts IS NULL
-i > 0 AND s = 'a'|i > 0 OR b|NOT (i > 0 OR f > 0)|i < u AND f < 1|s < 'z' AND NOT s = 'a'|1 < 2|i = 1 OR i = 2 OR i = 3
+i > 0 AND s = 'a'|i > 0 OR b|NOT (i > 0 OR f > 0)|i < u AND f < 1|s < 'z' AND NOT s = 'a'|TRUE|i = 1 OR i = 2 OR i = 3
 """.replace("\n", "|")
     .strip("|")
     .split("|")

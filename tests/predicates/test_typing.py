@@ -64,7 +64,7 @@ def literal(name: str, value: Any) -> Any:
         ("flag", True, True),
         ("at", "2013-01-31", dt.datetime(2013, 1, 31)),
         ("at", "2013-01-31T12:00:00.5", dt.datetime(2013, 1, 31, 12, 0, 0, 500000)),
-        ("moment", "2013-01-31", dt.datetime(2013, 1, 31, tzinfo=dt.UTC)),
+        ("moment", "2013-01-31T00:00Z", dt.datetime(2013, 1, 31, tzinfo=dt.UTC)),
         ("moment", "2013-01-31T01:00+01:00", dt.datetime(2013, 1, 31, tzinfo=dt.UTC)),
         ("day", "2013-01-31", dt.date(2013, 1, 31)),
     ],
@@ -86,14 +86,40 @@ def test_literals_in_computations() -> None:
     assert repr(computed(A("amount"), C(2))) == repr(
         compared(p.Arithmetic("*", A("amount"), C(Decimal(2))), C(Decimal(1)), "<")
     )
+    assert repr(computed(A("amount"), C(Decimal("0.5")))) == repr(
+        compared(p.Arithmetic("*", A("amount"), C(Decimal("0.5"))), C(Decimal(1)), "<")
+    )
     assert repr(computed(A("price"), C(2))) == repr(compared(p.Arithmetic("*", A("price"), C(2.0)), C(1.0), "<"))
+
+
+def test_a_decimal_makes_its_comparison_exact() -> None:
+    """Literals with a point are decimals in a comparison that reads one, but for those beside a float; elsewhere doubles."""
+
+    def sum_of(*operands: p.Operand) -> p.Operand:
+        return p.Arithmetic("+", *operands)
+
+    def sides(left: p.Operand, right: p.Operand) -> str:
+        return repr(typed(compared(left, right, "="), SCHEMA))
+
+    tenth, same = C(Decimal("0.1")), repr
+    assert sides(sum_of(A("volume"), tenth), A("amount")) == same(
+        compared(sum_of(A("volume"), tenth), A("amount"), "=")
+    )
+    assert sides(sum_of(A("price"), tenth), A("amount")) == same(compared(sum_of(A("price"), C(0.1)), A("amount"), "="))
+    assert sides(sum_of(A("volume"), tenth), A("volume")) == same(
+        compared(sum_of(A("volume"), C(0.1)), A("volume"), "=")
+    )
+    both = p.And((compared(A("amount"), tenth, "="), compared(sum_of(A("volume"), tenth), C(3), "=")))
+    assert repr(typed(both, SCHEMA)) == same(
+        p.And((compared(A("amount"), tenth, "="), compared(sum_of(A("volume"), C(0.1)), C(3.0), "=")))
+    )
 
 
 def test_times_in_between() -> None:
     day = dt.datetime(2013, 1, 31)
     assert typed(p.Between(A("at"), C("2013-01-31"), A("at")), SCHEMA) == p.Between(A("at"), C(day), A("at"))
     assert typed(p.Between(C("2013-01-31"), C("2013-01-31"), A("at")), SCHEMA) == p.Between(C(day), C(day), A("at"))
-    typed(p.Between(C("2013-01-31"), A("moment"), A("moment")), SCHEMA)
+    typed(p.Between(C("2013-01-31 00:00+01:00"), A("moment"), A("moment")), SCHEMA)
     assert typed(p.In(A("day"), (C("2013-01-31"),)), SCHEMA) == p.In(A("day"), (C(day.date()),))
 
 
@@ -148,7 +174,15 @@ def test_spans_stay() -> None:
         (compared(A("at"), A("name")), "cannot compare name (string) with at (timestamp[ms])", None),
         (compared(A("at"), C("soon")), "'soon' is no time", "write it like '2013-01-31'"),
         (compared(A("at"), C("2013-01-31 00:00:00.1234567")), "is finer than a microsecond", "six decimals"),
-        (compared(A("at"), C("2013-01-31T00:00Z")), "has a time zone, at (timestamp[ms]) has none", None),
+        (
+            compared(A("at"), C("2013-01-31T00:00Z")),
+            "has a time zone, and at (timestamp[ms]) has none",
+            "'2013-01-31 00:00:00'",
+        ),
+        (compared(A("moment"), C("2013-01-31")), "has no time zone, and moment (", "'2013-01-31 00:00:00Z' is in UTC"),
+        (p.In(A("moment"), (C("2013-01-31T01:00"),)), "has no time zone", "'2013-01-31 01:00:00+02:00'"),
+        (p.Between(A("moment"), C("2013-01-31"), A("moment")), "has no time zone", None),
+        (compared(p.Arithmetic("%", A("amount"), C(2)), C(1)), "'%' does not take decimals", "integers and floats"),
         (compared(A("moment"), C("0001-01-01T00:00+14:00")), "is out of range", "1 to 9999"),
         (compared(A("day"), C("2013-01-31 12:00")), "'2013-01-31 12:00' is no date", "2013-01-31"),
         (compared(A("at"), A("moment")), "only one has a time zone", None),

@@ -61,6 +61,7 @@ class ExpressionPart:
 
     ``height`` is that of the tree, ``parens`` counts brackets around brackets. ``equal`` are the attributes of equivalence
     tests (SASE+) that are joined to the expression by AND; without one beside them ``expression`` is ``None`` too.
+    ``quoted`` says that it is a string in double quotes, which may have been meant as a name.
     """
 
     expression: p.Expression | None
@@ -68,6 +69,7 @@ class ExpressionPart:
     height: int = 0
     parens: int = 0
     equal: tuple[Name, ...] = ()
+    quoted: bool = False
 
     @property
     def is_null(self) -> bool:

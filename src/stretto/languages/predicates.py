@@ -48,7 +48,9 @@ class PredicateTransformer(Transformer[Token, Any]):
                 raise Mistake("no value compares with NULL", part.span, _NULL_HINTS.get(str(sign), _NULL_HINT))
         operator = _EQUAL.get(str(sign), str(sign))
         both = (left, right)
-        return _expression(p.Comparison(operator, value_of(left), value_of(right), _span(both)), both)
+        found = _expression(p.Comparison(operator, value_of(left), value_of(right), _span(both)), both)
+        self.refuse_constant(found, both)
+        return found
 
     def among(self, part: ExpressionPart, *rest: ExpressionPart | Token) -> ExpressionPart:
         values = [value for value in rest if not isinstance(value, Token)]
@@ -56,21 +58,51 @@ class PredicateTransformer(Transformer[Token, Any]):
         assert isinstance(closing, Token)
         span = part.span | at(closing)
         inside = p.In(value_of(part), tuple(_constant(value) for value in values), span)
-        return _perhaps_not(rest, inside, span, [part, *values])
+        return self._one_of(rest, inside, span, [part, *values])
 
     def between(self, part: ExpressionPart, *rest: ExpressionPart | Token) -> ExpressionPart:
         low, high = (bound for bound in rest if not isinstance(bound, Token))
         span = part.span | high.span
         inside = p.Between(value_of(part), value_of(low), value_of(high), span)
-        return _perhaps_not(rest, inside, span, [part, low, high])
+        return self._one_of(rest, inside, span, [part, low, high])
 
     def like(self, part: ExpressionPart, *rest: Token) -> ExpressionPart:
         span = part.span | at(rest[-1])
-        return _perhaps_not(rest, p.Like(value_of(part), unquoted(rest[-1]), span), span, [part])
+        return self._one_of(rest, p.Like(value_of(part), unquoted(rest[-1]), span), span, [part])
 
     def is_null(self, part: ExpressionPart, *rest: Token) -> ExpressionPart:
         span = part.span | at(rest[-1])
-        return _perhaps_not(rest, p.IsNull(value_of(part), span), span, [part])
+        return self._one_of(rest, p.IsNull(value_of(part), span), span, [part])
+
+    def _one_of(
+        self,
+        rest: Sequence[object],
+        predicate: p.In | p.Between | p.Like | p.IsNull,
+        span: Span,
+        parts: Sequence[ExpressionPart],
+    ) -> ExpressionPart:
+        """``x NOT IN …`` and its like are ``NOT (x IN …)``."""
+        negated = find(rest, "NOT") is not None
+        found = _expression(p.Not(predicate, span) if negated else predicate, parts, span)
+        self.refuse_constant(found, parts)
+        return found
+
+    #: How the language writes an attribute whose name needs quotes.
+    quoted_attribute = "`{}`"
+
+    def refuse_constant(self, found: ExpressionPart, parts: Sequence[ExpressionPart]) -> None:
+        """Refuse a condition that no attribute takes part in: it says nothing about any event."""
+        expression = found.expression
+        if expression is None or p.attributes(expression) or _is_true_or_false(expression):
+            return
+        name = next((part for part in parts if part.quoted), None)
+        hint = "name an attribute, as in price > 3"
+        if name is not None:
+            assert isinstance(name.expression, p.Constant)
+            text = str(name.expression.value)
+            own = self.quoted_attribute.format(text.replace("`", "``"))
+            hint = f'double quotes make a string, "{text}"; the attribute of that name is written {own}'
+        raise Mistake("this compares constants only, and no attribute", found.span, hint)
 
     def arithmetic(self, left: ExpressionPart, sign: Token, right: ExpressionPart) -> ExpressionPart:
         both = (left, right)
@@ -90,7 +122,7 @@ class PredicateTransformer(Transformer[Token, Any]):
         return ExpressionPart(p.Constant(number_of(token), at(token)), at(token))
 
     def string(self, token: Token) -> ExpressionPart:
-        return ExpressionPart(p.Constant(unquoted(token), at(token)), at(token))
+        return ExpressionPart(p.Constant(unquoted(token), at(token)), at(token), quoted=token.startswith('"'))
 
     def true(self, token: Token) -> ExpressionPart:
         return ExpressionPart(p.Constant(True, at(token)), at(token))
@@ -135,15 +167,10 @@ def _expression(expression: p.Expression, parts: Sequence[ExpressionPart], span:
     )
 
 
-def _perhaps_not(
-    rest: Sequence[object],
-    predicate: p.In | p.Between | p.Like | p.IsNull,
-    span: Span,
-    parts: Sequence[ExpressionPart],
-) -> ExpressionPart:
-    """``x NOT IN …`` and its like are ``NOT (x IN …)``."""
-    negated = find(rest, "NOT") is not None
-    return _expression(p.Not(predicate, span) if negated else predicate, parts, span)
+def _is_true_or_false(expression: p.Expression) -> bool:
+    """Whether a condition is what TRUE or FALSE by itself means."""
+    both = (expression.left, expression.right) if isinstance(expression, p.Comparison) else ()
+    return bool(both) and all(isinstance(one, p.Constant) and isinstance(one.value, bool) for one in both)
 
 
 def value_of(part: ExpressionPart) -> p.Operand:

@@ -38,9 +38,9 @@ RESERVED = frozenset({"SELECT", "FROM", "WHERE", "FILTER", "PARTITION", "WITHIN"
 
 
 def quote(name: str) -> str:
-    """A name as CEQL writes it: bare where it can be, else in double quotes."""
+    """A name as CEQL writes it: bare where it can be, else in backticks."""
     bare = name.isascii() and name.replace("_", "a").isalnum() and not name[:1].isdigit()
-    return name if bare and name.upper() not in RESERVED else '"' + name.replace('"', '""') + '"'
+    return name if bare and name.upper() not in RESERVED else "`" + name.replace("`", "``") + "`"
 
 
 @dataclass(frozen=True)

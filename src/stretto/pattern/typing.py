@@ -6,8 +6,9 @@ dates). Whatever else a column holds (binary, lists, structs, …) can only be a
 Literals take the type beside them:
 
 - beside a float, a number is the nearest double; beside a decimal it stays exact; beside an integer one without a fraction is
-  an integer, and one with a fraction the nearest double. In arithmetic a fraction is a double.
-- beside a time, a string is read in ISO form, to the microsecond. Beside a timestamp with a zone it is UTC when it names
+  an integer, and one with a fraction the nearest double. In arithmetic a fraction is a double, unless the comparison reads a
+  decimal: there it is a decimal, and what is computed of decimals and integers is exact. ``/`` divides doubles.
+- beside a time, a string is read in ISO form, to the microsecond, with a zone where the time has one and without where it has
   none. A date beside a timestamp without zone is its midnight.
 """
 
@@ -110,7 +111,7 @@ def typed(predicate: p.Predicate, attributes: Mapping[str, pa.DataType], text: s
 
 def typed_operand(operand: p.Operand, attributes: Mapping[str, pa.DataType], text: str | None = None) -> p.Operand:
     """As :func:`typed`, for something that has a value."""
-    return _Checker(attributes, text).operand(operand).operand
+    return _Checker(attributes, text).value(operand).operand
 
 
 def type_of_operand(operand: p.Operand, attributes: Mapping[str, pa.DataType]) -> pa.DataType:
@@ -119,24 +120,27 @@ def type_of_operand(operand: p.Operand, attributes: Mapping[str, pa.DataType]) -
         return attributes[operand.name]
     if isinstance(operand, p.Constant):
         return pa.scalar(float(operand.value) if isinstance(operand.value, Decimal) else operand.value).type
-    kind = _Checker(attributes, None).operand(operand).kind
+    kind = _Checker(attributes, None).value(operand).kind
     return {"int": pa.int64(), "bool": pa.bool_()}.get(kind, pa.float64())
 
 
 def kind_of_operand(operand: p.Operand, attributes: Mapping[str, pa.DataType]) -> str:
     """The kind of a typed operand's values, as :func:`kind_of` names it."""
-    return _Checker(attributes, None).operand(operand).kind
+    return _Checker(attributes, None).value(operand).kind
 
 
 class _Checker:
     def __init__(self, attributes: Mapping[str, pa.DataType], text: str | None) -> None:
         self.attributes = attributes
         self.text = text
+        #: Whether the comparison at hand reads a decimal, so that its literals with a point are decimals.
+        self.exact = False
 
     def error(self, message: str, span: Span | None, hint: str | None = None) -> QueryError:
         return QueryError(message, text=self.text, span=span, hint=hint)
 
     def predicate(self, node: p.Predicate) -> p.Predicate:
+        self.exact = self._reads_decimals(node)
         match node:
             case p.Comparison(op, left, right):
                 first, second = self._pair(self.operand(left), self.operand(right), node.span)
@@ -167,6 +171,15 @@ class _Checker:
             case p.Not(part):
                 return replace(node, part=self.predicate(part))
 
+    def value(self, node: p.Operand) -> _Typed:
+        """An operand by itself."""
+        self.exact = self._reads_decimals(node)
+        return self.operand(node)
+
+    def _reads_decimals(self, node: p.Expression) -> bool:
+        kinds = (self.attributes.get(name) for name in p.attributes(node))
+        return any(kind is not None and kind_of(kind) == "decimal" for kind in kinds)
+
     def operand(self, node: p.Operand) -> _Typed:
         match node:
             case p.Attribute(name):
@@ -184,11 +197,11 @@ class _Checker:
                 return self._call(node)
             case p.Arithmetic(op, left, right):
                 first, second = self._number(self.operand(left), op), self._number(self.operand(right), op)
-                kind = "float" if op == "/" or "float" in (first.kind, second.kind) else first.kind
-                if kind != "float" and second.kind == "decimal":
-                    kind = "decimal"
+                kinds = (first.kind, second.kind)
+                kind = next((kind for kind in ("float", "decimal") if kind in kinds), "int") if op != "/" else "float"
                 if op == "%" and kind == "decimal":
-                    raise self.error("'%' does not take decimals", node.span)
+                    hint = "'%' is the remainder of integers and floats"
+                    raise self.error("'%' does not take decimals", node.span, hint)
                 first, second = self._as_number(first, kind), self._as_number(second, kind)
                 return _Typed(replace(node, left=first.operand, right=second.operand), kind, None, node.span)
 
@@ -220,7 +233,7 @@ class _Checker:
         if own.kind not in NUMBERS:
             raise self.error(f"cannot compute {own.described} with '{op}': it needs numbers", own.span)
         if isinstance(own.operand, p.Constant) and isinstance(own.operand.value, Decimal):
-            return self._as_number(own, "float")
+            return self._as_number(own, "decimal" if self.exact else "float")
         return own
 
     def _as_number(self, own: _Typed, kind: str) -> _Typed:
@@ -305,12 +318,23 @@ class _Checker:
                 raise self.error(f"'{text}' is no date", literal.span, "write it like '2013-01-31'")
             return replace(literal, operand=replace(literal.operand, value=moment.date()), kind="time")
         if other.source.tz:
+            if moment.tzinfo is None:
+                zoned = moment.isoformat(" ")
+                raise self.error(
+                    f"'{text}' has no time zone, and {other.described} has one",
+                    literal.span,
+                    f"say which: '{zoned}Z' is in UTC, '{zoned}+02:00' two hours east of it",
+                )
             try:
-                moment = moment.replace(tzinfo=moment.tzinfo or dt.UTC).astimezone(dt.UTC)
+                moment = moment.astimezone(dt.UTC)
             except OverflowError as error:
                 raise self.error(f"'{text}' is out of range", literal.span, "years are 1 to 9999") from error
         elif moment.tzinfo is not None:
-            raise self.error(f"'{text}' has a time zone, {other.described} has none", literal.span)
+            raise self.error(
+                f"'{text}' has a time zone, and {other.described} has none",
+                literal.span,
+                f"write what its clock shows: '{moment.replace(tzinfo=None).isoformat(' ')}'",
+            )
         return replace(literal, operand=replace(literal.operand, value=moment), kind="time")
 
 

@@ -70,6 +70,8 @@ class AfaTransformer(PredicateTransformer, ClauseTransformer):
 
     # ---- Operands
 
+    quoted_attribute = "e.`{}`"
+
     def bare(self, word: Token) -> ExpressionPart:
         # Which names it may stand for is known where the schemas are.
         return ExpressionPart(p.Attribute(str(word), at(word)), at(word))

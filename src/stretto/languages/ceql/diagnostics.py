@@ -135,7 +135,7 @@ def _keyword_hint(word: str, expected: frozenset[str]) -> str | None:
             return "SELECT * reports every variable, SELECT NONE reports none"
         if word.upper() == "NOT" and "NAME" in expected:
             return "CEQL has no negated steps; NOT stands inside brackets: x[NOT (price > 3)]"
-        return f"'{word}' is a keyword; as a name it needs quotes: \"{word}\"" if expected & _NAMES else None
+        return f"'{word}' is a keyword; as a name it is written `{word}`" if expected & _NAMES else None
     keywords = [keyword for keyword in _KEYWORDS if keyword in expected]
     meant = keyword_like(word, keywords + list(_STRATEGIES if "STRATEGY" in expected else ()))
     if meant is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from lark import Token, v_args
 
 from stretto.errors import suggestion
@@ -63,6 +65,17 @@ class DatalogTransformer(PredicateTransformer):
         found = super().compare(left, sign, right).expression
         assert isinstance(found, p.Comparison)
         return found
+
+    def refuse_constant(self, found: ExpressionPart, parts: Sequence[ExpressionPart]) -> None:
+        """Refuse a comparison without a variable: it says nothing about any row."""
+        if found.expression is None or p.attributes(found.expression):
+            return
+        words = [part.expression.value for part in parts if isinstance(part.expression, p.Constant)]
+        word = next((word for word in words if isinstance(word, str) and word[:1].isalpha()), None)
+        hint = "a variable begins with a capital letter: Cost > 3"
+        if word is not None:
+            hint = f"'{word}' is a string; a variable begins with a capital letter: {word[0].upper()}{word[1:]}"
+        raise Mistake("this compares constants only, and no variable", found.span, hint)
 
     # ---- Values
 

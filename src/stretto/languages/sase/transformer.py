@@ -132,6 +132,8 @@ class SaseTransformer(PredicateTransformer, ClauseTransformer):
 
     # ---- Operands
 
+    quoted_attribute = "a.`{}`"
+
     def bare(self, word: Token) -> ExpressionPart:
         return _part(r.bare(word))
 
