@@ -841,12 +841,13 @@ class Matcher:
         kept = table.select(list(self._layout.columns))
         tested = table.select(list(bound.tested)).combine_chunks()
         batches = tested.to_batches(max_chunksize=CHUNK)
-        runner.check(tested)
+        member = runner.check(tested)
         if bound.computes:
             ahead = 0
             for batch in batches:
+                inside = None if member is None else member[ahead : ahead + batch.num_rows]
                 try:
-                    runner.classes(runner.program.classifier, batch, ahead)  # raises where a number overflows
+                    runner.classes(runner.program.classifier, batch, inside, ahead)  # raises where a number overflows
                 except IntegerOverflow as error:
                     raise error.renumbered(self._arrivals) from None
                 ahead += batch.num_rows

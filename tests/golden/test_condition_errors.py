@@ -47,7 +47,7 @@ CONSTANTS = "this compares constants only, and no attribute"
     [
         *(
             (language, condition, [f"line 1, column {column}: {CONSTANTS}", hint])
-            for language, column, own in (("ceql", 39, ""), ("sase", 43, "a."), ("afa", 1, "e."), ("relational", 1, ""))
+            for language, column, own in (("ceql", 39, ""), ("sase", 46, "a."), ("afa", 1, "e."), ("relational", 1, ""))
             for condition, hint in (
                 (
                     "\"k\" = 'x'",

@@ -22,6 +22,7 @@ from stretto.pattern.passes.bind_sase import BoundSase
 from stretto.pattern.passes.cnf import conjuncts
 from stretto.pattern.passes.plain import plain
 from stretto.pattern.sase import Component, Element, Index, Length, Range, Reference, Selection
+from stretto.pattern.typing import may_overflow
 
 __all__ = ["Edge", "Kind", "Negation", "Nfab", "Pair", "build", "own_index"]
 
@@ -130,7 +131,22 @@ def build(query: BoundSase) -> Nfab:
     found = _structure(query)
     for conjunct in () if query.condition is None else conjuncts(query.condition):
         found = _place(found, conjunct)
-    return found
+    pairs = tuple(
+        replace(pair, begin=_guarded(pair.begin, query), take=pair.take and _guarded(pair.take, query))
+        for pair in found.pairs
+    )
+    negations = tuple(replace(one, edge=_guarded(one.edge, query)) for one in found.negations)
+    return replace(found, pairs=pairs, negations=negations)
+
+
+def _guarded(edge: Edge, query: BoundSase) -> Edge:
+    """An edge whose conditions guard each other: what may overflow on an event alone is tested together with the others."""
+    if not edge.related and not edge.each:
+        return edge
+    moved = tuple(one for one in edge.alone if may_overflow(one, query.types))
+    if not moved:
+        return edge
+    return replace(edge, alone=tuple(one for one in edge.alone if one not in moved), related=(*edge.related, *moved))
 
 
 def _structure(query: BoundSase) -> Nfab:

@@ -31,7 +31,6 @@ from stretto.engines.scalar_code import (
     fault,
     faulty,
     name,
-    number,
 )
 from stretto.errors import DataError, QueryError
 from stretto.pattern import predicate as p
@@ -228,8 +227,7 @@ class _Scope(ScalarCode):
         if len(names) != 1 or codes[0].kind != "string":
             return None
         at = self.owner.table(names[0], node)
-        place = ast.Subscript(name("T"), ast.Tuple([ast.Constant(at), codes[0].value], ast.Load()), ast.Load())
-        return ast.Compare(place, [ast.Eq()], [number(1)])
+        return ast.Subscript(name("T"), ast.Tuple([ast.Constant(at), codes[0].value], ast.Load()), ast.Load())
 
     def strings(self, op: str, node: p.Predicate) -> None:
         if op not in ("=", "!="):

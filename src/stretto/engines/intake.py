@@ -16,11 +16,12 @@ from stretto.events import Schema
 from stretto.pattern.passes.bind import BoundWindow
 from stretto.predicates.classes import Classifier
 from stretto.predicates.keys import KeyTable
-from stretto.predicates.overflow import located
+from stretto.predicates.overflow import IntegerOverflow
 
-__all__ = ["Intake", "column_of"]
+__all__ = ["Intake", "both", "column_of", "keyed"]
 
 I64 = NDArray[np.int64]
+Bits = NDArray[np.bool_]
 
 
 class Intake:
@@ -36,6 +37,8 @@ class Intake:
         Whether events are numbered in their partition, in place of by their position in the stream.
     late
         What to do with an event before the last one in time: ``"error"``, or ``"drop"`` and count it.
+    equal
+        The attributes that an event cannot lack in any match, where these are others than ``keys``.
     """
 
     def __init__(
@@ -47,11 +50,14 @@ class Intake:
         *,
         ranked: bool,
         late: str,
+        equal: tuple[str, ...] | None = None,
     ) -> None:
         self.schema = schema
         self.streams = streams
         self.window = window
         self.key_names = keys
+        #: The attributes that an event cannot lack in any match.
+        self.equal = keys if equal is None else equal
         self.late_policy = late
         self.keys = KeyTable([schema.attributes[name] for name in keys]) if keys else None
         counted = window is not None and window.attribute is None
@@ -98,8 +104,8 @@ class Intake:
         """Partitions with a number."""
         return 1 if self.keys is None else len(self.keys)
 
-    def check(self, table: pa.Table) -> None:
-        """Raise what :meth:`advance` would raise for these events, and change nothing.
+    def check(self, table: pa.Table) -> Bits | None:
+        """Raise what :meth:`advance` would raise for these events, and change nothing; which of them are in the stream.
 
         Raises
         ------
@@ -108,19 +114,29 @@ class Intake:
         """
         member = self._members(table)
         self._measure(table, member)
-        self._in_time(table, member)
+        return self._in_time(table, member)[0]
 
-    def classes(self, classifier: Classifier, batch: pa.RecordBatch, ahead: int = 0) -> NDArray[np.int32]:
-        """The class of each event of a batch, which begins ``ahead`` rows from here.
+    def classes(
+        self, classifier: Classifier, batch: pa.RecordBatch, member: Bits | None, ahead: int = 0
+    ) -> NDArray[np.int32]:
+        """The class of each event of a batch, of which ``member`` are in the stream, and which begins ``ahead`` rows from here.
 
         Raises
         ------
         DataError
-            As :meth:`Classifier.classify`; where an integer leaves 64 bits, the error names the row.
+            As :meth:`Classifier.classify`; where an integer leaves 64 bits in an event that has a key, the error names the row.
         """
-        return located(classifier.classify, batch, self.rows + ahead)
+        try:
+            return classifier.classify(batch, lambda: both(member, keyed(batch, self.equal)))
+        except IntegerOverflow as error:
+            first = self.rows + ahead
+            raise error.renumbered(range(first, first + batch.num_rows)) from None
 
     def _members(self, batch: pa.RecordBatch | pa.Table) -> NDArray[np.bool_] | None:
+        """Which rows belong to a stream of FROM and to a partition; ``None``: all."""
+        return both(self._streamed(batch), keyed(batch, self.key_names))
+
+    def _streamed(self, batch: pa.RecordBatch | pa.Table) -> Bits | None:
         """Which rows belong to a stream of FROM; ``None``: all."""
         stream = self.schema.stream
         if stream is None or not self.streams:
@@ -143,8 +159,19 @@ class Intake:
             return None, None
         name = window.attribute
         if name == self.schema.time and self.late_policy == "drop":
-            return values_of(column_of(batch, name, "window"), name, self.rows), None
+            return self._values(batch, name, "window", member), None
         return self._ordered(batch, name, self.last_measure, member, "a window needs an attribute that does not")
+
+    def _values(
+        self, batch: pa.RecordBatch | pa.Table, name: str, role: str, member: Bits | None
+    ) -> NDArray[np.generic]:
+        """A column that orders the stream as numbers; anything in rows that are not in it."""
+        column = column_of(batch, name, role)
+        if member is not None and not member.all() and not pa.types.is_null(column.type):
+            if not member.any():
+                return np.zeros(len(column), np.float64 if pa.types.is_floating(column.type) else np.int64)
+            column = pc.if_else(pa.array(member), column, column[int(member.argmax())])
+        return values_of(column, name, self.rows)
 
     def _ordered(
         self,
@@ -155,7 +182,7 @@ class Intake:
         why: str,
     ) -> tuple[NDArray[np.generic], int | float | None]:
         """The values of a column that must not decrease along the stream, from ``last`` on, and the new last one."""
-        values = values_of(column_of(batch, name, "window or time"), name, self.rows)
+        values = self._values(batch, name, "window or time", member)
         chosen = values if member is None else values[member]
         if not chosen.size:
             return values, last
@@ -177,7 +204,7 @@ class Intake:
         if self.late_policy == "error":
             why = "events must come in the order of their time (or pass late='drop')"
             return member, self._ordered(batch, name, self.last_time, member, why)[1], 0
-        values = values_of(column_of(batch, name, "time"), name, self.rows)
+        values = self._values(batch, name, "time", member)
         rows = np.arange(values.size) if member is None else np.flatnonzero(member)
         chosen = values[rows]
         if not chosen.size:
@@ -229,6 +256,23 @@ class Intake:
         if self.span >= 0:
             return (position if key is None else key) - self.span
         return np.zeros(position.size, np.int64)
+
+
+def keyed(batch: pa.RecordBatch | pa.Table, names: tuple[str, ...]) -> Bits | None:
+    """Which rows have all of some attributes; ``None``: all rows."""
+    found = None
+    for name in names:
+        column = batch.column(name)
+        if column.null_count:
+            found = both(found, np.asarray(column.is_valid().to_numpy(zero_copy_only=False), np.bool_))
+    return found
+
+
+def both(left: Bits | None, right: Bits | None) -> Bits | None:
+    """Rows that two choices agree on; ``None`` stands for all rows."""
+    if left is None or right is None:
+        return right if left is None else left
+    return left & right
 
 
 def column_of(batch: pa.RecordBatch | pa.Table, name: str, role: str) -> pa.Array | pa.ChunkedArray:

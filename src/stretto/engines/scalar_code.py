@@ -90,6 +90,47 @@ def all_of(tests: tuple[ast.expr, ...] | list[ast.expr]) -> ast.expr:
     return once[0] if len(once) == 1 else ast.BoolOp(ast.And(), once)
 
 
+@dataclass(frozen=True)
+class Test:
+    """A condition as an expression: a truth value, or with ``three`` a number: 0 false, 1 not told by 64 bits, 2 true."""
+
+    code: ast.expr
+    three: bool = False
+
+
+def _joined(tests: list[Test], connective: ast.And | ast.Or) -> Test:
+    """AND or OR of tests, in Kleene's logic: what one side decides needs nothing of the others."""
+    plain = [test.code for test in tests if not test.three]
+    three = [test.code for test in tests if test.three]
+    conjunction = isinstance(connective, ast.And)
+    if not three:
+        return Test(all_of(plain) if conjunction else plain[0] if len(plain) == 1 else ast.BoolOp(connective, plain))
+    code = _least(three) if conjunction else _greatest(three)
+    if plain and conjunction:
+        code = ast.IfExp(all_of(plain), code, ast.Constant(0))
+    elif plain:
+        code = ast.IfExp(ast.BoolOp(connective, plain) if len(plain) > 1 else plain[0], ast.Constant(2), code)
+    return Test(code, three=True)
+
+
+def _negated(test: Test) -> Test:
+    if test.three:
+        return Test(ast.BinOp(ast.Constant(2), ast.Sub(), test.code), three=True)
+    return Test(ast.UnaryOp(ast.Not(), test.code))
+
+
+def _least(codes: list[ast.expr]) -> ast.expr:
+    return codes[0] if len(codes) == 1 else call("min", *codes)
+
+
+def _greatest(codes: list[ast.expr]) -> ast.expr:
+    return codes[0] if len(codes) == 1 else call("max", *codes)
+
+
+def _two_if(test: ast.expr) -> ast.expr:
+    return ast.IfExp(test, ast.Constant(2), ast.Constant(0))
+
+
 class ScalarCode(ABC):
     """Compiles conditions and values; a subclass says what an attribute's name stands for.
 
@@ -113,7 +154,10 @@ class ScalarCode(ABC):
         """What an attribute's name stands for."""
 
     def atom(self, node: p.Predicate) -> ast.expr | None:
-        """A condition that is tested elsewhere, as the test of its outcome; ``None``: it is not."""
+        """A condition that is tested elsewhere, as the word of its outcome: 1 true, 0 false, 2 where 64 bits do not tell.
+
+        ``None``: it is tested here.
+        """
         return None
 
     def strings(self, op: str, node: p.Predicate) -> None:
@@ -128,38 +172,48 @@ class ScalarCode(ABC):
     # -- predicates ---------------------------------------------------------------------------------------------------
 
     def predicate(self, node: p.Predicate) -> ast.expr:
-        """A condition as an expression that is true or false."""
+        """A condition as an expression that is true or false; where integers of 64 bits do not tell, that is noted."""
+        test = self.judged(node)
+        return call("settled", test.code, name(self.faults)) if test.three else test.code
+
+    def judged(self, node: p.Predicate) -> Test:
+        """A condition as code."""
         if not p.attributes(node):
-            return ast.Constant(holds(node, {}))
-        atom = self.atom(node)
-        if atom is not None:
-            return atom
+            return Test(ast.Constant(holds(node, {})))
+        word = self.atom(node)
+        if word is not None:
+            held = ast.Compare(word, [ast.Eq()], [ast.Constant(1)])
+            if not p.computes(node):
+                return Test(held)
+            unknown = ast.Compare(word, [ast.Eq()], [ast.Constant(2)])
+            return Test(ast.IfExp(unknown, ast.Constant(1), _two_if(held)), three=True)
         match node:
             case p.And(parts):
-                return ast.BoolOp(ast.And(), [self.predicate(part) for part in parts])
+                return _joined([self.judged(part) for part in parts], ast.And())
             case p.Or(parts):
-                return ast.BoolOp(ast.Or(), [self.predicate(part) for part in parts])
+                return _joined([self.judged(part) for part in parts], ast.Or())
             case p.Not(part):
-                return ast.UnaryOp(ast.Not(), self.predicate(part))
+                return _negated(self.judged(part))
             case p.Comparison(op, left, right):
                 return self.compare(op, self.operand(left), self.operand(right), node)
             case p.In(operand, values):
                 own = self.operand(operand)
-                tests = [self.compare("=", own, self.operand(value), node) for value in values]
-                return ast.BoolOp(ast.Or(), tests) if len(tests) > 1 else tests[0]
+                return _joined([self.compare("=", own, self.operand(value), node) for value in values], ast.Or())
             case p.Between(operand, low, high):
                 own = self.operand(operand)
-                tests = [self.compare(op, own, self.operand(side), node) for op, side in ((">=", low), ("<=", high))]
-                return ast.BoolOp(ast.And(), tests)
+                bounds = ((">=", low), ("<=", high))
+                return _joined([self.compare(op, own, self.operand(side), node) for op, side in bounds], ast.And())
             case p.IsNull(operand):
-                return ast.UnaryOp(ast.Not(), all_of(self.operand(operand).known))
+                own = self.operand(operand)
+                there = call("exists", own.value) if self._notes(own.value) else ast.Constant(True)
+                return _negated(self._sound(own.known, there))
             case p.Like():
                 raise self.mistake("LIKE tests an attribute of one event", node)
         raise AssertionError(node)
 
-    def compare(self, op: str, left: Code, right: Code, node: p.Predicate) -> ast.expr:
+    def compare(self, op: str, left: Code, right: Code, node: p.Predicate) -> Test:
         """``left op right``; false where one of them is not known."""
-        known = [*left.known, *right.known]
+        known = (*left.known, *right.known)
         if left.kind == "string":
             self.strings(op, node)
         if left.kind == "time":
@@ -172,7 +226,28 @@ class ScalarCode(ABC):
             test = tests[0] if len(tests) == 1 else ast.BoolOp(ast.Or(), tests)
         else:
             test = ast.Compare(left.value, [_OPERATORS[op]()], [right.value])
-        return all_of([*known, test])
+        return self._sound(known, test)
+
+    def _sound(self, known: tuple[ast.expr, ...], test: ast.expr) -> Test:
+        """A test of values that are known; where one of them is computed of an integer beyond 64 bits, it tells nothing."""
+        noisy = [one for one in known if self._notes(one)]
+        if not noisy and not self._notes(test):
+            return Test(all_of([*known, test]))
+        code = self._tested(test)
+        if noisy:
+            there = _least([self._tested(one) for one in noisy])
+            code = ast.IfExp(ast.Compare(there, [ast.Eq()], [ast.Constant(2)]), code, there)
+        quiet = [one for one in known if not self._notes(one)]
+        return Test(ast.IfExp(all_of(quiet), code, ast.Constant(0)) if quiet else code, three=True)
+
+    def _tested(self, test: ast.expr) -> ast.expr:
+        """A test that may note an overflow as a truth of three values, with no note left."""
+        return call("tested", call("mark", name(self.faults)), test, name(self.faults))
+
+    def _notes(self, code: ast.expr) -> bool:
+        """Whether code may note an overflow: it hands the matrix of faults to a function."""
+        calls = (node for node in ast.walk(code) if isinstance(node, ast.Call))
+        return any(isinstance(one, ast.Name) and one.id == self.faults for node in calls for one in node.args)
 
     def _one_unit(self, left: Code, right: Code) -> tuple[Code, Code]:
         """Two times in the finer of their units."""

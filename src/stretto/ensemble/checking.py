@@ -9,12 +9,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from stretto.engines.intake import both, keyed
 from stretto.engines.windows import values_of
+from stretto.ensemble.parts import Part
 from stretto.ensemble.results import Results
 from stretto.ensemble.timeline import Lineup, Stretch, Version
 from stretto.errors import DataError
 from stretto.events import Schema, conform
-from stretto.predicates.overflow import located
+from stretto.predicates.overflow import IntegerOverflow
 from stretto.predicates.vectorized import mask
 
 __all__ = ["Checked", "Numbers", "checked", "quoted"]
@@ -110,15 +112,32 @@ def _measure(
 
 def _classified(lineup: Lineup, events: pa.Table, first: int) -> list[NDArray[np.int32]]:
     try:
-        return lineup.ensemble.classify(events)
+        classes = lineup.ensemble.classify(events)
+        if not lineup.ensemble.doubtful(classes):
+            return classes
     except DataError as error:
-        for number, part in enumerate(lineup.ensemble.parts):
-            try:
-                located(part.program.classifier.classify, events, first)
-            except DataError as own:
-                names = quoted(lineup.versions[place].id for place in lineup.players[number])
-                raise DataError(f"pattern {names}: {own}") from error
-        raise
+        _ask_each(lineup, events, first)
+        raise error
+    _ask_each(lineup, events, first)
+    return classes
+
+
+def _ask_each(lineup: Lineup, events: pa.Table, first: int) -> None:
+    """Let each pattern look at the events by itself: an error then is about its own conditions, in an event that it reads."""
+    for number, part in enumerate(lineup.ensemble.parts):
+
+        def among(part: Part = part) -> NDArray[np.bool_] | None:
+            inside = None if part.source is None else mask(part.source, events)
+            return both(inside, keyed(events, part.query.bound.partition_by))
+
+        try:
+            part.program.classifier.classify(events, among)
+        except DataError as error:
+            own = (
+                error.renumbered(range(first, first + events.num_rows)) if isinstance(error, IntegerOverflow) else error
+            )
+            names = quoted(lineup.versions[place].id for place in lineup.players[number])
+            raise DataError(f"pattern {names}: {own}") from error
 
 
 def quoted(names: Any) -> str:

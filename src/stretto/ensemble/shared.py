@@ -76,9 +76,13 @@ class Ensemble:
         Raises
         ------
         DataError
-            A column is missing or of another type, or arithmetic overflows.
+            A column is missing or of another type.
         """
         return [group.classify(batch) for group in self._groups]
+
+    def doubtful(self, classes: Sequence[I32]) -> bool:
+        """Whether arithmetic overflows in some event, and the truth of a condition depends on it."""
+        return any(group.doubtful(cls) for group, cls in zip(self._groups, classes, strict=True))
 
     def deal(self, classes: Sequence[I32]) -> Iterator[tuple[int, Dealt]]:
         """Hand events to the parts that they concern: pairs of a part's number and what it gets, which may be nothing."""
@@ -123,11 +127,14 @@ class _Group:
         }
 
     def classify(self, batch: pa.RecordBatch | pa.Table) -> I32:
-        cls = self._classifier.classify(batch)
+        cls = self._classifier.look(batch)
         if self._known < len(self._classifier.vectors):
             with self._lock:
                 self._learn()
         return cls
+
+    def doubtful(self, cls: I32) -> bool:
+        return self._classifier.doubtful(cls) is not None
 
     def _learn(self) -> None:
         """What the shared classes that are new mean to the parts."""

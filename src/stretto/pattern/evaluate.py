@@ -5,7 +5,8 @@ Values are what ``pyarrow`` gives as Python objects. Beyond what :mod:`stretto.p
 - Comparisons are exact: an integer and a float are compared as the numbers they are, also beyond 2⁵³;
   a decimal beside a float is first rounded to the nearest float.
 - NaN is unequal to everything, itself included, and neither less nor greater.
-- Integers do not wrap. ``/`` divides floats. ``%`` takes the sign of the dividend, as in SQL and C.
+- Integers do not wrap: what :func:`holds` and :func:`value` say is exact. :func:`truth` says where 64 bits are too few to tell.
+- ``/`` divides floats. ``%`` takes the sign of the dividend, as in SQL and C.
 - Times with a zone are compared as moments; a date beside a timestamp is its midnight.
 - Strings are ordered by code points.
 """
@@ -16,7 +17,8 @@ import datetime as dt
 import math
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from decimal import Context, Decimal
 from functools import lru_cache
 from typing import Any
@@ -24,7 +26,7 @@ from typing import Any
 from stretto import functions
 from stretto.pattern import predicate as p
 
-__all__ = ["COMPARE", "compare", "holds", "like", "like_pattern", "value"]
+__all__ = ["COMPARE", "Beyond", "bounded", "compare", "holds", "like", "like_pattern", "truth", "value"]
 
 COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
@@ -34,6 +36,8 @@ COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
+
+_INT64 = range(-(1 << 63), 1 << 63)
 
 #: Wide enough that sums, products and remainders of decimals are exact.
 _EXACT = Context(prec=4000)
@@ -68,6 +72,85 @@ def holds(predicate: p.Predicate, event: Mapping[str, Any]) -> bool:
             return any(holds(part, event) for part in parts)
         case p.Not(part):
             return not holds(part, event)
+
+
+@dataclass(frozen=True)
+class Beyond:
+    """What is in the place of a value that was computed of an integer beyond 64 bits: where, and what was computed there."""
+
+    expression: p.Operand
+    shown: str
+
+
+def truth(predicate: p.Predicate, event: Mapping[str, Any]) -> bool | Beyond:
+    """Whether an event satisfies a typed predicate, as far as integers of 64 bits tell.
+
+    What they do not tell is neither true nor false: ``AND`` is false all the same where another part is, and ``OR`` true
+    (Kleene's logic). So an overflow that the other side of an ``AND`` guards is none.
+
+    >>> from stretto.pattern.predicate import And, Arithmetic, Attribute, Comparison, Constant
+    >>> x = Attribute("x")
+    >>> square = Comparison(">", Arithmetic("*", x, x), Constant(9))
+    >>> guarded = And((square, Comparison("<", x, Constant(100))))
+    >>> truth(square, {"x": 2**40}).shown, truth(guarded, {"x": 2**40}), truth(guarded, {"x": 4})
+    ('1099511627776 * 1099511627776', False, True)
+    """
+    match predicate:
+        case p.And(parts):
+            return _joined((truth(part, event) for part in parts), decisive=False)
+        case p.Or(parts):
+            return _joined((truth(part, event) for part in parts), decisive=True)
+        case p.Not(part):
+            found = truth(part, event)
+            return found if isinstance(found, Beyond) else not found
+        case p.Between(operand, low, high):
+            bounds = (p.Comparison(">=", operand, low), p.Comparison("<=", operand, high))
+            return _joined((truth(bound, event) for bound in bounds), decisive=False)
+    values = [bounded(operand, event) for operand in p.children(predicate) if isinstance(operand, p.Operand)]
+    beyond = next((one for one in values if isinstance(one, Beyond)), None)
+    if beyond is None or (None in values and not isinstance(predicate, p.IsNull)):
+        return holds(predicate, event)
+    return beyond
+
+
+def _joined(truths: Iterable[bool | Beyond], *, decisive: bool) -> bool | Beyond:
+    """AND, where false decides, or OR, where true does."""
+    unknown: Beyond | None = None
+    for one in truths:
+        if isinstance(one, Beyond):
+            unknown = unknown or one
+        elif one is decisive:
+            return one
+    return unknown or not decisive
+
+
+def bounded(operand: p.Operand, event: Mapping[str, Any]) -> Any:
+    """The value of an operand, computed in integers of 64 bits: :class:`Beyond` where these do not suffice."""
+    match operand:
+        case p.Negative(inner):
+            return _bounded_result(operand, (bounded(inner, event),), "-{}", lambda own: -own)
+        case p.Call(name, arguments):
+            given = tuple(bounded(argument, event) for argument in arguments)
+            return _bounded_result(operand, given, name, functions.known()[name].python)
+        case p.Arithmetic(op, first, second):
+            sides = (bounded(first, event), bounded(second, event))
+            return _bounded_result(operand, sides, f"{{}} {op} {{}}", lambda left, right: _arithmetic(op, left, right))
+    return value(operand, event)
+
+
+def _bounded_result(operand: p.Operand, given: tuple[Any, ...], shown: str, compute: Callable[..., Any]) -> Any:
+    if None in given:
+        return None
+    beyond = next((one for one in given if isinstance(one, Beyond)), None)
+    if beyond is not None:
+        return beyond
+    if isinstance(operand, p.Negative) and isinstance(given[0], Decimal):
+        return given[0].copy_negate()
+    found = compute(*given)
+    whole = [one for one in (*given, found) if isinstance(one, int) and not isinstance(one, bool)]
+    if isinstance(found, int) and not isinstance(operand, p.Call) and any(one not in _INT64 for one in whole):
+        return Beyond(operand, shown.format(*given))
+    return found
 
 
 def value(operand: p.Operand, event: Mapping[str, Any]) -> Any:

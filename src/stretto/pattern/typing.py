@@ -26,7 +26,7 @@ from stretto import functions
 from stretto.errors import QueryError, Span, suggestion
 from stretto.pattern import predicate as p
 
-__all__ = ["kind_of", "kind_of_operand", "type_of_operand", "typed", "typed_operand"]
+__all__ = ["kind_of", "kind_of_operand", "may_overflow", "type_of_operand", "typed", "typed_operand"]
 
 
 def kind_of(data_type: pa.DataType) -> str:
@@ -122,6 +122,13 @@ def type_of_operand(operand: p.Operand, attributes: Mapping[str, pa.DataType]) -
         return pa.scalar(float(operand.value) if isinstance(operand.value, Decimal) else operand.value).type
     kind = _Checker(attributes, None).value(operand).kind
     return {"int": pa.int64(), "bool": pa.bool_()}.get(kind, pa.float64())
+
+
+def may_overflow(expression: p.Expression, attributes: Mapping[str, pa.DataType]) -> bool:
+    """Whether a typed expression computes integers, which may leave 64 bits."""
+    checker = _Checker(attributes, None)
+    computed = (node for node in p.walk(expression) if isinstance(node, p.Arithmetic | p.Negative))
+    return any(checker.value(node).kind == "int" for node in computed)
 
 
 def kind_of_operand(operand: p.Operand, attributes: Mapping[str, pa.DataType]) -> str:

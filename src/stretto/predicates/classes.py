@@ -28,15 +28,14 @@ from numpy.typing import NDArray
 from stretto.errors import DataError, LimitError, OptionError
 from stretto.events import Schema
 from stretto.pattern import predicate as p
-from stretto.pattern.evaluate import holds
+from stretto.pattern.evaluate import Beyond, holds, truth
 from stretto.pattern.guard import Guard
 from stretto.pattern.typing import kind_of
 from stretto.predicates import cells
 from stretto.predicates.cells import Stage, stages_for
-from stretto.predicates.coding import Coder, coders_for, single_column
-from stretto.predicates.vectorized import (
-    pieces,
-)
+from stretto.predicates.coding import Coder, Unknown, coders_for, single_column
+from stretto.predicates.overflow import IntegerOverflow
+from stretto.predicates.vectorized import Judged, overflow_at, pieces
 
 __all__ = ["Classifier", "condition_of"]
 
@@ -52,8 +51,8 @@ MOST_CLASSES = 1 << 20  #: a query that tells apart more classes of events than 
 PIECE = 1 << 14  #: rows are classified in pieces of this many, so that cells stay in the cache
 
 
-#: From the truth of all atoms to that of a condition, for any number of cells; a scalar where it is the same on all.
-Formula = Callable[[Sequence[Truth]], Any]
+#: From the truth of all atoms to that of a condition, for any number of cells; scalars where it is the same on all.
+Formula = Callable[[Sequence[Truth]], Judged]
 
 
 class Classifier:
@@ -78,6 +77,8 @@ class Classifier:
     ----------
     vectors
         By class: the guards that hold, bit g for ``guards[g]``. Class 0 satisfies none.
+    untold
+        By class: whether integers of 64 bits do not tell of some guard. (In ``vectors`` such a guard does not hold.)
 
     Raises
     ------
@@ -103,6 +104,7 @@ class Classifier:
         self.guards = tuple(guards)
         self.schema = schema
         self.vectors: list[int] = [0]
+        self.untold: list[bool] = [False]
         self._ids: dict[int, int] = {0: 0}
         self._lock = threading.Lock()
         for role, name in (("type", schema.type), ("stream", schema.stream)):
@@ -112,41 +114,40 @@ class Classifier:
                 raise OptionError(f"{role}='{name}' is {found or 'no column'}, not a column of strings")
         self._atoms: dict[str, p.Predicate] = {}
         self._numbers: dict[str, int] = {}
-        self._formulas = [self._guard(guard, default_type, default_stream) for guard in self.guards]
+        #: What each guard asks as a condition; ``None``: it can never hold.
+        self._conditions = [
+            condition_of(guard, schema, default_type, default_stream) if isinstance(guard, Guard) else guard
+            for guard in self.guards
+        ]
+        self._formulas = [None if one is None else self._formula(one) for one in self._conditions]
         self._coders = self._make_coders()
         self._order = [self._numbers[repr(atom)] for coder in self._coders for atom in coder.atoms]
         self._stages = stages_for(self._coders)
         self._columns = list(dict.fromkeys(name for atom in self._atoms.values() for name in p.attributes(atom)))
 
-    def _guard(
-        self, guard: Guard | p.Predicate, default_type: str | None, default_stream: str | None
-    ) -> Formula | None:
-        """A guard over the atoms; ``None`` when it can never hold."""
-        if isinstance(guard, Guard):
-            condition = condition_of(guard, self.schema, default_type, default_stream)
-            return None if condition is None else self._formula(condition)
-        return self._formula(guard)
-
     def _formula(self, predicate: p.Predicate) -> Formula:
         match predicate:
             case p.And(parts) | p.Or(parts):
                 inner = [self._formula(part) for part in parts]
-                if isinstance(predicate, p.And):
-                    return lambda truth: reduce(operator.and_, (one(truth) for one in inner), np.bool_(True))
-                return lambda truth: reduce(operator.or_, (one(truth) for one in inner), np.bool_(False))
+                start = Judged(np.array(isinstance(predicate, p.And)), None)
+                join = operator.and_ if isinstance(predicate, p.And) else operator.or_
+                return lambda truth: reduce(join, (one(truth) for one in inner), start)
             case p.Not(part):
                 negated = self._formula(part)
                 return lambda truth: ~negated(truth)
         names = p.attributes(predicate)
         if any(pa.types.is_null(self.schema.attributes[name]) for name in names) or not names:
             # With one NULL a condition is what it is with NULLs only.
-            constant = np.bool_(holds(predicate, dict.fromkeys(names)))
+            constant = Judged(np.array(holds(predicate, dict.fromkeys(names))), None)
             return lambda truth: constant
         # By text: 1 and 1.0 are equal in Python, and integer and float arithmetic are not.
         name = repr(predicate)
         number = self._numbers.setdefault(name, len(self._numbers))
         self._atoms[name] = predicate
-        return lambda truth: truth[number]
+        if not p.computes(predicate):
+            return lambda truth: Judged(truth[number], None)
+        untold = self._numbers.setdefault(repr(Unknown(predicate)), len(self._numbers))
+        return lambda truth: Judged(truth[number], truth[untold])
 
     def _make_coders(self) -> list[Coder]:
         by_column: dict[str, list[p.Predicate]] = {}
@@ -164,7 +165,7 @@ class Classifier:
         ]
         return coders + coders_for(None, None, others)
 
-    def intern(self, vector: int) -> int:
+    def intern(self, vector: int, *, untold: bool = False) -> int:
         """The class of a vector of guards (as in ``vectors``); a new one if there is none yet.
 
         Raises
@@ -172,15 +173,17 @@ class Classifier:
         LimitError
             There are too many classes.
         """
-        number = self._ids.get(vector)
+        key = vector | untold << len(self.guards)
+        number = self._ids.get(key)
         if number is None:
             if len(self.vectors) >= MOST_CLASSES:
                 raise LimitError(
                     f"the query's {len(self._atoms)} conditions tell apart more than {MOST_CLASSES:,} classes of "
                     f"events; use fewer conditions in one query"
                 )
-            number = self._ids[vector] = len(self.vectors)
+            number = self._ids[key] = len(self.vectors)
             self.vectors.append(vector)
+            self.untold.append(untold)
         return number
 
     def interned(self, truth: Truth) -> I32:
@@ -188,17 +191,48 @@ class Classifier:
         with self._lock:
             return self._interned(truth)
 
-    def classify(self, table: pa.RecordBatch | pa.Table) -> I32:
+    def classify(self, table: pa.RecordBatch | pa.Table, among: Callable[[], Truth | None] | None = None) -> I32:
         """The class of every row: int32, an index of ``vectors``.
+
+        Parameters
+        ----------
+        table
+            The events.
+        among
+            Says which rows matter (``None``: all); asked only where arithmetic overflows.
 
         Raises
         ------
         DataError
             A column is missing or of another type than the schema says (another encoding of the same strings will do),
-            or arithmetic overflows.
+            or arithmetic overflows in a row that matters, and a guard depends on it.
         LimitError
             There are too many classes.
         """
+        out = self.look(table)
+        wrong = self.doubtful(out)
+        if wrong is not None:
+            chosen = None if among is None else among()
+            rows = np.flatnonzero(wrong if chosen is None else wrong & chosen)
+            if rows.size:
+                raise self.overflow(table, int(rows[0]))
+        return out
+
+    def doubtful(self, classes: I32) -> Truth | None:
+        """In which rows integers of 64 bits do not tell of some guard; ``None``: in none."""
+        if not any(self.untold):
+            return None
+        found: Truth = np.array(self.untold, np.bool_)[classes]
+        return found if found.any() else None
+
+    def overflow(self, table: pa.RecordBatch | pa.Table, row: int) -> IntegerOverflow:
+        """The error about a row that is doubtful."""
+        event = table.select(self._columns).slice(row, 1).to_pylist()[0]
+        asked = next(one for one in self._conditions if one is not None and isinstance(truth(one, event), Beyond))
+        return overflow_at(asked, table, row)
+
+    def look(self, table: pa.RecordBatch | pa.Table) -> I32:
+        """As :meth:`classify`, for whoever asks afterwards which rows are doubtful."""
         out = np.empty(table.num_rows, np.int32)
         if not self._columns:
             with self._lock:
@@ -248,18 +282,23 @@ class Classifier:
     def _vector_classes(self, cells: U64) -> I32:
         """The classes of cells of the last stage, from the truth of every guard on them."""
         truth = self._truth(cells)
-        bits = np.zeros((len(self.guards), cells.size), np.bool_)
+        bits = np.zeros((len(self.guards) + 1, cells.size), np.bool_)
         for number, formula in enumerate(self._formulas):
             if formula is not None:
-                bits[number] = formula(truth)
+                bits[number], untold = formula(truth)
+                if untold is not None:
+                    bits[-1] |= untold
         return self._interned(bits.T)
 
     def _interned(self, truth: Truth) -> I32:
+        """As :meth:`interned`; the column after the last guard, if there is one, says where some guard is not told."""
         if not truth.shape[1]:
             return np.zeros(truth.shape[0], np.int32)
         packed = np.packbits(truth, axis=1, bitorder="little")
         unique, inverse = np.unique(packed, axis=0, return_inverse=True)
-        classes = np.array([self.intern(int.from_bytes(row.tobytes(), "little")) for row in unique], np.int32)
+        vectors = [int.from_bytes(row.tobytes(), "little") for row in unique]
+        last = 1 << len(self.guards)
+        classes = np.array([self.intern(one & (last - 1), untold=one >= last) for one in vectors], np.int32)
         return classes[inverse.reshape(-1)]
 
     def _truth(self, cells: U64) -> list[Truth]:
@@ -287,7 +326,8 @@ class Classifier:
         lines: dict[str, list[str]] = {}
         for coder in self._coders:
             for atom in coder.atoms:
-                lines.setdefault(", ".join(p.attributes(atom)), []).append(str(atom))
+                if not isinstance(atom, Unknown):
+                    lines.setdefault(", ".join(p.attributes(atom)), []).append(str(atom))
         if not lines:
             return []
         cells = 1

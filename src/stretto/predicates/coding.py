@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ from stretto.predicates.vectorized import (
     bits_of,
     flipped,
     frozen,
+    judged,
     mask,
     numbers_of,
     on_grid,
@@ -29,7 +31,7 @@ from stretto.predicates.vectorized import (
     snapped_real,
 )
 
-__all__ = ["Coder", "coders_for", "single_column"]
+__all__ = ["Coder", "Unknown", "coders_for", "single_column"]
 
 I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]
@@ -42,6 +44,7 @@ Fill = Callable[[int, int, I64], None]
 
 NEAR = 1 << 12  #: integer constants that lie within so many are looked up in an array
 GROUP = 10  #: conditions that make one digit of 2^n codes
+COMPUTED = 6  #: … of 3^n codes, where they compute integers
 
 _LOW32 = np.uint64(0xFFFFFFFF)
 _SHIFT32 = np.uint64(32)
@@ -185,7 +188,7 @@ class Coder(ABC):
 
     column: str | None = None
 
-    def __init__(self, atoms: Sequence[p.Predicate], truth: Truth) -> None:
+    def __init__(self, atoms: Sequence[p.Predicate | Unknown], truth: Truth) -> None:
         self.atoms = tuple(atoms)
         packed = np.packbits(truth, axis=1)
         _, first, inverse = np.unique(packed, axis=0, return_index=True, return_inverse=True)
@@ -311,13 +314,14 @@ class _Texts(Coder):
 
     def __init__(self, column: str, atoms: Sequence[p.Predicate]) -> None:
         self.column = column
+        self.conditions = tuple(atoms)
         super().__init__(atoms, _all_truths(len(atoms)))
 
     def _fill(self, array: pa.Array, lut: I64) -> Fill:
         encoded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
         values = encoded.dictionary
         values = pa.concat_arrays([values, pa.nulls(1, values.type)])
-        by_value = lut[_base_two(self.atoms, pa.record_batch([values], [self.column]))]
+        by_value = lut[_base_two(self.conditions, pa.record_batch([values], [self.column]))]
         return _gather(encoded, frozen(by_value), int(by_value[-1]))
 
     def _fill_plain(self, array: pa.Array, lut: I64) -> Fill:
@@ -339,18 +343,47 @@ class _Masks(Coder):
     """Conditions that relate attributes or compute, each evaluated over whole columns. Codes as of :class:`_Texts`."""
 
     def __init__(self, atoms: Sequence[p.Predicate]) -> None:
+        self.conditions = tuple(atoms)
         super().__init__(atoms, _all_truths(len(atoms)))
 
     def fill(self, batch: pa.RecordBatch, stride: int) -> Fill:
         lut = self._reduced * stride
 
         def fill(start: int, stop: int, cell: I64) -> None:
-            cell += lut[_base_two(self.atoms, batch.slice(start, stop - start))]
+            cell += lut[self.codes(batch.slice(start, stop - start))]
 
         return fill
 
+    def codes(self, batch: pa.RecordBatch) -> I64:
+        """The code of each row, before reduction."""
+        return _base_two(self.conditions, batch)
+
     def _fill_plain(self, array: pa.Array, lut: I64) -> Fill:
         raise AssertionError
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """In the place of an atom: that integers of 64 bits do not tell whether it holds."""
+
+    atom: p.Predicate
+
+
+class _Computed(_Masks):
+    """Conditions that compute integers. Codes are their truths as a number in base three: false, true, not told."""
+
+    def __init__(self, atoms: Sequence[p.Predicate]) -> None:
+        self.conditions = tuple(atoms)
+        digits = np.arange(3 ** len(atoms))[:, None] // 3 ** np.arange(len(atoms)) % 3
+        both = (*atoms, *(Unknown(atom) for atom in atoms))
+        Coder.__init__(self, both, np.concatenate((digits == 1, digits == 2), axis=1))
+
+    def codes(self, batch: pa.RecordBatch) -> I64:
+        code = np.zeros(batch.num_rows, np.int64)
+        for place, atom in enumerate(self.conditions):
+            true, unknown = judged(atom, batch)
+            code += 3**place * (true.astype(np.int64) if unknown is None else true + 2 * unknown)
+        return code
 
 
 class _Booleans(Coder):
@@ -503,11 +536,13 @@ def coders_for(column: str | None, kind: pa.DataType | None, atoms: Sequence[p.P
                 return [_Regions(column, kind, atoms)]
             case "bool":
                 return [_Booleans(column, atoms)]
-    return [_Masks(group) for group in _groups(atoms)]
+    plain = [atom for atom in atoms if not p.computes(atom)]
+    computing = [atom for atom in atoms if p.computes(atom)]
+    return [*map(_Masks, _groups(plain)), *map(_Computed, _groups(computing, COMPUTED))]
 
 
-def _groups(atoms: Sequence[p.Predicate]) -> list[Sequence[p.Predicate]]:
-    return [atoms[at : at + GROUP] for at in range(0, len(atoms), GROUP)]
+def _groups(atoms: Sequence[p.Predicate], most: int = GROUP) -> list[Sequence[p.Predicate]]:
+    return [atoms[at : at + most] for at in range(0, len(atoms), most)]
 
 
 def single_column(atom: p.Predicate) -> str | None:

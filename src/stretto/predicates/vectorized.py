@@ -3,8 +3,9 @@
 A constant is first brought onto the *grid* of the column beside it: the integers for integers, the ticks of a timestamp, the
 last digit of a decimal. ``x < 2.5`` over integers is ``x <= 2``, so that no comparison rounds, and none converts a column.
 
-Integers are computed in 64 bits; where a result does not fit, an :class:`~stretto.predicates.overflow.IntegerOverflow`
-says so.
+Integers are computed in 64 bits. Where a result does not fit, the condition is neither true nor false there
+(:func:`~stretto.pattern.evaluate.truth`); whoever asks of such a row is told by an
+:class:`~stretto.predicates.overflow.IntegerOverflow`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from fractions import Fraction
-from typing import Any
+from functools import reduce
+from operator import and_, or_
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +28,7 @@ from numpy.typing import NDArray
 
 from stretto.errors import DataError, suggestion
 from stretto.pattern import predicate as p
-from stretto.pattern.evaluate import COMPARE, compare, holds, value
+from stretto.pattern.evaluate import COMPARE, Beyond, bounded, compare, holds, truth, value
 from stretto.predicates.overflow import IntegerOverflow
 
 __all__ = [
@@ -33,9 +36,11 @@ __all__ = [
     "computed",
     "flipped",
     "frozen",
+    "judged",
     "mask",
     "numbers_of",
     "on_grid",
+    "overflow_at",
     "pieces",
     "reals_of_decimals",
     "snapped",
@@ -63,6 +68,41 @@ _INT64 = (-(1 << 63), (1 << 63) - 1)
 _WIDE = Context(prec=80)
 
 _DAY = 86_400
+
+
+class Judged(NamedTuple):
+    """Where a condition holds, and where integers of 64 bits do not tell (``None``: nowhere); never both."""
+
+    true: Bits
+    unknown: Bits | None
+
+    def __invert__(self) -> Judged:
+        return Judged(~self.true if self.unknown is None else ~(self.true | self.unknown), self.unknown)
+
+    def __and__(self, other: Judged) -> Judged:
+        true = self.true & other.true
+        if self.unknown is None and other.unknown is None:
+            return Judged(true, None)
+        possible = _either(self.true, self.unknown) & _either(other.true, other.unknown)
+        return Judged(true, possible & ~true)
+
+    def __or__(self, other: Judged) -> Judged:
+        true = self.true | other.true
+        unknown = _or(self.unknown, other.unknown)
+        return Judged(true, None if unknown is None else unknown & ~true)
+
+
+def _either(true: Bits, unknown: Bits | None) -> Bits:
+    return true if unknown is None else true | unknown
+
+
+def _or(left: Bits | None, right: Bits | None) -> Bits | None:
+    """Where one of two holds; ``None``: nowhere."""
+    if left is None or right is None:
+        return right if left is None else left
+    return left | right
+
+
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
@@ -72,19 +112,49 @@ def mask(predicate: p.Predicate, table: pa.RecordBatch | pa.Table) -> Bits:
     Raises
     ------
     DataError
-        A column is missing, or integer arithmetic does not fit into 64 bits.
+        A column is missing, or integer arithmetic does not fit into 64 bits and the predicate depends on it.
 
     >>> from stretto.pattern.predicate import Attribute, Comparison, Constant
     >>> mask(Comparison(">", Attribute("x"), Constant(1)), pa.table({"x": [1, 2, None]})).tolist()
     [False, True, False]
     """
+    found, unknown = judged(predicate, table)
+    if unknown is not None and unknown.any():
+        raise overflow_at(predicate, table, int(unknown.argmax()))
+    return found
+
+
+def judged(predicate: p.Predicate, table: pa.RecordBatch | pa.Table) -> Judged:
+    """As :func:`mask`, and in which rows integers of 64 bits do not tell.
+
+    >>> from stretto.pattern.predicate import Arithmetic, Attribute, Comparison, Constant
+    >>> square = Arithmetic("*", Attribute("x"), Attribute("x"))
+    >>> [one.tolist() for one in judged(Comparison(">", square, Constant(3)), pa.table({"x": [1, 2, 2**40]}))]
+    [[False, True, False], [False, False, True]]
+    """
     names = list(p.attributes(predicate))
     if not names:
-        return np.full(table.num_rows, holds(predicate, {}), np.bool_)
-    parts = [_mask(predicate, batch) for batch in pieces(table, names)]
+        return Judged(np.full(table.num_rows, holds(predicate, {}), np.bool_), None)
+    parts = [_judged(predicate, batch) for batch in pieces(table, names)]
     if len(parts) == 1:
         return parts[0]
-    return np.concatenate(parts) if parts else np.zeros(0, np.bool_)
+    if not parts:
+        return Judged(np.zeros(0, np.bool_), None)
+    unknown = None
+    if any(part.unknown is not None for part in parts):
+        unknown = np.concatenate(
+            [np.zeros(part.true.size, np.bool_) if part.unknown is None else part.unknown for part in parts]
+        )
+    return Judged(np.concatenate([part.true for part in parts]), unknown)
+
+
+def overflow_at(asked: p.Predicate | p.Operand, table: pa.RecordBatch | pa.Table, row: int) -> IntegerOverflow:
+    """The error about a row in which 64 bits do not suffice."""
+    event = table.select(list(p.attributes(asked))).slice(row, 1).to_pylist()[0]
+    found = bounded(asked, event) if isinstance(asked, p.Operand) else truth(asked, event)
+    assert isinstance(found, Beyond)
+    why = f"{found.shown} is beyond 64 bits; compute with floats"
+    return IntegerOverflow(f"integer overflow in {found.expression}", why, row)
 
 
 def pieces(table: pa.RecordBatch | pa.Table, names: list[str]) -> Iterator[pa.RecordBatch]:
@@ -229,34 +299,41 @@ def snapped_real(op: str, constant: int | float) -> tuple[str, float]:
 # -- predicates -------------------------------------------------------------------------------------------------
 
 
-def _mask(predicate: p.Predicate, batch: pa.RecordBatch) -> Bits:
+def _judged(predicate: p.Predicate, batch: pa.RecordBatch) -> Judged:
+    rows = batch.num_rows
     match predicate:
         case p.Comparison(op, left, right):
-            return _compared(op, _operand(left, batch), _operand(right, batch), batch.num_rows)
+            return _compared(op, _operand(left, batch), _operand(right, batch), rows)
         case p.In(operand, values):
-            return _among(_operand(operand, batch), [constant.value for constant in values], batch.num_rows)
+            own = _operand(operand, batch)
+            return _known(own, _among(own, [constant.value for constant in values], rows))
         case p.Between(operand, low, high):
             own = _operand(operand, batch)
-            above = _compared(">=", own, _operand(low, batch), batch.num_rows)
-            return above & _compared("<=", own, _operand(high, batch), batch.num_rows)
+            above = _compared(">=", own, _operand(low, batch), rows)
+            return above & _compared("<=", own, _operand(high, batch), rows)
         case p.Like(operand, pattern):
             own = _operand(operand, batch)
             if not isinstance(own, _Column):
-                return np.full(batch.num_rows, holds(p.Like(p.Constant(own), pattern), {}), np.bool_)
-            return _true(_like(own.data, pattern))
+                return Judged(np.full(rows, holds(p.Like(p.Constant(own), pattern), {}), np.bool_), None)
+            return Judged(_true(_like(own.data, pattern)), None)
         case p.IsNull(operand):
             if isinstance(operand, p.Attribute):
-                return np.asarray(batch.column(operand.name).is_null().to_numpy(zero_copy_only=False), np.bool_)
+                nulls = batch.column(operand.name).is_null().to_numpy(zero_copy_only=False)
+                return Judged(np.asarray(nulls, np.bool_), None)
             own = _operand(operand, batch)
             if not isinstance(own, _Column):
-                return np.full(batch.num_rows, own is None, np.bool_)
-            return np.zeros(batch.num_rows, np.bool_) if own.valid is None else ~own.valid
-        case p.And(parts):
-            return np.asarray(np.logical_and.reduce([_mask(part, batch) for part in parts]), np.bool_)
-        case p.Or(parts):
-            return np.asarray(np.logical_or.reduce([_mask(part, batch) for part in parts]), np.bool_)
+                return Judged(np.full(rows, own is None, np.bool_), None)
+            return _known(own, np.zeros(rows, np.bool_) if own.valid is None else ~own.valid)
+        case p.And(parts) | p.Or(parts):
+            return reduce(and_ if isinstance(predicate, p.And) else or_, (_judged(part, batch) for part in parts))
         case p.Not(part):
-            return ~_mask(part, batch)
+            return ~_judged(part, batch)
+
+
+def _known(own: Any, truth: Bits) -> Judged:
+    """What a truth about one column says where its values are known."""
+    beyond = own.beyond if isinstance(own, _Column) else None
+    return Judged(truth, None) if beyond is None else Judged(truth & ~beyond, beyond)
 
 
 def _true(column: pa.Array) -> Bits:
@@ -298,6 +375,8 @@ class _Column:
     data: Any
     valid: Bits | None
     type: pa.DataType | None = None
+    #: Where it was computed of an integer beyond 64 bits, and NULL is nothing that it depends on; ``None``: nowhere.
+    beyond: Bits | None = None
 
     def where(self, truth: Any) -> Bits:
         """A NumPy truth as bool, false where the column is NULL."""
@@ -316,11 +395,13 @@ def computed(operand: p.Operand, batch: pa.RecordBatch, kind: pa.DataType) -> pa
     if isinstance(operand, p.Attribute):
         return batch.column(operand.name)
     found = _operand(operand, batch)
+    if isinstance(found, _Column) and found.beyond is not None and found.beyond.any():
+        raise overflow_at(operand, batch, int(found.beyond.argmax()))
     if not isinstance(found, _Column):
         shown = float(found) if isinstance(found, Decimal) else found
         return pa.array([shown] * batch.num_rows, kind)
     if found.kind == "decimal":
-        return pa.array([None if one is None else float(one) for one in found.data], kind)
+        return pa.array(_as_real(found), kind, mask=None if found.valid is None else ~found.valid)
     return pa.array(found.data, kind, mask=None if found.valid is None else ~found.valid)
 
 
@@ -332,12 +413,12 @@ def _operand(operand: p.Operand, batch: pa.RecordBatch) -> Any:
         case p.Attribute(name):
             return _column(batch.column(name))
         case p.Negative(inner):
-            return _negated(_operand(inner, batch), operand)
+            return _negated(_operand(inner, batch))
         case p.Arithmetic(op, left, right):
             first, second = _operand(left, batch), _operand(right, batch)
             if first is None or second is None:
                 return None
-            return _computed(op, first, second, operand)
+            return _computed(op, first, second)
     raise AssertionError(operand)  # registered functions are called in kernels
 
 
@@ -374,46 +455,55 @@ def _valid(side: Any) -> Bits | None:
     return side.valid if isinstance(side, _Column) else None
 
 
+def _beyond(side: Any) -> Bits | None:
+    return side.beyond if isinstance(side, _Column) else None
+
+
 def _is_kind(side: Any, kind: str, python: type) -> bool:
     return side.kind == kind if isinstance(side, _Column) else isinstance(side, python)
 
 
-def _negated(own: Any, expression: p.Negative) -> Any:
+def _negated(own: Any) -> Any:
     if own is None or own.kind == "float":
-        return own if own is None else _Column("float", -own.data, own.valid)
+        return own if own is None else _Column("float", -own.data, own.valid, beyond=own.beyond)
     if own.kind == "decimal":
-        return _Column("decimal", _rowwise(expression, {"x": own}, p.Negative(p.Attribute("x"))), own.valid)
-    return _computed("-", 0, own, expression)
+        return _exact("-", Decimal(0), own, own.valid, own.beyond)
+    return _computed("-", 0, own)
 
 
-def _computed(op: str, left: Any, right: Any, expression: p.Operand) -> _Column:
+def _computed(op: str, left: Any, right: Any) -> _Column:
     """``left op right`` for at least one column."""
-    valid = _both(_valid(left), _valid(right))
+    valid, beyond = _both(_valid(left), _valid(right)), _or(_beyond(left), _beyond(right))
     if op == "/" or _is_kind(left, "float", float) or _is_kind(right, "float", float):
         first, second = _as_real(left), _as_real(right)
         if op in "/%":
-            valid = _both(valid, _nonzero(second, first))
+            valid = _both(valid, _nonzero(second, first, _beyond(right)))
         with np.errstate(all="ignore"):
-            return _Column("float", _REAL[op](first, second), valid)
+            return _Column("float", _REAL[op](first, second), valid, beyond=_where(beyond, valid))
     if _is_kind(left, "decimal", Decimal) or _is_kind(right, "decimal", Decimal):
-        node = p.Arithmetic(op, p.Attribute("left"), p.Attribute("right"))
-        data = _rowwise(expression, {"left": left, "right": right}, node)
-        return _Column("decimal", data, np.array([one is not None for one in data], np.bool_))
-    first, second = (_as_int(side, expression) for side in (left, right))
+        return _exact(op, left, right, valid, _where(beyond, valid))
+    (first, before), (second, after) = _as_int(left), _as_int(right)
+    beyond = _or(beyond, _or(before, after))
+    if beyond is not None:
+        beyond = np.broadcast_to(beyond, np.broadcast_shapes(np.shape(first), np.shape(second)))
     if op == "%":
         zero = np.equal(second, 0)
         data = np.fmod(first, np.where(zero, 1, second))
-        return _Column("int", data, _both(valid, _nonzero(second, first)))
+        valid = _both(valid, _nonzero(second, first, _or(_beyond(right), after)))
+        return _Column("int", data, valid, beyond=_where(beyond, valid))
     with np.errstate(all="ignore"):
         data = _INT[op](first, second)
-        wrong = _overflows(op, first, second, data)
-    if valid is not None:
-        wrong = wrong & valid
-    if np.any(wrong):
-        at = int(np.argmax(wrong))
-        shown = (int(np.broadcast_to(side, data.shape)[at]) for side in (first, second))
-        raise _overflow(expression, f" {op} ".join(map(str, shown)))
-    return _Column("int", data, valid)
+        wrong = np.broadcast_to(_overflows(op, first, second, data), data.shape)
+    if wrong.any():
+        beyond = _or(beyond, np.asarray(wrong, np.bool_))
+    return _Column("int", data, valid, beyond=_where(beyond, valid))
+
+
+def _where(beyond: Bits | None, valid: Bits | None) -> Bits | None:
+    """What is beyond 64 bits and not NULL; ``None``: nothing."""
+    if beyond is None or valid is None:
+        return beyond
+    return beyond & valid
 
 
 _REAL: dict[str, Callable[[Any, Any], Any]] = {
@@ -426,10 +516,11 @@ _REAL: dict[str, Callable[[Any, Any], Any]] = {
 _INT: dict[str, Callable[[Any, Any], Any]] = {"+": np.add, "-": np.subtract, "*": np.multiply}
 
 
-def _nonzero(divisor: Any, other: Any) -> Bits:
+def _nonzero(divisor: Any, other: Any, beyond: Bits | None) -> Bits:
+    """Where a divisor is not zero, as far as it is known."""
     shape = np.broadcast_shapes(np.shape(divisor), np.shape(other))
     found: Bits = np.broadcast_to(np.not_equal(divisor, 0), shape)
-    return found
+    return found if beyond is None else found | beyond
 
 
 def _overflows(op: str, left: Any, right: Any, result: Any) -> Any:
@@ -445,23 +536,16 @@ def _overflows(op: str, left: Any, right: Any, result: Any) -> Any:
     return near
 
 
-def _overflow(expression: p.Operand, shown: object) -> IntegerOverflow:
-    return IntegerOverflow(f"integer overflow in {expression}", f"{shown} is beyond 64 bits; compute with floats")
-
-
-def _as_int(side: Any, expression: p.Operand) -> Any:
-    """int64 of an integer column or constant."""
-    if isinstance(side, _Column):
-        data = side.data
-        if data.dtype == np.uint64:
-            beyond = data > np.uint64(_INT64[1])
-            if np.any(beyond if side.valid is None else beyond & side.valid):
-                raise _overflow(expression, int(data[beyond].max()))
-            data = data.view(np.int64)
-        return data
-    if not _INT64[0] <= side <= _INT64[1]:
-        raise _overflow(expression, side)
-    return np.int64(side)
+def _as_int(side: Any) -> tuple[Any, Bits | None]:
+    """int64 of an integer column or constant, and where it does not fit."""
+    if not isinstance(side, _Column):
+        fits = _INT64[0] <= side <= _INT64[1]
+        return np.int64(side if fits else 0), None if fits else np.ones(1, np.bool_)
+    data = side.data
+    if data.dtype != np.uint64:
+        return data, None
+    beyond = data > np.uint64(_INT64[1])
+    return data.view(np.int64), beyond if beyond.any() else None
 
 
 def _as_real(side: Any) -> Any:
@@ -480,15 +564,37 @@ def reals_of_decimals(column: pa.Array) -> pa.Array:
     return column.cast(pa.string()).cast(pa.float64())
 
 
-def _rowwise(expression: p.Operand, sides: dict[str, Any], node: p.Operand) -> NDArray[Any]:
-    """Decimals, computed exactly row by row: their results fit no type of fixed width."""
-    lists = {name: _objects(side) for name, side in sides.items()}
-    rows = max(len(one) for one in lists.values() if one is not None)
-    columns = [(name, one if one is not None else [sides[name]] * rows) for name, one in lists.items()]
+def _exact(op: str, left: Any, right: Any, valid: Bits | None, beyond: Bits | None) -> _Column:
+    """Decimals, computed exactly: by Arrow where its widest decimal holds every result, else row by row."""
+    with contextlib.suppress(pa.ArrowInvalid):  # more than 76 digits
+        sides = [_wide(side) for side in (left, right)]
+        if all(side is not None for side in sides):
+            found = _WIDE_ARITHMETIC[op](*sides)
+            return _Column("decimal", found, valid, found.type, beyond)
+    lists = [_objects(side) for side in (left, right)]
+    rows = max(len(one) for one in lists if one is not None)
+    firsts, seconds = ([side] * rows if one is None else one for one, side in zip(lists, (left, right), strict=True))
     out = np.empty(rows, object)
-    for row in range(rows):
-        out[row] = value(node, {name: one[row] for name, one in columns})
-    return out
+    for row, (first, second) in enumerate(zip(firsts, seconds, strict=True)):
+        out[row] = value(p.Arithmetic(op, p.Constant(first), p.Constant(second)), {})
+    return _Column("decimal", out, valid, None, beyond)
+
+
+_WIDE_ARITHMETIC = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}
+
+
+def _wide(side: Any) -> Any:
+    """A side as decimals of 256 bits, with the digits that it may have; ``None``: it is kept as objects."""
+    if isinstance(side, _Column):
+        if side.kind == "int":
+            whole = pa.array(side.data, mask=None if side.valid is None else ~side.valid)
+            return whole.cast(pa.decimal256(20, 0))
+        if not isinstance(side.data, pa.Array):
+            return None
+        kind = side.data.type
+        return side.data.cast(pa.decimal256(kind.precision, kind.scale))
+    found = pa.scalar(Decimal(side))
+    return None if found.type.scale < 0 else found.cast(pa.decimal256(found.type.precision, found.type.scale))
 
 
 def _objects(side: Any) -> Any:
@@ -511,15 +617,24 @@ def _among(own: Any, constants: list[p.Value], rows: int) -> Bits:
         return own.where(found.to_numpy(zero_copy_only=False))
     out = np.zeros(rows, np.bool_)
     for constant in constants:
-        out |= _compared("=", own, constant, rows)
+        out |= _truth("=", own, constant, rows)
     return out
 
 
-def _compared(op: str, left: Any, right: Any, rows: int) -> Bits:
+def _compared(op: str, left: Any, right: Any, rows: int) -> Judged:
+    truth = _truth(op, left, right, rows)
+    beyond = _where(_or(_beyond(left), _beyond(right)), _both(_valid(left), _valid(right)))
+    if beyond is None or left is None or right is None:
+        return Judged(truth, None)
+    return Judged(truth & ~beyond, beyond)
+
+
+def _truth(op: str, left: Any, right: Any, rows: int) -> Bits:
+    """``left op right``, false where one is NULL."""
     if not isinstance(left, _Column):
         if not isinstance(right, _Column):
             return np.full(rows, compare(op, left, right), np.bool_)
-        return _compared(flipped[op], right, left, rows)
+        return _truth(flipped[op], right, left, rows)
     if right is None:
         return np.zeros(rows, np.bool_)
     if not isinstance(right, _Column):

@@ -33,7 +33,7 @@ from stretto.errors import LimitError, StrettoError
 from stretto.pattern import predicate as p
 from stretto.pattern.evaluate import holds
 from stretto.pattern.passes.plain import renamed
-from stretto.pattern.typing import kind_of
+from stretto.pattern.typing import kind_of, may_overflow
 
 I64 = NDArray[np.int64]
 
@@ -221,7 +221,11 @@ class AfaCode:
         if isinstance(arc.when, UserFunction):
             return -1, self._number(self._python.fence(arc.when))
         parts = [part for part in _conjuncts(arc.when) if p.attributes(part) or not holds(part, {})]
-        alone = [part for part in parts if arc.kind is not Kind.EPSILON and _is_alone(part)]
+        alone = [
+            part
+            for part in parts
+            if arc.kind is not Kind.EPSILON and _is_alone(part) and not may_overflow(self.plain(part), self.events)
+        ]
         rest = [part for part in parts if not any(part is one for one in alone)]
         return self._atom(alone), self._fence_of(rest)
 
@@ -241,7 +245,7 @@ class AfaCode:
             return -1
 
         def body(scope: _Scope) -> list[ast.stmt]:
-            test = all_of([scope.predicate(part) for part in parts])
+            test = scope.predicate(p.And(tuple(parts)))
             if notes(test):
                 test = ast.BoolOp(ast.And(), [test, ast.UnaryOp(ast.Not(), faulty())])
             return [ast.Return(ast.IfExp(test, ast.Constant(1), ast.Constant(0)))]
@@ -370,8 +374,7 @@ class _Scope(ScalarCode):
         equal = isinstance(node, p.In | p.IsNull) or (isinstance(node, p.Comparison) and node.op in ("=", "!="))
         if self.owner.keep_all and kinds == {"string"} and equal:
             return None
-        found = self.owner.of_event(Column(atom=self.owner.plain(node)))
-        return ast.Compare(found.value, [ast.Eq()], [ast.Constant(1)])
+        return self.owner.of_event(Column(atom=self.owner.plain(node))).value
 
 
 def _conjuncts(node: p.Predicate) -> list[p.Predicate]:

@@ -71,7 +71,8 @@ class Conditions:
             scope = _Scope(self, edge.kind, variable, None)
             if tests_key and self.query.partition_by and not self.nfab.partitioned:
                 tests.append(scope.same_key(first=first))
-            tests += [scope.predicate(one) for one in edge.related]
+            if edge.related:
+                tests.append(scope.predicate(p.And(edge.related)))
             each = [
                 (self.numbers[name], _Scope(self, edge.kind, variable, name).predicate(one)) for name, one in edge.each
             ]
@@ -239,7 +240,7 @@ class _Scope(ScalarCode):
     # -- predicates ---------------------------------------------------------------------------------------------------
 
     def atom(self, node: p.Predicate) -> ast.expr | None:
-        """A condition on one event alone, tested column-wise when that event comes; ``None`` if it is not one."""
+        """A condition on one event alone, tested column-wise when that event comes."""
         names = list(p.attributes(node))
         references = [self.owner.query.parsed.references[name] for name in names]
         elements = [one for one in references if isinstance(one, Element)]
@@ -248,8 +249,7 @@ class _Scope(ScalarCode):
         if isinstance(node, p.And | p.Or | p.Not) or p.calls(node):
             return None
         alone = renamed(node, {name: one.attribute for name, one in zip(names, elements, strict=True)})
-        found = self.element(elements[0], self.owner.values.column(Column(atom=alone)))
-        return ast.Compare(found.value, [ast.Eq()], [ast.Constant(1)])
+        return self.element(elements[0], self.owner.values.column(Column(atom=alone))).value
 
     def strings(self, op: str, node: p.Predicate) -> None:
         if op not in ("=", "!="):

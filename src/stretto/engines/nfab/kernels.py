@@ -79,18 +79,31 @@ PAUSE_AFTER = 1 << 23
 def _holds(
     theta: Any, edge: int, run: int, row: int, node: int, events: Events, machine: Machine, runs: Runs, nodes: Nodes
 ) -> bool:
-    """Whether what an edge asks beyond its own event holds for a run. O(1), or O(events of the run) for every ``a[i]``."""
-    if machine.asks[edge] and theta(edge, run, row, node, NIL, runs.V, events.C, nodes.P) == 0:
-        return False
+    """Whether what an edge asks beyond its own event holds for a run. O(1), or O(events of the run) for every ``a[i]``.
+
+    Bit 0 of ``V[0, 0]`` is noted where an integer beyond 64 bits decides: not where another of its conditions is false anyway.
+    """
+    V = runs.V
+    unknown = False
+    if machine.asks[edge] and theta(edge, run, row, node, NIL, V, events.C, nodes.P) == 0:
+        unknown = V[0, 0] & 1 != 0
+        if not unknown:
+            return False
+        V[0, 0] &= ~1
     edges = machine.asks.size
     for at in range(machine.each_first[edge], machine.each_first[edge + 1]):
         one = runs.node[run]
         while one != NIL:
             mine = nodes.label[one] == machine.each_component[at]
-            if mine and theta(edges + at, run, row, node, one, runs.V, events.C, nodes.P) == 0:
-                return False
+            if mine and theta(edges + at, run, row, node, one, V, events.C, nodes.P) == 0:
+                if V[0, 0] & 1 == 0:
+                    return False
+                V[0, 0] &= ~1
+                unknown = True
             one = nodes.previous[one]
-    return True
+    if unknown:
+        V[0, 0] |= 1
+    return not unknown
 
 
 @inlined
@@ -129,7 +142,7 @@ def _apply(machine: Machine, operations: int, run: int, row: int, events: Events
             old, new = V[run, slot], C[row, column]
             if kind == 4:  # SUM
                 if (new > 0 and old > 9223372036854775807 - new) or (new < 0 and old < -9223372036854775808 - new):
-                    V[0, 0] = 1
+                    V[0, 0] |= 2
                 else:
                     V[run, slot] = old + new
             elif kind == 5:

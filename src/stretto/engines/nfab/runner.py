@@ -93,7 +93,9 @@ class NfabRunner(Intake):
         query, nfab = program.query, program.nfab
         counted = query.window is not None and query.window.attribute is None
         keys = query.partition_by if nfab.partitioned else ()
-        super().__init__(query.schema, (), query.window, keys, ranked=counted or nfab.contiguous, late=late)
+        super().__init__(
+            query.schema, (), query.window, keys, ranked=counted or nfab.contiguous, late=late, equal=query.partition_by
+        )
         self.program = program
         self.labels = labels
         #: Whether :meth:`advance` gives counts.
@@ -226,7 +228,7 @@ class NfabRunner(Intake):
         member = self._members(batch)
         measures, last_measure = self._measure(batch, member)
         member, last_time, late = self._in_time(batch, member)
-        bits = program.bits(self.classes(program.classifier, batch))
+        bits = program.bits(self.classes(program.classifier, batch, member))
         relevant = bits != 0 if member is None else (bits != 0) & member
         self.broken = True  # from here on the stream has moved: what fails now leaves it half read
         first = self.rows

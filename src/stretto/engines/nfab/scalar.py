@@ -1,7 +1,8 @@
 """Scalar operations of compiled conditions: what Python's operators do not say exactly in 64 bits.
 
-Words are int64; a float travels as the word of the same bits. ``V[0, 0]`` is set where an integer leaves 64 bits: the kernel
-looks at it after each event.
+Words are int64; a float travels as the word of the same bits. Bit 0 of ``V[0, 0]`` is set where an integer leaves 64 bits: the
+kernel looks at it after each event. A condition sets it only where its own truth depends on such an integer: what is computed for
+it is *tested*, which takes the note back and gives a truth of three values (0 false, 1 not told, 2 true), and the outcome *settled*.
 """
 
 from __future__ import annotations
@@ -14,16 +15,20 @@ from stretto._jit import inlined, jit
 __all__ = [
     "added",
     "compared",
+    "exists",
     "greatest",
     "holds",
     "least",
+    "mark",
     "mean",
     "multiplied",
     "negated",
     "real",
     "remainder",
     "remainder_real",
+    "settled",
     "subtracted",
+    "tested",
     "word",
 ]
 
@@ -46,6 +51,38 @@ def real(bits: int) -> float:
 def word(value: float) -> int:
     """The bits of a float."""
     return np.float64(value).view(np.int64)
+
+
+@inlined
+def mark(V: Words) -> int:
+    """Take away what is noted, for :func:`tested` to put it back."""
+    before = V[0, 0]
+    V[0, 0] = 0
+    return before
+
+
+@inlined
+def tested(before: int, test: bool, V: Words) -> int:
+    """The truth of a test that was made since ``before`` was marked: 1 where it noted an overflow, else 2 or 0."""
+    noted = V[0, 0]
+    V[0, 0] = before
+    if noted != 0:
+        return 1
+    return 2 if test else 0
+
+
+@inlined
+def settled(truth: int, V: Words) -> bool:
+    """A truth of three values as one of two; notes where it is not told."""
+    if truth == 1:
+        V[0, 0] = V[0, 0] | 1
+    return truth == 2
+
+
+@inlined
+def exists(value: float) -> bool:
+    """True of any value; it is there so that the value is computed."""
+    return True
 
 
 @inlined

@@ -25,7 +25,7 @@ from stretto.pattern.passes.bind import measure
 from stretto.pattern.typing import kind_of
 from stretto.predicates.keys import KeyTable
 from stretto.predicates.overflow import IntegerOverflow
-from stretto.predicates.vectorized import mask, reals_of_decimals, valid_of
+from stretto.predicates.vectorized import judged, reals_of_decimals, valid_of
 
 __all__ = ["MOST_WORDS", "Column", "Op", "Slot", "Values", "Vocabulary", "column_for", "matrix", "strings_of"]
 
@@ -57,7 +57,10 @@ _SHOWN = {Op.WIDE_SUM: "sum", Op.CARRY: "carry of sum"}
 
 @dataclass(frozen=True)
 class Column:
-    """A word of each event: an attribute, an atom (over plain attribute names), or the number of its key."""
+    """A word of each event: an attribute, an atom (over plain attribute names), or the number of its key.
+
+    The word of an atom is 1 where it holds, 0 where not, and 2 where integers of 64 bits do not tell.
+    """
 
     attribute: str | None = None
     atom: p.Predicate | None = None
@@ -207,7 +210,8 @@ def matrix(columns: list[Column], table: pa.RecordBatch, words: Vocabulary | Non
             found[:, number] = keys
             known |= (keys >= 0).astype(np.int64) << number
         elif column.atom is not None:
-            found[:, number] = mask(column.atom, table)
+            held, unknown = judged(column.atom, table)
+            found[:, number] = held if unknown is None else held + 2 * unknown
             known |= np.int64(1) << number
         else:
             assert column.attribute is not None

@@ -129,7 +129,7 @@ class Runner(Intake):
         member = self._members(batch)
         measures, last_measure = self._measure(batch, member)
         member, last_time, late = self._in_time(batch, member)
-        cls = self.classes(self.program.classifier, batch)
+        cls = self.classes(self.program.classifier, batch, member)
         self.program.refresh()
         # All checks are behind us: from here on the stream has moved.
         first = self.rows
