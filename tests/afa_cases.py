@@ -398,7 +398,7 @@ class _Drawing:
                 other = "r.at" if "at" in self.register and choose.chance(70) else "'2020-01-01 00:00:02'"
                 return f"e.ts {choose.one_of(['<=', '>', '!='])} {other}"
             case _:
-                return "1 < 2"
+                return "TRUE"
 
     def integer(self, epsilon: bool) -> str:
         """A value of type int64, by one to three operands."""

@@ -332,7 +332,7 @@ _KLEENE = (
 _SINGLE = (
     "S.v <= V", "S.v >= U", "S.v = U", "S.name = 'a'", "S.w > 0.5", "S.d >= 1", "S.flag = TRUE", "S.flag != FALSE",
     "S.v % 2 = 0", "S.v IS NULL", "-S.v <= U", "S.type = 'A'", "S.name LIKE '_é%'", "S.v / S.w >= 0.5", "S.w = S.w",
-    "S.name IN ('a', 'ß')", "S.v + S.d < 4", "S.ts > '1970-01-01 00:00:01'", "1 < 2", "S.v BETWEEN U AND V",
+    "S.name IN ('a', 'ß')", "S.v + S.d < 4", "S.ts > '1970-01-01 00:00:01'", "TRUE", "S.v BETWEEN U AND V",
 )  # fmt: skip
 _PAIR = (
     "T.v >= S.v", "T.v > S.v", "T.name = S.name", "T.name != S.name", "S.v + T.v <= 4", "T.d < S.d + 1", "S.w = T.v",

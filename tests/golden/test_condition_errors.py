@@ -103,3 +103,152 @@ def test_times_need_the_zone_that_the_attribute_has(language: str, own: str) -> 
     ):
         found = error(language, condition)
         assert [found[0].partition(": ")[2], *found[1:]] == expected
+
+
+# ---- What a language does not have, and how to write it today
+
+BETWEEN = [
+    "CEQL has no conditions between events",
+    "hint: SASE+ has them: PATTERN SEQ(A a, B b) WHERE skip_till_any_match { b.price > a.price }",
+]
+BRACKETS = "a condition stands in brackets after its variable"
+
+
+def drawn(text: str) -> tuple[str, list[str]]:
+    """The place of a query's error as it is underlined, and message and hint."""
+    with pytest.raises(QueryError) as caught:
+        compiled(text, schema=ROW)
+    assert caught.value.span is not None
+    place = text[caught.value.span.start : caught.value.span.end]
+    return place, [caught.value.message, *([f"hint: {caught.value.hint}"] if caught.value.hint else [])]
+
+
+@pytest.mark.parametrize(
+    ("formula", "place", "expected"),
+    [
+        (
+            "A ; B? ; C",
+            "?",
+            [
+                "there are no optional steps yet",
+                "hint: write the pattern without and with it: (A ; C) OR (A ; B ; C)",
+            ],
+        ),
+        (
+            "A ; (B ; C)? ; D",
+            "?",
+            [
+                "there are no optional steps yet",
+                "hint: write the pattern without and with it: (A ; C) OR (A ; B ; C)",
+            ],
+        ),
+        *(
+            (
+                formula,
+                formula[place],
+                [
+                    "there is no repetition of none or more yet",
+                    f"hint: write the pattern without it and with one or more: (A ; C) OR (A ; {step} ; C)",
+                ],
+            )
+            for formula, place, step in (
+                ("A ; B* ; C", 5, "B+"),
+                ("A ; B+? ; C", 6, "B+"),
+                ("A ; SELL:* ; C", 9, "SELL:+"),
+            )
+        ),
+        *(
+            (f"A ; B{count}", "{", ["there are no counted repetitions yet", f"hint: write it out: {shown}"])
+            for count, shown in (
+                ("{2}", "B ; B"),
+                ("{1,3}", "B OR (B ; B) OR (B ; B ; B)"),
+                ("{2,}", "B ; B+"),
+                ("{20}", "B{2} is B ; B, and B{2,} is B ; B+"),
+                ("{0,2}", "B{2} is B ; B, and B{2,} is B ; B+"),
+            )
+        ),
+        ("A AS a ; B AS b FILTER b[price > a.price]", ".", BETWEEN),
+        ("A AS a ; B AS b FILTER a.price < b.price", ".", BETWEEN),
+        ("A AS a ; B AS b FILTER a[price] < b[price]", "<", BETWEEN),
+        ("A AS a ; B AS b FILTER b[price > a[price]]", "[", BETWEEN),
+        *(
+            (f"A AS v FILTER {condition}", place, [BRACKETS, f"hint: write FILTER variable[{shown}]: v[{own}]"])
+            for condition, place, shown, own in (
+                ("v > 2", "> 2", "attribute > 2", "price > 2"),
+                ("v >= 2.5", ">=", "attribute >= 2.5", "price >= 2.5"),
+                ("v.x > 2", ".", "attribute > 2", "x > 2"),
+                ("v = 'x'", "=", "attribute = 'x'", "price = 'x'"),
+                ("v[x > 1] AND v IN (1, 2)", "IN", "attribute IN …", "price IN …"),
+            )
+        ),
+        *(
+            (
+                f"A AS v FILTER v[{condition}]",
+                place,
+                [
+                    "a condition takes no durations",
+                    f"hint: WITHIN {shown} bounds a whole match; a condition takes numbers, in the attribute's own unit",
+                ],
+            )
+            for condition, place, shown in (
+                ("x > 5 minutes", "5 minutes", "5 minutes"),
+                ("x > 5m", "5m", "5m"),
+                ("x > INTERVAL '5 minutes'", "INTERVAL '5 minutes'", "5 minutes"),
+            )
+        ),
+    ],
+)
+def test_what_ceql_does_not_have(formula: str, place: str, expected: list[str]) -> None:
+    assert drawn(f"SELECT * FROM S WHERE {formula}") == (place, expected)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "place", "expected"),
+    [
+        (
+            "SEQ(A a, B? b, C c)",
+            "?",
+            [
+                "there are no optional components yet",
+                "hint: ask two queries, without and with it: SEQ(A x, C y) and SEQ(A x, B b, C y)",
+            ],
+        ),
+        (
+            "SEQ(A a, B* b[], C c)",
+            "*",
+            [
+                "there is no repetition of none or more yet",
+                "hint: ask two queries, without it and with one or more: SEQ(A x, C y) and SEQ(A x, B+ b[], C y)",
+            ],
+        ),
+        *(
+            (
+                f"SEQ(A a, Sell{count} b)",
+                "{",
+                ["there are no counted repetitions yet", f"hint: write it out: {shown}"],
+            )
+            for count, shown in (
+                ("{2}", "Sell s1, Sell s2"),
+                ("{2,}", "Sell s1, Sell+ s[]"),
+                ("{1,2}", "a query each: SEQ(Sell s1) and SEQ(Sell s1, Sell s2)"),
+                ("{9}", "Sell{2} is Sell s1, Sell s2"),
+            )
+        ),
+        (
+            "SEQ(A a, B b) WHERE skip_till_any_match { b.x - a.x < 5 minutes }",
+            "5 minutes",
+            [
+                "a condition takes no durations",
+                "hint: WITHIN 5 minutes bounds a whole match; a condition takes numbers, in the attribute's own unit",
+            ],
+        ),
+    ],
+)
+def test_what_sase_does_not_have(pattern: str, place: str, expected: list[str]) -> None:
+    assert drawn(f"PATTERN {pattern}") == (place, expected)
+
+
+def test_durations_in_fences_and_conditions_over_rows() -> None:
+    own = "a condition takes numbers, in the attribute's own unit"
+    assert error("afa", "e.x > 5 minutes")[1] == f"hint: window='5 minutes' bounds a whole match; {own}"
+    assert error("relational", "x > 5 minutes")[1] == f"hint: {own}"

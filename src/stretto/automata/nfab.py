@@ -143,7 +143,7 @@ def _guarded(edge: Edge, query: BoundSase) -> Edge:
     """An edge whose conditions guard each other: what may overflow on an event alone is tested together with the others."""
     if not edge.related and not edge.each:
         return edge
-    moved = tuple(one for one in edge.alone if may_overflow(one, query.types))
+    moved = tuple(one for one in edge.alone if may_overflow(one, query.compared))
     if not moved:
         return edge
     return replace(edge, alone=tuple(one for one in edge.alone if one not in moved), related=(*edge.related, *moved))

@@ -1,7 +1,7 @@
 """Conditions and values as scalar code for kernels: what does not depend on where a value comes from.
 
 Code is made as syntax trees whose names and indexes are this package's own; of a query it holds numbers only. The helpers that it
-calls are those of :mod:`stretto.engines.nfab.scalar`.
+calls are those of :mod:`stretto.engines.nfab.scalar` and, for decimals, :mod:`stretto.engines.nfab.decimals`.
 """
 
 from __future__ import annotations
@@ -9,16 +9,19 @@ from __future__ import annotations
 import ast
 import datetime as dt
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import pyarrow as pa
 
 from stretto import functions
+from stretto.engines.nfab.decimals import DIGITS, words_of
 from stretto.errors import QueryError
 from stretto.pattern import predicate as p
 from stretto.pattern.evaluate import holds
+from stretto.pattern.typing import is_exact
 
 __all__ = ["IS_NULL", "OVERFLOWED", "Code", "ScalarCode", "all_of", "call", "cell", "fault", "faulty", "name", "number"]
 
@@ -36,18 +39,30 @@ _FLIPPED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _SIGNS = {"=": (0,), "!=": (-1, 1, 2), "<": (-1,), "<=": (-1, 0), ">": (1,), ">=": (0, 1)}
 
 
+#: What computes with wide integers: where the result fits, and where it may not.
+_WIDE = {
+    "+": ("wide_sum", "wide_added"),
+    "-": ("wide_difference", "wide_subtracted"),
+    "*": ("wide_product", "wide_multiplied"),
+}
+
 OVERFLOWED = 1  #: an integer left 64 bits
 IS_NULL = 2  #: a value that is kept is NULL
 
 
 @dataclass(frozen=True)
 class Code:
-    """An expression: its value, the tests that say whether it is known, and what kind of word it is."""
+    """An expression: its value, the tests that say whether it is known, and what kind of word it is.
+
+    A ``decimal`` is a wide integer at a scale, with at most so many digits (:mod:`stretto.engines.nfab.decimals`).
+    """
 
     value: ast.expr
     known: tuple[ast.expr, ...]
     kind: str
     per_second: int = 0
+    scale: int = 0
+    digits: int = 0
 
 
 def name(text: str) -> ast.expr:
@@ -148,10 +163,16 @@ class ScalarCode(ABC):
         self.called = called
         self.faults = faults
         self.text = text
+        #: Whether the comparison at hand is one of decimals.
+        self.exact = False
 
     @abstractmethod
     def reference(self, attribute: str) -> Code:
-        """What an attribute's name stands for."""
+        """What an attribute's name stands for; a decimal is a double unless the comparison is exact."""
+
+    def type_of(self, attribute: str) -> pa.DataType | None:
+        """The type of an attribute, where decimals are kept exactly."""
+        return None
 
     def atom(self, node: p.Predicate) -> ast.expr | None:
         """A condition that is tested elsewhere, as the word of its outcome: 1 true, 0 false, 2 where 64 bits do not tell.
@@ -187,6 +208,8 @@ class ScalarCode(ABC):
                 return Test(held)
             unknown = ast.Compare(word, [ast.Eq()], [ast.Constant(2)])
             return Test(ast.IfExp(unknown, ast.Constant(1), _two_if(held)), three=True)
+        kinds = {one: kind for one in p.attributes(node) if (kind := self.type_of(one)) is not None}
+        self.exact = is_exact(node, kinds)
         match node:
             case p.And(parts):
                 return _joined([self.judged(part) for part in parts], ast.And())
@@ -218,7 +241,11 @@ class ScalarCode(ABC):
             self.strings(op, node)
         if left.kind == "time":
             left, right = self._one_unit(left, right)
-        if (left.kind == "float") != (right.kind == "float"):
+        if "decimal" in (left.kind, right.kind):
+            scale = max(left.scale, right.scale)
+            sides = (self._at_scale(left, scale).value, self._at_scale(right, scale).value)
+            test: ast.expr = ast.Compare(call("wide_sign", *sides), [_OPERATORS[op]()], [ast.Constant(0)])
+        elif (left.kind == "float") != (right.kind == "float"):
             if left.kind == "float":
                 left, right, op = right, left, _FLIPPED[op]
             sign = call("compared", left.value, right.value)
@@ -268,9 +295,13 @@ class ScalarCode(ABC):
             case p.Attribute(attribute):
                 return self.reference(attribute)
             case p.Constant(value):
+                if self.exact and isinstance(value, Decimal):
+                    return self._decimal(value, node)
                 return self.string(value, node) if isinstance(value, str) else _constant(value)
             case p.Negative(inner):
                 own = self.operand(inner)
+                if own.kind == "decimal":
+                    return self._exactly("-", Code(ast.Constant(0), (), "int"), own)
                 if own.kind == "float":
                     return Code(ast.UnaryOp(ast.USub(), own.value), own.known, "float")
                 return Code(call("negated", own.value, name(self.faults)), own.known, "int")
@@ -300,6 +331,8 @@ class ScalarCode(ABC):
         return own
 
     def _arithmetic(self, op: str, left: Code, right: Code) -> Code:
+        if "decimal" in (left.kind, right.kind):
+            return self._exactly(op, left, right)
         known = (*left.known, *right.known)
         if op in "/%":
             known = (*known, ast.Compare(right.value, [ast.NotEq()], [ast.Constant(0)]))
@@ -313,6 +346,56 @@ class ScalarCode(ABC):
             return Code(call("remainder", left.value, right.value), known, "int")
         function = {"+": "added", "-": "subtracted", "*": "multiplied"}[op]
         return Code(call(function, left.value, right.value, name(self.faults)), known, "int")
+
+    # -- decimals -----------------------------------------------------------------------------------------------------
+
+    def _decimal(self, value: Decimal, node: p.Constant) -> Code:
+        """A literal."""
+        digits = Fraction(value)
+        scale = max(0, -int(value.as_tuple().exponent))
+        unscaled = int(digits * 10**scale)
+        if len(str(abs(unscaled))) > DIGITS:
+            hint = f"{DIGITS} digits is what conditions between events compute with"
+            raise QueryError(f"the number {value} has too many digits", text=self.text, span=node.span, hint=hint)
+        words = [number(word) for word in words_of(unscaled)]
+        return Code(call("wide_of_four", *words), (), "decimal", 0, scale, len(str(abs(unscaled))))
+
+    def decimal(self, parts: list[Code], kind: pa.DataType) -> Code:
+        """A decimal attribute of the words that it is kept in."""
+        made = {1: "wide", 2: "wide_of_two", 4: "wide_of_four"}[len(parts)]
+        value = call(made, *(part.value for part in parts))
+        return Code(value, parts[0].known, "decimal", 0, kind.scale, kind.precision)
+
+    def _at_scale(self, code: Code, scale: int) -> Code:
+        """A decimal or an integer as a decimal of a scale that is no less."""
+        if code.kind == "int":
+            code = Code(call("wide", code.value), code.known, "decimal", 0, 0, 19)
+        more = scale - code.scale
+        if not more:
+            return code
+        if more >= DIGITS:
+            raise QueryError(f"decimals of {scale} digits behind the point", text=self.text, hint="round them")
+        factor = call("wide_of_four", *(number(word) for word in words_of(10**more)))
+        power = Code(factor, (), "decimal", 0, more, more + 1)
+        found = self._wide("*", code, power, code.digits + more)
+        return replace(found, scale=scale)
+
+    def _exactly(self, op: str, left: Code, right: Code) -> Code:
+        """Arithmetic of decimals and integers."""
+        if op == "*":
+            left, right = (self._at_scale(one, one.scale) for one in (left, right))
+            return replace(self._wide(op, left, right, left.digits + right.digits), scale=left.scale + right.scale)
+        scale = max(left.scale, right.scale)
+        left, right = self._at_scale(left, scale), self._at_scale(right, scale)
+        return replace(self._wide(op, left, right, max(left.digits, right.digits) + 1), scale=scale)
+
+    def _wide(self, op: str, left: Code, right: Code, digits: int) -> Code:
+        """Of two wide integers; what may have more digits than fit notes it."""
+        known = (*left.known, *right.known)
+        quiet, noting = _WIDE[op]
+        if digits <= DIGITS:
+            return Code(call(quiet, left.value, right.value), known, "decimal", 0, 0, digits)
+        return Code(call(noting, left.value, right.value, name(self.faults)), known, "decimal", 0, 0, DIGITS)
 
     def mistake(self, message: str, node: p.Expression, hint: str | None = None) -> QueryError:
         """An error at the place of the first attribute of a condition."""

@@ -14,12 +14,13 @@ from stretto.errors import Span, nearest
 from stretto.languages.parts import LONGEST_NUMBER, Mistake, Name, at, find, name_of, number_of
 from stretto.pattern.query import Window
 
-__all__ = ["EXACT", "Clause", "ClauseTransformer", "Columns", "Measure", "window"]
+__all__ = ["EXACT", "UNITS", "Clause", "ClauseTransformer", "Columns", "Measure", "window"]
 
 EXACT = decimal.Context(prec=4 * LONGEST_NUMBER)
 """Arithmetic that rounds no number that a query may have."""
 
-_SECONDS = {
+#: Units of durations, in seconds.
+UNITS = {
     unit: Decimal(size)
     for units, size in (
         ("ns nanosecond nanoseconds", "1e-9"),
@@ -170,9 +171,9 @@ def _count_window(measures: Sequence[Measure], columns: Columns | None, span: Sp
 
 
 def _seconds(unit: Token) -> Decimal:
-    size = _SECONDS.get(unit.casefold())
+    size = UNITS.get(unit.casefold())
     if size is None:
-        close = nearest(str(unit), [*_SECONDS, *_COUNTS])
+        close = nearest(str(unit), [*UNITS, *_COUNTS])
         hint = f"did you mean '{close}'?" if close else f"known units: {', '.join(_UNITS_SHOWN)}"
         raise Mistake(f"unknown unit '{unit}'", at(unit), hint)
     return size

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from lark import Token, UnexpectedInput, UnexpectedToken
 
 from stretto.errors import Span, nearest
+from stretto.languages.clauses import UNITS
 from stretto.languages.parts import Mistake
 
 __all__ = [
@@ -15,6 +16,8 @@ __all__ = [
     "Groups",
     "chain_hint",
     "closing_hint",
+    "count_of",
+    "duration",
     "expected_terminals",
     "groups",
     "keyword_like",
@@ -22,6 +25,7 @@ __all__ = [
     "unexpected",
     "unterminated",
     "word_at",
+    "written_out",
 ]
 
 MOST_EXPECTED = 6
@@ -139,6 +143,60 @@ def chain_hint(word: str, expected: Collection[str]) -> str | None:
 
 
 _PAIRS = {")": "(", "]": "[", "}": "{"}
+
+
+_NUMBER_BEFORE = re.compile(r"(?<![\w.])\d[\d.]*\s*\Z")
+_INTERVAL_BEFORE = re.compile(r"(?<!\w)interval\s*\Z", re.IGNORECASE)
+
+
+def duration(text: str, span: Span, place: str = "WITHIN {} bounds a whole match; ") -> Mistake | None:
+    """``5 minutes`` or ``INTERVAL '5 minutes'`` inside a condition, if that is what stands there.
+
+    ``place`` says where the language has durations.
+    """
+    begin = max(0, span.start - 100)
+    number = _NUMBER_BEFORE.search(text[begin : span.start])
+    interval = _INTERVAL_BEFORE.search(text[begin : span.start])
+    if number is not None and text[span.start : span.end].lower() in UNITS:
+        start, end = begin + number.start(), span.end
+        shown = text[start:end]
+    elif interval is not None and text.startswith("'", span.start):
+        start, end = begin + interval.start(), max(span.end, text.find("'", span.end) + 1)
+        shown = text[span.start : end].strip("'")
+    else:
+        return None
+    return Mistake(
+        "a condition takes no durations",
+        Span(start, end),
+        f"{place.format(shown)}a condition takes numbers, in the attribute's own unit",
+    )
+
+
+_COUNT = re.compile(r"\{\s*(?P<least>\d+)\s*(?:(?P<comma>,)\s*(?P<most>\d*)\s*)?\}")
+_LONGEST_SKETCH = 4
+
+
+def count_of(text: str, start: int) -> tuple[int, int | None] | None:
+    """``{n}``, ``{n,m}`` or ``{n,}`` at a place: the least and the most, ``None`` for no end."""
+    found = _COUNT.match(text, start)
+    if found is None:
+        return None
+    least = int(found["least"])
+    most = least if not found["comma"] else int(found["most"]) if found["most"] else None
+    return least, most
+
+
+def written_out(counts: tuple[int, int | None], step: Callable[[int], str], more: str, joint: str) -> list[str] | None:
+    """The sequences that a count stands for, each written out; ``None`` where they are many.
+
+    ``step(k)`` is the k-th step, and ``more`` what stands for one or more.
+    """
+    least, most = counts
+    if not 0 < least <= _LONGEST_SKETCH or (most is not None and not least <= most <= _LONGEST_SKETCH):
+        return None
+    if most is None:
+        return [joint.join([*(step(k) for k in range(1, least)), more])]
+    return [joint.join(step(k) for k in range(1, length + 1)) for length in range(least, most + 1)]
 
 
 def closing_hint(text: str, span: Span) -> str | None:

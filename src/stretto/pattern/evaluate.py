@@ -126,6 +126,8 @@ def _joined(truths: Iterable[bool | Beyond], *, decisive: bool) -> bool | Beyond
 
 def bounded(operand: p.Operand, event: Mapping[str, Any]) -> Any:
     """The value of an operand, computed in integers of 64 bits: :class:`Beyond` where these do not suffice."""
+    if not p.attributes(operand):
+        return value(operand, event)
     match operand:
         case p.Negative(inner):
             return _bounded_result(operand, (bounded(inner, event),), "-{}", lambda own: -own)

@@ -6,8 +6,9 @@ dates). Whatever else a column holds (binary, lists, structs, …) can only be a
 Literals take the type beside them:
 
 - beside a float, a number is the nearest double; beside a decimal it stays exact; beside an integer one without a fraction is
-  an integer, and one with a fraction the nearest double. In arithmetic a fraction is a double, unless the comparison reads a
-  decimal: there it is a decimal, and what is computed of decimals and integers is exact. ``/`` divides doubles.
+  an integer, and one with a fraction the nearest double. In arithmetic a fraction is a double, but for *exact* comparisons: those
+  that read a decimal and nothing that is a double (a float, a quotient, what a registered function gives). There it is a decimal,
+  and all arithmetic is exact. In other comparisons arithmetic takes a decimal as the nearest double.
 - beside a time, a string is read in ISO form, to the microsecond, with a zone where the time has one and without where it has
   none. A date beside a timestamp without zone is its midnight.
 """
@@ -26,7 +27,7 @@ from stretto import functions
 from stretto.errors import QueryError, Span, suggestion
 from stretto.pattern import predicate as p
 
-__all__ = ["kind_of", "kind_of_operand", "may_overflow", "type_of_operand", "typed", "typed_operand"]
+__all__ = ["is_exact", "kind_of", "kind_of_operand", "may_overflow", "type_of_operand", "typed", "typed_operand"]
 
 
 def kind_of(data_type: pa.DataType) -> str:
@@ -109,9 +110,12 @@ def typed(predicate: p.Predicate, attributes: Mapping[str, pa.DataType], text: s
     return _Checker(attributes, text).predicate(predicate)
 
 
-def typed_operand(operand: p.Operand, attributes: Mapping[str, pa.DataType], text: str | None = None) -> p.Operand:
-    """As :func:`typed`, for something that has a value."""
-    return _Checker(attributes, text).value(operand).operand
+def typed_operand(
+    operand: p.Operand, attributes: Mapping[str, pa.DataType], text: str | None = None, *, exact: bool = True
+) -> p.Operand:
+    """As :func:`typed`, for something that has a value; without ``exact`` decimals are computed as doubles."""
+    checker = _Checker(attributes, text)
+    return (checker.value(operand) if exact else checker.operand(operand)).operand
 
 
 def type_of_operand(operand: p.Operand, attributes: Mapping[str, pa.DataType]) -> pa.DataType:
@@ -122,6 +126,19 @@ def type_of_operand(operand: p.Operand, attributes: Mapping[str, pa.DataType]) -
         return pa.scalar(float(operand.value) if isinstance(operand.value, Decimal) else operand.value).type
     kind = _Checker(attributes, None).value(operand).kind
     return {"int": pa.int64(), "bool": pa.bool_()}.get(kind, pa.float64())
+
+
+def is_exact(expression: p.Expression, attributes: Mapping[str, pa.DataType]) -> bool:
+    """Whether a comparison, or a value, is one of decimals: it reads one, and nothing that is a double."""
+    kinds = {kind_of(kind) for name in p.attributes(expression) if (kind := attributes.get(name)) is not None}
+    if "decimal" not in kinds or "float" in kinds:
+        return False
+    for node in p.walk(expression):
+        if isinstance(node, p.Call) or (isinstance(node, p.Arithmetic) and node.op == "/"):
+            return False
+        if isinstance(node, p.Constant) and isinstance(node.value, float):
+            return False
+    return True
 
 
 def may_overflow(expression: p.Expression, attributes: Mapping[str, pa.DataType]) -> bool:
@@ -140,14 +157,14 @@ class _Checker:
     def __init__(self, attributes: Mapping[str, pa.DataType], text: str | None) -> None:
         self.attributes = attributes
         self.text = text
-        #: Whether the comparison at hand reads a decimal, so that its literals with a point are decimals.
+        #: Whether the comparison at hand is one of decimals, so that its literals with a point are decimals.
         self.exact = False
 
     def error(self, message: str, span: Span | None, hint: str | None = None) -> QueryError:
         return QueryError(message, text=self.text, span=span, hint=hint)
 
     def predicate(self, node: p.Predicate) -> p.Predicate:
-        self.exact = self._reads_decimals(node)
+        self.exact = is_exact(node, self.attributes)
         match node:
             case p.Comparison(op, left, right):
                 first, second = self._pair(self.operand(left), self.operand(right), node.span)
@@ -180,12 +197,8 @@ class _Checker:
 
     def value(self, node: p.Operand) -> _Typed:
         """An operand by itself."""
-        self.exact = self._reads_decimals(node)
+        self.exact = is_exact(node, self.attributes)
         return self.operand(node)
-
-    def _reads_decimals(self, node: p.Expression) -> bool:
-        kinds = (self.attributes.get(name) for name in p.attributes(node))
-        return any(kind is not None and kind_of(kind) == "decimal" for kind in kinds)
 
     def operand(self, node: p.Operand) -> _Typed:
         match node:
@@ -198,7 +211,7 @@ class _Checker:
             case p.Constant(value):
                 return _Typed(node, _kind_of_value(value), None, node.span)
             case p.Negative(inner):
-                own = self._number(self.operand(inner), "-")
+                own = self._computable(self._number(self.operand(inner), "-"))
                 return _Typed(replace(node, operand=own.operand), own.kind, None, node.span)
             case p.Call():
                 return self._call(node)
@@ -209,7 +222,8 @@ class _Checker:
                 if op == "%" and kind == "decimal":
                     hint = "'%' is the remainder of integers and floats"
                     raise self.error("'%' does not take decimals", node.span, hint)
-                first, second = self._as_number(first, kind), self._as_number(second, kind)
+                first, second = (self._computable(self._as_number(side, kind)) for side in (first, second))
+                kind = "float" if kind == "decimal" and not self.exact else kind
                 return _Typed(replace(node, left=first.operand, right=second.operand), kind, None, node.span)
 
     def _call(self, node: p.Call) -> _Typed:
@@ -242,6 +256,15 @@ class _Checker:
         if isinstance(own.operand, p.Constant) and isinstance(own.operand.value, Decimal):
             return self._as_number(own, "decimal" if self.exact else "float")
         return own
+
+    def _computable(self, own: _Typed) -> _Typed:
+        """A decimal as the double that it stands for where the comparison is not exact: divided by one."""
+        if own.kind != "decimal" or self.exact:
+            return own
+        if isinstance(own.operand, p.Constant):
+            return self._as_number(own, "float")
+        real = p.Arithmetic("/", own.operand, p.Constant(1.0), own.span)
+        return _Typed(real, "float", None, own.span)
 
     def _as_number(self, own: _Typed, kind: str) -> _Typed:
         """A literal in the kind beside it; attributes stay as they are."""

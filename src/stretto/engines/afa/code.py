@@ -26,8 +26,8 @@ from stretto import _jit
 from stretto.automata.afa import Arc, Kind, Transfer, UserFunction
 from stretto.engines.afa.python import PythonCode
 from stretto.engines.afa.tree import RAISED, REG, notes, place, returned, stored, word_of
-from stretto.engines.nfab import scalar
-from stretto.engines.nfab.values import MOST_WORDS, Column, column_for
+from stretto.engines.nfab import decimals, scalar
+from stretto.engines.nfab.values import MOST_WORDS, Column, column_for, decimal_columns
 from stretto.engines.scalar_code import IS_NULL, OVERFLOWED, Code, ScalarCode, all_of, call, cell, faulty, name, number
 from stretto.errors import LimitError, StrettoError
 from stretto.pattern import predicate as p
@@ -44,7 +44,7 @@ ROW_BITS = 32
 
 PARAMETERS = ("fn", "event", "old", "new", "E", "P", "F")
 
-_HELPERS = {one: getattr(scalar, one) for one in scalar.__all__}
+_HELPERS = {one: getattr(module, one) for module in (scalar, decimals) for one in module.__all__}
 
 
 @dataclass(frozen=True)
@@ -343,15 +343,22 @@ class _Scope(ScalarCode):
 
     def _lifted(self, code: Code) -> Code:
         """A constant that is read from F, where constants are lifted."""
-        if not self.lifts or code.kind == "bool":
+        if not self.lifts or code.kind in ("bool", "decimal"):
             return code
         found = ast.literal_eval(code.value)
         self.lifted.append(int(np.float64(found).view(np.int64)) if code.kind == "float" else found)
         word = cell("F", "row", len(self.lifted) - 1)
         return replace(code, value=call("real", word) if code.kind == "float" else word)
 
+    def type_of(self, attribute: str) -> pa.DataType:
+        side, _, own = attribute.partition(".")
+        return self.owner.events[own] if side == "e" else self.owner.register[own]
+
     def reference(self, attribute: str) -> Code:
         side, _, own = attribute.partition(".")
+        kind = self.type_of(attribute)
+        if self.exact and pa.types.is_decimal(kind):
+            return self.decimal([self.owner.of_event(one) for one in decimal_columns(own, kind)], kind)
         return self.owner.attribute(own) if side == "e" else self.owner.field(own)
 
     def string(self, value: str, node: p.Constant) -> Code:

@@ -12,8 +12,10 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+import pyarrow as pa
+
 from stretto.automata.nfab import Edge, Kind, Nfab, own_index
-from stretto.engines.nfab.values import Column, Op, Values, column_for
+from stretto.engines.nfab.values import Column, Op, Values, column_for, decimal_columns
 from stretto.engines.scalar_code import Code, ScalarCode
 from stretto.engines.scalar_code import all_of as _all
 from stretto.engines.scalar_code import call as _call
@@ -158,11 +160,17 @@ class _Scope(ScalarCode):
         first = reference.index in (Index.ONLY, Index.FIRST)
         return self._slot(self.owner.numbers[reference.variable], Op.FIRST if first else Op.LAST, column)
 
+    def type_of(self, attribute: str) -> pa.DataType:
+        return self.owner.query.compared[attribute]
+
     def reference(self, attribute: str) -> Code:
         owner = self.owner
         reference: Reference = owner.query.parsed.references[attribute]
         if isinstance(reference, Element):
             kind = owner.query.schema.attributes[reference.attribute]
+            if self.exact and pa.types.is_decimal(kind):
+                columns = decimal_columns(reference.attribute, kind)
+                return self.decimal([self.element(reference, owner.values.column(one)) for one in columns], kind)
             return self.element(reference, owner.values.column(column_for(reference.attribute, kind)))
         component = owner.numbers[reference.variable]
         if isinstance(reference, Length):
@@ -177,6 +185,10 @@ class _Scope(ScalarCode):
                 return Code(ast.BinOp(length.value, ast.Add(), ast.Constant(1)), (), "int")
             return length
         described = column_for(reference.attribute, owner.query.schema.attributes[reference.attribute])
+        kind = owner.query.schema.attributes[reference.attribute]
+        exact = self.exact and pa.types.is_decimal(kind)
+        if exact and reference.function in ("min", "max"):
+            (described,) = decimal_columns(reference.attribute, kind)
         column = owner.values.column(described)
         real = described.real
         own = self._own(column) if reference.range is Range.UP_TO else None
@@ -189,7 +201,8 @@ class _Scope(ScalarCode):
                 ("max", False): Op.MAX,
                 ("max", True): Op.MAX_REAL,
             }
-            return self._joined(self._slot(component, op[reference.function, real], column), own, reference.function)
+            found = self._joined(self._slot(component, op[reference.function, real], column), own, reference.function)
+            return self.decimal([found], kind) if exact else found
         if reference.function == "avg" and not real:
             return self._mean(reference, component, column, own)
         total = self._joined(self._slot(component, Op.SUM_REAL if real else Op.SUM, column), own, "sum")

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from stretto import _jit
 from stretto.automata.nfab import Edge, Nfab, build, own_index
-from stretto.engines.nfab import scalar
+from stretto.engines.nfab import decimals, scalar
 from stretto.engines.nfab.conditions import Conditions
 from stretto.engines.nfab.structure import Machine
 from stretto.engines.nfab.values import Op
@@ -32,7 +32,7 @@ I64 = NDArray[np.int64]
 
 MOST_EDGES = 62  #: bits of an event
 
-_HELPERS = {name: getattr(scalar, name) for name in scalar.__all__ if name != "word"}
+_HELPERS = {name: getattr(module, name) for module in (scalar, decimals) for name in module.__all__ if name != "word"}
 
 
 class NfabProgram:

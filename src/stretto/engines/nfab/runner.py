@@ -35,6 +35,8 @@ from stretto.engines.nfab.structure import (
 )
 from stretto.engines.nfab.values import Vocabulary, matrix
 from stretto.engines.tecs.state import Matches
+from stretto.pattern import predicate as p
+from stretto.pattern.sase import Aggregate
 from stretto.predicates.keys import KeyTable
 from stretto.predicates.overflow import IntegerOverflow, located
 
@@ -51,8 +53,7 @@ FORGET_AT_LEAST = 1 << 12
 
 ALL_TIME = (1 << 62) - 1
 
-#: What is beyond 64 bits when a kernel says so.
-SUMS = "a sum or product of the conditions leaves 64 bits"
+SHOWN = 3  #: conditions that a message names
 
 
 class HandedOver(NamedTuple):
@@ -386,7 +387,16 @@ class NfabRunner(Intake):
             case _jit.OVERFLOW:
                 assert events is not None
                 row = int(events.position[int(state.registers[CURSOR])])
-                raise IntegerOverflow(SUMS, "compute with floats", row)
+                raise IntegerOverflow(self._overflown(), "compute with floats", row)
+
+    def _overflown(self) -> str:
+        """Which conditions between events an integer that left 64 bits may be of."""
+        nfab = self.program.nfab
+        references = nfab.query.parsed.references
+        sums = {name for name, one in references.items() if isinstance(one, Aggregate) and one.function == "sum"}
+        asked = [one for edge in nfab.edges for one in (*edge.related, *(one for _, one in edge.each))]
+        computing = [str(one) for one in asked if p.computes(one) or sums & p.attributes(one).keys()]
+        return f"integer overflow in {' or '.join(computing[:SHOWN])}{' or …' if len(computing) > SHOWN else ''}"
 
     def _expire(self, low: int) -> Iterator[Matches | Summary]:
         """Matches whose negation at the end is over."""

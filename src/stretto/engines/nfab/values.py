@@ -27,7 +27,18 @@ from stretto.predicates.keys import KeyTable
 from stretto.predicates.overflow import IntegerOverflow
 from stretto.predicates.vectorized import judged, reals_of_decimals, valid_of
 
-__all__ = ["MOST_WORDS", "Column", "Op", "Slot", "Values", "Vocabulary", "column_for", "matrix", "strings_of"]
+__all__ = [
+    "MOST_WORDS",
+    "Column",
+    "Op",
+    "Slot",
+    "Values",
+    "Vocabulary",
+    "column_for",
+    "decimal_columns",
+    "matrix",
+    "strings_of",
+]
 
 I64 = NDArray[np.int64]
 T = TypeVar("T")
@@ -64,14 +75,17 @@ class Column:
 
     attribute: str | None = None
     atom: p.Predicate | None = None
-    kind: str = "int"  #: int, float, string, bool, time, key
+    kind: str = "int"  #: int, float, string, bool, time, key, decimal
     per_second: int = 0  #: of a time
+    part: int = 0  #: of a decimal: which of its words, the lowest first
 
     @property
     def real(self) -> bool:
         return self.kind == "float"
 
     def __str__(self) -> str:
+        if self.kind == "decimal":
+            return f"{self.attribute}:{self.part}"
         return self.attribute or (str(self.atom) if self.atom is not None else "key")
 
 
@@ -199,6 +213,12 @@ def column_for(name: str, kind: pa.DataType) -> Column:
     return Column(name, kind="float" if family == "decimal" else family)
 
 
+def decimal_columns(name: str, kind: pa.DataType) -> list[Column]:
+    """A decimal attribute as the words of its integer at its scale."""
+    words = 1 if kind.precision <= 18 else 2 if kind.bit_width <= 128 else 4
+    return [Column(name, kind="decimal", part=part) for part in range(words)]
+
+
 def matrix(columns: list[Column], table: pa.RecordBatch, words: Vocabulary | None, keys: I64 | None) -> I64:
     """The columns of some events: [event, 0] known bits, [event, k] the word of column k."""
     rows = table.num_rows
@@ -226,6 +246,8 @@ def _words(column: Column, array: pa.Array, words: Vocabulary | None) -> tuple[I
         assert words is not None
         return words.of(array)
     valid = valid_of(array)
+    if column.kind == "decimal":
+        return _unscaled(array, column.part), valid
     if pa.types.is_decimal(array.type):
         array = reals_of_decimals(array)
     if column.kind == "float":
@@ -237,6 +259,21 @@ def _words(column: Column, array: pa.Array, words: Vocabulary | None) -> tuple[I
     if pa.types.is_uint64(array.type):
         return _signed(array, column.attribute or ""), valid
     return _filled(array, pa.int64(), 0), valid
+
+
+def _unscaled(array: pa.Array, part: int) -> I64:
+    """A word of the integers that decimals are at their scale; anything under NULL."""
+    if pa.types.is_dictionary(array.type):
+        array = array.cast(array.type.value_type)
+    if array.type.bit_width < 128:
+        array = array.cast(pa.decimal128(array.type.precision, array.type.scale))
+    width = array.type.bit_width // 64
+    buffer = array.buffers()[1]
+    if buffer is None or not len(array):
+        return np.zeros(len(array), np.int64)
+    words = np.frombuffer(buffer, np.int64)[width * array.offset : width * (array.offset + len(array))]
+    found: I64 = words[part::width]
+    return found
 
 
 def _signed(array: pa.Array, name: str) -> NDArray[Any]:

@@ -214,7 +214,7 @@ def fitting(
     _check_names(operand, scope, text, epsilon)
     if isinstance(operand, p.Constant):
         return _literal(operand, field, kind, text)
-    found = typed_operand(operand, scope.types, text)
+    found = typed_operand(operand, scope.types, text, exact=False)
     have = kind_of_operand(found, scope.types)
     if want == "time" == have:
         assert isinstance(found, p.Attribute)

@@ -9,6 +9,7 @@ from stretto.languages.diagnostics import (
     COMPARISONS,
     chain_hint,
     closing_hint,
+    duration,
     expected_terminals,
     groups,
     keyword_like,
@@ -48,8 +49,10 @@ def explain(text: str, error: UnexpectedInput, what: str) -> Mistake:
     """A parser's error as a mistake with its place and a hint; ``what`` is what the text should be."""
     expected = expected_terminals(error)
     span = place(text, error)
-    return unterminated(text, span.start) or unexpected(
-        text, span, expected, _GROUPS, _hint(text, span, expected), what=what
+    return (
+        unterminated(text, span.start)
+        or (duration(text, span, "window='{}' bounds a whole match; ") if "SLASH" in expected else None)
+        or unexpected(text, span, expected, _GROUPS, _hint(text, span, expected), what=what)
     )
 
 

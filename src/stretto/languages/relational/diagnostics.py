@@ -7,6 +7,7 @@ from lark import UnexpectedInput
 from stretto.languages.diagnostics import (
     chain_hint,
     closing_hint,
+    duration,
     expected_terminals,
     groups,
     keyword_like,
@@ -53,4 +54,8 @@ def explain(text: str, error: UnexpectedInput, what: str) -> Mistake:
         hint = f"'{word}' is a keyword; as a name it is written `{word}`" if "VARIABLE" in expected else None
     elif (meant := keyword_like(word, [keyword for keyword in _KEYWORDS if keyword in expected])) is not None:
         hint = f"did you mean '{meant}'?"
-    return unterminated(text, span.start) or unexpected(text, span, expected, _GROUPS, hint, what=what)
+    return (
+        unterminated(text, span.start)
+        or (duration(text, span, "") if "SLASH" in expected else None)
+        or unexpected(text, span, expected, _GROUPS, hint, what=what)
+    )

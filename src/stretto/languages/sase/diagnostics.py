@@ -10,12 +10,15 @@ from stretto.errors import Span
 from stretto.languages.diagnostics import (
     chain_hint,
     closing_hint,
+    count_of,
+    duration,
     expected_terminals,
     groups,
     keyword_like,
     place,
     unexpected,
     unterminated,
+    written_out,
 )
 from stretto.languages.parts import Mistake
 from stretto.pattern import predicate as p
@@ -65,6 +68,8 @@ def explain(text: str, error: UnexpectedInput) -> Mistake:
     return (
         unterminated(text, span.start)
         or _misspelt_before(text, span.start, expected)
+        or _quantifier(text, span, expected)
+        or (duration(text, span) if "AND" in expected else None)
         or unexpected(text, span, expected, _GROUPS, _hint(text, span, expected))
     )
 
@@ -105,6 +110,38 @@ def _word_before(text: str, start: int) -> re.Match[str] | None:
     return _LAST_WORD.search(text[max(0, start - _LOOK_BACK) : start])
 
 
+def _quantifier(text: str, span: Span, expected: frozenset[str]) -> Mistake | None:
+    """``B?``, ``B*``, ``B{2}``, which the language does not have: how to write them."""
+    word = text[span.start : span.end]
+    before = _word_before(text, span.start)
+    if before is None or word not in ("?", "*", "{") or not {"VARIABLE", "PLUS"} <= expected:
+        return None
+    step = before["word"]
+    name = step[0].lower()
+    if word == "?":
+        return Mistake(
+            "there are no optional components yet",
+            span,
+            f"ask two queries, without and with it: SEQ(A x, C y) and SEQ(A x, {step} {name}, C y)",
+        )
+    if word == "*":
+        return Mistake(
+            "there is no repetition of none or more yet",
+            span,
+            f"ask two queries, without it and with one or more: SEQ(A x, C y) and SEQ(A x, {step}+ {name}[], C y)",
+        )
+    counts = count_of(text, span.start)
+    more = f"{step}+ {name}[]"
+    sequences = written_out(counts, lambda k: f"{step} {name}{k}", more, ", ") if counts is not None else None
+    if sequences is None:
+        shown = f"{step}{{2}} is {step} {name}1, {step} {name}2"
+    else:
+        shown = (
+            sequences[0] if len(sequences) == 1 else f"a query each: {' and '.join(f'SEQ({one})' for one in sequences)}"
+        )
+    return Mistake("there are no counted repetitions yet", span, f"write it out: {shown}")
+
+
 def _pattern_hint(text: str, span: Span, expected: frozenset[str]) -> str | None:
     """What to say about components that are written otherwise."""
     word = text[span.start : span.end]
@@ -116,9 +153,7 @@ def _pattern_hint(text: str, span: Span, expected: frozenset[str]) -> str | None
         if word == "|":
             return f"alternatives stand in parentheses: ({last}|…)"
         name = last[0].lower()
-        return (
-            f"the only repetition is one or more: {last}+ {name}[]" if word in ("*", "?") else f"name it: {last} {name}"
-        )
+        return f"name it: {last} {name}"
     if expected == {"COMMA", "LSQB", "RPAR"} and last.upper() == "AS":
         return "a variable follows its type without AS: Stock a"
     return None

@@ -43,6 +43,11 @@ class BoundSase:
     def partition_by(self) -> tuple[str, ...]:
         return self.parsed.equal
 
+    @cached_property
+    def compared(self) -> Mapping[str, pa.DataType]:
+        """The types of references inside conditions (see :func:`_compared`)."""
+        return _compared(self.parsed, self.types)
+
     @property
     def selected(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
         """The variables to report, each with the attributes of its events."""
@@ -109,7 +114,7 @@ def bind_sase(query: SaseQuery, schema: Schema) -> BoundSase:
     types = {
         name: type_of(reference, schema, query.text, places.get(name)) for name, reference in query.references.items()
     }
-    condition = None if query.condition is None else typed(query.condition, types, query.text)
+    condition = None if query.condition is None else typed(query.condition, _compared(query, types), query.text)
     returns = None
     if query.returns is not None:
         returns = tuple(_bound_return(query, item.name, item.value, types) for item in query.returns)
@@ -122,6 +127,16 @@ def bind_sase(query: SaseQuery, schema: Schema) -> BoundSase:
         returns=returns,
         time=schema.time or (window.attribute if window else None),
     )
+
+
+def _compared(query: SaseQuery, types: Mapping[str, pa.DataType]) -> Mapping[str, pa.DataType]:
+    """The types of references inside conditions: there ``min`` and ``max`` of decimals of more than 18 digits are doubles."""
+    wide = {
+        name
+        for name, reference in query.references.items()
+        if isinstance(reference, Aggregate) and pa.types.is_decimal(types[name]) and types[name].precision > 18
+    }
+    return {name: pa.float64() if name in wide else kind for name, kind in types.items()}
 
 
 def _places(query: SaseQuery) -> dict[str, Span | None]:

@@ -1,0 +1,76 @@
+"""Random conditions where exactness, NULL and 64 bits matter: decimals of several widths, great integers, guards."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+KINDS: dict[str, pa.DataType] = {
+    "x": pa.int64(),
+    "y": pa.int32(),
+    "c": pa.decimal128(4, 2),
+    "d": pa.decimal128(18, 4),
+    "e": pa.decimal128(38, 18),
+    "g": pa.decimal256(40, 6),
+    "f": pa.float64(),
+}
+
+VALUES: dict[str, list[Any]] = {
+    "x": [0, 1, -1, 2, 3, 10, 2**31, -(2**31), 2**62, -(2**62), 2**63 - 1, -(2**63), 2**53 + 1, None],
+    "y": [0, 1, -1, 2, 3, -(2**31), 2**31 - 1, None],
+    "c": [Decimal(one) for one in ("0.10", "0.20", "0.30", "-0.10", "1.00", "99.99")] + [None],
+    "d": [Decimal(one) for one in ("0.1000", "0.2000", "0.3000", "99999999999999.9999", "-1.5000")] + [None],
+    "e": [Decimal(one) for one in ("0.1", "0.3", "0.300000000000000001", "-12345678901234567890.1", "3")] + [None],
+    "g": [Decimal(one) for one in ("0.1", "0.2", "0.3", "-9999999999999999999999999999999999.999999")] + [None],
+    "f": [0.0, 0.1, 0.3, -1.5, 3.0, 1e300, float("nan"), None],
+}
+
+LITERALS = ["0", "1", "3", "-2", "0.1", "0.2", "0.3", "0.30", "1.5", "-0.1", "2147483648", "4611686018427387904"]
+
+
+def operand(rng: random.Random, names: Sequence[str], depth: int = 2) -> str:
+    """A value over some names, with brackets around what is computed."""
+    if not depth or rng.random() < 0.4:
+        return rng.choice(names) if rng.random() < 0.7 else rng.choice(LITERALS)
+    if rng.random() < 0.15:
+        return f"(-{rng.choice(names)})"
+    sign = rng.choice("++--***/")
+    sides = [rng.choice(names), operand(rng, names, depth - 1)]
+    rng.shuffle(sides)
+    return f"({sides[0]} {sign} {sides[1]})"
+
+
+def condition(rng: random.Random, names: Sequence[str], depth: int = 2) -> str:
+    """A condition in which each comparison reads one of the names."""
+    choice = rng.random()
+    if depth and choice < 0.5:
+        parts = [condition(rng, names, depth - 1) for _ in range(rng.randint(2, 3))]
+        return "(" + f" {rng.choice(['AND', 'AND', 'OR'])} ".join(parts) + ")"
+    if depth and choice < 0.6:
+        return f"NOT ({condition(rng, names, depth - 1)})"
+    # Not more than two of the names, so that comparisons without a float are frequent.
+    few = rng.sample(list(names), min(2, len(names)))
+    left = f"({rng.choice(few)} {rng.choice('+-*')} {operand(rng, few)})" if rng.random() < 0.7 else rng.choice(few)
+    if choice < 0.7:
+        return f"{left} IS {rng.choice(['', 'NOT '])}NULL"
+    if choice < 0.77:
+        return f"{left} IN ({', '.join(rng.choice(LITERALS) for _ in range(2))})"
+    if choice < 0.85:
+        return f"{left} BETWEEN {operand(rng, few, 1)} AND {operand(rng, few, 1)}"
+    return f"{left} {rng.choice(['=', '!=', '<', '<=', '>', '>='])} {operand(rng, few)}"
+
+
+def table(rng: random.Random, rows: int, types: str = "AABBC") -> pa.Table:
+    """Random events; few in which a key is NULL."""
+    columns = {name: pa.array([rng.choice(VALUES[name]) for _ in range(rows)], kind) for name, kind in KINDS.items()}
+    return pa.table(
+        {
+            "type": pa.array([rng.choice(types) for _ in range(rows)]),
+            "k": pa.array([rng.choice([1, 2, 2, None]) for _ in range(rows)], pa.int64()),
+            **columns,
+        }
+    )
