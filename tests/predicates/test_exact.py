@@ -285,3 +285,24 @@ def test_disordered(condition: str, rows: int, expected: int | None, disorder: i
             matches()
     else:
         assert matches() == expected
+
+
+def test_a_set_of_patterns() -> None:
+    """Each pattern asks of its own events only: those with its types, its streams and its keys."""
+    events = pa.table(
+        {
+            "type": list("XABAB"),
+            "x": [GREAT, 2, 3, GREAT, 1],
+            "k": pa.array([1, 1, 1, None, 1], pa.int64()),
+            "t": range(5),
+        }
+    )
+    query = "SELECT * FROM S WHERE A AS a ; B FILTER a[x * 4 > 3]"
+    patterns = stretto.PatternSet(events.schema, time="t")
+    patterns.change(stretto.Change("keyed", f"{query} PARTITION BY [k]"))
+    assert patterns.push(events).num_rows == 2
+    patterns = stretto.PatternSet(events.schema, time="t")
+    patterns.change(stretto.Change("keyed", f"{query} PARTITION BY [k]"))
+    patterns.change(stretto.Change("all", query))
+    with pytest.raises(stretto.DataError, match=r"^pattern 'all': integer overflow in \(x \* 4\) at row 3: "):
+        patterns.push(events)
