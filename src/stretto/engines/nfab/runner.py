@@ -37,6 +37,7 @@ from stretto.engines.nfab.values import Vocabulary, matrix
 from stretto.engines.tecs.state import Matches
 from stretto.pattern import predicate as p
 from stretto.pattern.sase import Aggregate
+from stretto.pattern.typing import may_overflow
 from stretto.predicates.keys import KeyTable
 from stretto.predicates.overflow import IntegerOverflow, located
 
@@ -395,8 +396,11 @@ class NfabRunner(Intake):
         references = nfab.query.parsed.references
         sums = {name for name, one in references.items() if isinstance(one, Aggregate) and one.function == "sum"}
         asked = [one for edge in nfab.edges for one in (*edge.related, *(one for _, one in edge.each))]
-        computing = [str(one) for one in asked if p.computes(one) or sums & p.attributes(one).keys()]
-        return f"integer overflow in {' or '.join(computing[:SHOWN])}{' or …' if len(computing) > SHOWN else ''}"
+        computing = [one for one in asked if p.computes(one) or sums & p.attributes(one).keys()]
+        own = [one for one in computing if may_overflow(one, nfab.query.compared) or sums & p.attributes(one).keys()]
+        shown = [str(one) for one in own or computing]
+        several = "one of " if len(shown) > 1 else ""
+        return f"integer overflow in {several}{', '.join(shown[:SHOWN])}{', …' if len(shown) > SHOWN else ''}"
 
     def _expire(self, low: int) -> Iterator[Matches | Summary]:
         """Matches whose negation at the end is over."""
