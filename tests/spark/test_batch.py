@@ -178,6 +178,26 @@ def schema_in_utc(schema: pa.Schema) -> pa.Schema:
     return pa.schema([(field.name, utc(field.type)) for field in schema])
 
 
+def test_times_in_conditions_have_the_zone_that_their_column_has(spark: Any) -> None:
+    """A TIMESTAMP is a moment, and a TIMESTAMP_NTZ what a clock shows, whatever the session's time zone is."""
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "Asia/Kolkata")
+    try:
+        df = spark.sql(
+            "SELECT 'A' AS type, 1 AS ts, TIMESTAMP'2024-01-01 12:00:00' AS at, TIMESTAMP_NTZ'2024-01-01 12:00:00' AS wall"
+        )
+        query = "SELECT NONE FROM S WHERE A AS a FILTER a[{}]"
+        for condition in ("at = '2024-01-01 12:00:00'", "at BETWEEN '2024-01-01' AND '2024-01-02'"):
+            with pytest.raises(stretto.QueryError, match=r"has no time zone, and at .* has one"):
+                stretto.spark.match(df, query.format(condition), time="ts")
+        with pytest.raises(stretto.QueryError, match=r"has a time zone, and wall \(timestamp\[us\]\) has none"):
+            stretto.spark.match(df, query.format("wall = '2024-01-01 12:00Z'"), time="ts")
+        for condition in ("at = '2024-01-01 12:00+05:30'", "at = '2024-01-01 06:30Z'", "wall = '2024-01-01 12:00:00'"):
+            assert stretto.spark.match(df, query.format(condition), time="ts").count() == 1
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before)
+
+
 def test_columns_of_all_kinds_pass_through(spark: Any) -> None:
     df = spark.sql(
         """
