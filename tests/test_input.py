@@ -404,3 +404,70 @@ def test_values_of_dicts() -> None:
         with pytest.raises(stretto.DataError) as caught:
             stretto.match(query, [{"type": "A", "v": value} for value in values])
         assert str(caught.value) == message
+
+
+# ---- A dict of streams
+
+BOTH = "SELECT * FROM S, T WHERE A AS a ; B AS b"
+
+
+def streams(one: Any, other: Any) -> dict[str, pa.Table]:
+    """Two streams with a column ``v``, or a time ``t``, of different types."""
+    return {
+        "S": pa.table({"type": ["A"], "t": [1], "v": one}),
+        "T": pa.table({"type": ["B"], "t": [2], "v": other}),
+    }
+
+
+ZONED = pa.timestamp("s", tz="UTC")
+DAY = dt.datetime(2024, 1, 1, tzinfo=dt.UTC)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "kind"),
+    [
+        (pa.array([1], pa.int32()), pa.array([2**40]), pa.int64()),
+        (pa.array([1]), pa.array([2.5]), pa.float64()),
+        (pa.array(["x"]).dictionary_encode(), pa.array(["y"]), pa.string()),
+        (pa.array(["x"], pa.large_string()), pa.array(["y"]), pa.large_string()),
+        (pa.nulls(1), pa.array(["y"]), pa.string()),
+        (pa.array([DAY], ZONED), pa.array([DAY], pa.timestamp("us", tz="Europe/Athens")), pa.timestamp("us", tz="UTC")),
+    ],
+)
+def test_columns_of_streams_have_one_type(one: pa.Array, other: pa.Array, kind: pa.DataType) -> None:
+    query = f"{BOTH} FILTER b[v IS NOT NULL]"
+    found = stretto.match(query, streams(one, other), time="t")
+    assert found.schema.field("a").type.value_type.field("v").type == kind
+    row = found.to_pylist()[0]
+    assert (row["a"][0]["v"], row["b"][0]["v"]) == (one[0].as_py(), other[0].as_py())
+
+
+@pytest.mark.parametrize(
+    "query", [f"{BOTH} FILTER b[v > 1]", "PATTERN SEQ(A a, B b) WHERE skip_till_any_match { b.v > 1 }"]
+)
+def test_columns_of_streams_that_do_not_fit_are_refused_where_they_are_read(query: str) -> None:
+    given = streams(pa.array(["x"]), pa.array([2]))
+    with pytest.raises(stretto.DataError) as caught:
+        stretto.match(query, given, time="t")
+    assert str(caught.value) == (
+        "column 'v' is string in stream 'S', and int64 in stream 'T', and the query reads it; make them one type, or rename one"
+    )
+    with pytest.warns(stretto.StrettoWarning) as told:
+        row = stretto.match(BOTH, given, time="t").to_pylist()[0]
+    assert [str(one.message) for one in told] == [
+        "column 'v' is string in stream 'S', and int64 in stream 'T': it is left out; make them one type, or rename one"
+    ]
+    assert row["b"] == [{"type": "B", "t": 2, "stream": "T"}]
+
+
+def test_times_of_streams_with_and_without_zones() -> None:
+    given = {
+        "S": pa.table({"type": ["A"], "t": pa.array([DAY], ZONED)}),
+        "T": pa.table({"type": ["B"], "t": pa.array([DAY.replace(tzinfo=None)], pa.timestamp("s"))}),
+    }
+    with pytest.raises(stretto.DataError) as caught:
+        stretto.match(BOTH, given, time="t")
+    assert str(caught.value) == (
+        "column 't' is timestamp[s, tz=UTC] in stream 'S', and timestamp[s] in stream 'T', and the query reads it; make them one "
+        "type, or rename one"
+    )

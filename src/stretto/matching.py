@@ -22,7 +22,7 @@ from stretto.automata.afa import Afa
 from stretto.cleanse import Cleanse, Released, check_span, span
 from stretto.cleansed import CleansedMatcher
 from stretto.clocks import check_clock
-from stretto.column_types import wider
+from stretto.column_types import unified, wider
 from stretto.compiling import Query, compile_query, roles
 from stretto.disordered import AfaMatcher, iter_match_afa, match_afa
 from stretto.engines.counting import Summary
@@ -30,7 +30,7 @@ from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.nfab.runner import NfabRunner
 from stretto.engines.select import AnyProgram, AnyRunner, runner_for
 from stretto.engines.tecs.state import Matches
-from stretto.errors import DataError, EngineError, OptionError, SnapshotError, StrettoError, suggestion
+from stretto.errors import DataError, EngineError, OptionError, SnapshotError, StrettoError, suggestion, warn
 from stretto.events import BEFORE, Schema, as_table, conform, require
 from stretto.files import are_files, open_files, table_of
 from stretto.inputs import input_of
@@ -38,7 +38,7 @@ from stretto.matches import CHUNK, Arrivals, History, Layout, build_tables
 from stretto.metering import Meter
 from stretto.pattern import predicate
 from stretto.pattern.algebra import Filter, walk
-from stretto.pattern.passes.bind_sase import BoundSase
+from stretto.pattern.passes.bind_sase import BoundSase, attribute_of
 from stretto.pattern.query import Consume
 from stretto.pattern.sase import Aggregate, SaseQuery
 from stretto.predicates.overflow import IntegerOverflow
@@ -255,7 +255,7 @@ class _Call:
         if isinstance(events, Mapping):
             events = {name: table_of(value) for name, value in events.items()}
         given = table_of(events) if source is None else source.schema.empty_table()
-        table, stream = _streams(compiled, given, type, time, stream)
+        table, stream = _streams(compiled, given, type, time, sequence, stream)
         if not table.num_rows and set(table.column_names) <= {stream}:
             # Nothing at all, such as an empty list: it has no columns either, so only the query's own names are known.
             table = _nothing(compiled, type, time, stream)
@@ -1043,7 +1043,7 @@ def refuse_unlisted(query: Query) -> None:
 
 
 def _streams(
-    query: Query, events: Any, type: str | None, time: str | None, stream: str | None
+    query: Query, events: Any, type: str | None, time: str | None, sequence: str | None, stream: str | None
 ) -> tuple[pa.Table, str | None]:
     """One table of all streams, and the column that tells them apart."""
     if not isinstance(events, Mapping) or not _are_streams(events, query):
@@ -1065,16 +1065,62 @@ def _streams(
     if len(names) == 1 and query.language != "sase":
         return tables[names[0]], stream
     column = stream or STREAM_COLUMN
-    parts = []
+    parts = {}
     for name in names:
         table = tables[name]
         if column in table.column_names:
             table = table.drop_columns([column])
-        parts.append(table.append_column(column, pa.array([name] * table.num_rows, pa.string())))
-    try:
-        return pa.concat_tables(parts, promote_options="permissive"), column
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise DataError(f"the streams' columns have no common types: {error}") from error
+        parts[name] = table.append_column(column, pa.array([name] * table.num_rows, pa.string()))
+    read = {*_attributes_of(query), *(role for role in (type, time, sequence) if role is not None)}
+    return pa.concat_tables(_with_one_type(parts, read), promote_options="default"), column
+
+
+def _with_one_type(tables: Mapping[str, pa.Table], read: set[str]) -> list[pa.Table]:
+    """The tables of streams with one type for each column; one without that nobody reads is left out, with a warning.
+
+    Raises
+    ------
+    DataError
+        The query reads a column whose values are of different sorts.
+    """
+    found = dict(tables)
+    for name in dict.fromkeys(name for table in tables.values() for name in table.column_names):
+        kinds = {
+            stream: table.schema.field(name).type for stream, table in tables.items() if name in table.column_names
+        }
+        if len(set(kinds.values())) == 1:
+            continue
+        kind = unified(kinds.values())
+        try:
+            if kind is None:
+                raise pa.ArrowInvalid("")
+            casts = {stream: found[stream].column(name).cast(kind) for stream in kinds}
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            told = f"column '{name}' is " + ", and ".join(
+                f"{own} in stream '{stream}'" for stream, own in kinds.items()
+            )
+            why = f": {error}" if str(error) else ""
+            if name in read:
+                raise DataError(f"{told}, and the query reads it{why}; make them one type, or rename one") from error
+            warn(f"{told}: it is left out{why}; make them one type, or rename one")
+            found = {one: table.drop_columns([name]) if one in kinds else table for one, table in found.items()}
+            continue
+        for stream, values in casts.items():
+            at = found[stream].column_names.index(name)
+            found[stream] = found[stream].set_column(at, name, values)
+    return list(found.values())
+
+
+def _attributes_of(query: Query) -> set[str]:
+    """The attributes that a query names."""
+    parsed, window = query.parsed, query.window
+    found = {*query.partition_by, *([window.attribute] if window is not None and window.attribute else [])}
+    if isinstance(parsed, SaseQuery):
+        read = (attribute_of(one) for one in parsed.references.values())
+        return found | {name for name in read if name is not None}
+    conditions = [node.predicate for node in walk(parsed.pattern) if isinstance(node, Filter)]
+    found |= {name for condition in conditions for name in predicate.attributes(condition)}
+    return found | {name for item in parsed.items or () for name in item.attributes or ()}
 
 
 def _with_types_of_nulls(table: pa.Table, schema: Schema) -> pa.Table:
