@@ -21,7 +21,7 @@ from benchmarks.peers import launch
 from benchmarks.queries import peer_text
 from benchmarks.workers.core import SINGLE_THREAD
 
-__all__ = ["Options", "Row", "Runner"]
+__all__ = ["Options", "Row", "Runner", "WorkerError", "run_worker"]
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -276,11 +276,16 @@ class Runner:
 
 def _worker(name: str, job: dict[str, Any], environment: dict[str, str] | None = None) -> dict[str, Any]:
     """Run ``benchmarks.workers.<name>`` in a process of its own."""
+    return run_worker(f"benchmarks.workers.{name}", job, environment)
+
+
+def run_worker(module: str, job: dict[str, Any], environment: dict[str, str] | None = None) -> dict[str, Any]:
+    """Run a module with a job in a process of its own; gives its last line."""
     env = {**os.environ, **SINGLE_THREAD, **(environment or {})}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "job.json"
         path.write_text(json.dumps(job), encoding="utf-8")
-        command = [sys.executable, "-m", f"benchmarks.workers.{name}", str(path)]
+        command = [sys.executable, "-m", module, str(path)]
         done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
     if done.returncode:
         lines = done.stderr.strip().splitlines()
