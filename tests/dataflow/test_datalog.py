@@ -12,12 +12,12 @@ import pyarrow as pa
 import pytest
 
 import stretto
-from stretto._jit import interprets
 from stretto.dataflow import Dataflow, constant, datalog, stream
 from stretto.dataflow.reference import EVER, Event, Span, evaluate, history
 from stretto.dataflow.reference import FOREVER as LAST
 from stretto.errors import LimitError, OptionError, QueryError
 from stretto.languages.datalog import read_program
+from tests.conftest import blocks, cases
 from tests.datalog_cases import SOURCES, Unstratified, meaning_of, program_of, rows_of
 
 FOREVER = 1 << 63
@@ -105,12 +105,11 @@ def check(seed: int) -> str:
 
 
 #: Every program has kernels of its own, which take seconds to compile.
-SEEDS = 300 if interprets() else 12
 
 
-@pytest.mark.parametrize("first", range(0, SEEDS, 6))
-def test_random_programs(first: int) -> None:
-    for seed in range(first, first + 6):
+@pytest.mark.parametrize("seeds", blocks(cases(600, compiled=12), most=12), ids=str)
+def test_random_programs(seeds: range) -> None:
+    for seed in seeds:
         try:
             check(seed)
         except Exception as error:

@@ -11,6 +11,7 @@ import pytest
 from stretto.dataflow import Dataflow, history, stream
 from stretto.dataflow.history import settled
 from stretto.errors import DataError
+from tests.conftest import cases
 
 Rows = list[list[int]]
 
@@ -46,13 +47,13 @@ def check(seed: int) -> None:
 
 
 def test_sums_of_random_changes() -> None:
-    for seed in range(400):
+    for seed in range(cases(400)):
         check(seed)
 
 
 def test_payloads_with_one_hash_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(history, "_hashed", lambda changes: np.zeros(len(changes), np.uint64))
-    for seed in range(200):
+    for seed in range(cases(200)):
         check(seed)
 
 

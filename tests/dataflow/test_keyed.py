@@ -15,6 +15,7 @@ from stretto.dataflow import Dataflow, Stream, datalog, plan, stream
 from stretto.dataflow.keyed import GROUPS, keyed
 from stretto.dataflow.reference import EVER, Event, evaluate
 from stretto.errors import DataError, OptionError, QueryError
+from tests.conftest import cases
 from tests.dataflow_cases import built, dataflow_case, final_events
 from tests.datalog_cases import SOURCES, program_of, rows_of
 
@@ -41,13 +42,13 @@ def agree(outputs: dict[str, Stream], events: Mapping[str, list[Event]], choose:
     return sum(map(len, found.values()))
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(cases(60)))
 def test_random_plans_by_groups(seed: int) -> None:
     case = dataflow_case(seed)
     agree(built(case), final_events(case), random.Random(seed))
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(cases(60)))
 def test_random_programs_with_facts_by_groups(seed: int) -> None:
     choose = random.Random(seed)
     try:

@@ -34,7 +34,7 @@ from stretto.dataflow.rows import FOREVER, LEVEL, NEVER, PAYLOAD, VE, VS, WEIGHT
 from stretto.dataflow.values import Strings
 from stretto.dataflow.vertex import Vertex
 from stretto.errors import OptionError
-from tests.conftest import size
+from tests.conftest import cases
 
 A, B = PAYLOAD, PAYLOAD + 1
 ROW = {"a": pa.int64(), "b": pa.int64()}
@@ -223,7 +223,7 @@ PLACED = [(name, looped) for name, made in OPERATORS.items() for looped in loops
 @pytest.mark.parametrize("mode", MODES)
 def test_speculates_correctly(name: str, looped: set[int], mode: str) -> None:
     """S1, over random changes and punctuations of the inputs."""
-    for seed in range(25):
+    for seed in range(cases(25)):
         choose = random.Random(seed)
         one = bench(OPERATORS[name](), looped, mode)
         ports = range(one.vertex.operator.ports)
@@ -276,7 +276,7 @@ def test_speculates_correctly(name: str, looped: set[int], mode: str) -> None:
 @pytest.mark.parametrize(("name", "looped"), PLACED, ids=str)
 def test_definite_punctuations_hold(name: str, looped: set[int]) -> None:
     """The output's is the least of the inputs', comes at once, and nothing before it follows."""
-    for seed in range(20):
+    for seed in range(cases(20)):
         choose = random.Random(seed)
         one = bench(OPERATORS[name](), looped)
         feeds = [Feed(choose) for _ in range(one.vertex.operator.ports)]
@@ -351,7 +351,7 @@ def messages(operator: Operator, choose: random.Random) -> list[tuple[int, Messa
 @pytest.mark.parametrize("name", OPERATORS)
 def test_does_not_block_on_definite_punctuation(name: str) -> None:
     """S2: the same changes with all punctuations, with half of them, and with none give the same stream, and as early."""
-    for seed in range(size(30, 6)):
+    for seed in range(cases(30)):
         choose = random.Random(seed)
         every = messages(OPERATORS[name](), choose)
         streams = []
@@ -405,7 +405,7 @@ def test_recognizing_a_query_blocks_and_is_refused_in_loops() -> None:
 def test_is_forward_moving(name: str) -> None:
     """S3: what a batch makes does not begin before the batch does."""
     made = {**OPERATORS, **OUTSIDE}[name]
-    for seed in range(25):
+    for seed in range(cases(25)):
         choose = random.Random(seed)
         one = bench(made(), set())
         plain = name in OUTSIDE

@@ -14,6 +14,7 @@ from stretto.dataflow import Dataflow, Stream, datalog, fixpoint, fixpoints, pla
 from stretto.dataflow.plan_json import from_json, to_json
 from stretto.errors import OptionError, QueryError
 from stretto.pattern import predicate as p
+from tests.conftest import cases
 from tests.dataflow_cases import built, dataflow_case
 from tests.datalog_cases import SOURCES, program_of
 
@@ -108,12 +109,12 @@ def test_matchers_travel_as_text() -> None:
         travels(found=found.window(5))
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(cases(40)))
 def test_random_plans_travel(seed: int) -> None:
     travels(**built(dataflow_case(seed)))
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(cases(40)))
 def test_random_programs_travel(seed: int) -> None:
     try:
         relations = datalog(program_of(seed), SOURCES)

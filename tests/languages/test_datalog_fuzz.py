@@ -83,7 +83,7 @@ def test_what_is_read_is_printed_and_read_again(text: str) -> None:
 
 
 def test_random_programs_read_back() -> None:
-    for seed in range(200):
+    for seed in range(cases(200)):
         found = read_program(program_of(seed))
         assert read_program(str(found)) == found, seed
 

@@ -21,6 +21,7 @@ from stretto.errors import DataError, OptionError
 from stretto.spark.context import CONTEXT, REACHES, Context
 from stretto.spark.slices import ROWS_A_SLICE, Cells, Slices, cut, cut_for, unsliceable
 from stretto.spark.worker import run_partition
+from tests.conftest import cases
 from tests.spark.test_batch import bag, found_by_spark
 
 needs_spark = pytest.mark.spark
@@ -279,7 +280,7 @@ def test_priming_lists_no_matches() -> None:
         consuming.prime([{"type": "A"}])
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(cases(20)))
 def test_priming_then_pushing(seed: int) -> None:
     """What is pushed after priming gives what it gives in one run."""
     rng = random.Random(seed)
