@@ -331,3 +331,8 @@ def test_types_that_no_event_of_the_files_has() -> None:
     write(EVENTS, "e.parquet")
     with pytest.warns(stretto.StrettoWarning, match=r"no event has the type 'AA' \(did you mean 'A'\?\)"):
         stretto.match("SELECT * FROM S WHERE AA; B", "e.parquet")
+
+
+def test_a_list_of_texts_in_a_dict_is_a_column() -> None:
+    found = stretto.match("SELECT * FROM S WHERE A ; B", {"type": ["A", "C", "B"]})
+    assert found.column("positions").to_pylist() == [[0, 2]]

@@ -253,7 +253,8 @@ class _Call:
         if source is not None and any(pa.types.is_null(kind) for kind in source.schema.types):
             source = None  # their types depend on the query
         if isinstance(events, Mapping):
-            events = {name: table_of(value) for name, value in events.items()}
+            # A list of texts is a column of one table there, and no list of paths.
+            events = {name: one if isinstance(one, list | tuple) else table_of(one) for name, one in events.items()}
         given = table_of(events) if source is None else source.schema.empty_table()
         table, stream = _streams(compiled, given, type, time, sequence, stream)
         if not table.num_rows and set(table.column_names) <= {stream}:
