@@ -28,9 +28,11 @@ __all__ = [
     "Step",
     "Take",
     "Wrong",
+    "at_once",
     "built",
     "dataflow_case",
     "final_events",
+    "nested_case",
     "program_of",
     "random_case",
     "rebatched",
@@ -642,6 +644,48 @@ class _Maker:
             body_result = body.add("distinct", body.add("union", body_result, begin))
         return self.close([outer], [row], body, [body_result], self.bounded())
 
+    def nest(self, around: Sequence[str], depth: int) -> str:
+        """A loop in which others stand, whose best values may decide what they are derived from: it may have no limit."""
+        choose = self.choose
+        row = {"a": "int", "b": "int"}
+        name = self.fresh("r")
+        body = self.inside([name], [row])
+        there = [*around, name]
+        for _ in range(choose.choice([1, 1, 1, 2]) if depth > 1 else 0):
+            there.append(body.nest(there, depth - 1))
+        terms = [choose.choice(around[:2])]
+        for _ in range(choose.choice([1, 1, 2])):
+            left, right = choose.choice(there[2:]), choose.choice(there)
+            if choose.random() < 0.2:
+                terms.append(left)
+                continue
+            if choose.random() < 0.5:
+                left, right = right, left
+            mine, its = choose.choice("ab"), choose.choice("ab")
+            joined = body.add("join", left, right, on={mine: its}, suffix="_2")
+            other = "b_2" if its == "a" else "a_2"
+            columns = [choose.choice(["a", "b", other]) for _ in range(2)]
+            if columns == ["b", "a"] or choose.random() < 0.7:
+                columns[choose.randrange(2)] = other
+            terms.append(body.add("project", joined, **dict(zip("ab", columns, strict=True))))
+            if choose.random() < 0.1:
+                terms[-1] = body.add("where", terms[-1], args=[choose.choice(["a < 3", "a != b", "b > 0"])])
+            elif choose.random() < 0.1:
+                terms[-1] = body.add("difference", terms[-1], choose.choice(around[:2]), on={"a": "b"})
+        united = body.add("union", *terms)
+        way = choose.choice(["distinct", "max", "max", "min", "least", "both"])
+        if way == "distinct":
+            result = body.add("distinct", united)
+        elif way == "both":
+            result = body.add("aggregate", united, args=[[]], a="max(a)", b="min(b)")
+        elif way == "least":
+            result = body.add("project", body.add("aggregate", united, args=["b"], a="min(a)"), args=["a", "b"])
+        else:
+            result = body.add("aggregate", united, args=["a"], b=f"{way}(b)")
+        if choose.random() < 0.2:
+            result = body.add("distinct", body.add("union", result, choose.choice(there)))
+        return self.close([name], [row], body, [result], choose.choice([3, 8, 20, 20]))
+
     def _over(self, body: _Maker, nodes: str, links: str) -> str:
         """Where links lead to from nodes."""
         if self.choose.random() < 0.5:
@@ -779,6 +823,27 @@ def dataflow_case(seed: int, plans: int | None = None) -> Case:
     sources, steps, outputs = _plan(random.Random(seed if plans is None else seed % plans))
     case = random_case(sources, steps, outputs, seed)
     return replace(case, time=random.Random(seed).choice(["int"] * 5 + ["time"]))
+
+
+def nested_case(seed: int) -> Case:
+    """A random case of loops that stand in each other, with bounds; over some inputs they have no limit."""
+    choose = random.Random(seed)
+    sources = tuple(Source(name, {"a": "int", "b": "int"}, choose.random() < 0.2) for name in ("s", "t"))
+    while True:
+        maker = _Maker(choose, {one.name: _stream(one) for one in sources})
+        outputs = (maker.nest(["s", "t"], choose.choice([2, 2, 3])),)
+        steps = _needed(tuple(maker.steps), outputs)
+        used = tuple(one for one in sources if one.name in _reads(steps))
+        if used and _fed(used, _built(used, steps, outputs).values()):
+            return random_case(used, steps, outputs, seed, choose.choice([4, 8, 12]))
+
+
+def at_once(case: Case) -> Case:
+    """The events that a case comes to, and nothing else."""
+    pushes = tuple(
+        Push(name, tuple(Change(*event) for event in events)) for name, events in final_events(case).items() if events
+    )
+    return replace(case, actions=pushes)
 
 
 def random_case(

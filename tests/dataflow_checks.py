@@ -22,7 +22,7 @@ from stretto.dataflow import Dataflow, plan
 from stretto.dataflow.index import Index
 from stretto.dataflow.operators import join
 from stretto.dataflow.reference import FOREVER, History, before, evaluate, history
-from stretto.errors import DataError
+from stretto.errors import DataError, LimitError
 from tests.dataflow_cases import (
     TYPES,
     VALUES,
@@ -36,15 +36,17 @@ from tests.dataflow_cases import (
     Step,
     Take,
     Wrong,
+    at_once,
     built,
     dataflow_case,
     final_events,
+    nested_case,
     program_of,
     rebatched,
     smaller,
 )
 
-__all__ = ["check", "shrunk", "verify"]
+__all__ = ["check", "check_nested", "shrunk", "verify"]
 
 #: No case has more rounds of a loop than this.
 LEVELS = 300
@@ -285,6 +287,28 @@ def verify(case: Case, seed: int = 0) -> int:
         with _tight() if way == seed % 2 else contextlib.nullcontext():
             Drive(one, right).run()
     return sum(map(len, right.values()))
+
+
+def check_nested(seed: int) -> str:
+    """Raise an AssertionError unless the dataflow agrees with the reference on loops that stand in each other.
+
+    They have a limit in the end or none, and the dataflow says which. On the way there may be none even so: then it stops.
+    """
+    case = nested_case(seed)
+    try:
+        right = evaluate(built(case), final_events(case), levels=LEVELS)
+    except LimitError:
+        with pytest.raises(LimitError):
+            Drive(at_once(case), {name: {} for name in case.outputs}).run()
+        return "none"
+    try:
+        Drive(at_once(case), right).run()
+        with contextlib.suppress(LimitError), _tight() if seed % 2 else contextlib.nullcontext():
+            Drive(case, right).run()
+            return "right"
+    except (AssertionError, LimitError) as error:
+        raise AssertionError(f"nested seed {seed}: {error}\n{program_of(case)}") from error
+    return "stopped"
 
 
 @contextlib.contextmanager

@@ -407,6 +407,62 @@ def test_a_loop_inside_of_another_is_one_with_it() -> None:
     assert (2, 1) in history(flow.output("reach"))
 
 
+def limits(made: Stream, **events: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """What a query of pairs comes to, if all of these hold at all times; the reference says the same."""
+    flow = Dataflow(found=made)
+    for name, pairs in events.items():
+        flow.push(name, [link(a, b, 0) for a, b in pairs])
+    flow.finish()
+    flow.run_until_idle()
+    found = history(flow.output("found"))
+    right = evaluate({"found": made}, {name: [Event(one, 0) for one in pairs] for name, pairs in events.items()})
+    assert found == right["found"]
+    return sorted(row for row, spans in found.items() for _ in range(spans[0].copies))
+
+
+def test_a_loop_inside_of_another_has_its_limit_for_each_of_its_states() -> None:
+    """Where values decide what follows from them, it matters when an inner loop reads the outer one."""
+    x, y = stream("x", LINKS), stream("y", LINKS)
+
+    def longest(r: Stream, a: Stream) -> Stream:
+        pairs = r.join(a.rename(src="far", dst="near"), on={"src": "near"})
+        return x.union(pairs.project(src="dst", dst="far")).aggregate("src", dst="max(dst)")
+
+    nested = fixpoint(lambda r: y.union(fixpoint(lambda a: longest(r, a), LINKS, bound=20)), LINKS, bound=20)
+    flat = fixpoints(lambda r, a: (y.union(a), longest(r, a)), {"r": LINKS, "a": LINKS}, bound=20)[0]
+    wanted = [(1, 2), (2, 3), (3, 3), (3, 3)]
+    assert limits(nested, x=[(1, 2)], y=[(2, 3), (3, 3)]) == wanted
+    assert limits(flat, x=[(1, 2)], y=[(2, 3), (3, 3)]) == wanted
+
+
+def test_a_bound_counts_the_turns_of_its_own_loop() -> None:
+    """Three chains of three short links each, and a long link from each to the next: 11 links one after the other."""
+    begin, short, long = stream("begin", {"v": int}), stream("short", LINKS), stream("long", LINKS)
+
+    def over(nodes: Stream, made: Stream) -> Stream:
+        return nodes.join(made, on={"v": "src"}).project(v="dst")
+
+    def stations(inner: int, outer: int) -> Stream:
+        def turn(r: Stream) -> Stream:
+            near = fixpoint(lambda a: r.union(over(a, short)).distinct(), {"v": int}, bound=inner)
+            return begin.union(over(near, long)).distinct()
+
+        return fixpoint(turn, {"v": int}, bound=outer)
+
+    def run(made: Stream) -> list[int]:
+        flow = Dataflow(found=made)
+        flow.push("begin", [{"v": 0, "vs": 0}])
+        flow.push("short", [link(at, at + 1, 0) for at in range(11) if at not in (3, 7)])
+        flow.push("long", [link(3, 4, 0), link(7, 8, 0)])
+        flow.run_until_idle()
+        return sorted(row[0] for row in history(flow.output("found")))
+
+    assert run(stations(3, 2)) == [0, 4, 8]
+    for bounds in ((2, 2), (3, 1)):
+        with pytest.raises(LimitError, match="times, which is its bound"):
+            run(stations(*bounds))
+
+
 # ---- Beyond strong convergence
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -25,7 +26,7 @@ from tests.dataflow_cases import (
     random_case,
     valid,
 )
-from tests.dataflow_checks import check, verify
+from tests.dataflow_checks import check, check_nested, verify
 
 #: Of how many plans: conditions and values are compiled for each.
 PLANS = 20 if COMPILED else None
@@ -35,6 +36,13 @@ PLANS = 20 if COMPILED else None
 def test_many_seeds(seeds: range) -> None:
     """A failure names its seed: ``python -m tests.dataflow_checks seed seed+1`` makes it small."""
     assert sum(check(seed, PLANS) for seed in seeds) > 0
+
+
+def test_loops_in_loops() -> None:
+    """Inner loops are evaluated for each state of the outer one, whether or not there is a limit."""
+    seeds = at_most(1_500) if config.DISABLE_JIT else at_most(200)
+    found = Counter(check_nested(seed) for seed in range(seeds))
+    assert found["right"] > found["none"] > 0, found
 
 
 def test_large_groups() -> None:

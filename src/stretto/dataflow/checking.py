@@ -44,6 +44,42 @@ class Cycle:
         bounds = [loop.bound for loop in self.loops if loop.bound is not None]
         return max(bounds) if bounds else None
 
+    def bound_of(self, loop: plan.Loop) -> int | None:
+        """How often anything may go around one of its loops; one that does not say it has the bound of the others."""
+        return self.bound if loop.bound is None else loop.bound
+
+    @property
+    def outermost(self) -> plan.Loop:
+        """The loop that all others of it stand in: they are defined before it is."""
+        return [node.loop for node in self.nodes if isinstance(node, plan.Fixpoint)][-1]
+
+    @property
+    def inner(self) -> list[Cycle]:
+        """The cycles that are left where the outermost loop does not turn, those that are read first."""
+        outermost = self.outermost
+        place = {id(node): at for at, node in enumerate(self.nodes)}
+        reads = {
+            at: []
+            if isinstance(node, plan.Recursion) and node.loop is outermost
+            else [place[id(one)] for one in edges(node) if id(one) in place]
+            for at, node in enumerate(self.nodes)
+        }
+        return [Cycle([self.nodes[at] for at in sorted(part)]) for part in components(reads) if len(part) > 1]
+
+    @property
+    def depth(self) -> int:
+        """How many loops stand in each other."""
+        return 1 + max((cycle.depth for cycle in self.inner), default=0)
+
+    @property
+    def nests(self) -> bool:
+        """Whether levels are counted for each loop that stands in another.
+
+        Where rows only ever come, and as often as they like, the limit does not depend on the order in which loops turn.
+        """
+        depends = self.bound is not None or any(isinstance(node, plan.Aggregate) for node in self.nodes)
+        return depends and bool(self.inner)
+
 
 def edges(node: plan.Node) -> tuple[plan.Node, ...]:
     """What a node reads, around the loop too."""

@@ -238,7 +238,10 @@ def _shorten(
 
 @jit
 def _covering(taken: Rows, row: int, since: int, until: int, there: Chains) -> tuple[int, int]:
-    """The event to shorten at a time (0: none), and when the next one begins."""
+    """The event to shorten at a time (0: none), and when the next one begins.
+
+    The newest that ends where the row ends is as good as any: what comes and goes again is found at once.
+    """
     rows, keys = there.rows, there.keys
     best = 0
     next_start = until
@@ -248,6 +251,8 @@ def _covering(taken: Rows, row: int, since: int, until: int, there: Chains) -> t
             if rows[at, VS] <= since < rows[at, VE]:
                 if best == 0 or (rows[best, VE] != until and (rows[at, VE] == until or rows[at, VE] > rows[best, VE])):
                     best = at
+                if rows[best, VE] == until:
+                    break
             elif since < rows[at, VS] < next_start:
                 next_start = rows[at, VS]
         at = there.following[at]

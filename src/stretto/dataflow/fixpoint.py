@@ -12,12 +12,17 @@ becomes definite.
 Where a loop holds ``distinct``, ``min`` or ``max``, rows go around level by level: all of level i before any of level i + 1. A row
 that loses its reason is then taken back before anything follows from it anew, and history does not diverge (section 6).
 Elsewhere levels are only counted, and all goes around at once.
+
+Loops that stand in each other share one speculation, and have a level each (levels.py): an inner loop turns until nothing changes
+before the outer one turns again. What leaves it has its level in the outer loop alone.
 """
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
+from stretto.dataflow.levels import Scope
 from stretto.dataflow.messages import Data, Definite, External, Speculative
 from stretto.dataflow.operators.multicast import Multicast
 from stretto.dataflow.operators.operator import Operator
@@ -46,15 +51,15 @@ class FlyingFixpoint:
         ``hybrid``, ``probing`` or ``hwm``.
     by_level
         Whether rows go around level by level.
-    bound
-        The greatest level; ``None``: any.
+    bits
+        Of the field of each level.
     """
 
-    def __init__(self, name: str, mode: str, *, by_level: bool, bound: int | None) -> None:
+    def __init__(self, name: str, mode: str, *, by_level: bool, bits: int) -> None:
         self.name = name
         self.mode = mode
         self.by_level = by_level
-        self.bound = bound
+        self.bits = bits
         self.fixpoints: list[FixpointVertex] = []
         self.members: list[Vertex] = []
         #: External progress by port of the loop.
@@ -88,11 +93,6 @@ class FlyingFixpoint:
         starts = rows[:, VS]
         self.earliest = min(self.earliest, int(starts.min()))
         self.highest = max(self.highest, int(starts.max()))
-        if self.bound is not None and int(rows[:, LEVEL].max()) > self.bound:
-            raise LimitError(
-                f"the loop '{self.name}' goes around more than {self.bound} times, which is its bound: the query may have no fixed"
-                " point for these events; give a greater bound= if it has"
-            )
         self.disturbed = True
 
     def disturb(self) -> None:
@@ -199,21 +199,39 @@ class FlyingFixpoint:
     def release(self) -> None:
         """Let the rows of the least level go around."""
         self.disturbed = True
-        level = min(min(one.waiting) for one in self.fixpoints if one.waiting)
+        least = min(one.turn_of(level) for one in self.fixpoints for level in one.waiting)
         for one in self.fixpoints:
-            rows = combined(np.concatenate(one.waiting.pop(level))) if level in one.waiting else None
-            if rows is not None and len(rows):
-                # They are under way again, behind the speculative punctuation.
-                self.earliest = min(self.earliest, int(rows[:, VS].min()))
-                one.recursive.send_inside(Data(rows))
+            for level in [level for level in one.waiting if one.turn_of(level) == least]:
+                rows = combined(np.concatenate(one.waiting.pop(level)))
+                if len(rows):
+                    one.check(rows[:, LEVEL] - (1 << one.shift))
+                    # They are under way again, behind the speculative punctuation.
+                    self.earliest = min(self.earliest, int(rows[:, VS].min()))
+                    one.recursive.send_inside(Data(rows))
 
 
 class FixpointVertex(Vertex):
-    """The flying fixed point of one relation: its body comes in, the relation goes out, and around again."""
+    """The flying fixed point of one relation: its body comes in, the relation goes out, and around again.
 
-    def __init__(self, number: int, label: str, width: int, flying: FlyingFixpoint) -> None:
+    Parameters
+    ----------
+    number, label, width, flying
+        As of any vertex, and the loop that it lies on.
+    scope
+        Where it stands: see :class:`Scope`.
+    bound
+        How often anything may go around; ``None``: any number of times.
+    """
+
+    def __init__(
+        self, number: int, label: str, width: int, flying: FlyingFixpoint, scope: Scope, bound: int | None
+    ) -> None:
         super().__init__(number, Pass(label, 1, width))
         self.loop = flying
+        self.scope = scope
+        self.bound = bound
+        self.bits = flying.bits
+        self.shift = scope.shift(flying.bits)  #: of the field of its level
         self.place = len(flying.fixpoints)
         flying.fixpoints.append(self)
         self.recursive = Multicast()  #: O_R
@@ -230,9 +248,13 @@ class FixpointVertex(Vertex):
                 return
         self.loop.saw(rows)
         self.out.send(Data(rows))
-        again = rows.copy()
-        again[:, LEVEL] += 1
-        if not self.loop.by_level:
+        again = rows
+        if self.scope.turns:
+            again = rows.copy()
+            again[:, LEVEL] += 1 << self.shift
+        if not self.loop.by_level or not self.scope.turns:
+            if self.scope.turns:
+                self.check(rows[:, LEVEL])
             self.recursive.send_inside(Data(again))
         elif self.recursive.inside:
             levels = again[:, LEVEL]
@@ -240,6 +262,21 @@ class FixpointVertex(Vertex):
                 self.waiting.setdefault(level, []).append(again[levels == level])
         self.recursive.send_outside(Data(rows))
         self.loop.disturb()
+
+    def check(self, levels: NDArray[np.int64]) -> None:
+        """Raise a :class:`LimitError` where rows went around more often than the bound, or than there are levels."""
+        assert self.loop is not None
+        most = (1 << self.bits) - 2
+        highest = int(((levels >> self.shift) & ((1 << self.bits) - 1)).max())
+        if highest > (most if self.bound is None else self.bound):
+            raise LimitError(
+                f"the loop '{self.loop.name}' goes around more than {most if self.bound is None else self.bound} times, which is its"
+                " bound: the query may have no fixed point for these events; give a greater bound= if it has"
+            )
+
+    def turn_of(self, level: int) -> tuple[int, ...]:
+        """When rows that wait go around: after all of lower levels, and of the loops that are read in the same turn."""
+        return self.scope.turn(level, self.bits)
 
     def definite(self, port: int, time: int) -> None:
         """The body's own promise is no news: it follows from what was promised to the loop."""

@@ -14,6 +14,7 @@ from stretto.dataflow.code import Program
 from stretto.dataflow.events import Inputs, Outputs
 from stretto.dataflow.fixpoint import FixpointVertex, FlyingFixpoint, Pass
 from stretto.dataflow.history import last_end
+from stretto.dataflow.levels import BITS, Scope
 from stretto.dataflow.messages import Data, Definite
 from stretto.dataflow.operators.aggregate import Aggregate
 from stretto.dataflow.operators.compute import Compute
@@ -21,6 +22,7 @@ from stretto.dataflow.operators.difference import Difference
 from stretto.dataflow.operators.distinct import Distinct
 from stretto.dataflow.operators.join import Join
 from stretto.dataflow.operators.lifetime import Alter, Window, changes
+from stretto.dataflow.operators.multicast import Multicast
 from stretto.dataflow.operators.operator import Operator, places
 from stretto.dataflow.operators.union import Union
 from stretto.dataflow.rows import EVER, FOREVER, NEVER, PAYLOAD, VE, VS, WEIGHT, Rows, empty
@@ -120,6 +122,9 @@ class Graph:
         self.cycles = cycles(self.nodes)
         self._cycle = {id(node): cycle for cycle in self.cycles for node in cycle.nodes}
         self._flying = {id(cycle): self._fly(cycle) for cycle in self.cycles}
+        self._scopes: dict[int, Scope] = {}
+        for cycle in self.cycles:
+            self._nest(cycle, (0,), cycle.depth if cycle.nests else 1)
         read = [one for node in self.nodes for one in node.inputs] + list(outputs.values())
         self._readers = Counter(map(id, read))
         #: The readers of each recursion, by the node that will feed them.
@@ -151,9 +156,20 @@ class Graph:
         )
 
     def _fly(self, cycle: Cycle) -> FlyingFixpoint:
-        made = FlyingFixpoint(cycle.name, self.mode, by_level=cycle.by_level, bound=cycle.bound)
+        bits = BITS // (cycle.depth if cycle.nests else 1)
+        made = FlyingFixpoint(cycle.name, self.mode, by_level=cycle.by_level, bits=bits)
         self.flying.append(made)
         return made
+
+    def _nest(self, cycle: Cycle, ranks: tuple[int, ...], depth: int) -> None:
+        """Note which loops the nodes of a cycle stand in."""
+        outermost = cycle.outermost
+        for node in cycle.nodes:
+            turns = depth == 1 or (isinstance(node, plan.Fixpoint) and node.loop is outermost)
+            self._scopes[id(node)] = Scope(depth, ranks, turns)
+        if depth > 1:
+            for rank, inner in enumerate(cycle.inner):
+                self._nest(inner, (*ranks, rank), depth)
 
     # -- nodes --------------------------------------------------------------------------------------------------------
 
@@ -180,9 +196,10 @@ class Graph:
             case plan.Recursion():
                 pass  # its readers are those of its flying fixed point
             case plan.Fixpoint() if id(node) in self._cycle:
-                flying = self._flying[id(self._cycle[id(node)])]
-                label = f"FFP {node.loop.name}"
-                self._add(node, FixpointVertex(len(self.vertices), label, PAYLOAD + len(node.schema), flying))
+                cycle = self._cycle[id(node)]
+                width, scope, bound = PAYLOAD + len(node.schema), self._scopes[id(node)], cycle.bound_of(node.loop)
+                label, flying = f"FFP {node.loop.name}", self._flying[id(cycle)]
+                self._add(node, FixpointVertex(len(self.vertices), label, width, flying, scope, bound))
                 self._connect(node.inputs[0], self._made[id(node)], 0)
             case plan.Fixpoint():
                 # One of a loop's relations that is not recursive, whatever else depends on it.
@@ -278,7 +295,7 @@ class Graph:
         step = plan.Where(node.schema, node, node.where)
         program = Program(node.schema, [step], self.strings)
         vertex = Vertex(len(self.vertices), Compute(step.label, program))
-        vertex.loop = join.loop
+        vertex.loop, vertex.scope = join.loop, join.scope
         self._made[id(node)] = vertex
         self.vertices.append(vertex)
         _link(join, vertex, 0)
@@ -287,6 +304,9 @@ class Graph:
         cycle = self._cycle.get(id(node))
         if cycle is not None:
             vertex.loop = self._flying[id(cycle)]
+            vertex.scope = self._scopes[id(node)]
+            if vertex.loop.bits != BITS:
+                vertex.operator.nest(vertex.loop.bits)
         self.vertices.append(vertex)
         self._made[id(node)] = vertex
         return vertex
@@ -310,8 +330,7 @@ class Graph:
             if not isinstance(vertex, FixpointVertex):
                 _link(vertex, reader, port)
             elif reader.loop is vertex.loop:
-                vertex.recursive.inside.append((reader, port))
-                reader.looped.add(port)
+                _loop(vertex, vertex.recursive, reader, port)
             else:
                 vertex.recursive.outside.append((reader, port))
 
@@ -322,10 +341,19 @@ def _pass(node: plan.Node) -> Operator:
 
 def _link(vertex: Vertex, reader: Vertex, port: int) -> None:
     if vertex.loop is not None and vertex.loop is reader.loop:
-        vertex.out.inside.append((reader, port))
-        reader.looped.add(port)
+        _loop(vertex, vertex.out, reader, port)
     else:
         vertex.out.outside.append((reader, port))
+
+
+def _loop(vertex: Vertex, out: Multicast, reader: Vertex, port: int) -> None:
+    """Let a vertex of the same loop read."""
+    out.inside.append((reader, port))
+    reader.looped.add(port)
+    assert vertex.loop is not None
+    ranks = vertex.scope.ranks
+    if reader.scope.ranks[: len(ranks)] != ranks:
+        reader.masks[port] = vertex.scope.mask(reader.scope, vertex.loop.bits)
 
 
 def _keys(node: plan.Join | plan.Difference) -> tuple[Rows, Rows]:

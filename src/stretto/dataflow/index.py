@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from stretto._jit import jit
+from stretto.dataflow.levels import BITS
 from stretto.dataflow.rows import VE, Rows, combined, hashed
 
 __all__ = ["Chains", "Index"]
@@ -21,6 +22,7 @@ class Chains(NamedTuple):
     following: Rows  #: (capacity) the next row with the same bucket; 0: none
     heads: Rows  #: (buckets, a power of 2) the newest row of each; 0: none
     keys: Rows  #: the words that are hashed
+    bits: int  #: of each field of a level: see levels.py
 
 
 class Index:
@@ -38,10 +40,13 @@ class Index:
         int64: the words that are hashed.
     end
         One behind the last row.
+    bits
+        Of each field of the rows' levels.
     """
 
     def __init__(self, width: int, keys: Rows, capacity: int = _LEAST) -> None:
         self.keys = keys
+        self.bits = BITS
         self.rows = np.zeros((capacity, width), np.int64)
         self.following = np.zeros(capacity, np.int64)
         self.heads = np.zeros(2 * _LEAST, np.int64)
@@ -54,7 +59,7 @@ class Index:
     @property
     def chains(self) -> Chains:
         """The arrays; good until the next call that adds or drops rows."""
-        return Chains(self.rows, self.following, self.heads, self.keys)
+        return Chains(self.rows, self.following, self.heads, self.keys, self.bits)
 
     @property
     def held(self) -> Rows:

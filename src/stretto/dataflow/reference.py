@@ -211,17 +211,39 @@ class _Query:
             variable = first.pop()
             reads[variable] = self._read(_body(variable))
             first |= reads[variable] - reads.keys()
-        self.reach = {variable: _closure(variable, reads) for variable in reads}
-        # What a relation needs, and is not needed by, reaches less than it does.
-        order = sorted(reads, key=lambda variable: len(self.reach[variable] | {variable}))
-        self.components: list[list[Variable]] = []
-        for variable in order:
-            for known in self.components:
-                if variable in self.reach[known[0]] and known[0] in self.reach[variable]:
-                    known.append(variable)
-                    break
-            else:
-                self.components.append([variable])
+        self.parts = self._parts(set(reads), reads, None)
+
+    def _parts(
+        self, variables: set[Variable], reads: Mapping[Variable, set[Variable]], bound: int | None
+    ) -> list[_Part]:
+        """What some relations are made of, if all others are known: those that are read first come first.
+
+        A loop that stands in another one, of which it reads what has been found so far, is inside of its part. Loops that state no
+        bound of their own have the greatest of those they depend on.
+        """
+        among = {variable: reads[variable] & variables for variable in variables}
+        reach = {variable: _closure(variable, among) for variable in variables}
+        found: list[_Part] = []
+        left = set(variables)
+        while left:
+            # What a relation needs, and is not needed by, reaches less than it does.
+            first = min(left, key=lambda variable: len(reach[variable] | {variable}))
+            together = {first} | {one for one in left if one in reach[first] and first in reach[one]}
+            left -= together
+            bounds = [loop.bound for loop, _ in together if loop.bound is not None]
+            common = bound if bound is not None else max(bounds, default=None)
+            outermost = next(loop for loop, _ in together if not any(_stands_in(loop, other) for other, _ in together))
+            own = [variable for variable in together if variable[0] is outermost]
+            own_bound = outermost.bound if outermost.bound is not None else common
+            found.append(
+                _Part(
+                    own,
+                    self._parts(together - set(own), reads, common),
+                    recursive=first in reach[first],
+                    bound=self.levels if own_bound is None else own_bound,
+                )
+            )
+        return found
 
     def _read(self, node: plan.Node) -> set[Variable]:
         """The loops' relations that a node is made of without going around any; notes the inputs on the way."""
@@ -247,32 +269,56 @@ class _Query:
     def snapshot(self, inputs: Mapping[plan.Node, Bag]) -> Callable[[plan.Node], Bag]:
         """The relation of every node, at a time when the inputs are these."""
         values: dict[Variable, Bag] = {}
-        for component in self.components:
-            self._fixed_point(component, values, inputs)
+        self._limits(self.parts, values, inputs)
         return _Level(inputs, values)
 
-    def _fixed_point(
-        self, component: list[Variable], values: dict[Variable, Bag], inputs: Mapping[plan.Node, Bag]
-    ) -> None:
-        """``r_0 = {}``, ``r_i = Q(r_{i-1})``, for relations that are defined by each other at once."""
-        bounds = [loop.bound for loop, _ in component if loop.bound is not None]
-        bound = max(bounds, default=self.levels)
-        values.update((variable, Counter()) for variable in component)
-        recursive = component[0] in self.reach[component[0]]
+    def _limits(self, parts: list[_Part], values: dict[Variable, Bag], inputs: Mapping[plan.Node, Bag]) -> None:
+        for part in parts:
+            self._fixed_point(part, values, inputs)
+
+    def _fixed_point(self, part: _Part, values: dict[Variable, Bag], inputs: Mapping[plan.Node, Bag]) -> None:
+        """``r_0 = {}``, ``r_i = Q(r_{i-1})``, for the relations of a loop at once; loops inside have their limits for ``r_{i-1}``."""
+        values.update((variable, Counter()) for variable in part.own)
         level = 0
         while True:
+            self._limits(part.inner, values, inputs)
             at = _Level(inputs, dict(values))
-            following = {variable: at(_body(variable)) for variable in component}
-            if all(following[variable] == values[variable] for variable in component):
+            following = {variable: at(_body(variable)) for variable in part.own}
+            if all(following[variable] == values[variable] for variable in part.own):
                 return
-            if level > bound:
+            if level > part.bound:
                 raise LimitError(
-                    f"FFP {component[0][0].name}: there are rows that went around the loop more than {bound} times"
+                    f"FFP {part.own[0][0].name}: there are rows that went around the loop more than {part.bound} times"
                 )
             values.update(following)
-            if not recursive:
+            if not part.recursive:
                 return
             level += 1
+
+
+class _Part(NamedTuple):
+    """Relations of a loop that are defined by each other, and what stands inside."""
+
+    own: list[Variable]
+    inner: list[_Part]
+    recursive: bool
+    bound: int
+
+
+def _stands_in(loop: plan.Loop, other: plan.Loop) -> bool:
+    """Whether a loop was made for the definition of another one."""
+    if loop is other:
+        return False
+    path: list[plan.Node] = list(other.bodies)
+    seen: set[plan.Node] = set()
+    while path:
+        node = path.pop()
+        if isinstance(node, plan.Fixpoint) and node.loop is loop:
+            return True
+        if node not in seen:
+            seen.add(node)
+            path += node.inputs
+    return False
 
 
 def _body(variable: Variable) -> plan.Node:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from stretto.dataflow.fixpoint import FixpointVertex, FlyingFixpoint
 from stretto.dataflow.graph import Graph, Input, Output
+from stretto.dataflow.levels import BITS
 from stretto.dataflow.messages import Data, Definite, External, Message, Speculative
 from stretto.dataflow.rows import Rows
 from stretto.dataflow.vertex import Vertex
@@ -74,6 +75,7 @@ def load(flow: Dataflow, snapshot: bytes) -> None:
 def _plan(graph: Graph, mode: str) -> list[str]:
     """What makes two plans the same: their vertices with types and readers."""
     lines = [f"speculation {mode}"]
+    lines += [f"{flying.name}: levels of {flying.bits} bits" for flying in graph.flying if flying.bits != BITS]
     for name, own in graph.inputs.items():
         lines.append(f"{name}: {_row(own.source.schema)}{' insert_only' if own.source.insert_only else ''}")
     for vertex in graph.vertices:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stretto.dataflow.levels import Scope
 from stretto.dataflow.messages import Data, Definite, External, Message, Speculative
 from stretto.dataflow.operators.multicast import Multicast
 from stretto.dataflow.operators.operator import Operator
-from stretto.dataflow.rows import FOREVER, NEVER, Rows
+from stretto.dataflow.rows import FOREVER, LEVEL, NEVER, Rows
 
 if TYPE_CHECKING:
     from stretto.dataflow.fixpoint import FlyingFixpoint
@@ -31,6 +32,10 @@ class Vertex:
         The flying fixed point of the loop that it lies on, if any.
     looped
         Its ports that are fed from the same loop.
+    scope
+        Which of the loops that stand in each other it stands in.
+    masks
+        Of ports that are fed from a deeper loop than its own: which fields of their levels count here.
     out
         Its readers.
     """
@@ -40,6 +45,8 @@ class Vertex:
         self.operator = operator
         self.loop: FlyingFixpoint | None = None
         self.looped: set[int] = set()
+        self.masks: dict[int, int] = {}
+        self.scope = Scope()
         self.out = Multicast()
         self.queues: list[deque[Message]] = [deque() for _ in range(operator.ports)]
         self.promised = NEVER  #: the last definite punctuation that it gave
@@ -114,7 +121,11 @@ class Vertex:
                     break
             queue.popleft()
         if parts:
-            self.data(port, parts[0] if len(parts) == 1 else np.concatenate(parts))
+            rows = parts[0] if len(parts) == 1 else np.concatenate(parts)
+            if port in self.masks:
+                rows = rows.copy()
+                rows[:, LEVEL] &= self.masks[port]
+            self.data(port, rows)
         if time > NEVER:
             self.definite(port, time)
 

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from stretto.dataflow.operators import reduce as r
+from stretto.dataflow.operators import running as r
 from stretto.dataflow.operators.operator import places
+from stretto.dataflow.operators.reduce import Reduce
 from stretto.dataflow.plan import Item
 from stretto.dataflow.rows import LEVEL, PAYLOAD, VE, VS, WEIGHT, Rows, columns
 from stretto.pattern.typing import kind_of
@@ -19,7 +20,7 @@ _WHOLE = {"count": r.COUNT, "sum": r.SUM, "avg": r.AVG, "min": r.MIN, "max": r.M
 _REAL = {"sum": r.SUM_REAL, "avg": r.AVG_REAL, "min": r.MIN_REAL, "max": r.MAX_REAL}
 
 
-class Aggregate(r.Reduce):
+class Aggregate(Reduce):
     """Groups with their aggregates.
 
     Parameters

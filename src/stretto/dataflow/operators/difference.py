@@ -40,6 +40,10 @@ class Difference(Operator):
         own = np.arange(PAYLOAD, words, dtype=np.int64)
         self._join = Join(label, (width, words), (keys[0], own), _NONE)
 
+    def nest(self, bits: int) -> None:
+        self._present.nest(bits)
+        self._join.nest(bits)
+
     def receive(self, port: int, rows: Rows) -> Rows:
         if port == 0:
             return np.concatenate([rows, moved(self._join.receive(0, rows), sign=-1)])

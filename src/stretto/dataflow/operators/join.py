@@ -1,7 +1,8 @@
 """Join: pairs of rows that agree on their keys, where both lifetimes hold (FFP paper, sections 2 and 5.2: *synopses*).
 
 Each side is kept. A new row meets what the other side holds: its lifetime is cut to the common one, weights multiply, and the
-level is the greater one. Where the other side cannot change before its punctuation, what this side holds ended by then is forgotten.
+level is the least above both. Where the other side cannot change before its punctuation, what this side holds ended by then is
+forgotten.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import numpy as np
 
 from stretto._jit import DONE, OUTPUT_FULL, jit
 from stretto.dataflow.index import Chains, Index
+from stretto.dataflow.levels import joined
 from stretto.dataflow.operators.operator import Operator
 from stretto.dataflow.rows import FOREVER, LEVEL, PAYLOAD, VE, VS, WEIGHT, Rows, counted, empty, hashed, same
 
@@ -41,6 +43,10 @@ class Join(Operator):
         self.keys = keys
         self.taken = taken
         self._out = empty(self.width)
+
+    def nest(self, bits: int) -> None:
+        for side in self.sides:
+            side.bits = bits
 
     def receive(self, port: int, rows: Rows) -> Rows:
         """The pairs of new rows with those that the other side holds."""
@@ -116,6 +122,7 @@ def _probe(
                     _pair(rows, row, held, at, taken, out, count)
                 else:
                     _pair(held, at, rows, row, taken, out, count)
+                out[count, LEVEL] = joined(rows[row, LEVEL], held[at, LEVEL], other.bits)
                 count += 1
             at = other.following[at]
         row += 1
@@ -125,11 +132,10 @@ def _probe(
 
 @jit
 def _pair(left: Rows, i: int, right: Rows, j: int, taken: Rows, out: Rows, to: int) -> None:
-    """A row of the result."""
+    """A row of the result, but for its level."""
     out[to, VS] = max(left[i, VS], right[j, VS])
     out[to, VE] = min(left[i, VE], right[j, VE])
     out[to, WEIGHT] = left[i, WEIGHT] * right[j, WEIGHT]
-    out[to, LEVEL] = max(left[i, LEVEL], right[j, LEVEL])
     width = left.shape[1]
     for word in range(PAYLOAD, width):
         out[to, word] = left[i, word]

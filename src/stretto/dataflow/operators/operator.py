@@ -33,6 +33,9 @@ class Operator:
         #: The definite punctuation at each port: no later row begins before it.
         self.definite = [NEVER] * ports
 
+    def nest(self, bits: int) -> None:
+        """Rows come with levels that have a field of so many bits for each of the loops that stand in each other."""
+
     def receive(self, port: int, rows: Rows) -> Rows:
         """What follows from new rows at a port."""
         raise NotImplementedError

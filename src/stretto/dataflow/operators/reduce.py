@@ -1,73 +1,42 @@
-"""What a group comes to, at every time and level: the common kernel of distinct and aggregates.
+"""What a group comes to at every time and level: the common kernel of distinct and aggregates.
 
 A group's rows are step functions of time and level. When some of them are new, the times that they cover are cut where any row of
-the group begins or ends; between two cuts nothing changes but with the level. For each level, from the least on, the rows up
-to it give the group's result (or none: their weights come to 0); what differs between two levels is the output at the
-second one. Output is what is new less what was there before the new rows, so that nothing of it needs to be kept.
+the group begins or ends; between two cuts nothing changes but with the level. For each level the rows below it give the group's
+result (or none: their weights come to 0); what differs from the levels directly below is the output there. Output is what is new
+less what was there before the new rows, so that nothing of it needs to be kept.
 
-A group of k rows costs O(k log k) for its cuts, and for an aggregate O(k) for each cut and level among the new rows.
+A group of k rows costs O(k log k) for each of its levels.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from stretto._jit import DONE, GROW_OUTPUT, GROW_STACK, OUTPUT_FULL, OVERFLOW, inlined, jit
-from stretto.dataflow.exact import MOST_PARTS, add_times, rounded
+from stretto._jit import DONE, GROW_OUTPUT, GROW_STACK, GROW_TABLE, OUTPUT_FULL, OVERFLOW, inlined, jit
 from stretto.dataflow.index import Chains, Index
+from stretto.dataflow.operators.group import (
+    BEGIN,
+    COUNT_OUT,
+    HIGH,
+    LEVELS,
+    SEGMENTS,
+    Group,
+    arrange,
+    gather,
+    place,
+    scratch,
+)
 from stretto.dataflow.operators.operator import Operator
+from stretto.dataflow.operators.running import rank, run
 from stretto.dataflow.rows import LEVEL, PAYLOAD, VE, VS, WEIGHT, Rows, combined, empty, hashed, same
-from stretto.engines.nfab.scalar import mean, real, word
 from stretto.errors import DataError
 
-__all__ = ["AVG", "AVG_REAL", "COUNT", "MAX", "MAX_REAL", "MIN", "MIN_REAL", "SUM", "SUM_REAL", "Reduce"]
-
-# What an item computes.
-COUNT, SUM, SUM_REAL, AVG, AVG_REAL, MIN, MAX, MIN_REAL, MAX_REAL = range(9)
+__all__ = ["Reduce"]
 
 CAPACITY = 1024  #: rows of the output buffer
 MEMBERS = 64  #: rows of a group that there is room for at first
-
-_LOW = 0xFFFFFFFF
-
-
-class Group(NamedTuple):
-    """Scratch for the rows of one group."""
-
-    members: Rows  #: (capacity) their places
-    level: Rows  #: (capacity) the number of each one's level
-    levels: Rows  #: (capacity) the levels, ascending
-    starts: Rows  #: (capacity, 2) clipped VS and member, ascending
-    ends: Rows  #: (capacity, 2) clipped VE and member, ascending
-    counts: Rows  #: (2, capacity) weights that are active at each level: before, and with the new rows
-    values: (
-        Rows  #: (4, capacity, 1 + items) result up to each level: before and after; of the run of equal segments before
-    )
-    parts: NDArray[np.float64]  #: of a sum
-    operations: Rows  #: (items) what each computes
-    of: Rows  #: (items) from which word
-    word: Rows  #: what is known of the group at hand: see below
-
-
-# Words of Group.word.
-BEGIN = 0  #: the first of the new rows
-SIZE = 1  #: members
-LEVELS = 2  #: different levels among them
-LOW = 3  #: the new rows reach from here …
-HIGH = 4  #: … to before here
-COUNT_OUT = 5  #: rows that were written
-_WORDS = 6
-
-
-class Part(NamedTuple):
-    """Which rows of a group are meant."""
-
-    time: int
-    level: int  #: those up to the level of this number
-    side: int  #: 0: without the new ones, 1: with them; 2, 3: the same of the run of segments before
 
 
 class Reduce(Operator):
@@ -82,7 +51,7 @@ class Reduce(Operator):
     groups
         How many words a group has.
     operations, of
-        What each item computes, and from which word.
+        What each item computes (:mod:`~stretto.dataflow.operators.running`), and from which word.
     """
 
     def __init__(self, label: str, width: int, groups: int, operations: Rows, of: Rows) -> None:
@@ -90,8 +59,16 @@ class Reduce(Operator):
         self.index = Index(width, np.arange(PAYLOAD, PAYLOAD + groups, dtype=np.int64))
         self.operations = operations
         self.of = of
-        self._group = _scratch(MEMBERS, operations, of)
+        self._make(MEMBERS, 2 * MEMBERS)
         self._out = empty(self.width)
+
+    def nest(self, bits: int) -> None:
+        self.index.bits = bits
+        self._make(MEMBERS, 2 * MEMBERS)
+
+    def _make(self, members: int, results: int) -> None:
+        """Room for the rows of a group, and for what they come to."""
+        self._group = scratch(members, results, self.operations, self.of, self.index.bits)
 
     def receive(self, port: int, rows: Rows) -> Rows:
         """How the results of the groups of new rows change."""
@@ -116,7 +93,9 @@ class Reduce(Operator):
                     f"{self.label}: a sum of integers leaves 64 bits; make them floats before: project(…, name='name * 1.0')"
                 )
             if status == GROW_STACK:
-                self._group = _scratch(2 * len(self._group.members), self.operations, self.of)
+                self._make(2 * len(self._group.members), len(self._group.results))
+            elif status == GROW_TABLE:
+                self._make(len(self._group.members), 2 * len(self._group.results))
             elif status == GROW_OUTPUT:
                 self._out = np.zeros((2 * len(self._out), self.width), np.int64)
         return combined(np.concatenate(found)) if found else empty(self.width)
@@ -139,22 +118,6 @@ class Reduce(Operator):
         self.index.load(state["groups"])
 
 
-def _scratch(capacity: int, operations: Rows, of: Rows) -> Group:
-    return Group(
-        np.zeros(capacity, np.int64),
-        np.zeros(capacity, np.int64),
-        np.zeros(capacity, np.int64),
-        np.zeros((capacity, 2), np.int64),
-        np.zeros((capacity, 2), np.int64),
-        np.zeros((2, capacity), np.int64),
-        np.zeros((4, capacity, 1 + len(operations)), np.int64),
-        np.zeros(MOST_PARTS, np.float64),
-        operations,
-        of,
-        np.zeros(_WORDS, np.int64),
-    )
-
-
 @jit
 def _reduce(there: Chains, end: int, row: int, done: Rows, group: Group, out: Rows) -> tuple[int, int, int]:
     """Write the changes of the groups of rows [row, end), of which those from BEGIN on are new.
@@ -168,14 +131,18 @@ def _reduce(there: Chains, end: int, row: int, done: Rows, group: Group, out: Ro
         if done[row - begin] != 0:
             row += 1
             continue
-        if not _gather(there, row, group):
+        if not gather(there, row, group) or not arrange(there, group):
             return GROW_STACK, row, word[COUNT_OUT]
-        _levels(there.rows, group)
-        if (8 * word[SIZE] + 4) * word[LEVELS] > len(out) - word[COUNT_OUT]:
+        if 2 * word[LEVELS] * word[SEGMENTS] > len(group.results):
+            return GROW_TABLE, row, word[COUNT_OUT]
+        if 2 * group.terms.shape[1] * word[SEGMENTS] * word[LEVELS] > len(out) - word[COUNT_OUT]:
             return (OUTPUT_FULL if word[COUNT_OUT] else GROW_OUTPUT), row, word[COUNT_OUT]
         before = word[COUNT_OUT]
-        if not _sweep(there, group, out):
-            return OVERFLOW, row, before
+        rank(there.rows, group)
+        for level in range(word[LEVELS]):
+            if not (run(there, level, 0, group) and run(there, level, 1, group)):
+                return OVERFLOW, row, before
+        _write(there, group, out)
         at = there.heads[hashed(there.rows, row, there.keys) & (there.heads.size - 1)]
         while at >= begin:  # newest first
             if same(there.rows, at, there.keys, there.rows, row, there.keys):
@@ -186,340 +153,93 @@ def _reduce(there: Chains, end: int, row: int, done: Rows, group: Group, out: Ro
 
 
 @jit
-def _gather(there: Chains, row: int, group: Group) -> bool:
-    """The members of a row's group, and from when to when the new ones reach; false: there is no room for them."""
-    rows, keys, word = there.rows, there.keys, group.word
-    low = rows[row, VS]
-    high = rows[row, VE]
-    size = 0
-    at = there.heads[hashed(rows, row, keys) & (there.heads.size - 1)]
-    while at != 0:
-        if same(rows, at, keys, rows, row, keys):
-            if size == len(group.members):
-                return False
-            group.members[size] = at
-            size += 1
-            if at >= word[BEGIN]:
-                low = min(low, rows[at, VS])
-                high = max(high, rows[at, VE])
-        at = there.following[at]
-    word[SIZE], word[LOW], word[HIGH] = size, low, high
-    return True
+def _write(there: Chains, group: Group, out: Rows) -> None:
+    """Write how the results change. Segments in which those of all levels are the same are one.
 
-
-@jit
-def _levels(rows: Rows, group: Group) -> None:
-    """Keep the members that live in [LOW, HIGH), with their levels and in the order of their starts and ends."""
-    low, high = group.word[LOW], group.word[HIGH]
-    kept = 0
-    levels = 0
-    for at in range(group.word[SIZE]):
-        member = group.members[at]
-        if rows[member, VE] <= low or rows[member, VS] >= high:
-            continue
-        group.members[kept] = member
-        group.starts[kept, 0] = max(rows[member, VS], low)
-        group.starts[kept, 1] = kept
-        group.ends[kept, 0] = min(rows[member, VE], high)
-        group.ends[kept, 1] = kept
-        kept += 1
-        place = levels
-        level = rows[member, LEVEL]
-        while place > 0 and group.levels[place - 1] > level:
-            place -= 1
-        if place > 0 and group.levels[place - 1] == level:
-            continue
-        for other in range(levels, place, -1):
-            group.levels[other] = group.levels[other - 1]
-        group.levels[place] = level
-        levels += 1
-    for at in range(kept):
-        level = rows[group.members[at], LEVEL]
-        first, last = 0, levels - 1
-        while first < last:
-            middle = (first + last) >> 1
-            if group.levels[middle] < level:
-                first = middle + 1
-            else:
-                last = middle
-        group.level[at] = first
-    _sort(group.starts, kept)
-    _sort(group.ends, kept)
-    group.word[SIZE], group.word[LEVELS] = kept, levels
-
-
-@jit
-def _sort(pairs: Rows, size: int) -> None:
-    """By the first word: few by insertion, many by a heap."""
-    if size <= 24:
-        for i in range(1, size):
-            time, member = pairs[i, 0], pairs[i, 1]
-            j = i
-            while j > 0 and pairs[j - 1, 0] > time:
-                pairs[j, 0], pairs[j, 1] = pairs[j - 1, 0], pairs[j - 1, 1]
-                j -= 1
-            pairs[j, 0], pairs[j, 1] = time, member
-        return
-    for i in range(size // 2 - 1, -1, -1):
-        _sink(pairs, i, size)
-    for last in range(size - 1, 0, -1):
-        for part in range(2):
-            pairs[0, part], pairs[last, part] = pairs[last, part], pairs[0, part]
-        _sink(pairs, 0, last)
-
-
-@inlined
-def _sink(pairs: Rows, at: int, size: int) -> None:
-    while True:
-        child = 2 * at + 1
-        if child >= size:
-            return
-        if child + 1 < size and pairs[child + 1, 0] > pairs[child, 0]:
-            child += 1
-        if pairs[at, 0] >= pairs[child, 0]:
-            return
-        for part in range(2):
-            pairs[at, part], pairs[child, part] = pairs[child, part], pairs[at, part]
-        at = child
-
-
-@jit
-def _sweep(there: Chains, group: Group, out: Rows) -> bool:
-    """Write how the results of a group change between LOW and HIGH; whether they fit into 64 bits.
-
-    Segments with the same results are one: ``since`` is where the run of equal ones begins.
+    Levels are not cut one by one: where a result goes at one level and comes at another, both rows cover the same time, and cancel
+    out where levels do not count.
     """
-    word = group.word
-    size, high = word[SIZE], word[HIGH]
-    for level in range(word[LEVELS]):
-        group.counts[0, level] = 0
-        group.counts[1, level] = 0
-    first, last = 0, 0
-    time = word[LOW]
-    since = time
-    while time < high:
-        while first < size and group.starts[first, 0] == time:
-            _count(there.rows, group.starts[first, 1], 1, group)
-            first += 1
-        while last < size and group.ends[last, 0] == time:
-            _count(there.rows, group.ends[last, 1], -1, group)
+    segments = group.word[SEGMENTS]
+    first = 0
+    while first < segments:
+        last = first + 1
+        while last < segments and _alike(first, last, group):
             last += 1
-        following = high
-        if first < size:
-            following = min(following, group.starts[first, 0])
-        if last < size:
-            following = min(following, group.ends[last, 0])
-        if not _results(there.rows, time, group):
-            return False
-        if time == word[LOW]:
-            _remember(group)
-        elif not _unchanged(group):
-            _write(there, since, time, group, out)
-            _remember(group)
-            since = time
-        time = following
-    _write(there, since, high, group, out)
-    return True
-
-
-@inlined
-def _count(rows: Rows, at: int, sign: int, group: Group) -> None:
-    """A member begins or ends to count."""
-    member = group.members[at]
-    weight = sign * rows[member, WEIGHT]
-    group.counts[1, group.level[at]] += weight
-    if member < group.word[BEGIN]:
-        group.counts[0, group.level[at]] += weight
-
-
-@jit
-def _results(rows: Rows, time: int, group: Group) -> bool:
-    """The results at a time up to each level, before and after; whether they fit into 64 bits."""
-    for side in range(2):
-        total = 0
+        until = group.segments[last, 0] if last < segments else group.word[HIGH]
         for level in range(group.word[LEVELS]):
-            total += group.counts[side, level]
-            group.values[side, level, 0] = 1 if total > 0 else 0
-            if total <= 0:
-                continue
-            for item in range(group.operations.size):
-                found, fits = _item(rows, item, total, Part(time, level, side), group)
-                if not fits:
-                    return False
-                group.values[side, level, 1 + item] = found
-    return True
+            if _changes(level, first, group):
+                _write_run(there, level, first, until, group, out)
+        first = last
 
 
 @inlined
-def _active(rows: Rows, at: int, part: Part, group: Group) -> bool:
-    """Whether a member counts at a time, up to a level, before or after the new rows."""
-    member = group.members[at]
-    return (
-        group.level[at] <= part.level
-        and rows[member, VS] <= part.time < rows[member, VE]
-        and (part.side == 1 or member < group.word[BEGIN])
-    )
-
-
-@jit
-def _item(rows: Rows, item: int, total: int, part: Part, group: Group) -> tuple[int, bool]:
-    """The word of one aggregate, and whether it fits."""
-    operation, of = group.operations[item], group.of[item]
-    if operation == COUNT:
-        return total, True
-    if operation in (SUM, AVG):
-        high, low = 0, 0
-        for at in range(group.word[SIZE]):
-            if _active(rows, at, part, group):
-                member = group.members[at]
-                high += (rows[member, of] >> 32) * rows[member, WEIGHT]
-                low += (rows[member, of] & _LOW) * rows[member, WEIGHT]
-        high += low >> 32
-        low &= _LOW
-        if operation == SUM:
-            if high >= 1 << 31 or high < -(1 << 31):
-                return 0, False
-            return (high << 32) | low, True
-        carry = high >> 32
-        middle = high & _LOW
-        if middle >= 1 << 31:
-            middle -= 1 << 32
-            carry += 1
-        return word(mean((middle << 32) | low, carry, 0, total) + 0.0), True
-    if operation in (SUM_REAL, AVG_REAL):
-        found = _real_sum(rows, of, part, group)
-        if operation == AVG_REAL:
-            found = found / total
-        return word(found + 0.0), True
-    return _extreme(rows, operation, of, part, group), True
-
-
-@jit
-def _real_sum(rows: Rows, of: int, part: Part, group: Group) -> float:
-    """The exact sum of floats; what is infinite or no number counts by its weight."""
-    parts = 0
-    above, below, neither = 0, 0, 0
-    for at in range(group.word[SIZE]):
-        if _active(rows, at, part, group):
-            member = group.members[at]
-            value = real(rows[member, of])
-            weight = rows[member, WEIGHT]
-            if value != value:
-                neither += weight
-            elif value == np.inf:
-                above += weight
-            elif value == -np.inf:
-                below += weight
-            else:
-                parts = add_times(value, weight, group.parts, parts)
-    if neither > 0 or (above > 0 and below > 0):
-        return np.nan
-    if above > 0:
-        return np.inf
-    if below > 0:
-        return -np.inf
-    return rounded(group.parts, parts)
-
-
-@inlined
-def _before(a: int, b: int, operation: int) -> bool:
-    """Whether word a comes before word b for MIN or MAX; NaN comes last for both."""
-    if operation == MIN:
-        return a < b
-    if operation == MAX:
-        return a > b
-    x, y = real(a), real(b)
-    if x != x or y != y:
-        return x == x
-    return x < y if operation == MIN_REAL else x > y
-
-
-@jit
-def _extreme(rows: Rows, operation: int, of: int, part: Part, group: Group) -> int:
-    """The first value in the operation's order whose weights come to more than 0."""
-    tried = False
-    beyond = 0
-    while True:
-        found = False
-        best = 0
-        weight = 0
-        for at in range(group.word[SIZE]):
-            if not _active(rows, at, part, group):
-                continue
-            value = rows[group.members[at], of]
-            if tried and (value == beyond or not _before(beyond, value, operation)):
-                continue
-            if not found or (value != best and _before(value, best, operation)):
-                found = True
-                best = value
-                weight = 0
-            if value == best:
-                weight += rows[group.members[at], WEIGHT]
-        if not found or weight > 0:
-            return best
-        tried = True
-        beyond = best
-
-
-@jit
-def _unchanged(group: Group) -> bool:
-    """Whether the results are those of the segment before."""
-    for side in range(2):
-        for level in range(group.word[LEVELS]):
-            if not _equal(side, level, 2 + side, level, group):
+def _alike(segment: int, other: int, group: Group) -> bool:
+    """Whether the results are the same in two segments."""
+    for level in range(group.word[LEVELS]):
+        for side in range(2):
+            begin = place(level, side, group)
+            if not _equal(begin + segment, begin + other, group):
                 return False
     return True
 
 
+@inlined
+def _changes(level: int, segment: int, group: Group) -> bool:
+    """Whether the new rows make a difference."""
+    for t in range(group.terms.shape[1]):
+        term = group.terms[level, t]
+        if term >= 0 and not _equal(place(term, 0, group) + segment, place(term, 1, group) + segment, group):
+            return True
+    return False
+
+
 @jit
-def _remember(group: Group) -> None:
-    """The results are those of a new run of segments."""
+def _write_run(there: Chains, level: int, segment: int, until: int, group: Group, out: Rows) -> None:
+    """Write the changes from a segment on: at the level what it adds to those below, after less before."""
+    count = group.terms.shape[1]
     for side in range(2):
-        for level in range(group.word[LEVELS]):
-            for item in range(group.values.shape[2]):
-                group.values[2 + side, level, item] = group.values[side, level, item]
-
-
-@jit
-def _write(there: Chains, since: int, until: int, group: Group, out: Rows) -> None:
-    """Write the changes of a run of segments: at each level what it adds to the one before, after less before."""
-    for level in range(group.word[LEVELS]):
-        if _equal(2, level, 3, level, group) and (level == 0 or _equal(2, level - 1, 3, level - 1, group)):
+        here = place(level, side, group) + segment
+        if count == 2 and level > 0 and _equal(place(level - 1, side, group) + segment, here, group):
             continue
-        for side in range(2, 4):
-            sign = 2 * side - 5
-            if level > 0 and _equal(side, level - 1, side, level, group):
+        for t in range(count):
+            term = group.terms[level, t]
+            if term < 0:
                 continue
-            if level > 0 and group.values[side, level - 1, 0] == 1:
-                _put(there, Part(since, level, side), until, -sign, level - 1, group, out)
-            if group.values[side, level, 0] == 1:
-                _put(there, Part(since, level, side), until, sign, level, group, out)
+            result = place(term, side, group) + segment
+            if group.results[result, 0] > 0:
+                sign = 2 * side - 1
+                bits = t
+                while bits:
+                    sign = -sign
+                    bits &= bits - 1
+                _put(there, result, (group.segments[segment, 0], until, sign, level), group, out)
 
 
 @inlined
-def _equal(side: int, level: int, other: int, at: int, group: Group) -> bool:
+def _equal(one: int, other: int, group: Group) -> bool:
     """Whether two results are the same."""
-    if group.values[side, level, 0] != group.values[other, at, 0]:
+    results = group.results
+    if (results[one, 0] > 0) != (results[other, 0] > 0):
         return False
-    if group.values[side, level, 0] == 0:
+    if results[one, 0] <= 0:
         return True
-    for item in range(1, group.values.shape[2]):  # noqa: SIM110 - no generators in kernels
-        if group.values[side, level, item] != group.values[other, at, item]:
+    for item in range(1, results.shape[1]):  # noqa: SIM110 - no generators in kernels
+        if results[one, item] != results[other, item]:
             return False
     return True
 
 
-@jit
-def _put(there: Chains, part: Part, until: int, weight: int, of: int, group: Group, out: Rows) -> None:
-    """Write a row with the result up to level number ``of``, at the level of ``part`` and from its time on."""
+@inlined
+def _put(there: Chains, result: int, about: tuple[int, int, int, int], group: Group, out: Rows) -> None:
+    """Write a row with a result; ``about``: from when to when it holds, its weight, and the number of its level."""
     count = group.word[COUNT_OUT]
-    out[count, VS] = part.time
-    out[count, VE] = until
-    out[count, WEIGHT] = weight
-    out[count, LEVEL] = group.levels[part.level]
+    out[count, VS] = about[0]
+    out[count, VE] = about[1]
+    out[count, WEIGHT] = about[2]
+    out[count, LEVEL] = group.levels[about[3]]
     member = group.members[0]
     for at in range(there.keys.size):
         out[count, PAYLOAD + at] = there.rows[member, there.keys[at]]
-    for item in range(1, group.values.shape[2]):
-        out[count, PAYLOAD + there.keys.size + item - 1] = group.values[part.side, of, item]
+    for item in range(1, group.results.shape[1]):
+        out[count, PAYLOAD + there.keys.size + item - 1] = group.results[result, item]
     group.word[COUNT_OUT] = count + 1
