@@ -148,30 +148,40 @@ class Outputs:
         made[:, NEW] = NEVER
         if self.grows:
             return made
-        self.index.append(added)
         taken = changes[changes[:, WEIGHT] < 0]
+        self.owed = empty(made.shape[1])
         if not len(taken):
+            self.index.append(added)
             return made
-        return np.concatenate([made, self._shortened(taken)])
-
-    def _shortened(self, taken: Rows) -> Rows:
-        """The events that take rows of negative weight out of those that are there."""
         if taken[:, WEIGHT].min() < -1:
             taken = np.repeat(taken, -taken[:, WEIGHT], axis=0)
+            taken[:, WEIGHT] = -1
+        # In the order of time, so that what comes and goes again and again is found at once.
+        both = np.concatenate([added, taken])
+        shortened, owed = self._shortened(both[np.argsort(both[:, VS], kind="stable")])
+        parts = [made, shortened]
+        if len(owed):
+            again, self.owed = self._shortened(owed)  # what lies behind the start of a row was not there yet
+            parts.append(again)
+        return np.concatenate(parts)
+
+    def _shortened(self, changes: Rows) -> tuple[Rows, Rows]:
+        """The events that take rows of negative weight out of those that are there, and what of these rows none covers."""
         index = self.index
         found, owed = [], []
-        out = np.zeros((2 * len(taken) + 64, taken.shape[1]), np.int64)
-        rest = np.zeros((len(out), taken.shape[1]), np.int64)
-        row, since = 0, taken[0, VS]
+        out = np.zeros((2 * len(changes) + 64, changes.shape[1]), np.int64)
+        rest = np.zeros((len(out), changes.shape[1]), np.int64)
+        row, since = 0, changes[0, VS]
         while True:
             index.reserve(len(out))
-            status, row, since, count, more, index.end = _shorten(taken, row, since, index.chains, index.end, out, rest)
+            status, row, since, count, more, index.end = _shorten(
+                changes, row, since, index.chains, index.end, out, rest
+            )
             found.append(out[:count].copy())
             owed.append(rest[:more].copy())
             if status == DONE:
                 break
-        self.owed = np.concatenate(owed)
-        return np.concatenate(found)
+        return np.concatenate(found), np.concatenate(owed)
 
     def forget(self, time: int) -> None:
         """Events that ended by a time are never taken back."""
@@ -181,7 +191,7 @@ class Outputs:
 
 @jit
 def _shorten(
-    taken: Rows,
+    changes: Rows,
     row: int,
     since: int,
     there: Chains,
@@ -189,21 +199,28 @@ def _shorten(
     out: Rows,
     rest: Rows,
 ) -> tuple[int, int, int, int, int, int]:
-    """Take rows [row, …) out of the events that are there, the first of them from ``since`` on.
+    """Add rows [row, …) to the events that are there, or take them out where their weight is negative, the first from ``since`` on.
 
     An event that covers a part of a row ends where the row begins; if it reaches further, what is behind is inserted again. Of
     several the one that ends where the row ends is taken, or the one that reaches furthest. What no event covers goes to ``rest``.
     """
     rows = there.rows
     count, more = 0, 0
-    while row < len(taken):
-        until = taken[row, VE]
+    while row < len(changes):
+        until = changes[row, VE]
+        if changes[row, WEIGHT] > 0:
+            if end == len(rows):
+                return OUTPUT_FULL, row, since, count, more, end
+            copy_row(changes, row, rows, end)
+            _hold(end, there)
+            end += 1
+            since = until
         while since < until:
             if count + 2 > len(out) or more == len(rest) or end == len(rows):
                 return OUTPUT_FULL, row, since, count, more, end
-            best, next_start = _covering(taken, row, since, until, there)
+            best, next_start = _covering(changes, row, since, until, there)
             if best == 0:
-                copy_row(taken, row, rest, more)
+                copy_row(changes, row, rest, more)
                 rest[more, VS] = since
                 rest[more, VE] = next_start
                 rest[more, WEIGHT] = -1
@@ -231,8 +248,8 @@ def _shorten(
                 rows[best, WEIGHT] += 1
             since = min(ended, until)
         row += 1
-        if row < len(taken):
-            since = taken[row, VS]
+        if row < len(changes):
+            since = changes[row, VS]
     return DONE, row, since, count, more, end
 
 
