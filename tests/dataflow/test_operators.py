@@ -139,7 +139,7 @@ class Bench(NamedTuple):
 def bench(operator: Operator, looped: set[int], mode: str = "hybrid") -> Bench:
     vertex = Vertex(0, operator)
     if looped:
-        vertex.loop = FlyingFixpoint("loop", mode, by_level=False, bound=None)
+        vertex.loop = FlyingFixpoint("loop", mode, by_level=False)
         vertex.loop.flying = True  # it does not begin to speculate by itself
         vertex.looped = set(looped)
     inside, outside = Sink(), Sink()

@@ -22,7 +22,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from stretto.dataflow.levels import Scope
+from stretto.dataflow.levels import BITS, Scope
 from stretto.dataflow.messages import Data, Definite, External, Speculative
 from stretto.dataflow.operators.multicast import Multicast
 from stretto.dataflow.operators.operator import Operator
@@ -55,7 +55,7 @@ class FlyingFixpoint:
         Of the field of each level.
     """
 
-    def __init__(self, name: str, mode: str, *, by_level: bool, bits: int) -> None:
+    def __init__(self, name: str, mode: str, *, by_level: bool, bits: int = BITS) -> None:
         self.name = name
         self.mode = mode
         self.by_level = by_level
