@@ -38,11 +38,11 @@ def test_many_seeds(seeds: range) -> None:
     assert sum(check(seed, PLANS) for seed in seeds) > 0
 
 
-def test_loops_in_loops() -> None:
+@pytest.mark.parametrize("seeds", blocks(cases(1_500, compiled=60)), ids=str)
+def test_loops_in_loops(seeds: range) -> None:
     """Inner loops are evaluated for each state of the outer one, whether or not there is a limit."""
-    seeds = at_most(1_500) if config.DISABLE_JIT else at_most(200)
-    found = Counter(check_nested(seed) for seed in range(seeds))
-    assert found["right"] > found["none"] > 0, found
+    found = Counter(check_nested(seed) for seed in seeds)
+    assert found["right"] > found["none"], found
 
 
 def test_large_groups() -> None:
