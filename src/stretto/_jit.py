@@ -22,7 +22,8 @@ from typing import Any, TypeVar
 
 import numba
 import platformdirs
-from numba.core import config
+from numba.core import cgutils, config
+from numba.extending import intrinsic
 
 __all__ = [
     "DONE",
@@ -38,8 +39,10 @@ __all__ = [
     "OVERFLOW",
     "PAUSED",
     "TRANSITION_MISSING",
+    "called",
     "compiled_by_user",
     "generated",
+    "handed",
     "inlined",
     "interprets",
     "is_cold",
@@ -138,8 +141,7 @@ def generated(
     stand for beside its parameters: ``{name: function}``. Compiled code is kept on disk by the text of the function, so that
     the next process with the same query only loads it; with functions of the user's ``own``, by name, it is not kept.
     """
-    int64 = numba.types.int64
-    signature = int64(*[int64] * numbers, *[numba.types.Array(int64, 2, "C", aligned=True)] * matrices)
+    signature = _signature(numbers, matrices)
     modules = sorted({(value.__module__, name) for name, value in helpers.items()})
     imports: list[ast.stmt] = [ast.ImportFrom(module, [ast.alias(name)], 0) for module, name in modules]
     tree = ast.fix_missing_locations(ast.Module([*imports, function], []))
@@ -149,6 +151,40 @@ def generated(
     exec(compile(tree, "<condition>", "exec"), space)
     made: Callable[..., Any] = space[function.name]
     return made if config.DISABLE_JIT else _called_by_address(made, signature, keeps=False)
+
+
+def _signature(numbers: int, matrices: int) -> Any:
+    """How a function of :func:`generated` is called."""
+    int64 = numba.types.int64
+    return int64(*[int64] * numbers, *[numba.types.Array(int64, 2, "C", aligned=True)] * matrices)
+
+
+def handed(function: Any) -> Any:
+    """A function of :func:`generated` as a kernel takes it: its address.
+
+    A kernel could be handed the function itself. Numba then asks Python for its address, in the midst of unpacking arguments, and
+    an exception that comes there from a signal (^C) is lost: what the caller sees is a TypeError about Numba's own functions.
+    """
+    return function if config.DISABLE_JIT else function.address
+
+
+def called(*, numbers: int, matrices: int) -> Any:
+    """What a kernel calls first, with what :func:`handed` gave: it makes a function of it that can be called."""
+    if config.DISABLE_JIT:
+        return lambda function: function
+    kind = numba.types.FunctionType(_signature(numbers, matrices))
+
+    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        made = cgutils.create_struct_proxy(kind)(context, builder)
+        made.c_addr = builder.inttoptr(arguments[0], made.c_addr.type)
+        made.py_addr = cgutils.get_null_value(made.py_addr.type)
+        made.jit_addr = cgutils.get_null_value(made.jit_addr.type)
+        return made._getvalue()
+
+    def typed(context: Any, address: Any) -> Any:
+        return kind(numba.types.int64), build
+
+    return intrinsic(typed)
 
 
 @lru_cache(maxsize=256)

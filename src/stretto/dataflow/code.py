@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from stretto import _jit
-from stretto._jit import inlined, jit
+from stretto._jit import called, inlined, jit
 from stretto.dataflow import plan
 from stretto.dataflow.rows import PAYLOAD, Rows, empty
 from stretto.dataflow.values import NAN, Strings, arrays
@@ -87,7 +87,9 @@ class Program:
             return empty(self.width)
         self._look_up()
         made = np.empty((len(rows), self.width), np.int64)
-        count = _run(self._function, len(rows), np.ascontiguousarray(rows), made, self._truths, self._faults)
+        count = _run(
+            _jit.handed(self._function), len(rows), np.ascontiguousarray(rows), made, self._truths, self._faults
+        )
         if count < 0:
             why, self._faults[0, 0] = int(self._faults[0, 0]), 0
             raise DataError(self._complaint(why, rows[-1 - count]))
@@ -234,7 +236,11 @@ class _Scope(ScalarCode):
             raise QueryError("strings of two columns are compared with = and != only")
 
 
+#: A program, as the kernel is handed it.
+_program_at = called(numbers=1, matrices=4)
+
+
 @jit
-def _run(program: Any, n: int, X: Rows, Y: Rows, T: Rows, F: Rows) -> int:
+def _run(program: int, n: int, X: Rows, Y: Rows, T: Rows, F: Rows) -> int:
     """Call a program; how many rows it wrote, or −1 less the row where it failed."""
-    return int(program(n, X, Y, T, F))
+    return int(_program_at(program)(n, X, Y, T, F))

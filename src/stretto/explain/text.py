@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from stretto.automata.cea import CEA, build
 from stretto.engines.select import choose
 from stretto.engines.tecs.program import Program
+from stretto.explain.many import warning
 from stretto.explain.sase import explain_sase
 from stretto.pattern.algebra import Filter, Pattern, walk
 from stretto.pattern.passes.bind import BoundQuery
@@ -40,6 +41,8 @@ def explain(query: Query) -> str:
         sections = explain_sase(query, more)
     else:
         sections = _core(query, query.parsed)
+    if (many := warning(query.parsed)) is not None:
+        sections.append(("warning", many))
     if query.schema is None:
         sections.append(("schema", "none yet: attributes and types are checked when the query meets its events"))
     return "\n".join(section(title, body) for title, body in sections)

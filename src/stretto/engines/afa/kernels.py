@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stretto._jit import DONE, FAULTED, GROW_ARENA, PAUSED, inlined, jit
+from stretto._jit import DONE, FAULTED, GROW_ARENA, PAUSED, called, inlined, jit
 from stretto.engines.afa.appending import append
 from stretto.engines.afa.arcs import change_arc
 from stretto.engines.afa.cleaning import clean, free_slot
@@ -59,6 +59,10 @@ __all__ = ["advance", "recompute"]
 I64 = NDArray[np.int64]
 
 PAUSE_AFTER = 1 << 24  #: partial matches looked at between two looks at signals
+
+
+#: The functions of the arcs, as a kernel is handed them.
+functions_at = called(numbers=4, matrices=3)
 
 
 @inlined
@@ -128,7 +132,7 @@ def _between(batch: Batch, graph: Graph, registers: I64) -> None:
 
 @jit
 def advance(
-    theta: Any,
+    functions: int,
     batch: Batch,
     m: Memory,
 ) -> int:
@@ -137,6 +141,7 @@ def advance(
     ``theta(function, event, old, new, E, P, F)`` asks a fence or carries out a transfer (code.py). What comes too late is marked
     with −1 in ``batch.op`` where the graph is lenient. An in-order event: O(partial matches at the last event · arcs of a state).
     """
+    theta = functions_at(functions)
     graph, P, events, parts, work, registers = m.graph, m.P, m.events, m.parts, m.work, m.registers
     while registers[CURSOR] < batch.op.size:
         i = registers[CURSOR]
@@ -187,7 +192,7 @@ def advance(
 
 @jit
 def recompute(
-    theta: Any,
+    functions: int,
     since: int,
     until: int,
     m: Memory,
@@ -196,6 +201,7 @@ def recompute(
 
     From partition CURSOR on. O(partial matches at these events, and at those behind that depend on them).
     """
+    theta = functions_at(functions)
     graph, P, events, parts, registers = m.graph, m.P, m.events, m.parts, m.registers
     since = max(since, registers[CLEAN])
     while registers[CURSOR] < parts.first.size:

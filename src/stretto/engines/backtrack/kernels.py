@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from stretto._jit import DONE, GROW_NODES, GROW_OUTPUT, GROW_TABLE, OUTPUT_FULL, OVERFLOW, inlined, jit
-from stretto.engines.nfab.kernels import _apply, _holds, copy_run
+from stretto.engines.nfab.kernels import _apply, _holds, conditions_at, copy_run
 from stretto.engines.nfab.structure import I64, NIL, Events, Machine, Nodes, Output, Runs
 
 __all__ = ["BACKTRACKS", "CELLS", "NEED", "READ", "REGISTERS", "ROWS", "Search", "explore"]
@@ -267,7 +267,7 @@ def _lacks_room(runs: Runs, nodes: Nodes, out: Output, registers: I64) -> int:
 
 @jit
 def explore(
-    theta: Any,
+    conditions: int,
     events: Events,
     machine: Machine,
     runs: Runs,
@@ -280,6 +280,7 @@ def explore(
 
     Cost: O(1) for each event that a singleton reads, and O(length) for each match.
     """
+    theta = conditions_at(conditions)
     while True:
         status = _lacks_room(runs, nodes, out, registers)
         if status != DONE:

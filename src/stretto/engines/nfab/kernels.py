@@ -24,6 +24,7 @@ from stretto._jit import (
     OUTPUT_FULL,
     OVERFLOW,
     PAUSED,
+    called,
     inlined,
     jit,
 )
@@ -67,7 +68,10 @@ from stretto.engines.nfab.structure import (
     Scratch,
 )
 
-__all__ = ["advance", "collect", "copy_run", "expire", "list_runs", "sweep"]
+__all__ = ["advance", "collect", "conditions_at", "copy_run", "expire", "list_runs", "sweep"]
+
+#: The query's conditions, as the kernel is handed them.
+conditions_at = called(numbers=5, matrices=3)
 
 #: The kernel pauses after looking at so many runs, which takes well below a second, so that ^C acts soon.
 PAUSE_AFTER = 1 << 23
@@ -850,7 +854,7 @@ def _lacks_room(
 
 @jit
 def advance(
-    theta: Any,
+    conditions: int,
     events: Events,
     machine: Machine,
     runs: Runs,
@@ -865,6 +869,7 @@ def advance(
 
     Cost: O(runs of the event's partition) for an event, and O(length) for each match, or what counting costs (``count_paths``).
     """
+    theta = conditions_at(conditions)
     while registers[CURSOR] < events.part.size:
         i = registers[CURSOR]
         if registers[BUSY] == 0:

@@ -334,7 +334,7 @@ class NfabRunner(Intake):
         if self.counts:
             state.fit_counts()
         return advance(
-            self.program.theta,
+            _jit.handed(self.program.theta),
             events,
             machine,
             state.runs,
