@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from decimal import Decimal
 from math import comb, inf, nan
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -485,6 +486,50 @@ def test_control_c_stops_an_explosion(query: str) -> None:
         [sys.executable, "-c", INTERRUPTED, query], capture_output=True, text=True, timeout=60, check=False
     )
     assert done.stdout.split() == ["interrupted", "refused", "3"], done.stderr
+
+
+ENTERED = """
+import signal
+import numpy as np
+from numba import types
+from stretto import _jit
+
+program_at = _jit.called(numbers=1, matrices=1)
+
+@_jit.jit
+def kernel(program, n, m):
+    return program_at(program)(n, m)
+
+import ast
+parameters = ast.arguments([], [ast.arg("n"), ast.arg("m")], None, [], [], None, [])
+made = ast.FunctionDef("program", parameters, [ast.Return(ast.Name("n", ast.Load()))], [], None, None)
+program = _jit.generated(made, {}, numbers=1, matrices=1)
+m = np.zeros((1, 1), np.int64)
+assert kernel(_jit.handed(program), 7, m) == 7
+
+def ring(*_):
+    raise KeyboardInterrupt
+
+interrupted = 0
+signal.signal(signal.SIGALRM, ring)
+while interrupted < 300:
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 2e-4)
+        while True:
+            kernel(_jit.handed(program), 7, m)
+    except KeyboardInterrupt:
+        interrupted += 1
+print("always a KeyboardInterrupt")
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no interval timers here")
+def test_control_c_while_a_kernel_is_entered(tmp_path: Path) -> None:
+    """A signal may come at any time, also while Numba unpacks the arguments of a call."""
+    script = tmp_path / "entered.py"
+    script.write_text(ENTERED)
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=300, check=False)
+    assert done.stdout == "always a KeyboardInterrupt\n", done.stderr
 
 
 # ---- Long and nested queries

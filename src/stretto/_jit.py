@@ -12,6 +12,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import importlib.util
+import logging
 import os
 import sys
 import tempfile
@@ -22,7 +23,7 @@ from typing import Any, TypeVar
 
 import numba
 import platformdirs
-from numba.core import cgutils, config
+from numba.core import cgutils, config, event
 from numba.extending import intrinsic
 
 __all__ = [
@@ -45,7 +46,6 @@ __all__ = [
     "handed",
     "inlined",
     "interprets",
-    "is_cold",
     "jit",
     "result_kind",
     "result_of_tuples",
@@ -66,6 +66,8 @@ FAULTED = 12  #: something that is refused: the registers say what and where
 HANDED_OVER = 10  #: an event completes matches, which are taken as a set; then call again
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+log = logging.getLogger("stretto")
 
 
 def _sources_digest() -> str:
@@ -303,8 +305,20 @@ def _module(source: str) -> Any:
     return module
 
 
-def is_cold() -> bool:
-    """Whether no compiled kernel is on disk yet, so that the first call has to compile."""
-    if config.DISABLE_JIT:
-        return False
-    return not CACHE_DIRECTORY or not any(Path(CACHE_DIRECTORY).rglob("*.nbi"))
+class _Teller(event.Listener):  # type: ignore[misc]
+    """Says, once in a process, that a kernel is being compiled: not when it is loaded from disk."""
+
+    def on_start(self, happens: Any) -> None:
+        kernel = happens.data["dispatcher"]
+        mine = kernel.py_func.__module__.startswith("stretto.") and not kernel.targetoptions.get("forceinline")
+        if mine:
+            event.unregister("numba:compile", self)
+            log.warning(
+                "stretto compiles kernels for this machine, once: about half a minute for an engine, some minutes for automata"
+            )
+
+    def on_end(self, happens: Any) -> None:
+        pass
+
+
+event.register("numba:compile", _Teller())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import datetime as dt
 import inspect
-import logging
 import math
 import time as clock
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -15,7 +14,6 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from stretto import _jit
 from stretto.absent import warn_of_absent_types
 from stretto.afa import AFA
 from stretto.automata.afa import Afa
@@ -54,7 +52,6 @@ NAMED = 9
 #: The name of the column that tells streams apart when several tables are given.
 STREAM_COLUMN = "stream"
 
-log = logging.getLogger("stretto")
 
 T = TypeVar("T")
 Found = TypeVar("Found", pa.Table, MatchSet)
@@ -297,7 +294,6 @@ class _Call:
         """The matches, in a set for each event that completes some."""
         assert isinstance(self.program, NfabProgram)
         runner = NfabRunner(self.program)
-        _say_if_cold()
         for batch in self.input.batches(self.layout.query.tested, runner):
             for found in self._advanced(runner.sets(batch)):
                 yield MatchSet(found, self.layout, self.input.rows, self.program.marks, self.input.order)
@@ -306,7 +302,6 @@ class _Call:
         """The matches, in tables of bounded size."""
         runner = runner_for(self.program, labels=self.layout.labels, counts=self.layout.summary)
         rows, order, marks = self.input.rows, self.input.order, self.program.marks
-        _say_if_cold()
         with _progress(progress, self.input.total) as report:
             for batch in self.input.batches(self.layout.query.tested, runner):
                 found = meter.watch(self._advanced(runner.advance(batch)), runner, self.layout, rows, order)
@@ -838,7 +833,6 @@ class Matcher:
         bound = self._query.bound
         told = BEFORE if self._inferred else ()
         table = conform(table, (*bound.tested, *self._layout.columns), bound.schema.attributes, *told)
-        _say_if_cold()
         kept = table.select(list(self._layout.columns))
         tested = table.select(list(bound.tested)).combine_chunks()
         batches = tested.to_batches(max_chunksize=CHUNK)
@@ -1167,18 +1161,6 @@ def _is_table(value: Any) -> bool:
     if isinstance(value, pa.Table | pa.RecordBatch) or hasattr(value, "__arrow_c_stream__"):
         return not isinstance(value, pa.ChunkedArray) and (hasattr(value, "columns") or hasattr(value, "schema"))
     return isinstance(value, list) and all(isinstance(row, Mapping) for row in value) and bool(value)
-
-
-_SAID = False
-
-
-def _say_if_cold() -> None:
-    """Say once that kernels are being compiled, when no compiled ones are at hand."""
-    global _SAID
-    if not _SAID:
-        _SAID = True
-        if _jit.is_cold():
-            log.warning("stretto compiles its kernels for this machine, once: about half a minute")
 
 
 class _progress:
