@@ -10,7 +10,7 @@ from tests.afa_checks import check, check_reference
 from tests.conftest import blocks, cases
 
 SEEDS: list[tuple[Callable[[int], int], range]] = [
-    *[(check, seeds) for seeds in blocks(cases(12_000, compiled=800))],
+    *[(check, seeds) for seeds in blocks(cases(5_000, compiled=800))],
     *[(check_reference, seeds) for seeds in blocks(cases(700, compiled=700))],
 ]
 

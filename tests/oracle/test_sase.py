@@ -10,7 +10,7 @@ from tests.conftest import blocks, cases
 from tests.sase_checks import check, check_snapshots
 
 
-@pytest.mark.parametrize("seeds", blocks(cases(12_000, compiled=120)), ids=str)
+@pytest.mark.parametrize("seeds", blocks(cases(6_000, compiled=120)), ids=str)
 @pytest.mark.parametrize("checked", [check, check_snapshots])
 def test_many_seeds(checked: Callable[[int], int], seeds: range) -> None:
     """A failure names its seed: ``tests.sase_checks.check(seed)``."""

@@ -10,7 +10,7 @@ from tests.conftest import blocks, cases
 from tests.sase_afa_checks import check, check_disordered
 
 
-@pytest.mark.parametrize("seeds", blocks(cases(2_000, compiled=200)), ids=str)
+@pytest.mark.parametrize("seeds", blocks(cases(1_000, compiled=200)), ids=str)
 @pytest.mark.parametrize("checked", [check, check_disordered])
 def test_many_seeds(checked: Callable[[int], int], seeds: range) -> None:
     """A failure names its seed: ``python -m tests.sase_afa_checks seed seed+1`` shows it."""

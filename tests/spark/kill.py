@@ -93,8 +93,8 @@ def killed_and_started_again(folder: Path, kills: int, seed: int) -> Counter[str
     files.append(end)
     add_file(folder / "in", end, len(files))
     child = start(folder)
-    output, _ = child.communicate(timeout=900)
-    assert child.returncode == 0, output
+    child.communicate(timeout=1800)
+    assert child.returncode == 0, f"seed {seed}: {(folder / 'errors').read_text()[-4000:]}"
     expected = stretto.match(QUERY, pa.concat_tables(files), time="ts", sequence="seq")
     found = sink(folder).select(["start_time", "end_time", "key", "a", "b"])
     assert expected.num_rows > 0
@@ -111,14 +111,15 @@ def sink(folder: Path) -> pa.Table:
 
 def start(folder: Path) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "tests.spark.kill", "--life", str(folder)]
-    return subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        start_new_session=True,
-        cwd=Path(__file__).parents[2],
-    )
+    with (folder / "errors").open("w") as errors:
+        return subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            start_new_session=True,
+            cwd=Path(__file__).parents[2],
+        )
 
 
 def killed(folder: Path, seconds: float) -> str:

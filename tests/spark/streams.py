@@ -38,9 +38,9 @@ def run(found: Any, checkpoint: Path, output: Path) -> Any:
         .trigger(availableNow=True)
         .start()
     )
-    if not query.awaitTermination(300):
+    if not query.awaitTermination(900):
         query.stop()
-        raise AssertionError("the query did not end within 300 seconds")
+        raise AssertionError("the query did not end within 900 seconds")
     return query
 
 
