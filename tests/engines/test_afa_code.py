@@ -14,7 +14,6 @@ import pyarrow as pa
 import pytest
 
 import stretto
-from stretto import _jit
 from stretto.automata.afa import Arc, Kind, UserFunction
 from stretto.engines.afa.code import IS_NULL, OVERFLOWED, RAISED, REG, AfaCode, ArcCode
 from stretto.engines.nfab.scalar import multiplied
@@ -25,7 +24,7 @@ from stretto.pattern import predicate as p
 from stretto.pattern.evaluate import holds, value
 from stretto.predicates.vectorized import mask
 from stretto.testing import Seeded
-from tests.conftest import cases
+from tests.conftest import COMPILED, cases
 
 EVENTS = {
     "i": pa.int64(),
@@ -587,15 +586,15 @@ def test_results_that_do_not_fit(role: str, given: Any, message: str) -> None:
     before = code.version, len(code.columns), dict(code.called)
     with pytest.raises(OptionError) as caught:  # noqa: PT012 - where Numba is switched off, only the result tells
         arc = code.add(Arc("a", "q0", "q1", **{role: UserFunction(given, "mine", ("b",))}))
-        assert _jit.interprets()
+        assert not COMPILED
         world = World(code, [dict.fromkeys(scope.events, True)], scope)
         world.run(max(arc.fence, arc.transfer), 0)
     assert str(caught.value) == f"mine {message}"
-    if not _jit.interprets():
+    if COMPILED:
         assert (code.version, len(code.columns), code.called) == before
 
 
-@pytest.mark.skipif(_jit.interprets(), reason="nothing is compiled")
+@pytest.mark.skipif(not COMPILED, reason="nothing is compiled")
 def test_functions_that_do_not_compile() -> None:
     code = AfaCode(EVENTS, REGISTER)
     with pytest.raises(OptionError, match=r"mine does not compile: Unknown attribute 'prize' of type Event\("):
