@@ -22,8 +22,8 @@ def rows(spark: Any) -> Iterator[Any]:
     spark.conf.set("spark.sql.session.timeZone", "Asia/Kolkata")
     try:
         shift = "make_dt_interval(0, int(id) - 12)"
-        columns = ["'A' AS type", "int(id) AS h", f"timestamp('{NOON}Z') + {shift} AS at"]
-        columns += [f"timestamp_ntz('{NOON}') + {shift} AS local", "date('2024-01-01') AS day"]
+        columns = ["'A' AS type", "int(id) AS h", f"timestamp'{NOON}Z' + {shift} AS at"]
+        columns += [f"timestamp_ntz'{NOON}' + {shift} AS local", "date'2024-01-01' AS day"]
         yield spark.range(10, 15).selectExpr(*columns).coalesce(1).cache()
     finally:
         spark.conf.set("spark.sql.session.timeZone", before)
