@@ -16,30 +16,34 @@ __all__ = ["warn_of_absent_types"]
 #: Types that a message lists at most.
 LISTED = 8
 
+#: Events of a table in which all types are looked for first.
+FIRST = 1 << 16
+
 
 def warn_of_absent_types(query: Query, events: pa.Table | Source) -> None:
     """Say which of the types that a bound query names no event of a table or of files has; nothing where all of them occur.
 
-    Reads the column of types once: for a result without rows only.
+    Reads the column of types until all have occurred: for a result without rows only.
     """
     schema = query.bound.schema
     column = schema.type or schema.stream
     name = column or next(iter(schema.attributes), None)
     if name is None:
         return
-    pieces = events.read([name]) if isinstance(events, Source) else [events]
+    pieces = events.read([name]) if isinstance(events, Source) else [events.slice(0, FIRST), events.slice(FIRST)]
+    named = _named(query)
     rows = 0
     found: dict[str | None, None] = {}
     for piece in pieces:
         if not isinstance(piece, int):
             rows += piece.num_rows
             found |= _distinct(piece.column(name)) if column is not None else {query.streams[0]: None}
+            if found.keys() >= set(named):
+                return
     if not rows:
         return
     occur = [text for text in found if text is not None]
-    absent = [name for name in _named(query) if name not in occur]
-    if not absent:
-        return
+    absent = [name for name in named if name not in occur]
     told = ", ".join(_with_nearest(name, occur) for name in absent[:LISTED]) + (", …" if len(absent) > LISTED else "")
     known = ", ".join(map(repr, occur[:LISTED])) + (", …" if len(occur) > LISTED else "")
     why = f"'{column}' has {known or 'NULL only'}"
