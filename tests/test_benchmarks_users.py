@@ -10,8 +10,6 @@ import pytest
 from benchmarks.users import sides, suite
 from benchmarks.users.suite import CASES, Row, clicks
 
-pytestmark = pytest.mark.benchmark
-
 
 @pytest.mark.parametrize("name", CASES["cases"])
 def test_all_sides_find_the_expected_count(name: str, tmp_path: Path) -> None:
