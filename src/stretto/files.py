@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import glob
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
-from pyarrow import csv
 
 from stretto.column_types import without_views
 from stretto.errors import DataError, OptionError, suggestion
+
+if TYPE_CHECKING:
+    import pyarrow.dataset as ds
 
 __all__ = ["FORMATS", "Source", "are_files", "open_files", "table_of"]
 
@@ -51,9 +53,15 @@ _ZERO_FIRST = "^[+-]?0[0-9]"
 
 def are_files(events: Any) -> bool:
     """Whether events are given as files: a path, several, or a dataset."""
-    if isinstance(events, str | Path | ds.Dataset | Source):
+    if isinstance(events, str | Path | Source) or _is_dataset(events):
         return True
     return isinstance(events, list | tuple) and bool(events) and all(isinstance(one, str | Path) for one in events)
+
+
+def _is_dataset(events: Any) -> bool:
+    """Whether events are a dataset. It takes pandas to import these, and who gives one has imported them."""
+    datasets = sys.modules.get("pyarrow.dataset")
+    return datasets is not None and isinstance(events, datasets.Dataset)
 
 
 def table_of(events: Any) -> Any:
@@ -83,7 +91,7 @@ def open_files(events: Any, *, format: str | None = None, types: Mapping[str, pa
     """
     if isinstance(events, Source):
         return events
-    if isinstance(events, ds.Dataset):
+    if _is_dataset(events):
         return Source([events], types)
     paths = [events] if isinstance(events, str | Path) else list(events)
     found = [one for path in paths for one in _expanded(path, format).items()]
@@ -114,7 +122,7 @@ class Source:
         """How many events there are, where the files say it; ``None``: they must be read."""
         rows = 0
         for fragment, _ in self._fragments():
-            if not isinstance(fragment, ds.ParquetFileFragment):
+            if not hasattr(fragment, "row_groups"):  # not Parquet
                 return None
             rows += sum(group.num_rows for group in fragment.row_groups)
         return rows
@@ -135,7 +143,7 @@ class Source:
         for fragment, schema in self._fragments():
             known = [name for name in names if name in schema.names]
             try:
-                if isinstance(fragment, ds.ParquetFileFragment):
+                if hasattr(fragment, "row_groups"):  # Parquet
                     same = all(own.type == self.schema.field(own.name).type for own in schema)
                     pieces = self._read_parquet(fragment, schema, known, asked if same else None, coded)
                 else:
@@ -225,6 +233,8 @@ def _in_codes(fragment: ds.ParquetFileFragment, schema: pa.Schema, names: list[s
 
 def _with_dictionaries(fragment: ds.ParquetFileFragment, names: list[str]) -> ds.ParquetFileFragment:
     """The same part of a file, read with dictionaries."""
+    import pyarrow.dataset as ds
+
     if not names:
         return fragment
     options = fragment.format.read_options
@@ -325,6 +335,9 @@ def _opened(paths: list[str], base: str, kind: str, types: dict[str, pa.DataType
 def _dataset(
     path: str, base: str, kind: str, folders: Mapping[str, pa.DataType], types: Mapping[str, pa.DataType]
 ) -> ds.Dataset:
+    import pyarrow.dataset as ds
+    from pyarrow import csv
+
     format: Any = kind
     if kind == "csv":
         format = ds.CsvFileFormat(convert_options=csv.ConvertOptions(column_types=dict(types)))
@@ -355,6 +368,9 @@ def _unguessed(paths: Sequence[str], parts: Sequence[ds.Dataset], told: Sequence
 
     Numbers do not begin with a zero (``007``); those are strings, for ``007`` and ``7`` are not one key. All rows are looked at.
     """
+    import pyarrow.dataset as ds
+    from pyarrow import csv
+
     first: dict[str, set[pa.DataType]] = {}
     found: dict[str, pa.DataType] = {}
     for path, part in zip(paths, parts, strict=True):
