@@ -67,6 +67,7 @@ REGISTERS = FREE + 48
 # No record has a size of the last classes; these words of a snapshot are not read.
 COUNTING = REGISTERS - 2  #: 1: matches are counted, not listed
 STEPS = REGISTERS - 1  #: nodes looked at by counting since the kernel last paused
+TOUCHED = REGISTERS - 3  #: what was looked at ahead, so that it is not left out as of no use
 
 
 class Nodes(NamedTuple):
