@@ -294,6 +294,7 @@ def _save_runner(runner: Runner, header: dict[str, Any], arrays: Arrays) -> None
     used = np.flatnonzero(seen)
     header["states"] = {int(s): [hex(mask) for mask in runner.program.determinizer.states[s]] for s in used}
     arrays["registers"] = state.registers.copy()
+    arrays["registers"][FREE:] = 0  # made anew where it is loaded
     header["partitions"] = runner.partitions
     if runner.keys is not None:
         arrays |= {f"keys.{name}": array for name, array in runner.keys.arrays().items()}
