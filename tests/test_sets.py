@@ -127,3 +127,14 @@ def test_compressed_output_is_read_as_sets() -> None:
     assert stretto.match(query + " LIMIT 2", [{"type": "A"}] * 4).num_rows == 1 + 2 + 2 + 2
     with pytest.raises(OptionError, match="sets=True"):
         next(stretto.Matcher(KLEENE).push_sets([{"type": "A"}]))
+
+
+@pytest.mark.parametrize("way", ["first", "sample"])
+def test_a_list_that_takes_the_memory_is_refused(way: str) -> None:
+    """By its number before anything is listed, and by what its matches take while they are."""
+    *_, last = stretto.match_sets(KLEENE, [{"type": "A"}] * 60, output="positions")
+    with pytest.raises(
+        LimitError, match=r"^1,000,000,000,000 of the 576,460,752,303,423,488 matches that end at 59 go over"
+    ):
+        getattr(last, way)(10**12)
+    assert getattr(last, way)(2_000).num_rows == 2_000

@@ -16,9 +16,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from stretto.budget import Budget
 from stretto.engines.nfab.runner import HandedOver
 from stretto.engines.nfab.structure import NIL, UNION
 from stretto.engines.tecs.state import Matches
+from stretto.errors import LimitError
 from stretto.matches import Layout, Rows, build_tables
 
 __all__ = ["MatchSet"]
@@ -27,6 +29,9 @@ I64 = NDArray[np.int64]
 
 #: Matches are listed in tables of so many.
 PIECE = 1 << 10
+
+#: Bytes that a match takes in a table at least.
+LEAST = 16
 
 
 class MatchSet:
@@ -111,11 +116,24 @@ class MatchSet:
             yield self._table(piece)
 
     def first(self, n: int) -> pa.Table:
-        """The first ``n`` matches, or all if they are fewer. The order is the same each time."""
-        return self._table(list(islice(self._paths(), n)))
+        """The first ``n`` matches, or all if they are fewer. The order is the same each time.
+
+        Raises
+        ------
+        LimitError
+            They take more than a quarter of the memory there is; :meth:`tables` gives them in pieces.
+        """
+        return self._listed(islice(self._paths(), n), min(n, self.count))
 
     def sample(self, n: int, seed: int | None = None) -> pa.Table:
-        """``n`` different matches, each as likely as the others; all, in some order, if they are fewer."""
+        """``n`` different matches, each as likely as the others; all, in some order, if they are fewer.
+
+        Raises
+        ------
+        LimitError
+            They take more than a quarter of the memory there is.
+        """
+        self._refuse_beyond(Budget(), min(n, self.count), LEAST * min(n, self.count))
         choose = random.Random(seed)
         if n >= self.count:
             paths = list(self._paths())
@@ -127,7 +145,26 @@ class MatchSet:
             while len(drawn) < n:
                 drawn[choose.randrange(self.count)] = None
             paths = [self._nth(number) for number in drawn]
-        return self._table(paths)
+        return self._listed(iter(paths), len(paths))
+
+    def _listed(self, paths: Iterator[list[int]], count: int) -> pa.Table:
+        """``count`` matches in one table, which is refused as soon as it is known to be too large."""
+        budget, tables = Budget(), [self._layout.schema().empty_table()]
+        size, left = 0, count
+        self._refuse_beyond(budget, count, LEAST * count)
+        while piece := list(islice(paths, PIECE)):
+            tables.append(self._table(piece))
+            size, left = size + tables[-1].nbytes, left - len(piece)
+            self._refuse_beyond(budget, count, size + LEAST * left)
+        return pa.concat_tables(tables)
+
+    def _refuse_beyond(self, budget: Budget, count: int, size: float) -> None:
+        """Raise a :class:`LimitError` where ``count`` matches take ``size`` bytes, and that is too much."""
+        if not budget.holds(count, size):
+            raise LimitError(
+                f"{count:,} of the {self.count:,} matches that end at {self.end} go over the budget of {budget}\n"
+                "hint: tables() gives all of them in pieces; first(n) and sample(n) with a smaller n"
+            )
 
     def _nth(self, number: int) -> list[int]:
         """The match with a number below ``count``, as nodes from the last to the first. O(its length and the unions on its way)."""
