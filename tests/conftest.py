@@ -60,6 +60,11 @@ def size(count: int, interpreted: int) -> int:
     return count if COMPILED else interpreted
 
 
+def compiling(**more: str) -> dict[str, str]:
+    """The environment of a process that compiles kernels, whatever this one does."""
+    return {name: value for name, value in os.environ.items() if name != "NUMBA_DISABLE_JIT"} | more
+
+
 settings.register_profile(
     "stretto",
     deadline=None,

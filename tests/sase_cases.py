@@ -96,7 +96,7 @@ def condition(text: str) -> p.Predicate:
 
 def operand(text: str) -> p.Operand:
     """A value, read as one side of a condition."""
-    found = condition(f"{text} = 0")
+    found = condition(f"{text} = other")
     assert isinstance(found, p.Comparison)
     return found.left
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
+
+from tests.conftest import compiling
 
 TOLD = "stretto compiles kernels for this machine, once: about half a minute for an engine, some minutes for automata\n"
 
@@ -26,11 +27,9 @@ for _ in range(2):
 
 def said(folder: Path, *code: str) -> str:
     """What a process writes to stderr with this folder of compiled kernels."""
-    environment = os.environ | {"STRETTO_CACHE_DIR": str(folder)}
-    environment.pop("NUMBA_DISABLE_JIT", None)
     done = subprocess.run(
         [sys.executable, "-c", "import numpy as np\n" + "".join(code)],
-        env=environment,
+        env=compiling(STRETTO_CACHE_DIR=str(folder)),
         capture_output=True,
         text=True,
         check=True,

@@ -7,12 +7,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from numba.core import config
 
 from stretto.dataflow import Dataflow, Stream, fixpoint, stream
+from tests.conftest import size
 
 #: Rows of the smaller run; the greater one has four times as many. Linear cost gives 4, quadratic 16.
-ROWS = 250 if config.DISABLE_JIT else 5000
+ROWS = size(5000, 250)
 MOST = 10
 
 

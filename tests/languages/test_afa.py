@@ -122,7 +122,7 @@ def test_an_epsilon_fence_reads_the_register() -> None:
         ("`and` = 3, tag == e.kind", {"tag": "e.kind", "and": "3"}),
         ("n = 3.0, low = 3", {"n": "3", "low": "3.0"}),
         ("low = 0.1", {"low": "0.1"}),
-        ("low = e.cost * 2", {"low": "(e.cost * 2)"}),
+        ("low = e.cost * 2", {"low": "((e.cost / 1.0) * 2.0)"}),
         ("low = r.n", {"low": "r.n"}),
         ("tag = 'x', flag = e.ok", {"tag": "'x'", "flag": "e.ok"}),
         ("flag = positive(e.price)", {"flag": "positive(e.price)"}),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -77,8 +78,8 @@ def test_literals_take_the_type_beside_them() -> None:
     query = bound(where("a[1].x > 1 and b.d < 80%*a[a.LEN].d and n.ts > '2024-01-01' and max(a[].ts) < '2025-01-01'"))
     assert query.condition is not None
     values = [node.value for node in p.walk(query.condition) if isinstance(node, p.Constant)]
-    assert [type(value).__name__ for value in values] == ["float", "float", "datetime", "datetime"]
-    assert values[1] == 0.8  # in arithmetic a fraction is a double
+    assert [type(value).__name__ for value in values] == ["float", "Decimal", "datetime", "datetime"]
+    assert values[1] == Decimal("0.8")  # beside a decimal, exactly
     assert query.tested == ("type", "ts", "x", "d")
 
 

@@ -522,7 +522,8 @@ CASES: dict[str, tuple[list[tuple[str, str]], list[str]]] = {
             "pipeline.toml, line 24, column 31: query 'pairs': cannot measure a window by 'name' (string)",
             "  PARTITION BY [name] WITHIN 5 [name]",
             "                                ^^^^",
-            "hint: a window needs an integer, decimal or timestamp attribute",
+            "hint: a window needs an integer, decimal or timestamp attribute; make times of its texts first: df['name'] = "
+            "pd.to_datetime(df['name']), or in Arrow cast it to timestamp('us')",
         ],
     ),
     "time is no column": (

@@ -266,7 +266,7 @@ def trades(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any
         ("name IN ('7', '8')", "In(name, [7,8])"),
         ("name LIKE '4%'", "StringStartsWith(name,4)"),
         ("price BETWEEN 1 AND 2", "GreaterThanOrEqual(price,1.0),LessThanOrEqual(price,2.0)"),
-        ("ts < '1970-01-01 00:01:00'", "LessThan(ts,1970-01-01 00:01:00.0)"),
+        ("ts < '1970-01-01 00:01:00Z'", "LessThan(ts,1970-01-01 00:01:00.0)"),
         ("day = '1970-01-01'", "EqualTo(day,1970-01-01)"),
         ("name IS NULL", "IsNull(name)"),
     ],

@@ -222,7 +222,10 @@ class _Checker:
                 if op == "%" and kind == "decimal":
                     hint = "'%' is the remainder of integers and floats"
                     raise self.error("'%' does not take decimals", node.span, hint)
-                first, second = (self._computable(self._as_number(side, kind)) for side in (first, second))
+                first, second = (self._as_number(side, kind) for side in (first, second))
+                if not (op == "/" and isinstance(second.operand, p.Constant) and second.operand.value == 1):
+                    # By one is how a decimal becomes a double, also in a text that is read again.
+                    first, second = self._computable(first), self._computable(second)
                 kind = "float" if kind == "decimal" and not self.exact else kind
                 return _Typed(replace(node, left=first.operand, right=second.operand), kind, None, node.span)
 
