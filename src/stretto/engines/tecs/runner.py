@@ -43,8 +43,7 @@ from stretto.errors import DataError
 
 __all__ = ["Runner"]
 
-#: Key tables and records of idle partitions are looked through after so many events a key, and at least these.
-SWEEP_AFTER = 4
+#: Key tables and records of idle partitions are looked through after as many events as there are keys, and at least these.
 SWEEP_AT_LEAST = 1 << 16
 
 
@@ -249,7 +248,7 @@ class Runner(Intake):
 
     def _forget(self) -> None:
         """After a batch: drop what no window reaches any more."""
-        if self.keys is not None and self.rows - self.swept_at > max(SWEEP_AT_LEAST, SWEEP_AFTER * len(self.keys)):
+        if self.keys is not None and self.rows - self.swept_at > max(SWEEP_AT_LEAST, len(self.keys)):
             self.swept_at = self.rows
             self._sweep()
         if self.trace.position.size:
