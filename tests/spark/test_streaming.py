@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import stretto
-from stretto.errors import DataError, OptionError
+from stretto.errors import DataError, OptionError, SnapshotError
 from tests.spark.streams import add_file, bag, read_stream, run
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
@@ -145,8 +145,6 @@ def test_duplicates_streaming_and_batch(spark: Any, tmp_path: Path) -> None:
 
 
 def test_restarts_and_a_checkpoint_of_another_query(spark: Any, tmp_path: Path) -> None:
-    from pyspark.errors import StreamingQueryException
-
     table = random_events(12, 120)
     text = "SELECT * FROM S WHERE A ; B PARTITION BY [key] WITHIN 10 seconds"
     options: dict[str, Any] = {"time": "ts", "sequence": "seq", "watermark": "5 seconds", "buckets": 4}
@@ -164,7 +162,7 @@ def test_restarts_and_a_checkpoint_of_another_query(spark: Any, tmp_path: Path) 
         (text, {"buckets": 5}, "written with buckets=4, and the query now has buckets=5"),
     ):
         matches = stretto.spark.match(read_stream(spark, tmp_path / "in"), query, **(options | changes))
-        with pytest.raises(StreamingQueryException, match=message):
+        with pytest.raises(SnapshotError, match=message):
             run(matches, tmp_path / "checkpoint", tmp_path / "out")
     run(
         stretto.spark.match(read_stream(spark, tmp_path / "in"), text, **options),
