@@ -140,6 +140,7 @@ class Source:
 
         ``coded``: columns of strings may come as dictionaries. Memory: some row groups of the columns.
         """
+        names = names or self.schema.names[:1]  # rows without columns could not be counted
         for fragment, schema in self._fragments():
             known = [name for name in names if name in schema.names]
             try:
