@@ -93,7 +93,7 @@ def test_events_out_of_order_give_the_rows_of_match(which: Any) -> None:
                         query.text,
                         arriving.to_pylist(),
                     )
-    assert found
+    assert found > cases(120) // 6
     assert moved > 10
 
 

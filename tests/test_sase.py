@@ -407,7 +407,7 @@ def test_returned_columns_are_those_of_the_definition() -> None:
             ]
             assert sorted(shown) == sorted(expected), f"seed {seed}: {text_of(case.query)}"
         checked += len(expected)
-    assert checked
+    assert checked > cases(1_000, compiled=250) // 5
 
 
 def _pushed(query: stretto.Query, case: SaseCase) -> pa.Table:

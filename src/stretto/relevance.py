@@ -28,7 +28,7 @@ from stretto.pattern.typing import kind_of
 from stretto.predicates.classes import condition_of
 from stretto.predicates.vectorized import flipped, on_grid, snapped
 
-__all__ = ["Translator", "Untranslatable", "all_of", "any_of", "guards_of", "relevant"]
+__all__ = ["COMPARE", "Translator", "Untranslatable", "all_of", "any_of", "guards_of", "relevant"]
 
 
 def guards_of(query: BoundQuery | BoundSase) -> tuple[Guard, ...] | None:
@@ -166,9 +166,9 @@ class _OfColumns(Translator):
         column = pc.field(name)
         match kind_of(kind):
             case "string" if isinstance(constant, str) and (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-                return _COMPARE[op](column, pa.scalar(constant, kind)) if op != "!=" else True
+                return COMPARE[op](column, pa.scalar(constant, kind)) if op != "!=" else True
             case "float" if op != "!=" and isinstance(constant, int | float) and float(constant) == constant:
-                return _COMPARE[op](column.cast(pa.float64()) if kind != pa.float64() else column, float(constant))
+                return COMPARE[op](column.cast(pa.float64()) if kind != pa.float64() else column, float(constant))
             case "int" | "time" if pa.types.is_integer(kind) or pa.types.is_timestamp(kind):
                 signed = not pa.types.is_unsigned_integer(kind)
                 least = -(1 << kind.bit_width - 1) if signed else 0
@@ -176,11 +176,12 @@ class _OfColumns(Translator):
                 if isinstance(found, bool):
                     return found
                 own = pa.scalar(found[1], pa.int64() if pa.types.is_timestamp(kind) else kind)
-                return _COMPARE[found[0]](column, own.cast(kind))
+                return COMPARE[found[0]](column, own.cast(kind))
         return True
 
 
-_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
+#: Comparisons of columns, of Arrow as of Spark.
+COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "=": lambda left, right: left == right,
     "!=": lambda left, right: left != right,
     "<": lambda left, right: left < right,

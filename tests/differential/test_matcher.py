@@ -65,7 +65,7 @@ def test_any_split_gives_the_rows_of_match(output: str) -> None:
         more = {"output": output, "valuations": one.valuations}
         for cuts in [[], *([at] for at in range(1, rows)), list(range(1, rows)), [0, 0, rows, rows]]:
             same(right, fed(stretto.Matcher(query, **more), one.events, cuts), seed, cuts, one)
-    assert found
+    assert found > cases(100) // 5
 
 
 def test_chunks_of_the_input_do_not_matter() -> None:

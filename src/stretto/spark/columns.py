@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from fractions import Fraction
@@ -34,7 +34,7 @@ from stretto.pattern.guard import Guard
 from stretto.pattern.sase import SaseQuery
 from stretto.pattern.typing import kind_of
 from stretto.predicates.vectorized import flipped, on_grid, snapped
-from stretto.relevance import Translator, Untranslatable, all_of, any_of, guards_of
+from stretto.relevance import COMPARE, Translator, Untranslatable, all_of, any_of, guards_of
 from stretto.spark.frames import column
 
 if TYPE_CHECKING:
@@ -256,7 +256,7 @@ class _Translator(Translator):
             first, second = (F.collate(side, "UTF8_BINARY") for side in (first, second))
         unknown = left.where_unknown(truth) + right.where_unknown(truth)
         nan = left.where_nan(op, truth) + right.where_nan(op, truth)
-        return any_of([*unknown, *nan, _COMPARE[op](first, second)])
+        return any_of([*unknown, *nan, COMPARE[op](first, second)])
 
     def among(self, truth: bool, operand: p.Operand, values: Sequence[Any]) -> Condition:
         """IN: constants that the column's type does not have are equal to nothing."""
@@ -352,22 +352,12 @@ def _is_time(kind: pa.DataType) -> bool:
 _KINDS: dict[type, str] = {int: "int", float: "float"}
 
 
-_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
-    "=": lambda left, right: left == right,
-    "!=": lambda left, right: left != right,
-    "<": lambda left, right: left < right,
-    "<=": lambda left, right: left <= right,
-    ">": lambda left, right: left > right,
-    ">=": lambda left, right: left >= right,
-}
-
-
 # -- constants ---------------------------------------------------------------------------------------------------------
 
 
 def _with_constant(op: str, own: _Side, constant: Any) -> Condition:
     """``own op constant`` where the column is neither NULL nor NaN."""
-    compare = _COMPARE[op]
+    compare = COMPARE[op]
     found: Condition
     match own.kind:
         case "string":
@@ -378,7 +368,7 @@ def _with_constant(op: str, own: _Side, constant: Any) -> Condition:
             found = _real_with_constant(op, own, constant)
         case _:
             at = _on_grid(op, own, constant)
-            found = at if isinstance(at, bool) else _COMPARE[at[0]](own.column, _on_grid_literal(own, at[1]))
+            found = at if isinstance(at, bool) else COMPARE[at[0]](own.column, _on_grid_literal(own, at[1]))
     return found
 
 
@@ -456,5 +446,5 @@ def _real_with_constant(op: str, own: _Side, constant: int | float | Decimal) ->
         # Between the two zeros, wherever they are told apart.
         above, below = own.column >= _number(name, -0.0), own.column <= _number(name, 0.0)
         return {"=": above & below, ">=": above, "<=": below}[op]
-    found: Condition = _COMPARE[op](own.column, _number(name, float(near)))
+    found: Condition = COMPARE[op](own.column, _number(name, float(near)))
     return found
