@@ -18,9 +18,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from stretto.automata import afa_paths
-from stretto.automata.afa import Afa, Arc, Emit, Kind, UserFunction
-from stretto.automata.reference_afa import (
+from stretto.query import afa_paths
+from stretto.query.afa import Afa, Arc, Emit, Kind, UserFunction
+from stretto.reference.afa import (
     AddArc,
     Change,
     Insert,
@@ -33,7 +33,7 @@ from stretto.automata.reference_afa import (
     Row,
     Step,
 )
-from stretto.testing import Seeded
+from stretto.testing.ceql import Seeded
 from tests.afa_values import fence, transfer
 
 __all__ = ["FUNCTIONS", "GROUP", "AfaCase", "Automaton", "Way", "afa_case", "automaton_of", "values"]

@@ -19,8 +19,10 @@ from typing import Any
 import pyarrow as pa
 
 import stretto
-from stretto.automata.afa import Afa, Arc, Kind, UserFunction
-from stretto.automata.reference_afa import (
+from stretto.errors import StrettoError
+from stretto.matching.automaton import match_afa
+from stretto.query.afa import Afa, Arc, Kind, UserFunction
+from stretto.reference.afa import (
     AddArc,
     Change,
     Event,
@@ -36,8 +38,6 @@ from stretto.automata.reference_afa import (
     Step,
     outputs,
 )
-from stretto.disordered import match_afa
-from stretto.errors import StrettoError
 from tests.afa_cases import FUNCTIONS, AfaCase, Automaton, afa_case
 from tests.conftest import COMPILED
 
@@ -97,7 +97,7 @@ def _searched(replay: Replay) -> Iterator[Output]:
 
 def _accepted(afa: Any, piece: Sequence[Event]) -> Iterator[tuple[Any, ...]]:
     """The register at the end of every computation that accepts a sequence."""
-    from stretto.automata.reference_afa import _Run
+    from stretto.reference.afa import _Run
 
     run = _Run(afa, bag=True)
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from stretto.automata.afa import Afa, Arc, Emit, Fence, Kind, Transfer, UserFunction
-from stretto.pattern import predicate as p
-from stretto.pattern.typing import typed, typed_operand
+from stretto.query import predicate as p
+from stretto.query.afa import Afa, Arc, Emit, Fence, Kind, Transfer, UserFunction
+from stretto.query.typing import typed, typed_operand
 from tests.sase_cases import condition, operand
 
 __all__ = ["ArcText", "automaton", "fence", "transfer"]

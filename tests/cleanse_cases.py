@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-from stretto.testing import Seeded
+from stretto.testing.ceql import Seeded
 
 __all__ = ["CleanseCase", "Slow", "cleanse_case"]
 

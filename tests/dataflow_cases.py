@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from stretto.dataflow import Stream, fixpoints, plan, stream
 from stretto.dataflow.checking import cycles, ordered
-from stretto.dataflow.reference import FOREVER, Event, settled
 from stretto.errors import OptionError
+from stretto.reference.dataflow import FOREVER, Event, settled
 
 __all__ = [
     "Action",

@@ -19,10 +19,10 @@ import pyarrow as pa
 import pytest
 
 from stretto.dataflow import Dataflow, plan
-from stretto.dataflow.index import Index
 from stretto.dataflow.operators import join
-from stretto.dataflow.reference import FOREVER, History, before, evaluate, history
+from stretto.dataflow.run.index import Index
 from stretto.errors import DataError, LimitError
+from stretto.reference.dataflow import FOREVER, History, before, evaluate, history
 from tests.dataflow_cases import (
     TYPES,
     VALUES,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stretto.languages.datalog.tree import Aggregate, Goal, Literal, Program, Rule, variables
-from stretto.pattern import predicate as p
+from stretto.query import predicate as p
 
 __all__ = ["SOURCES", "Unstratified", "meaning_of", "program_of", "rows_of"]
 

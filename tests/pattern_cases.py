@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 import stretto
-from stretto.testing import Case, Seeded, case
+from stretto.testing.ceql import Case, Seeded, case
 
 __all__ = ["PatternCase", "check", "expected", "found", "pattern_case"]
 

@@ -15,15 +15,15 @@ from typing import Any
 import pyarrow as pa
 
 import stretto
-from stretto.automata.afa import Afa
-from stretto.automata.reference_afa import Event, outputs
 from stretto.automata.sase_afa import sase_afa
-from stretto.disordered import AfaMatcher
 from stretto.engines.nfab.program import NfabProgram
 from stretto.errors import StrettoError
 from stretto.events import Schema
-from stretto.pattern.query import Window
-from stretto.pattern.sase import Selection
+from stretto.matching.automaton import AfaMatcher
+from stretto.query.afa import Afa
+from stretto.query.query import Window
+from stretto.query.sase import Selection
+from stretto.reference.afa import Event, outputs
 from tests.sase_cases import SaseCase, sase_case, text_of
 from tests.sase_checks import found_by
 

@@ -19,13 +19,12 @@ import pyarrow as pa
 from stretto.errors import QueryError, Span
 from stretto.events import Schema
 from stretto.languages import ceql
-from stretto.pattern import predicate as p
-from stretto.pattern.algebra import Filter
-from stretto.pattern.passes.bind_sase import BoundSase, bind_sase
-from stretto.pattern.passes.cnf import conjuncts
-from stretto.pattern.query import Window
-from stretto.pattern.reference_sase import SaseMatch, evaluate_sase
-from stretto.pattern.sase import (
+from stretto.query import predicate as p
+from stretto.query.algebra import Filter
+from stretto.query.passes.bind_sase import BoundSase, bind_sase
+from stretto.query.passes.cnf import conjuncts
+from stretto.query.query import Window
+from stretto.query.sase import (
     Aggregate,
     Component,
     Element,
@@ -37,7 +36,8 @@ from stretto.pattern.sase import (
     SaseQuery,
     Selection,
 )
-from stretto.testing import Choices, Seeded
+from stretto.reference.sase import SaseMatch, evaluate_sase
+from stretto.testing.ceql import Choices, Seeded
 
 __all__ = ["SaseCase", "component", "condition", "operand", "reference", "sase", "sase_case", "text_of"]
 

@@ -13,14 +13,14 @@ from typing import Any
 
 from stretto.automata.nfab import build
 from stretto.automata.shortcut import why_not
-from stretto.compiling import compile_query
 from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.nfab.runner import NfabRunner
 from stretto.engines.select import AnyProgram, program_for, runner_for
 from stretto.engines.tecs.state import Matches
-from stretto.matching import Matcher
-from stretto.pattern.passes.bind_sase import BoundSase
-from stretto.pattern.reference_sase import evaluate_sase
+from stretto.matching.compiled import compile_query
+from stretto.matching.matcher import Matcher
+from stretto.query.passes.bind_sase import BoundSase
+from stretto.reference.sase import evaluate_sase
 from tests.sase_cases import SaseCase, sase_case, text_of
 
 __all__ = ["check", "check_snapshots", "found_by", "programs"]

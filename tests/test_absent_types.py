@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import stretto
-import stretto.absent
+import stretto.matching.absent
 
 EVENTS = pa.table({"type": ["trip", "stop", None], "t": [1, 2, 3]})
 ANY_MATCH = "WHERE skip_till_any_match { }"
@@ -68,7 +68,7 @@ def test_nothing_is_said_of_other_empty_results(monkeypatch: pytest.MonkeyPatch)
         matcher.push(EVENTS)
         matcher.finish()
     # Nor is the column read again where there are rows.
-    monkeypatch.setattr(stretto.absent, "_distinct", None)
+    monkeypatch.setattr(stretto.matching.absent, "_distinct", None)
     assert stretto.match("SELECT * FROM S WHERE trip", EVENTS).num_rows == 1
 
 

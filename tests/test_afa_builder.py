@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import stretto
-from stretto.afa import make_arc
-from stretto.automata.afa import Afa, Emit, Kind
-from stretto.automata.reference_afa import Event, outputs
 from stretto.errors import DataError, LimitError, OptionError, QueryError
-from stretto.pattern.evaluate import holds
-from stretto.steps import Steps, positions_of
+from stretto.languages.afa.builder import make_arc
+from stretto.languages.afa.elements import Steps, positions_of
+from stretto.query.afa import Afa, Emit, Kind
+from stretto.query.evaluate import holds
+from stretto.reference.afa import Event, outputs
 from tests.conftest import cases
 
 

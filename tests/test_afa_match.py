@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import stretto
-from stretto import disordered
+from stretto.matching import automaton as disordered
 
 EVENTS = [{"t": 3, "kind": "b"}, {"t": 1, "kind": "a"}]
 

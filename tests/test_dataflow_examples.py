@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from stretto.dataflow.reference import FOREVER, history
+from stretto.reference.dataflow import FOREVER, history
 from tests.conftest import COMPILED, size
 
 FOLDER = Path(__file__).parents[1] / "examples" / "dataflow"

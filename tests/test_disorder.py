@@ -14,10 +14,10 @@ import pyarrow as pa
 import pytest
 
 import stretto
-from stretto import matching
 from stretto.engines.windows import values_of
 from stretto.errors import DataError, OptionError, SnapshotError, StrettoError
-from stretto.testing import case
+from stretto.matching import matcher as matching
+from stretto.testing.ceql import case
 from tests.conftest import cases
 from tests.sase_cases import sase_case
 

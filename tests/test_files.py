@@ -17,10 +17,11 @@ import pytest
 from pyarrow import csv, feather
 
 import stretto
-from stretto import files, inputs, matches
 from stretto.errors import DataError, OptionError
-from stretto.files import Source, open_files
-from stretto.relevance import relevant
+from stretto.matching import files, inputs
+from stretto.matching import results as matches
+from stretto.matching.files import Source, open_files
+from stretto.matching.relevance import relevant
 from tests.conftest import cases
 
 QUERY = "SELECT * FROM S WHERE A AS a; B AS b FILTER b[v > 2] PARTITION BY [k] WITHIN 6 [t]"

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 
 import stretto
-from stretto import functions
 from stretto.errors import OptionError, QueryError
 from stretto.events import Schema
-from stretto.pattern.passes.bind_sase import BoundSase
-from stretto.pattern.reference_sase import evaluate_sase
+from stretto.query import functions
+from stretto.query.passes.bind_sase import BoundSase
+from stretto.reference.sase import evaluate_sase
 from tests.conftest import COMPILED
 
 

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 
 import stretto
-from stretto import gathering
-from stretto.gathering import Gatherer
-from stretto.matches import History
+from stretto.matching import gathering
+from stretto.matching.gathering import Gatherer
+from stretto.matching.results import History
 from tests.conftest import cases
 
 KINDS: dict[pa.DataType, list[Any]] = {

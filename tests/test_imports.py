@@ -11,24 +11,15 @@ ROOT = Path(stretto.__file__).parent
 
 #: Rooms from the ground up: a module imports from its own room and from those before it.
 ROOMS = [
-    ["errors", "_jit", "components", "column_types", "clocks", "memory", "budget"],
-    ["events", "functions", "gathering", "files"],
-    ["pattern", "predicates"],
+    ["errors", "_jit", "column_types", "times", "memory", "budget"],
+    ["events"],
+    ["query", "columns"],
     ["languages", "automata"],
     ["engines"],
-    ["computed"],
-    ["matches"],
-    ["metering"],
-    ["sets"],
-    ["steps", "cleanse"],
-    ["compiling", "afa"],
-    ["relevance", "inputs"],
-    ["arc_changes", "absent"],
-    ["disordered"],
-    ["cleansed"],
-    ["snapshots", "speculating", "matching"],
-    ["ensemble", "patterns", "dataflow"],
     ["explain"],
+    ["matching"],
+    ["dataflow"],
+    ["reference"],
     ["spark", "connectors", "testing", "demo", "data"],
     ["pipelines"],
     ["cli"],
@@ -36,15 +27,8 @@ ROOMS = [
 
 #: Imports upwards inside a function or for types only: where a method of a value opens a room above it.
 DOORS = {
-    ("compiling", "explain"),
-    ("matching", "snapshots"),
-    ("snapshots", "matching"),
-    ("disordered", "snapshots"),
-    ("cleanse", "snapshots"),
-    ("explain", "compiling"),
-    ("speculating", "explain"),
-    ("afa", "explain"),
-    ("dataflow", "explain"),
+    ("languages", "explain"),
+    ("explain", "matching"),
 }
 
 

@@ -15,8 +15,8 @@ import pytest
 
 import stretto
 from stretto import Change, PatternSet
-from stretto.ensemble import keys as shared_keys
-from stretto.ensemble import parts, shared
+from stretto.matching.many import keys as shared_keys
+from stretto.matching.many import parts, shared
 from tests.conftest import cases
 from tests.pattern_cases import check, pattern_case
 
@@ -68,8 +68,8 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shared, "CELLS", 1)
     monkeypatch.setattr(shared, "_ENSEMBLES", parts.Latest(32))
     monkeypatch.setattr(shared_keys, "MOST", 1)
-    monkeypatch.setattr("stretto.patterns.CHUNK", 2)
-    monkeypatch.setattr("stretto.patterns.PIECES", 1)
+    monkeypatch.setattr("stretto.matching.patterns.CHUNK", 2)
+    monkeypatch.setattr("stretto.matching.patterns.PIECES", 1)
 
 
 @pytest.mark.usefixtures("tiny")
@@ -672,7 +672,7 @@ def test_keys_are_numbered_once_for_all_patterns(keys: int, monkeypatch: pytest.
     """Few keys and more than are numbered together; idle ones are forgotten and come back."""
     monkeypatch.setattr(shared_keys, "MOST", 200)
     monkeypatch.setattr("stretto.engines.tecs.runner.SWEEP_AT_LEAST", 50)
-    monkeypatch.setattr("stretto.patterns.CHUNK", 500)
+    monkeypatch.setattr("stretto.matching.patterns.CHUNK", 500)
     rng = np.random.default_rng(keys)
     rows = 4000
     phase = np.arange(rows) * 4 // rows  # other keys in every quarter
@@ -697,7 +697,7 @@ def test_keys_are_numbered_once_for_all_patterns(keys: int, monkeypatch: pytest.
 
 
 def test_memory_is_what_windows_hold(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stretto.patterns.CHUNK", 1000)
+    monkeypatch.setattr("stretto.matching.patterns.CHUNK", 1000)
     patterns = new()
     patterns.change([Change("a", AB + " WITHIN 50 [t]"), Change("b", ABK + " WITHIN 9 EVENTS"), Change("c", ABK, 10)])
     patterns.change(Change("c", None, 2000))

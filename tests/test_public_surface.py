@@ -9,9 +9,9 @@ from importlib import resources
 import pytest
 
 import stretto
-from stretto.cleansed import CleansedMatcher
-from stretto.disordered import AfaMatcher
-from stretto.speculating import SpeculatingMatcher
+from stretto.matching.automaton import AfaMatcher
+from stretto.matching.cleansed import CleansedMatcher
+from stretto.matching.speculating import SpeculatingMatcher
 
 
 @pytest.mark.parametrize("name", ["stretto", "stretto.spark", "stretto.dataflow"])

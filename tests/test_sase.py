@@ -23,8 +23,8 @@ from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.nfab.runner import NfabRunner
 from stretto.engines.nfab.values import Op
 from stretto.errors import DataError, EngineError, OptionError
-from stretto.pattern.passes.bind_sase import BoundSase
-from stretto.pattern.reference_sase import evaluate_sase, returned
+from stretto.query.passes.bind_sase import BoundSase
+from stretto.reference.sase import evaluate_sase, returned
 from tests.conftest import COMPILED, cases
 from tests.sase_cases import SaseCase, sase_case, text_of
 

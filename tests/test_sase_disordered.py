@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 import stretto
-from stretto import functions
 from stretto.automata.sase_afa import sase_afa
 from stretto.errors import OptionError, QueryError, SnapshotError
+from stretto.query import functions
 
 SCHEMA = pa.schema(
     [

@@ -15,8 +15,8 @@ import stretto
 from stretto.cli import main
 from stretto.engines.tecs.state import Matches
 from stretto.errors import OptionError
-from stretto.matches import summaries
-from stretto.testing import Case, case
+from stretto.matching.results import summaries
+from stretto.testing.ceql import Case, case
 from tests.conftest import cases
 from tests.sase_cases import sase_case
 

@@ -64,7 +64,7 @@ def _processor() -> type:
 
 
 def CountPacked(size: int) -> Any:
-    """A processor of rows that hold many events each, as Arrow bytes (:mod:`stretto.spark.packing`)."""
+    """A processor of rows that hold many events each, as Arrow bytes (:mod:`stretto.spark.streaming.packing`)."""
     from pyspark.sql import Row
 
     class Processor(_Counter, _processor()):  # type: ignore[misc]

@@ -16,7 +16,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 import stretto
-from stretto.steps import Step
+from stretto.languages.afa.elements import Step
 
 #: A pallet on its way, as readers see it; ``prob`` says how sure a reader is.
 READINGS = pa.table(

@@ -8,11 +8,6 @@
 
 from importlib.metadata import PackageNotFoundError, version
 
-from stretto.afa import AFA
-from stretto.cleanse import Cleanse
-from stretto.compiling import Query
-from stretto.compiling import compile_query as compile
-from stretto.disordered import AfaMatcher
 from stretto.errors import (
     DataError,
     EngineError,
@@ -24,11 +19,16 @@ from stretto.errors import (
     StrettoWarning,
 )
 from stretto.events import Schema
-from stretto.functions import function
-from stretto.matching import Matcher, iter_matches, match, match_sets
-from stretto.patterns import Change, PatternSet
-from stretto.sets import MatchSet
-from stretto.steps import element
+from stretto.languages.afa.builder import AFA
+from stretto.languages.afa.elements import element
+from stretto.matching.automaton import AfaMatcher
+from stretto.matching.compiled import Query
+from stretto.matching.compiled import compile_query as compile
+from stretto.matching.matcher import Matcher, iter_matches, match, match_sets
+from stretto.matching.patterns import Change, PatternSet
+from stretto.matching.reorder import Cleanse
+from stretto.matching.sets import MatchSet
+from stretto.query.functions import function
 
 __all__ = [
     "AFA",

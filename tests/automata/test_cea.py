@@ -8,9 +8,9 @@ from stretto.automata.cea import TRUE, build
 from stretto.automata.determinize import AMBIGUOUS, SKIP, Determinizer
 from stretto.errors import LimitError
 from stretto.languages.ceql import parse
-from stretto.pattern.algebra import Atom, Plus
-from stretto.pattern.passes import rewrite
-from stretto.pattern.query import Strategy
+from stretto.query.algebra import Atom, Plus
+from stretto.query.passes import rewrite
+from stretto.query.query import Strategy
 
 
 def cea(formula: str):  # type: ignore[no-untyped-def]

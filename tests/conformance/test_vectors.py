@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 import stretto
-from stretto.pattern.passes.bind import BoundQuery
-from stretto.pattern.reference import evaluate
-from stretto.pattern.reference_sase import evaluate_sase
+from stretto.query.passes.bind import BoundQuery
+from stretto.reference.ceql import evaluate
+from stretto.reference.sase import evaluate_sase
 from tests.conformance.vectors import Vector, vectors
 
 VECTORS = vectors()

@@ -13,10 +13,10 @@ import pytest
 
 import stretto
 from stretto.dataflow import Dataflow, constant, datalog, stream
-from stretto.dataflow.reference import EVER, Event, Span, evaluate, history
-from stretto.dataflow.reference import FOREVER as LAST
 from stretto.errors import LimitError, OptionError, QueryError
 from stretto.languages.datalog import read_program
+from stretto.reference.dataflow import EVER, Event, Span, evaluate, history
+from stretto.reference.dataflow import FOREVER as LAST
 from tests.conftest import blocks, cases
 from tests.datalog_cases import SOURCES, Unstratified, meaning_of, program_of, rows_of
 

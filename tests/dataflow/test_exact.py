@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from stretto.dataflow import Dataflow, stream
-from stretto.dataflow.exact import MOST_PARTS, add, add_times, rounded
+from stretto.dataflow.run.exact import MOST_PARTS, add, add_times, rounded
 from tests.conftest import cases
 
 

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 from stretto.dataflow import Dataflow, Stream, fixpoint, fixpoints, stream
-from stretto.dataflow.fixpoint import FixpointVertex
-from stretto.dataflow.messages import External, Speculative
-from stretto.dataflow.reference import FOREVER, Event, evaluate, history
+from stretto.dataflow.run.fixpoint import FixpointVertex
+from stretto.dataflow.run.messages import External, Speculative
 from stretto.errors import EngineError, LimitError, OptionError
+from stretto.reference.dataflow import FOREVER, Event, evaluate, history
 from tests.conftest import cases
 
 MODES = ("hybrid", "probing", "hwm")

@@ -11,10 +11,11 @@ import pyarrow as pa
 import pytest
 
 import stretto
-from stretto.dataflow import Dataflow, Stream, fixpoint, index, stream
+from stretto.dataflow import Dataflow, Stream, fixpoint, stream
 from stretto.dataflow.operators import join, reduce
-from stretto.dataflow.reference import FOREVER, history
+from stretto.dataflow.run import index
 from stretto.errors import DataError, EngineError, OptionError, QueryError, SnapshotError, StrettoError
+from stretto.reference.dataflow import FOREVER, history
 from tests.conftest import cases
 from tests.dataflow_checks import check
 

@@ -8,8 +8,9 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from stretto.dataflow import Dataflow, history, stream
-from stretto.dataflow.history import settled
+from stretto.dataflow import Dataflow, stream
+from stretto.dataflow.run import history
+from stretto.dataflow.run.history import settled
 from stretto.errors import DataError
 from tests.conftest import cases
 

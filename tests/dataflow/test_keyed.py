@@ -13,8 +13,8 @@ import pytest
 import stretto
 from stretto.dataflow import Dataflow, Stream, datalog, plan, stream
 from stretto.dataflow.keyed import GROUPS, keyed
-from stretto.dataflow.reference import EVER, Event, evaluate
 from stretto.errors import DataError, OptionError, QueryError
+from stretto.reference.dataflow import EVER, Event, evaluate
 from tests.conftest import cases
 from tests.dataflow_cases import built, dataflow_case, final_events
 from tests.datalog_cases import SOURCES, program_of, rows_of

@@ -18,9 +18,6 @@ import pytest
 
 import stretto
 from stretto.dataflow import Dataflow, plan, stream
-from stretto.dataflow.code import Program
-from stretto.dataflow.fixpoint import FlyingFixpoint, Pass
-from stretto.dataflow.messages import Data, Definite, External, Message, Speculative
 from stretto.dataflow.operators.aggregate import Aggregate
 from stretto.dataflow.operators.compute import Compute
 from stretto.dataflow.operators.difference import Difference
@@ -30,9 +27,12 @@ from stretto.dataflow.operators.lifetime import Alter
 from stretto.dataflow.operators.operator import Operator
 from stretto.dataflow.operators.recognize import Recognizer
 from stretto.dataflow.operators.union import Union
-from stretto.dataflow.rows import FOREVER, LEVEL, NEVER, PAYLOAD, VE, VS, WEIGHT, Rows
-from stretto.dataflow.values import Strings
-from stretto.dataflow.vertex import Vertex
+from stretto.dataflow.run.code import Program
+from stretto.dataflow.run.fixpoint import FlyingFixpoint, Pass
+from stretto.dataflow.run.messages import Data, Definite, External, Message, Speculative
+from stretto.dataflow.run.rows import FOREVER, LEVEL, NEVER, PAYLOAD, VE, VS, WEIGHT, Rows
+from stretto.dataflow.run.values import Strings
+from stretto.dataflow.run.vertex import Vertex
 from stretto.errors import OptionError
 from tests.conftest import cases
 
@@ -391,7 +391,7 @@ def test_recognizing_a_query_blocks_and_is_refused_in_loops() -> None:
     hand(one, 0, Definite(5))
     assert [made[VS] for made in one.outside.rows()] == [4]
     events = stream("s", ROW)
-    looped = stretto.dataflow.fixpoint(
+    looped = stretto.dataflow.run.fixpoint(
         lambda r: events.union(r.recognize(ascending()).project("a", "b")), ROW, name="r"
     )
     with pytest.raises(OptionError, match=r"the loop 'r' goes through Recognize AFA: a matcher looks back in time"):
@@ -493,7 +493,7 @@ def test_rows_that_are_taken_back_are_forgotten(name: str) -> None:
 def test_a_plan_of_all_operators_holds_no_more_after_many_rounds(speculation: str) -> None:
     left = stream("left", ROW)
     right = stream("right", ROW).window(12)
-    loop = stretto.dataflow.fixpoint(
+    loop = stretto.dataflow.run.fixpoint(
         lambda r: left.union(r.join(right, on={"b": "a"}).project("a", b="b_right")).distinct(), ROW, name="loop"
     )
     flow = Dataflow(

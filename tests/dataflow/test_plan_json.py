@@ -13,7 +13,7 @@ import stretto
 from stretto.dataflow import Dataflow, Stream, datalog, fixpoint, fixpoints, plan, stream
 from stretto.dataflow.plan_json import from_json, to_json
 from stretto.errors import OptionError, QueryError
-from stretto.pattern import predicate as p
+from stretto.query import predicate as p
 from tests.conftest import cases
 from tests.dataflow_cases import built, dataflow_case
 from tests.datalog_cases import SOURCES, program_of
@@ -31,7 +31,7 @@ def reach(links: Stream) -> Stream:
 
 def shape(outputs: dict[str, Stream]) -> list[str]:
     """What makes two plans the same, as snapshots see it."""
-    from stretto.dataflow.saving import _plan
+    from stretto.dataflow.run.saving import _plan
 
     return _plan(Dataflow(**outputs)._graph, "hybrid")
 

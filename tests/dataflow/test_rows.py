@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from stretto.dataflow.operators.join import Join
-from stretto.dataflow.rows import NEVER, combined
+from stretto.dataflow.run.rows import NEVER, combined
 from stretto.errors import LimitError
 from tests.conftest import cases
 

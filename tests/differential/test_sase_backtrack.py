@@ -12,7 +12,7 @@ from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.nfab.runner import NfabRunner
 from stretto.engines.tecs.state import Matches
 from stretto.errors import DataError, OptionError
-from stretto.pattern.sase import Selection
+from stretto.query.sase import Selection
 from tests.conftest import cases, size
 from tests.java_stocks import java_stocks
 from tests.sase_cases import SaseCase, sase_case

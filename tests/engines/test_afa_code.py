@@ -14,16 +14,16 @@ import pyarrow as pa
 import pytest
 
 import stretto
-from stretto.automata.afa import Arc, Kind, UserFunction
+from stretto.columns.vectorized import mask
 from stretto.engines.afa.code import IS_NULL, OVERFLOWED, RAISED, REG, AfaCode, ArcCode
 from stretto.engines.nfab.scalar import multiplied
 from stretto.engines.nfab.values import Vocabulary, matrix
 from stretto.errors import LimitError, OptionError, QueryError
 from stretto.languages.afa import Scope, read_fence, read_function, read_transfer
-from stretto.pattern import predicate as p
-from stretto.pattern.evaluate import holds, value
-from stretto.predicates.vectorized import mask
-from stretto.testing import Seeded
+from stretto.query import predicate as p
+from stretto.query.afa import Arc, Kind, UserFunction
+from stretto.query.evaluate import holds, value
+from stretto.testing.ceql import Seeded
 from tests.conftest import COMPILED, cases
 
 EVENTS = {

@@ -15,7 +15,7 @@ def test_no_two_bundles_of_arrays_look_the_same_to_numba() -> None:
     """
     found: dict[tuple[str, tuple[str, ...]], set[type]] = {}
     for module in pkgutil.walk_packages(stretto.__path__, "stretto."):
-        if module.name.startswith(("stretto.engines", "stretto.predicates")):
+        if module.name.startswith(("stretto.engines", "stretto.columns")):
             for name, value in inspect.getmembers(importlib.import_module(module.name), inspect.isclass):
                 if issubclass(value, tuple) and hasattr(value, "_fields"):
                     found.setdefault((name, value._fields), set()).add(value)

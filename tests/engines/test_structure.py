@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from stretto.compiling import compile_query
 from stretto.engines.tecs.kernels import COUNT, HEADER
 from stretto.engines.tecs.runner import Runner
 from stretto.engines.tecs.structure import HEAD, LOW, NIL, TAIL
+from stretto.matching.compiled import compile_query
 
 QUERIES = [
     "SELECT * FROM S WHERE A ; B ; C WITHIN 12 EVENTS",

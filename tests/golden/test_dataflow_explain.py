@@ -10,7 +10,7 @@ import pytest
 
 import stretto
 from stretto.dataflow import Dataflow, Stream, datalog, fixpoint, stream
-from stretto.explain.dataflow import drawn, explained
+from stretto.dataflow.explain import drawn, explained
 from tests.conftest import cases
 from tests.dataflow_cases import built, dataflow_case
 

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 
 import stretto
-from stretto.automata.afa import Arc, Kind, UserFunction
 from stretto.errors import OptionError, QueryError
 from stretto.languages.afa import (
     Scope,
@@ -25,7 +24,8 @@ from stretto.languages.afa import (
     transfer_text,
 )
 from stretto.languages.afa.parts import Field
-from stretto.pattern import predicate as p
+from stretto.query import predicate as p
+from stretto.query.afa import Arc, Kind, UserFunction
 
 EVENTS = {
     "price": pa.float64(),

@@ -16,7 +16,7 @@ from stretto.errors import QueryError
 from stretto.languages.afa import Scope, read_fence, read_transfer, read_window
 from stretto.languages.afa.parser import _read
 from stretto.languages.afa.parts import Assignments, Field
-from stretto.pattern import predicate as p
+from stretto.query import predicate as p
 from tests.conftest import cases
 from tests.languages.mutating import mutations
 from tests.languages.test_ceql_fuzz import OPERANDS, PREDICATES

@@ -13,9 +13,9 @@ import pytest
 
 from stretto.errors import QueryError, Span
 from stretto.languages.ceql import parse
-from stretto.pattern import predicate as p
-from stretto.pattern.algebra import As, Atom, Filter, Or, Pattern, Plus, Sequence, walk
-from stretto.pattern.query import Consume, ParsedQuery, SelectItem, Strategy, Window
+from stretto.query import predicate as p
+from stretto.query.algebra import As, Atom, Filter, Or, Pattern, Plus, Sequence, walk
+from stretto.query.query import Consume, ParsedQuery, SelectItem, Strategy, Window
 
 A, B, C = Atom("A"), Atom("B"), Atom("C")
 

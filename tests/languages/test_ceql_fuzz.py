@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from stretto.errors import QueryError
 from stretto.languages.ceql import parse
-from stretto.pattern import predicate as p
-from stretto.pattern.algebra import As, Atom, Filter, Or, Pattern, Plus, Sequence, fold, variables
-from stretto.pattern.query import ParsedQuery
+from stretto.query import predicate as p
+from stretto.query.algebra import As, Atom, Filter, Or, Pattern, Plus, Sequence, fold, variables
+from stretto.query.query import ParsedQuery
 from tests.conftest import cases
 from tests.languages.mutating import mutations
 

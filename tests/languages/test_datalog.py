@@ -22,7 +22,7 @@ from stretto.languages.datalog import (
     read_program,
 )
 from stretto.languages.datalog.ordering import ordered
-from stretto.pattern import predicate as p
+from stretto.query import predicate as p
 
 SOURCES = {
     "link": {"src": pa.string(), "dst": pa.string()},

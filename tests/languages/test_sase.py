@@ -11,9 +11,9 @@ import pytest
 
 from stretto.errors import QueryError, Span
 from stretto.languages.sase import is_sase, parse
-from stretto.pattern import predicate as p
-from stretto.pattern.query import Consume, Window
-from stretto.pattern.sase import (
+from stretto.query import predicate as p
+from stretto.query.query import Consume, Window
+from stretto.query.sase import (
     Aggregate,
     Component,
     Element,

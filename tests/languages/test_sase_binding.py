@@ -11,9 +11,9 @@ import pytest
 from stretto.errors import QueryError
 from stretto.events import Schema
 from stretto.languages.sase import parse
-from stretto.pattern import predicate as p
-from stretto.pattern.passes.bind import BoundWindow
-from stretto.pattern.passes.bind_sase import BoundSase, bind_sase
+from stretto.query import predicate as p
+from stretto.query.passes.bind import BoundWindow
+from stretto.query.passes.bind_sase import BoundSase, bind_sase
 
 COLUMNS = pa.schema(
     [

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from stretto.errors import QueryError
 from stretto.languages.sase import is_sase, parse
-from stretto.pattern import predicate as p
-from stretto.pattern.sase import Component, Element, Index, SaseQuery
+from stretto.query import predicate as p
+from stretto.query.sase import Component, Element, Index, SaseQuery
 from tests.conftest import cases
 from tests.languages.mutating import mutations
 

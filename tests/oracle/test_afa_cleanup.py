@@ -9,12 +9,12 @@ import pyarrow as pa
 import pytest
 
 import stretto
-from stretto.automata.reference_afa import Insert
 from stretto.errors import DataError, OptionError
 from stretto.languages.afa import Scope, read_fence
-from stretto.pattern import predicate as p
-from stretto.pattern.evaluate import holds
-from stretto.pattern.implication import implies
+from stretto.query import predicate as p
+from stretto.query.evaluate import holds
+from stretto.query.implication import implies
+from stretto.reference.afa import Insert
 from tests.afa_cases import afa_case
 from tests.afa_checks import Drive, built
 from tests.conftest import cases

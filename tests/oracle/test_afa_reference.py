@@ -12,8 +12,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from stretto.automata.afa import Afa, Arc, Emit, Kind, UserFunction
-from stretto.automata.reference_afa import (
+from stretto.errors import DataError, LimitError, OptionError
+from stretto.query.afa import Afa, Arc, Emit, Kind, UserFunction
+from stretto.reference.afa import (
     AddArc,
     Change,
     Event,
@@ -29,7 +30,6 @@ from stretto.automata.reference_afa import (
     Step,
     outputs,
 )
-from stretto.errors import DataError, LimitError, OptionError
 from tests.afa_values import automaton, fence
 
 INT = pa.int64()

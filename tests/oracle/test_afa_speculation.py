@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import Any
 
 import stretto
-from stretto.automata.reference_afa import AddArc, Insert, Output, Punctuate, PunctuateArcs, RetireArc, Retract, Revise
 from stretto.errors import StrettoError
+from stretto.reference.afa import AddArc, Insert, Output, Punctuate, PunctuateArcs, RetireArc, Retract, Revise
 from tests.afa_cases import AfaCase, afa_case
 from tests.afa_checks import Drive, built, misread, pieces, punctuation_of
 from tests.conftest import cases

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 
-from stretto import testing
-from stretto.testing import Case, case, check
+from stretto.testing import ceql as testing
+from stretto.testing.ceql import Case, case, check
 from tests.conftest import blocks, cases
 
 
@@ -18,7 +18,7 @@ def test_shrinkable(one: Case) -> None:
 
 @pytest.mark.parametrize("seeds", blocks(cases(4_000)), ids=str)
 def test_many_seeds(seeds: range) -> None:
-    """Thousands of seeds; a failure names its seed: ``stretto.testing.check(stretto.testing.case(seed))``."""
+    """Thousands of seeds; a failure names its seed: ``stretto.testing.ceql.check(stretto.testing.ceql.case(seed))``."""
     for seed in seeds:
         try:
             check(case(seed))

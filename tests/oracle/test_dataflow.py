@@ -10,7 +10,7 @@ import pytest
 
 import stretto
 from stretto.dataflow import Dataflow, Stream, fixpoint, stream
-from stretto.dataflow.reference import Span, history
+from stretto.reference.dataflow import Span, history
 from tests.conftest import COMPILED, blocks, cases
 from tests.dataflow_cases import (
     Advance,

@@ -15,10 +15,10 @@ import pytest
 
 from stretto.errors import QueryError
 from stretto.events import Schema
-from stretto.pattern.passes.bind_sase import bind_sase
-from stretto.pattern.query import Window
-from stretto.pattern.reference_sase import SaseMatch, aggregate, evaluate_sase, returned
-from stretto.pattern.sase import Selection
+from stretto.query.passes.bind_sase import bind_sase
+from stretto.query.query import Window
+from stretto.query.sase import Selection
+from stretto.reference.sase import SaseMatch, aggregate, evaluate_sase, returned
 from tests.conftest import cases
 from tests.java_stocks import java_stocks
 from tests.sase_cases import SaseCase, sase, sase_case

@@ -17,8 +17,8 @@ from typing import Any
 import pyarrow as pa
 
 import stretto
-from stretto.spark.bucket import Bucket, Settings
-from stretto.spark.runs import OneQuery
+from stretto.spark.streaming.bucket import Bucket, Settings
+from stretto.spark.streaming.runs import OneQuery
 
 __all__ = ["CASES", "FOLDER", "bucket_of", "expected_rows", "matcher_of", "stream"]
 

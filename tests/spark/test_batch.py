@@ -344,4 +344,4 @@ def test_what_travels_is_plain_data(spark: Any, monkeypatch: pytest.MonkeyPatch)
         if operation.name == "STACK_GLOBAL":
             named.add(tuple(strings[-2:]))
         assert operation.name not in ("GLOBAL", "INST", "OBJ", "NEWOBJ_EX")
-    assert named == {("functools", "partial"), ("stretto.spark.worker", "run_partition")}
+    assert named == {("functools", "partial"), ("stretto.spark.batch.worker", "run_partition")}

@@ -12,8 +12,8 @@ import pytest
 
 import stretto
 from stretto.errors import DataError, OptionError, SnapshotError
-from stretto.spark.bucket import Bucket, Settings, microseconds
-from stretto.spark.runs import OneQuery
+from stretto.spark.streaming.bucket import Bucket, Settings, microseconds
+from stretto.spark.streaming.runs import OneQuery
 from tests.conftest import cases
 from tests.spark.streams import bag
 

@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import stretto
-from stretto.pattern import predicate as p
-from stretto.pattern.algebra import Filter, walk
-from stretto.predicates.vectorized import mask
+from stretto.columns.vectorized import mask
+from stretto.query import predicate as p
+from stretto.query.algebra import Filter, walk
 from stretto.spark.columns import may_be, relevant, relevant_text
 from stretto.spark.frames import spark_schema
 from tests.spark.test_batch import QUERIES, bag, random_events
@@ -353,7 +353,7 @@ RARE = """
 
 def test_match_reads_what_matters(trades: Any, spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The filter is in the plan of a match, below the shuffle, and only what it leaves reaches Python."""
-    from stretto.spark import batch
+    from stretto.spark.batch import run as batch
 
     plan = stretto.spark.match(trades, RARE, time="ts", sequence="seq")
     shown = pushed(plan)

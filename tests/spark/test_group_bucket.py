@@ -14,10 +14,10 @@ from stretto.dataflow import Dataflow, Stream, fixpoint, stream
 from stretto.dataflow.keyed import keyed
 from stretto.dataflow.plan_json import to_json
 from stretto.errors import DataError, SnapshotError
-from stretto.spark.bucket import Settings
-from stretto.spark.group_bucket import GroupBucket
-from stretto.spark.groups import INPUT, OUTPUT, Groups
-from stretto.spark.packing import write_table
+from stretto.spark.dataflow.group_bucket import GroupBucket
+from stretto.spark.dataflow.groups import INPUT, OUTPUT, Groups
+from stretto.spark.streaming.bucket import Settings
+from stretto.spark.streaming.packing import write_table
 
 LINKS = stream("links", {"src": str, "dst": str})
 REACH = fixpoint(

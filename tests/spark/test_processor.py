@@ -14,9 +14,9 @@ pytest.importorskip("pyspark.sql.streaming.tws_tester", reason="needs PySpark 4.
 from pyspark.sql import Row
 from pyspark.sql.streaming.tws_tester import TwsTester
 
-from stretto.spark.bucket import Settings
-from stretto.spark.packing import arrived, read_table, write_table
-from stretto.spark.processor import STATE, Buckets
+from stretto.spark.streaming.bucket import Settings
+from stretto.spark.streaming.packing import arrived, read_table, write_table
+from stretto.spark.streaming.processor import STATE, Buckets
 
 SCHEMA = pa.schema([("type", pa.string()), ("t", pa.int64()), ("k", pa.string())])
 TEXT = "SELECT b[t] FROM S WHERE A ; B AS b PARTITION BY [k] WITHIN 10 seconds"
@@ -109,7 +109,7 @@ def test_what_arrives_has_an_order_that_the_shuffle_does_not_change() -> None:
 def test_a_dataflow_has_the_same_operator() -> None:
     from stretto.dataflow import stream
     from stretto.dataflow.plan_json import to_json
-    from stretto.spark.groups import INPUT, OUTPUT
+    from stretto.spark.dataflow.groups import INPUT, OUTPUT
 
     costs = stream("costs", {"cost": int}, insert_only=True)
     row = [("k", pa.string()), ("most", pa.int64()), *((name, pa.int64()) for name in ("vs", "ve", "ve_new"))]

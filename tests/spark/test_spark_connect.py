@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 
 import stretto
 from stretto import spark
-from stretto.predicates.vectorized import mask
+from stretto.columns.vectorized import mask
 from stretto.spark.columns import may_be
 from stretto.spark.frames import spark_schema
 from stretto.spark.java import ensure_java

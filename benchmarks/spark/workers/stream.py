@@ -53,7 +53,7 @@ def packed(events: Any, job: dict[str, Any]) -> Any:
     """Events packed by bucket as Arrow bytes before the exchange; the state counts them."""
     from pyspark.sql import functions as F
 
-    from stretto.spark.packing import PACKED, pack
+    from stretto.spark.streaming.packing import PACKED, pack
 
     rows, schema = _bucketed(events, job)
     wide = rows.mapInArrow(partial(pack, schema=schema), PACKED)
@@ -67,7 +67,7 @@ def packed_frames(events: Any, job: dict[str, Any]) -> Any:
     """As :func:`packed`, in the pandas form."""
     from pyspark.sql import functions as F
 
-    from stretto.spark.packing import PACKED, pack
+    from stretto.spark.streaming.packing import PACKED, pack
 
     rows, schema = _bucketed(events, job)
     wide = rows.mapInArrow(partial(pack, schema=schema), PACKED)

@@ -17,8 +17,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from stretto.errors import LimitError
-from stretto.pattern import algebra as a
-from stretto.pattern.guard import Guard
+from stretto.query import algebra as a
+from stretto.query.guard import Guard
 
 __all__ = ["CEA", "TRUE", "Transition", "build"]
 

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 
 from stretto.automata.cea import CEA, TRUE
 from stretto.errors import LimitError
-from stretto.pattern.query import Strategy
+from stretto.query.query import Strategy
 
 __all__ = ["AMBIGUOUS", "SKIP", "Determinizer", "State"]
 

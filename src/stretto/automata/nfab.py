@@ -16,13 +16,13 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from stretto.errors import QueryError
-from stretto.pattern import predicate as p
-from stretto.pattern.guard import Guard
-from stretto.pattern.passes.bind_sase import BoundSase
-from stretto.pattern.passes.cnf import conjuncts
-from stretto.pattern.passes.plain import plain
-from stretto.pattern.sase import Component, Element, Index, Length, Range, Reference, Selection
-from stretto.pattern.typing import may_overflow
+from stretto.query import predicate as p
+from stretto.query.guard import Guard
+from stretto.query.passes.bind_sase import BoundSase
+from stretto.query.passes.cnf import conjuncts
+from stretto.query.passes.plain import plain
+from stretto.query.sase import Component, Element, Index, Length, Range, Reference, Selection
+from stretto.query.typing import may_overflow
 
 __all__ = ["Edge", "Kind", "Negation", "Nfab", "Pair", "build", "own_index"]
 

@@ -10,7 +10,7 @@ that may be the last.
 A negation between two components is a state as well: one in which such an event has come since the last selected one.
 
 >>> import pyarrow as pa
->>> from stretto.compiling import compile_query
+>>> from stretto.matching.compiled import compile_query
 >>> schema = {"type": pa.string(), "t": pa.int64(), "v": pa.int64()}
 >>> query = compile_query("PATTERN SEQ(A a, B b) WHERE skip_till_next_match { b.v > a.v } WITHIN 9", schema, time="t")
 >>> afa = sase_afa(query.bound)
@@ -30,8 +30,6 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from stretto.automata.afa import Afa, Arc, Emit
-from stretto.automata.afa import Kind as ArcKind
 from stretto.automata.nfab import Edge, Kind, Negation, build, own_index
 from stretto.automata.sase_register import (
     NEVER,
@@ -47,12 +45,14 @@ from stretto.automata.sase_register import (
 )
 from stretto.errors import QueryError, Span
 from stretto.languages.afa.parts import Field
-from stretto.pattern import predicate as p
-from stretto.pattern.passes.bind import measure
-from stretto.pattern.passes.bind_sase import BoundSase
-from stretto.pattern.passes.plain import plain, renamed
-from stretto.pattern.sase import Aggregate, Component, Element, Index, Length, Range, Selection
-from stretto.pattern.typing import kind_of
+from stretto.query import predicate as p
+from stretto.query.afa import Afa, Arc, Emit
+from stretto.query.afa import Kind as ArcKind
+from stretto.query.passes.bind import measure
+from stretto.query.passes.bind_sase import BoundSase
+from stretto.query.passes.plain import plain, renamed
+from stretto.query.sase import Aggregate, Component, Element, Index, Length, Range, Selection
+from stretto.query.typing import kind_of
 
 __all__ = ["sase_afa"]
 

@@ -20,10 +20,10 @@ import pyarrow as pa
 from stretto.automata.nfab import Kind, Nfab, own_index
 from stretto.errors import LimitError, QueryError
 from stretto.languages.afa.parts import Field
-from stretto.pattern import predicate as p
-from stretto.pattern.passes.plain import renamed
-from stretto.pattern.sase import Aggregate, Element, Index, Length, Range, Reference
-from stretto.pattern.typing import kind_of
+from stretto.query import predicate as p
+from stretto.query.passes.plain import renamed
+from stretto.query.sase import Aggregate, Element, Index, Length, Range, Reference
+from stretto.query.typing import kind_of
 
 __all__ = [
     "MOST_CASES",

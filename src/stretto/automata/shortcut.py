@@ -11,12 +11,12 @@ from collections.abc import Sequence as Seq
 from typing import overload
 
 from stretto.automata.nfab import Edge, Nfab, Pair, own_index
-from stretto.pattern.algebra import As, Atom, Filter, Or, Pattern, Plus, Project, Sequence
-from stretto.pattern.passes import rewrite
-from stretto.pattern.passes.bind import BoundQuery
-from stretto.pattern.passes.plain import plain
-from stretto.pattern.query import ParsedQuery, Strategy
-from stretto.pattern.sase import Selection
+from stretto.query.algebra import As, Atom, Filter, Or, Pattern, Plus, Project, Sequence
+from stretto.query.passes import rewrite
+from stretto.query.passes.bind import BoundQuery
+from stretto.query.passes.plain import plain
+from stretto.query.query import ParsedQuery, Strategy
+from stretto.query.sase import Selection
 
 __all__ = ["Unmarked", "as_core", "why_not"]
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from stretto.cli.files import TYPE_HELP, read_events, read_query, typed_columns
-from stretto.compiling import compile_query
+from stretto.matching.compiled import compile_query
 
 __all__ = ["register"]
 

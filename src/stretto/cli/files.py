@@ -14,8 +14,8 @@ from typing import Any
 import pyarrow as pa
 
 from stretto.errors import OptionError, suggestion
-from stretto.files import Source, kind_of, open_files
 from stretto.languages.sase import is_sase
+from stretto.matching.files import Source, kind_of, open_files
 
 __all__ = ["DATA_HELP", "FORMAT_HELP", "TYPE_HELP", "read_events", "read_query", "typed_columns", "write_matches"]
 

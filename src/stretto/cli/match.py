@@ -24,10 +24,10 @@ from stretto.cli.files import (
     typed_columns,
     write_matches,
 )
-from stretto.compiling import compile_query
 from stretto.errors import OptionError
-from stretto.files import Source
-from stretto.matching import Matcher, iter_matches
+from stretto.matching.compiled import compile_query
+from stretto.matching.files import Source
+from stretto.matching.matcher import Matcher, iter_matches
 
 __all__ = ["register"]
 

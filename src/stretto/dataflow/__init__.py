@@ -18,7 +18,7 @@
 """
 
 from stretto.dataflow.datalog import datalog
-from stretto.dataflow.flow import Dataflow
+from stretto.dataflow.run.flow import Dataflow
 from stretto.dataflow.stream import Stream, constant, fixpoint, fixpoints, stream
 
 __all__ = ["Dataflow", "Stream", "constant", "datalog", "fixpoint", "fixpoints", "stream"]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from stretto.components import components
 from stretto.dataflow import plan
 from stretto.errors import OptionError
-from stretto.pattern import predicate as p
+from stretto.languages.datalog.components import components
+from stretto.query import predicate as p
 
 __all__ = ["Cycle", "cycles", "loops_of", "ordered", "ordered_with_loops", "reasons"]
 

@@ -27,8 +27,8 @@ from stretto.languages.datalog import (
 from stretto.languages.datalog.endings import written_out
 from stretto.languages.datalog.ordering import Step
 from stretto.languages.datalog.tree import ANY, variables
-from stretto.pattern import predicate as p
-from stretto.pattern.typing import type_of_operand
+from stretto.query import predicate as p
+from stretto.query.typing import type_of_operand
 
 __all__ = ["datalog"]
 

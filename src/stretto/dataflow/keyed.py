@@ -21,15 +21,15 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from stretto.compiling import Query
 from stretto.dataflow import plan
 from stretto.dataflow.checking import loops_of, ordered_with_loops
 from stretto.dataflow.operators.recognize import recognized
 from stretto.dataflow.stream import Stream
 from stretto.errors import OptionError
-from stretto.pattern import predicate as p
-from stretto.pattern.query import Consume
-from stretto.pattern.sase import SaseQuery, Selection
+from stretto.matching.compiled import Query
+from stretto.query import predicate as p
+from stretto.query.query import Consume
+from stretto.query.sase import SaseQuery, Selection
 
 __all__ = ["GROUPS", "carries", "keyed"]
 

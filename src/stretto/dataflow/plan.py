@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from stretto.pattern import predicate as p
+from stretto.query import predicate as p
 
 __all__ = [
     "Aggregate",

@@ -22,16 +22,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from stretto.compiling import Query, compile_query
 from stretto.dataflow import plan
 from stretto.dataflow.checking import loops_of, ordered_with_loops
 from stretto.dataflow.operators.recognize import recognized
 from stretto.dataflow.stream import Stream
 from stretto.errors import OptionError, StrettoError
 from stretto.languages.relational import read_condition, read_value
-from stretto.pattern import predicate as p
-from stretto.pattern.sase import SaseQuery
-from stretto.pattern.typing import kind_of
+from stretto.matching.compiled import Query, compile_query
+from stretto.query import predicate as p
+from stretto.query.sase import SaseQuery
+from stretto.query.typing import kind_of
 
 __all__ = ["VERSION", "from_json", "to_json"]
 

@@ -16,8 +16,8 @@ from stretto.dataflow import plan
 from stretto.errors import OptionError, suggestion
 from stretto.events import Schema, as_table
 from stretto.languages.relational import read_condition, read_value
-from stretto.pattern import predicate as p
-from stretto.pattern.typing import kind_of, type_of_operand
+from stretto.query import predicate as p
+from stretto.query.typing import kind_of, type_of_operand
 
 __all__ = ["Stream", "constant", "fixpoint", "fixpoints", "payload_type", "stream"]
 

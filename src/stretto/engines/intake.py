@@ -10,13 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from stretto.columns.classes import Classifier
+from stretto.columns.keys import KeyTable
+from stretto.columns.overflow import IntegerOverflow
 from stretto.engines.windows import Measured, ranks, values_of
 from stretto.errors import DataError, EngineError
 from stretto.events import Schema
-from stretto.pattern.passes.bind import BoundWindow
-from stretto.predicates.classes import Classifier
-from stretto.predicates.keys import KeyTable
-from stretto.predicates.overflow import IntegerOverflow
+from stretto.query.passes.bind import BoundWindow
 
 __all__ = ["Intake", "both", "column_of", "keyed"]
 

@@ -16,12 +16,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from stretto import functions
 from stretto.engines.nfab.decimals import DIGITS, words_of
 from stretto.errors import QueryError
-from stretto.pattern import predicate as p
-from stretto.pattern.evaluate import holds
-from stretto.pattern.typing import is_exact
+from stretto.query import functions
+from stretto.query import predicate as p
+from stretto.query.evaluate import holds
+from stretto.query.typing import is_exact
 
 __all__ = ["IS_NULL", "OVERFLOWED", "Code", "ScalarCode", "all_of", "call", "cell", "fault", "faulty", "name", "number"]
 

@@ -10,9 +10,9 @@ from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.nfab.runner import NfabRunner
 from stretto.engines.tecs.program import Program
 from stretto.engines.tecs.runner import Runner
-from stretto.pattern.passes.bind import BoundQuery
-from stretto.pattern.passes.bind_sase import BoundSase
-from stretto.pattern.query import ParsedQuery
+from stretto.query.passes.bind import BoundQuery
+from stretto.query.passes.bind_sase import BoundSase
+from stretto.query.query import ParsedQuery
 
 __all__ = ["AnyProgram", "AnyRunner", "Choice", "choose", "program_for", "runner_for"]
 

@@ -6,12 +6,12 @@ import datetime as dt
 from collections.abc import Mapping
 from typing import Any
 
-from stretto.automata.afa import Afa, Arc, Emit, Kind
-from stretto.automata.afa_paths import leading, reached
 from stretto.explain.dot import Drawing, quoted
 from stretto.explain.text import section
 from stretto.languages.afa import fence_text, transfer_text
-from stretto.pattern import predicate as p
+from stretto.query import predicate as p
+from stretto.query.afa import Afa, Arc, Emit, Kind
+from stretto.query.afa_paths import leading, reached
 
 __all__ = ["draw_afa", "explain_afa"]
 

@@ -14,11 +14,11 @@ from stretto.automata.nfab import build as build_nfab
 from stretto.errors import OptionError
 from stretto.explain.sase import asked, ignored, proceeds
 from stretto.explain.text import automaton_of
-from stretto.pattern.passes.bind_sase import BoundSase
-from stretto.pattern.sase import SaseQuery
+from stretto.query.passes.bind_sase import BoundSase
+from stretto.query.sase import SaseQuery
 
 if TYPE_CHECKING:
-    from stretto.compiling import Query
+    from stretto.matching.compiled import Query
 
 __all__ = ["Drawing", "draw", "quoted"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Set
 
-from stretto.pattern.algebra import As, Atom, Pattern, Plus, children, walk
-from stretto.pattern.query import ParsedQuery, Strategy
-from stretto.pattern.sase import SaseQuery, Selection
+from stretto.query.algebra import As, Atom, Pattern, Plus, children, walk
+from stretto.query.query import ParsedQuery, Strategy
+from stretto.query.sase import SaseQuery, Selection
 
 __all__ = ["warning"]
 

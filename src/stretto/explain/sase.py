@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from stretto.automata.nfab import Edge, Nfab, Pair, build
 from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.select import choose
-from stretto.pattern import predicate as p
-from stretto.pattern.passes.bind_sase import BoundSase
-from stretto.pattern.sase import SaseQuery, Selection
+from stretto.query import predicate as p
+from stretto.query.passes.bind_sase import BoundSase
+from stretto.query.sase import SaseQuery, Selection
 
 if TYPE_CHECKING:
-    from stretto.compiling import Query
+    from stretto.matching.compiled import Query
 
 __all__ = ["asked", "explain_sase", "ignored", "kinds_of_non_determinism", "proceeds"]
 

@@ -9,13 +9,13 @@ from stretto.engines.select import choose
 from stretto.engines.tecs.program import Program
 from stretto.explain.many import warning
 from stretto.explain.sase import explain_sase
-from stretto.pattern.algebra import Filter, Pattern, walk
-from stretto.pattern.passes.bind import BoundQuery
-from stretto.pattern.query import Consume, ParsedQuery, Strategy, Window
-from stretto.pattern.sase import SaseQuery
+from stretto.query.algebra import Filter, Pattern, walk
+from stretto.query.passes.bind import BoundQuery
+from stretto.query.query import Consume, ParsedQuery, Strategy, Window
+from stretto.query.sase import SaseQuery
 
 if TYPE_CHECKING:
-    from stretto.compiling import Query
+    from stretto.matching.compiled import Query
 
 __all__ = ["automaton_of", "explain", "section"]
 

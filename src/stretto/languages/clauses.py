@@ -12,7 +12,7 @@ from lark import Token, Transformer, v_args
 
 from stretto.errors import Span, nearest
 from stretto.languages.parts import LONGEST_NUMBER, Mistake, Name, at, find, name_of, number_of
-from stretto.pattern.query import Window
+from stretto.query.query import Window
 
 __all__ = ["EXACT", "UNITS", "Clause", "ClauseTransformer", "Columns", "Measure", "window"]
 

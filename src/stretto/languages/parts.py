@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from stretto.errors import Span
-from stretto.pattern import predicate as p
+from stretto.query import predicate as p
 
 if TYPE_CHECKING:
     from lark import Token

@@ -11,7 +11,7 @@ from lark import Token, Transformer, v_args
 
 from stretto.errors import Span
 from stretto.languages.parts import ExpressionPart, Mistake, at, find, number_of, shallow, unquoted
-from stretto.pattern import predicate as p
+from stretto.query import predicate as p
 
 __all__ = ["PredicateTransformer", "predicate_of", "value_of"]
 

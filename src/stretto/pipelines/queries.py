@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from stretto.compiling import Query, compile_query
 from stretto.errors import OptionError, QueryError, Span, StrettoError, suggestion
-from stretto.matching import STREAM_COLUMN
-from stretto.pattern.sase import SaseQuery
+from stretto.matching.compiled import Query, compile_query
+from stretto.matching.matcher import STREAM_COLUMN
 from stretto.pipelines import model
 from stretto.pipelines.columns import column_type
 from stretto.pipelines.places import Path as KeyPath
 from stretto.pipelines.places import offsets
 from stretto.pipelines.plan import Plan
 from stretto.pipelines.problems import Problem
+from stretto.query.sase import SaseQuery
 
 __all__ = ["check_queries", "known_columns", "query_problem", "query_text"]
 

@@ -7,14 +7,14 @@
     matches = spark.match(df, "SELECT * FROM S WHERE A ; B PARTITION BY [user]", time="ts")
 """
 
+from stretto.spark.batch.explain import explain
 from stretto.spark.call import match
-from stretto.spark.dataflow import dataflow
-from stretto.spark.explain import explain
+from stretto.spark.dataflow.run import dataflow
 from stretto.spark.files import read
 from stretto.spark.patterns import match_patterns
-from stretto.spark.progress import metrics, progress_line, status, unwatch, watch
 from stretto.spark.session import session
-from stretto.spark.sql import register
+from stretto.spark.sql.query import register
+from stretto.spark.streaming.progress import metrics, progress_line, status, unwatch, watch
 
 __all__ = [
     "dataflow",

@@ -1,7 +1,7 @@
 """``stretto.spark.match``: one call for batch and streaming DataFrames.
 
-The call checks query, columns and options, and hands what it found to :mod:`stretto.spark.batch` or
-:mod:`stretto.spark.streaming` as a :class:`Prepared`.
+The call checks query, columns and options, and hands what it found to :mod:`stretto.spark.batch.run` or
+:mod:`stretto.spark.streaming.query` as a :class:`Prepared`.
 """
 
 from __future__ import annotations
@@ -12,23 +12,24 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from stretto.afa import AFA
-from stretto.automata.afa import Afa
 from stretto.budget import Budget
-from stretto.compiling import Query, compile_query
-from stretto.compiling import roles as roles_of
 from stretto.errors import DataError, OptionError, suggestion
 from stretto.events import Schema
-from stretto.matches import Layout
-from stretto.matching import refuse_unlisted
-from stretto.pattern import predicate as p
-from stretto.pattern.sase import SaseQuery
-from stretto.spark import batch, streaming
+from stretto.languages.afa.builder import AFA
+from stretto.matching.compiled import Query, compile_query
+from stretto.matching.compiled import roles as roles_of
+from stretto.matching.matcher import refuse_unlisted
+from stretto.matching.results import Layout
+from stretto.query import predicate as p
+from stretto.query.afa import Afa
+from stretto.query.sase import SaseQuery
+from stretto.spark.batch import run as batch
+from stretto.spark.batch.plan import check_slices
+from stretto.spark.batch.worker import Roles
 from stretto.spark.frames import arrow_fields, one_dataframe, without_duplicates
 from stretto.spark.options import Continuous
-from stretto.spark.plan import check_slices
 from stretto.spark.session import require_pyspark
-from stretto.spark.worker import Roles
+from stretto.spark.streaming import query as streaming
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -164,7 +165,7 @@ def match(
     slices
         Batch: into how many time slices the events are cut, or those of each key that holds more than a fair share of them, so
         that several tasks match them. The result is the same. ``None``: as many as pay; 1: never.
-        :func:`stretto.spark.explain` shows what comes of it.
+        :func:`stretto.spark.batch.explain` shows what comes of it.
     budget
         How much one task may list (streaming: for one bucket in one micro-batch): a number of rows, bytes such as ``"2 GiB"``, or
         ``math.inf``. ``None``: the matches of one event may take a quarter of the memory that its worker finds. What would be more

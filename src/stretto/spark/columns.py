@@ -1,7 +1,7 @@
 """Which events can matter for a query, as a Spark condition: a filter before the shuffle, down to the file format.
 
 The condition is *necessary*: an event that it drops satisfies no transition of the query's automaton, so the matches stay
-the same. It need not be sufficient. Where Spark may judge otherwise than :mod:`stretto.pattern.evaluate`, it is wider:
+the same. It need not be sufficient. Where Spark may judge otherwise than :mod:`stretto.query.evaluate`, it is wider:
 
 - Spark has three truth values, stretto two: here ``NOT (x > 5)`` holds on NULL. So the translation asks of every part
   where it *may be true* or *may be false*, and never negates what it has.
@@ -26,15 +26,15 @@ from typing import TYPE_CHECKING, Any, Union
 import numpy as np
 import pyarrow as pa
 
-from stretto.compiling import Query
+from stretto.columns.vectorized import flipped, on_grid, snapped
 from stretto.events import Schema
-from stretto.pattern import predicate as p
-from stretto.pattern.evaluate import value
-from stretto.pattern.guard import Guard
-from stretto.pattern.sase import SaseQuery
-from stretto.pattern.typing import kind_of
-from stretto.predicates.vectorized import flipped, on_grid, snapped
-from stretto.relevance import COMPARE, Translator, Untranslatable, all_of, any_of, guards_of
+from stretto.matching.compiled import Query
+from stretto.matching.relevance import COMPARE, Translator, Untranslatable, all_of, any_of, guards_of
+from stretto.query import predicate as p
+from stretto.query.evaluate import value
+from stretto.query.guard import Guard
+from stretto.query.sase import SaseQuery
+from stretto.query.typing import kind_of
 from stretto.spark.frames import column
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def may_be(truth: bool, predicate: p.Predicate, schema: Schema) -> Condition:
     truth
         Which of the two is asked for.
     predicate
-        As :func:`stretto.pattern.typing.typed` gives it.
+        As :func:`stretto.query.typing.typed` gives it.
     schema
         The columns and their types.
     """
@@ -169,7 +169,7 @@ def _in_streams(query: Query) -> Condition:
 
 
 def _is_type(query: Query, stream: str | None, types: Sequence[str]) -> Condition:
-    """An event of one of some types, of a stream where that is given: as :class:`~stretto.predicates.classes.Classifier` says."""
+    """An event of one of some types, of a stream where that is given: as :class:`~stretto.columns.classes.Classifier` says."""
     schema = query.bound.schema
     only = query.streams[0]
     name = schema.type or schema.stream

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from stretto.compiling import Query
 from stretto.errors import DataError, OptionError, suggestion
-from stretto.matching import STREAM_COLUMN
+from stretto.matching.compiled import Query
+from stretto.matching.matcher import STREAM_COLUMN
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from stretto.compiling import Query
 from stretto.errors import DataError, OptionError, suggestion
-from stretto.patterns import Change, PatternSet
-from stretto.spark import streaming
+from stretto.matching.compiled import Query
+from stretto.matching.patterns import Change, PatternSet
+from stretto.spark.batch.worker import Roles, pieces, whole_tables
 from stretto.spark.frames import arrow_fields, check_dataframe, column, spark_schema, without_duplicates
 from stretto.spark.options import Continuous
-from stretto.spark.packing import write_table
-from stretto.spark.runs import ManyPatterns
 from stretto.spark.session import require_pyspark
-from stretto.spark.worker import Roles, pieces, whole_tables
+from stretto.spark.streaming import query as streaming
+from stretto.spark.streaming.packing import write_table
+from stretto.spark.streaming.runs import ManyPatterns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

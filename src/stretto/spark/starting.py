@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from stretto.errors import SnapshotError
 from stretto.spark.options import METRICS
-from stretto.spark.state import Owner, header_of, header_size
+from stretto.spark.streaming.state import Owner, header_of, header_size
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

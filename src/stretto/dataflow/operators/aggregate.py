@@ -11,8 +11,8 @@ from stretto.dataflow.operators import running as r
 from stretto.dataflow.operators.operator import places
 from stretto.dataflow.operators.reduce import Reduce
 from stretto.dataflow.plan import Item
-from stretto.dataflow.rows import LEVEL, PAYLOAD, VE, VS, WEIGHT, Rows, columns
-from stretto.pattern.typing import kind_of
+from stretto.dataflow.run.rows import LEVEL, PAYLOAD, VE, VS, WEIGHT, Rows, columns
+from stretto.query.typing import kind_of
 
 __all__ = ["Aggregate"]
 

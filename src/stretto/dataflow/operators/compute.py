@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from stretto.dataflow.code import Program
 from stretto.dataflow.operators.operator import Operator
-from stretto.dataflow.rows import Rows
+from stretto.dataflow.run.code import Program
+from stretto.dataflow.run.rows import Rows
 
 __all__ = ["Compute"]
 

@@ -12,7 +12,7 @@ import numpy as np
 from stretto.dataflow.operators.join import Join
 from stretto.dataflow.operators.operator import Operator
 from stretto.dataflow.operators.reduce import Reduce
-from stretto.dataflow.rows import LEVEL, PAYLOAD, VE, VS, WEIGHT, Rows, columns, moved
+from stretto.dataflow.run.rows import LEVEL, PAYLOAD, VE, VS, WEIGHT, Rows, columns, moved
 
 __all__ = ["Difference"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from stretto.dataflow.operators.reduce import Reduce
-from stretto.dataflow.rows import PAYLOAD
+from stretto.dataflow.run.rows import PAYLOAD
 
 __all__ = ["Distinct"]
 

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stretto._jit import inlined, jit
-from stretto.dataflow.exact import MOST_PARTS
-from stretto.dataflow.index import Chains
-from stretto.dataflow.levels import BITS, below, close, expand
-from stretto.dataflow.rows import LEVEL, VE, VS, Rows, hashed, same
+from stretto.dataflow.run.exact import MOST_PARTS
+from stretto.dataflow.run.index import Chains
+from stretto.dataflow.run.levels import BITS, below, close, expand
+from stretto.dataflow.run.rows import LEVEL, VE, VS, Rows, hashed, same
 
 __all__ = [
     "BEGIN",

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from stretto._jit import DONE, OUTPUT_FULL, jit
-from stretto.dataflow.index import Chains, Index
-from stretto.dataflow.levels import joined
 from stretto.dataflow.operators.operator import Operator
-from stretto.dataflow.rows import FOREVER, LEVEL, PAYLOAD, VE, VS, WEIGHT, Rows, counted, empty, hashed, same
+from stretto.dataflow.run.index import Chains, Index
+from stretto.dataflow.run.levels import joined
+from stretto.dataflow.run.rows import FOREVER, LEVEL, PAYLOAD, VE, VS, WEIGHT, Rows, counted, empty, hashed, same
 
 __all__ = ["Join"]
 

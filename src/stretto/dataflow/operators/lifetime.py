@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from stretto.dataflow.events import NEW
 from stretto.dataflow.operators.operator import Operator
-from stretto.dataflow.rows import FOREVER, LEVEL, NEVER, VE, VS, WEIGHT, Rows, combined
+from stretto.dataflow.run.events import NEW
+from stretto.dataflow.run.rows import FOREVER, LEVEL, NEVER, VE, VS, WEIGHT, Rows, combined
 
 __all__ = ["Alter", "changes"]
 
@@ -21,7 +21,7 @@ Window = tuple[int | None, int | None]
 
 
 def changes(events: Rows, windows: Sequence[Window]) -> Rows:
-    """Events (:data:`~stretto.dataflow.events.NEW`) as changes, with their lifetimes altered by each window in turn.
+    """Events (:data:`~stretto.dataflow.run.events.NEW`) as changes, with their lifetimes altered by each window in turn.
 
     A retraction takes the altered lifetime away and gives the one that the event has now.
     """

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stretto.dataflow.messages import Data, Definite, Message
-from stretto.dataflow.rows import LEVEL, moved
+from stretto.dataflow.run.messages import Data, Definite, Message
+from stretto.dataflow.run.rows import LEVEL, moved
 
 if TYPE_CHECKING:
-    from stretto.dataflow.vertex import Vertex
+    from stretto.dataflow.run.vertex import Vertex
 
 __all__ = ["Multicast"]
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from stretto.dataflow.history import last_end
-from stretto.dataflow.rows import NEVER, Rows, empty
+from stretto.dataflow.run.history import last_end
+from stretto.dataflow.run.rows import NEVER, Rows, empty
 from stretto.errors import StrettoError
 
 __all__ = ["Operator"]

@@ -12,17 +12,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from stretto.afa import AFA
-from stretto.automata.afa import Afa
-from stretto.compiling import Query, compile_query
 from stretto.dataflow import plan
 from stretto.dataflow.operators.operator import Operator
-from stretto.dataflow.rows import FOREVER, LEVEL, NEVER, PAYLOAD, VE, VS, WEIGHT, Rows, combined, empty
-from stretto.dataflow.values import Strings, arrays, words
+from stretto.dataflow.run.rows import FOREVER, LEVEL, NEVER, PAYLOAD, VE, VS, WEIGHT, Rows, combined, empty
+from stretto.dataflow.run.values import Strings, arrays, words
 from stretto.errors import OptionError
 from stretto.events import Schema
-from stretto.matching import Matcher
-from stretto.pattern.typing import kind_of
+from stretto.languages.afa.builder import AFA
+from stretto.matching.compiled import Query, compile_query
+from stretto.matching.matcher import Matcher
+from stretto.query.afa import Afa
+from stretto.query.typing import kind_of
 
 __all__ = ["Recognizer", "recognized"]
 

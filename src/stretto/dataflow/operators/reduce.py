@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from stretto._jit import DONE, GROW_OUTPUT, GROW_STACK, GROW_TABLE, OUTPUT_FULL, OVERFLOW, inlined, jit
-from stretto.dataflow.index import Chains, Index
 from stretto.dataflow.operators.group import (
     BEGIN,
     COUNT_OUT,
@@ -30,7 +29,8 @@ from stretto.dataflow.operators.group import (
 )
 from stretto.dataflow.operators.operator import Operator
 from stretto.dataflow.operators.running import rank, run
-from stretto.dataflow.rows import LEVEL, PAYLOAD, VE, VS, WEIGHT, Rows, combined, empty, hashed, same
+from stretto.dataflow.run.index import Chains, Index
+from stretto.dataflow.run.rows import LEVEL, PAYLOAD, VE, VS, WEIGHT, Rows, combined, empty, hashed, same
 from stretto.errors import DataError
 
 __all__ = ["Reduce"]

@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from stretto._jit import inlined, jit
-from stretto.dataflow.exact import add_times, rounded
-from stretto.dataflow.index import Chains
 from stretto.dataflow.operators.group import SEGMENTS, SIZE, Group, counts, place, sort
-from stretto.dataflow.rows import VE, VS, WEIGHT, Rows
+from stretto.dataflow.run.exact import add_times, rounded
+from stretto.dataflow.run.index import Chains
+from stretto.dataflow.run.rows import VE, VS, WEIGHT, Rows
 from stretto.engines.nfab.scalar import mean, real, word
 
 __all__ = ["AVG", "AVG_REAL", "COUNT", "MAX", "MAX_REAL", "MIN", "MIN_REAL", "SUM", "SUM_REAL", "rank", "run"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stretto.dataflow.operators.operator import Operator
-from stretto.dataflow.rows import Rows
+from stretto.dataflow.run.rows import Rows
 
 __all__ = ["Union"]
 

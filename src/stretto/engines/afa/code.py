@@ -23,17 +23,17 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stretto import _jit
-from stretto.automata.afa import Arc, Kind, Transfer, UserFunction
 from stretto.engines.afa.python import PythonCode
 from stretto.engines.afa.tree import RAISED, REG, notes, place, returned, stored, word_of
 from stretto.engines.nfab import decimals, scalar
 from stretto.engines.nfab.values import MOST_WORDS, Column, column_for, decimal_columns
 from stretto.engines.scalar_code import IS_NULL, OVERFLOWED, Code, ScalarCode, all_of, call, cell, faulty, name, number
 from stretto.errors import LimitError, StrettoError
-from stretto.pattern import predicate as p
-from stretto.pattern.evaluate import holds
-from stretto.pattern.passes.plain import renamed
-from stretto.pattern.typing import kind_of, may_overflow
+from stretto.query import predicate as p
+from stretto.query.afa import Arc, Kind, Transfer, UserFunction
+from stretto.query.evaluate import holds
+from stretto.query.passes.plain import renamed
+from stretto.query.typing import kind_of, may_overflow
 
 I64 = NDArray[np.int64]
 

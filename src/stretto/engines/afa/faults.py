@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from stretto.automata.afa import Arc, Kind
 from stretto.engines.afa.code import IS_NULL, OVERFLOWED, RAISED
 from stretto.engines.afa.intake import AfaIntake
 from stretto.engines.afa.structure import (
@@ -20,6 +19,7 @@ from stretto.engines.afa.structure import (
     Batch,
 )
 from stretto.errors import DataError, LimitError, StrettoError
+from stretto.query.afa import Arc, Kind
 
 __all__ = ["AfaFaults"]
 

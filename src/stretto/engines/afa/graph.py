@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stretto.automata.afa import Afa, Arc, Emit, Kind
 from stretto.engines.afa.arcs import link_all, link_arc, retire_arc, survivors
 from stretto.engines.afa.code import AfaCode
 from stretto.engines.afa.state import longer
@@ -36,6 +35,7 @@ from stretto.engines.afa.structure import (
     TRANSFER,
     Graph,
 )
+from stretto.query.afa import Afa, Arc, Emit, Kind
 
 __all__ = ["GraphTables"]
 

@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from stretto.automata.afa import Afa, Kind
 from stretto.budget import Budget
+from stretto.columns.keys import KeyTable
+from stretto.columns.vectorized import mask, numbers_of, valid_of
 from stretto.engines.afa.code import AfaCode
 from stretto.engines.afa.graph import GraphTables
 from stretto.engines.afa.names import Names
@@ -33,10 +34,9 @@ from stretto.engines.afa.times import as_times
 from stretto.engines.afa.times import ticks as ticks_of
 from stretto.engines.nfab.values import matrix
 from stretto.errors import DataError
-from stretto.pattern import predicate
-from stretto.pattern.typing import kind_of
-from stretto.predicates.keys import KeyTable
-from stretto.predicates.vectorized import mask, numbers_of, valid_of
+from stretto.query import predicate
+from stretto.query.afa import Afa, Kind
+from stretto.query.typing import kind_of
 
 __all__ = ["AfaIntake", "Changes", "Roles"]
 

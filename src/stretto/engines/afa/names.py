@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from stretto.columns.keys import KeyTable
 from stretto.engines.nfab.values import strings_of
-from stretto.predicates.keys import KeyTable
 
 __all__ = ["Names"]
 

@@ -24,8 +24,8 @@ from stretto.engines.afa.structure import (
 from stretto.engines.afa.times import as_times
 from stretto.engines.afa.times import ticks as ticks_of
 from stretto.errors import DataError, OptionError
-from stretto.pattern import predicate
-from stretto.pattern.implication import implies
+from stretto.query import predicate
+from stretto.query.implication import implies
 
 __all__ = ["AfaPunctuating"]
 

@@ -14,12 +14,12 @@ from keyword import iskeyword
 from typing import TYPE_CHECKING, Any
 
 from stretto import _jit
-from stretto.automata.afa import UserFunction
 from stretto.engines.afa.tree import RAISED, fails, place, returned, stored
 from stretto.engines.nfab.values import column_for
 from stretto.engines.scalar_code import IS_NULL, Code, all_of, call, name
 from stretto.errors import OptionError
-from stretto.pattern.typing import kind_of
+from stretto.query.afa import UserFunction
+from stretto.query.typing import kind_of
 
 if TYPE_CHECKING:
     from stretto.engines.afa.code import AfaCode

@@ -10,7 +10,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stretto import _jit
-from stretto.automata.afa import Arc, Emit
 from stretto.engines.afa.intake import BEFORE_ALL, Changes, value_type
 from stretto.engines.afa.kernels import recompute
 from stretto.engines.afa.punctuating import AfaPunctuating
@@ -38,8 +37,9 @@ from stretto.engines.afa.structure import (
     Batch,
 )
 from stretto.errors import DataError, OptionError, StrettoError
-from stretto.pattern import predicate
-from stretto.pattern.typing import kind_of
+from stretto.query import predicate
+from stretto.query.afa import Arc, Emit
+from stretto.query.typing import kind_of
 
 __all__ = ["AfaRunner"]
 

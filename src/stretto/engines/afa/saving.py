@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from stretto.automata.afa import Afa, Arc, Emit, UserFunction
+from stretto.columns.keys import KeyTable
 from stretto.engines.afa.intake import Roles
 from stretto.engines.afa.runner import AfaRunner
 from stretto.engines.afa.state import TRAIL_ARRAYS
@@ -53,8 +53,8 @@ from stretto.engines.afa.structure import (
     UNTIL_SEQ,
 )
 from stretto.errors import SnapshotError
-from stretto.pattern.typing import kind_of
-from stretto.predicates.keys import KeyTable
+from stretto.query.afa import Afa, Arc, Emit, UserFunction
+from stretto.query.typing import kind_of
 
 __all__ = ["load", "saved"]
 

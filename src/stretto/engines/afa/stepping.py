@@ -41,7 +41,7 @@ from stretto.engines.afa.structure import (
 )
 from stretto.engines.afa.trails import lengths, spell
 from stretto.errors import LimitError, StrettoError
-from stretto.pattern.typing import kind_of
+from stretto.query.typing import kind_of
 
 __all__ = ["AfaStepping"]
 

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from stretto.clocks import check_clock
 from stretto.column_types import time_hint
+from stretto.columns.vectorized import ticks_of
 from stretto.errors import DataError, OptionError
-from stretto.predicates.vectorized import ticks_of
+from stretto.times import check_clock
 
 __all__ = ["as_times", "tick_of", "ticks", "width"]
 

@@ -21,9 +21,9 @@ from stretto.engines.scalar_code import all_of as _all
 from stretto.engines.scalar_code import call as _call
 from stretto.engines.scalar_code import cell as _word
 from stretto.engines.scalar_code import name as _name
-from stretto.pattern import predicate as p
-from stretto.pattern.passes.plain import renamed
-from stretto.pattern.sase import Aggregate, Element, Index, Length, Range, Reference
+from stretto.query import predicate as p
+from stretto.query.passes.plain import renamed
+from stretto.query.sase import Aggregate, Element, Index, Length, Range, Reference
 
 __all__ = ["Code", "Conditions"]
 

@@ -11,10 +11,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from stretto.columns.keys import KeyTable
 from stretto.engines.nfab.state import NfabState
 from stretto.engines.nfab.structure import HEAD
 from stretto.engines.nfab.values import Op, Values, Vocabulary
-from stretto.predicates.keys import KeyTable
 
 __all__ = ["forget", "move_words"]
 

@@ -14,17 +14,17 @@ from numpy.typing import NDArray
 
 from stretto import _jit
 from stretto.automata.nfab import Edge, Nfab, build, own_index
+from stretto.columns.classes import Classifier, condition_of
 from stretto.engines.nfab import decimals, scalar
 from stretto.engines.nfab.conditions import Conditions
 from stretto.engines.nfab.structure import Machine
 from stretto.engines.nfab.values import Op
 from stretto.errors import LimitError
-from stretto.pattern import predicate as p
-from stretto.pattern.guard import Guard
-from stretto.pattern.passes.bind_sase import BoundSase
-from stretto.pattern.passes.plain import plain
-from stretto.pattern.sase import Component, Selection
-from stretto.predicates.classes import Classifier, condition_of
+from stretto.query import predicate as p
+from stretto.query.guard import Guard
+from stretto.query.passes.bind_sase import BoundSase
+from stretto.query.passes.plain import plain
+from stretto.query.sase import Component, Selection
 
 __all__ = ["NfabProgram"]
 

@@ -10,6 +10,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stretto import _jit
+from stretto.columns.keys import KeyTable
+from stretto.columns.overflow import IntegerOverflow, located
 from stretto.engines.counting import Graph, Summary, Unlisted, unlisted
 from stretto.engines.intake import Intake
 from stretto.engines.nfab.forgetting import forget, move_words
@@ -35,11 +37,9 @@ from stretto.engines.nfab.structure import (
 )
 from stretto.engines.nfab.values import Vocabulary, matrix
 from stretto.engines.tecs.state import Matches
-from stretto.pattern import predicate as p
-from stretto.pattern.sase import Aggregate
-from stretto.pattern.typing import may_overflow
-from stretto.predicates.keys import KeyTable
-from stretto.predicates.overflow import IntegerOverflow, located
+from stretto.query import predicate as p
+from stretto.query.sase import Aggregate
+from stretto.query.typing import may_overflow
 
 __all__ = ["HandedOver", "NfabRunner"]
 

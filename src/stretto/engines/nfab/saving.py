@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from stretto.columns.keys import KeyTable
 from stretto.engines.nfab.runner import NfabRunner
 from stretto.engines.nfab.structure import HEAD, NIL, REGISTERS, TIMERS, Parts
 from stretto.engines.nfab.values import Op, Slot
-from stretto.predicates.keys import KeyTable
 
 __all__ = ["load", "saved"]
 

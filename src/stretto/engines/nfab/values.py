@@ -19,13 +19,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from stretto.columns.keys import KeyTable
+from stretto.columns.overflow import IntegerOverflow
+from stretto.columns.vectorized import judged, reals_of_decimals, valid_of
 from stretto.errors import LimitError
-from stretto.pattern import predicate as p
-from stretto.pattern.passes.bind import measure
-from stretto.pattern.typing import kind_of
-from stretto.predicates.keys import KeyTable
-from stretto.predicates.overflow import IntegerOverflow
-from stretto.predicates.vectorized import judged, reals_of_decimals, valid_of
+from stretto.query import predicate as p
+from stretto.query.passes.bind import measure
+from stretto.query.typing import kind_of
 
 __all__ = [
     "MOST_WORDS",

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from stretto.automata.cea import CEA, build
 from stretto.automata.determinize import SKIP, Determinizer
 from stretto.automata.shortcut import Unmarked
+from stretto.columns.classes import Classifier
 from stretto.engines.tecs.kernels import DEAD, EDGES, KEEP, UNKNOWN, Machine
 from stretto.engines.tecs.labels import Arcs, arcs_of
-from stretto.pattern.passes.bind import BoundQuery
-from stretto.pattern.query import Strategy
-from stretto.predicates.classes import Classifier
+from stretto.query.passes.bind import BoundQuery
+from stretto.query.query import Strategy
 
 __all__ = ["Program"]
 

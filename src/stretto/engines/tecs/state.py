@@ -29,7 +29,7 @@ from stretto.engines.tecs.structure import (
     Cells,
     Nodes,
 )
-from stretto.pattern.query import Consume, ParsedQuery
+from stretto.query.query import Consume, ParsedQuery
 
 __all__ = ["Matches", "State", "nodes_of"]
 

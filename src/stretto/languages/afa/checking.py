@@ -13,9 +13,9 @@ import pyarrow as pa
 
 from stretto.errors import OptionError, QueryError, Span, suggestion
 from stretto.languages.afa.parts import Assignments, Field, Row
-from stretto.pattern import predicate as p
-from stretto.pattern.passes.bind import measure
-from stretto.pattern.typing import NUMBERS, kind_of, kind_of_operand, typed, typed_operand
+from stretto.query import predicate as p
+from stretto.query.passes.bind import measure
+from stretto.query.typing import NUMBERS, kind_of, kind_of_operand, typed, typed_operand
 
 __all__ = ["Scope", "constant", "fence", "fitting", "kind_of_field", "row", "transfer"]
 

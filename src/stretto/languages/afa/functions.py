@@ -8,10 +8,10 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from stretto.automata.afa import UserFunction
 from stretto.errors import OptionError, suggestion
 from stretto.languages.afa.checking import Scope
-from stretto.pattern.typing import kind_of
+from stretto.query.afa import UserFunction
+from stretto.query.typing import kind_of
 
 __all__ = ["read_function"]
 

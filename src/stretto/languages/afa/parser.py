@@ -12,14 +12,14 @@ from stretto.errors import QueryError
 from stretto.languages.afa import checking as c
 from stretto.languages.parts import Mistake
 from stretto.languages.reading import make_parser, mistakes_of, read
-from stretto.pattern import predicate as p
-from stretto.pattern.typing import kind_of
+from stretto.query import predicate as p
+from stretto.query.typing import kind_of
 
 if TYPE_CHECKING:
     from lark import Lark, UnexpectedInput
 
     from stretto.languages.afa.parts import Assignments, Row
-    from stretto.pattern.query import Window
+    from stretto.query.query import Window
 
 __all__ = ["read_fence", "read_transfer", "read_window"]
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from stretto.errors import Span
 from stretto.languages.parts import ExpressionPart, Name
-from stretto.pattern import predicate as p
+from stretto.query import predicate as p
 
 __all__ = ["Assignments", "Field", "Row"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from stretto.automata.afa import Arc, Kind, UserFunction
 from stretto.languages.afa.parts import Field
-from stretto.pattern import predicate as p
+from stretto.query import predicate as p
+from stretto.query.afa import Arc, Kind, UserFunction
 
 __all__ = ["fence_text", "shown", "transfer_text"]
 

@@ -1,5 +1,5 @@
 """CEQL, the query language of the CORE paper (section 2): from text to a
-:class:`~stretto.pattern.query.ParsedQuery`.
+:class:`~stretto.query.query.ParsedQuery`.
 
 >>> query = parse("SELECT * FROM Stock WHERE SELL AS a; BUY+ AS b FILTER a[price > 100] WITHIN 1 minute")
 >>> print(query.pattern)

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from stretto.errors import Span, suggestion
 from stretto.languages.ceql.parts import AllOf, Condition, Conditions, PatternPart, bounded
 from stretto.languages.parts import Mistake, Name, unique
-from stretto.pattern import algebra as a
-from stretto.pattern.query import Consume, ParsedQuery, SelectItem, Strategy, Window
+from stretto.query import algebra as a
+from stretto.query.query import Consume, ParsedQuery, SelectItem, Strategy, Window
 
 __all__ = ["Clauses", "Selection", "filtered", "lower"]
 

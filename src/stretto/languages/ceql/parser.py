@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from stretto.languages.parts import Mistake
 from stretto.languages.reading import make_parser, mistakes_of, read
-from stretto.pattern.query import ParsedQuery
+from stretto.query.query import ParsedQuery
 
 if TYPE_CHECKING:
     from lark import Lark, UnexpectedInput

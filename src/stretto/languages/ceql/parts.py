@@ -7,8 +7,8 @@ from typing import TypeVar
 
 from stretto.errors import Span
 from stretto.languages.parts import Mistake, shallow
-from stretto.pattern import algebra as a
-from stretto.pattern import predicate as p
+from stretto.query import algebra as a
+from stretto.query import predicate as p
 
 __all__ = [
     "LARGEST",

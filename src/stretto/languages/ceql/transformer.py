@@ -16,9 +16,9 @@ from stretto.languages.ceql.parts import AllOf, AnyOf, Condition, Conditions, Pa
 from stretto.languages.clauses import Clause, ClauseTransformer, Columns
 from stretto.languages.parts import ExpressionPart, Mistake, Name, at, name_of, unique
 from stretto.languages.predicates import PredicateTransformer, predicate_of
-from stretto.pattern import algebra as a
-from stretto.pattern import predicate as p
-from stretto.pattern.query import Consume, SelectItem, Strategy
+from stretto.query import algebra as a
+from stretto.query import predicate as p
+from stretto.query.query import Consume, SelectItem, Strategy
 
 __all__ = ["RESERVED", "CeqlTransformer", "Draft"]
 

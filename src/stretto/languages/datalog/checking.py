@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from stretto import functions
 from stretto.errors import QueryError, Span, suggestion
 from stretto.languages.datalog.endings import ending
 from stretto.languages.datalog.ordering import Ordered, ordered
 from stretto.languages.datalog.strata import stratified
 from stretto.languages.datalog.tree import Aggregate, Atom, Goal, Head, Literal, Program, Rule, bare
 from stretto.languages.datalog.types import Row, inferred, settled
-from stretto.pattern import predicate as p
+from stretto.query import functions
+from stretto.query import predicate as p
 
 __all__ = ["Checked", "Group", "Relation", "checked"]
 

@@ -16,8 +16,8 @@ import pyarrow as pa
 from stretto.errors import QueryError
 from stretto.languages.datalog.ordering import Assign, Exclude, Filter, Ordered, Scan
 from stretto.languages.datalog.tree import ANY, Aggregate, Atom, Program, bare, shown, variables
-from stretto.pattern import predicate as p
-from stretto.pattern.typing import kind_of
+from stretto.query import predicate as p
+from stretto.query.typing import kind_of
 
 __all__ = ["ending"]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from stretto.errors import QueryError, nearest
 from stretto.languages.datalog.tree import ANY, Atom, Goal, Literal, Rule, bare, variables
 from stretto.languages.parts import DEEPEST
-from stretto.pattern import predicate as p
+from stretto.query import predicate as p
 
 LARGEST = 2_000
 """Values and operations in a value that a rule computes, written out down to the columns of relations."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from stretto.components import components
 from stretto.errors import QueryError, Span
+from stretto.languages.datalog.components import components
 from stretto.languages.datalog.ordering import Exclude, Ordered, Scan
 
 __all__ = ["Names", "stratified"]

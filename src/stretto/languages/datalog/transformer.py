@@ -10,7 +10,7 @@ from stretto.errors import suggestion
 from stretto.languages.datalog.tree import Aggregate, Atom, Goal, Head, Literal, Program, Rule, bare
 from stretto.languages.parts import ExpressionPart, Mistake, at, shallow
 from stretto.languages.predicates import PredicateTransformer, value_of
-from stretto.pattern import predicate as p
+from stretto.query import predicate as p
 
 __all__ = ["AGGREGATES", "DatalogTransformer"]
 

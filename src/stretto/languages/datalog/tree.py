@@ -1,6 +1,6 @@
 """A Datalog program as values that print as Datalog.
 
-Operands are those of all languages (:mod:`stretto.pattern.predicate`); an attribute is a variable, and ``_`` is one that
+Operands are those of all languages (:mod:`stretto.query.predicate`); an attribute is a variable, and ``_`` is one that
 stands for any value, at each place for another.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from stretto.errors import Span
-from stretto.pattern import predicate as p
+from stretto.query import predicate as p
 
 __all__ = ["ANY", "Aggregate", "Atom", "Goal", "Head", "Literal", "Program", "Rule", "bare", "shown", "variables"]
 

@@ -16,8 +16,8 @@ from stretto.errors import QueryError
 from stretto.languages.datalog.ordering import Assign, Exclude, Filter, Ordered, Scan, Step
 from stretto.languages.datalog.strata import Names
 from stretto.languages.datalog.tree import ANY, Aggregate, Atom, Head, Program, variables
-from stretto.pattern import predicate as p
-from stretto.pattern.typing import NUMBERS, kind_of, type_of_operand, typed, typed_operand
+from stretto.query import predicate as p
+from stretto.query.typing import NUMBERS, kind_of, type_of_operand, typed, typed_operand
 
 __all__ = ["Row", "inferred", "settled"]
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from stretto.languages.parts import Mistake
 from stretto.languages.reading import make_parser, mistakes_of, read
-from stretto.pattern import predicate as p
-from stretto.pattern.typing import typed, typed_operand
+from stretto.query import predicate as p
+from stretto.query.typing import typed, typed_operand
 
 if TYPE_CHECKING:
     from lark import Lark, UnexpectedInput

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from lark import Token, v_args
 
-from stretto.functions import TAKEN
 from stretto.languages.clauses import ClauseTransformer
 from stretto.languages.parts import ExpressionPart, Mistake, at, shallow
 from stretto.languages.predicates import PredicateTransformer, predicate_of, value_of
-from stretto.pattern import predicate as p
+from stretto.query import predicate as p
+from stretto.query.functions import TAKEN
 
 __all__ = ["RESERVED", "RelationalTransformer"]
 

@@ -1,4 +1,4 @@
-"""SASE+, the query language of the SASE+ paper (section 2): from text to a :class:`~stretto.pattern.sase.SaseQuery`.
+"""SASE+, the query language of the SASE+ paper (section 2): from text to a :class:`~stretto.query.sase.SaseQuery`.
 
 A query without WHERE skips till the next match and asks for nothing but the types.
 

@@ -21,8 +21,8 @@ from stretto.languages.diagnostics import (
     written_out,
 )
 from stretto.languages.parts import Mistake
-from stretto.pattern import predicate as p
-from stretto.pattern.sase import Selection
+from stretto.query import predicate as p
+from stretto.query.sase import Selection
 
 __all__ = ["explain"]
 

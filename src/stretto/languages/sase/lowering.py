@@ -14,8 +14,8 @@ from stretto.languages.parts import Mistake, Name
 from stretto.languages.predicates import predicate_of, value_of
 from stretto.languages.sase.parts import Argument, Draft, Item, Where
 from stretto.languages.sase.references import is_several
-from stretto.pattern import predicate as p
-from stretto.pattern.sase import (
+from stretto.query import predicate as p
+from stretto.query.sase import (
     Aggregate,
     Component,
     Element,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 from stretto.errors import nearest
 from stretto.languages.parts import Mistake
 from stretto.languages.reading import make_parser, mistakes_of, read
-from stretto.pattern.sase import SaseQuery
+from stretto.query.sase import SaseQuery
 
 if TYPE_CHECKING:
     from lark import Lark, UnexpectedInput

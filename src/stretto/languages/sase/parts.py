@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from stretto.errors import Span
 from stretto.languages.parts import ExpressionPart, Name
-from stretto.pattern.query import Window
-from stretto.pattern.sase import Component, Selection
+from stretto.query.query import Window
+from stretto.query.sase import Component, Selection
 
 __all__ = ["Argument", "Clauses", "Draft", "Item", "Output", "Where"]
 

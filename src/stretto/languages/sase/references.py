@@ -13,7 +13,7 @@ from lark import Token
 
 from stretto.errors import Span
 from stretto.languages.parts import Mistake, Name, at
-from stretto.pattern.sase import FUNCTIONS, Aggregate, Element, Index, Length, Range, Reference, Referred
+from stretto.query.sase import FUNCTIONS, Aggregate, Element, Index, Length, Range, Reference, Referred
 
 __all__ = ["Place", "aggregate", "bare", "element", "is_several", "member", "place", "unknown_aggregate"]
 

@@ -14,8 +14,8 @@ from stretto.languages.parts import ExpressionPart, Mistake, Name, at, find, nam
 from stretto.languages.predicates import PredicateTransformer, predicate_of, value_of
 from stretto.languages.sase import references as r
 from stretto.languages.sase.parts import Argument, Clauses, Draft, Item, Output, Where
-from stretto.pattern import predicate as p
-from stretto.pattern.sase import Component, Referred, Selection
+from stretto.query import predicate as p
+from stretto.query.sase import Component, Referred, Selection
 
 __all__ = ["RESERVED", "SaseTransformer"]
 

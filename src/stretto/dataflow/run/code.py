@@ -1,0 +1,246 @@
+"""Select and project as compiled code: a chain of them is one function over whole batches.
+
+The function goes over the rows once. A condition leaves a row out; a projection computes each value and keeps it in a variable, so
+that what follows reads it there. Strings are told apart by their numbers; what asks more of them (``<``, LIKE, …) is asked once of
+each string and looked up.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from stretto import _jit
+from stretto._jit import called, inlined, jit
+from stretto.columns.vectorized import mask, ticks_of
+from stretto.dataflow import plan
+from stretto.dataflow.run.rows import PAYLOAD, Rows, empty
+from stretto.dataflow.run.values import NAN, Strings, arrays
+from stretto.engines.nfab import scalar
+from stretto.engines.scalar_code import (
+    IS_NULL,
+    OVERFLOWED,
+    Code,
+    ScalarCode,
+    all_of,
+    call,
+    cell,
+    fault,
+    faulty,
+    name,
+)
+from stretto.errors import DataError, QueryError
+from stretto.query import predicate as p
+from stretto.query.typing import kind_of
+
+__all__ = ["Program"]
+
+
+@inlined
+def float_word(value: float) -> int:
+    """The word of a float: one zero, one NaN."""
+    if value != value:
+        return NAN
+    return scalar.word(value + 0.0)
+
+
+_HELPERS = {one: getattr(scalar, one) for one in scalar.__all__} | {"float_word": float_word}
+
+
+class Program:
+    """A chain of :class:`~stretto.dataflow.plan.Where` and :class:`~stretto.dataflow.plan.Project` nodes.
+
+    Parameters
+    ----------
+    schema
+        The columns that come in.
+    steps
+        The nodes, first to last.
+    strings
+        The dictionary of strings.
+    """
+
+    def __init__(self, schema: Mapping[str, pa.DataType], steps: Sequence[plan.Node], strings: Strings) -> None:
+        self.schema = dict(schema)
+        self.steps = tuple(steps)
+        self.strings = strings
+        self.result = dict(steps[-1].schema if steps else schema)
+        self.width = PAYLOAD + len(self.result)
+        self._tables: list[tuple[str, p.Predicate]] = []
+        self._truths = np.zeros((1, 0), np.int64)
+        self._faults = np.zeros((1, 1), np.int64)
+        self._function = self._compiled()
+
+    def __call__(self, rows: Rows) -> Rows:
+        """The rows that pass, with their values.
+
+        Raises
+        ------
+        DataError
+            An integer leaves 64 bits, or a value is NULL: divided by zero.
+        """
+        if not len(rows):
+            return empty(self.width)
+        self._look_up()
+        made = np.empty((len(rows), self.width), np.int64)
+        count = _run(
+            _jit.handed(self._function), len(rows), np.ascontiguousarray(rows), made, self._truths, self._faults
+        )
+        if count < 0:
+            why, self._faults[0, 0] = int(self._faults[0, 0]), 0
+            raise DataError(self._complaint(why, rows[-1 - count]))
+        return made if count == len(made) else made[:count].copy() if 2 * count < len(made) else made[:count]
+
+    def _complaint(self, fault: int, row: Rows) -> str:
+        """What went wrong, and in which row."""
+        payload = arrays(row.reshape(1, -1), self.schema, PAYLOAD, self.strings)
+        shown = ", ".join(f"{one}={column[0].as_py()!r}" for one, column in zip(self.schema, payload, strict=True))
+        why = "an integer leaves 64 bits; compute with floats" if fault == OVERFLOWED else "a value is divided by zero"
+        return f"{' / '.join(step.label for step in self.steps)}: {why} (row {shown})"
+
+    def _look_up(self) -> None:
+        """Ask what is asked of each string about those that are new."""
+        known, there = self._truths.shape[1], len(self.strings)
+        if not self._tables or known == there:
+            return
+        fresh = pa.array(self.strings.texts[known:], pa.string())
+        found = [mask(node, pa.table({column: fresh})).astype(np.int64) for column, node in self._tables]
+        self._truths = np.ascontiguousarray(np.concatenate([self._truths, np.stack(found)], axis=1))
+
+    # -- code ---------------------------------------------------------------------------------------------------------
+
+    def _compiled(self) -> Any:
+        scope = _Scope(self)
+        body: list[ast.stmt] = []
+        for number_of_step, step in enumerate(self.steps):
+            if isinstance(step, plan.Where):
+                test = scope.predicate(step.condition)
+                held = f"c{number_of_step}"
+                body.append(ast.Assign([ast.Name(held, ast.Store())], test))
+                body.append(ast.If(faulty(), [ast.Return(_minus_row())], []))
+                body.append(ast.If(ast.UnaryOp(ast.Not(), name(held)), [ast.Continue()], []))
+                continue
+            assert isinstance(step, plan.Project)
+            found: dict[str, Code] = {}
+            for at, (column, value) in enumerate(step.values):
+                kind = kind_of(step.schema[column])
+                code = scope.operand(value)
+                if code.known:
+                    body.append(ast.If(ast.UnaryOp(ast.Not(), all_of(code.known)), _fails(), []))
+                if isinstance(value, p.Attribute):
+                    found[column] = code
+                    continue
+                if kind == "float" and code.kind != "float":
+                    code = Code(call("float", code.value), (), "float")
+                local = f"v{number_of_step}_{at}"
+                body.append(ast.Assign([ast.Name(local, ast.Store())], code.value))
+                found[column] = Code(name(local), (), kind, code.per_second)
+            scope.known = found
+        body.append(ast.If(faulty(), [ast.Return(_minus_row())], []))
+        for word in range(PAYLOAD):
+            body.append(_stored(word, cell("X", "row", word)))
+        for at, column in enumerate(self.result):
+            code = scope.reference(column)
+            own = code.value
+            if code.kind == "float":
+                own = _bits_of(code.value) or call("float_word", code.value)
+            body.append(_stored(PAYLOAD + at, own))
+        body.append(ast.AugAssign(ast.Name("made", ast.Store()), ast.Add(), ast.Constant(1)))
+        loop = ast.For(ast.Name("row", ast.Store()), call("range", name("n")), body, [], None)
+        statements: list[ast.stmt] = [
+            ast.Assign([ast.Name("made", ast.Store())], ast.Constant(0)),
+            loop,
+            ast.Return(name("made")),
+        ]
+        arguments = ast.arguments([], [ast.arg(one) for one in ("n", "X", "Y", "T", "F")], None, [], [], None, [])
+        function = ast.FunctionDef("rows", arguments, statements, [], None, None)
+        ast.fix_missing_locations(function)
+        read = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
+        helpers = {one: helper for one, helper in _HELPERS.items() if one in read}
+        self._truths = np.zeros((max(1, len(self._tables)), 0), np.int64)
+        return _jit.generated(function, helpers, numbers=1, matrices=4, own=scope.called)
+
+    def table(self, column: str, node: p.Predicate) -> int:
+        """The number of a condition that is asked of each string."""
+        entry = (column, node)
+        if entry not in self._tables:
+            self._tables.append(entry)
+        return self._tables.index(entry)
+
+
+def _bits_of(code: ast.expr) -> ast.expr | None:
+    """The word that a float is read from; ``None``: it is computed."""
+    is_read = isinstance(code, ast.Call) and isinstance(code.func, ast.Name) and code.func.id == "real"
+    return code.args[0] if is_read and isinstance(code, ast.Call) else None
+
+
+def _per_second(kind: pa.DataType) -> int:
+    """Ticks of a column of times; dates are kept in seconds."""
+    return int(ticks_of(kind)) if pa.types.is_timestamp(kind) else 1
+
+
+def _minus_row() -> ast.expr:
+    return ast.BinOp(ast.UnaryOp(ast.USub(), ast.Constant(1)), ast.Sub(), name("row"))
+
+
+def _fails() -> list[ast.stmt]:
+    return [ast.Assign([fault(ast.Store())], ast.Constant(IS_NULL)), ast.Return(_minus_row())]
+
+
+def _stored(word: int, value: ast.expr) -> ast.stmt:
+    place = ast.Subscript(name("Y"), ast.Tuple([name("made"), ast.Constant(word)], ast.Load()), ast.Store())
+    return ast.Assign([place], value)
+
+
+class _Scope(ScalarCode):
+    """Conditions and values over the columns of a row."""
+
+    def __init__(self, owner: Program) -> None:
+        super().__init__({}, "F", None)
+        self.owner = owner
+        #: What the columns are since the last projection; ``None``: those that came in.
+        self.known: dict[str, Code] | None = None
+
+    def reference(self, attribute: str) -> Code:
+        if self.known is not None:
+            return self.known[attribute]
+        kind = self.owner.schema[attribute]
+        word = cell("X", "row", PAYLOAD + list(self.owner.schema).index(attribute))
+        family = kind_of(kind)
+        if family == "float":
+            return Code(call("real", word), (), "float")
+        return Code(word, (), family, _per_second(kind) if family == "time" else 0)
+
+    def string(self, value: str, node: p.Constant) -> Code:
+        return Code(ast.Constant(self.owner.strings.number(value)), (), "string")
+
+    def atom(self, node: p.Predicate) -> ast.expr | None:
+        """What is asked of a string by itself is looked up, unless numbers tell it."""
+        if isinstance(node, p.And | p.Or | p.Not | p.In | p.IsNull):
+            return None
+        if isinstance(node, p.Comparison) and node.op in ("=", "!="):
+            return None
+        names = list(p.attributes(node))
+        codes = [self.reference(one) for one in names]
+        if len(names) != 1 or codes[0].kind != "string":
+            return None
+        at = self.owner.table(names[0], node)
+        return ast.Subscript(name("T"), ast.Tuple([ast.Constant(at), codes[0].value], ast.Load()), ast.Load())
+
+    def strings(self, op: str, node: p.Predicate) -> None:
+        if op not in ("=", "!="):
+            raise QueryError("strings of two columns are compared with = and != only")
+
+
+#: A program, as the kernel is handed it.
+_program_at = called(numbers=1, matrices=4)
+
+
+@jit
+def _run(program: int, n: int, X: Rows, Y: Rows, T: Rows, F: Rows) -> int:
+    """Call a program; how many rows it wrote, or −1 less the row where it failed."""
+    return int(_program_at(program)(n, X, Y, T, F))

@@ -1,0 +1,179 @@
+"""Vertices of a running plan: an operator with its queues, and how punctuations pass it (FFP paper, sections 3.3 to 3.5, 5.3)."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stretto.dataflow.operators.multicast import Multicast
+from stretto.dataflow.operators.operator import Operator
+from stretto.dataflow.run.levels import Scope
+from stretto.dataflow.run.messages import Data, Definite, External, Message, Speculative
+from stretto.dataflow.run.rows import FOREVER, LEVEL, NEVER, Rows
+
+if TYPE_CHECKING:
+    from stretto.dataflow.run.fixpoint import FlyingFixpoint
+
+__all__ = ["Vertex"]
+
+
+class Vertex:
+    """An operator in a running plan.
+
+    Attributes
+    ----------
+    number
+        Its rank: inputs before their readers, but for the streams that close a loop.
+    operator
+        What it does with data.
+    loop
+        The flying fixed point of the loop that it lies on, if any.
+    looped
+        Its ports that are fed from the same loop.
+    scope
+        Which of the loops that stand in each other it stands in.
+    masks
+        Of ports that are fed from a deeper loop than its own: which fields of their levels count here.
+    out
+        Its readers.
+    """
+
+    def __init__(self, number: int, operator: Operator) -> None:
+        self.number = number
+        self.operator = operator
+        self.loop: FlyingFixpoint | None = None
+        self.looped: set[int] = set()
+        self.masks: dict[int, int] = {}
+        self.scope = Scope()
+        self.out = Multicast()
+        self.queues: list[deque[Message]] = [deque() for _ in range(operator.ports)]
+        self.promised = NEVER  #: the last definite punctuation that it gave
+        #: The speculative punctuation at each looped port that has one; it goes on when all have.
+        self.guessed: dict[int, int] = {}
+        self.turn = 0  #: the port that is looked at first
+
+    def __repr__(self) -> str:
+        return f"<{self.number} {self.operator.label}>"
+
+    @property
+    def label(self) -> str:
+        """What errors call it."""
+        return self.operator.label
+
+    # -- messages -----------------------------------------------------------------------------------------------------
+
+    def accept(self, port: int, message: Message) -> None:
+        """A message comes in at a port."""
+        if not isinstance(message, Data) or len(message.rows):
+            self.queues[port].append(message)
+
+    @property
+    def waits(self) -> bool:
+        """Whether there is something to do."""
+        return any(self.queues)
+
+    @property
+    def ends(self) -> int:
+        """When the last row ends that waits or is held here; NEVER: there is none. FOREVER also where that is not known."""
+        return FOREVER if self.waits else self.operator.ends
+
+    @property
+    def has_data(self) -> bool:
+        """Whether data waits at a port."""
+        return any(isinstance(one, Data) for queue in self.queues for one in queue)
+
+    def step(self) -> None:
+        """Take what stands together at the port whose turn it is: data with its definite punctuations, or another message."""
+        ports = len(self.queues)
+        for ahead in range(ports):
+            port = (self.turn + ahead) % ports
+            if self.queues[port]:
+                self.turn = (port + 1) % ports
+                break
+        queue = self.queues[port]
+        match queue[0]:
+            case Data() | Definite():
+                self._take(port)
+            case Speculative(time):
+                queue.popleft()
+                self.speculative(port, time)
+            case External() as message:
+                queue.popleft()
+                self.out.send_inside(message)
+
+    def _take(self, port: int) -> None:
+        """Take data up to the next speculative punctuation, and the last of the definite ones.
+
+        Data may go ahead of a definite punctuation: that promises no less if it comes later.
+        """
+        queue = self.queues[port]
+        parts: list[Rows] = []
+        time = NEVER
+        while queue:
+            match queue[0]:
+                case Data(rows):
+                    parts.append(rows)
+                case Definite(one):
+                    time = max(time, one)
+                case _:
+                    break
+            queue.popleft()
+        if parts:
+            rows = parts[0] if len(parts) == 1 else np.concatenate(parts)
+            if port in self.masks:
+                rows = rows.copy()
+                rows[:, LEVEL] &= self.masks[port]
+            self.data(port, rows)
+        if time > NEVER:
+            self.definite(port, time)
+
+    def data(self, port: int, rows: Rows) -> None:
+        """New rows at a port."""
+        self.out.send(Data(self.operator.receive(port, rows)))
+
+    def definite(self, port: int, time: int) -> None:
+        """A definite punctuation at a port: what can be said of the output is said at once."""
+        if time <= self.operator.definite[port]:
+            return
+        promised = self.operator.punctuate(port, time)
+        due = self.operator.due()
+        if len(due):
+            self.out.send(Data(due))
+        if promised > self.promised:
+            self.promised = promised
+            self.out.send(Definite(promised))
+        if self.loop is not None and port not in self.looped:
+            if self.loop.announces(time):
+                self.out.send_inside(External((self.number, port), time))
+            self._pass_on()
+            self.loop.moved()
+
+    def speculative(self, port: int, time: int) -> None:
+        """A speculative punctuation at a port of the loop (S1)."""
+        self.guessed[port] = time
+        self._pass_on()
+
+    def _pass_on(self) -> None:
+        """Let the speculative punctuation go on when it is there at all looped ports.
+
+        It promises no more than the inputs from outside do: either it is lowered to that (probing, hybrid), or it lodges here until
+        they have come so far (high-water mark).
+        """
+        if not self.guessed or len(self.guessed) < len(self.looped):
+            return
+        assert self.loop is not None
+        guess = min(self.guessed.values())
+        outside = self.external
+        if self.loop.lodges and outside < guess:
+            return
+        self.guessed.clear()
+        self.out.send_inside(Speculative(min(guess, outside)))
+
+    @property
+    def external(self) -> int:
+        """The external progress: the least definite punctuation of the ports that are not on the loop."""
+        return min(
+            (time for port, time in enumerate(self.operator.definite) if port not in self.looped), default=FOREVER
+        )

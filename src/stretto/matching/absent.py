@@ -1,0 +1,72 @@
+"""Types that a query names and no event has: the commonest reason for a result without rows, and so worth a warning."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stretto.errors import StrettoWarning, nearest, warn
+from stretto.matching.compiled import Query
+from stretto.matching.files import Source
+from stretto.query.algebra import Atom, walk
+from stretto.query.sase import SaseQuery
+
+__all__ = ["warn_of_absent_types"]
+
+#: Types that a message lists at most.
+LISTED = 8
+
+#: Events of a table in which all types are looked for first.
+FIRST = 1 << 16
+
+
+def warn_of_absent_types(query: Query, events: pa.Table | Source) -> None:
+    """Say which of the types that a bound query names no event of a table or of files has; nothing where all of them occur.
+
+    Reads the column of types until all have occurred: for a result without rows only.
+    """
+    schema = query.bound.schema
+    column = schema.type or schema.stream
+    name = column or next(iter(schema.attributes), None)
+    if name is None:
+        return
+    pieces = events.read([name]) if isinstance(events, Source) else [events.slice(0, FIRST), events.slice(FIRST)]
+    named = _named(query)
+    rows = 0
+    found: dict[str | None, None] = {}
+    for piece in pieces:
+        if not isinstance(piece, int):
+            rows += piece.num_rows
+            found |= _distinct(piece.column(name)) if column is not None else {query.streams[0]: None}
+            if found.keys() >= set(named):
+                return
+    if not rows:
+        return
+    occur = [text for text in found if text is not None]
+    absent = [name for name in named if name not in occur]
+    told = ", ".join(_with_nearest(name, occur) for name in absent[:LISTED]) + (", …" if len(absent) > LISTED else "")
+    known = ", ".join(map(repr, occur[:LISTED])) + (", …" if len(occur) > LISTED else "")
+    why = f"'{column}' has {known or 'NULL only'}"
+    if schema.type is None:
+        why = f"with type=None it is the name of the event's stream ({known}); type='…' names the column that holds it"
+    warn(f"no event has the type {told}, which the query names: {why}", StrettoWarning)
+
+
+def _named(query: Query) -> list[str]:
+    """The types that the query names, but those that must not come."""
+    parsed = query.parsed
+    if isinstance(parsed, SaseQuery):
+        return list(dict.fromkeys(name for one in parsed.positive for name in one.types))
+    return sorted({node.type for node in walk(parsed.pattern) if isinstance(node, Atom)})
+
+
+def _distinct(column: pa.ChunkedArray | pa.Array) -> dict[str | None, None]:
+    """The different texts of a column, in the order in which they first occur."""
+    found = pc.unique(column)
+    plain = found.cast(found.type.value_type) if pa.types.is_dictionary(found.type) else found
+    return dict.fromkeys(plain.to_pylist())
+
+
+def _with_nearest(name: str, known: list[str]) -> str:
+    best = nearest(name, known)
+    return f"'{name}'" + (f" (did you mean '{best}'?)" if best is not None else "")

@@ -1,0 +1,259 @@
+"""From text to a query: ``stretto.compile`` and the :class:`Query` that it gives."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+
+from stretto.engines.select import AnyProgram, program_for
+from stretto.errors import OptionError, suggestion
+from stretto.events import Schema
+from stretto.languages import ceql, sase
+from stretto.languages.afa.builder import AFA
+from stretto.matching.results import Layout
+from stretto.query import functions
+from stretto.query.afa import Afa
+from stretto.query.passes.bind import BoundQuery, bind
+from stretto.query.passes.bind_sase import BoundSase, bind_sase
+from stretto.query.passes.nulls import with_types_of_nulls
+from stretto.query.query import Consume, ParsedQuery, Strategy, Window
+from stretto.query.sase import SaseQuery, Selection
+
+__all__ = ["Query", "compile_query"]
+
+LANGUAGES: dict[str, Callable[[str], ParsedQuery | SaseQuery]] = {"ceql": ceql.parse, "sase": sase.parse}
+
+#: The bound queries used last, by language, text and schema.
+_BOUND: OrderedDict[tuple[Any, ...], Query] = OrderedDict()
+_BOUND_LOCK = threading.Lock()
+_MOST_BOUND = 32
+
+
+class Query:
+    """A query: immutable, printable, and used with as many streams as one likes.
+
+    Made by :func:`stretto.compile`. Without a schema it is only parsed; :meth:`bind` checks it against one.
+
+    >>> import stretto
+    >>> query = stretto.compile("SELECT * FROM S WHERE A AS x; B AS y WITHIN 3 EVENTS")
+    >>> query.variables
+    ('x', 'y')
+    """
+
+    def __init__(self, parsed: ParsedQuery | SaseQuery, bound: BoundQuery | BoundSase | None = None) -> None:
+        self._parsed = parsed
+        self._bound = bound
+        self._programs: dict[bool, AnyProgram] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def text(self) -> str:
+        """The text that the query was compiled from."""
+        return self._parsed.text
+
+    @property
+    def parsed(self) -> ParsedQuery | SaseQuery:
+        """The query before a schema was known."""
+        return self._parsed
+
+    @property
+    def bound(self) -> BoundQuery | BoundSase:
+        """The query with its schema.
+
+        Raises
+        ------
+        OptionError
+            The query was compiled without a schema.
+        """
+        if self._bound is None:
+            raise OptionError("the query has no schema yet: compile(text, schema=…), or query.bind(schema)")
+        return self._bound
+
+    @property
+    def schema(self) -> Schema | None:
+        """The schema that the query is bound to, if any."""
+        return self._bound.schema if self._bound else None
+
+    @property
+    def language(self) -> str:
+        return self._parsed.language
+
+    @property
+    def strategy(self) -> Strategy | Selection:
+        """The selection strategy, as the query's language names it."""
+        return self._parsed.selection if isinstance(self._parsed, SaseQuery) else self._parsed.strategy
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """The streams of FROM."""
+        return self._parsed.streams
+
+    @property
+    def partition_by(self) -> tuple[str, ...]:
+        return self._parsed.partition_by
+
+    @property
+    def window(self) -> Window | None:
+        return self._parsed.window
+
+    @property
+    def consume(self) -> Consume:
+        return self._parsed.consume
+
+    @property
+    def limit(self) -> int | None:
+        return self._parsed.limit
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The variables that a result reports, in order."""
+        from stretto.query.passes.bind import reported
+
+        if isinstance(self._parsed, SaseQuery):
+            return tuple(one.variable for one in self._parsed.positive)
+        if self._parsed.items is None:
+            return tuple(reported(self._parsed.pattern))
+        return tuple(item.variable for item in self._parsed.items)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The input columns that the query reads to find its matches (results may show more)."""
+        return self.bound.tested
+
+    def bind(self, schema: Any, **roles: Any) -> Query:
+        """The query checked against a schema (see :func:`stretto.compile`).
+
+        The latest bound queries are kept, so that calling with the same text and columns again compiles nothing.
+
+        Raises
+        ------
+        QueryError
+            Something in the query does not fit the schema; the error shows where.
+        """
+        known = Schema.of(schema, **roles)
+        key = (self._parsed.language, self._parsed.text, known.key, functions.version())
+        with _BOUND_LOCK:
+            if key in _BOUND:
+                _BOUND.move_to_end(key)
+                return _BOUND[key]
+        own = self._parsed
+        known = with_types_of_nulls(own, known)
+        query = Query(own, bind_sase(own, known) if isinstance(own, SaseQuery) else bind(own, known))
+        with _BOUND_LOCK:
+            _BOUND[key] = query
+            while len(_BOUND) > _MOST_BOUND:
+                _BOUND.popitem(last=False)
+        return query
+
+    def output_schema(self, output: str = "events", positions: bool = True) -> pa.Schema:
+        """The Arrow schema of results."""
+        return Layout(self.bound, output=output, positions=positions).schema()
+
+    def program(self, *, valuations: bool = False) -> AnyProgram:
+        """The compiled machine (made once)."""
+        with self._lock:
+            if valuations not in self._programs:
+                self._programs[valuations] = program_for(self.bound, valuations=valuations)
+            return self._programs[valuations]
+
+    def explain(self) -> str:
+        """What the query means and how it runs: pattern, predicates with their event classes, automaton, engine and why."""
+        from stretto.explain import explain
+
+        return explain(self)
+
+    def draw(self) -> Any:
+        """The automaton as a Graphviz graph that shows itself as SVG in a notebook."""
+        from stretto.explain import draw
+
+        return draw(self)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return f"<stretto.Query {self.text!r}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (self.text, self.language, self._bound.schema if self._bound else None)
+
+
+def _rebuild(text: str, language: str, schema: Schema | None) -> Query:
+    query = Query(_parse(text, language))
+    return query if schema is None else query.bind(schema)
+
+
+def compile_query(
+    text: str | Query,
+    schema: Any = None,
+    *,
+    type: str | None = "type",
+    time: str | None = None,
+    stream: str | None = None,
+    types: Iterable[str] | None = None,
+    time_unit: str | None = None,
+    language: str | None = None,
+) -> Query:
+    """Compile a query.
+
+    Parameters
+    ----------
+    text
+        The query: CEQL, or SASE+ (which begins with PATTERN).
+    schema
+        What the events look like: a :class:`stretto.Schema`, a ``pyarrow.Schema``, a mapping of names to types, or events. With
+        a schema, attributes and types are checked now; without one, when the query meets its events.
+    type, time, stream, types, time_unit
+        The roles of the columns, as in :class:`stretto.Schema`; ignored when ``schema`` is one.
+    language
+        ``"ceql"`` or ``"sase"``; ``None`` recognises it.
+
+    Raises
+    ------
+    QueryError
+        The text is no query, or does not fit the schema. It names line and column, and hints at what was meant.
+
+    Examples
+    --------
+    >>> import stretto
+    >>> stretto.compile("SELECT * FROM S WHERE A; B").streams
+    ('S',)
+    """
+    if isinstance(text, Query):
+        query = text
+    elif isinstance(text, AFA | Afa):
+        raise OptionError(
+            "an AFA is no query that could be compiled: give it as it is to stretto.match(afa, events, time='…'), iter_matches or "
+            "Matcher; afa.frozen is the checked, immutable automaton"
+        )
+    else:
+        query = Query(_parse(text, language))
+    if schema is None:
+        return query
+    return query.bind(schema, **({} if isinstance(schema, Schema) else roles(type, time, stream, types, time_unit)))
+
+
+def roles(
+    type: str | None, time: str | None, stream: str | None, types: Iterable[str] | None, time_unit: str | None
+) -> dict[str, Any]:
+    """The roles of columns as arguments of :class:`Schema`."""
+    known = None if types is None else frozenset(types)
+    return {"type": type, "time": time, "stream": stream, "types": known, "time_unit": time_unit}
+
+
+@lru_cache(maxsize=256)
+def _parse(text: str, language: str | None) -> ParsedQuery | SaseQuery:
+    if not isinstance(text, str):
+        raise OptionError(f"a query is a string, not {text.__class__.__name__}")
+    name = language
+    if name is None:
+        name = "sase" if sase.is_sase(text) else "ceql"
+    if name not in LANGUAGES:
+        hint = suggestion(name, LANGUAGES, kind="language")
+        raise OptionError(f"language={language!r} is not known; {hint}")
+    return LANGUAGES[name](text)

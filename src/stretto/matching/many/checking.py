@@ -1,0 +1,145 @@
+"""A batch before it is read: cut where changes hold, checked, and classified. All that can be wrong with it shows here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from stretto.columns.overflow import IntegerOverflow
+from stretto.columns.vectorized import mask
+from stretto.engines.intake import both, keyed
+from stretto.engines.windows import values_of
+from stretto.errors import DataError
+from stretto.events import Schema, conform
+from stretto.matching.many.parts import Part
+from stretto.matching.many.results import Results
+from stretto.matching.many.timeline import Lineup, Stretch, Version
+
+__all__ = ["Checked", "Numbers", "checked", "quoted"]
+
+Numbers = NDArray[Any]
+
+
+class Checked(NamedTuple):
+    """A stretch of a batch, ready to be read."""
+
+    lineup: Lineup
+    tested: pa.Table  #: the columns that patterns read
+    kept: pa.Table  #: the columns that results show
+    measures: dict[str, Numbers]  #: by attribute: times, and what windows measure
+    reached: dict[Version, int | float]  #: the last value of a window's attribute other than the time
+    classes: list[NDArray[np.int32]]  #: by group of the ensemble: the shared class of every event
+
+
+def checked(
+    table: pa.Table, times: Numbers, stretches: Sequence[Stretch], first: int, schema: Schema, results: Results
+) -> list[Checked]:
+    """Check a batch whose times ascend.
+
+    Parameters
+    ----------
+    table, times
+        The events, and their times as the engine measures them.
+    stretches
+        Which patterns hold where.
+    first
+        The position of the first event.
+    schema, results
+        The events' columns, and what is shown of them.
+
+    Raises
+    ------
+    DataError
+        A column is missing or of another type, the attribute of a pattern's window decreases or is NULL, or arithmetic
+        overflows; the message names the pattern.
+    """
+    assert schema.time is not None
+    shown = [results.columns(lineup.ensemble.parts) for _, _, lineup in stretches]
+    needed = {schema.time, *results.by}
+    for stretch, columns in zip(stretches, shown, strict=True):
+        needed.update(stretch.lineup.ensemble.tested, columns)
+    table = conform(table, [name for name in schema.attributes if name in needed], schema.attributes)
+    last: dict[Version, int | float] = {}
+    found = []
+    for (low, high, lineup), columns in zip(stretches, shown, strict=True):
+        part = table.slice(low, high - low)
+        tested = part.select(list(lineup.ensemble.tested)).combine_chunks()
+        measures: dict[str, Numbers] = {schema.time: times[low:high]}
+        for version in lineup.versions:
+            if version.part.measures is not None:
+                _measure(version, version.part.measures, tested, first + low, measures, last)
+        reached = {version: last[version] for version in lineup.versions if version in last}
+        classes = _classified(lineup, tested, first + low)
+        found.append(Checked(lineup, tested, part.select(list(columns)), measures, reached, classes))
+    return found
+
+
+def _measure(
+    version: Version,
+    name: str,
+    events: pa.Table,
+    first: int,
+    measures: dict[str, Numbers],
+    last: dict[Version, int | float],
+) -> None:
+    """Check that the attribute which a pattern's window measures does not decrease."""
+    if name not in measures:
+        try:
+            measures[name] = values_of(events.column(name), name, first)
+        except DataError as error:
+            raise DataError(f"pattern '{version.id}': {error}") from error
+    rows = np.arange(events.num_rows)
+    if version.part.source is not None:
+        rows = np.flatnonzero(mask(version.part.source, events))
+    if not rows.size:
+        return
+    values = measures[name][rows]
+    start = last.get(version, version.measure)
+    before = np.concatenate((values[:1] if start is None else np.array([start], values.dtype), values[:-1]))
+    falls = values < before
+    if falls.any():
+        at = int(falls.argmax())
+        raise DataError(
+            f"pattern '{version.id}': '{name}' decreases from {before[at]} to {values[at]} at row {first + rows[at]}; "
+            "a window needs an attribute that does not"
+        )
+    last[version] = values[-1].item()
+
+
+def _classified(lineup: Lineup, events: pa.Table, first: int) -> list[NDArray[np.int32]]:
+    try:
+        classes = lineup.ensemble.classify(events)
+        if not lineup.ensemble.doubtful(classes):
+            return classes
+    except DataError as error:
+        _ask_each(lineup, events, first)
+        raise error
+    _ask_each(lineup, events, first)
+    return classes
+
+
+def _ask_each(lineup: Lineup, events: pa.Table, first: int) -> None:
+    """Let each pattern look at the events by itself: an error then is about its own conditions, in an event that it reads."""
+    for number, part in enumerate(lineup.ensemble.parts):
+
+        def among(part: Part = part) -> NDArray[np.bool_] | None:
+            inside = None if part.source is None else mask(part.source, events)
+            return both(inside, keyed(events, part.query.bound.partition_by))
+
+        try:
+            part.program.classifier.classify(events, among)
+        except DataError as error:
+            own = (
+                error.renumbered(range(first, first + events.num_rows)) if isinstance(error, IntegerOverflow) else error
+            )
+            names = quoted(lineup.versions[place].id for place in lineup.players[number])
+            raise DataError(f"pattern {names}: {own}") from error
+
+
+def quoted(names: Any) -> str:
+    """Names as a message shows them."""
+    return ", ".join(f"'{name}'" for name in names)

@@ -1,0 +1,82 @@
+"""Keys of events, numbered once for all patterns that are partitioned alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from stretto.columns.keys import KeyTable
+from stretto.events import Schema
+
+__all__ = ["OwnNumbers", "SharedKeys"]
+
+I64 = NDArray[np.int64]
+I32 = NDArray[np.int32]
+
+#: While there are at most so many keys, each pattern remembers its own number of each; more are numbered pattern by pattern.
+MOST = 1 << 14
+
+UNKNOWN = -2
+
+
+class SharedKeys:
+    """Numbers keys for a set of patterns.
+
+    Parameters
+    ----------
+    names
+        The partition attributes.
+    schema
+        The events' columns.
+    """
+
+    def __init__(self, names: Sequence[str], schema: Schema) -> None:
+        self._names = list(names)
+        self._table = KeyTable([schema.attributes[name] for name in names])
+        self.columns: list[pa.Array] = []
+        #: By event: the number of its key; −1: it has none.
+        self.numbers: I64 = np.zeros(0, np.int64)
+
+    def read(self, batch: pa.RecordBatch) -> bool:
+        """Number the keys of some events; false when there are too many keys."""
+        if len(self._table) > MOST:
+            return False
+        self.columns = [batch.column(name) for name in self._names]
+        self.numbers = self._table.ids(self.columns)
+        return len(self._table) <= MOST
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+
+class OwnNumbers:
+    """What one pattern's key table says of shared numbers, as far as it was asked."""
+
+    def __init__(self) -> None:
+        self._shared: SharedKeys | None = None
+        self._own: I32 = np.zeros(0, np.int32)
+
+    def forget(self) -> None:
+        """The pattern's key table was renumbered."""
+        self._shared = None
+
+    def of(self, keys: KeyTable, shared: SharedKeys, rows: I64) -> I64:
+        """The numbers of the keys of some events in the pattern's key table; −1 for none."""
+        if self._shared is not shared:
+            self._shared, self._own = shared, np.zeros(0, np.int32)
+        if self._own.size <= len(shared):
+            longer = np.full(2 * len(shared) + 1, UNKNOWN, np.int32)
+            if self._own.size:
+                longer[: self._own.size - 1] = self._own[:-1]
+            longer[-1] = -1  # what −1 looks up
+            self._own = longer
+        asked = shared.numbers[rows]
+        found = self._own[asked].astype(np.int64)
+        new = np.flatnonzero(found == UNKNOWN)
+        if new.size:
+            found[new] = keys.ids(shared.columns, rows[new])
+            self._own[asked[new]] = found[new]
+        return found

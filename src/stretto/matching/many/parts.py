@@ -1,0 +1,166 @@
+"""A part: a query as an ensemble sees it. Immutable, and shared by all sets and versions of patterns that play it."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from functools import cached_property
+from typing import Generic, TypeVar
+
+from stretto.columns.classes import condition_of
+from stretto.columns.coding import single_column
+from stretto.engines.select import choose
+from stretto.engines.tecs.program import Program
+from stretto.errors import OptionError
+from stretto.events import Schema
+from stretto.matching.compiled import Query, compile_query
+from stretto.query import predicate as p
+from stretto.query.passes.bind_sase import BoundSase
+
+__all__ = ["DOUBLES", "Latest", "Part", "part_of"]
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class Latest(Generic[K, V]):
+    """The values used last, by key."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._values: OrderedDict[K, V] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: K, make: Callable[[], V]) -> V:
+        """The value of a key, made now if it is not known."""
+        with self._lock:
+            if key in self._values:
+                self._values.move_to_end(key)
+                return self._values[key]
+        value = make()
+        with self._lock:
+            value = self._values.setdefault(key, value)
+            while len(self._values) > self._most:
+                self._values.popitem(last=False)
+        return value
+
+
+class Part:
+    """A bound query with its machine and what it asks of single events.
+
+    Parameters
+    ----------
+    query
+        The bound query.
+    valuations
+        As in :func:`stretto.match`.
+
+    Raises
+    ------
+    OptionError
+        The query reads several streams, and no column tells them apart.
+    LimitError
+        Its automaton is too large.
+    """
+
+    def __init__(self, query: Query, *, valuations: bool) -> None:
+        bound = query.bound
+        schema = bound.schema
+        if len(query.streams) > 1 and schema.stream is None:
+            raise OptionError(
+                f"the query reads {len(query.streams)} streams ({', '.join(query.streams)}): name the column that tells "
+                "them apart with stream='…'"
+            )
+        self.query = query
+        program = query.program(valuations=valuations)
+        if not isinstance(program, Program):
+            why = choose(bound).why if isinstance(bound, BoundSase) else ""
+            raise OptionError(
+                f"many patterns at once run on the tECS engine, and this one cannot: {why}; match it on its own"
+            )
+        self.program = program
+        only = query.streams[0]
+        #: What each guard of the automaton asks; ``None``: it never holds.
+        self.conditions = [condition_of(guard, schema, only, only) for guard in self.program.cea.guards]
+        #: Which events belong to the streams of FROM; ``None``: all do.
+        self.source: p.Predicate | None = None
+        if schema.stream is not None:
+            names = [p.Comparison("=", p.Attribute(schema.stream), p.Constant(name)) for name in query.streams]
+            self.source = names[0] if len(names) == 1 else p.Or(tuple(names))
+        window = bound.window
+        #: The attribute other than the time that the window measures, if any.
+        self.measures = window.attribute if window is not None and window.attribute != schema.time else None
+        self.windowed_by_time = window is not None and window.attribute == schema.time
+        #: The variables that a result shows, each with the attributes of its events.
+        self.selected = bound.selected
+
+    def same(self, other: Part) -> bool:
+        """Whether both are of one query."""
+        return (self.query.text, self.query.language) == (other.query.text, other.query.language)
+
+    @property
+    def digest(self) -> str:
+        """What a saved state belongs to: the automaton, as this version of stretto builds it."""
+        return self.program.digest
+
+    @cached_property
+    def holders(self) -> list[list[int]]:
+        """By mark: which of ``selected`` hold an event with it."""
+        marks = self.program.marks
+        return [[k for k, (name, _) in enumerate(self.selected) if name in labels] for labels in marks]
+
+    @cached_property
+    def tests(self) -> dict[str, dict[str, int]]:
+        """The conditions on single columns by column, others by their text: each with how many codes it adds to the column.
+
+        :data:`DOUBLES` where the condition is evaluated on its own.
+        """
+        found: dict[str, dict[str, int]] = {}
+        todo: list[p.Predicate] = [one for one in (*self.conditions, self.source) if one is not None]
+        while todo:
+            node = todo.pop()
+            match node:
+                case p.And(inner) | p.Or(inner):
+                    todo.extend(inner)
+                case p.Not(part):
+                    todo.append(part)
+                case _:
+                    found.setdefault(single_column(node) or repr(node), {})[repr(node)] = _codes_of(node)
+        return found
+
+
+#: A condition that no place among constants answers.
+DOUBLES = -1
+
+
+def _codes_of(atom: p.Predicate) -> int:
+    constants = [part.value for part in p.walk(atom) if isinstance(part, p.Constant)]
+    ordered = isinstance(atom, p.Between) or (isinstance(atom, p.Comparison) and atom.op not in ("=", "!="))
+    if single_column(atom) is None or isinstance(atom, p.Like):
+        return DOUBLES
+    return DOUBLES if ordered and any(isinstance(value, str) for value in constants) else len(constants)
+
+
+#: Sets of patterns come and go (one for each bucket of keys on Spark); what is compiled stays.
+_PARTS: Latest[tuple[Hashable, ...], Part] = Latest(1 << 12)
+
+
+def part_of(text: str | Query, language: str | None, schema: Schema, *, valuations: bool) -> Part:
+    """The part of a query, compiled or as it was compiled before.
+
+    Raises
+    ------
+    QueryError, OptionError, LimitError
+        The text is no query, does not fit the schema, or is too large.
+    """
+    if isinstance(text, Query):
+        return part_of(text.text, text.language, schema, valuations=valuations)
+
+    def make() -> Part:
+        query = compile_query(text, language=language)
+        if language is None:
+            return part_of(text, query.language, schema, valuations=valuations)
+        return Part(query.bind(schema), valuations=valuations)
+
+    return _PARTS.get((language, text, schema.key, valuations), make)

@@ -1,0 +1,173 @@
+"""Which patterns hold when: those in force, and the changes to come."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from stretto.events import Schema
+from stretto.matching.many.changes import Instant
+from stretto.matching.many.parts import Part
+from stretto.matching.many.results import Source
+from stretto.matching.many.shared import Ensemble, ensemble_of
+from stretto.matching.many.voices import Voice
+
+__all__ = ["Lineup", "Stretch", "Timeline", "Version"]
+
+Number = int | float
+
+
+@dataclass(eq=False)
+class Version:
+    """A pattern from one change to the next."""
+
+    id: str
+    part: Part
+    since: Instant | None
+    #: What is left of the stream; ``None`` while that is nothing.
+    voice: Voice | None = None
+    #: The last value of the attribute that the window measures, if that is not the time.
+    measure: Number | None = None
+
+    @property
+    def source(self) -> Source:
+        return Source(self.id, None if self.since is None else self.since.shown, self.part)
+
+
+class Lineup:
+    """The patterns of one stretch of time, by id.
+
+    Parameters
+    ----------
+    versions
+        In any order.
+    schema
+        The events' columns.
+    """
+
+    def __init__(self, versions: Iterable[Version], schema: Schema) -> None:
+        self.versions = tuple(sorted(versions, key=lambda version: version.id))
+        self.sources = [version.source for version in self.versions]
+        self.ensemble: Ensemble = ensemble_of([version.part for version in self.versions], schema)
+        #: The versions that play each part of the ensemble, by their places in ``versions``.
+        self.players: list[list[int]] = [[] for _ in self.ensemble.parts]
+        numbers = {part: number for number, part in enumerate(self.ensemble.parts)}
+        for place, version in enumerate(self.versions):
+            self.players[numbers[version.part]].append(place)
+
+
+class Stretch(NamedTuple):
+    """Rows of a batch between two changes, and the patterns that hold there."""
+
+    low: int
+    high: int
+    lineup: Lineup
+
+
+@dataclass
+class _Step:
+    """What holds from one time on: by id a new version, or ``None`` where a pattern ends."""
+
+    since: Instant | None
+    versions: dict[str, Version | None] = field(default_factory=dict)
+
+
+class Timeline:
+    """The patterns in force and the changes to come.
+
+    Of two changes of one id at one time the later given holds, so that the order of giving matters for nothing else.
+    """
+
+    def __init__(self, schema: Schema) -> None:
+        self._schema = schema
+        self.lineup = Lineup((), schema)
+        self._steps: dict[Number | None, _Step] = {}
+
+    def add(self, name: str, since: Instant | None, part: Part | None) -> None:
+        """From ``since`` on, pattern ``name`` is ``part``, or nothing."""
+        step = self._steps.setdefault(None if since is None else since.number, _Step(since))
+        step.versions[name] = None if part is None else Version(name, part, since)
+
+    def start(self, versions: Iterable[Version]) -> None:
+        """Put versions in force, in place of those that are."""
+        self.lineup = Lineup(versions, self._schema)
+
+    def holds(self, name: str, since: Instant | None, part: Part | None) -> bool:
+        """Whether just this is in force."""
+        for version in self.lineup.versions:
+            if version.id == name:
+                return part is not None and version.part.same(part) and version.since == since
+        return False
+
+    def stretches(self, times: NDArray[Any]) -> list[Stretch]:
+        """Cut events, whose times ascend, where changes hold."""
+        found = []
+        low, lineup = 0, self.lineup
+        for since, step in self._until(times[-1].item(), inclusive=True):
+            high = 0 if since is None else int(np.searchsorted(times, since))
+            if high > low:
+                found.append(Stretch(low, high, lineup))
+                low = high
+            lineup = self._after(lineup, [step])
+        found.append(Stretch(low, times.size, lineup))
+        return found
+
+    def reach(self, time: Number, *, inclusive: bool, lineup: Lineup | None = None) -> None:
+        """What was to come until ``time`` holds now; ``lineup`` is it where the caller knows it."""
+        past = list(self._until(time, inclusive=inclusive))
+        if past:
+            self.lineup = lineup if lineup is not None else self._after(self.lineup, [step for _, step in past])
+        for since, _ in past:
+            del self._steps[since]
+
+    def _until(self, time: Number, *, inclusive: bool) -> Iterator[tuple[Number | None, _Step]]:
+        for since, step in self.steps():
+            if since is None or since < time or (inclusive and since == time):
+                yield since, step
+
+    def _after(self, lineup: Lineup, steps: Sequence[_Step]) -> Lineup:
+        held: dict[str, Version | None] = {version.id: version for version in lineup.versions}
+        for step in steps:
+            held |= step.versions
+        return Lineup([version for version in held.values() if version is not None], self._schema)
+
+    def steps(self) -> list[tuple[Number | None, _Step]]:
+        """What is to come, in order."""
+        return sorted(self._steps.items(), key=lambda item: (item[0] is not None, item[0] or 0))
+
+    def table(self, when: pa.DataType) -> pa.Table:
+        """A row for each pattern that holds or will hold, from when until when."""
+        changes: dict[str, list[tuple[Instant | None, Version | None]]] = {}
+        for version in self.lineup.versions:
+            changes[version.id] = [(version.since, version)]
+        for _, step in self.steps():
+            for name, coming in step.versions.items():
+                changes.setdefault(name, []).append((step.since, coming))
+        started = set(self.lineup.versions)
+        rows = []
+        for name in sorted(changes):
+            line = changes[name]
+            for (since, held), (until, _) in zip(line, [*line[1:], (None, None)], strict=True):
+                if held is not None:
+                    rows.append((name, held.part.query.text, _shown(since), _shown(until), held in started))
+        fields = [
+            ("id", pa.string()),
+            ("query", pa.string()),
+            ("since", when),
+            ("until", when),
+            ("started", pa.bool_()),
+        ]
+        columns = list(zip(*rows, strict=True)) if rows else [()] * len(fields)
+        return pa.Table.from_arrays(
+            [pa.array(values, kind) for values, (_, kind) in zip(columns, fields, strict=True)],
+            schema=pa.schema(fields),
+        )
+
+
+def _shown(instant: Instant | None) -> pa.Scalar | None:
+    return None if instant is None else instant.shown

@@ -1,0 +1,90 @@
+"""A voice: what a pattern in force has left behind of the stream so far."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from stretto.engines.tecs.kernels import Events
+from stretto.engines.tecs.program import Program
+from stretto.engines.tecs.runner import Runner
+from stretto.engines.tecs.state import Matches
+from stretto.matching.many.keys import OwnNumbers, SharedKeys
+from stretto.matching.many.shared import Dealt
+
+__all__ = ["Voice"]
+
+I64 = NDArray[np.int64]
+
+
+class Voice(Runner):
+    """A run that is told which events to visit, and their classes.
+
+    Order and NULLs of times and windows are checked by whoever tells; positions count the whole stream.
+    """
+
+    def __init__(self, program: Program, *, labels: bool, capacity: int) -> None:
+        super().__init__(program, labels=labels, capacity=capacity)
+        self._numbers = OwnNumbers()
+
+    def follow(
+        self,
+        batch: pa.RecordBatch,
+        first: int,
+        dealt: Dealt,
+        measures: NDArray[np.generic] | None,
+        shared: SharedKeys | None,
+    ) -> Iterator[Matches]:
+        """Read the next events; yields their matches. Must be read to its end before the next call.
+
+        Parameters
+        ----------
+        batch
+            The events.
+        first
+            The position of the first of them.
+        dealt
+            Those that matter.
+        measures
+            The window's attribute, if it has one, of every event.
+        shared
+            The keys of the events, where they are numbered for several patterns at once.
+        """
+        self.program.refresh()
+        self.rows = first + batch.num_rows
+        rows, part, key = self._placed(batch, dealt, shared)
+        if not rows.size:
+            return
+        cls = dealt.cls if rows.size == dealt.rows.size else dealt.cls[np.searchsorted(dealt.rows, rows)]
+        position = rows + first
+        low = self._low(position, key, measures, rows)
+        events = Events(cls, part, position, position if key is None else key, low)
+        if self.labels:
+            self._follow(events)
+        for found in self._run(events, silent=False):
+            assert isinstance(found, Matches)  # a voice does not count
+            yield found
+        self._forget()
+
+    def _placed(self, batch: pa.RecordBatch, dealt: Dealt, shared: SharedKeys | None) -> tuple[I64, I64, I64 | None]:
+        """The events to visit that are in a substream, with its number and, where the window counts, their ranks in it."""
+        rows = dealt.rows
+        if self.ranked or (self.keys is not None and shared is None):
+            placed = self._substreams(batch, rows, dealt.member, skips=self.program.skips)
+            self.state.fit_partitions(self.partitions)
+            return placed
+        if self.keys is None or shared is None:
+            return rows, np.zeros(rows.size, np.int64), None
+        part = self._numbers.of(self.keys, shared, rows)
+        self.state.fit_partitions(len(self.keys))
+        known = part >= 0
+        return (rows, part, None) if known.all() else (rows[known], part[known], None)
+
+    def _sweep(self) -> None:
+        before = self.partitions
+        super()._sweep()
+        if self.partitions != before:  # keys that are idle were forgotten, and the others renumbered
+            self._numbers.forget()

@@ -1,0 +1,559 @@
+"""Many patterns over one stream, which change while it runs: ``stretto.PatternSet``."""
+
+from __future__ import annotations
+
+import copy
+import datetime as dt
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from stretto.column_types import time_hint
+from stretto.engines.tecs.state import Matches
+from stretto.engines.windows import values_of
+from stretto.errors import DataError, EngineError, LimitError, OptionError, QueryError, suggestion
+from stretto.events import Schema, as_table, conform, require
+from stretto.matching.compiled import roles
+from stretto.matching.many.changes import Change, Instant, changes_of, instant_of
+from stretto.matching.many.checking import Checked, Numbers, checked, quoted
+from stretto.matching.many.keeping import Kept
+from stretto.matching.many.keys import SharedKeys
+from stretto.matching.many.parts import Part, part_of
+from stretto.matching.many.results import Results, Source, in_order
+from stretto.matching.many.shared import Dealt
+from stretto.matching.many.timeline import Lineup, Timeline, Version
+from stretto.matching.many.voices import Voice
+from stretto.matching.metering import Meter
+from stretto.matching.results import CHUNK, Layout
+from stretto.query.passes.bind import measure
+
+__all__ = ["Change", "PatternSet"]
+
+#: A piece of the stream goes through all patterns at once: :data:`~stretto.matching.results.CHUNK` events, or fewer where that could
+#: make more pairs of event and pattern than this.
+PAIRS = 1 << 23
+
+#: Batches are kept as they came; after so many they are joined, so that a look-up stays quick.
+PIECES = 64
+
+
+class PatternSet:
+    """Many patterns over one stream in one pass; they may be added, replaced and retired while it runs.
+
+    A pattern holds from the event time of the change that gives it until that of the next change of its id: it sees exactly
+    the events with ``since ≤ time < until``, beginning with nothing. What a set finds depends on the events and their times
+    only, not on how they are cut into batches nor on when a change was given, as long as it was given in time.
+
+    The patterns' conditions are evaluated once for all of them, and an event is handed only to those that it concerns.
+
+    Parameters
+    ----------
+    schema
+        What the events look like (see :func:`stretto.compile`); all patterns are checked against it.
+    type, stream, time_unit
+        As in :func:`stretto.match`.
+    time
+        The column that orders the events, and by which changes hold.
+    output
+        ``"events"``: with the events that variables hold. ``"positions"``: without.
+    positions
+        Whether rows have ``start``, ``end`` and ``positions``, which count the events of the stream, dropped ones left out.
+    valuations
+        One row for each valuation, as in :func:`stretto.match`.
+    by
+        Attributes by which every pattern must be partitioned; each is a column of the result.
+    late
+        What comes too late — an event before the last one, a change that should hold already — is an ``"error"``, or is
+        left out (``"drop"``) and counted in :attr:`late` and :attr:`late_changes`.
+    language
+        The language of queries, where neither their text nor their change tells.
+    budget
+        How much one call of :meth:`push` may list, of all patterns together, as in :func:`stretto.match`; for :meth:`iter_push`,
+        which gives pieces, only if it is said. After a LimitError the set has stopped inside the batch: a snapshot goes on.
+    capacity
+        Initial size of a pattern's arrays.
+
+    Raises
+    ------
+    OptionError
+        An option that there is not, no column for the time, or a column that is not there.
+
+    Examples
+    --------
+    >>> import stretto
+    >>> patterns = stretto.PatternSet({"type": "string", "t": "int64"}, time="t", output="positions")
+    >>> patterns.change(
+    ...     [
+    ...         stretto.Change("ab", "SELECT * FROM S WHERE A ; B"),
+    ...         stretto.Change("bb", "SELECT * FROM S WHERE B ; B", since=3),
+    ...         stretto.Change("ab", None, since=4),
+    ...     ]
+    ... )
+    >>> events = [{"type": "A", "t": 1}, {"type": "B", "t": 2}, {"type": "B", "t": 3}, {"type": "B", "t": 4}]
+    >>> for row in patterns.push(events).to_pylist():
+    ...     print(row["pattern"], row["since"], row["start_time"], row["end_time"])
+    ab None 1 2
+    ab None 1 3
+    bb 3 3 4
+    """
+
+    def __init__(
+        self,
+        schema: Any,
+        *,
+        type: str | None = "type",
+        time: str | None = None,
+        stream: str | None = None,
+        time_unit: str | None = None,
+        output: str = "events",
+        positions: bool = False,
+        valuations: bool = False,
+        by: Iterable[str] = (),
+        late: str = "error",
+        language: str | None = None,
+        budget: int | float | str | Meter | None = None,
+        capacity: int = 1 << 8,
+    ) -> None:
+        if output not in ("events", "positions"):
+            raise OptionError(f"output={output!r}: expected 'events' or 'positions'")
+        if late not in ("error", "drop"):
+            raise OptionError(f"late={late!r}: expected 'error' or 'drop'")
+        self._schema = Schema.of(schema, **roles(type, time, stream, None, time_unit))
+        self._time, self._kind = _time_of(self._schema)
+        self._by = _by_of(by, self._schema)
+        self._output = output
+        self._positions = positions
+        self._valuations = valuations
+        self._late_policy = late
+        self._language = language
+        self._capacity = capacity
+        self._budget = budget
+        self._meter = Meter.of_call(budget)  # of the call at hand
+        self._results = Results(self._schema, by=self._by, events=output == "events", positions=positions)
+        self._clear()
+
+    def _clear(self) -> None:
+        self._timeline = Timeline(self._schema)
+        self._keys: dict[tuple[str, ...], SharedKeys] = {}
+        self._history = Kept()
+        self._kept = 0
+        self._rows = 0
+        self._late = 0
+        self._late_changes = 0
+        #: What the voices that are gone have visited, and how often that had output.
+        self._visited = 0
+        self._triggers = 0
+        #: The time of the last event, and the time before which none will come.
+        self._last: Instant | None = None
+        self._punctuation: Instant | None = None
+        self._finished = False
+        self._inside = False  # a batch is being read, or was left half read
+
+    # -- what there is ----------------------------------------------------------------------------------------------
+
+    @property
+    def schema(self) -> Schema:
+        """The events' columns and their roles."""
+        return self._schema
+
+    @property
+    def output_schema(self) -> pa.Schema:
+        """The result's Arrow schema, the same for every pattern (see ``docs/patterns.md``)."""
+        return self._results.schema
+
+    @property
+    def patterns(self) -> pa.Table:
+        """The patterns that hold or will hold, by id and time.
+
+        Columns: ``id``, ``query``, ``since`` (inclusive; NULL: from the beginning), ``until`` (exclusive; NULL: nothing ends it
+        yet), and ``started``, whether the stream has come to ``since``.
+        """
+        return self._timeline.table(self._kind)
+
+    @property
+    def late(self) -> int:
+        """How many late events were dropped."""
+        return self._late
+
+    @property
+    def late_changes(self) -> int:
+        """How many late changes were dropped."""
+        return self._late_changes
+
+    @property
+    def position(self) -> int:
+        """How many events were read, dropped ones left out."""
+        return self._rows
+
+    @property
+    def idle(self) -> bool:
+        """Whether no event so far can take part in a later match."""
+        return all(not voice.live().size for voice in self._voices())
+
+    @property
+    def expires(self) -> int | float | None:
+        """The last time at which a window on the time is still open for a pushed event, as the engine measures times.
+
+        ``None`` when there is none.
+        """
+        found = [voice.expires for voice in self._voices()]
+        return max((time for time in found if time is not None), default=None)
+
+    @property
+    def stats(self) -> dict[str, int]:
+        """Counts: events, late events and changes; patterns in force, and those of them that hold something; distinct conditions,
+        and all that these patterns have; pairs of event and pattern that were visited, and that had output; nodes that hold
+        partial matches; partitions; bytes.
+        """
+        voices = self._voices()
+        distinct, asked = self._timeline.lineup.ensemble.conditions
+        return {
+            "events": self._rows,
+            "late": self._late,
+            "late_changes": self._late_changes,
+            "patterns": len(self._timeline.lineup.versions),
+            "busy": len(voices),
+            "conditions": distinct,
+            "asked": asked,
+            "visited": self._visited + sum(voice.visited for voice in voices),
+            "triggers": self._triggers + sum(voice.triggers for voice in voices),
+            "nodes": sum(voice.nodes for voice in voices),
+            "partitions": sum(voice.partitions for voice in voices),
+            "bytes": sum(voice.nbytes for voice in voices) + self._history.nbytes,
+        }
+
+    def _voices(self) -> list[Voice]:
+        return [version.voice for version in self._timeline.lineup.versions if version.voice is not None]
+
+    # -- changes ----------------------------------------------------------------------------------------------------
+
+    def change(self, changes: Any) -> None:
+        """Add, replace or retire patterns; all of the changes or, where one of them is wrong, none.
+
+        Of two changes of one id at one time, the later given holds. A change that is in force already may be given again.
+
+        Parameters
+        ----------
+        changes
+            A :class:`Change`, a dict with ``id``, ``query`` and perhaps ``since`` and ``language``, several of them, or a table
+            with these columns. ``query`` None retires the pattern; that there is none then is no mistake.
+
+        Raises
+        ------
+        QueryError
+            A query is wrong, does not fit the schema, or is not partitioned by all of ``by``; the message names the pattern.
+        OptionError
+            What was given is no change, or ``since`` is no value of the time column.
+        DataError
+            A change is late: an event at or after its ``since`` has been pushed, or :meth:`advance` has passed it.
+        """
+        self._ready()
+        found: list[tuple[str, Instant | None, Part | None]] = []
+        late = 0
+        for change in changes_of(changes):
+            since = None
+            if change.since is not None:
+                since = instant_of(change.since, self._time, self._kind, f"pattern '{change.id}': since")
+            part = None if change.query is None else self._compiled(change)
+            if self._timeline.holds(change.id, since, part):
+                continue
+            if (why := self._too_late(since)) is None:
+                found.append((change.id, since, part))
+            elif self._late_policy == "error":
+                when = "the beginning" if since is None else since
+                raise DataError(
+                    f"pattern '{change.id}': the change holds from {when} on, and {why}; give it earlier, or pass late='drop'"
+                )
+            else:
+                late += 1
+        self._late_changes += late
+        for one in found:
+            self._timeline.add(*one)
+
+    def _too_late(self, since: Instant | None) -> str | None:
+        """Why a change is late; ``None`` if it is in time."""
+        if self._last is not None and (since is None or since.number <= self._last.number):
+            return f"an event of {self._last} has been read"
+        if self._punctuation is not None and (since is None or since.number < self._punctuation.number):
+            return f"the stream has come to {self._punctuation}"
+        return None
+
+    def _compiled(self, change: Change) -> Part:
+        assert change.query is not None
+        where = f"pattern '{change.id}'"
+        try:
+            part = part_of(change.query, change.language or self._language, self._schema, valuations=self._valuations)
+        except QueryError as error:
+            raise QueryError(f"{where}: {error.message}", text=error.text, span=error.span, hint=error.hint) from error
+        except (OptionError, LimitError) as error:
+            raise error.__class__(f"{where}: {error}") from error
+        missing = [name for name in self._by if name not in part.query.partition_by]
+        if missing:
+            raise QueryError(
+                f"{where}: the query is not partitioned by {quoted(missing)}, and every pattern of this set must be",
+                hint="PARTITION BY " + ", ".join(f"[{name}]" for name in (*self._by, *part.query.partition_by)),
+            )
+        return part
+
+    # -- events -----------------------------------------------------------------------------------------------------
+
+    def push(self, events: Any) -> pa.Table:
+        """Read the next events, and give the matches that they complete.
+
+        Rows are ordered by the event that completes the match, then by the pattern's id.
+
+        Raises
+        ------
+        DataError
+            The events do not fit the schema, come before the last ones in time, or are not what a pattern needs (a window on
+            an attribute that decreases, arithmetic that overflows). Nothing of the batch was read then.
+        """
+        tables = self.iter_push(events)
+        self._meter = Meter.of_call(self._budget)
+        return pa.Table.from_batches(
+            [batch for table in tables for batch in table.to_batches()], schema=self.output_schema
+        )
+
+    def iter_push(self, events: Any) -> Iterator[pa.Table]:
+        """As :meth:`push`, in pieces. Must be read to the end before the next call."""
+        self._ready()
+        self._meter = Meter.of_call(self._budget, pieces=True)
+        table = as_table(events)
+        if not table.num_rows:
+            return iter(())
+        table, times, late = self._in_time(table)
+        found: list[Checked] = []
+        if table.num_rows:
+            stretches = self._timeline.stretches(times)
+            found = checked(table, times, stretches, self._rows, self._schema, self._results)
+        self._late += late
+        self._inside = True
+        return self._advance(found)
+
+    def _in_time(self, table: pa.Table) -> tuple[pa.Table, Numbers, int]:
+        """The events that are not late, their times, and how many are late."""
+        require(table, self._time, "time")
+        column = conform(table, [self._time], self._schema.attributes).column(0)
+        times: Numbers = values_of(column, self._time, self._rows)
+        known = [one.number for one in (self._last, self._punctuation) if one is not None]
+        start = np.array([max(known, default=times[0])], times.dtype)
+        if times[0] >= start[0] and (times[1:] >= times[:-1]).all():
+            return table, times, 0
+        reached = np.maximum.accumulate(np.concatenate((start, times)))[:-1]
+        late = times < reached
+        if self._late_policy == "drop":
+            return table.filter(pa.array(~late)), times[~late], int(np.count_nonzero(late))
+        at = int(late.argmax())
+        before = Instant.numbered(reached[at].item(), self._kind)
+        raise DataError(
+            f"'{self._time}' is {column[at]} at row {self._rows + at}, and the stream has come to {before}; events must come "
+            "in the order of their time (or pass late='drop')"
+        )
+
+    def _advance(self, found: list[Checked]) -> Iterator[pa.Table]:
+        for stretch in found:
+            time = stretch.measures[self._time]
+            self._reach(time[0].item(), inclusive=True, lineup=stretch.lineup)
+            size = max(1, min(CHUNK, PAIRS // max(1, len(stretch.lineup.versions))))
+            low = 0
+            for batch in stretch.tested.to_batches(max_chunksize=size):
+                high = low + batch.num_rows
+                yield from self._piece(stretch, batch, low, high)
+                self._rows += batch.num_rows
+                self._forget()
+                low = high
+            for version, value in stretch.reached.items():
+                version.measure = value
+            self._last = Instant.numbered(time[-1].item(), self._kind)
+        self._inside = False
+
+    def _piece(self, stretch: Checked, batch: pa.RecordBatch, low: int, high: int) -> Iterator[pa.Table]:
+        """Some events of a stretch through all of its patterns."""
+        lineup, first = stretch.lineup, self._rows
+        if not lineup.versions:
+            return
+        self._history.append(np.arange(first, first + high - low), stretch.kept.slice(low, high - low))
+        parts = lineup.ensemble.parts
+        dealt_to = list(lineup.ensemble.deal([classes[low:high] for classes in stretch.classes]))
+        shared = self._shared_keys(batch, [(parts[number], dealt) for number, dealt in dealt_to])
+        streams: list[tuple[int, Iterator[Matches]]] = []
+        for number, dealt in dealt_to:
+            query = parts[number].query.bound
+            measures = None
+            if query.window is not None and query.window.attribute is not None:
+                measures = stretch.measures[query.window.attribute][low:high]
+            keys = shared.get(query.partition_by)
+            for place in lineup.players[number]:
+                voice = self._voice(lineup.versions[place], dealt)
+                if voice is not None:
+                    streams.append(
+                        (
+                            place,
+                            self._within(
+                                voice.follow(batch, first, dealt, measures, keys), voice, lineup.sources[place]
+                            ),
+                        )
+                    )
+        for block in in_order(streams):
+            yield self._results.table(block, lineup.sources, self._history)
+
+    def _within(self, found: Iterator[Matches], voice: Voice, source: Source) -> Iterator[Matches]:
+        """The matches of a pattern, within the budget of the call."""
+        first = next(found, None)
+        if first is not None:  # few patterns find something in a batch
+            layout = Layout(source.part.query.bound, output=self._output, positions=self._positions)
+            pieces, whose = chain([first], found), f"pattern '{source.id}': "
+            yield from self._meter.watch(pieces, voice, layout, self._history, whose=whose)
+
+    def _shared_keys(
+        self, batch: pa.RecordBatch, dealt_to: list[tuple[Part, Dealt]]
+    ) -> dict[tuple[str, ...], SharedKeys]:
+        """By partition attributes: the keys of the events, where patterns ask for as many of them as there are events."""
+        asked: Counter[tuple[str, ...]] = Counter()
+        for part, dealt in dealt_to:
+            asked[part.query.partition_by] += dealt.rows.size
+        found = {}
+        for names, count in asked.items():
+            if names and count >= batch.num_rows and len(dealt_to) > 1:
+                if names not in self._keys:
+                    self._keys[names] = SharedKeys(names, self._schema)
+                if self._keys[names].read(batch):
+                    found[names] = self._keys[names]
+        return found
+
+    def _voice(self, version: Version, dealt: Dealt) -> Voice | None:
+        """The voice of a pattern that some events concern; ``None`` while they leave no trace in it."""
+        if version.voice is None and dealt.rows.size:
+            version.voice = self._new_voice(version.part)
+        if version.voice is None or not (dealt.rows.size or version.voice.ranked):
+            return None
+        return version.voice
+
+    def _new_voice(self, part: Part) -> Voice:
+        labels = self._output == "events" and bool(part.selected)
+        return Voice(part.program, labels=labels, capacity=self._capacity)
+
+    def _forget(self) -> None:
+        """Drop the events that no partial match holds, now and then: the cost per event stays constant on average."""
+        history = self._history
+        if history.rows > 2 * self._kept + CHUNK:
+            self._retain()
+        elif len(history.pieces) > PIECES:
+            history.joined()
+
+    def _retain(self) -> None:
+        """Keep only the patterns' state and the events that later matches may need."""
+        live = [np.zeros(0, np.int64)]
+        for version in self._timeline.lineup.versions:
+            if version.voice is None:
+                continue
+            held = version.voice.live()
+            if held.size:
+                live.append(held)
+            else:  # a new one gives the same from here on
+                self._release(version)
+        self._history.retain(np.unique(np.concatenate(live)))
+        self._kept = self._history.rows
+
+    def _reach(self, time: int | float, *, inclusive: bool, lineup: Lineup | None = None) -> None:
+        """Put in force what was to come until ``time``."""
+        before = self._timeline.lineup
+        self._timeline.reach(time, inclusive=inclusive, lineup=lineup)
+        if self._timeline.lineup is not before:
+            for version in set(before.versions).difference(self._timeline.lineup.versions):
+                self._release(version)
+
+    def _release(self, version: Version) -> None:
+        if version.voice is not None:
+            self._visited += version.voice.visited
+            self._triggers += version.voice.triggers
+            version.voice = None
+
+    def advance(self, time: int | float | dt.datetime | dt.date | str) -> pa.Table:
+        """No event before ``time`` will come: what no window reaches any more is freed. Earlier events are late from now on.
+
+        So are changes that should hold before ``time``.
+
+        Raises
+        ------
+        OptionError
+            ``time`` is no value of the time column.
+        """
+        self._ready()
+        reached = instant_of(time, self._time, self._kind, "advance(time): it")
+        if self._punctuation is None or reached.number > self._punctuation.number:
+            self._punctuation = reached
+            self._reach(reached.number, inclusive=False)
+            for voice in self._voices():
+                voice.rows = self._rows
+                voice.advance_time(reached.number)
+        return self.output_schema.empty_table()
+
+    def finish(self) -> pa.Table:
+        """The stream has ended: gives the matches that only its end completes (for CEQL, none)."""
+        self._ready()
+        self._finished = True
+        return self.output_schema.empty_table()
+
+    # -- state ------------------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> bytes:
+        """The patterns with their times and all that they hold, in a versioned format (see ``docs/patterns.md``)."""
+        from stretto.matching.many.saving import save
+
+        return save(self)
+
+    def restore(self, snapshot: bytes) -> PatternSet:
+        """Take over the patterns and the state of a snapshot of a set with the same schema and options.
+
+        Raises
+        ------
+        SnapshotError
+            The bytes are damaged, of another version, or of a set with another schema or other options.
+        """
+        from stretto.matching.many.saving import load
+
+        load(self, snapshot)
+        return self
+
+    def _fresh(self) -> PatternSet:
+        """A set with the same schema and options, and nothing in it."""
+        made = copy.copy(self)
+        made._clear()
+        return made
+
+    def _ready(self) -> None:
+        if self._inside:
+            raise EngineError(
+                "this set of patterns was stopped in the middle of a batch; restore a snapshot or start a new one"
+            )
+        if self._finished:
+            raise OptionError("the set of patterns is finished; start a new one, or restore a snapshot")
+
+
+def _time_of(schema: Schema) -> tuple[str, pa.DataType]:
+    """The time column and its type."""
+    name = schema.time
+    if name is None:
+        raise OptionError("changes hold from event times on: name the time column with time='…'")
+    for role, column in (("time", name), ("type", schema.type), ("stream", schema.stream)):
+        if column is not None and column not in schema.attributes:
+            hint = suggestion(column, schema.attributes, kind="column")
+            raise OptionError(f"{role}='{column}': there is no such column" + (f" ({hint})" if hint else ""))
+    kind = schema.attributes[name]
+    if measure(kind) is None:
+        raise OptionError(f"time='{name}' is {kind}, not a number, timestamp or date{time_hint(name, kind)}")
+    return name, kind
+
+
+def _by_of(by: Iterable[str], schema: Schema) -> tuple[str, ...]:
+    names = (by,) if isinstance(by, str) else tuple(dict.fromkeys(by))
+    for name in names:
+        if name not in schema.attributes:
+            hint = suggestion(name, schema.attributes, kind="column")
+            raise OptionError(f"by: there is no column '{name}'" + (f" ({hint})" if hint else ""))
+    return names

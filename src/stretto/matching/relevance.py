@@ -1,0 +1,191 @@
+"""Which events can matter for a query: a necessary condition, for whatever reads events to leave the others out.
+
+An event matters when it satisfies a transition of the query's automaton: type, stream, and the conditions on the one event. The
+condition is *necessary*: an event that it drops satisfies none, so the matches stay the same. It need not be sufficient.
+What it is asked of judges in its own way (three truth values, NaN, collations). So a :class:`Translator` asks of every part where
+it *may be true* or *may be false*, never negates what it has, and gives ``True`` for what it leaves to the engine.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stretto.automata.cea import build
+from stretto.automata.nfab import build as build_nfab
+from stretto.columns.classes import condition_of
+from stretto.columns.vectorized import flipped, on_grid, snapped
+from stretto.matching.compiled import Query
+from stretto.query import predicate as p
+from stretto.query.evaluate import holds
+from stretto.query.guard import Guard
+from stretto.query.passes.bind import BoundQuery
+from stretto.query.passes.bind_sase import BoundSase
+from stretto.query.query import Strategy
+from stretto.query.typing import kind_of
+
+__all__ = ["COMPARE", "Translator", "Untranslatable", "all_of", "any_of", "guards_of", "relevant"]
+
+
+def guards_of(query: BoundQuery | BoundSase) -> tuple[Guard, ...] | None:
+    """What a query asks of single events; ``None`` where positions count, so that every event matters."""
+    if query.window is not None and query.window.attribute is None:
+        return None
+    if isinstance(query, BoundQuery):
+        automaton = build(query.pattern)
+        waits = automaton.waits and query.parsed.strategy is not Strategy.STRICT
+        return automaton.guards if waits else None
+    nfab = build_nfab(query)
+    return None if nfab.contiguous else tuple(dict.fromkeys(nfab.guards))
+
+
+def relevant(query: Query) -> pc.Expression | None:
+    """A condition on columns that every event fulfils that can matter for a bound query; ``None``: all may.
+
+    Of a condition on events, only comparisons of a column with constants are asked, for the statistics of files to answer.
+    """
+    guards = guards_of(query.bound)
+    if guards is None:
+        return None
+    schema = query.bound.schema
+    translator = _OfColumns(dict(schema.attributes))
+    only = query.streams[0]
+    conditions = [condition_of(guard, schema, only, only) for guard in guards]
+    found = any_of(translator.may_be(True, one) for one in conditions if one is not None)
+    if isinstance(found, bool):
+        return None if found else pc.scalar(False)
+    expression: pc.Expression = found
+    return expression
+
+
+def all_of(parts: Iterable[Any]) -> Any:
+    """Conditions joined by AND; what is known to be true is left out."""
+    kept = [part for part in parts if part is not True]
+    if any(part is False for part in kept):
+        return False
+    return _balanced(kept, lambda left, right: left & right) if kept else True
+
+
+def any_of(parts: Iterable[Any]) -> Any:
+    """Conditions joined by OR; what is known to be false is left out."""
+    kept = [part for part in parts if part is not False]
+    if any(part is True for part in kept):
+        return True
+    return _balanced(kept, lambda left, right: left | right) if kept else False
+
+
+def _balanced(parts: list[Any], join: Callable[[Any, Any], Any]) -> Any:
+    """All parts joined by a tree of little depth: readers go through conditions by recursion."""
+    while len(parts) > 1:
+        pairs = zip(parts[::2], parts[1::2], strict=False)
+        parts = [join(left, right) for left, right in pairs] + parts[len(parts) // 2 * 2 :]
+    return parts[0]
+
+
+class Untranslatable(Exception):
+    """Something that the reader of events is not asked."""
+
+
+class Translator(ABC):
+    """Conditions of queries in the words of whatever reads events."""
+
+    def may_be(self, truth: bool, node: p.Predicate) -> Any:
+        """Where a typed predicate may have a truth: a condition that holds wherever it has, or whether it may at all."""
+        match node:
+            case p.And(parts) | p.Or(parts):
+                every = isinstance(node, p.And) is truth
+                return (all_of if every else any_of)(self.may_be(truth, part) for part in parts)
+            case p.Not(part):
+                return self.may_be(not truth, part)
+            case p.Between(operand, low, high):
+                above, below = p.Comparison(">=", operand, low), p.Comparison("<=", operand, high)
+                return self.may_be(truth, p.And((above, below)))
+        if not p.attributes(node):
+            return holds(node, {}) is truth
+        try:
+            match node:
+                case p.Comparison(op, left, right):
+                    return self.compared(truth, op, left, right)
+                case p.In(operand, values):
+                    return self.among(truth, operand, [constant.value for constant in values])
+                case p.Like(operand, pattern):
+                    return self.like(truth, operand, pattern)
+                case p.IsNull(p.Attribute(name)):
+                    return self.null(truth, name)
+        except (Untranslatable, OverflowError):
+            pass
+        return True
+
+    @abstractmethod
+    def compared(self, truth: bool, op: str, left: p.Operand, right: p.Operand) -> Any:
+        """A comparison."""
+
+    @abstractmethod
+    def among(self, truth: bool, operand: p.Operand, values: Sequence[Any]) -> Any:
+        """IN."""
+
+    @abstractmethod
+    def like(self, truth: bool, operand: p.Operand, pattern: str) -> Any:
+        """LIKE."""
+
+    @abstractmethod
+    def null(self, truth: bool, name: str) -> Any:
+        """IS NULL of a column."""
+
+
+class _OfColumns(Translator):
+    """Expressions of Arrow, for the statistics of files: columns of strings, whole numbers, floats and times against constants."""
+
+    def __init__(self, attributes: dict[str, pa.DataType]) -> None:
+        self.attributes = attributes
+
+    def compared(self, truth: bool, op: str, left: p.Operand, right: p.Operand) -> Any:
+        if isinstance(left, p.Constant):
+            left, right, op = right, left, flipped[op]
+        if not truth or not isinstance(left, p.Attribute) or not isinstance(right, p.Constant):
+            return True
+        return self._with_constant(op, left.name, right.value)
+
+    def among(self, truth: bool, operand: p.Operand, values: Sequence[Any]) -> Any:
+        if not truth or not isinstance(operand, p.Attribute):
+            return True
+        return any_of(self._with_constant("=", operand.name, one) for one in values)
+
+    def like(self, truth: bool, operand: p.Operand, pattern: str) -> Any:
+        return True
+
+    def null(self, truth: bool, name: str) -> Any:
+        return True
+
+    def _with_constant(self, op: str, name: str, constant: Any) -> Any:
+        kind = self.attributes[name]
+        column = pc.field(name)
+        match kind_of(kind):
+            case "string" if isinstance(constant, str) and (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+                return COMPARE[op](column, pa.scalar(constant, kind)) if op != "!=" else True
+            case "float" if op != "!=" and isinstance(constant, int | float) and float(constant) == constant:
+                return COMPARE[op](column.cast(pa.float64()) if kind != pa.float64() else column, float(constant))
+            case "int" | "time" if pa.types.is_integer(kind) or pa.types.is_timestamp(kind):
+                signed = not pa.types.is_unsigned_integer(kind)
+                least = -(1 << kind.bit_width - 1) if signed else 0
+                found = snapped(op, on_grid(constant, kind), least, least + (1 << kind.bit_width) - 1)
+                if isinstance(found, bool):
+                    return found
+                own = pa.scalar(found[1], pa.int64() if pa.types.is_timestamp(kind) else kind)
+                return COMPARE[found[0]](column, own.cast(kind))
+        return True
+
+
+#: Comparisons of columns, of Arrow as of Spark.
+COMPARE: dict[str, Callable[[Any, Any], Any]] = {
+    "=": lambda left, right: left == right,
+    "!=": lambda left, right: left != right,
+    "<": lambda left, right: left < right,
+    "<=": lambda left, right: left <= right,
+    ">": lambda left, right: left > right,
+    ">=": lambda left, right: left >= right,
+}

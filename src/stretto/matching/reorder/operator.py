@@ -1,0 +1,518 @@
+"""The Cleanse operator: punctuations, and what they let through."""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from stretto.column_types import wider
+from stretto.engines.afa.times import as_times
+from stretto.errors import DataError, OptionError, SnapshotError, suggestion
+from stretto.events import BEFORE, Schema, as_table, conform
+from stretto.matching.reorder.columns import AFTER_ALL, BEFORE_ALL
+from stretto.matching.reorder.runs import Released, Run, one_batch, segments
+from stretto.matching.reorder.spans import span
+from stretto.matching.reorder.waiting import Waiting
+
+__all__ = ["Cleanse"]
+
+I64 = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+#: Times as ticks, or real numbers.
+Times = NDArray[Any]
+Arrays = dict[str, NDArray[Any]]
+
+
+class Cleanse(Waiting):
+    """Puts a disordered stream in order, as far as is wished (AFA paper, section 5.3).
+
+    With the latest punctuation at t, only events with a time below t + ``speculation`` are let through; others wait, in order, until
+    a punctuation lets them go. With ``speculation=0`` what comes out is in order; with ``math.inf`` everything passes at once.
+
+    What one operation lets through comes in the order of time, sequence and arrival; an event that need not wait comes out as
+    soon as it comes in. Any split of the stream into pushes gives the same rows.
+
+    Parameters
+    ----------
+    schema
+        Names and types of the columns; ``None``: as in the first push.
+    time
+        The column that orders the stream: integers, floats, dates or timestamps.
+    sequence
+        A column of integers that orders events of the same time; ``None``: they are ordered as they arrive.
+    sign
+        The column that says +1 (insertion) or −1 (retraction). A retraction whose event still waits annihilates with it: neither is
+        ever seen; otherwise it passes. An insertion right behind the retraction of an event with the same partition, time and
+        sequence is its revision, and takes its place.
+    partition_by
+        Columns that, with time and sequence, tell which event is retracted. An event with a NULL in one of them is in no
+        partition: it is left out.
+    payload
+        The columns that tell it where there is no sequence; ``None``: all.
+    speculation
+        How far beyond the punctuation events pass: ticks of the time column, ``'5 seconds'``, a timedelta, or ``math.inf``.
+    bound
+        The stream is disordered by at most so much (as ``speculation``): the punctuation follows the data, as the greatest time seen
+        minus the bound (k-slack). ``None``: punctuations come by :meth:`advance` only.
+    late
+        What comes before the punctuation, or retracts an event that should wait and does not: ``"error"``, ``"drop"`` (counted in
+        :attr:`late`) or ``"side"`` (handed over by :meth:`late_events`).
+    time_unit
+        What one unit of an integer time is (``s``, ``ms``, ``us``, ``ns``), for durations.
+
+    Examples
+    --------
+    >>> import stretto
+    >>> cleanse = stretto.Cleanse(time="t")
+    >>> cleanse.push([{"t": 3}, {"t": 1}]).num_rows
+    0
+    >>> cleanse.advance(3).to_pylist()
+    [{'t': 1}]
+    >>> cleanse.finish().to_pylist()
+    [{'t': 3}]
+    >>> cleanse = stretto.Cleanse(time="t", bound=2)
+    >>> cleanse.push([{"t": 1}, {"t": 3}, {"t": 2}, {"t": 5}]).to_pylist(), cleanse.punctuation
+    ([{'t': 1}, {'t': 2}], 3)
+    """
+
+    def __init__(
+        self,
+        schema: Any = None,
+        *,
+        time: str,
+        sequence: str | None = None,
+        sign: str | None = None,
+        partition_by: Sequence[str] = (),
+        payload: Sequence[str] | None = None,
+        speculation: Any = 0,
+        bound: Any = None,
+        late: str = "error",
+        time_unit: str | None = None,
+    ) -> None:
+        super().__init__(
+            time=time,
+            sequence=sequence,
+            sign=sign,
+            partition_by=partition_by,
+            payload=payload,
+            speculation=speculation,
+            bound=bound,
+            late=late,
+            time_unit=time_unit,
+        )
+        self._inferred = schema is None
+        if schema is not None:
+            self.bind(pa.schema(list(Schema.of(schema).attributes.items())))
+
+    # -- operations ---------------------------------------------------------------------------------------------------
+
+    def push(self, events: Any) -> pa.Table:
+        """Take the next events; those that go through.
+
+        Raises
+        ------
+        DataError
+            The events do not fit the schema, a time is NULL, or an event is late (with ``late="error"``). Nothing of them was taken.
+        """
+        return self.let(events).table
+
+    def advance(self, time: Any) -> pa.Table:
+        """A punctuation: no event before ``time`` will come. The events that it lets through; the punctuation itself follows them.
+
+        An event at ``time`` is on time. With ``bound=`` a punctuation below the derived one says nothing new.
+
+        Raises
+        ------
+        DataError
+            The punctuation goes back.
+        """
+        if self._schema is None:
+            if self._told is not None and time < self._told:
+                raise DataError(f"the punctuation goes back from {self._told} to {time}")
+            self._told = time
+            return pa.table({})
+        return self._advance(self.tick(time), 0).table
+
+    def finish(self) -> pa.Table:
+        """The stream has ended: all events that still wait."""
+        return self.end().table
+
+    @property
+    def punctuation(self) -> Any:
+        """No event before this time will come out any more; ``None``: none is known."""
+        if self._schema is None:
+            return self._told
+        return None if self._punctuation == self._before else self._shown(self._punctuation)
+
+    @property
+    def late(self) -> int:
+        """How many events were late, or retracted the unknown."""
+        return self._late
+
+    def late_events(self) -> pa.Table:
+        """With ``late="side"``: the events that were late or retracted the unknown, since the last call."""
+        if self._schema is None:
+            return pa.table({})
+        side, self._side = self._side, []
+        return pa.Table.from_batches(side, schema=self._schema)
+
+    @property
+    def stats(self) -> dict[str, int]:
+        """Counts: rows pushed, late, released, annihilated (with their retractions); rows that wait, at most, and bytes."""
+        return {
+            "rows": self._rows,
+            "late": self._late,
+            "released": self._released,
+            "annihilated": self._annihilated,
+            "buffered": self.buffered,
+            "peak": self._peak,
+            "bytes": sum(run.batch.nbytes + 16 * run.size for run in self._runs),
+        }
+
+    def let(self, events: Any, punctuations: Sequence[tuple[int, Any]] = (), *, places: bool = False) -> Released:
+        """As :meth:`push`, with the rows of the events.
+
+        Parameters
+        ----------
+        punctuations
+            Pairs of a row of the push, ascending, and the time before it.
+        places
+            Whether to tell after which operation each event goes.
+        """
+        if self._finished:
+            raise OptionError("the stream is finished; start a new Cleanse, or restore a snapshot")
+        table = as_table(events)
+        if not table.num_columns:
+            return self._nothing()
+        self.bind(table.schema)
+        assert self._schema is not None
+        if self._inferred:
+            self._widen(table)
+        kinds = dict(zip(self._schema.names, self._schema.types, strict=True))
+        table = conform(table, kinds, kinds, *(BEFORE if self._inferred else ("the schema says",)))
+        batch = one_batch(table)
+        before = self.saved()
+        try:
+            found = []
+            for begin, end, time in segments(batch.num_rows, [(row, self.tick(time)) for row, time in punctuations]):
+                if time is not None:
+                    found.append(self._advance(time, 2 * begin))
+                elif end > begin:
+                    found.append(self._take(batch.slice(begin, end - begin), begin, places))
+        except DataError:
+            self.load(before)
+            raise
+        return self._joined(found)
+
+    def pass_on(self, time: int | float) -> Released:
+        """As :meth:`advance`, of a time as the operator counts, with the rows."""
+        return self._advance(time, 0)
+
+    def end(self) -> Released:
+        """As :meth:`finish`, with the rows."""
+        self._finished = True
+        if self._schema is None:
+            return self._nothing()
+        self._limit = self._after
+        return self._flush(0)
+
+    @property
+    def last_punctuation(self) -> int | float | None:
+        """The punctuation as the operator counts; ``None``: none is known."""
+        found: int | float = self._punctuation
+        return None if found == self._before else found
+
+    @property
+    def last_time(self) -> pa.Array | None:
+        """The punctuation as a column of one time; ``None``: none is known."""
+        found = self.last_punctuation
+        if found is None or self._schema is None:
+            return None
+        kind = self._schema.field(self._time).type
+        return pa.array([found], kind) if pa.types.is_floating(kind) else as_times(np.array([found]), kind)
+
+    @property
+    def position(self) -> int:
+        """How many rows were pushed."""
+        return self._rows
+
+    def _take(self, batch: pa.RecordBatch, first: int, placed: bool) -> Released:
+        """Rows of a push, from its row ``first`` on."""
+        count = batch.num_rows
+        time = self._ticks(batch.column(self._time), self._rows)
+        tie = None if self._sequence is None else self._integers(batch, self._sequence, "sequence")
+        sign = None if self._sign is None else self._signs(batch)
+        row = np.arange(self._rows, self._rows + count)
+        # The punctuation before each row and behind the last, and what each row lets through.
+        nowhere = self._nowhere(batch)
+        punctuation = self._punctuations(time, sign, nowhere)
+        limits = self._beyond(punctuation[1:]) if self._slack is not None else np.full(1, self._limit, time.dtype)
+        late = time < punctuation[:-1]
+        if nowhere is not None:
+            late &= ~nowhere
+        if self._late_policy == "error" and late.any():
+            at = int(late.argmax())
+            raise DataError(
+                f"row {row[at]} is late: its time is {self._shown(time[at])}, and the punctuation stands at "
+                f"{self._shown(punctuation[at])}"
+            )
+        passes = ~late if nowhere is None else ~(late | nowhere)
+        here = Run(time, tie, row, batch)
+        if sign is not None:
+            waits = passes & (time >= limits)
+            if (sign[waits] < 0).any():
+                here = self._annihilate(here, sign, waits, passes, late)
+        self._rows += count
+        self._set_aside(batch, late)
+        if self._slack is not None:
+            self._punctuation, self._limit = punctuation[-1].item(), limits[-1].item()
+            self._greatest = max(self._greatest, self._seen(time, sign, nowhere).max(initial=self._before).item())
+        return self._split(here, passes, limits, first, placed)
+
+    def _punctuations(self, time: Times, sign: I64 | None, nowhere: Bools | None) -> Times:
+        """The punctuation before each row, and behind the last."""
+        if self._slack is None:
+            return np.full(time.size + 1, self._punctuation, time.dtype)
+        seen = np.empty(time.size + 1, time.dtype)
+        seen[0] = self._greatest
+        seen[1:] = self._seen(time, sign, nowhere)
+        np.maximum.accumulate(seen, out=seen)
+        if self._greatest == self._before:
+            known = seen != self._before
+            seen = np.where(known, np.where(known, seen, 0) - self._slack, self._before)
+        else:
+            seen -= self._slack
+        told: Times = np.maximum(seen, self._punctuation)
+        return told
+
+    def _beyond(self, punctuation: Times) -> Times:
+        """Times below this pass."""
+        if self._ahead is None:
+            return np.full_like(punctuation, self._after)
+        if not self._ahead:
+            return punctuation
+        known = punctuation != self._before
+        return np.where(known, np.where(known, punctuation, 0) + self._ahead, self._before)
+
+    def _split(self, here: Run, passes: Bools, limits: Times, first: int, placed: bool) -> Released:
+        """Let through what is certain enough; the rest waits."""
+        place = np.arange(2 * first + 1, 2 * (first + here.size), 2)
+        if not passes.all():
+            at = np.flatnonzero(passes)
+            here, place = here.taken(at), place[at]
+        if self._ahead is None:
+            return self._released_now(here, place)
+        if self._slack is None:
+            # Nothing that waits goes by a row.
+            through = here.time < self._limit
+            if through.all():
+                return self._released_now(here, place)
+            at = np.flatnonzero(through)
+            found = self._released_now(here.taken(at), place[at]) if at.size else self._nothing()
+            self._wait(here.taken(np.flatnonzero(~through)) if at.size else here)
+            return found
+        order = self._order(here, stable=True)
+        if order is not None:
+            here, place = here.taken(order), place[order]
+        cut = int(np.searchsorted(here.time, self._limit, side="left"))
+        parts = self._prefixes()
+        waited = sum(part.size for part in parts)
+        if cut:
+            parts.append(here if cut == here.size else here.part(0, cut))
+        if cut < here.size:
+            self._wait(here.part(cut, here.size).small() if cut else here)
+        if not parts:
+            return self._nothing()
+        if not (self._ahead or placed):
+            return self._out(parts, np.zeros(0, np.int64))
+        # Row i lets go what is below its limit.
+        time = np.concatenate([part.time for part in parts])
+        lets = 2 * (first + np.searchsorted(limits, time, side="right")) + 1
+        own = np.concatenate((np.full(waited, -1), place[:cut]))
+        return self._out(parts, np.maximum(lets, own))
+
+    def _advance(self, time: int | float, place: int) -> Released:
+        if time < self._punctuation:
+            if self._slack is not None:
+                return self._nothing()
+            raise DataError(f"the punctuation goes back from {self._shown(self._punctuation)} to {self._shown(time)}")
+        self._punctuation = time
+        self._limit = self._beyond(np.array([time], self._dtype))[0].item()
+        return self._flush(place)
+
+    def _flush(self, place: int) -> Released:
+        """What waited and need not any more."""
+        parts = self._prefixes()
+        if not parts:
+            return self._nothing()
+        return self._out(parts, np.full(sum(part.size for part in parts), place))
+
+    def _set_aside(self, batch: pa.RecordBatch, late: Bools) -> None:
+        count = int(np.count_nonzero(late))
+        self._late += count
+        if count and self._late_policy == "side":
+            self._side.append(batch.filter(pa.array(late)))
+
+    def _widen(self, table: pa.Table) -> None:
+        """Take wider types where a batch contradicts those before it."""
+        assert self._schema is not None
+        known = dict(zip(self._schema.names, self._schema.types, strict=True))
+        nulls = [name for name, kind in known.items() if pa.types.is_null(kind)]
+        fixed = {self._time, self._sequence, self._sign, *self._partition_by}
+        if found := wider(table, known, nulls, fixed):
+            try:
+                self.retype(pa.schema(list((known | found).items())))
+            except DataError as error:
+                name = min(found, key=lambda one: one in nulls)
+                raise DataError(
+                    f"column '{name}' is {found[name]}, and {BEFORE[0]} {known[name]}: {error}{BEFORE[1]}"
+                ) from error
+
+    def bind(self, schema: pa.Schema) -> None:
+        """Take the names and types of the columns, unless they are known."""
+        if self._schema is not None:
+            return
+        roles = {"time": self._time, "sequence": self._sequence, "sign": self._sign}
+        named = [(name, role) for role, name in roles.items() if name is not None]
+        named += [(name, "partition_by") for name in self._partition_by]
+        named += [(name, "payload") for name in self._payload or ()]
+        for name, role in named:
+            if name not in schema.names:
+                hint = suggestion(name, schema.names, kind="column")
+                raise DataError(f"the events have no column '{name}' ({role})" + (f"; {hint}" if hint else ""))
+        kind = schema.field(self._time).type
+        ahead = span(self._speculation, "speculation", kind, self._time, self._unit)
+        slack = None if self._bound is None else span(self._bound, "bound", kind, self._time, self._unit)
+        real = pa.types.is_floating(kind)
+        self._schema = schema
+        self._ahead, self._slack = ahead, slack
+        self._dtype = np.dtype(np.float64 if real else np.int64)
+        self._before = -math.inf if real else BEFORE_ALL
+        self._after = math.inf if real else AFTER_ALL
+        self._punctuation = self._greatest = self._before
+        self._limit = self._after if ahead is None else self._before
+        if self._told is not None:
+            try:
+                told = self.tick(self._told)
+            except OptionError:
+                self._schema = None
+                raise
+            self._advance(told, 0)
+
+    # -- state --------------------------------------------------------------------------------------------------------
+
+    _STATE = ("_told", "_finished", "_rows", "_late", "_released", "_annihilated", "_peak", "_revised")
+    _TIMES = ("_punctuation", "_greatest", "_limit")
+
+    def saved(self) -> dict[str, Any]:
+        """The state; runs never change."""
+        names = (*self._STATE, *self._TIMES)
+        return {name: getattr(self, name) for name in names} | {"_runs": list(self._runs), "_side": list(self._side)}
+
+    def load(self, saved: dict[str, Any]) -> None:
+        """Go back to what :meth:`saved` gave."""
+        for name, value in saved.items():
+            setattr(self, name, value)
+
+    def snapshot(self) -> bytes:
+        """The whole state, in a versioned format (``docs/snapshots.md``)."""
+        from stretto.matching.snapshots import save_cleanse
+
+        return save_cleanse(self)
+
+    def restore(self, snapshot: bytes) -> Cleanse:
+        """Take over the state of a snapshot with the same options.
+
+        Raises
+        ------
+        SnapshotError
+            The bytes are damaged, or of another version or option.
+        """
+        from stretto.matching.snapshots import load_cleanse
+
+        load_cleanse(self, snapshot)
+        return self
+
+    def to_arrays(self) -> tuple[dict[str, Any], Arrays]:
+        """The state as a header and arrays, for snapshots."""
+        header: dict[str, Any] = {"options": self._identity()}
+        header["state"] = {name: getattr(self, name) for name in self._STATE if name != "_told"}
+        header["bound"] = self._schema is not None
+        if self._schema is None:
+            kind = None if self._told is None else pa.scalar(self._told).type
+            header["told"] = None if kind is None else _written(pa.table({"time": pa.array([self._told], kind)}))
+            return header, {}
+        header["schema"] = base64.b64encode(self._schema.serialize().to_pybytes()).decode()
+        arrays = {"times": np.array([getattr(self, name) for name in self._TIMES], self._dtype)}
+        runs = [run.plain() for run in self._runs]
+        arrays["sizes"] = np.array([run.size for run in runs], np.int64)
+        arrays["row"] = np.concatenate([run.row for run in runs] or [np.zeros(0, np.int64)])
+        header["table"] = _written(pa.Table.from_batches([run.batch for run in runs], schema=self._schema))
+        header["side"] = _written(pa.Table.from_batches(self._side, schema=self._schema))
+        return header, arrays
+
+    def from_arrays(self, header: dict[str, Any], arrays: Arrays) -> None:
+        """Take over what :meth:`to_arrays` gave.
+
+        Raises
+        ------
+        SnapshotError
+            It is of other options.
+        """
+        for name, value in self._identity().items():
+            there = header["options"].get(name)
+            if there != value:
+                raise SnapshotError(
+                    f"the snapshot is of a Cleanse with other options: {name} is {there} there, {value} here"
+                )
+        self.load(header["state"])
+        self._told, self._runs, self._side = None, [], []
+        if not header["bound"]:
+            self._schema = None
+            self._told = None if header["told"] is None else _read(header["told"])["time"][0].as_py()
+            return
+        schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(header["schema"])))
+        if self._schema is not None and self._schema != schema:
+            raise SnapshotError(
+                f"the snapshot is of events with other columns: {schema.names}, not {self._schema.names}"
+            )
+        self.bind(schema)
+        for name, value in zip(self._TIMES, arrays["times"].tolist(), strict=True):
+            setattr(self, name, value)
+        table = _read(header["table"])
+        begin = 0
+        for size in arrays["sizes"].tolist():
+            batch = one_batch(table.slice(begin, size))
+            time = self._ticks(batch.column(self._time), 0)
+            tie = None if self._sequence is None else self._integers(batch, self._sequence, "sequence")
+            row = arrays["row"][begin : begin + size].astype(np.int64)
+            self._runs.append(Run(time, tie, row, batch))
+            begin += size
+        self._side = _read(header["side"]).to_batches()
+
+    def _identity(self) -> dict[str, Any]:
+        """What a state depends on."""
+        names = ("time", "sequence", "sign", "partition_by", "payload", "speculation", "bound", "late_policy", "unit")
+        return {name: _plain(getattr(self, f"_{name}")) for name in names}
+
+
+def _plain(value: Any) -> Any:
+    """As JSON has it."""
+    return list(value) if isinstance(value, tuple) else value if isinstance(value, int | None) else str(value)
+
+
+def _written(table: pa.Table) -> str:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table.combine_chunks())
+    return base64.b64encode(sink.getvalue()).decode()
+
+
+def _read(text: str) -> pa.Table:
+    return pa.ipc.open_stream(pa.py_buffer(base64.b64decode(text))).read_all()

@@ -1,0 +1,418 @@
+"""What goes out: raw matches of an engine become an Arrow table, one row a match.
+
+Columns, in this order: ``start``, ``end`` (int64) and ``positions`` (list<int64>, ascending), ``start_time`` and
+``end_time`` where a time is known, the partition attributes, and for each selected variable the list of its events
+(list<struct>). A variable whose name is taken gets a trailing underscore.
+
+A summary has one row for each event that completes matches: ``start``, ``end``, ``start_time``, ``end_time``, the partition
+attributes, and ``matches`` (int64), how many there are; ``start`` and ``start_time`` are those of the earliest.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from stretto.columns.overflow import Order
+from stretto.engines.counting import BEYOND, Summary
+from stretto.engines.tecs.state import Matches
+from stretto.errors import OptionError
+from stretto.matching.gathering import Gatherer
+from stretto.matching.returns import Rows, computed_columns
+from stretto.query.passes.bind import BoundQuery
+from stretto.query.passes.bind_sase import BoundSase
+
+__all__ = ["CHUNK", "Arrivals", "History", "Layout", "Rows", "Summary", "TableRows", "build_tables", "summaries"]
+
+I64 = NDArray[np.int64]
+
+log = logging.getLogger("stretto")
+
+#: Events are read in pieces of this many rows: small enough for the caches, and for ^C to act soon.
+CHUNK = 1 << 16
+
+OUTPUTS = ("events", "positions", "summary")
+
+
+class Reader(Protocol):
+    """What reads the events: an engine's run."""
+
+    rows: int  #: events so far
+
+    @property
+    def oldest(self) -> int | None:
+        """Rows before this one can take part in no match any more; ``None`` when :meth:`live` must be asked."""
+
+    def live(self) -> I64:
+        """The rows that partial matches hold (sorted)."""
+
+
+class TableRows:
+    """All events in one table; a position is a row number."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self._rows = Gatherer(table)
+
+    def take(self, positions: I64, columns: Sequence[str]) -> pa.Table:
+        return self._rows.take(positions, columns)
+
+
+class History:
+    """The events of a stream that a match may still hold: pieces of the batches that went by."""
+
+    def __init__(self, columns: Sequence[str]) -> None:
+        self.columns = tuple(columns)
+        self.pieces: list[tuple[I64, pa.Table]] = []
+        self.rows = 0
+        self.kept = 0  #: how many rows were left when last those were kept that partial matches hold
+        self._joined: tuple[I64, pa.Table] | None = None
+        self._rows: Gatherer | None = None  # over what is joined
+
+    def append(self, positions: I64, table: pa.Table) -> None:
+        """Keep the next events; ``positions`` ascend."""
+        if positions.size:
+            self.pieces.append((positions, table))
+            self.rows += positions.size
+            self._joined = self._rows = None
+
+    def forget(self, oldest: int) -> None:
+        """Drop the events before position ``oldest``."""
+        kept = []
+        for positions, table in self.pieces:
+            gone = int(np.searchsorted(positions, oldest))
+            if gone < positions.size:
+                kept.append((positions[gone:], table.slice(gone)) if gone else (positions, table))
+        self._replace(kept)
+
+    def retain(self, live: I64) -> None:
+        """Keep only the events at the positions ``live`` (sorted)."""
+        kept = []
+        for positions, table in self.pieces:
+            at = np.searchsorted(live, positions)
+            found = np.zeros(positions.size, np.bool_)
+            inside = at < live.size
+            found[inside] = live[at[inside]] == positions[inside]
+            if found.any():
+                kept.append((positions[found], table.filter(pa.array(found))))
+        self._replace(kept)
+
+    def let_go(self, reader: Reader) -> int | None:
+        """Drop what no match can hold any more; gives the oldest position that one may hold, where that was looked for."""
+        oldest = reader.oldest
+        if oldest is not None:
+            self.forget(oldest)
+            return oldest
+        if self.rows <= 2 * self.kept + CHUNK:
+            return None
+        live = reader.live()
+        self.retain(live)
+        self.kept = self.rows
+        return int(live[0]) if live.size else reader.rows
+
+    def _replace(self, pieces: list[tuple[I64, pa.Table]]) -> None:
+        self.pieces = pieces
+        self.rows = sum(positions.size for positions, _ in pieces)
+        self._joined = self._rows = None
+
+    def joined(self) -> tuple[I64, pa.Table]:
+        """All kept events: their positions and one table."""
+        if self._joined is None:
+            if len(self.pieces) > 16:
+                positions = np.concatenate([p for p, _ in self.pieces])
+                whole = pa.concat_tables([t for _, t in self.pieces], promote_options="permissive").combine_chunks()
+                self.pieces = [(positions, whole)]
+            if not self.pieces:
+                return np.empty(0, np.int64), pa.table({})
+            self._joined = (
+                np.concatenate([p for p, _ in self.pieces]),
+                pa.concat_tables([t for _, t in self.pieces], promote_options="permissive"),
+            )
+        return self._joined
+
+    def take(self, positions: I64, columns: Sequence[str]) -> pa.Table:
+        known, table = self.joined()
+        if self._rows is None:
+            self._rows = Gatherer(table)
+        whole = known.size and known[-1] - known[0] == known.size - 1
+        return self._rows.take(positions - known[0] if whole else np.searchsorted(known, positions), columns)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the kept columns."""
+        return sum(table.nbytes + positions.nbytes for positions, table in self.pieces)
+
+
+class Arrivals:
+    """The input's row of each event of a stream that was sorted, by the event's position, in a sliding buffer."""
+
+    def __init__(self, first: int = 0, rows: I64 | None = None) -> None:
+        self._first = first  # position of the oldest
+        self._rows = np.zeros(0, np.int64) if rows is None else rows
+        self._begin, self._end = 0, self._rows.size
+
+    def __len__(self) -> int:
+        return self._end - self._begin
+
+    def __getitem__(self, positions: Any) -> Any:
+        return self._rows[positions + (self._begin - self._first)]
+
+    def append(self, rows: I64) -> None:
+        """The next events."""
+        if self._end + rows.size > self._rows.size:
+            live = self._rows[self._begin : self._end]
+            # At least half of the new buffer is free, so that moving costs O(1) an event on average.
+            fresh = np.empty(2 * (live.size + rows.size), np.int64)
+            fresh[: live.size] = live
+            self._rows, self._begin, self._end = fresh, 0, live.size
+        self._rows[self._end : self._end + rows.size] = rows
+        self._end += rows.size
+
+    def cut(self, count: int) -> None:
+        """Take back all events but the oldest ``count``."""
+        self._end = self._begin + count
+
+    def forget(self, oldest: int) -> None:
+        """Drop the events before position ``oldest``."""
+        gone = min(max(0, oldest - self._first), len(self))
+        self._first += gone
+        self._begin += gone
+
+    def kept(self) -> tuple[int, I64]:
+        """The position of the oldest event, and the rows from there on."""
+        return self._first, self._rows[self._begin : self._end].copy()
+
+    @property
+    def nbytes(self) -> int:
+        return self._rows.nbytes
+
+
+class Layout:
+    """Which columns a result has, and what of the events it needs.
+
+    Parameters
+    ----------
+    query
+        The bound query.
+    output
+        ``"events"``, ``"positions"`` (the same without the variables' events) or ``"summary"``.
+    positions
+        Whether ``start``, ``end`` and ``positions`` are part of it.
+    """
+
+    def __init__(self, query: BoundQuery | BoundSase, *, output: str = "events", positions: bool = True) -> None:
+        self.check(output)
+        self.query = query
+        self.positions = positions
+        self._told = False
+        self.summary = output == "summary"
+        if self.summary and isinstance(query, BoundSase) and query.parsed.components[-1].negated:
+            raise OptionError(
+                f"output='summary' counts the matches of the event that completes them, and {query.parsed.components[-1]} at the "
+                "end completes them by time: list them, or count what is listed"
+            )
+        self.variables = query.selected if output == "events" else ()
+        #: Computed columns (SASE+: RETURN).
+        self.returns = query.returns or () if isinstance(query, BoundSase) and output == "events" else ()
+        taken = {"start", "end", "positions", "start_time", "end_time", *query.partition_by}
+        self.names = [_free_name(variable, taken) for variable, _ in self.variables]
+        self.return_names = [_free_name(one.name, taken) for one in self.returns]
+        self.count_name = _free_name("matches", taken)
+
+    @staticmethod
+    def check(output: str) -> None:
+        """Raise an :class:`OptionError` unless ``output`` is one."""
+        if output not in OUTPUTS:
+            raise OptionError(f"output={output!r}: expected 'events', 'positions' or 'summary'")
+
+    def tell_of_beyond(self, events: int) -> None:
+        """Say once that some events complete more matches than the column can say."""
+        if events and not self._told:
+            self._told = True
+            log.warning(
+                "some events complete more than 2^63 - 1 matches: '%s' is NULL for them, which sums and comparisons leave out",
+                self.count_name,
+            )
+
+    @property
+    def labels(self) -> bool:
+        """Whether it must be known which variable holds which event."""
+        return bool(self.variables or self.returns)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The attributes of events that the result shows, in the schema's order."""
+        used = set(self.query.partition_by)
+        if self.query.time:
+            used.add(self.query.time)
+        for _, attributes in self.variables:
+            used.update(attributes)
+        if isinstance(self.query, BoundSase) and self.returns:
+            used.update(self.query.returned)
+        return tuple(name for name in self.query.schema.attributes if name in used)
+
+    def schema(self) -> pa.Schema:
+        """The result's Arrow schema."""
+        attributes = self.query.schema.attributes
+        fields = []
+        if self.positions:
+            fields += [pa.field("start", pa.int64()), pa.field("end", pa.int64())]
+            if not self.summary:
+                fields.append(pa.field("positions", pa.list_(pa.int64())))
+        if self.query.time:
+            kind = attributes[self.query.time]
+            fields += [pa.field("start_time", kind), pa.field("end_time", kind)]
+        fields += [pa.field(name, attributes[name]) for name in self.query.partition_by]
+        for name, (_, chosen) in zip(self.names, self.variables, strict=True):
+            struct = pa.struct([pa.field(a, attributes[a]) for a in chosen])
+            fields.append(pa.field(name, pa.list_(struct)))
+        fields += [pa.field(name, one.type) for name, one in zip(self.return_names, self.returns, strict=True)]
+        if self.summary:
+            fields.append(pa.field(self.count_name, pa.int64()))
+        return pa.schema(fields)
+
+
+def _free_name(wanted: str, taken: set[str]) -> str:
+    """A name that no other column has, which is then taken."""
+    while wanted in taken:
+        wanted += "_"
+    taken.add(wanted)
+    return wanted
+
+
+def build_tables(
+    found: Iterable[Matches | Summary],
+    layout: Layout,
+    rows: Rows,
+    marks: Sequence[frozenset[str]],
+    order: Order | None = None,
+) -> Iterator[pa.Table]:
+    """Raw matches as tables, piece by piece.
+
+    Parameters
+    ----------
+    found
+        Raw matches in order, those of one event in one or more pieces; all pieces of its last event are there. Or counts of them.
+    layout
+        The columns to make.
+    rows
+        Where events are looked up.
+    marks
+        The label sets of the engine's marks.
+    order
+        Where the stream was sorted: the row of the input at each position of the stream.
+    """
+    if layout.summary:
+        for summary in summaries(found):
+            columns = [_place(ends, order) for ends in summary[:2]] if layout.positions else []
+            columns += _shared_columns(summary, layout, rows)
+            counts = pa.array(summary.matches, mask=summary.matches == BEYOND)
+            layout.tell_of_beyond(counts.null_count)
+            yield _as_table([*columns, counts], layout, summary.end.size)
+        return
+    for matches in found:
+        assert isinstance(matches, Matches)
+        if matches.start.size:
+            columns = _position_columns(matches, order) if layout.positions else []
+            columns += _shared_columns(matches, layout, rows)
+            for variable, attributes in layout.variables:
+                columns.append(_variable_column(matches, variable, attributes, rows, marks))
+            if isinstance(layout.query, BoundSase) and layout.returns:
+                columns += computed_columns(matches, layout.query, rows, marks, order)
+            yield _as_table(columns, layout, matches.start.size)
+
+
+def summaries(found: Iterable[Matches | Summary]) -> Iterator[Summary]:
+    """One row for each event that completes matches; an event whose matches lie in several pieces has one row as well."""
+    waiting: Summary | None = None  # the last event so far, which may go on in the next piece
+    for matches in found:
+        if not matches.start.size:
+            continue
+        if isinstance(matches, Summary):
+            yield matches
+            continue
+        begins = np.flatnonzero(np.diff(matches.end, prepend=matches.end[0] - 1))
+        here = Summary(
+            np.minimum.reduceat(matches.start, begins),
+            matches.end[begins],
+            np.diff(begins, append=matches.end.size),
+        )
+        if waiting is not None and waiting.end[0] == here.end[0]:
+            here.start[0] = min(here.start[0], waiting.start[0])
+            here.matches[0] += waiting.matches[0]
+        elif waiting is not None:
+            yield waiting
+        if here.end.size > 1:
+            yield Summary(*(column[:-1] for column in here))
+        waiting = Summary(*(column[-1:] for column in here))
+    if waiting is not None:
+        yield waiting
+
+
+def _shared_columns(found: Matches | Summary, layout: Layout, rows: Rows) -> list[pa.Array]:
+    """Times and partition attributes."""
+    query = layout.query
+    columns = []
+    if query.time:
+        for ends in (found.start, found.end):
+            columns.append(_one(rows.take(ends, [query.time]).column(0)))
+    if query.partition_by:
+        keys = rows.take(found.end, query.partition_by)
+        columns += [_one(keys.column(name)) for name in query.partition_by]
+    return columns
+
+
+def _as_table(columns: Sequence[pa.Array], layout: Layout, count: int) -> pa.Table:
+    schema = layout.schema()
+    if not columns:
+        batch = pa.RecordBatch.from_struct_array(pa.array([{}] * count, pa.struct([])))
+    else:
+        fitted = [c.cast(f.type) if c.type != f.type else c for c, f in zip(columns, schema, strict=True)]
+        batch = pa.RecordBatch.from_arrays(fitted, schema=schema)
+    return pa.Table.from_batches([batch], schema=schema)
+
+
+def _place(positions: I64, order: Order | None) -> pa.Array:
+    """Positions of the stream as rows of the input."""
+    return pa.array(positions if order is None else order[positions])
+
+
+def _position_columns(found: Matches, order: Order | None) -> list[pa.Array]:
+    start, end, positions = found.start, found.end, found.position
+    if order is not None:
+        start, end, positions = order[start], order[end], order[positions]
+        row = np.repeat(np.arange(found.start.size), np.diff(found.offset))
+        positions = positions[np.lexsort((positions, row))]
+    return [pa.array(start), pa.array(end), _lists(found.offset, pa.array(positions))]
+
+
+def _lists(offset: I64, values: pa.Array) -> pa.Array:
+    if offset[-1] > np.iinfo(np.int32).max:
+        raise OptionError("one batch of matches holds more than 2^31 positions; read it in smaller pieces")
+    return pa.ListArray.from_arrays(pa.array(offset.astype(np.int32)), values)
+
+
+def _variable_column(
+    found: Matches, variable: str, attributes: Sequence[str], rows: Rows, marks: Sequence[frozenset[str]]
+) -> pa.Array:
+    holds = np.array([variable in labels for labels in marks], np.bool_)
+    mine = holds[found.mark]
+    counts = np.zeros(found.position.size + 1, np.int64)
+    np.cumsum(mine, out=counts[1:])
+    events = rows.take(found.position[mine], attributes)
+    fields = [pa.field(a, events.schema.field(a).type) for a in attributes]
+    struct = pa.StructArray.from_arrays([_one(events.column(a)) for a in attributes], fields=fields)
+    return _lists(counts[found.offset], struct)
+
+
+def _one(column: pa.ChunkedArray) -> pa.Array:
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    combined = column.combine_chunks()
+    if isinstance(combined, pa.ChunkedArray):
+        return combined.chunk(0) if combined.num_chunks == 1 else pa.concat_arrays(combined.chunks)
+    return combined

@@ -1,0 +1,47 @@
+"""Which states of an AFA computations can reach, and from which they can get to output: what its graph alone says."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from stretto.query.afa import Afa, Kind
+
+__all__ = ["leading", "reached"]
+
+
+def reached(afa: Afa) -> set[str]:
+    """The states that a computation may be in after at least one event.
+
+    >>> from stretto.query.afa import Arc
+    >>> arcs = (Arc("a0", "q0", "q1"), Arc("a1", "q1", "q2", kind=Kind.EPSILON), Arc("a2", "q3", "q4"))
+    >>> sorted(reached(Afa({}, {}, (), "q0", arcs)))
+    ['q1', 'q2']
+    """
+    found = {(afa.start, False)}
+    waiting = [*found]
+    while waiting:
+        state, consumed = waiting.pop()
+        for arc in afa.arcs:
+            after = arc.target, consumed or arc.kind is not Kind.EPSILON
+            if arc.source == state and after not in found:
+                found.add(after)
+                waiting.append(after)
+    return {state for state, consumed in found if consumed}
+
+
+def leading(afa: Afa, to: Collection[str]) -> set[str]:
+    """The states from which a path leads to one of some states, these included.
+
+    >>> from stretto.query.afa import Arc
+    >>> arcs = (Arc("a0", "q0", "q1"), Arc("a1", "q1", "q2"), Arc("a2", "q1", "q3"))
+    >>> sorted(leading(Afa({}, {}, (), "q0", arcs), ["q2"]))
+    ['q0', 'q1', 'q2']
+    """
+    found = set(to)
+    waiting = [*found]
+    while waiting:
+        state = waiting.pop()
+        before = {arc.source for arc in afa.arcs if arc.target == state} - found
+        found |= before
+        waiting += before
+    return found

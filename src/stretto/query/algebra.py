@@ -1,0 +1,222 @@
+"""Complex event logic (CEL) as values: what a CEQL query's WHERE clause means before any machine is built.
+
+The grammar of the CORE paper (section 2.2), with contiguous sequencing and iteration added::
+
+    φ ::= R | φ AS X | φ FILTER X[P] | φ OR φ | φ ; φ | φ : φ | φ + | φ :+ | π_L(φ)
+
+Every node is immutable, compares by value (source spans aside) and prints as CEQL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+
+from stretto.errors import Span
+from stretto.query.predicate import Predicate
+
+__all__ = [
+    "RESERVED",
+    "As",
+    "Atom",
+    "Filter",
+    "Or",
+    "Pattern",
+    "Plus",
+    "Project",
+    "Sequence",
+    "children",
+    "fold",
+    "quote",
+    "variables",
+    "walk",
+]
+
+
+RESERVED = frozenset({"SELECT", "FROM", "WHERE", "FILTER", "PARTITION", "WITHIN", "CONSUME", "AS", "OR", "AND", "NOT"})
+"""The words that name no type, stream or variable unless they are quoted."""
+
+
+def quote(name: str) -> str:
+    """A name as CEQL writes it: bare where it can be, else in backticks."""
+    bare = name.isascii() and name.replace("_", "a").isalnum() and not name[:1].isdigit()
+    return name if bare and name.upper() not in RESERVED else "`" + name.replace("`", "``") + "`"
+
+
+@dataclass(frozen=True)
+class Atom:
+    """``R`` or ``S>R``: one event of type ``type`` (of stream ``stream``). Binds the variable ``type``."""
+
+    type: str
+    stream: str | None = None
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def labels(self) -> frozenset[str]:
+        """The variables that hold the event: its type, and the qualified type where it is written so."""
+        return frozenset({self.type} if self.stream is None else {self.type, f"{self.stream}>{self.type}"})
+
+    def __str__(self) -> str:
+        return quote(self.type) if self.stream is None else f"{quote(self.stream)}>{quote(self.type)}"
+
+
+@dataclass(frozen=True)
+class As:
+    """``φ AS X``: X holds every event that φ holds."""
+
+    body: Pattern
+    variable: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"{_closed(self.body)} AS {quote(self.variable)}"
+
+
+@dataclass(frozen=True)
+class Filter:
+    """``φ FILTER X[P]``: every event that X holds satisfies P."""
+
+    body: Pattern
+    variable: str
+    predicate: Predicate
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        # Hundreds of filters stand on each other in a long query: a loop, not a recursion.
+        conditions: list[str] = []
+        node: Pattern = self
+        while isinstance(node, Filter):
+            # A qualified type is quoted part by part; it reads back as the same variable.
+            stream, _, kind = node.variable.partition(">")
+            name = f"{quote(stream)}>{quote(kind)}" if stream and kind else quote(node.variable)
+            conditions.append(f"{name}[{node.predicate}]")
+            node = node.body
+        return f"({node} FILTER {' AND '.join(reversed(conditions))})"
+
+
+@dataclass(frozen=True)
+class Or:
+    """``φ₁ OR φ₂ …``: the union."""
+
+    alternatives: tuple[Pattern, ...]
+
+    def __str__(self) -> str:
+        return "(" + " OR ".join(str(part) for part in self.alternatives) + ")"
+
+
+@dataclass(frozen=True)
+class Sequence:
+    """``φ₁ ; φ₂ : φ₃ …``: one after the other; ``contiguous[i]`` says that nothing lies between parts i and i+1."""
+
+    parts: tuple[Pattern, ...]
+    contiguous: tuple[bool, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.parts) != len(self.contiguous) + 1 or len(self.parts) < 2:
+            raise ValueError("a sequence has at least two parts, and one joint between each two")
+
+    def __str__(self) -> str:
+        text = _closed(self.parts[0])
+        for joint, part in zip(self.contiguous, self.parts[1:], strict=True):
+            text += (" : " if joint else " ; ") + _closed(part)
+        return f"({text})"
+
+
+@dataclass(frozen=True)
+class Plus:
+    """``φ+`` (events may lie between iterations) or ``φ:+`` (none may)."""
+
+    body: Pattern
+    contiguous: bool = False
+
+    def __str__(self) -> str:
+        return f"{_closed(self.body)}{':+' if self.contiguous else '+'}"
+
+
+@dataclass(frozen=True)
+class Project:
+    """``π_L(φ)``: only the variables in L keep their events; the interval stays."""
+
+    body: Pattern
+    variables: frozenset[str]
+
+    def __str__(self) -> str:
+        return f"π{{{', '.join(sorted(self.variables))}}}({self.body})"
+
+
+Pattern = Atom | As | Filter | Or | Sequence | Plus | Project
+
+
+def _closed(pattern: Pattern) -> str:
+    """A sub-pattern with the brackets it needs as an operand of a postfix operator or a sequence."""
+    text = str(pattern)
+    return f"({text})" if isinstance(pattern, As | Plus) else text
+
+
+def children(pattern: Pattern) -> tuple[Pattern, ...]:
+    """The direct sub-patterns, left to right."""
+    match pattern:
+        case Atom():
+            return ()
+        case Or(alternatives):
+            return alternatives
+        case Sequence(parts, _):
+            return parts
+        case _:
+            return (pattern.body,)
+
+
+def walk(pattern: Pattern) -> Iterator[Pattern]:
+    """Every node, parents first, left to right; without recursion, so that depth is no matter."""
+    stack = [pattern]
+    while stack:
+        node = stack.pop()
+        yield node
+        stack.extend(reversed(children(node)))
+
+
+def fold(pattern: Pattern, visit: Callable[[Pattern], Pattern], *, rebuild: bool = True) -> Pattern:
+    """Rewrite bottom-up, without recursion: ``visit`` gets each node after its children were rewritten.
+
+    With ``rebuild=False`` nodes are only visited, children first, and stay the same objects.
+    """
+    done: list[Pattern] = []
+    todo: list[tuple[Pattern, bool]] = [(pattern, False)]
+    while todo:
+        node, ready = todo.pop()
+        below = children(node)
+        if not ready and below:
+            todo.append((node, True))
+            todo.extend((child, False) for child in reversed(below))
+            continue
+        if below:
+            parts = tuple(done[-len(below) :])
+            del done[-len(below) :]
+            if rebuild and any(new is not old for new, old in zip(parts, below, strict=True)):
+                node = _with_children(node, parts)
+        done.append(visit(node))
+    return done[0]
+
+
+def _with_children(node: Pattern, parts: tuple[Pattern, ...]) -> Pattern:
+    match node:
+        case Or():
+            return Or(parts)
+        case Sequence(_, contiguous):
+            return Sequence(parts, contiguous)
+        case As() | Filter() | Plus() | Project():
+            return replace(node, body=parts[0])
+        case Atom():
+            return node
+
+
+def variables(pattern: Pattern) -> dict[str, Span | None]:
+    """The variables that the pattern can bind, in order of writing, each with its first place in the text."""
+    found: dict[str, Span | None] = {}
+    for node in walk(pattern):
+        if isinstance(node, Atom):
+            for label in sorted(node.labels):
+                found.setdefault(label, node.span)
+        elif isinstance(node, As):
+            found.setdefault(node.variable, node.span)
+    return found

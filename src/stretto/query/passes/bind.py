@@ -1,0 +1,373 @@
+"""Binding: a parsed query meets a schema, and everything that does not fit is an error with its place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Decimal
+from functools import cached_property
+from typing import Protocol
+
+import pyarrow as pa
+
+from stretto.column_types import text_hint, time_hint
+from stretto.errors import LimitError, OptionError, QueryError, Span, suggestion
+from stretto.events import Schema
+from stretto.query import predicate as p
+from stretto.query.algebra import Atom, Filter, Pattern, Project, children, fold, variables, walk
+from stretto.query.passes import rewrite
+from stretto.query.query import ParsedQuery, Window
+from stretto.query.typing import kind_of, typed
+
+__all__ = [
+    "BoundQuery",
+    "BoundWindow",
+    "Measure",
+    "bind",
+    "bind_window",
+    "check_keys",
+    "check_names",
+    "check_roles",
+    "check_size",
+    "measure",
+    "reported",
+]
+
+#: The greatest size of a window and magnitude of a time, so that differences never overflow 64 bits.
+MOST = 2**62
+
+
+class Text(Protocol):
+    """A query that knows what it was written as."""
+
+    @property
+    def text(self) -> str: ...
+
+
+class Windowed(Text, Protocol):
+    """A query with a window."""
+
+    @property
+    def window(self) -> Window | None: ...
+
+
+@dataclass(frozen=True)
+class Measure:
+    """How an attribute of a column type is read as a number along the stream.
+
+    ``unit`` is how many of them make a second (``None``: no fixed relation); ``scale`` is the decimal scale; ``real`` says
+    that the values are floats.
+    """
+
+    unit: int | None = None
+    scale: int = 0
+    real: bool = False
+
+
+@dataclass(frozen=True)
+class BoundWindow:
+    """``end − start ≤ size``: over positions when ``attribute`` is ``None``, else over the attribute's measure."""
+
+    size: int | float
+    attribute: str | None
+
+
+@dataclass(frozen=True)
+class BoundQuery:
+    """A query that fits its schema: what is left is to run it.
+
+    ``pattern`` is typed, rewritten and projected to the SELECT list; ``selected`` are the variables to report, in order,
+    each with the attributes of its events.
+    """
+
+    parsed: ParsedQuery
+    schema: Schema
+    pattern: Pattern
+    window: BoundWindow | None
+    selected: tuple[tuple[str, tuple[str, ...]], ...]
+    time: str | None
+
+    @property
+    def partition_by(self) -> tuple[str, ...]:
+        return self.parsed.partition_by
+
+    @property
+    def computes(self) -> bool:
+        """Whether a condition on single events has arithmetic, which can fail on the events of a batch."""
+        conditions = [node.predicate for node in walk(self.pattern) if isinstance(node, Filter)]
+        return any(p.computes(condition) for condition in conditions)
+
+    @cached_property
+    def tested(self) -> tuple[str, ...]:
+        """The attributes that conditions, windows, order and partitions read, in the schema's order."""
+        used = set(self.partition_by)
+        used.update(name for name in (self.schema.type, self.schema.stream, self.schema.time, self.time) if name)
+        if self.window is not None and self.window.attribute:
+            used.add(self.window.attribute)
+        for node in walk(self.pattern):
+            if isinstance(node, Filter):
+                used.update(p.attributes(node.predicate))
+        return tuple(name for name in self.schema.attributes if name in used)
+
+
+def bind(query: ParsedQuery, schema: Schema) -> BoundQuery:
+    """Check ``query`` against ``schema``.
+
+    Raises
+    ------
+    QueryError
+        An unknown attribute, type or stream; a comparison of different kinds; a window on an attribute that is no number or
+        time, or on a time that is not named.
+    OptionError
+        A role of the schema names a column that is not there.
+    """
+    check_size(query.pattern)
+    check_roles(schema)
+    _check_streams(query, schema)
+    _check_types(query, schema)
+    check_names(query, query.partition_by, query.partition_spans, schema, "PARTITION BY")
+    check_keys(query, query.partition_by, query.partition_spans, schema)
+    window = bind_window(query, schema)
+    pattern = fold(query.pattern, lambda node: _typed_filter(node, query, schema))
+    if query.items is not None:
+        pattern = Project(pattern, frozenset(item.variable for item in query.items))
+    return BoundQuery(
+        parsed=query,
+        schema=schema,
+        pattern=rewrite(pattern),
+        window=window,
+        selected=_selected(query, schema),
+        time=schema.time or (window.attribute if window else None),
+    )
+
+
+def measure(data_type: pa.DataType) -> Measure | None:
+    """How a column type measures a stream, or ``None`` when it cannot."""
+    types = pa.types
+    if types.is_integer(data_type):
+        return Measure()
+    if types.is_floating(data_type):
+        return Measure(real=True)
+    if types.is_timestamp(data_type):
+        return Measure(unit={"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[data_type.unit])
+    if types.is_date32(data_type):
+        return Measure(unit=1)
+    if types.is_date64(data_type):
+        return Measure(unit=10**3)
+    if types.is_decimal(data_type):
+        return Measure(scale=data_type.scale)
+    return None
+
+
+def check_roles(schema: Schema) -> None:
+    """Raise an :class:`OptionError` unless the columns that play a role are there and of a type that fits."""
+    for role, name in (("type", schema.type), ("time", schema.time), ("stream", schema.stream)):
+        if name is not None and name not in schema.attributes:
+            hint = suggestion(name, schema.attributes, kind="column")
+            more = "; type=None makes every event's type the name of its stream" if role == "type" else ""
+            raise OptionError(f"{role}='{name}': there is no such column" + (f" ({hint}{more})" if hint else more))
+    for role, name in (("type", schema.type), ("stream", schema.stream)):
+        if (
+            name is not None
+            and kind_of(schema.attributes[name]) != "string"
+            and not pa.types.is_null(schema.attributes[name])
+        ):
+            kind = schema.attributes[name]
+            raise OptionError(f"{role}='{name}' is {kind}, not text{text_hint(name, kind)}")
+    if schema.time is not None and measure(schema.attributes[schema.time]) is None:
+        kind = schema.attributes[schema.time]
+        raise OptionError(
+            f"time='{schema.time}' is {kind}, not a number, timestamp or date{time_hint(schema.time, kind)}"
+        )
+    if schema.time_unit not in (None, "s", "ms", "us", "ns"):
+        raise OptionError(f"time_unit={schema.time_unit!r}: expected 's', 'ms', 'us' or 'ns'")
+
+
+def _check_streams(query: ParsedQuery, schema: Schema) -> None:
+    if not schema.streams:
+        return
+    spans = query.stream_spans or (None,) * len(query.streams)
+    for name, span in zip(query.streams, spans, strict=True):
+        if name not in schema.streams:
+            raise QueryError(
+                f"unknown stream '{name}'",
+                text=query.text,
+                span=span,
+                hint=suggestion(name, schema.streams, kind="stream"),
+            )
+
+
+def _check_types(query: ParsedQuery, schema: Schema) -> None:
+    if schema.types is None:
+        return
+    for node in walk(query.pattern):
+        if isinstance(node, Atom) and node.type not in schema.types:
+            raise QueryError(
+                f"no stream declares the event type '{node.type}'",
+                text=query.text,
+                span=node.span,
+                hint=suggestion(node.type, sorted(schema.types), kind="type"),
+            )
+
+
+def check_names(query: Text, names: Sequence[str], spans: Sequence[Span], schema: Schema, where: str) -> None:
+    """Raise a :class:`QueryError` unless the schema has all the attributes."""
+    for number, name in enumerate(names):
+        if name not in schema.attributes:
+            raise QueryError(
+                f"unknown attribute '{name}' in {where}",
+                text=query.text,
+                span=spans[number] if spans else None,
+                hint=suggestion(name, schema.attributes, kind="attribute"),
+            )
+
+
+def check_keys(query: Text, names: Sequence[str], spans: Sequence[Span], schema: Schema) -> None:
+    """Raise a :class:`QueryError` unless attributes can tell partitions apart."""
+    for name, span in zip(names, spans or (None,) * len(names), strict=True):
+        if not _is_key(schema.attributes[name]):
+            raise QueryError(
+                f"cannot partition by '{name}' ({schema.attributes[name]})",
+                text=query.text,
+                span=span,
+                hint="partition by numbers, strings, booleans, dates or timestamps",
+            )
+
+
+def _is_key(data_type: pa.DataType) -> bool:
+    types = pa.types
+    if types.is_dictionary(data_type):
+        return _is_key(data_type.value_type)
+    return bool(
+        types.is_integer(data_type)
+        or types.is_floating(data_type)
+        or types.is_boolean(data_type)
+        or (types.is_temporal(data_type) and not types.is_interval(data_type))
+        or types.is_decimal(data_type)
+        or types.is_string(data_type)
+        or types.is_large_string(data_type)
+        or types.is_string_view(data_type)
+        or types.is_binary(data_type)
+        or types.is_large_binary(data_type)
+        or types.is_fixed_size_binary(data_type)
+    )
+
+
+def _typed_filter(node: Pattern, query: ParsedQuery, schema: Schema) -> Pattern:
+    if not isinstance(node, Filter):
+        return node
+    predicate = typed(node.predicate, schema.attributes, query.text)
+    return Filter(node.body, node.variable, predicate, node.span)
+
+
+def bind_window(query: Windowed, schema: Schema) -> BoundWindow | None:
+    """The window in the unit of what it measures."""
+    window = query.window
+    if window is None:
+        return None
+    if window.events is not None:
+        return BoundWindow(_fitting(query, window, window.events, "events"), None)
+    name = window.attribute
+    if name is None:
+        name = schema.time
+        if name is None:
+            raise QueryError(
+                "the window measures the stream's time, and no time column is named",
+                text=query.text,
+                span=window.span,
+                hint="pass time='…', or name the attribute: WITHIN … [attribute]",
+            )
+    elif name not in schema.attributes:
+        raise QueryError(
+            f"unknown attribute '{name}' in WITHIN",
+            text=query.text,
+            span=window.attribute_span,
+            hint=suggestion(name, schema.attributes, kind="attribute"),
+        )
+    how = measure(schema.attributes[name])
+    if how is None:
+        raise QueryError(
+            f"cannot measure a window by '{name}' ({schema.attributes[name]})",
+            text=query.text,
+            span=window.attribute_span or window.span,
+            hint="a window needs an integer, decimal or timestamp attribute" + time_hint(name, schema.attributes[name]),
+        )
+    return BoundWindow(_window_size(query, window, name, how, schema), name)
+
+
+def _window_size(query: Text, window: Window, name: str, how: Measure, schema: Schema) -> int | float:
+    per_second = how.unit
+    if per_second is None and name == schema.time and schema.time_unit is not None:
+        per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[schema.time_unit]
+    if window.seconds is not None:
+        if per_second is None:
+            raise QueryError(
+                f"'{name}' is a plain number ({schema.attributes[name]}); what is a second of it?",
+                text=query.text,
+                span=window.span,
+                hint="pass time_unit='s' (or 'ms', 'us', 'ns') with time='"
+                + name
+                + "', or write WITHIN n ["
+                + name
+                + "]",
+            )
+        amount = window.seconds * per_second
+    else:
+        assert window.number is not None
+        # A bare number on a timestamp counts seconds (CORE, appendix F: 10000 [dropoff_datetime] is 2.7 hours).
+        amount = Decimal(window.number) * (how.unit or 1)
+    if how.real:
+        return float(amount)
+    scaled = (amount * 10**how.scale).to_integral_value(ROUND_FLOOR)
+    if scaled < 0:
+        raise QueryError("a window cannot be negative", text=query.text, span=window.span)
+    return _fitting(query, window, int(scaled), f"units of '{name}' ({schema.attributes[name]})")
+
+
+def _fitting(query: Text, window: Window, size: int, of_what: str) -> int:
+    """The size of a window, if differences to it fit into 64 bits."""
+    if size > MOST:
+        raise QueryError(
+            f"the window is {size} {of_what}, and the greatest is 2^62 ({MOST})",
+            text=query.text,
+            span=window.span,
+            hint="without WITHIN there is no window",
+        )
+    return size
+
+
+def _selected(query: ParsedQuery, schema: Schema) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    everything = tuple(schema.attributes)
+    if query.items is None:
+        return tuple((name, everything) for name in reported(query.pattern))
+    chosen = []
+    for item in query.items:
+        if item.attributes is not None:
+            check_names(query, item.attributes, item.attribute_spans, schema, f"SELECT {item.variable}[…]")
+        chosen.append((item.variable, everything if item.attributes is None else item.attributes))
+    return tuple(chosen)
+
+
+def reported(pattern: Pattern) -> list[str]:
+    """What ``SELECT *`` reports: the named variables, and the types of atoms that no name covers."""
+    named = {
+        name for node in walk(pattern) if (name := getattr(node, "variable", None)) and not isinstance(node, Filter)
+    }
+    bare = set()
+    covered: list[tuple[Pattern, bool]] = [(pattern, False)]
+    while covered:
+        node, inside = covered.pop()
+        if isinstance(node, Atom):
+            if not inside:
+                bare.add(node.type)
+            continue
+        inside = inside or (hasattr(node, "variable") and not isinstance(node, Filter))
+        covered.extend((child, inside) for child in children(node))
+    return [name for name in variables(pattern) if name in named or name in bare]
+
+
+def check_size(pattern: Pattern, most: int = 200_000) -> None:
+    """Refuse a pattern with more than ``most`` nodes, which no machine could hold."""
+    for count, _ in enumerate(walk(pattern)):
+        if count > most:
+            raise LimitError(f"the pattern has more than {most:,} parts; FILTER … OR … doubles it at every OR")

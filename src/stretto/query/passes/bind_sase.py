@@ -1,0 +1,231 @@
+"""Binding a SASE+ query: references get types, conditions are typed, and what does not fit the schema is an error."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+
+from stretto.errors import OptionError, QueryError, Span, suggestion
+from stretto.events import Schema
+from stretto.query import predicate as p
+from stretto.query.passes.bind import BoundWindow, bind_window, check_keys, check_names, check_roles
+from stretto.query.sase import Aggregate, Element, Length, Reference, SaseQuery
+from stretto.query.typing import kind_of, type_of_operand, typed, typed_operand
+
+__all__ = ["BoundReturn", "BoundSase", "attribute_of", "bind_sase", "type_of"]
+
+
+@dataclass(frozen=True)
+class BoundReturn:
+    """A computed column of the result."""
+
+    name: str
+    value: p.Operand
+    type: pa.DataType
+
+
+@dataclass(frozen=True)
+class BoundSase:
+    """A SASE+ query that fits its schema. ``types`` are the types of its references, by their names."""
+
+    parsed: SaseQuery
+    schema: Schema
+    types: Mapping[str, pa.DataType]
+    condition: p.Predicate | None
+    window: BoundWindow | None
+    returns: tuple[BoundReturn, ...] | None
+    time: str | None
+
+    @property
+    def partition_by(self) -> tuple[str, ...]:
+        return self.parsed.equal
+
+    @cached_property
+    def compared(self) -> Mapping[str, pa.DataType]:
+        """The types of references inside conditions (see :func:`_compared`)."""
+        return _compared(self.parsed, self.types)
+
+    @property
+    def selected(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """The variables to report, each with the attributes of its events."""
+        if self.returns is not None:
+            return ()
+        everything = tuple(self.schema.attributes)
+        return tuple((one.variable, everything) for one in self.parsed.positive)
+
+    @property
+    def returned(self) -> set[str]:
+        """The attributes that RETURN reads."""
+        names = {name for one in self.returns or () for name in p.attributes(one.value)}
+        found = {attribute_of(self.parsed.references[name]) for name in names}
+        return {name for name in found if name is not None}
+
+    @property
+    def computes(self) -> bool:
+        """Whether a condition has arithmetic, which can fail on the events of a batch."""
+        return self.condition is not None and p.computes(self.condition)
+
+    @cached_property
+    def tested(self) -> tuple[str, ...]:
+        """The attributes that conditions, windows, order and partitions read, in the schema's order."""
+        used = set(self.partition_by)
+        used.update(name for name in (self.schema.type, self.schema.stream, self.schema.time, self.time) if name)
+        if self.window is not None and self.window.attribute:
+            used.add(self.window.attribute)
+        if self.condition is not None:
+            for name in p.attributes(self.condition):
+                attribute = attribute_of(self.parsed.references[name])
+                if attribute is not None:
+                    used.add(attribute)
+        return tuple(name for name in self.schema.attributes if name in used)
+
+
+def attribute_of(reference: Reference) -> str | None:
+    """The attribute that a reference reads, if it reads one."""
+    return None if isinstance(reference, Length) else reference.attribute
+
+
+def bind_sase(query: SaseQuery, schema: Schema) -> BoundSase:
+    """Check ``query`` against ``schema``.
+
+    Raises
+    ------
+    QueryError
+        An unknown attribute or type; a comparison of different kinds; an aggregate over what is no number; a window without
+        a time; a negation at an end without a window.
+    OptionError
+        A role of the schema names a column that is not there.
+    """
+    check_roles(schema)
+    if schema.type is None and schema.stream is None:
+        raise OptionError(
+            "type=None: an event's type is the name of its stream, and no column names it, so that no component of the pattern can "
+            "ever match; name the column of types with type='…', that of streams with stream='…', or give a dict of tables by stream"
+        )
+    _check_types(query, schema)
+    check_names(query, query.equal, query.equal_spans, schema, "an equivalence test")
+    check_keys(query, query.equal, query.equal_spans, schema)
+    window = bind_window(query, schema)
+    _check_negations(query)
+    places = _places(query)
+    types = {
+        name: type_of(reference, schema, query.text, places.get(name)) for name, reference in query.references.items()
+    }
+    condition = None if query.condition is None else typed(query.condition, _compared(query, types), query.text)
+    returns = None
+    if query.returns is not None:
+        returns = tuple(_bound_return(query, item.name, item.value, types) for item in query.returns)
+    return BoundSase(
+        parsed=query,
+        schema=schema,
+        types=types,
+        condition=condition,
+        window=window,
+        returns=returns,
+        time=schema.time or (window.attribute if window else None),
+    )
+
+
+def _compared(query: SaseQuery, types: Mapping[str, pa.DataType]) -> Mapping[str, pa.DataType]:
+    """The types of references inside conditions: there ``min`` and ``max`` of decimals of more than 18 digits are doubles."""
+    wide = {
+        name
+        for name, reference in query.references.items()
+        if isinstance(reference, Aggregate) and pa.types.is_decimal(types[name]) and types[name].precision > 18
+    }
+    return {name: pa.float64() if name in wide else kind for name, kind in types.items()}
+
+
+def _places(query: SaseQuery) -> dict[str, Span | None]:
+    """Where each reference is first written."""
+    found: dict[str, Span | None] = {}
+    trees: list[p.Expression] = [] if query.condition is None else [query.condition]
+    trees += [item.value for item in query.returns or ()]
+    for tree in trees:
+        for name, span in p.attributes(tree).items():
+            found.setdefault(name, span)
+    return found
+
+
+def type_of(reference: Reference, schema: Schema, text: str, span: Span | None) -> pa.DataType:
+    """The Arrow type of a reference's values.
+
+    Raises
+    ------
+    QueryError
+        The attribute is unknown, or its type is none that the aggregate takes.
+    """
+    if isinstance(reference, Length):
+        return pa.int64()
+    attribute = reference.attribute
+    if attribute is None:
+        return pa.int64()
+    if attribute not in schema.attributes:
+        hint = suggestion(attribute, schema.attributes, kind="attribute")
+        raise QueryError(f"unknown attribute '{attribute}'", text=text, span=span, hint=hint)
+    own = schema.attributes[attribute]
+    if isinstance(reference, Element):
+        return own
+    return _aggregated(reference, own, text, span)
+
+
+def _aggregated(reference: Aggregate, own: pa.DataType, text: str, span: Span | None) -> pa.DataType:
+    kind = kind_of(own)
+    takes = {"sum": ("int", "float", "decimal"), "avg": ("int", "float", "decimal")}
+    ordered = ("int", "float", "decimal", "time")
+    if reference.function == "count":
+        return pa.int64()
+    needed = "numbers" if reference.function in takes else "numbers or times"
+    if kind not in takes.get(reference.function, ordered):
+        raise QueryError(
+            f"{reference.function} needs {needed}, and '{reference.attribute}' is {own}",
+            text=text,
+            span=span,
+            hint=f"count({reference.variable}{reference.range}) counts events of any kind",
+        )
+    if reference.function in ("min", "max"):
+        return own
+    return pa.int64() if kind == "int" and reference.function == "sum" else pa.float64()
+
+
+def _bound_return(query: SaseQuery, name: str, value: p.Operand, types: Mapping[str, pa.DataType]) -> BoundReturn:
+    operand = typed_operand(value, types, query.text)
+    return BoundReturn(name, operand, type_of_operand(operand, types))
+
+
+def _check_types(query: SaseQuery, schema: Schema) -> None:
+    if schema.types is None:
+        return
+    for component in query.components:
+        spans = component.type_spans or (component.span,) * len(component.types)
+        for name, span in zip(component.types, spans, strict=True):
+            if name not in schema.types:
+                raise QueryError(
+                    f"no stream declares the event type '{name}'",
+                    text=query.text,
+                    span=span,
+                    hint=suggestion(name, sorted(schema.types), kind="type"),
+                )
+
+
+def _check_negations(query: SaseQuery) -> None:
+    ends = (query.components[0], query.components[-1])
+    chosen = "OUTPUT non_overlap" if query.non_overlap else None if query.limit is None else "LIMIT"
+    if chosen and ends[1].negated:
+        raise QueryError(
+            f"{chosen} chooses among the matches that one event completes, and a negation at the end completes them by time",
+            text=query.text,
+            span=ends[1].span,
+            hint=f"leave out {chosen}, or the negation at the end",
+        )
+    for component in ends:
+        if component.negated and (query.window is None or query.window.events is not None):
+            raise QueryError(
+                f"{component} at an end of the pattern needs a time until which it holds",
+                text=query.text,
+                span=component.span,
+                hint="add WITHIN with a duration",
+            )

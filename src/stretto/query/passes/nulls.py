@@ -1,0 +1,151 @@
+"""Columns that are NULL throughout have no type of their own: they get one that fits how a query uses them.
+
+A list of dicts, a pandas column of objects, a first batch: nobody has said what the values would be. Any type will do, as a
+comparison with NULL is false whatever it is compared with; the one that is chosen only must not make the query an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from decimal import Decimal
+
+import pyarrow as pa
+
+from stretto.events import Schema
+from stretto.query import predicate as p
+from stretto.query.algebra import Filter, walk
+from stretto.query.query import ParsedQuery
+from stretto.query.sase import Aggregate, Length, SaseQuery
+
+__all__ = ["with_types_of_nulls"]
+
+_NUMBER = pa.int64()
+_TEXT = pa.string()
+
+
+def with_types_of_nulls(query: ParsedQuery | SaseQuery, schema: Schema) -> Schema:
+    """The schema with a type for each attribute that is NULL throughout and that a condition or a partition reads."""
+    missing = {name for name, kind in schema.attributes.items() if pa.types.is_null(kind)}
+    if not missing:
+        return schema
+    uses = _Uses(missing, schema.attributes)
+    read: set[str] = set(query.partition_by)
+    if isinstance(query, SaseQuery):
+        uses.names = {
+            name: None if isinstance(one, Length) else one.attribute for name, one in query.references.items()
+        }
+        for one in query.references.values():
+            if isinstance(one, Aggregate) and one.attribute is not None and one.function != "count":
+                uses.like_numbers(one.attribute, always=one.function in ("sum", "avg"))
+        trees: list[p.Expression] = [] if query.condition is None else [query.condition]
+        trees += [item.value for item in query.returns or ()]
+    else:
+        trees = [node.predicate for node in walk(query.pattern) if isinstance(node, Filter)]
+    for tree in trees:
+        read.update(filter(None, (uses.attribute_of(name) for name in p.attributes(tree))))
+        uses.look(tree)
+    found = uses.types()
+    chosen = {name: found.get(name, _TEXT) for name in missing & read}
+    return replace(schema, attributes={**schema.attributes, **chosen})
+
+
+class _Uses:
+    """What attributes without a type are compared with."""
+
+    def __init__(self, missing: set[str], attributes: Mapping[str, pa.DataType]) -> None:
+        self.missing = missing
+        self.attributes = attributes
+        #: The attribute of each name in conditions, where they are not attributes' own.
+        self.names: Mapping[str, str | None] | None = None
+        self._wanted: dict[str, pa.DataType] = {}
+        self._instead: dict[str, pa.DataType] = {}
+        self._alike: list[tuple[str, str]] = []
+
+    def attribute_of(self, name: str) -> str | None:
+        return name if self.names is None else self.names.get(name)
+
+    def types(self) -> dict[str, pa.DataType]:
+        """What is known of each attribute's type; attributes that are compared with each other have one."""
+        found = dict(self._wanted)
+        for _ in self._alike:
+            for one, other in self._alike:
+                for known, fresh in ((one, other), (other, one)):
+                    if known in found:
+                        found.setdefault(fresh, found[known])
+        return self._instead | found
+
+    def like_numbers(self, attribute: str, *, always: bool) -> None:
+        """A column is used as a number; or, where nothing else is known, may be one."""
+        (self._wanted if always else self._instead).setdefault(attribute, _NUMBER)
+
+    def look(self, tree: p.Expression) -> None:
+        """Take note of all uses in an expression."""
+        for node in p.walk(tree):
+            match node:
+                case p.Comparison(op, left, right):
+                    self._same([left, right])
+                    if op not in ("=", "!="):
+                        self._ordered(left, right)
+                case p.In(operand, values):
+                    self._same([operand, *values])
+                case p.Between(operand, low, high):
+                    self._same([operand, low, high])
+                case p.Like(operand):
+                    self._want(operand, _TEXT)
+                case p.Arithmetic(_, left, right):
+                    self._want(left, _NUMBER)
+                    self._want(right, _NUMBER)
+                case p.Negative(operand):
+                    self._want(operand, _NUMBER)
+                case p.Call(_, arguments):
+                    for argument in arguments:
+                        self._want(argument, _NUMBER)
+
+    def _ordered(self, *sides: p.Operand) -> None:
+        """Columns of which nothing else is known are numbers where their order counts, which every engine can compare."""
+        for one in sides:
+            if (
+                isinstance(one, p.Attribute)
+                and (name := self.attribute_of(one.name)) in self.missing
+                and name is not None
+            ):
+                self.like_numbers(name, always=False)
+
+    def _same(self, sides: Iterable[p.Operand]) -> None:
+        """Operands that are compared have types that fit each other."""
+        sides = list(sides)
+        for one in sides:
+            for other in sides:
+                if one is other:
+                    continue
+                kind = self._kind(other)
+                if kind is not None:
+                    self._want(one, kind)
+                elif isinstance(one, p.Attribute) and isinstance(other, p.Attribute):
+                    first, second = self.attribute_of(one.name), self.attribute_of(other.name)
+                    if first in self.missing and second in self.missing and first is not None and second is not None:
+                        self._alike.append((first, second))
+
+    def _want(self, operand: p.Operand, kind: pa.DataType) -> None:
+        if isinstance(operand, p.Attribute):
+            name = self.attribute_of(operand.name)
+            if name in self.missing and name is not None:
+                before = self._wanted.setdefault(name, kind)
+                if before == _NUMBER and pa.types.is_floating(kind):
+                    self._wanted[name] = kind
+
+    def _kind(self, operand: p.Operand) -> pa.DataType | None:
+        """A type of what an operand gives; ``None``: an attribute whose type is not known."""
+        match operand:
+            case p.Attribute(name):
+                attribute = self.attribute_of(name)
+                if attribute is None:
+                    return _NUMBER
+                kind = self.attributes.get(attribute)
+                return None if kind is None or pa.types.is_null(kind) else kind
+            case p.Constant(value):
+                if isinstance(value, Decimal):
+                    return pa.float64()
+                return pa.scalar(value).type
+        return _NUMBER

@@ -1,0 +1,84 @@
+"""A query as a value: what the parser hands over, before a schema is known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from decimal import Decimal
+from enum import StrEnum
+
+from stretto.errors import Span
+from stretto.query.algebra import Pattern
+
+__all__ = ["Consume", "ParsedQuery", "SelectItem", "Strategy", "Window"]
+
+
+class Strategy(StrEnum):
+    """Selection strategies (SEMANTICS: CEQL, selection strategies)."""
+
+    ALL = "ALL"
+    NEXT = "NEXT"
+    LAST = "LAST"
+    MAX = "MAX"
+    STRICT = "STRICT"
+
+
+class Consume(StrEnum):
+    """What an output forgets (CONSUME BY)."""
+
+    ANY = "ANY"
+    PARTITION = "PARTITION"
+    NONE = "NONE"
+
+
+@dataclass(frozen=True)
+class SelectItem:
+    """``x`` or ``x[name, price]``: a variable to report, and of its events which attributes (``None``: all)."""
+
+    variable: str
+    attributes: tuple[str, ...] | None = None
+    span: Span | None = field(default=None, compare=False, repr=False)
+    attribute_spans: tuple[Span, ...] = field(default=(), compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Window:
+    """``WITHIN …``, inclusive: ``end − start ≤ size``.
+
+    Exactly one of:
+
+    - ``events``: ``WITHIN n EVENTS``; positions.
+    - ``seconds`` with ``attribute=None``: ``WITHIN 1 minute``; the stream's time.
+    - ``seconds`` with ``attribute``: ``WITHIN 1 minute [ts]``.
+    - ``number`` with ``attribute``: ``WITHIN 10000 [stock_time]``; the attribute's own unit (seconds for timestamps, as
+      in the CORE paper's appendix F).
+    - ``number`` with ``attribute=None``: ``WITHIN 10000`` in SASE+; the stream's time, in that one's own unit as above.
+    """
+
+    events: int | None = None
+    seconds: Decimal | None = None
+    number: int | Decimal | None = None
+    attribute: str | None = None
+    span: Span | None = field(default=None, compare=False, repr=False)
+    attribute_span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class ParsedQuery:
+    """A CEQL query after parsing and scoping.
+
+    ``items`` is ``None`` for ``SELECT *`` and ``()`` for ``SELECT NONE``. The FILTER clause is already part of ``pattern``
+    (CORE, footnote 1).
+    """
+
+    text: str
+    strategy: Strategy
+    items: tuple[SelectItem, ...] | None
+    streams: tuple[str, ...]
+    pattern: Pattern
+    partition_by: tuple[str, ...] = ()
+    window: Window | None = None
+    consume: Consume = Consume.NONE
+    limit: int | None = None
+    language: str = "ceql"
+    partition_spans: tuple[Span, ...] = field(default=(), compare=False, repr=False)
+    stream_spans: tuple[Span, ...] = field(default=(), compare=False, repr=False)

@@ -1,0 +1,383 @@
+"""Predicates against a schema: every comparison relates values of one kind, and literals take the type beside them.
+
+Kinds are numbers (integers, floats, decimals), strings (plain or dictionary-encoded), booleans and times (timestamps,
+dates). Whatever else a column holds (binary, lists, structs, …) can only be asked for NULL.
+
+Literals take the type beside them:
+
+- beside a float, a number is the nearest double; beside a decimal it stays exact; beside an integer one without a fraction is
+  an integer, and one with a fraction the nearest double. In arithmetic a fraction is a double, but for *exact* comparisons: those
+  that read a decimal and nothing that is a double (a float, a quotient, what a registered function gives). There it is a decimal,
+  and all arithmetic is exact. In other comparisons arithmetic takes a decimal as the nearest double.
+- beside a time, a string is read in ISO form, to the microsecond, with a zone where the time has one and without where it has
+  none. A date beside a timestamp without zone is its midnight.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal
+
+import pyarrow as pa
+
+from stretto.errors import QueryError, Span, suggestion
+from stretto.query import functions
+from stretto.query import predicate as p
+
+__all__ = ["is_exact", "kind_of", "kind_of_operand", "may_overflow", "type_of_operand", "typed", "typed_operand"]
+
+
+def kind_of(data_type: pa.DataType) -> str:
+    """``int``, ``float``, ``decimal``, ``string``, ``bool``, ``time`` or ``other``."""
+    types = pa.types
+    if types.is_dictionary(data_type):
+        return kind_of(data_type.value_type)
+    if types.is_integer(data_type):
+        return "int"
+    if types.is_floating(data_type):
+        return "float"
+    if types.is_decimal(data_type):
+        return "decimal"
+    if types.is_string(data_type) or types.is_large_string(data_type) or types.is_string_view(data_type):
+        return "string"
+    if types.is_boolean(data_type):
+        return "bool"
+    if types.is_timestamp(data_type) or types.is_date(data_type):
+        return "time"
+    return "other"
+
+
+NUMBERS = ("int", "float", "decimal")
+
+#: A fraction of a second with something beyond microseconds, which Python would drop silently.
+_FINER = re.compile(r"[.,][0-9]{6}[0-9]*[1-9]")
+
+_DIGITS = 400  #: more digits before or after the point than any type holds
+
+
+@dataclass(frozen=True)
+class _Typed:
+    """An operand with its kind; ``source`` is the type of the attribute that it is, if it is one."""
+
+    operand: p.Operand
+    kind: str
+    source: pa.DataType | None
+    span: Span | None
+
+    @property
+    def has_zone(self) -> bool:
+        """Whether a time is a moment and not what some clock shows."""
+        if self.source is None:
+            value = getattr(self.operand, "value", None)
+            return isinstance(value, dt.datetime) and value.tzinfo is not None
+        return pa.types.is_timestamp(self.source) and bool(self.source.tz)
+
+    @property
+    def described(self) -> str:
+        if isinstance(self.operand, p.Attribute):
+            return f"{self.operand.name} ({self.source})"
+        if isinstance(self.operand, p.Constant):
+            names = {"string": "a string", "bool": "a truth value", "time": "a time", "other": "bytes"}
+            return names.get(self.kind, "a number")
+        return "a computed number"
+
+
+def typed(predicate: p.Predicate, attributes: Mapping[str, pa.DataType], text: str | None = None) -> p.Predicate:
+    """Check a predicate against the attributes' types.
+
+    Parameters
+    ----------
+    predicate
+        As the parser gave it.
+    attributes
+        Name and Arrow type of each attribute.
+    text
+        The query, for errors.
+
+    Returns
+    -------
+    Predicate
+        The same with literals of the type that they are compared with.
+
+    Raises
+    ------
+    QueryError
+        An unknown attribute, or values of different kinds in one comparison or computation.
+    """
+    return _Checker(attributes, text).predicate(predicate)
+
+
+def typed_operand(
+    operand: p.Operand, attributes: Mapping[str, pa.DataType], text: str | None = None, *, exact: bool = True
+) -> p.Operand:
+    """As :func:`typed`, for something that has a value; without ``exact`` decimals are computed as doubles."""
+    checker = _Checker(attributes, text)
+    return (checker.value(operand) if exact else checker.operand(operand)).operand
+
+
+def type_of_operand(operand: p.Operand, attributes: Mapping[str, pa.DataType]) -> pa.DataType:
+    """The Arrow type of a typed operand's values; computed decimals are doubles."""
+    if isinstance(operand, p.Attribute):
+        return attributes[operand.name]
+    if isinstance(operand, p.Constant):
+        return pa.scalar(float(operand.value) if isinstance(operand.value, Decimal) else operand.value).type
+    kind = _Checker(attributes, None).value(operand).kind
+    return {"int": pa.int64(), "bool": pa.bool_()}.get(kind, pa.float64())
+
+
+def is_exact(expression: p.Expression, attributes: Mapping[str, pa.DataType]) -> bool:
+    """Whether a comparison, or a value, is one of decimals: it reads one, and nothing that is a double."""
+    kinds = {kind_of(kind) for name in p.attributes(expression) if (kind := attributes.get(name)) is not None}
+    if "decimal" not in kinds or "float" in kinds:
+        return False
+    for node in p.walk(expression):
+        if isinstance(node, p.Call) or (isinstance(node, p.Arithmetic) and node.op == "/"):
+            return False
+        if isinstance(node, p.Constant) and isinstance(node.value, float):
+            return False
+    return True
+
+
+def may_overflow(expression: p.Expression, attributes: Mapping[str, pa.DataType]) -> bool:
+    """Whether a typed expression computes integers, which may leave 64 bits."""
+    checker = _Checker(attributes, None)
+    computed = (node for node in p.walk(expression) if isinstance(node, p.Arithmetic | p.Negative))
+    return any(checker.value(node).kind == "int" for node in computed)
+
+
+def kind_of_operand(operand: p.Operand, attributes: Mapping[str, pa.DataType]) -> str:
+    """The kind of a typed operand's values, as :func:`kind_of` names it."""
+    return _Checker(attributes, None).value(operand).kind
+
+
+class _Checker:
+    def __init__(self, attributes: Mapping[str, pa.DataType], text: str | None) -> None:
+        self.attributes = attributes
+        self.text = text
+        #: Whether the comparison at hand is one of decimals, so that its literals with a point are decimals.
+        self.exact = False
+
+    def error(self, message: str, span: Span | None, hint: str | None = None) -> QueryError:
+        return QueryError(message, text=self.text, span=span, hint=hint)
+
+    def predicate(self, node: p.Predicate) -> p.Predicate:
+        self.exact = is_exact(node, self.attributes)
+        match node:
+            case p.Comparison(op, left, right):
+                first, second = self._pair(self.operand(left), self.operand(right), node.span)
+                if op not in ("=", "!=") and first.kind == "bool":
+                    raise self.error("truth values are not ordered", node.span, "compare them with = or !=")
+                return replace(node, left=first.operand, right=second.operand)
+            case p.In(operand, values):
+                own = self.operand(operand)
+                pairs = [self._pair(own, self.operand(value), value.span or node.span) for value in values]
+                chosen = tuple(pair[1].operand for pair in pairs if isinstance(pair[1].operand, p.Constant))
+                return replace(node, operand=own.operand, values=chosen)
+            case p.Between(operand, low, high):
+                own, first, second = self._one_kind([self.operand(side) for side in (operand, low, high)])
+                _, first = self._pair(own, first, node.span)
+                _, second = self._pair(own, second, node.span)
+                if own.kind == "bool":
+                    raise self.error("truth values are not ordered", node.span, "compare them with = or !=")
+                return replace(node, operand=own.operand, low=first.operand, high=second.operand)
+            case p.Like(operand):
+                own = self.operand(operand)
+                if own.kind != "string":
+                    raise self.error(f"LIKE needs a string, not {own.described}", own.span or node.span)
+                return replace(node, operand=own.operand)
+            case p.IsNull(operand):
+                return replace(node, operand=self.operand(operand).operand)
+            case p.And(parts) | p.Or(parts):
+                return replace(node, parts=tuple(self.predicate(part) for part in parts))
+            case p.Not(part):
+                return replace(node, part=self.predicate(part))
+
+    def value(self, node: p.Operand) -> _Typed:
+        """An operand by itself."""
+        self.exact = is_exact(node, self.attributes)
+        return self.operand(node)
+
+    def operand(self, node: p.Operand) -> _Typed:
+        match node:
+            case p.Attribute(name):
+                if name not in self.attributes:
+                    hint = suggestion(name, self.attributes, kind="attribute")
+                    raise self.error(f"unknown attribute '{name}'", node.span, hint)
+                source = self.attributes[name]
+                return _Typed(node, kind_of(source), source, node.span)
+            case p.Constant(value):
+                return _Typed(node, _kind_of_value(value), None, node.span)
+            case p.Negative(inner):
+                own = self._computable(self._number(self.operand(inner), "-"))
+                return _Typed(replace(node, operand=own.operand), own.kind, None, node.span)
+            case p.Call():
+                return self._call(node)
+            case p.Arithmetic(op, left, right):
+                first, second = self._number(self.operand(left), op), self._number(self.operand(right), op)
+                kinds = (first.kind, second.kind)
+                kind = next((kind for kind in ("float", "decimal") if kind in kinds), "int") if op != "/" else "float"
+                if op == "%" and kind == "decimal":
+                    hint = "'%' is the remainder of integers and floats"
+                    raise self.error("'%' does not take decimals", node.span, hint)
+                first, second = (self._as_number(side, kind) for side in (first, second))
+                if not (op == "/" and isinstance(second.operand, p.Constant) and second.operand.value == 1):
+                    # By one is how a decimal becomes a double, also in a text that is read again.
+                    first, second = self._computable(first), self._computable(second)
+                kind = "float" if kind == "decimal" and not self.exact else kind
+                return _Typed(replace(node, left=first.operand, right=second.operand), kind, None, node.span)
+
+    def _call(self, node: p.Call) -> _Typed:
+        known = functions.known()
+        if node.name not in known:
+            hint = suggestion(node.name, known, kind="function") or "register one with @stretto.function"
+            raise self.error(f"unknown function '{node.name}'", node.span, hint)
+        function = known[node.name]
+        if len(node.arguments) != function.parameters:
+            raise self.error(
+                f"'{node.name}' takes {function.parameters} arguments, not {len(node.arguments)}", node.span
+            )
+        sides = [self.operand(argument) for argument in node.arguments]
+        for side in sides:
+            if side.kind not in (*NUMBERS, "bool"):
+                raise self.error(
+                    f"'{node.name}' takes numbers and truth values, not {side.described}", side.span or node.span
+                )
+        sides = [self._as_number(side, "float") if side.kind == "decimal" else side for side in sides]
+        kinds = tuple("float" if side.kind == "decimal" else side.kind for side in sides)
+        try:
+            kind = function.result(kinds)
+        except TypeError as error:
+            raise self.error(f"'{node.name}' does not compile for ({', '.join(kinds)}): {error}", node.span) from error
+        return _Typed(replace(node, arguments=tuple(side.operand for side in sides)), kind, None, node.span)
+
+    def _number(self, own: _Typed, op: str) -> _Typed:
+        if own.kind not in NUMBERS:
+            raise self.error(f"cannot compute {own.described} with '{op}': it needs numbers", own.span)
+        if isinstance(own.operand, p.Constant) and isinstance(own.operand.value, Decimal):
+            return self._as_number(own, "decimal" if self.exact else "float")
+        return own
+
+    def _computable(self, own: _Typed) -> _Typed:
+        """A decimal as the double that it stands for where the comparison is not exact: divided by one."""
+        if own.kind != "decimal" or self.exact:
+            return own
+        if isinstance(own.operand, p.Constant):
+            return self._as_number(own, "float")
+        real = p.Arithmetic("/", own.operand, p.Constant(1.0), own.span)
+        return _Typed(real, "float", None, own.span)
+
+    def _as_number(self, own: _Typed, kind: str) -> _Typed:
+        """A literal in the kind beside it; attributes stay as they are."""
+        if not isinstance(own.operand, p.Constant):
+            return own
+        number = own.operand.value
+        assert isinstance(number, int | float | Decimal)
+        if isinstance(number, Decimal) and number and abs(number.adjusted()) > _DIGITS:
+            size = "great" if number.adjusted() > 0 else "small"
+            raise self.error(f"the number is too {size}", own.span, f"at most {_DIGITS} digits")
+        if kind == "int" and isinstance(number, Decimal):
+            kind = "int" if number == number.to_integral_value() else "float"
+        try:
+            fresh = {"int": int, "float": float, "decimal": Decimal}[kind](number)
+        except OverflowError as error:
+            raise self.error("the number is too great", own.span, "no double is as great") from error
+        if kind == "int" and not -(2**63) <= fresh < 2**63:
+            hint = "integers reach from −2^63 to 2^63 − 1"
+            raise self.error(f"the number {fresh} does not fit into 64 bits", own.span, hint)
+        return replace(own, operand=replace(own.operand, value=fresh), kind=kind)
+
+    def _pair(self, left: _Typed, right: _Typed, span: Span | None) -> tuple[_Typed, _Typed]:
+        """Two operands of one comparison, with literals converted."""
+        for one in (left, right):
+            if one.kind == "other":
+                raise self.error(
+                    f"cannot compare {one.described}", one.span, "such an attribute only takes IS [NOT] NULL"
+                )
+        if left.kind in NUMBERS and right.kind in NUMBERS:
+            return self._numbers(left, right)
+        if left.kind == "time" and right.kind == "string":
+            return left, self._time(right, left)
+        if right.kind == "time" and left.kind == "string":
+            return self._time(left, right), right
+        if left.kind == right.kind == "time":
+            self._same_clock(left, right, span)
+            return left, right
+        if left.kind != right.kind:
+            quoted = {left.kind, right.kind} & {"string"} and {left.kind, right.kind} & set(NUMBERS)
+            hint = "write numbers without quotes" if quoted else None
+            raise self.error(f"cannot compare {left.described} with {right.described}", span or right.span, hint)
+        return left, right
+
+    def _one_kind(self, sides: list[_Typed]) -> list[_Typed]:
+        """String literals among times as times."""
+        clock = next((side for side in sides if side.kind == "time"), None)
+        if clock is None:
+            return sides
+        return [self._time(side, clock) if side.kind == "string" else side for side in sides]
+
+    def _numbers(self, left: _Typed, right: _Typed) -> tuple[_Typed, _Typed]:
+        """Two numbers of one comparison: literals become the kind of the other side."""
+        constant = [isinstance(one.operand, p.Constant) for one in (left, right)]
+        if all(constant):
+            return left, right
+        if constant[0]:
+            return self._as_number(left, right.kind), right
+        if constant[1]:
+            return left, self._as_number(right, left.kind)
+        return left, right
+
+    def _same_clock(self, left: _Typed, right: _Typed, span: Span | None) -> None:
+        if left.has_zone != right.has_zone:
+            message = f"cannot compare {left.described} with {right.described}: only one has a time zone"
+            raise self.error(message, span)
+
+    def _time(self, literal: _Typed, other: _Typed) -> _Typed:
+        """A string literal as the time that it stands for."""
+        if not isinstance(literal.operand, p.Constant) or other.source is None:
+            raise self.error(f"cannot compare {literal.described} with {other.described}", literal.span)
+        text = str(literal.operand.value)
+        hint = "write it like '2013-01-31' or '2013-01-31 12:00:00'"
+        try:
+            moment = dt.datetime.fromisoformat(text)
+        except ValueError as error:
+            raise self.error(f"'{text}' is no time", literal.span, hint) from error
+        if _FINER.search(text):
+            raise self.error(f"'{text}' is finer than a microsecond", literal.span, "write at most six decimals")
+        if pa.types.is_date(other.source):
+            if moment.time() != dt.time() or moment.tzinfo is not None:
+                raise self.error(f"'{text}' is no date", literal.span, "write it like '2013-01-31'")
+            return replace(literal, operand=replace(literal.operand, value=moment.date()), kind="time")
+        if other.source.tz:
+            if moment.tzinfo is None:
+                zoned = moment.isoformat(" ")
+                raise self.error(
+                    f"'{text}' has no time zone, and {other.described} has one",
+                    literal.span,
+                    f"say which: '{zoned}Z' is in UTC, '{zoned}+02:00' two hours east of it",
+                )
+            try:
+                moment = moment.astimezone(dt.UTC)
+            except OverflowError as error:
+                raise self.error(f"'{text}' is out of range", literal.span, "years are 1 to 9999") from error
+        elif moment.tzinfo is not None:
+            raise self.error(
+                f"'{text}' has a time zone, and {other.described} has none",
+                literal.span,
+                f"write what its clock shows: '{moment.replace(tzinfo=None).isoformat(' ')}'",
+            )
+        return replace(literal, operand=replace(literal.operand, value=moment), kind="time")
+
+
+def _kind_of_value(value: p.Value) -> str:
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, str):
+        return "string"
+    if isinstance(value, int):
+        return "int"
+    if isinstance(value, bytes):
+        return "other"
+    return "decimal" if isinstance(value, Decimal) else "float" if isinstance(value, float) else "time"

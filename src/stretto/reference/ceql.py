@@ -1,0 +1,247 @@
+"""The reference evaluator: what a query means, straight from the definitions, by brute force.
+
+CORE paper, figure 2 (valuations of a formula), section 2.2 (complex events), SEMANTICS.md (selection strategies,
+windows, consumption). It is the judge of the engines' tests, and slow: exponential in the number of events.
+
+>>> import pyarrow as pa
+>>> from stretto.languages.ceql import parse
+>>> from stretto.query.passes.bind import bind
+>>> from stretto.events import Schema
+>>> events = pa.table({"type": ["A", "B", "B"]})
+>>> query = bind(parse("SELECT * FROM S WHERE A; B"), Schema.of(events))
+>>> [(m.start, m.end, sorted(m.positions)) for m in evaluate(query, events)]
+[(0, 1, [0, 1]), (0, 2, [0, 2])]
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from stretto.query import algebra as a
+from stretto.query.evaluate import holds
+from stretto.query.passes.bind import BoundQuery
+from stretto.query.query import Consume, Strategy
+
+__all__ = ["Match", "Valuation", "evaluate", "valuations"]
+
+Event = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Valuation:
+    """``([start, end], μ)``: ``bindings`` holds the pairs (variable, position) of μ."""
+
+    start: int
+    end: int
+    bindings: frozenset[tuple[str, int]]
+
+    @property
+    def positions(self) -> frozenset[int]:
+        """The data of the complex event that the valuation stands for: C_V(data)."""
+        return frozenset(position for _, position in self.bindings)
+
+
+@dataclass(frozen=True)
+class Match:
+    """A complex event ``([start, end], D)`` with the valuations that it stands for; positions are rows of the input."""
+
+    start: int
+    end: int
+    positions: frozenset[int]
+    valuations: frozenset[Valuation]
+
+
+def valuations(pattern: a.Pattern, stream: Sequence[Event], query: BoundQuery) -> frozenset[Valuation]:
+    """⌈φ⌋(S), figure 2: every valuation of a formula over a finite stream (positions are indices of ``stream``)."""
+    match pattern:
+        case a.Atom():
+            return frozenset(
+                Valuation(i, i, frozenset((label, i) for label in pattern.labels))
+                for i, event in enumerate(stream)
+                if _is_of(event, pattern, query)
+            )
+        case a.As(body, variable):
+            return frozenset(
+                Valuation(v.start, v.end, v.bindings | {(variable, i) for i in v.positions})
+                for v in valuations(body, stream, query)
+            )
+        case a.Filter(body, variable, predicate):
+            return frozenset(
+                v
+                for v in valuations(body, stream, query)
+                if all(holds(predicate, stream[i]) for name, i in v.bindings if name == variable)
+            )
+        case a.Or(alternatives):
+            return frozenset().union(*(valuations(part, stream, query) for part in alternatives))
+        case a.Sequence(parts, contiguous):
+            found = valuations(parts[0], stream, query)
+            for joint, part in zip(contiguous, parts[1:], strict=True):
+                found = _join(found, valuations(part, stream, query), joint)
+            return found
+        case a.Plus(body, contiguous):
+            once = valuations(body, stream, query)
+            every = found = once
+            while found:
+                found = _join(found, once, contiguous) - every
+                every |= found
+            return every
+        case a.Project(body, kept):
+            return frozenset(
+                Valuation(v.start, v.end, frozenset(pair for pair in v.bindings if pair[0] in kept))
+                for v in valuations(body, stream, query)
+            )
+
+
+def _join(first: Iterable[Valuation], second: Iterable[Valuation], contiguous: bool) -> frozenset[Valuation]:
+    right = list(second)
+    return frozenset(
+        Valuation(v.start, w.end, v.bindings | w.bindings)
+        for v in first
+        for w in right
+        if (v.end + 1 == w.start if contiguous else v.end < w.start)
+    )
+
+
+def _is_of(event: Event, atom: a.Atom, query: BoundQuery) -> bool:
+    schema = query.schema
+    only = query.parsed.streams[0]
+    stream = event[schema.stream] if schema.stream else only
+    kind = event[schema.type] if schema.type else stream
+    return bool(kind == atom.type and (atom.stream is None or stream == atom.stream))
+
+
+def evaluate(query: BoundQuery, events: pa.Table) -> list[Match]:
+    """Every complex event of a query over a table whose rows are in stream order, by end, then start, then positions.
+
+    ``LIMIT n`` is applied with ties (equal starts of one trigger) broken by positions; engines may break them otherwise.
+    """
+    rows = events.to_pylist()
+    found: list[Match] = []
+    for members in _substreams(query, rows):
+        stream = [rows[i] for i in members]
+        found += [_at(match, members) for match in _select(query, stream)]
+    found.sort(key=lambda m: (m.end, m.start, sorted(m.positions)))
+    return _limit(_consume(query, found, rows), query.parsed.limit)
+
+
+def _substreams(query: BoundQuery, rows: Sequence[Event]) -> list[list[int]]:
+    """The rows of each substream: those of a FROM stream, split by the partition attributes, none of them NULL."""
+    stream = query.schema.stream
+    parts: dict[tuple[Any, ...], list[int]] = {}
+    for i, row in enumerate(rows):
+        if stream is not None and row[stream] not in query.parsed.streams:
+            continue
+        key = tuple(_same(row[name]) for name in query.partition_by)
+        if None not in key:
+            parts.setdefault(key, []).append(i)
+    return list(parts.values())
+
+
+def _same(value: Any) -> Any:
+    """A key value such that one NaN equals another."""
+    return "NaN" if isinstance(value, float) and value != value else value
+
+
+def _select(query: BoundQuery, stream: Sequence[Event]) -> list[Match]:
+    """The complex events of one substream, after window and selection strategy."""
+    groups: dict[tuple[int, int], dict[frozenset[int], set[Valuation]]] = {}
+    for v in valuations(query.pattern, stream, query):
+        if _within(query, stream, v):
+            groups.setdefault((v.start, v.end), {}).setdefault(v.positions, set()).add(v)
+    return [
+        Match(start, end, positions, frozenset(same[positions]))
+        for (start, end), same in groups.items()
+        for positions in same
+        if _kept(query.parsed.strategy, positions, same, start, end)
+    ]
+
+
+def _within(query: BoundQuery, stream: Sequence[Event], v: Valuation) -> bool:
+    window = query.window
+    if window is None:
+        return True
+    if window.attribute is None:
+        return v.end - v.start <= window.size
+    last, first = (number(stream[i][window.attribute], query) for i in (v.end, v.start))
+    return bool(last - first <= window.size)
+
+
+def number(value: Any, query: BoundQuery) -> int | float:
+    """A window attribute's value in the units of the bound window."""
+    from stretto.query.passes.bind import measure
+
+    assert query.window is not None
+    how = measure(query.schema.attributes[query.window.attribute or ""])
+    assert how is not None
+    if isinstance(value, dt.datetime):
+        zero = dt.datetime(1970, 1, 1, tzinfo=value.tzinfo and dt.UTC)
+        return (value - zero) // dt.timedelta(microseconds=1) * (how.unit or 1) // 10**6
+    if isinstance(value, dt.date):
+        return (value - dt.date(1970, 1, 1)).days * 86_400 * (how.unit or 1)
+    if how.scale:
+        return int(value.scaleb(how.scale))
+    return value if how.real else int(value)
+
+
+def _kept(strategy: Strategy, own: frozenset[int], others: Iterable[frozenset[int]], start: int, end: int) -> bool:
+    """Selection strategies, SEMANTICS.md: complex events of the same interval, compared by D."""
+    match strategy:
+        case Strategy.MAX:
+            return not any(own < other for other in others)
+        case Strategy.NEXT:
+            return not any(min(own ^ other) in other for other in others if other != own)
+        case Strategy.LAST:
+            return not any(max(own ^ other) in other for other in others if other != own)
+        case Strategy.STRICT:
+            return own == frozenset(range(start, end + 1))
+        case _:
+            return True
+
+
+def _at(match: Match, members: Sequence[int]) -> Match:
+    """A match with positions of the whole input in place of those of its substream."""
+    return Match(
+        members[match.start],
+        members[match.end],
+        frozenset(members[i] for i in match.positions),
+        frozenset(
+            Valuation(members[v.start], members[v.end], frozenset((name, members[i]) for name, i in v.bindings))
+            for v in match.valuations
+        ),
+    )
+
+
+def _consume(query: BoundQuery, found: list[Match], rows: Sequence[Event]) -> list[Match]:
+    """CONSUME BY: an event that has output forgets everything that began up to it."""
+    consume = query.parsed.consume
+    if consume is Consume.NONE:
+        return found
+    kept: list[Match] = []
+    forgotten: dict[Any, int] = {}
+    for match in found:
+        key = None
+        if consume is Consume.PARTITION:
+            key = tuple(_same(rows[match.end][name]) for name in query.partition_by)
+        last = forgotten.get(key, -1)
+        if match.start > last or (kept and match.end == last and match.end == kept[-1].end):
+            kept.append(match)
+            forgotten[key] = match.end
+    return kept
+
+
+def _limit(found: list[Match], limit: int | None) -> list[Match]:
+    if limit is None:
+        return found
+    kept: list[Match] = []
+    by_end: dict[int, list[Match]] = {}
+    for match in found:
+        by_end.setdefault(match.end, []).append(match)
+    for end in sorted(by_end):
+        latest = sorted(by_end[end], key=lambda m: (-m.start, sorted(m.positions)))[:limit]
+        kept += sorted(latest, key=lambda m: (m.start, sorted(m.positions)))
+    return kept

@@ -1,0 +1,151 @@
+"""Matching over batch DataFrames: rows to tasks, sorted by time inside them, one pass over Arrow.
+
+A task's partition holds many keys, interleaved and ordered by time, and goes batch by batch through one
+:class:`stretto.Matcher`: no Python code runs per key or per row, and memory is what the query's windows hold.
+Which rows go to which task is decided in :mod:`stretto.spark.batch.plan`: hashed by the keys, cut into time slices, or all to one.
+
+Slices of files that lie along the time read their own part of them (:mod:`stretto.spark.batch.scans`). Other
+time slices and hashed keys go through one shuffle by one number: hashed keys have the first numbers, the slices of each
+key that is cut have numbers of their own. A row goes to the slice that owns it and to those that read it as context.
+"""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from stretto.matching.compiled import Query
+from stretto.query.query import Consume
+from stretto.query.sase import SaseQuery
+from stretto.spark.batch import plan as plans
+from stretto.spark.batch.borders import place
+from stretto.spark.batch.context import CONTEXT, MARK_BITS, REACHES
+from stretto.spark.batch.scans import in_slices, side_by_side
+from stretto.spark.batch.slices import Slices
+from stretto.spark.batch.survey import key_hash
+from stretto.spark.batch.worker import run_partition
+from stretto.spark.frames import column, spark_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from stretto.spark.batch.plan import Plan
+    from stretto.spark.call import Prepared
+
+__all__ = ["match"]
+
+log = logging.getLogger("stretto")
+
+
+def match(call: Prepared, *, partitions: int | None, slices: int | None) -> DataFrame:
+    """The matches of a checked call as a DataFrame; ``partitions`` and ``slices`` as in :func:`stretto.spark.match`."""
+    plan = plans.make(call, partitions=partitions, slices=slices)
+    _warn(call, plan)
+    worker = partial(run_partition, **call.task, marked=plan.cuts)
+    kind = spark_schema(call.layout.schema())
+    if plan.scans:
+        return side_by_side([rows.mapInArrow(worker, kind) for rows in in_slices(call, plan)])
+    ordered = _cut(call, plan) if plan.cuts else _whole(call, plan)
+    return ordered.mapInArrow(worker, kind)
+
+
+def _warn(call: Prepared, plan: Plan) -> None:
+    """Say what keeps a query from scaling."""
+    if call.query.window is None and plan.keyed:
+        log.warning(
+            "the query has no WITHIN: each key is one ordered pass in one task, its partial matches are kept until no event "
+            "can complete them, and a frequent key cannot be cut in time. Add WITHIN if a match has a longest duration"
+        )
+    elif plan.bound and not plan.keyed:
+        log.warning(
+            "the query runs in one task, on one core whatever the cluster has: %s. %s, so that Spark can run its parts side "
+            "by side",
+            plan.bound,
+            _advice(call.query),
+        )
+
+
+def _advice(query: Query) -> str:
+    """What would let a query scale that runs in one task."""
+    if isinstance(query.parsed, SaseQuery):
+        return (
+            "Add an equivalence test [attribute], or WITHIN where there is none"
+            if not query.partition_by
+            else "Add WITHIN"
+        )
+    keys = "" if query.partition_by else "Add PARTITION BY, or "
+    if query.window is None:
+        found = keys + "add WITHIN" if query.consume is Consume.NONE else keys + "leave out CONSUME BY and add WITHIN"
+    elif query.consume is Consume.ANY and query.partition_by:
+        found = "let it CONSUME BY PARTITION"
+    elif query.consume is not Consume.NONE:
+        found = keys + "leave out CONSUME BY"
+    elif query.limit is not None:
+        found = keys + "ask for output='positions' or 'summary'"
+    else:
+        found = keys + "measure the window by the time"
+    return found[0].upper() + found[1:]
+
+
+def _whole(call: Prepared, plan: Plan) -> DataFrame:
+    """Each key in one partition, or all rows in one; every partition ordered by time."""
+    rows = plan.rows
+    if not plan.keyed:
+        rows = rows.repartition(1)
+    else:
+        keys = [column(name) for name in call.query.partition_by]
+        rows = rows.repartition(*keys) if plan.tasks is None else rows.repartition(plan.tasks, *keys)
+    # mapInArrow looks columns up by name and takes a dot for a field: the worker knows them by place.
+    plain = not any(character in name for name in call.columns for character in ".`")
+    shown = [column(name) if plain else column(name).alias(f"_{i}") for i, name in enumerate(call.columns)]
+    return rows.sortWithinPartitions(*map(column, call.order)).select(*shown)
+
+
+def _cut(call: Prepared, plan: Plan) -> DataFrame:
+    """Each slice in a partition, ordered by time, with a column of marks behind the others."""
+    from pyspark.sql import functions as F
+
+    kind = call.columns[call.roles[1]]
+    if plan.slices is not None:
+        tasks = plan.slices.count
+        own, last = _ids(call, plan.slices, kind, 0)
+        reaches = F.col("_task") >= _first_reaching(plan.slices)
+    else:
+        assert plan.tasks is not None
+        tasks = plan.tasks
+        key = key_hash(call.query.partition_by)
+        own = last = F.pmod(key, F.lit(tasks)).cast("int")
+        for heavy in plan.heavy:
+            first_own, first_last = _ids(call, heavy.slices, kind, tasks)
+            mine = key == F.lit(heavy.hash).cast("bigint")
+            own, last = F.when(mine, first_own).otherwise(own), F.when(mine, first_last).otherwise(last)
+            tasks += heavy.slices.count
+        reaches = F.lit(False)
+    names = list(dict.fromkeys([*call.columns, *call.order]))
+    renamed = {name: f"_{i}" for i, name in enumerate(names)}
+    rows = plan.rows.select(
+        *(column(name).alias(short) for name, short in renamed.items()), own.alias("_own"), last.alias("_last")
+    )
+    rows = rows.withColumn("_task", F.explode(F.sequence("_own", F.greatest("_own", "_last"))))
+    is_context = F.when(F.col("_task") > F.col("_own"), F.lit(CONTEXT)).otherwise(F.lit(0))
+    mark = is_context + F.when(reaches, F.lit(REACHES)).otherwise(F.lit(0))
+    # One number for both: every column makes the shuffle wider.
+    place_and_mark = (F.col("_task") * F.lit(1 << MARK_BITS) + mark).alias("_mark")
+    rows = rows.select(*renamed.values(), place_and_mark)
+    rows = rows.repartitionById(tasks, F.shiftright("_mark", MARK_BITS))
+    order = [renamed[name] for name in call.order]
+    return rows.sortWithinPartitions(*order).select(*(renamed[name] for name in call.columns), "_mark")
+
+
+def _ids(call: Prepared, slices: Slices, kind: pa.DataType, first: int) -> tuple[Column, Column]:
+    """The slice that owns a row, and the last one that reads it, numbered from ``first`` on; the latter may be less."""
+    time = column(call.roles[1])
+    return place(time, kind, slices.begins) + first, place(time, kind, slices.lows) + first
+
+
+def _first_reaching(slices: Slices) -> int:
+    """The first slice whose context does not begin with the stream."""
+    return 1 + sum(low is None for low in slices.lows)

@@ -1,0 +1,151 @@
+"""Looking at a DataFrame before it is matched: how large it is, how it lies along its time, which keys are frequent.
+
+Times and keys are looked at in a sample of about 100,000 rows, which one Spark job over these columns brings to the caller.
+Where slices begin is all that depends on it, never what a slice finds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from stretto.engines.windows import values_of
+from stretto.errors import DataError
+from stretto.spark.batch.borders import place
+from stretto.spark.batch.scans import can_skip, pieces_of, with_piece
+from stretto.spark.batch.slices import Cells, Pieces
+from stretto.spark.frames import column
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+__all__ = ["Frequent", "cells_along", "count_cells", "frequent", "key_hash", "plan_bytes", "task_slots"]
+
+#: A sample has about so many rows; all rows of smaller DataFrames are taken.
+SAMPLE = 100_000
+_SEED = 0x57_4E_77_05  # no number that data are likely to be made with: Spark's rand() and sample() share a generator
+
+#: A row has at least about so many bytes where Spark estimates sizes.
+_LEAST_BYTES = 8
+
+#: What Spark says where it knows nothing is in the exabytes.
+_UNKNOWN = 1 << 60
+
+
+@dataclass(frozen=True)
+class Frequent:
+    """Keys with one hash that hold many rows."""
+
+    hash: int
+    #: About which part of all rows.
+    share: float
+    cells: Cells
+
+
+def plan_bytes(df: DataFrame) -> int | None:
+    """Spark's estimate of a DataFrame's size, without a job; ``None``: not known, as always with Spark Connect."""
+    if not hasattr(df, "_jdf"):
+        return None
+    size = int(str(df._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
+    return size if size < _UNKNOWN else None
+
+
+def task_slots(df: DataFrame) -> int:
+    """How many tasks run at a time."""
+    from pyspark.sql import functions as F
+
+    session = df.sparkSession
+    if hasattr(df, "_jdf"):
+        return int(session.sparkContext.defaultParallelism)
+    # What Spark Connect shows of it: how many partitions a range has.
+    parts = session.range(1 << 16).select(F.spark_partition_id().alias("part")).agg(F.max("part"))
+    return int(parts.collect()[0][0]) + 1
+
+
+def cells_along(df: DataFrame, time: str, cells: int) -> tuple[Cells, Pieces | None] | None:
+    """At most ``cells`` cells with about as many rows each, and the parts of the files, if it is files that can be skipped.
+
+    ``None``: there are no rows, or a time that the engine will refuse.
+    """
+    wanted = df.select(column(time))
+    files = can_skip(df, time)
+    sample, part = _sample(with_piece(wanted) if files else wanted, 8 * cells)
+    found = _cells_of(sample.column(0), time, cells, part)
+    return None if found is None else (found, pieces_of(sample) if files else None)
+
+
+def _cells_of(times: pa.ChunkedArray, name: str, cells: int, part: float) -> Cells | None:
+    if not len(times):
+        return None
+    try:
+        return Cells.of_times(values_of(times.combine_chunks(), name, 0), cells, round(len(times) / part))
+    except DataError:
+        return None
+
+
+def _sample(df: DataFrame, least: int) -> tuple[pa.Table, float]:
+    """Some of a DataFrame's rows, all if they are few, and which part that is; ``least``: rows that are needed at any rate."""
+    size = plan_bytes(df)
+    rows = df.count() if size is None else size // _LEAST_BYTES
+    wanted = max(SAMPLE, least)
+    if rows <= wanted:
+        return df.toArrow(), 1.0
+    return df.sample(wanted / rows, _SEED).toArrow(), wanted / rows
+
+
+def count_cells(df: DataFrame, time: str, kind: pa.DataType, cells: Cells, measured: str | None) -> Cells | None:
+    """The cells with exact counts, and with the extremes of the attribute ``measured``. Reads all rows.
+
+    ``None``: there are no rows, or the attribute has no extremes in some cell.
+    """
+    from pyspark.sql import functions as F
+
+    at = place(column(time), kind, cells.edges.tolist()).alias("cell")
+    counts = [F.count(F.lit(1)).alias("rows")]
+    wanted = [column(time)]
+    if measured is not None:
+        wanted.append(column(measured))
+        counts += [F.min(column(measured)).alias("least"), F.max(column(measured)).alias("most")]
+    table = df.select(*wanted).groupBy(at).agg(*counts).toArrow().sort_by("cell").combine_chunks()
+    if not table.num_rows:
+        return None
+    numbers = [np.asarray(table.column(name).to_numpy()).astype(np.int64) for name in ("cell", "rows")]
+    if measured is None:
+        return cells.counted(*numbers)
+    try:
+        extremes: list[NDArray[Any]] = [values_of(table.column(name), measured, 0) for name in ("least", "most")]
+    except DataError:
+        return None
+    return cells.counted(*numbers, *extremes)
+
+
+def key_hash(keys: Sequence[str]) -> Column:
+    """A number that equal keys share. NaN equals itself and −0.0 equals 0.0, here as in ``repartition``."""
+    from pyspark.sql import functions as F
+
+    return F.xxhash64(*map(column, keys))
+
+
+def frequent(
+    df: DataFrame, keys: Sequence[str], time: str, *, share: float, least: int, most: int, cells: int
+) -> tuple[Frequent, ...]:
+    """The keys that hold more than ``share`` of the rows, and at least ``least`` rows; at most ``most`` of them.
+
+    Keys are told apart by their hash: two keys of one hash count as one, which costs time and changes no result.
+    """
+    sample, part = _sample(df.select(key_hash(keys).alias("key"), column(time)), 8 * cells)
+    hashes, counts = np.unique(np.asarray(sample.column(0).to_numpy()), return_counts=True)
+    enough = (counts > share * sample.num_rows) & (counts >= least * part)
+    order = np.flatnonzero(enough)[np.argsort(-counts[enough], kind="stable")][:most]
+    found = []
+    for hashed, count in zip(hashes[order].tolist(), counts[order].tolist(), strict=True):
+        mine = sample.filter(pa.array(np.asarray(sample.column(0).to_numpy()) == hashed))
+        there = _cells_of(mine.column(1), time, cells, part)
+        if there is not None:
+            found.append(Frequent(hashed, count / sample.num_rows, there))
+    return tuple(found)

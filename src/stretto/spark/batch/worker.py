@@ -1,0 +1,110 @@
+"""What runs in Spark's Python workers: a task's rows, ordered by time, through one :class:`stretto.Matcher`.
+
+Functions travel by name, with the query's text, the schema as Arrow bytes and a few strings: nothing is pickled by value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+
+import pyarrow as pa
+
+from stretto.errors import DataError
+from stretto.matching.compiled import Query, compile_query
+from stretto.matching.matcher import Matcher
+from stretto.matching.metering import meter_of_task
+from stretto.matching.results import CHUNK
+from stretto.spark.batch.context import Context
+
+__all__ = ["Roles", "as_bound", "bound_query", "pieces", "run_partition", "whole_tables"]
+
+#: The columns for type, time and stream, and the unit of time.
+Roles = tuple[str | None, str, str | None, str | None]
+
+#: Rows of a result batch: a row holds the events of a match, so it is wider than an input row.
+RESULT_ROWS = 1 << 12
+
+
+def run_partition(
+    batches: Iterator[pa.RecordBatch],
+    *,
+    text: str,
+    schema: bytes,
+    roles: Roles,
+    output: str,
+    valuations: bool,
+    language: str,
+    budget: int | float | str | None = None,
+    marked: bool = False,
+) -> Iterator[pa.RecordBatch]:
+    """Match one task's rows, which come ordered by time. ``marked``: the last column tells what is context."""
+    matcher: Matcher | None = None
+    query = bound_query(text, schema, roles, language)
+    time = roles[1]
+    kinds = pa.ipc.read_schema(pa.py_buffer(schema))
+    context = Context(query.bound) if marked else None
+    for table, marks in _tables(batches, kinds, marked):
+        if nulls := table.column(time).null_count:
+            raise DataError(f"column '{time}' (time) is NULL in {nulls} or more rows: drop them, or give them a time")
+        if matcher is None:  # not before: many tasks of a small job have no rows
+            meter = meter_of_task(budget)
+            matcher = Matcher(query, output=output, positions=False, valuations=valuations, budget=meter)
+        own = table
+        if context is not None and marks is not None:
+            before, own = context.split(table, marks)
+            if before.num_rows:
+                matcher.prime(before)
+        for found in matcher.iter_push(own):
+            yield from pieces(found)
+    if matcher is not None:
+        yield from pieces(matcher.finish())
+
+
+@lru_cache(maxsize=16)
+def bound_query(text: str, schema: bytes, chosen: Roles, language: str) -> Query:
+    """The query of a task; workers are reused, and so is what the query has compiled."""
+    kinds = pa.ipc.read_schema(pa.py_buffer(schema))
+    type, time, stream, time_unit = chosen
+    return compile_query(text, kinds, type=type, time=time, stream=stream, time_unit=time_unit, language=language)
+
+
+def _tables(
+    batches: Iterator[pa.RecordBatch], kinds: pa.Schema, marked: bool
+) -> Iterator[tuple[pa.Table, pa.ChunkedArray | None]]:
+    """Spark's batches (10,000 rows unless set otherwise) in pieces as large as the matcher likes them, and their marks."""
+    waiting: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        waiting.append(batch)
+        rows += batch.num_rows
+        if rows >= CHUNK:
+            yield _bound_and_marks(waiting, kinds, marked)
+            waiting, rows = [], 0
+    if rows:
+        yield _bound_and_marks(waiting, kinds, marked)
+
+
+def whole_tables(batches: Iterator[pa.RecordBatch], kinds: pa.Schema) -> Iterator[pa.Table]:
+    """As :func:`_tables`, of events that have no marks."""
+    return (table for table, _ in _tables(batches, kinds, False))
+
+
+def _bound_and_marks(
+    batches: Sequence[pa.RecordBatch], kinds: pa.Schema, marked: bool
+) -> tuple[pa.Table, pa.ChunkedArray | None]:
+    if not marked:
+        return as_bound(batches, kinds), None
+    columns = range(len(kinds))
+    return as_bound([b.select(columns) for b in batches], kinds), pa.chunked_array([b.column(-1) for b in batches])
+
+
+def as_bound(batches: Sequence[pa.RecordBatch], kinds: pa.Schema) -> pa.Table:
+    """Batches as a table with the types the query is bound to: Spark's times have the session's time zone."""
+    table = pa.Table.from_batches(batches).rename_columns(kinds.names)
+    return table if table.schema.types == kinds.types else table.cast(kinds)
+
+
+def pieces(table: pa.Table) -> Iterator[pa.RecordBatch]:
+    """A result as batches of bounded size."""
+    return (batch for batch in table.to_batches(max_chunksize=RESULT_ROWS) if batch.num_rows)

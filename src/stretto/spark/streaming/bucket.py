@@ -1,0 +1,379 @@
+"""A bucket of keys in a continuous query: held events, one matcher, and their state as bytes. It knows nothing of Spark.
+
+The watermark is the punctuation. An event before it is late; one at or after it is held, and goes to the matcher, in the
+order of time and sequence, once the watermark has passed it. What a bucket puts out depends on its events and on which of
+them were late, not on how micro-batches cut the stream.
+
+The state is bytes (:mod:`stretto.spark.streaming.state`) whose parts are the matcher's snapshot, held events and known event ids
+(Arrow IPC).
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import time as clock
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from stretto.errors import DataError, EngineError, LimitError, OptionError, QueryError
+from stretto.matching.patterns import PatternSet
+from stretto.spark.streaming.packing import arrived
+from stretto.spark.streaming.runs import Run
+from stretto.spark.streaming.state import VERSION, Owner, framed, unframed
+
+__all__ = ["VERSION", "Bucket", "Counts", "Settings", "microseconds", "query_owner"]
+
+EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a continuous query treats its events; part of what a state belongs to.
+
+    Parameters
+    ----------
+    time, sequence
+        The columns that order the events.
+    time_unit
+        What one unit of an integer time is.
+    late
+        ``"drop"``, ``"error"`` or ``"side"``.
+    event_id
+        The column that tells duplicates; ``None``: none are looked for.
+    delay
+        The watermark's delay in microseconds: for so long ids are known.
+    buckets
+        Into how many buckets keys are hashed; a state of another number cannot be read.
+    """
+
+    time: str
+    sequence: str | None
+    time_unit: str | None
+    late: str
+    event_id: str | None
+    delay: int
+    buckets: int
+
+
+@dataclass
+class Counts:
+    """What happened in one call. The last four are levels after it, the rest are of this call alone."""
+
+    late: int = 0
+    duplicates: int = 0
+    no_time: int = 0
+    late_changes: int = 0
+    bad_changes: int = 0
+    released: int = 0
+    matches: int = 0
+    kernel_ms: float = 0.0
+    held: int = 0
+    keys: int = 0
+    partial_matches: int = 0
+    state_bytes: int = 0
+
+
+@dataclass
+class Bucket:
+    """The keys of one bucket.
+
+    Parameters
+    ----------
+    run
+        The query or the patterns.
+    settings
+        How events are treated.
+    """
+
+    run: Run
+    settings: Settings
+    counts: Counts = field(default_factory=Counts)
+    #: Events that the watermark has not passed, in order of arrival.
+    held: pa.Table | None = None
+    #: Ids of events that are known, with their times.
+    seen: pa.Table | None = None
+    #: Whether patterns have changed since the query started: then there is something to keep.
+    changed: bool = False
+
+    def __post_init__(self) -> None:
+        self.matcher = self.run.start()
+        #: The late events of the calls so far, for the side output.
+        self.set_aside: list[pa.Table] = []
+        #: When the bucket wants to be called although nothing arrives (ms), and for which time it is registered.
+        self.timer: int | None = None
+
+    def receive(self, rows: Sequence[tuple[int, int, bytes]], watermark: int | None) -> None:
+        """Take what arrived: changes of patterns, then events; packed rows as :func:`~.packing.arrived` takes them."""
+        new = arrived(rows)
+        if new.changes is not None:
+            self.change(new.changes, watermark)
+        if new.events is not None:
+            self.take(new.events, watermark)
+
+    def change(self, changes: pa.Table, watermark: int | None) -> None:
+        """Change the patterns from their times on; a time that the watermark has passed is late, as an event is.
+
+        Parameters
+        ----------
+        changes
+            The columns ``id``, ``query`` and ``since``, which has the type of the events' time.
+        watermark
+            As for :meth:`take`.
+
+        Raises
+        ------
+        DataError
+            With ``late="error"``: a change is late, or its query is wrong.
+        """
+        if not isinstance(self.matcher, PatternSet):
+            raise EngineError("a query that is one text has no patterns to change")
+        since = changes.column("since")
+        times = microseconds(since, self.settings.time_unit)
+        for row in range(changes.num_rows):
+            # NULL is the beginning of the stream, and the least number.
+            if watermark is not None and times[row] < watermark:
+                self.counts.late_changes += 1
+                if self.settings.late == "error":
+                    raise DataError(
+                        f"pattern '{changes.column('id')[row]}': the change holds from {since[row]} on, and the watermark has "
+                        f"passed {_instant(watermark)}; give it earlier, or choose late='drop' or late='side'"
+                    )
+                continue
+            try:
+                self.matcher.change(changes.slice(row, 1))
+            except (QueryError, OptionError, LimitError) as error:
+                self.counts.bad_changes += 1
+                if self.settings.late == "error":
+                    raise DataError(f"a change of patterns is wrong: {error}") from error
+                continue
+            self.changed = True
+
+    def take(self, events: pa.Table, watermark: int | None) -> None:
+        """Hold the next events to arrive, less those that are late, known, or without a time.
+
+        Parameters
+        ----------
+        events
+            The columns of the query.
+        watermark
+            In microseconds since 1970; ``None``: there is none yet.
+
+        Raises
+        ------
+        DataError
+            With ``late="error"``: an event is late or has no time.
+        """
+        times = microseconds(events.column(self.settings.time), self.settings.time_unit)
+        untimed = events.column(self.settings.time).null_count
+        late = np.zeros(times.size, np.bool_) if watermark is None else times < watermark
+        if untimed:
+            missing = np.asarray(events.column(self.settings.time).is_null())
+            late |= missing
+        if late.any():
+            self._refuse(events, times, late, untimed, watermark)
+            events, times = events.filter(pa.array(~late)), times[~late]
+        if self.settings.event_id is not None and events.num_rows:
+            events = self._without_known(events, times)
+        if events.num_rows:
+            self.held = events if self.held is None else pa.concat_tables([self.held, events])
+
+    def _refuse(
+        self, events: pa.Table, times: NDArray[np.int64], late: NDArray[np.bool_], untimed: int, watermark: int | None
+    ) -> None:
+        number = int(np.count_nonzero(late))
+        name = self.settings.time
+        if self.settings.late == "error":
+            if untimed:
+                raise DataError(f"column '{name}' (time) is NULL in {untimed} events: drop them, or give them a time")
+            at = pc.min(events.column(name).filter(pa.array(late))).as_py()
+            raise DataError(
+                f"{number} late events: '{name}' is {at}, and the watermark has passed {_instant(watermark)}; "
+                "wait longer with watermark='…', or choose late='drop' or late='side'"
+            )
+        self.counts.late += number - untimed
+        self.counts.no_time += untimed
+        if self.settings.late == "side":
+            self.set_aside.append(events.filter(pa.array(late)))
+
+    def _without_known(self, events: pa.Table, times: NDArray[np.int64]) -> pa.Table:
+        """The events whose id is new; an event without an id (NULL) always is."""
+        assert self.settings.event_id is not None
+        ids = events.column(self.settings.event_id).combine_chunks()
+        fresh = np.zeros(len(ids), np.bool_)
+        encoded = ids.dictionary_encode()
+        codes = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)
+        fresh[np.unique(codes, return_index=True)[1]] = True
+        fresh[codes < 0] = True
+        if self.seen is not None and self.seen.num_rows:
+            known = pc.is_in(ids, value_set=self.seen.column(0).combine_chunks())
+            fresh &= ~(known.to_numpy(zero_copy_only=False) & (codes >= 0))
+        self.counts.duplicates += int(fresh.size - np.count_nonzero(fresh))
+        kept = events.filter(pa.array(fresh))
+        named = fresh & (codes >= 0)
+        new = pa.table({"id": ids.filter(pa.array(named)), "time": pa.array(times[named])})
+        self.seen = new if self.seen is None else pa.concat_tables([self.seen, new])
+        return kept
+
+    def advance(self, watermark: int | None) -> Iterator[pa.Table]:
+        """Match the events that the watermark has passed; yields the matches in pieces of bounded size."""
+        if watermark is None:
+            return
+        events = self._release(watermark)
+        began = clock.perf_counter()
+        if events is not None:
+            self.counts.released += events.num_rows
+            for found in self.matcher.iter_push(events):
+                self.counts.matches += found.num_rows
+                self.counts.kernel_ms += 1000 * (clock.perf_counter() - began)
+                yield found
+                began = clock.perf_counter()
+        if self.matcher.position:
+            found = self.matcher.advance(self._time(watermark))
+            self.counts.matches += found.num_rows
+            yield found
+        self.counts.kernel_ms += 1000 * (clock.perf_counter() - began)
+        if self.seen is not None:
+            recent = self.seen.column("time").to_numpy() + self.settings.delay >= watermark
+            self.seen = self.seen.filter(pa.array(recent)) if recent.any() else None
+
+    def _release(self, watermark: int) -> pa.Table | None:
+        """The held events before the watermark, in order; they are held no longer."""
+        if self.held is None:
+            return None
+        times = microseconds(self.held.column(self.settings.time), self.settings.time_unit)
+        passed = times < watermark
+        if not passed.any():
+            return None
+        everything = bool(passed.all())
+        events = self.held if everything else self.held.filter(pa.array(passed))
+        self.held = None if everything else self.held.filter(pa.array(~passed))
+        keys = [(self.settings.time, "ascending")]
+        if self.settings.sequence is not None and self.settings.sequence != self.settings.time:
+            keys.append((self.settings.sequence, "ascending"))
+        return events.take(pc.sort_indices(events, sort_keys=keys))
+
+    @property
+    def idle(self) -> bool:
+        """Whether the bucket holds nothing that a later event could need."""
+        return self.held is None and self.seen is None and not self.changed and self.matcher.idle
+
+    def wakes_at(self) -> int | None:
+        """When the bucket next has something to do although nothing arrives: a watermark in milliseconds."""
+        wanted = []
+        if self.held is not None:
+            times = microseconds(self.held.column(self.settings.time), self.settings.time_unit)
+            wanted.append(int(times.min()))
+        elif (expiry := self.matcher.expires) is not None:
+            wanted.append(int(expiry * self._unit) + 1)
+        if self.held is None and self.seen is not None:
+            wanted.append(int(pc.max(self.seen.column("time")).as_py()) + self.settings.delay)
+        return max(0, max(wanted) // 1000 + 1) if wanted else None
+
+    @property
+    def _unit(self) -> Fraction:
+        """Microseconds in one unit of time as the engine measures it."""
+        kind = self.run.attributes[self.settings.time]
+        if pa.types.is_date(kind):
+            return Fraction(10**6)
+        return Fraction(
+            10**6, PER_SECOND[kind.unit if pa.types.is_timestamp(kind) else self.settings.time_unit or "us"]
+        )
+
+    def _time(self, watermark: int) -> int | dt.datetime | dt.date:
+        """A watermark as a value of the time column: the last that is not after it."""
+        kind = self.run.attributes[self.settings.time]
+        if pa.types.is_integer(kind):
+            return int(watermark // self._unit)
+        instant = EPOCH + dt.timedelta(microseconds=watermark)
+        if pa.types.is_date(kind):
+            return instant.date()
+        return instant if kind.tz else instant.replace(tzinfo=None)
+
+    # -- state ------------------------------------------------------------------------------------------------------
+
+    def dump(self) -> bytes:
+        """The bucket's state."""
+        empty = self.matcher.idle and not self.changed
+        parts = [b"" if empty else self.matcher.snapshot(), _ipc(self.held), _ipc(self.seen)]
+        header = query_owner(self.run, self.settings).header | {"timer": self.timer, "changed": self.changed}
+        state = framed(header, parts)
+        self.counts.held = 0 if self.held is None else self.held.num_rows
+        self.counts.state_bytes = len(state)
+        stats = self.matcher.stats
+        self.counts.keys, self.counts.partial_matches = stats["partitions"], stats["nodes"]
+        return state
+
+    def load(self, state: bytes) -> None:
+        """Take over a state.
+
+        Raises
+        ------
+        SnapshotError
+            The bytes are damaged, of a newer version, or of another query or other settings.
+        """
+        header, parts = unframed(state)
+        query_owner(self.run, self.settings).check(header)
+        snapshot, held, seen = parts
+        if snapshot:
+            self.matcher.restore(snapshot)
+        self.held, self.seen = _table(held), _table(seen)
+        self.timer, self.changed = header["timer"], header["changed"]
+
+
+def query_owner(run: Run, settings: Settings) -> Owner:
+    """What the states of a query or of patterns belong to."""
+    columns = {name: str(kind) for name, kind in run.attributes.items()}
+    named = ("buckets", "time", "sequence", "time_unit", "event_id")
+    return Owner(run.text, columns, {name: getattr(settings, name) for name in named} | run.identity)
+
+
+def microseconds(column: pa.ChunkedArray, unit: str | None) -> NDArray[np.int64]:
+    """A time column in whole microseconds since 1970: a finer time is rounded down, NULL is the least number.
+
+    Raises
+    ------
+    OptionError
+        The column is no timestamp, date or integer, or it is an integer without a unit.
+    """
+    kind = column.type
+    if pa.types.is_date32(kind):
+        values, per_second = column.cast(pa.int32()).cast(pa.int64()), Fraction(1, 86_400)
+    elif pa.types.is_timestamp(kind):
+        values, per_second = column.cast(pa.int64()), Fraction(PER_SECOND[kind.unit])
+    elif pa.types.is_integer(kind) and unit is not None:
+        values, per_second = column.cast(pa.int64()), Fraction(PER_SECOND[unit])
+    else:
+        raise OptionError(f"a continuous query needs a time of type timestamp, date or integer with a unit, not {kind}")
+    ratio = 10**6 / per_second
+    micros = np.array(pc.fill_null(values, 0).to_numpy(zero_copy_only=False), np.int64)
+    micros = micros * ratio.numerator // ratio.denominator
+    if column.null_count:
+        micros[np.asarray(column.is_null())] = np.iinfo(np.int64).min
+    return micros
+
+
+def _instant(micros: int | None) -> str:
+    if micros is None:
+        return "nothing"
+    return str(pa.scalar(micros, pa.timestamp("us")).as_py())
+
+
+def _ipc(table: pa.Table | None) -> bytes:
+    if table is None or not table.num_rows:
+        return b""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table.combine_chunks())
+    written: bytes = sink.getvalue().to_pybytes()
+    return written
+
+
+def _table(part: bytes) -> pa.Table | None:
+    return pa.ipc.open_stream(part).read_all() if part else None

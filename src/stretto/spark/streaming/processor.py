@@ -1,0 +1,115 @@
+"""The stateful operator of a continuous query: Spark's ``transformWithState`` over buckets of keys.
+
+A bucket's state is one binary value (:mod:`stretto.spark.streaming.bucket`), read and written once in a micro-batch that touches the
+bucket. One event-time timer calls a bucket that has something to do although nothing arrives for it: events to release, or
+windows to close. A bucket that holds nothing has no state, except bucket 0, which keeps its header: it tells whose the checkpoint
+is, when a query starts (:mod:`stretto.spark.starting`) and in every micro-batch that has events, before it is committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, fields
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Row
+from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
+
+from stretto.spark.dataflow.group_bucket import GroupBucket, plan_owner
+from stretto.spark.dataflow.groups import Groups
+from stretto.spark.starting import STATE
+from stretto.spark.streaming.bucket import Bucket, Counts, Settings, query_owner
+from stretto.spark.streaming.packing import write_table
+from stretto.spark.streaming.runs import run_of
+from stretto.spark.streaming.state import Owner
+
+__all__ = ["OUTPUT", "Buckets", "owner_of"]
+
+_KINDS = {"int": "bigint", "float": "double"}
+
+#: What the operator puts out: packed results and packed late events, and in each call's first row its counts.
+OUTPUT = ", ".join(["data binary", "late_data binary", *(f"{f.name} {_KINDS[str(f.type)]}" for f in fields(Counts))])
+
+#: A row of what arrived: where it comes from, its number there, and a table.
+Packed = tuple[int, int, bytes]
+
+AnyBucket = Bucket | GroupBucket
+
+
+def _bucket(task: dict[str, Any], settings: Settings) -> AnyBucket:
+    """A bucket of a query, of patterns, or of a dataflow."""
+    return GroupBucket(Groups(**task), settings) if "plan" in task else Bucket(run_of(task), settings)
+
+
+def owner_of(task: dict[str, Any], settings: Settings) -> Owner:
+    """What the states of a task belong to."""
+    return plan_owner(Groups(**task), settings) if "plan" in task else query_owner(run_of(task), settings)
+
+
+class Buckets(StatefulProcessor):  # type: ignore[misc]
+    """One call a bucket and micro-batch. The attributes are plain data: they travel to the workers."""
+
+    def __init__(self, task: dict[str, Any], settings: Settings) -> None:
+        self.task = task
+        self.settings = settings
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self.handle = handle
+        self.state = handle.getValueState(STATE, "state binary")
+
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
+        """Take what arrived for the bucket, and match what the watermark has passed."""
+        packed = [(row.source, row.number, row.data) for row in rows]
+        return self._call(int(key[0]), packed, timerValues)
+
+    def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Row]:
+        """The watermark has passed what the bucket waited for, and nothing arrived."""
+        return self._call(int(key[0]), [], timerValues, fired=expiredTimerInfo.getExpiryTimeInMs())
+
+    def close(self) -> None:
+        """Nothing is held between calls."""
+
+    def _call(self, number: int, packed: list[Packed], timers: Any, fired: int | None = None) -> Iterator[Row]:
+        bucket = _bucket(self.task, self.settings)
+        known = self.state.get()
+        if known is not None:
+            bucket.load(bytes(known[0]))
+        milliseconds = timers.getCurrentWatermarkInMs()
+        watermark = 1000 * milliseconds if milliseconds > 0 else None  # 0 is Spark's word for none yet
+        yield from self._rows(bucket, packed, watermark)
+        yield self._row(bucket, None, None, self._save(number, bucket, known is not None, fired))
+
+    def _rows(self, bucket: AnyBucket, packed: list[Packed], watermark: int | None) -> Iterator[Row]:
+        bucket.receive(packed, watermark)
+        for found in bucket.advance(watermark):
+            if found.num_rows:
+                yield self._row(bucket, found, None, {})
+        for late in bucket.set_aside:
+            yield self._row(bucket, None, late, {})
+
+    def _row(self, bucket: AnyBucket, found: pa.Table | None, late: pa.Table | None, counts: dict[str, Any]) -> Row:
+        empty = dict.fromkeys((f.name for f in fields(Counts)), 0)
+        return Row(
+            data=None if found is None else write_table(found),
+            late_data=None if late is None else write_table(late),
+            **{name: float(value) if name == "kernel_ms" else value for name, value in (empty | counts).items()},
+        )
+
+    def _save(self, number: int, bucket: AnyBucket, known: bool, fired: int | None) -> dict[str, Any]:
+        """Write the state, set the timer, and give the counts of the call."""
+        wanted = None if bucket.idle else bucket.wakes_at()
+        if wanted != bucket.timer or fired is not None:
+            if bucket.timer is not None and bucket.timer != fired:
+                self.handle.deleteTimer(bucket.timer)
+            if wanted is not None:
+                self.handle.registerTimer(wanted)
+            bucket.timer = wanted
+        if not bucket.idle or number == 0:
+            self.state.update((bucket.dump(),))
+        elif known:
+            self.state.clear()
+        counts = asdict(bucket.counts)
+        if number != 0:  # all buckets get the same changes
+            counts["late_changes"] = counts["bad_changes"] = 0
+        return counts

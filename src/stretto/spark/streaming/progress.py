@@ -1,0 +1,132 @@
+"""Watching continuous queries: their counts in Spark's own progress, a line for notebooks, and log lines for what is dropped."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from stretto.spark.options import METRICS
+from stretto.spark.session import require_pyspark
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming import StreamingQuery, StreamingQueryListener
+
+__all__ = ["metrics", "progress_line", "status", "unwatch", "watch"]
+
+log = logging.getLogger("stretto")
+
+#: Classes of events that take no part, and why.
+DROPPED = {
+    "late": "behind the watermark",
+    "duplicates": "with an id that is known",
+    "no_key": "without a partition attribute (NULL)",
+    "no_time": "without a time (NULL)",
+}
+
+CHANGES = {
+    "late_changes": "they should hold from a time that the watermark has passed",
+    "bad_changes": "their queries are wrong",
+}
+
+
+def metrics(progress: Any) -> dict[str, float]:
+    """A query's counts in one progress report of Spark, summed over the stretto queries in it.
+
+    ``events`` (in), ``relevant`` (with a key, and of use to the query), ``late``, ``duplicates``, ``no_key``, ``no_time``
+    (these four take no part), ``late_changes`` and ``bad_changes`` (of patterns), ``released`` (passed by the watermark, so
+    matched), ``matches`` and ``kernel_ms`` (milliseconds in matching) are of this micro-batch; ``held`` (events the watermark
+    has not passed), ``keys``, ``partial_matches`` (nodes of the structure that holds them) and ``state_bytes`` are levels after
+    it, of the buckets that it touched.
+
+    Parameters
+    ----------
+    progress
+        A ``StreamingQueryProgress``, or the dict or JSON text of one.
+    """
+    found: dict[str, float] = {}
+    for name, row in _observed(progress).items():
+        if name.partition(":")[0] == METRICS:
+            for key, value in _pairs(row):
+                found[key] = found.get(key, 0) + (value or 0)
+    return found
+
+
+def _observed(progress: Any) -> Mapping[str, Any]:
+    if isinstance(progress, str):
+        progress = json.loads(progress)
+    if isinstance(progress, Mapping):
+        return progress.get("observedMetrics") or {}
+    return progress.observedMetrics or {}
+
+
+def _pairs(row: Any) -> list[tuple[str, Any]]:
+    """Names and values of an observation; Spark Connect gives the values as a list, with the schema beside it."""
+    found: Mapping[str, Any] = row if isinstance(row, Mapping) else row.asDict(True)
+    if set(found) == {"values", "schema"}:
+        names = [field["name"] for field in found["schema"]["fields"]]
+        return list(zip(names, found["values"], strict=True))
+    return list(found.items())
+
+
+def progress_line(progress: Any) -> str:
+    """One line that says how a query stands after a micro-batch; empty when the report has no counts of stretto."""
+    found = metrics(progress)
+    if not found:
+        return ""
+    count = {name: f"{int(value):,}" for name, value in found.items()}
+    parts = [f"{count['events']} events", f"{count['matches']} matches"]
+    parts += [f"{count[name]} {label}" for name, label in _DROPPED_SHORT.items() if found.get(name)]
+    parts += [f"{count['held']} held", f"{count['keys']} keys", f"{found['state_bytes'] / 2**20:.1f} MiB state"]
+    parts.append(f"{found['kernel_ms']:.0f} ms matching")
+    return f"batch {_batch(progress)}: " + ", ".join(parts)
+
+
+_DROPPED_SHORT = {"late": "late", "duplicates": "duplicates", "no_key": "without key", "no_time": "without time"}
+
+
+def _batch(progress: Any) -> Any:
+    if isinstance(progress, str):
+        progress = json.loads(progress)
+    return progress["batchId"] if isinstance(progress, Mapping) else progress.batchId
+
+
+def status(query: StreamingQuery) -> str:
+    """The line of a query's last micro-batch, or what it waits for."""
+    last = query.lastProgress
+    line = progress_line(last) if last is not None else ""
+    return line or str(query.status.get("message", ""))
+
+
+def watch(spark: SparkSession) -> StreamingQueryListener:
+    """Log a line for every micro-batch of stretto's queries (info), and one for each class of dropped events (warning).
+
+    The logger is ``stretto``. Returns the listener, for :func:`unwatch`.
+    """
+    require_pyspark()
+    from stretto.spark.streaming.listener import Listener
+
+    listener = Listener()
+    spark.streams.addListener(listener)
+    return listener
+
+
+def unwatch(spark: SparkSession, listener: StreamingQueryListener) -> None:
+    """Take a listener of :func:`watch` off."""
+    spark.streams.removeListener(listener)
+
+
+def report(progress: Any) -> None:
+    """Log what a progress report says."""
+    found = metrics(progress)
+    if not found:
+        return
+    log.info("%s", progress_line(progress))
+    for name, why in DROPPED.items():
+        if number := int(found.get(name, 0)):
+            log.warning("batch %s: %d events take no part: %s", _batch(progress), number, why)
+    for name, why in CHANGES.items():
+        if number := int(found.get(name, 0)):
+            log.warning("batch %s: %d changes of patterns do not count: %s", _batch(progress), number, why)

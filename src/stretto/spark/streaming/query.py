@@ -1,0 +1,285 @@
+"""Continuous queries: Structured Streaming with the watermark as the punctuation.
+
+::
+
+    events --withWatermark--> bucket of the keys --pack (mapInArrow)--> groupBy(bucket).transformWithState
+           --observe (metrics)--> unpack (mapInArrow) --> matches
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import partial, reduce
+from operator import or_
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from stretto.errors import DataError, OptionError, suggestion
+from stretto.query.sase import SaseQuery
+from stretto.spark.batch.plan import is_keyed
+from stretto.spark.columns import relevant
+from stretto.spark.frames import column, spark_schema
+from stretto.spark.options import BUCKETS, Continuous, microseconds_of
+from stretto.spark.starting import compared, metrics_name
+from stretto.spark.streaming.bucket import Counts, Settings
+from stretto.spark.streaming.packing import PACKED, late_column, pack, pack_changes, unpack, with_late
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from stretto.spark.batch.worker import Roles
+    from stretto.spark.call import Prepared
+    from stretto.spark.streaming.state import Owner
+
+__all__ = [
+    "Flow",
+    "bucket_of",
+    "marked_columns",
+    "match",
+    "observed",
+    "processed",
+    "run",
+    "settings_of",
+    "watermarked",
+    "with_watermark",
+]
+
+log = logging.getLogger("stretto")
+
+_PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+_ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+_DELAY = "spark.watermarkDelayMs"
+
+#: The column of the watermark, where the time itself cannot carry one.
+INSTANT = "__stretto_instant"
+_BUCKET = "__stretto_bucket"
+
+
+def with_watermark(
+    df: DataFrame | Mapping[str, DataFrame], time: str, time_unit: str | None, delay: str | None
+) -> DataFrame | Mapping[str, DataFrame]:
+    """Every streaming branch with a watermark on its time.
+
+    So the slowest of several streams holds the watermark, and none of its events is late for being slow.
+    """
+    if isinstance(df, Mapping):
+        return {name: watermarked(branch, time, time_unit, delay) for name, branch in df.items()}
+    return watermarked(df, time, time_unit, delay)
+
+
+def watermarked(df: DataFrame, time: str, time_unit: str | None, delay: str | None) -> DataFrame:
+    """A streaming DataFrame with a watermark on its time; a batch DataFrame as it is."""
+    if not getattr(df, "isStreaming", False):
+        return df
+    if time not in df.columns:
+        hint = suggestion(time, df.columns, kind="column")
+        raise DataError(f"the events have no column '{time}' (time)" + (f"; {hint}" if hint else ""))
+    marked = marked_columns(df)
+    if marked:
+        if delay is not None:
+            raise OptionError(f"the events have a watermark on '{marked[0]}' already: leave out watermark={delay!r}")
+        if marked != [time]:
+            raise OptionError(
+                f"the events have a watermark on '{marked[0]}', and the query's time is '{time}': use one column"
+            )
+        return df
+    if delay is None:
+        raise OptionError("a continuous query needs a watermark: watermark='10 seconds' says how late an event may be")
+    microseconds_of(delay)
+    instant = _instant(df, time, time_unit)
+    if instant is None:
+        # withWatermark takes a name and reads dots as fields.
+        if any(character in time for character in ".`"):
+            return df.withColumn(INSTANT, column(time)).withWatermark(INSTANT, delay).drop(INSTANT)
+        return df.withWatermark(time, delay)
+    return df.withColumn(INSTANT, instant).withWatermark(INSTANT, delay).drop(INSTANT)
+
+
+def marked_columns(df: DataFrame) -> list[str]:
+    """The columns that have a watermark."""
+    return [field.name for field in df.schema.fields if _DELAY in (field.metadata or {})]
+
+
+def _instant(df: DataFrame, time: str, unit: str | None) -> Column | None:
+    """The time as a Spark timestamp; ``None``: it is one."""
+    from pyspark.sql import functions as F
+    from pyspark.sql import types as T
+
+    kind, value = df.schema[time].dataType, column(time)
+    if isinstance(kind, T.TimestampType):
+        return None
+    if isinstance(kind, T.TimestampNTZType):
+        return F.timestamp_micros(F.timestamp_diff("MICROSECOND", F.lit("1970-01-01").cast("timestamp_ntz"), value))
+    if isinstance(kind, T.DateType):
+        return F.timestamp_seconds(F.unix_date(value) * 86_400)
+    if isinstance(kind, T.ByteType | T.ShortType | T.IntegerType | T.LongType):
+        if unit is None:
+            raise OptionError(
+                f"'{time}' is {kind.simpleString()}: say what one unit of it is with time_unit='s' (or 'ms', 'us', 'ns')"
+            )
+        long = value.cast("bigint")
+        match unit:
+            case "s":
+                return F.timestamp_seconds(long)
+            case "ms":
+                return F.timestamp_millis(long)
+            case "us":
+                return F.timestamp_micros(long)
+            case "ns":
+                return F.timestamp_micros(F.floor(long / 1000))
+        raise OptionError(f"time_unit={unit!r}: expected 's', 'ms', 'us' or 'ns'")
+    raise OptionError(
+        f"a continuous query needs a time of type timestamp, date or integer, and '{time}' is {kind.simpleString()}"
+    )
+
+
+@dataclass(frozen=True)
+class Flow:
+    """What flows in a continuous query, of one query or of many patterns."""
+
+    events: DataFrame
+    #: The columns that travel, and their Arrow types.
+    columns: Mapping[str, pa.DataType]
+    #: The attributes that keys are made of; none: all events are in one bucket.
+    keys: tuple[str, ...]
+    #: What an event must fulfil to matter; ``None``: all do.
+    useful: Column | None
+    #: What runs, as plain data (:func:`stretto.spark.streaming.runs.run_of`).
+    task: dict[str, Any]
+    result: pa.Schema
+    #: Changes of patterns: ``id``, ``query``, ``since``.
+    changes: DataFrame | None = None
+
+
+def match(call: Prepared, options: Continuous) -> DataFrame:
+    """The matches of a checked call as a streaming DataFrame (append mode)."""
+    call = _with_columns(call, options)
+    alone = not is_keyed(call)
+    if alone:
+        log.warning("the query relates all events (%s): it runs in one ordered state, in one task", _why_alone(call))
+    # What is late is counted, or shown, whether or not the query could use it.
+    useful = relevant(call.query) if options.late == "drop" else None
+    flow = Flow(
+        call.events,
+        call.columns,
+        call.query.partition_by,
+        useful,
+        call.task,
+        call.layout.schema(),
+    )
+    return run(flow, settings_of(call.events, call.roles, call.sequence, options, alone))
+
+
+def run(flow: Flow, settings: Settings) -> DataFrame:
+    """A flow as a streaming DataFrame of its results."""
+    from stretto.spark.streaming.processor import owner_of
+
+    schema, owner = pa.schema(list(flow.columns.items())), owner_of(flow.task, settings)
+    packed = _bucketed(flow, settings, owner).mapInArrow(partial(pack, schema=schema.serialize().to_pybytes()), PACKED)
+    if flow.changes is not None:
+        packed = packed.union(flow.changes.mapInArrow(partial(pack_changes, buckets=settings.buckets), PACKED))
+    return processed(packed, flow.task, settings, owner=owner, result=flow.result, late=schema)
+
+
+def processed(
+    packed: DataFrame, task: dict[str, Any], settings: Settings, *, owner: Owner, result: pa.Schema, late: pa.Schema
+) -> DataFrame:
+    """Packed rows through the stateful operator, and its results unpacked; ``late``: the columns of late rows."""
+    from pyspark.sql import functions as F
+
+    from stretto.spark.streaming.processor import OUTPUT, Buckets
+
+    _use_rocksdb(packed)
+    made = packed.groupBy("bucket").transformWithState(
+        Buckets(task, settings), OUTPUT, outputMode="append", timeMode="EventTime"
+    )
+    names = [part.name for part in fields(Counts)]
+    counted = made.observe(metrics_name(owner), *[F.sum(name).alias(name) for name in names])
+    filled = counted.select("data", "late_data").filter("data IS NOT NULL OR late_data IS NOT NULL")
+    aside = settings.late == "side"
+    shown = partial(
+        unpack,
+        schema=result.serialize().to_pybytes(),
+        late=late.serialize().to_pybytes() if aside else None,
+        late_name=late_column(result),
+    )
+    found = filled.mapInArrow(shown, spark_schema(with_late(result, late) if aside else result))
+    return compared(found, owner)
+
+
+def _with_columns(call: Prepared, options: Continuous) -> Prepared:
+    """The call with the columns that order and tell events, which must travel as well."""
+    from stretto.spark.frames import arrow_fields
+
+    known = arrow_fields(call.events)
+    if options.event_id is not None and options.event_id not in known:
+        hint = suggestion(options.event_id, known, kind="column")
+        raise DataError(f"the events have no column '{options.event_id}' (event_id)" + (f"; {hint}" if hint else ""))
+    wanted = [name for name in (*call.order, options.event_id) if name is not None]
+    if options.late == "side":  # late events are shown whole
+        wanted += [name for name, kind in known.items() if kind is not None]
+    columns = {name: kind for name, kind in known.items() if name in call.columns or name in wanted}
+    if len(columns) == len(call.columns):
+        return call
+    unreadable = [name for name, kind in columns.items() if kind is None]
+    if unreadable:
+        raise OptionError(f"column '{unreadable[0]}' has a type that Arrow cannot carry: drop it, or cast it")
+    return call.widened(columns)
+
+
+def settings_of(events: DataFrame, roles: Roles, sequence: str | None, options: Continuous, alone: bool) -> Settings:
+    """How events are treated; ``alone``: they all go into one bucket."""
+    _, time, _, time_unit = roles
+    delays = [field.metadata[_DELAY] for field in events.schema.fields if _DELAY in (field.metadata or {})]
+    delay = microseconds_of(options.watermark) if options.watermark else 1000 * int(max(delays, default=0))
+    buckets = 1 if alone else options.buckets or BUCKETS
+    return Settings(time, sequence, time_unit, options.late, options.event_id, delay, buckets)
+
+
+def _why_alone(call: Prepared) -> str:
+    if isinstance(call.query.parsed, SaseQuery):
+        return f"{call.query.parsed.selection}" if call.query.partition_by else "no equivalence test"
+    return "CONSUME BY ANY" if call.query.partition_by else "no PARTITION BY"
+
+
+def _bucketed(flow: Flow, settings: Settings, owner: Owner) -> DataFrame:
+    """The columns that matter, and the bucket. Rows without a key are in no partition, and are counted."""
+    keys = [column(name) for name in flow.keys]
+    rows = observed(flow.events, metrics_name(owner) + ":in", keys, flow.useful)
+    if flow.useful is not None:
+        rows = rows.filter(flow.useful)
+    shown = [column(name).alias(f"_{i}") for i, name in enumerate(flow.columns)]
+    return rows.select(*shown, bucket_of(keys, settings.buckets).alias(_BUCKET))
+
+
+def observed(events: DataFrame, name: str, keys: Sequence[Column], useful: Column | None = None) -> DataFrame:
+    """The rows that have a key; all are counted under a name."""
+    from pyspark.sql import functions as F
+
+    keyless = reduce(or_, [key.isNull() for key in keys], F.lit(False))
+    counted = F.lit(True) if useful is None else F.coalesce(useful, F.lit(False))
+    # Observing also keeps Spark from filtering below the watermark, which every event moves.
+    return events.observe(
+        name,
+        F.count(F.lit(1)).alias("events"),
+        F.count_if(keyless).alias("no_key"),
+        F.count_if(~keyless & counted).alias("relevant"),
+    ).filter(~keyless)
+
+
+def bucket_of(keys: Sequence[Column], buckets: int) -> Column:
+    """The bucket of a row's key."""
+    from pyspark.sql import functions as F
+
+    return F.lit(0).cast("bigint") if buckets == 1 else F.pmod(F.xxhash64(*keys), F.lit(buckets).cast("bigint"))
+
+
+def _use_rocksdb(df: DataFrame) -> None:
+    """``transformWithState`` keeps its state in RocksDB only; queries that exist keep the provider of their checkpoint."""
+    conf = df.sparkSession.conf
+    if conf.get(_PROVIDER, None) != _ROCKSDB:
+        conf.set(_PROVIDER, _ROCKSDB)
+        log.info("%s is now RocksDB, which continuous queries need", _PROVIDER)

@@ -1,0 +1,143 @@
+"""What a bucket runs: one query, or many patterns that change. Each makes its matcher, and says what a state belongs to."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from stretto.matching.compiled import Query
+from stretto.matching.matcher import Matcher
+from stretto.matching.metering import meter_of_task
+from stretto.matching.patterns import PatternSet
+from stretto.spark.batch.worker import Roles, bound_query
+from stretto.spark.streaming.packing import read_table
+
+__all__ = ["ManyPatterns", "OneQuery", "Run", "run_of"]
+
+
+class Run(Protocol):
+    """One query or many patterns."""
+
+    @property
+    def text(self) -> str:
+        """What runs, for people."""
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What a state depends on, beside the columns."""
+
+    @property
+    def attributes(self) -> Mapping[str, pa.DataType]:
+        """The columns of events."""
+
+    def start(self) -> Matcher | PatternSet:
+        """A matcher at the beginning of the stream."""
+
+
+@dataclass(frozen=True)
+class OneQuery:
+    """A bound query."""
+
+    query: Query
+    output: str = "events"
+    valuations: bool = False
+    budget: int | float | str | None = None
+
+    @property
+    def text(self) -> str:
+        return self.query.text
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        return {"language": self.query.language, "output": self.output, "valuations": self.valuations}
+
+    @property
+    def attributes(self) -> Mapping[str, pa.DataType]:
+        return self.query.bound.schema.attributes
+
+    def start(self) -> Matcher:
+        return Matcher(
+            self.query,
+            output=self.output,
+            positions=False,
+            valuations=self.valuations,
+            budget=meter_of_task(self.budget),
+        )
+
+
+@dataclass(frozen=True)
+class ManyPatterns:
+    """Patterns that hold from the start of the stream or from a time, and that a stream of changes may change.
+
+    Parameters
+    ----------
+    schema
+        The events' columns, as a serialized Arrow schema.
+    roles
+        The columns for type, time and stream, and the unit of time.
+    changes
+        The patterns that are known when the query starts: a table ``id``, ``query``, ``since``, ``language`` as Arrow bytes.
+    """
+
+    schema: bytes
+    roles: Roles
+    output: str
+    valuations: bool
+    by: tuple[str, ...]
+    language: str | None
+    changes: bytes
+    budget: int | float | str | None = None
+
+    @property
+    def text(self) -> str:
+        rows = read_table(self.changes).to_pylist()
+        return "\n".join(f"{row['id']} from {row['since'] or 'the beginning'}: {row['query']}" for row in rows)
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        return {
+            "language": self.language,
+            "output": self.output,
+            "valuations": self.valuations,
+            "by": list(self.by),
+            "patterns": hashlib.sha256(self.changes).hexdigest(),
+        }
+
+    @property
+    def attributes(self) -> Mapping[str, pa.DataType]:
+        kinds = pa.ipc.read_schema(pa.py_buffer(self.schema))
+        return dict(zip(kinds.names, kinds.types, strict=True))
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """The arguments, as data that can travel."""
+        return {part.name: getattr(self, part.name) for part in fields(self)}
+
+    def start(self) -> PatternSet:
+        type, time, stream, time_unit = self.roles
+        patterns = PatternSet(
+            self.attributes,
+            type=type,
+            time=time,
+            stream=stream,
+            time_unit=time_unit,
+            output=self.output,
+            valuations=self.valuations,
+            by=self.by,
+            language=self.language,
+            budget=meter_of_task(self.budget),
+        )
+        patterns.change(read_table(self.changes))
+        return patterns
+
+
+def run_of(task: dict[str, Any]) -> Run:
+    """What a task runs, from plain data."""
+    if "changes" in task:
+        return ManyPatterns(**task)
+    query = bound_query(task["text"], task["schema"], task["roles"], task["language"])
+    return OneQuery(query, task["output"], task["valuations"], task["budget"])
