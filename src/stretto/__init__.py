@@ -22,9 +22,10 @@ from stretto.events import Schema
 from stretto.languages.afa.builder import AFA
 from stretto.languages.afa.elements import element
 from stretto.matching.automaton import AfaMatcher
+from stretto.matching.call import iter_matches, match, match_sets
 from stretto.matching.compiled import Query
 from stretto.matching.compiled import compile_query as compile
-from stretto.matching.matcher import Matcher, iter_matches, match, match_sets
+from stretto.matching.matcher import Matcher
 from stretto.matching.patterns import Change, PatternSet
 from stretto.matching.reorder import Cleanse
 from stretto.matching.sets import MatchSet

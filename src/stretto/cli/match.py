@@ -25,9 +25,10 @@ from stretto.cli.files import (
     write_matches,
 )
 from stretto.errors import OptionError
+from stretto.matching.call import iter_matches
 from stretto.matching.compiled import compile_query
 from stretto.matching.files import Source
-from stretto.matching.matcher import Matcher, iter_matches
+from stretto.matching.matcher import Matcher
 
 __all__ = ["register"]
 

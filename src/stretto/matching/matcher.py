@@ -1,4 +1,4 @@
-"""Running a query in this process: ``stretto.match`` over a table, ``stretto.Matcher`` over a stream of batches."""
+"""A query over a stream of batches: ``stretto.Matcher``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import copy
 import datetime as dt
 import inspect
 import math
-import time as clock
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -14,317 +13,35 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from stretto.column_types import unified, wider
+from stretto.column_types import wider
 from stretto.columns.overflow import IntegerOverflow
 from stretto.engines.counting import Summary
-from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.nfab.runner import NfabRunner
 from stretto.engines.select import AnyProgram, AnyRunner, runner_for
 from stretto.engines.tecs.state import Matches
-from stretto.errors import DataError, EngineError, OptionError, SnapshotError, StrettoError, suggestion, warn
-from stretto.events import BEFORE, Schema, as_table, conform, require
+from stretto.errors import DataError, EngineError, OptionError, SnapshotError, StrettoError, suggestion
+from stretto.events import BEFORE, Schema, as_table, conform
 from stretto.languages.afa.builder import AFA
-from stretto.matching.absent import warn_of_absent_types
-from stretto.matching.automaton import AfaMatcher, iter_match_afa, match_afa
+from stretto.matching.automaton import AfaMatcher
 from stretto.matching.cleansed import CleansedMatcher
 from stretto.matching.compiled import Query, compile_query, roles
-from stretto.matching.files import are_files, open_files, table_of
-from stretto.matching.inputs import input_of
 from stretto.matching.metering import Meter
-from stretto.matching.relevance import relevant
 from stretto.matching.reorder import Cleanse, Released, check_span, span
 from stretto.matching.results import CHUNK, Arrivals, History, Layout, build_tables
-from stretto.matching.sets import MatchSet
+from stretto.matching.sets import MatchSet, program_of_sets, refuse_unlisted
 from stretto.matching.speculating import SpeculatingMatcher
-from stretto.query import predicate
 from stretto.query.afa import Afa
-from stretto.query.algebra import Filter, walk
-from stretto.query.passes.bind_sase import BoundSase, attribute_of
+from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.query import Consume
 from stretto.query.sase import Aggregate, SaseQuery
 from stretto.times import check_clock
 
-__all__ = ["Matcher", "iter_matches", "match", "match_sets", "refuse_unlisted"]
+__all__ = ["Matcher"]
 
 #: Rows that an error names at most.
 NAMED = 9
 
-#: The name of the column that tells streams apart when several tables are given.
-STREAM_COLUMN = "stream"
-
-
 T = TypeVar("T")
-Found = TypeVar("Found", pa.Table, MatchSet)
-
-
-def match(
-    query: str | Query | AFA | Afa,
-    events: Any,
-    *,
-    type: str | None = "type",
-    time: str | None = None,
-    sequence: str | None = None,
-    stream: str | None = None,
-    time_unit: str | None = None,
-    output: str = "events",
-    valuations: bool = False,
-    language: str | None = None,
-    budget: int | float | str | None = None,
-    progress: bool | None = None,
-    **options: Any,
-) -> pa.Table:
-    """Find the complex events of ``query`` in ``events``.
-
-    Parameters
-    ----------
-    query
-        A query's text, a compiled :class:`~stretto.Query`, or a :class:`stretto.AFA`.
-    events
-        Anything with ``__arrow_c_stream__`` (pyarrow, pandas, polars, DuckDB, …), a list of dicts, a dict of columns, or for a
-        query ``FROM`` several streams a dict of such tables by stream name. Or files: a path to a Parquet, CSV, JSON-lines or Arrow
-        file, to a directory of such files, or with ``*`` in it; a list of paths; a :class:`pyarrow.dataset.Dataset`. Of files only
-        the columns that are needed are read, piece by piece; if they do not lie in the order of ``time``, what can matter of them
-        is sorted in memory.
-    type
-        The column that holds the event type. ``None``: an event's type is the name of its stream.
-    time
-        The column that orders the stream (stably; NULLs are an error). ``None``: the order in which events are given.
-    sequence
-        A column that orders events of the same time.
-    stream
-        The column that names an event's stream, when one table holds several.
-    time_unit
-        What one unit of an integer ``time`` is (``s``, ``ms``, ``us``, ``ns``), for windows such as ``WITHIN 1 minute``.
-    output
-        ``"events"``: with the events that each selected variable holds. ``"positions"``: without (faster, smaller).
-        ``"summary"``: one row for each event that completes matches, with their number.
-    valuations
-        One row for each valuation (which variable holds which event) in place of each complex event.
-    language
-        The query's language, where the text does not tell.
-    budget
-        How much may be listed: a number of rows, bytes such as ``"2 GiB"``, or ``math.inf``. ``None``: a quarter of the memory there
-        is. What would be more ends in a :class:`~stretto.errors.LimitError` before it is listed. With ``output="summary"`` nothing is
-        listed, except where LIMIT or a negation decides match by match: there it bounds each event by itself.
-    progress
-        Show a progress bar; ``None``: for long calls in a terminal or notebook.
-    options
-        For an AFA, beside ``time`` and ``sequence``: ``until``, ``numbered``, ``bag``, ``provenance`` and ``ignore``
-        (:class:`~stretto.matching.automaton.AfaMatcher`). Its output has the columns that are described there, without ``sign``.
-
-    Returns
-    -------
-    pyarrow.Table
-        One row a match: ``start``, ``end`` (int64) and ``positions`` (list<int64>, ascending), which are 0-based rows of the
-        input as it was given; ``start_time`` and ``end_time`` where a time is known; the partition attributes; and for each
-        selected variable the list of its events (list<struct>). Ordered by the event that completes the match.
-
-        With ``output="summary"`` one row for each event that completes matches: ``start`` (of the match that begins first) and
-        ``end``; ``start_time`` and ``end_time`` of these; the partition attributes; and ``matches`` (int64), how many there are:
-        NULL where 64 bits do not hold the number, of which a warning tells.
-
-    Raises
-    ------
-    LimitError
-        The matches go over the ``budget``; the message names the event, its key and how many it completes.
-    QueryError
-        The query is wrong or does not fit the events' columns.
-    DataError
-        The events are not what the query needs: a missing column, a NULL or decreasing time.
-
-    Examples
-    --------
-    >>> import stretto
-    >>> events = [{"type": "A", "x": 1}, {"type": "B", "x": 2}, {"type": "B", "x": 9}]
-    >>> stretto.match("SELECT b FROM S WHERE A; B AS b FILTER b[x > 5]", events).to_pylist()
-    [{'start': 0, 'end': 2, 'positions': [2], 'b': [{'type': 'B', 'x': 9}]}]
-    >>> stretto.match("SELECT * FROM S WHERE A; B+", events, output="summary").to_pylist()
-    [{'start': 0, 'end': 1, 'matches': 1}, {'start': 0, 'end': 2, 'matches': 2}]
-    """
-    if isinstance(query, AFA | Afa):
-        given = {
-            "stream": stream,
-            "time_unit": time_unit,
-            "output": output,
-            "valuations": valuations,
-            "language": language,
-        }
-        if budget is not None:
-            options["budget"] = budget
-        return match_afa(query, table_of(events), time=time, sequence=sequence, **_of_afa(given | options))
-    if options:
-        raise TypeError(f"match() got an unexpected keyword argument '{min(options)}'")
-    call = _Call(query, events, type, time, sequence, stream, time_unit, output, valuations, language)
-    return pa.Table.from_batches(
-        [batch for table in call.told(call.tables(progress, Meter.of_call(budget))) for batch in table.to_batches()],
-        schema=call.layout.schema(),
-    )
-
-
-def iter_matches(query: str | Query | AFA | Afa, events: Any, **options: Any) -> Iterator[pa.Table]:
-    """As :func:`match`, in pieces of bounded size, so that results need not fit into memory: nothing is refused without ``budget``.
-
-    Of an AFA, a piece is what so many events give.
-
-    >>> import stretto
-    >>> pieces = stretto.iter_matches("SELECT * FROM S WHERE A+", [{"type": "A"}] * 10, output="positions")
-    >>> sum(piece.num_rows for piece in pieces)
-    1023
-    """
-    progress = options.pop("progress", None)
-    if isinstance(query, AFA | Afa):
-        return iter_match_afa(query, table_of(events), **_of_afa(options))
-    meter = Meter.of_call(options.pop("budget", None), pieces=True)
-    call = _Call.of(query, events, options)
-    return call.told(call.tables(progress, meter))
-
-
-#: Whose an option is that was given to the other.
-_QUERIES, _AUTOMATA = "queries in CEQL or SASE+, and this is an AFA", "AFAs, and this is a query"
-
-#: What :func:`match` is told of queries only, with the values that it has where nothing is said.
-_OF_QUERIES = {"stream": None, "time_unit": None, "output": "events", "valuations": False, "language": None}
-
-
-def _of_afa(options: dict[str, Any]) -> dict[str, Any]:
-    """Options without those that say nothing about an AFA."""
-    for name, default in _OF_QUERIES.items():
-        if options.get(name, default) != default:
-            raise OptionError(f"{name}={options[name]!r} is for {_QUERIES}")
-    return {name: value for name, value in options.items() if name not in (*_OF_QUERIES, "type")}
-
-
-def match_sets(query: str | Query, events: Any, **options: Any) -> Iterator[MatchSet]:
-    """As :func:`match`, with the matches of each event that completes some as one set, which lists none until it is asked.
-
-    For SASE+ queries (``OUTPUT compressed`` or not), whose matches may be exponentially many. Always the NFAb engine, whose
-    merged runs hold them in as many nodes as events were selected.
-
-    Raises
-    ------
-    OptionError
-        The query is CEQL, has a negation (which is decided match by match), or a LIMIT (take ``set.first(n)``).
-
-    Examples
-    --------
-    >>> import stretto
-    >>> query = "PATTERN SEQ(A a, B+ b[]) WHERE skip_till_any_match { }"
-    >>> events = [{"type": kind} for kind in "ABBB"]
-    >>> [len(found) for found in stretto.match_sets(query, events)]
-    [1, 2, 4]
-    """
-    if isinstance(query, AFA | Afa):
-        raise OptionError(
-            "sets of matches are for SASE+ queries; those of an AFA are listed: stretto.match(afa, events, time='…')"
-        )
-    call = _Call.of(query, events, options, sets=True)
-    return call.told(call.sets())
-
-
-class _Call:
-    """One call of :func:`match`: the query bound to the table, and the table in stream order."""
-
-    def __init__(
-        self,
-        query: str | Query,
-        events: Any,
-        type: str | None,
-        time: str | None,
-        sequence: str | None,
-        stream: str | None,
-        time_unit: str | None,
-        output: str,
-        valuations: bool,
-        language: str | None,
-        *,
-        sets: bool = False,
-    ) -> None:
-        compiled = compile_query(query, language=language)
-        if not sets:
-            refuse_unlisted(compiled)
-        if isinstance(query, Query) and query.schema is not None:
-            own = query.schema
-            type, time, stream = own.type, time or own.time, stream or own.stream
-            time_unit = time_unit or own.time_unit
-        source = open_files(events) if are_files(events) and not sets else None
-        if source is not None and any(pa.types.is_null(kind) for kind in source.schema.types):
-            source = None  # their types depend on the query
-        if isinstance(events, Mapping):
-            # A list of texts is a column of one table there, and no list of paths.
-            events = {name: one if isinstance(one, list | tuple) else table_of(one) for name, one in events.items()}
-        given = table_of(events) if source is None else source.schema.empty_table()
-        table, stream = _streams(compiled, given, type, time, sequence, stream)
-        if not table.num_rows and set(table.column_names) <= {stream}:
-            # Nothing at all, such as an empty list: it has no columns either, so only the query's own names are known.
-            table = _nothing(compiled, type, time, stream)
-        schema = Schema.of(table.schema, **roles(type, time, stream, None, time_unit))
-        for name, role in ((time, "time"), (sequence, "sequence"), (stream, "stream"), (type, "type")):
-            if name is not None:
-                require(table, name, role)
-        if not (isinstance(query, Query) and query.schema == schema):
-            compiled = compiled.bind(schema)
-        table = _with_types_of_nulls(table, compiled.bound.schema)
-        self.query = compiled
-        self.layout = Layout(compiled.bound, output=output)
-        self.program = program_of_sets(compiled) if sets else compiled.program(valuations=valuations)
-        self.events = table if source is None else source
-        tested, shown = self.layout.query.tested, self.layout.columns
-        asked = None if source is None else relevant(compiled)
-        self.input = input_of(self.events, tested, shown, time, sequence, asked)
-
-    @classmethod
-    def of(cls, query: str | Query, events: Any, options: dict[str, Any], *, sets: bool = False) -> _Call:
-        """A call with the options that were given, and the defaults of the others."""
-        defaults: dict[str, Any] = {
-            "type": "type",
-            "time": None,
-            "sequence": None,
-            "stream": None,
-            "time_unit": None,
-            "output": "events",
-            "valuations": False,
-            "language": None,
-        }
-        unknown = set(options) - set(defaults)
-        if unknown:
-            raise TypeError(f"unexpected argument '{min(unknown)}'")
-        return cls(query, events, **(defaults | options), sets=sets)
-
-    def sets(self) -> Iterator[MatchSet]:
-        """The matches, in a set for each event that completes some."""
-        assert isinstance(self.program, NfabProgram)
-        runner = NfabRunner(self.program)
-        for batch in self.input.batches(self.layout.query.tested, runner):
-            for found in self._advanced(runner.sets(batch)):
-                yield MatchSet(found, self.layout, self.input.rows, self.program.marks, self.input.order)
-
-    def tables(self, progress: bool | None, meter: Meter) -> Iterator[pa.Table]:
-        """The matches, in tables of bounded size."""
-        runner = runner_for(self.program, labels=self.layout.labels, counts=self.layout.summary)
-        rows, order, marks = self.input.rows, self.input.order, self.program.marks
-        with _progress(progress, self.input.total) as report:
-            for batch in self.input.batches(self.layout.query.tested, runner):
-                found = meter.watch(self._advanced(runner.advance(batch)), runner, self.layout, rows, order)
-                yield from build_tables(found, self.layout, rows, marks, order)
-                report(runner.rows)
-            last = meter.watch(runner.finish(), runner, self.layout, rows, order)
-            yield from build_tables(last, self.layout, rows, marks, order)
-
-    def told(self, pieces: Iterator[Found]) -> Iterator[Found]:
-        """The pieces of a result; behind them, where there are no matches, a warning of types that no event has."""
-        nothing = True
-        for piece in pieces:
-            nothing = nothing and isinstance(piece, pa.Table) and not piece.num_rows
-            yield piece
-        if nothing:
-            warn_of_absent_types(self.query, self.events)
-
-    def _advanced(self, found: Iterator[T]) -> Iterator[T]:
-        """What an engine finds; an error names the row of the input as it was given, also where the stream was sorted."""
-        try:
-            yield from found
-        except IntegerOverflow as error:
-            raise error.renumbered(self.input.order) from None
 
 
 class Matcher:
@@ -413,10 +130,10 @@ class Matcher:
         """
         given = {name: value for name, value in locals().items() if name in _DEFAULTS and value != _DEFAULTS[name]}
         if isinstance(query, AFA | Afa):
-            _refuse(given, _OF_MATCHES, _QUERIES)
+            _refuse(given, _OF_MATCHES, "queries in CEQL or SASE+, and this is an AFA")
             cleansed = any(name in given for name in ("speculation", "bound", "cleanse"))
             return CleansedMatcher(query, schema, **given) if cleansed else AfaMatcher(query, schema, **given)
-        _refuse(given, _OF_AUTOMATA, _AUTOMATA)
+        _refuse(given, _OF_AUTOMATA, "AFAs, and this is a query")
         if isinstance(disorder, str) and disorder == "speculate":
             del given["disorder"]
             return SpeculatingMatcher(query, schema, **given)
@@ -958,7 +675,7 @@ _DEFAULTS = {
 
 #: Options of queries alone, and what there is for an AFA.
 _OF_MATCHES = {
-    **dict.fromkeys((*_OF_QUERIES, "type", "positions", "sets"), ""),
+    **dict.fromkeys(("stream", "time_unit", "output", "valuations", "language", "type", "positions", "sets"), ""),
     "disorder": "an AFA takes events in any order; bound= says how late they may be, and speculation= how far it goes "
     "ahead of what is certain",
 }
@@ -980,30 +697,6 @@ def _refuse(given: Mapping[str, Any], others: Mapping[str, str], whose: str) -> 
             raise OptionError(f"{name}={given[name]!r} is for {whose}{hint}")
 
 
-def program_of_sets(query: Query) -> NfabProgram:
-    """The program that hands over sets of matches.
-
-    Raises
-    ------
-    OptionError
-        The query's matches cannot be handed over unlisted.
-    """
-    parsed = query.parsed
-    if not isinstance(parsed, SaseQuery):
-        raise OptionError(
-            "sets of matches are for SASE+ queries; for CEQL list matches, or count them with output='summary'"
-        )
-    if any(one.negated for one in parsed.components):
-        raise OptionError(
-            "a negation is decided match by match, so that they cannot be handed over unlisted: use match()"
-        )
-    if parsed.limit is not None:
-        raise OptionError("a set is handed over whole: leave out LIMIT, and take set.first(n)")
-    bound = query.bound
-    assert isinstance(bound, BoundSase)
-    return NfabProgram(bound)
-
-
 #: Why a matcher cannot sort.
 _NO_TIME = "disorder= sorts events by time: name the column that orders the stream with time='…'"
 
@@ -1019,187 +712,3 @@ def refuse_disorder(disorder: Any, *, sets: bool) -> None:
     check_span(disorder, "disorder")
     if sets:
         raise OptionError("sets of matches are of events in order: leave out disorder=, or list the matches")
-
-
-def refuse_unlisted(query: Query) -> None:
-    """Matches that are to be handed over as sets are not listed, unless LIMIT bounds how many an event gives.
-
-    Raises
-    ------
-    OptionError
-        The query has OUTPUT compressed and no LIMIT.
-    """
-    parsed = query.parsed
-    if isinstance(parsed, SaseQuery) and parsed.compressed and parsed.limit is None:
-        raise OptionError(
-            "OUTPUT compressed hands matches over as sets: read them with stretto.match_sets(query, events), or let LIMIT n list "
-            "at most n for each event"
-        )
-
-
-def _streams(
-    query: Query, events: Any, type: str | None, time: str | None, sequence: str | None, stream: str | None
-) -> tuple[pa.Table, str | None]:
-    """One table of all streams, and the column that tells them apart."""
-    if not isinstance(events, Mapping) or not _are_streams(events, query):
-        table = as_table(events)
-        if stream is None and len(query.streams) > 1:
-            raise DataError(
-                f"the query reads {len(query.streams)} streams ({', '.join(query.streams)}): give a dict of tables by "
-                "stream, or name the column that tells them apart with stream='…'"
-            )
-        return table, stream
-    tables = {name: as_table(value) for name, value in events.items()}
-    names = tuple(tables) if query.language == "sase" else query.streams  # SASE+ reads whatever there is
-    for name in names:
-        if name not in tables:
-            hint = suggestion(name, tables, kind="stream")
-            raise DataError(f"there are no events for stream '{name}'" + (f"; {hint}" if hint else ""))
-    if len(names) > 1 and time is None:
-        raise DataError("several streams are merged by time: name the time column with time='…'")
-    if len(names) == 1 and query.language != "sase":
-        return tables[names[0]], stream
-    column = stream or STREAM_COLUMN
-    parts = {}
-    for name in names:
-        table = tables[name]
-        if column in table.column_names:
-            table = table.drop_columns([column])
-        parts[name] = table.append_column(column, pa.array([name] * table.num_rows, pa.string()))
-    read = {*_attributes_of(query), *(role for role in (type, time, sequence) if role is not None)}
-    return pa.concat_tables(_with_one_type(parts, read), promote_options="default"), column
-
-
-def _with_one_type(tables: Mapping[str, pa.Table], read: set[str]) -> list[pa.Table]:
-    """The tables of streams with one type for each column; one without that nobody reads is left out, with a warning.
-
-    Raises
-    ------
-    DataError
-        The query reads a column whose values are of different sorts.
-    """
-    found = dict(tables)
-    for name in dict.fromkeys(name for table in tables.values() for name in table.column_names):
-        kinds = {
-            stream: table.schema.field(name).type for stream, table in tables.items() if name in table.column_names
-        }
-        if len(set(kinds.values())) == 1:
-            continue
-        kind = unified(kinds.values())
-        try:
-            if kind is None:
-                raise pa.ArrowInvalid("")
-            casts = {stream: found[stream].column(name).cast(kind) for stream in kinds}
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            told = f"column '{name}' is " + ", and ".join(
-                f"{own} in stream '{stream}'" for stream, own in kinds.items()
-            )
-            why = f": {error}" if str(error) else ""
-            if name in read:
-                raise DataError(f"{told}, and the query reads it{why}; make them one type, or rename one") from error
-            warn(f"{told}: it is left out{why}; make them one type, or rename one")
-            found = {one: table.drop_columns([name]) if one in kinds else table for one, table in found.items()}
-            continue
-        for stream, values in casts.items():
-            at = found[stream].column_names.index(name)
-            found[stream] = found[stream].set_column(at, name, values)
-    return list(found.values())
-
-
-def _attributes_of(query: Query) -> set[str]:
-    """The attributes that a query names."""
-    parsed, window = query.parsed, query.window
-    found = {*query.partition_by, *([window.attribute] if window is not None and window.attribute else [])}
-    if isinstance(parsed, SaseQuery):
-        read = (attribute_of(one) for one in parsed.references.values())
-        return found | {name for name in read if name is not None}
-    conditions = [node.predicate for node in walk(parsed.pattern) if isinstance(node, Filter)]
-    found |= {name for condition in conditions for name in predicate.attributes(condition)}
-    return found | {name for item in parsed.items or () for name in item.attributes or ()}
-
-
-def _with_types_of_nulls(table: pa.Table, schema: Schema) -> pa.Table:
-    """Columns that are NULL throughout with the types that the query gives them."""
-    for at, own in enumerate(table.schema):
-        kind = schema.attributes[own.name]
-        if pa.types.is_null(own.type) and own.type != kind:
-            table = table.set_column(at, own.with_type(kind), pa.nulls(table.num_rows, kind))
-    return table
-
-
-def _nothing(query: Query, type: str | None, time: str | None, stream: str | None) -> pa.Table:
-    """No events, with the columns that the query and the caller name."""
-    texts = [name for name in (type, stream, *query.partition_by) if name]
-    numbers = [time] if time else []
-    if query.window is not None and query.window.attribute:
-        numbers.append(query.window.attribute)
-    parsed = query.parsed
-    if isinstance(parsed, SaseQuery):
-        unknown = bool(parsed.references)
-    else:
-        for item in parsed.items or ():
-            texts += item.attributes or ()
-        conditions = [node.predicate for node in walk(parsed.pattern) if isinstance(node, Filter)]
-        unknown = any(predicate.attributes(condition) for condition in conditions)
-    if unknown:
-        raise DataError("there are no events, so that their attributes are not known: give an empty table with columns")
-    kinds = dict.fromkeys(texts, pa.string()) | dict.fromkeys(numbers, pa.timestamp("us"))
-    return pa.schema(list(kinds.items())).empty_table()
-
-
-def _are_streams(events: Mapping[str, Any], query: Query) -> bool:
-    """Whether a mapping holds tables by stream rather than columns by name. A stream may be empty."""
-    if not events:
-        return False
-    if all(_is_table(value) for value in events.values()):
-        return True
-    named = all(name in events for name in query.streams)
-    return named and all(_is_table(value) or (isinstance(value, list) and not value) for value in events.values())
-
-
-def _is_table(value: Any) -> bool:
-    if isinstance(value, pa.Table | pa.RecordBatch) or hasattr(value, "__arrow_c_stream__"):
-        return not isinstance(value, pa.ChunkedArray) and (hasattr(value, "columns") or hasattr(value, "schema"))
-    return isinstance(value, list) and all(isinstance(row, Mapping) for row in value) and bool(value)
-
-
-class _progress:
-    """A progress bar for long calls where somebody looks: it appears after a second, in a terminal or notebook."""
-
-    def __init__(self, wanted: bool | None, total: int) -> None:
-        self.wanted = wanted
-        self.total = total
-        self.bar: Any = None
-
-    def __enter__(self) -> Any:
-        self.began = clock.monotonic()
-        return self.report if self.wanted is not False and self.total > CHUNK else lambda done: None
-
-    def report(self, done: int) -> None:
-        if self.bar is None:
-            if clock.monotonic() - self.began < 1.0:
-                return
-            from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
-
-            console = Console(stderr=True)
-            if not (self.wanted or console.is_terminal or console.is_jupyter):
-                self.wanted = False
-                self.began = float("inf")
-                return
-            self.bar = Progress(
-                "matching",
-                BarColumn(),
-                MofNCompleteColumn(),
-                "events",
-                TimeRemainingColumn(),
-                console=console,
-                transient=True,
-            )
-            self.bar.start()
-            self.task = self.bar.add_task("", total=self.total)
-        self.bar.update(self.task, completed=done)
-
-    def __exit__(self, *_: object) -> None:
-        if self.bar is not None:
-            self.bar.stop()

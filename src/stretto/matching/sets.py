@@ -17,13 +17,17 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stretto.budget import Budget
+from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.nfab.runner import HandedOver
 from stretto.engines.nfab.structure import NIL, UNION
 from stretto.engines.tecs.state import Matches
-from stretto.errors import LimitError
+from stretto.errors import LimitError, OptionError
+from stretto.matching.compiled import Query
 from stretto.matching.results import Layout, Rows, build_tables
+from stretto.query.passes.bind_sase import BoundSase
+from stretto.query.sase import SaseQuery
 
-__all__ = ["MatchSet"]
+__all__ = ["MatchSet", "program_of_sets", "refuse_unlisted"]
 
 I64 = NDArray[np.int64]
 
@@ -220,3 +224,43 @@ class MatchSet:
 
     def __repr__(self) -> str:
         return f"<stretto.MatchSet of {self.count:,} matches that end at {self.end}>"
+
+
+def program_of_sets(query: Query) -> NfabProgram:
+    """The program that hands over sets of matches.
+
+    Raises
+    ------
+    OptionError
+        The query's matches cannot be handed over unlisted.
+    """
+    parsed = query.parsed
+    if not isinstance(parsed, SaseQuery):
+        raise OptionError(
+            "sets of matches are for SASE+ queries; for CEQL list matches, or count them with output='summary'"
+        )
+    if any(one.negated for one in parsed.components):
+        raise OptionError(
+            "a negation is decided match by match, so that they cannot be handed over unlisted: use match()"
+        )
+    if parsed.limit is not None:
+        raise OptionError("a set is handed over whole: leave out LIMIT, and take set.first(n)")
+    bound = query.bound
+    assert isinstance(bound, BoundSase)
+    return NfabProgram(bound)
+
+
+def refuse_unlisted(query: Query) -> None:
+    """Matches that are to be handed over as sets are not listed, unless LIMIT bounds how many an event gives.
+
+    Raises
+    ------
+    OptionError
+        The query has OUTPUT compressed and no LIMIT.
+    """
+    parsed = query.parsed
+    if isinstance(parsed, SaseQuery) and parsed.compressed and parsed.limit is None:
+        raise OptionError(
+            "OUTPUT compressed hands matches over as sets: read them with stretto.match_sets(query, events), or let LIMIT n list "
+            "at most n for each event"
+        )

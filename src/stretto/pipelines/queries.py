@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from stretto.errors import OptionError, QueryError, Span, StrettoError, suggestion
 from stretto.matching.compiled import Query, compile_query
-from stretto.matching.matcher import STREAM_COLUMN
+from stretto.matching.streams import STREAM_COLUMN
 from stretto.pipelines import model
 from stretto.pipelines.columns import column_type
 from stretto.pipelines.places import Path as KeyPath

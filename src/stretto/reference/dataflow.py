@@ -173,7 +173,7 @@ def _matches(node: plan.Recognize, events: list[Event]) -> Iterator[Event]:
 
     A match lives from its last event on: until the window of one of its events ends, or for ever.
     """
-    from stretto.matching.matcher import match
+    from stretto.matching.call import match
 
     events = sorted(events, key=lambda event: event.vs)
     columns = {

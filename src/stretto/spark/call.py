@@ -18,8 +18,8 @@ from stretto.events import Schema
 from stretto.languages.afa.builder import AFA
 from stretto.matching.compiled import Query, compile_query
 from stretto.matching.compiled import roles as roles_of
-from stretto.matching.matcher import refuse_unlisted
 from stretto.matching.results import Layout
+from stretto.matching.sets import refuse_unlisted
 from stretto.query import predicate as p
 from stretto.query.afa import Afa
 from stretto.query.sase import SaseQuery

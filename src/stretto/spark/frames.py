@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from stretto.errors import DataError, OptionError, suggestion
 from stretto.matching.compiled import Query
-from stretto.matching.matcher import STREAM_COLUMN
+from stretto.matching.streams import STREAM_COLUMN
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -1,0 +1,300 @@
+"""One call over a whole table: ``stretto.match``, ``stretto.iter_matches`` and ``stretto.match_sets``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from stretto.columns.overflow import IntegerOverflow
+from stretto.engines.nfab.program import NfabProgram
+from stretto.engines.nfab.runner import NfabRunner
+from stretto.engines.select import runner_for
+from stretto.errors import OptionError
+from stretto.events import Schema, require
+from stretto.languages.afa.builder import AFA
+from stretto.matching.absent import warn_of_absent_types
+from stretto.matching.automaton import iter_match_afa, match_afa
+from stretto.matching.compiled import Query, compile_query, roles
+from stretto.matching.files import are_files, open_files, table_of
+from stretto.matching.inputs import input_of
+from stretto.matching.metering import Meter
+from stretto.matching.progress import Progress
+from stretto.matching.relevance import relevant
+from stretto.matching.results import Layout, build_tables
+from stretto.matching.sets import MatchSet, program_of_sets, refuse_unlisted
+from stretto.matching.streams import nothing, one_table, with_types_of_nulls
+from stretto.query.afa import Afa
+
+__all__ = ["iter_matches", "match", "match_sets"]
+
+T = TypeVar("T")
+Found = TypeVar("Found", pa.Table, MatchSet)
+
+
+def match(
+    query: str | Query | AFA | Afa,
+    events: Any,
+    *,
+    type: str | None = "type",
+    time: str | None = None,
+    sequence: str | None = None,
+    stream: str | None = None,
+    time_unit: str | None = None,
+    output: str = "events",
+    valuations: bool = False,
+    language: str | None = None,
+    budget: int | float | str | None = None,
+    progress: bool | None = None,
+    **options: Any,
+) -> pa.Table:
+    """Find the complex events of ``query`` in ``events``.
+
+    Parameters
+    ----------
+    query
+        A query's text, a compiled :class:`~stretto.Query`, or a :class:`stretto.AFA`.
+    events
+        Anything with ``__arrow_c_stream__`` (pyarrow, pandas, polars, DuckDB, …), a list of dicts, a dict of columns, or for a
+        query ``FROM`` several streams a dict of such tables by stream name. Or files: a path to a Parquet, CSV, JSON-lines or Arrow
+        file, to a directory of such files, or with ``*`` in it; a list of paths; a :class:`pyarrow.dataset.Dataset`. Of files only
+        the columns that are needed are read, piece by piece; if they do not lie in the order of ``time``, what can matter of them
+        is sorted in memory.
+    type
+        The column that holds the event type. ``None``: an event's type is the name of its stream.
+    time
+        The column that orders the stream (stably; NULLs are an error). ``None``: the order in which events are given.
+    sequence
+        A column that orders events of the same time.
+    stream
+        The column that names an event's stream, when one table holds several.
+    time_unit
+        What one unit of an integer ``time`` is (``s``, ``ms``, ``us``, ``ns``), for windows such as ``WITHIN 1 minute``.
+    output
+        ``"events"``: with the events that each selected variable holds. ``"positions"``: without (faster, smaller).
+        ``"summary"``: one row for each event that completes matches, with their number.
+    valuations
+        One row for each valuation (which variable holds which event) in place of each complex event.
+    language
+        The query's language, where the text does not tell.
+    budget
+        How much may be listed: a number of rows, bytes such as ``"2 GiB"``, or ``math.inf``. ``None``: a quarter of the memory there
+        is. What would be more ends in a :class:`~stretto.errors.LimitError` before it is listed. With ``output="summary"`` nothing is
+        listed, except where LIMIT or a negation decides match by match: there it bounds each event by itself.
+    progress
+        Show a progress bar; ``None``: for long calls in a terminal or notebook.
+    options
+        For an AFA, beside ``time`` and ``sequence``: ``until``, ``numbered``, ``bag``, ``provenance`` and ``ignore``
+        (:class:`~stretto.matching.automaton.AfaMatcher`). Its output has the columns that are described there, without ``sign``.
+
+    Returns
+    -------
+    pyarrow.Table
+        One row a match: ``start``, ``end`` (int64) and ``positions`` (list<int64>, ascending), which are 0-based rows of the
+        input as it was given; ``start_time`` and ``end_time`` where a time is known; the partition attributes; and for each
+        selected variable the list of its events (list<struct>). Ordered by the event that completes the match.
+
+        With ``output="summary"`` one row for each event that completes matches: ``start`` (of the match that begins first) and
+        ``end``; ``start_time`` and ``end_time`` of these; the partition attributes; and ``matches`` (int64), how many there are:
+        NULL where 64 bits do not hold the number, of which a warning tells.
+
+    Raises
+    ------
+    LimitError
+        The matches go over the ``budget``; the message names the event, its key and how many it completes.
+    QueryError
+        The query is wrong or does not fit the events' columns.
+    DataError
+        The events are not what the query needs: a missing column, a NULL or decreasing time.
+
+    Examples
+    --------
+    >>> import stretto
+    >>> events = [{"type": "A", "x": 1}, {"type": "B", "x": 2}, {"type": "B", "x": 9}]
+    >>> stretto.match("SELECT b FROM S WHERE A; B AS b FILTER b[x > 5]", events).to_pylist()
+    [{'start': 0, 'end': 2, 'positions': [2], 'b': [{'type': 'B', 'x': 9}]}]
+    >>> stretto.match("SELECT * FROM S WHERE A; B+", events, output="summary").to_pylist()
+    [{'start': 0, 'end': 1, 'matches': 1}, {'start': 0, 'end': 2, 'matches': 2}]
+    """
+    if isinstance(query, AFA | Afa):
+        given = {
+            "stream": stream,
+            "time_unit": time_unit,
+            "output": output,
+            "valuations": valuations,
+            "language": language,
+        }
+        if budget is not None:
+            options["budget"] = budget
+        return match_afa(query, table_of(events), time=time, sequence=sequence, **_of_afa(given | options))
+    if options:
+        raise TypeError(f"match() got an unexpected keyword argument '{min(options)}'")
+    call = _Call(query, events, type, time, sequence, stream, time_unit, output, valuations, language)
+    return pa.Table.from_batches(
+        [batch for table in call.told(call.tables(progress, Meter.of_call(budget))) for batch in table.to_batches()],
+        schema=call.layout.schema(),
+    )
+
+
+def iter_matches(query: str | Query | AFA | Afa, events: Any, **options: Any) -> Iterator[pa.Table]:
+    """As :func:`match`, in pieces of bounded size, so that results need not fit into memory: nothing is refused without ``budget``.
+
+    Of an AFA, a piece is what so many events give.
+
+    >>> import stretto
+    >>> pieces = stretto.iter_matches("SELECT * FROM S WHERE A+", [{"type": "A"}] * 10, output="positions")
+    >>> sum(piece.num_rows for piece in pieces)
+    1023
+    """
+    progress = options.pop("progress", None)
+    if isinstance(query, AFA | Afa):
+        return iter_match_afa(query, table_of(events), **_of_afa(options))
+    meter = Meter.of_call(options.pop("budget", None), pieces=True)
+    call = _Call.of(query, events, options)
+    return call.told(call.tables(progress, meter))
+
+
+#: What :func:`match` is told of queries only, with the values that it has where nothing is said.
+_OF_QUERIES = {"stream": None, "time_unit": None, "output": "events", "valuations": False, "language": None}
+
+
+def _of_afa(options: dict[str, Any]) -> dict[str, Any]:
+    """Options without those that say nothing about an AFA."""
+    for name, default in _OF_QUERIES.items():
+        if options.get(name, default) != default:
+            raise OptionError(f"{name}={options[name]!r} is for queries in CEQL or SASE+, and this is an AFA")
+    return {name: value for name, value in options.items() if name not in (*_OF_QUERIES, "type")}
+
+
+def match_sets(query: str | Query, events: Any, **options: Any) -> Iterator[MatchSet]:
+    """As :func:`match`, with the matches of each event that completes some as one set, which lists none until it is asked.
+
+    For SASE+ queries (``OUTPUT compressed`` or not), whose matches may be exponentially many. Always the NFAb engine, whose
+    merged runs hold them in as many nodes as events were selected.
+
+    Raises
+    ------
+    OptionError
+        The query is CEQL, has a negation (which is decided match by match), or a LIMIT (take ``set.first(n)``).
+
+    Examples
+    --------
+    >>> import stretto
+    >>> query = "PATTERN SEQ(A a, B+ b[]) WHERE skip_till_any_match { }"
+    >>> events = [{"type": kind} for kind in "ABBB"]
+    >>> [len(found) for found in stretto.match_sets(query, events)]
+    [1, 2, 4]
+    """
+    if isinstance(query, AFA | Afa):
+        raise OptionError(
+            "sets of matches are for SASE+ queries; those of an AFA are listed: stretto.match(afa, events, time='…')"
+        )
+    call = _Call.of(query, events, options, sets=True)
+    return call.told(call.sets())
+
+
+class _Call:
+    """One call of :func:`match`: the query bound to the table, and the table in stream order."""
+
+    def __init__(
+        self,
+        query: str | Query,
+        events: Any,
+        type: str | None,
+        time: str | None,
+        sequence: str | None,
+        stream: str | None,
+        time_unit: str | None,
+        output: str,
+        valuations: bool,
+        language: str | None,
+        *,
+        sets: bool = False,
+    ) -> None:
+        compiled = compile_query(query, language=language)
+        if not sets:
+            refuse_unlisted(compiled)
+        if isinstance(query, Query) and query.schema is not None:
+            own = query.schema
+            type, time, stream = own.type, time or own.time, stream or own.stream
+            time_unit = time_unit or own.time_unit
+        source = open_files(events) if are_files(events) and not sets else None
+        if source is not None and any(pa.types.is_null(kind) for kind in source.schema.types):
+            source = None  # their types depend on the query
+        if isinstance(events, Mapping):
+            # A list of texts is a column of one table there, and no list of paths.
+            events = {name: one if isinstance(one, list | tuple) else table_of(one) for name, one in events.items()}
+        given = table_of(events) if source is None else source.schema.empty_table()
+        table, stream = one_table(compiled, given, type, time, sequence, stream)
+        if not table.num_rows and set(table.column_names) <= {stream}:
+            # Nothing at all, such as an empty list: it has no columns either, so only the query's own names are known.
+            table = nothing(compiled, type, time, stream)
+        schema = Schema.of(table.schema, **roles(type, time, stream, None, time_unit))
+        for name, role in ((time, "time"), (sequence, "sequence"), (stream, "stream"), (type, "type")):
+            if name is not None:
+                require(table, name, role)
+        if not (isinstance(query, Query) and query.schema == schema):
+            compiled = compiled.bind(schema)
+        table = with_types_of_nulls(table, compiled.bound.schema)
+        self.query = compiled
+        self.layout = Layout(compiled.bound, output=output)
+        self.program = program_of_sets(compiled) if sets else compiled.program(valuations=valuations)
+        self.events = table if source is None else source
+        tested, shown = self.layout.query.tested, self.layout.columns
+        asked = None if source is None else relevant(compiled)
+        self.input = input_of(self.events, tested, shown, time, sequence, asked)
+
+    @classmethod
+    def of(cls, query: str | Query, events: Any, options: dict[str, Any], *, sets: bool = False) -> _Call:
+        """A call with the options that were given, and the defaults of the others."""
+        defaults: dict[str, Any] = {
+            "type": "type",
+            "time": None,
+            "sequence": None,
+            "stream": None,
+            "time_unit": None,
+            "output": "events",
+            "valuations": False,
+            "language": None,
+        }
+        unknown = set(options) - set(defaults)
+        if unknown:
+            raise TypeError(f"unexpected argument '{min(unknown)}'")
+        return cls(query, events, **(defaults | options), sets=sets)
+
+    def sets(self) -> Iterator[MatchSet]:
+        """The matches, in a set for each event that completes some."""
+        assert isinstance(self.program, NfabProgram)
+        runner = NfabRunner(self.program)
+        for batch in self.input.batches(self.layout.query.tested, runner):
+            for found in self._advanced(runner.sets(batch)):
+                yield MatchSet(found, self.layout, self.input.rows, self.program.marks, self.input.order)
+
+    def tables(self, progress: bool | None, meter: Meter) -> Iterator[pa.Table]:
+        """The matches, in tables of bounded size."""
+        runner = runner_for(self.program, labels=self.layout.labels, counts=self.layout.summary)
+        rows, order, marks = self.input.rows, self.input.order, self.program.marks
+        with Progress(progress, self.input.total) as report:
+            for batch in self.input.batches(self.layout.query.tested, runner):
+                found = meter.watch(self._advanced(runner.advance(batch)), runner, self.layout, rows, order)
+                yield from build_tables(found, self.layout, rows, marks, order)
+                report(runner.rows)
+            last = meter.watch(runner.finish(), runner, self.layout, rows, order)
+            yield from build_tables(last, self.layout, rows, marks, order)
+
+    def told(self, pieces: Iterator[Found]) -> Iterator[Found]:
+        """The pieces of a result; behind them, where there are no matches, a warning of types that no event has."""
+        nothing = True
+        for piece in pieces:
+            nothing = nothing and isinstance(piece, pa.Table) and not piece.num_rows
+            yield piece
+        if nothing:
+            warn_of_absent_types(self.query, self.events)
+
+    def _advanced(self, found: Iterator[T]) -> Iterator[T]:
+        """What an engine finds; an error names the row of the input as it was given, also where the stream was sorted."""
+        try:
+            yield from found
+        except IntegerOverflow as error:
+            raise error.renumbered(self.input.order) from None

@@ -1,0 +1,148 @@
+"""The tables of several streams as one, and the types that its columns have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from stretto.column_types import unified
+from stretto.errors import DataError, suggestion, warn
+from stretto.events import Schema, as_table
+from stretto.matching.compiled import Query
+from stretto.query import predicate
+from stretto.query.algebra import Filter, walk
+from stretto.query.passes.bind_sase import attribute_of
+from stretto.query.sase import SaseQuery
+
+__all__ = ["STREAM_COLUMN", "nothing", "one_table", "with_types_of_nulls"]
+
+#: The name of the column that tells streams apart when several tables are given.
+STREAM_COLUMN = "stream"
+
+
+def one_table(
+    query: Query, events: Any, type: str | None, time: str | None, sequence: str | None, stream: str | None
+) -> tuple[pa.Table, str | None]:
+    """One table of all streams, and the column that tells them apart."""
+    if not isinstance(events, Mapping) or not _are_streams(events, query):
+        table = as_table(events)
+        if stream is None and len(query.streams) > 1:
+            raise DataError(
+                f"the query reads {len(query.streams)} streams ({', '.join(query.streams)}): give a dict of tables by "
+                "stream, or name the column that tells them apart with stream='…'"
+            )
+        return table, stream
+    tables = {name: as_table(value) for name, value in events.items()}
+    names = tuple(tables) if query.language == "sase" else query.streams  # SASE+ reads whatever there is
+    for name in names:
+        if name not in tables:
+            hint = suggestion(name, tables, kind="stream")
+            raise DataError(f"there are no events for stream '{name}'" + (f"; {hint}" if hint else ""))
+    if len(names) > 1 and time is None:
+        raise DataError("several streams are merged by time: name the time column with time='…'")
+    if len(names) == 1 and query.language != "sase":
+        return tables[names[0]], stream
+    column = stream or STREAM_COLUMN
+    parts = {}
+    for name in names:
+        table = tables[name]
+        if column in table.column_names:
+            table = table.drop_columns([column])
+        parts[name] = table.append_column(column, pa.array([name] * table.num_rows, pa.string()))
+    read = {*_attributes_of(query), *(role for role in (type, time, sequence) if role is not None)}
+    return pa.concat_tables(_with_one_type(parts, read), promote_options="default"), column
+
+
+def _with_one_type(tables: Mapping[str, pa.Table], read: set[str]) -> list[pa.Table]:
+    """The tables of streams with one type for each column; one without that nobody reads is left out, with a warning.
+
+    Raises
+    ------
+    DataError
+        The query reads a column whose values are of different sorts.
+    """
+    found = dict(tables)
+    for name in dict.fromkeys(name for table in tables.values() for name in table.column_names):
+        kinds = {
+            stream: table.schema.field(name).type for stream, table in tables.items() if name in table.column_names
+        }
+        if len(set(kinds.values())) == 1:
+            continue
+        kind = unified(kinds.values())
+        try:
+            if kind is None:
+                raise pa.ArrowInvalid("")
+            casts = {stream: found[stream].column(name).cast(kind) for stream in kinds}
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            told = f"column '{name}' is " + ", and ".join(
+                f"{own} in stream '{stream}'" for stream, own in kinds.items()
+            )
+            why = f": {error}" if str(error) else ""
+            if name in read:
+                raise DataError(f"{told}, and the query reads it{why}; make them one type, or rename one") from error
+            warn(f"{told}: it is left out{why}; make them one type, or rename one")
+            found = {one: table.drop_columns([name]) if one in kinds else table for one, table in found.items()}
+            continue
+        for stream, values in casts.items():
+            at = found[stream].column_names.index(name)
+            found[stream] = found[stream].set_column(at, name, values)
+    return list(found.values())
+
+
+def _attributes_of(query: Query) -> set[str]:
+    """The attributes that a query names."""
+    parsed, window = query.parsed, query.window
+    found = {*query.partition_by, *([window.attribute] if window is not None and window.attribute else [])}
+    if isinstance(parsed, SaseQuery):
+        read = (attribute_of(one) for one in parsed.references.values())
+        return found | {name for name in read if name is not None}
+    conditions = [node.predicate for node in walk(parsed.pattern) if isinstance(node, Filter)]
+    found |= {name for condition in conditions for name in predicate.attributes(condition)}
+    return found | {name for item in parsed.items or () for name in item.attributes or ()}
+
+
+def with_types_of_nulls(table: pa.Table, schema: Schema) -> pa.Table:
+    """Columns that are NULL throughout with the types that the query gives them."""
+    for at, own in enumerate(table.schema):
+        kind = schema.attributes[own.name]
+        if pa.types.is_null(own.type) and own.type != kind:
+            table = table.set_column(at, own.with_type(kind), pa.nulls(table.num_rows, kind))
+    return table
+
+
+def nothing(query: Query, type: str | None, time: str | None, stream: str | None) -> pa.Table:
+    """No events, with the columns that the query and the caller name."""
+    texts = [name for name in (type, stream, *query.partition_by) if name]
+    numbers = [time] if time else []
+    if query.window is not None and query.window.attribute:
+        numbers.append(query.window.attribute)
+    parsed = query.parsed
+    if isinstance(parsed, SaseQuery):
+        unknown = bool(parsed.references)
+    else:
+        for item in parsed.items or ():
+            texts += item.attributes or ()
+        conditions = [node.predicate for node in walk(parsed.pattern) if isinstance(node, Filter)]
+        unknown = any(predicate.attributes(condition) for condition in conditions)
+    if unknown:
+        raise DataError("there are no events, so that their attributes are not known: give an empty table with columns")
+    kinds = dict.fromkeys(texts, pa.string()) | dict.fromkeys(numbers, pa.timestamp("us"))
+    return pa.schema(list(kinds.items())).empty_table()
+
+
+def _are_streams(events: Mapping[str, Any], query: Query) -> bool:
+    """Whether a mapping holds tables by stream rather than columns by name. A stream may be empty."""
+    if not events:
+        return False
+    if all(_is_table(value) for value in events.values()):
+        return True
+    named = all(name in events for name in query.streams)
+    return named and all(_is_table(value) or (isinstance(value, list) and not value) for value in events.values())
+
+
+def _is_table(value: Any) -> bool:
+    if isinstance(value, pa.Table | pa.RecordBatch) or hasattr(value, "__arrow_c_stream__"):
+        return not isinstance(value, pa.ChunkedArray) and (hasattr(value, "columns") or hasattr(value, "schema"))
+    return isinstance(value, list) and all(isinstance(row, Mapping) for row in value) and bool(value)
