@@ -362,6 +362,15 @@ def test_version_and_help(run: Run) -> None:
     assert all(name in out for name in ("QUERY", "DATA", "--out", "--engine", "--type", "--time-unit", "--json"))
 
 
+def test_the_demo_without_its_flights(run: Run) -> None:
+    pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'stretto[spark]'")
+    code, out, err = run("demo", "--flights", "none.parquet")
+    assert (code, out) == (2, "")
+    assert err.startswith(
+        "error: there are no flights at none.parquet: run the demo in a clone of stretto's repository, or name"
+    )
+
+
 def test_as_a_program(tmp_path: Path) -> None:
     """Installed as ``stretto``, in a process of its own, into a pipe that is closed early."""
     pq.write_table(EVENTS, tmp_path / "events.parquet")

@@ -1,4 +1,4 @@
-"""What is said before kernels compile for the first time: once in a process, on every engine, without any configuration."""
+"""Compiled kernels are kept until their code changes, and what is said before any compile: once in a process, on every engine."""
 
 from __future__ import annotations
 
@@ -46,3 +46,32 @@ def test_it_is_said_where_something_compiles(tmp_path: Path) -> None:
 def test_a_function_of_the_user_says_nothing(tmp_path: Path) -> None:
     own = "import numba, stretto\nnumba.njit(lambda x: x + 1)(3)\n"
     assert said(tmp_path, own) == ""
+
+
+OUTSIDE = """
+from stretto._jit import inlined, jit
+@inlined
+def helper():
+    return {}
+@jit
+def kernel():
+    return helper() + 0
+"""
+
+
+def test_kernels_outside_the_package_compile_again_when_their_file_changes(tmp_path: Path) -> None:
+    code = "import sys; sys.path.insert(0, sys.argv[-1]); import own; print(own.kernel(), sum(own.kernel.stats.cache_hits.values()))"
+    seen = []
+    for number in (1, 1, 2):
+        text = OUTSIDE.format(number)
+        if not (tmp_path / "own.py").exists() or (tmp_path / "own.py").read_text() != text:
+            (tmp_path / "own.py").write_text(text)
+        done = subprocess.run(
+            [sys.executable, "-c", code, str(tmp_path)],
+            env=compiling(STRETTO_CACHE_DIR=str(tmp_path / "kept"), PYTHONDONTWRITEBYTECODE="1"),
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        seen.append(done.stdout.split())
+    assert seen == [["1", "0"], ["1", "1"], ["2", "0"]]

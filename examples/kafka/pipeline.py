@@ -11,10 +11,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from broker import connector
 from pyspark.sql import SparkSession
 
 from stretto import connectors, spark
-from stretto.connectors.broker import connector
 
 #: Two failed logins, one that works, and a large transfer: someone may have guessed the password.
 QUERY = """
@@ -57,7 +57,7 @@ def main() -> None:
     parser.add_argument("--out", required=True, type=Path)
     parser.add_argument("--once", action="store_true")
     options = parser.parse_args()
-    # With Maven Central in full, connectors.kafka.package() as spark.jars.packages says the same.
+    # Where the Maven repository has all of it, connectors.kafka.package() as spark.jars.packages says the same.
     jars = ",".join(map(str, connector()))
     session = spark.session("alarms", cores=2, **{"spark.jars": jars, "spark.sql.shuffle.partitions": 2})
     run(session, options.servers, options.out.absolute(), options.once)

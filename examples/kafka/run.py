@@ -27,11 +27,11 @@ from typing import Any
 
 import pipeline
 import pyarrow as pa
+from broker import Broker, connector
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 import stretto
-from stretto.connectors.broker import Broker, connector
 
 START = dt.datetime(2024, 5, 1, 12, tzinfo=dt.UTC)
 

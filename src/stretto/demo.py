@@ -12,7 +12,6 @@ import datetime as dt
 import importlib.util
 import sys
 import time
-from importlib.resources import as_file, files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -21,29 +20,43 @@ from rich.console import Console
 from rich.syntax import Syntax
 from rich.table import Table
 
+from stretto.errors import OptionError
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from pyspark.sql import DataFrame
 
-__all__ = ["data_path", "draw_chain", "find_chains", "query_text", "run"]
+__all__ = ["FLIGHTS", "QUERY", "draw_chain", "find_chains", "run"]
 
 SHOWN = 10
+
+#: An aircraft leaves New York on time, then two or more times in a row late, until it leaves on time again. ``STRICT``: no flight of
+#: the aircraft between them is left out, so that every chain is reported once.
+QUERY = """
+SELECT STRICT before, late, after
+FROM flights
+WHERE ON_TIME AS before ; (LATE ; LATE+) AS late ; ON_TIME AS after
+PARTITION BY [tailnum]
+WITHIN 36 hours
+"""
+
+#: Where a clone of the repository has the flights; they are too large to be installed with the library.
+FLIGHTS = Path(__file__).parents[2] / "examples" / "flights" / "flights2013.parquet"
 
 Chain = dict[str, Any]
 
 
-def query_text() -> str:
-    """The demo's query."""
-    return files("stretto").joinpath("data", "delay_chain.ceql").read_text(encoding="utf-8")
-
-
-def data_path() -> Any:
-    """A context manager that gives the path of the flights' Parquet file."""
-    return as_file(files("stretto").joinpath("data", "flights2013.parquet"))
-
-
-def run(out: str | Path | None = None, *, console: Console | None = None) -> int:
+def run(out: str | Path | None = None, *, flights: str | Path = FLIGHTS, console: Console | None = None) -> int:
     """Find the chains, print the longest ones, and draw the longest one into ``out`` (PNG, SVG or PDF).
+
+    Parameters
+    ----------
+    out
+        The picture's file.
+    flights
+        The Parquet file of the flights.
+    console
+        Where to print.
 
     Returns
     -------
@@ -53,19 +66,25 @@ def run(out: str | Path | None = None, *, console: Console | None = None) -> int
     Raises
     ------
     OptionError
-        PySpark or Java is missing; the message says what to install.
+        PySpark or Java is missing, or the file of flights; the message says what to do.
     """
     from stretto.spark import session
 
+    path = Path(flights)
+    if not path.exists():
+        raise OptionError(
+            f"there are no flights at {path}: run the demo in a clone of stretto's repository, or name a copy of its "
+            "examples/flights/flights2013.parquet with --flights"
+        )
     console = console or Console()
     console.print("[bold]Delays that an aircraft carries from flight to flight[/bold], New York 2013\n")
-    console.print(Syntax(query_text().strip(), "sql", background_color="default"))
-    with data_path() as path, console.status("starting Spark …"):
+    console.print(Syntax(QUERY.strip(), "sql", background_color="default"))
+    with console.status("starting Spark …"):
         _warm_up(path)
-        flights = session("stretto demo").read.parquet(str(path))
-        total = flights.count()
+        table = session("stretto demo").read.parquet(str(path))
+        total = table.count()
         began = time.perf_counter()
-        count, longest = find_chains(flights)
+        count, longest = find_chains(table)
         seconds = time.perf_counter() - began
     console.print(f"\n{total:,} flights, {count:,} chains, {seconds:.1f} s on local Spark. The longest:\n")
     console.print(_table(longest))
@@ -86,7 +105,7 @@ def _warm_up(path: Path) -> None:
     import stretto
 
     few = pq.read_table(path).slice(0, 5000)
-    stretto.match(query_text(), few, time="sched_dep", sequence="id")
+    stretto.match(QUERY, few, time="sched_dep", sequence="id")
 
 
 def find_chains(flights: DataFrame, shown: int = SHOWN) -> tuple[int, list[Chain]]:
@@ -95,7 +114,7 @@ def find_chains(flights: DataFrame, shown: int = SHOWN) -> tuple[int, list[Chain
 
     from stretto.spark import match
 
-    chains = match(flights, query_text(), time="sched_dep", sequence="id").cache()
+    chains = match(flights, QUERY, time="sched_dep", sequence="id").cache()
     try:
         minutes = F.expr("aggregate(late.dep_delay, 0, (sum, delay) -> sum + delay)")
         longest = chains.orderBy(F.size("late").desc(), minutes.desc(), "start_time").limit(shown)

@@ -16,7 +16,7 @@ from tests.spark.conftest import spark  # noqa: F401 (a fixture)
 def kafka() -> Iterator[str]:
     """The address of a real broker; skips, with the reason, where its artifacts cannot be had."""
     pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'stretto[spark]'")
-    from stretto.connectors.broker import Broker
+    from examples.kafka.broker import Broker
 
     try:
         broker = Broker().__enter__()
@@ -29,7 +29,7 @@ def kafka() -> Iterator[str]:
 @pytest.fixture(scope="session")
 def kafka_jars() -> list[Path]:
     """The jars of Spark's Kafka connector; skips, with the reason, where they cannot be had."""
-    from stretto.connectors.broker import connector
+    from examples.kafka.broker import connector
 
     try:
         return connector()

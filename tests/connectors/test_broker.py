@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from stretto.connectors import broker, kafka
+from examples.kafka import broker
+from stretto.connectors import kafka
 from stretto.errors import OptionError
 
 COORDINATES = "org.example:none:1.0"
@@ -16,6 +17,7 @@ COORDINATES = "org.example:none:1.0"
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("STRETTO_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("DEFAULT_ARTIFACT_REPOSITORY", "https://repository.example/maven2")
     return tmp_path / "maven" / "org.example_none_1.0"
 
 
@@ -47,7 +49,7 @@ def test_a_failure_is_told_and_remembered_for_an_hour(
         with pytest.raises(OptionError) as raised:
             broker.jars(COORDINATES)
         assert str(raised.value) == (
-            "cannot get org.example:none:1.0 from Maven Central (org.example#none;1.0: not found)"
+            "cannot get org.example:none:1.0 from https://repository.example/maven2/ (org.example#none;1.0: not found)"
         )
     assert runs.read_text().count("run") == 1
     os.utime(cache / "absent", (0, 0))
@@ -55,6 +57,26 @@ def test_a_failure_is_told_and_remembered_for_an_hour(
         broker.jars(COORDINATES)
     assert runs.read_text().count("run") == 2
     assert not list(cache.glob("draft-*"))
+
+
+SETTINGS = """<settings{space}><mirrors>
+  <mirror><id>own</id><mirrorOf>central</mirrorOf><url> https://mirror.example/m2/ </url></mirror>
+</mirrors></settings>"""
+
+
+@pytest.mark.parametrize("space", ["", ' xmlns="http://maven.apache.org/SETTINGS/1.0.0"'])
+def test_the_repository_is_that_of_the_users_settings(
+    space: str, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    assert broker.repository() == "https://repository.example/maven2/"
+    monkeypatch.delenv("DEFAULT_ARTIFACT_REPOSITORY")
+    with pytest.raises(OptionError, match=r"no Maven repository is known: name one in .*DEFAULT_ARTIFACT_REPOSITORY"):
+        broker.jars(COORDINATES)
+    assert not (cache / "absent").exists()
+    (tmp_path / ".m2").mkdir()
+    (tmp_path / ".m2" / "settings.xml").write_text(SETTINGS.format(space=space))
+    assert broker.repository() == "https://mirror.example/m2/"
 
 
 def test_a_broker_that_does_not_start(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import stretto
-from stretto.engines.backtrack.engine import Backtrack
+from benchmarks.papers.sase.backtrack.engine import Backtrack
 from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.nfab.runner import NfabRunner
 from stretto.engines.tecs.state import Matches

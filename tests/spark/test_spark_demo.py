@@ -21,8 +21,7 @@ CHAINS = 1352
 
 @pytest.fixture(scope="module")
 def flights() -> Any:
-    with demo.data_path() as path:
-        return pq.read_table(path)
+    return pq.read_table(demo.FLIGHTS)
 
 
 def test_data(flights: Any) -> None:
@@ -48,7 +47,7 @@ def test_chains_by_regular_expression(flights: Any) -> None:
             chain = rows[found.start() : found.end(1)]
             if (chain[-1]["sched_dep"] - chain[0]["sched_dep"]).total_seconds() <= 36 * 3600:
                 expected.add(tuple(row["id"] for row in chain))
-    found_chains = stretto.match(demo.query_text(), flights, time="sched_dep", sequence="id").to_pylist()
+    found_chains = stretto.match(demo.QUERY, flights, time="sched_dep", sequence="id").to_pylist()
     assert {tuple(leg["id"] for leg in demo.legs(chain)) for chain in found_chains} == expected
     assert len(found_chains) == len(expected) == CHAINS
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import stretto
-from stretto.engines.backtrack.engine import Backtrack
+from benchmarks.papers.sase.backtrack.engine import Backtrack
 from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.nfab.runner import NfabRunner
 from stretto.engines.nfab.structure import LIVE, MERGED

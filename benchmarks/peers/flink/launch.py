@@ -1,4 +1,4 @@
-"""Makes Flink's environment (PyPI's apache-flink and the Parquet format from Maven Central) and runs jobs in it."""
+"""Makes Flink's environment (PyPI's apache-flink and the Parquet format from the user's Maven repository) and runs jobs in it."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.peers.launch import PeerUnavailableError
+from examples.kafka.broker import repository
+from stretto.errors import OptionError
 
 __all__ = ["REQUIREMENT", "Flink", "prepare"]
 
@@ -23,7 +25,6 @@ REQUIREMENT = "apache-flink==2.3.0"
 #: apache-flink 2.3.0 has wheels for these.
 INTERPRETERS = ("python3.12", "python3.11", "python3.10", "python3.9")
 SCRIPT = Path(__file__).with_name("flink_peer.py")
-MAVEN = "https://repo1.maven.org/maven2"
 
 #: What Flink needs to read Parquet, with SHA-256.
 JARS = {
@@ -164,16 +165,16 @@ def _call(command: list[str], trouble: str) -> None:
 
 
 def _fetch(place: str, check: str, folder: Path) -> Path:
-    """A jar of Maven Central, downloaded once and checked."""
+    """A jar of the user's Maven repository, downloaded once and checked."""
     path = folder / place.rsplit("/", 1)[1]
     if not path.exists():
         try:
-            with urllib.request.urlopen(f"{MAVEN}/{place}") as answer:
+            with urllib.request.urlopen(repository() + place) as answer:
                 data = answer.read()
-        except (urllib.error.URLError, OSError) as error:
-            raise PeerUnavailableError(f"{path.name} could not be fetched from Maven Central: {error}") from error
+        except (OptionError, urllib.error.URLError, OSError) as error:
+            raise PeerUnavailableError(f"{path.name} could not be fetched: {error}") from error
         if hashlib.sha256(data).hexdigest() != check:
-            raise PeerUnavailableError(f"{path.name} from Maven Central is not the file that was expected (SHA-256)")
+            raise PeerUnavailableError(f"{path.name} is not the file that was expected (SHA-256)")
         folder.mkdir(parents=True, exist_ok=True)
         draft = path.with_suffix(f".{os.getpid()}")
         draft.write_bytes(data)

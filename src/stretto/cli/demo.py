@@ -17,8 +17,9 @@ def register(app: typer.Typer) -> None:
 
 def demo(
     out: Annotated[Path | None, typer.Option(help="Draw the longest chain into this file (.png or .svg).")] = None,
+    flights: Annotated[Path | None, typer.Option(help="The flights, where this is no clone of the repository.")] = None,
 ) -> None:
     """Find the delays that aircraft carried from flight to flight in 2013, on local Spark."""
-    from stretto.demo import run
+    from stretto.demo import FLIGHTS, run
 
-    run(out)
+    run(out, flights=flights or FLIGHTS)

@@ -5,8 +5,9 @@
     with Broker() as kafka:
         kafka.servers  # "127.0.0.1:40123"
 
-Needs Java and, the first time, Maven Central. The jars are resolved with Ivy, which comes with PySpark, and kept in the
-user's cache directory (``STRETTO_CACHE_DIR`` moves it).
+Needs Java and, the first time, a Maven repository: the one that ``DEFAULT_ARTIFACT_REPOSITORY`` names (Spark reads it, too), or
+the mirror in Maven's own ``settings.xml``. The jars are resolved with Ivy, which comes with PySpark, and kept in the user's cache
+directory (``STRETTO_CACHE_DIR`` moves it).
 """
 
 from __future__ import annotations
@@ -20,12 +21,14 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
+from xml.etree import ElementTree
+from xml.sax.saxutils import escape
 
 import platformdirs
 
 from stretto.errors import OptionError
 
-__all__ = ["KAFKA", "Broker", "connector", "jars"]
+__all__ = ["KAFKA", "Broker", "connector", "jars", "repository"]
 
 #: The broker that :class:`Broker` starts.
 KAFKA = "org.apache.kafka:kafka_2.13:4.2.1"
@@ -33,7 +36,7 @@ KAFKA = "org.apache.kafka:kafka_2.13:4.2.1"
 _SETTINGS = """<ivysettings>
   <settings defaultResolver="central"/>
   <caches defaultCacheDir="{cache}" lockStrategy="artifact-lock-nio"/>
-  <resolvers><ibiblio name="central" m2compatible="true" root="https://repo1.maven.org/maven2/"/></resolvers>
+  <resolvers><ibiblio name="central" m2compatible="true" root="{repository}"/></resolvers>
 </ivysettings>
 """
 
@@ -65,13 +68,35 @@ def _cache() -> Path:
     return (Path(chosen) if chosen else Path(platformdirs.user_cache_dir("stretto"))) / "maven"
 
 
-def jars(*coordinates: str, transitive: bool = True) -> list[Path]:
-    """The jars of Maven artifacts (``group:artifact:version``) with what they need, from the cache or Maven Central.
+def repository() -> str:
+    """The address of the Maven repository that the user's settings name.
 
     Raises
     ------
     OptionError
-        There is no Java or no PySpark, or an artifact cannot be had; the message has Ivy's reason.
+        They name none; the message says how to.
+    """
+    named = os.environ.get("DEFAULT_ARTIFACT_REPOSITORY")
+    settings = Path.home() / ".m2" / "settings.xml"
+    if not named and settings.exists():
+        # Elements have a namespace or none, as the file was written.
+        mirrors = ElementTree.parse(settings).iterfind("{*}mirrors/{*}mirror/{*}url")
+        named = next((url.text.strip() for url in mirrors if url.text), None)
+    if not named:
+        raise OptionError(
+            "no Maven repository is known: name one in the environment variable DEFAULT_ARTIFACT_REPOSITORY, "
+            f"or as a mirror in {settings}"
+        )
+    return named.rstrip("/") + "/"
+
+
+def jars(*coordinates: str, transitive: bool = True) -> list[Path]:
+    """The jars of Maven artifacts (``group:artifact:version``) with what they need, from the cache or the Maven repository.
+
+    Raises
+    ------
+    OptionError
+        There is no Java, no PySpark or no repository, or an artifact cannot be had; the message has Ivy's reason.
     """
     found: dict[str, Path] = {}
     for coordinate in coordinates:
@@ -92,11 +117,12 @@ def _not_just_tried(directory: Path) -> None:
 
 def _resolve(coordinate: str, directory: Path, transitive: bool) -> None:
     group, artifact, version = coordinate.split(":")
+    root = repository()
     directory.parent.mkdir(parents=True, exist_ok=True)
     settings = directory.parent / f"ivysettings-{os.getpid()}.xml"
     draft = Path(tempfile.mkdtemp(prefix="draft-", dir=directory.parent))
     try:
-        settings.write_text(_SETTINGS.format(cache=_cache() / "ivy"))
+        settings.write_text(_SETTINGS.format(cache=_cache() / "ivy", repository=escape(root)))
         pattern = f"{draft}/[artifact]-[revision](-[classifier]).[ext]"
         command = [_java(), "-cp", str(_ivy()), "org.apache.ivy.Main", "-settings", str(settings), "-confs", "default"]
         command += ["-dependency", group, artifact, version, "-types", "jar", "bundle", "-retrieve", pattern]
@@ -104,11 +130,11 @@ def _resolve(coordinate: str, directory: Path, transitive: bool) -> None:
         try:
             answer = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
         except (OSError, subprocess.TimeoutExpired) as error:
-            raise OptionError(f"cannot get {coordinate} from Maven Central ({error})") from error
+            raise OptionError(f"cannot get {coordinate} from {root} ({error})") from error
         if answer.returncode != 0 or not any(draft.glob("*.jar")):
             said = [line.strip(" :") for line in answer.stdout.splitlines() if "not found" in line or "ERROR" in line]
             reason = next(iter(said), (answer.stderr or answer.stdout).strip()[-200:])
-            message = f"cannot get {coordinate} from Maven Central ({reason})"
+            message = f"cannot get {coordinate} from {root} ({reason})"
             directory.with_name("absent").write_text(message)
             raise OptionError(message)
         (draft / "complete").touch()
@@ -143,8 +169,8 @@ def _ivy() -> Path:
 def connector() -> list[Path]:
     """The jars of Spark's Kafka connector, for ``spark.jars``.
 
-    Of the installed Spark's own version; where Maven Central has that one not in full, of the newest before it that
-    it has (:data:`_FALLBACK`, tried with Spark 4.3.0).
+    Of the installed Spark's own version; where the repository has that one not in full, of an older one that is known to work
+    (:data:`_FALLBACK`, tried with Spark 4.3.0).
 
     Raises
     ------

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from benchmarks.papers.sase.backtrack.kernels import BACKTRACKS, CELLS, NEED, READ, REGISTERS, ROWS, Search, explore
 from stretto import _jit
-from stretto.engines.backtrack.kernels import BACKTRACKS, CELLS, NEED, READ, REGISTERS, ROWS, Search, explore
 from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.nfab.runner import NfabRunner
 from stretto.engines.nfab.state import new_nodes, new_output, new_runs
