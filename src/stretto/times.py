@@ -1,14 +1,188 @@
-"""Moments, which have a time zone, and what some clock shows, which has none: neither is taken for the other."""
+"""Times as numbers: units, ticks, and the greatest that fit.
+
+A *tick* is one of the integers that a time column is kept as: the unit of a timestamp, a millisecond of a ``date64``, a day of a
+``date32``; of a column of integers it is what the caller says. Moments, which have a time zone, and what some clock shows, which
+has none, are not taken for each other.
+"""
 
 from __future__ import annotations
 
 import datetime as dt
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
-__all__ = ["check_clock"]
+from stretto.column_types import time_hint
+from stretto.errors import DataError, OptionError
+
+__all__ = [
+    "DAY",
+    "FOREVER",
+    "MOST",
+    "PER_SECOND",
+    "SECONDS",
+    "as_times",
+    "check_clock",
+    "tick_of",
+    "ticks",
+    "ticks_in",
+    "ticks_per_second",
+    "width",
+]
+
+I64 = NDArray[np.int64]
+
+#: The units of timestamps, and of integers that are times: how many are in a second.
+PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+
+#: Seconds of a day.
+DAY = 86_400
+
+#: Units of durations as people write them, in seconds.
+SECONDS = {
+    unit: Decimal(size)
+    for units, size in (
+        ("ns nanosecond nanoseconds", "1e-9"),
+        ("us µs μs microsecond microseconds", "1e-6"),
+        ("ms millisecond milliseconds", "1e-3"),
+        ("s sec secs second seconds", "1"),
+        ("m min mins minute minutes", "60"),
+        ("h hr hrs hour hours", "3600"),
+        ("d day days", "86400"),
+        ("w week weeks", "604800"),
+    )
+    for unit in units.split()
+}
+
+#: The greatest magnitude of a time and of a window: sums and differences of two of them fit into 64 bits.
+MOST = 1 << 62
+
+#: The end of what has none: later than all times, and −FOREVER is before them.
+FOREVER = (1 << 63) - 1
+
+
+# ---- Units
+
+
+def ticks_per_second(kind: pa.DataType, unit: str | None = None) -> Fraction | None:
+    """How many ticks of a time column are in a second; ``unit`` is that of numbers, and ``None``: not known.
+
+    >>> ticks_per_second(pa.timestamp("ms")), ticks_per_second(pa.date32()), ticks_per_second(pa.int64())
+    (Fraction(1000, 1), Fraction(1, 86400), None)
+    """
+    if pa.types.is_timestamp(kind):
+        unit = kind.unit
+    elif pa.types.is_date64(kind):
+        unit = "ms"
+    elif pa.types.is_date32(kind):
+        return Fraction(1, DAY)
+    return None if unit is None else Fraction(PER_SECOND[unit])
+
+
+def ticks_in(duration: dt.timedelta, kind: pa.DataType, unit: str | None = None) -> Fraction | None:
+    """A duration in ticks of a time column; ``None``: their unit is not known."""
+    per_second = ticks_per_second(kind, unit)
+    return None if per_second is None else per_second * (duration // dt.timedelta(microseconds=1)) / 10**6
+
+
+def width(window: int | dt.timedelta | None, kind: pa.DataType, name: str) -> int | None:
+    """A window in ticks.
+
+    Raises
+    ------
+    OptionError
+        A duration for integer times, less than a tick, not positive, or above 2^62 ticks.
+    """
+    if window is None:
+        return None
+    if isinstance(window, dt.timedelta):
+        found = ticks_in(window, kind)
+        if found is None:
+            raise OptionError(
+                f"a window of {window} over '{name}', which is {kind}: give the window in its unit, as an integer"
+            )
+        if found.denominator > 1 and pa.types.is_date32(kind):
+            raise OptionError(f"a window of {window} over '{name}', which counts days")
+        if found.denominator > 1:
+            raise OptionError(f"a window of {window} is no whole number of '{name}' ticks ({kind.unit})")
+        window = int(found)
+    if window <= 0:
+        raise OptionError(f"a window of {window}: an event must contribute for some time")
+    if window > MOST:
+        raise OptionError(
+            f"the window is {window} units of '{name}' ({kind}), and the greatest is 2^62 ({MOST}); window=None: there is none"
+        )
+    return window
+
+
+# ---- Columns
+
+
+def ticks(column: pa.Array, name: str, first_row: int) -> I64:
+    """A column of times.
+
+    Raises
+    ------
+    DataError
+        A NULL, a type that is no time, or a value beyond ±2^62; with its row.
+    """
+    if column.null_count:
+        at = int(np.flatnonzero(pc.is_null(column).to_numpy(zero_copy_only=False))[0])
+        raise DataError(f"'{name}' orders the stream and is NULL at row {first_row + at}")
+    kind = column.type
+    if not _is_time(kind):
+        raise DataError(f"'{name}' is {kind}: a time is an integer, a date or a timestamp here{time_hint(name, kind)}")
+    if pa.types.is_date32(kind):
+        column = column.cast(pa.int32())
+    try:
+        values = np.asarray(column.cast(pa.int64()).to_numpy(zero_copy_only=False))
+    except pa.ArrowInvalid as error:
+        raise DataError(f"'{name}' does not fit into 64 bits: {error}") from error
+    beyond = (values > MOST) | (values < -MOST)
+    if beyond.any():
+        at = int(beyond.argmax())
+        raise DataError(f"'{name}' is {values[at]} at row {first_row + at}: beyond ±2^62, where lifetimes overflow")
+    return values
+
+
+def _is_time(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_timestamp(kind) or pa.types.is_date(kind))
+
+
+def as_times(values: I64, kind: pa.DataType, missing: NDArray[np.bool_] | None = None) -> pa.Array:
+    """Ticks as a column of times; NULL where ``missing``."""
+    if pa.types.is_date32(kind):
+        return pa.array(values.astype(np.int32), pa.int32(), mask=missing).cast(kind)
+    return pa.array(values, pa.int64(), mask=missing).cast(kind)
+
+
+def tick_of(time: Any, kind: pa.DataType, name: str) -> int:
+    """One time that a user gives."""
+    try:
+        check_clock(time, kind)
+    except ValueError as error:
+        raise OptionError(f"{time!r} is no time of '{name}', which is {kind}; {error}") from error
+    try:
+        if isinstance(time, bool | float):
+            raise TypeError
+        if time is None or not _is_time(kind):
+            raise TypeError
+        found = pa.array([time], kind)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, OverflowError) as error:
+        which = f", which is {kind}" if _is_time(kind) else ""
+        raise OptionError(f"{time!r} is no time of '{name}'{which}") from error
+    try:
+        return int(ticks(found, name, 0)[0])
+    except DataError as error:
+        raise OptionError(f"{time!r} is no time of '{name}': {error}") from error
+
+
+# ---- Zones
 
 
 def check_clock(value: Any, kind: pa.DataType) -> None:

@@ -15,17 +15,14 @@ import stretto
 from stretto.errors import OptionError, QueryError
 from stretto.languages.afa import (
     Scope,
-    fence_text,
     read_fence,
     read_function,
     read_transfer,
     read_window,
-    shown,
-    transfer_text,
 )
-from stretto.languages.afa.parts import Field
 from stretto.query import predicate as p
-from stretto.query.afa import Arc, Kind, UserFunction
+from stretto.query.afa import Arc, Field, Kind, UserFunction
+from stretto.query.afa_text import fence_text, shown, transfer_text
 
 EVENTS = {
     "price": pa.float64(),

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from stretto.errors import QueryError
 from stretto.languages.afa import Scope, read_fence, read_transfer, read_window
 from stretto.languages.afa.parser import _read
-from stretto.languages.afa.parts import Assignments, Field
+from stretto.languages.afa.parts import Assignments
 from stretto.query import predicate as p
+from stretto.query.afa import Field
 from tests.conftest import cases
 from tests.languages.mutating import mutations
 from tests.languages.test_ceql_fuzz import OPERANDS, PREDICATES

@@ -44,9 +44,8 @@ from stretto.automata.sase_register import (
     of_event,
 )
 from stretto.errors import QueryError, Span
-from stretto.languages.afa.parts import Field
 from stretto.query import predicate as p
-from stretto.query.afa import Afa, Arc, Emit
+from stretto.query.afa import Afa, Arc, Emit, Field
 from stretto.query.afa import Kind as ArcKind
 from stretto.query.passes.bind import measure
 from stretto.query.passes.bind_sase import BoundSase

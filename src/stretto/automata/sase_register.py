@@ -19,8 +19,8 @@ import pyarrow as pa
 
 from stretto.automata.nfab import Kind, Nfab, own_index
 from stretto.errors import LimitError, QueryError
-from stretto.languages.afa.parts import Field
 from stretto.query import predicate as p
+from stretto.query.afa import Field
 from stretto.query.passes.plain import renamed
 from stretto.query.sase import Aggregate, Element, Index, Length, Range, Reference
 from stretto.query.typing import kind_of

@@ -30,6 +30,7 @@ from stretto.columns.overflow import IntegerOverflow
 from stretto.errors import DataError, suggestion
 from stretto.query import predicate as p
 from stretto.query.evaluate import COMPARE, Beyond, bounded, compare, holds, truth, value
+from stretto.times import DAY, PER_SECOND
 
 __all__ = [
     "bits_of",
@@ -67,8 +68,6 @@ _INT64 = (-(1 << 63), (1 << 63) - 1)
 
 _WIDE = Context(prec=80)
 
-_DAY = 86_400
-
 
 class Judged(NamedTuple):
     """Where a condition holds, and where integers of 64 bits do not tell (``None``: nowhere); never both."""
@@ -101,9 +100,6 @@ def _or(left: Bits | None, right: Bits | None) -> Bits | None:
     if left is None or right is None:
         return right if left is None else left
     return left | right
-
-
-_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 def mask(predicate: p.Predicate, table: pa.RecordBatch | pa.Table) -> Bits:
@@ -222,7 +218,7 @@ def numbers_of(array: pa.Array) -> NDArray[Any]:
     if types.is_boolean(kind):
         return bits_of(buffer, array.offset, len(array))
     values = np.frombuffer(buffer, _dtype(kind), array.offset + len(array))[array.offset :]
-    return values // (1000 * _DAY) if types.is_date64(kind) else values
+    return values // (1000 * DAY) if types.is_date64(kind) else values
 
 
 def _dtype(kind: pa.DataType) -> np.dtype[Any]:
@@ -233,7 +229,7 @@ def _dtype(kind: pa.DataType) -> np.dtype[Any]:
 
 def ticks_of(kind: pa.DataType) -> Fraction:
     """Ticks of a timestamp or date in a second."""
-    return Fraction(_PER_SECOND[kind.unit]) if pa.types.is_timestamp(kind) else Fraction(1, _DAY)
+    return Fraction(PER_SECOND[kind.unit]) if pa.types.is_timestamp(kind) else Fraction(1, DAY)
 
 
 # -- constants on a column's grid -------------------------------------------------------------------------------
@@ -253,7 +249,7 @@ def on_grid(constant: Any, kind: pa.DataType) -> Fraction | float:
 def _microseconds(time: dt.date) -> int:
     """Since 1970, in UTC where the time has a zone."""
     if not isinstance(time, dt.datetime):
-        return (time - dt.date(1970, 1, 1)).days * _DAY * 10**6
+        return (time - dt.date(1970, 1, 1)).days * DAY * 10**6
     zero = dt.datetime(1970, 1, 1, tzinfo=time.tzinfo and dt.UTC)
     return (time - zero) // dt.timedelta(microseconds=1)
 

@@ -18,11 +18,10 @@ from stretto.events import Schema, as_table
 from stretto.languages.relational import read_condition, read_value
 from stretto.query import predicate as p
 from stretto.query.typing import kind_of, type_of_operand
+from stretto.times import MOST
 
 __all__ = ["Stream", "constant", "fixpoint", "fixpoints", "payload_type", "stream"]
 
-#: Windows beyond this are more than lifetimes of 64 bits are meant for.
-LONGEST = 1 << 62
 
 On = str | Sequence[str] | Mapping[str, str]
 
@@ -225,9 +224,9 @@ class Stream:
         for name, value in (("duration", duration), ("every", every)):
             if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
                 raise OptionError(f"{name} must be a positive integer, in units of the time, not {value!r}")
-            if value is not None and value > LONGEST:
+            if value is not None and value > MOST:
                 raise OptionError(
-                    f"{name}={value} units of the time, and the greatest is 2^62 ({LONGEST}); None is without end"
+                    f"{name}={value} units of the time, and the greatest is 2^62 ({MOST}); None is without end"
                 )
         at = self.node
         while isinstance(at, plan.Where | plan.Project):

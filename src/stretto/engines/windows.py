@@ -13,13 +13,11 @@ from numpy.typing import NDArray
 
 from stretto._jit import jit
 from stretto.errors import DataError
+from stretto.times import DAY, MOST
 
 __all__ = ["Measured", "ranks", "values_of"]
 
 I64 = NDArray[np.int64]
-
-#: Times beyond this cannot be subtracted in 64 bits.
-MOST = 2**62
 
 
 @jit
@@ -140,7 +138,7 @@ def values_of(column: pa.ChunkedArray | pa.Array, name: str, first_row: int) -> 
 
 def _integers(column: pa.ChunkedArray | pa.Array, kind: pa.DataType, name: str) -> NDArray[np.int64]:
     if pa.types.is_date32(kind):
-        return np.asarray(column.cast(pa.int32()).to_numpy(zero_copy_only=False), np.int64) * 86_400
+        return np.asarray(column.cast(pa.int32()).to_numpy(zero_copy_only=False), np.int64) * DAY
     if pa.types.is_timestamp(kind) or pa.types.is_date64(kind):
         return np.asarray(column.cast(pa.int64()).to_numpy(zero_copy_only=False))
     if pa.types.is_decimal(kind):

@@ -8,10 +8,10 @@ from typing import Any
 
 from stretto.explain.dot import Drawing, quoted
 from stretto.explain.text import section
-from stretto.languages.afa import fence_text, transfer_text
 from stretto.query import predicate as p
 from stretto.query.afa import Afa, Arc, Emit, Kind
 from stretto.query.afa_paths import leading, reached
+from stretto.query.afa_text import fence_text, transfer_text
 
 __all__ = ["draw_afa", "explain_afa"]
 

@@ -6,19 +6,18 @@ import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from stretto.automata.cea import CEA, TRUE, Transition
+from stretto.automata.cea import build as build_cea
 from stretto.automata.nfab import Edge, Nfab
 from stretto.automata.nfab import build as build_nfab
 from stretto.errors import OptionError
 from stretto.explain.sase import asked, ignored, proceeds
-from stretto.explain.text import automaton_of
+from stretto.explain.text import Compiled, automaton_of
+from stretto.query.passes.bind import BoundQuery
 from stretto.query.passes.bind_sase import BoundSase
+from stretto.query.query import ParsedQuery
 from stretto.query.sase import SaseQuery
-
-if TYPE_CHECKING:
-    from stretto.matching.compiled import Query
 
 __all__ = ["Drawing", "draw", "quoted"]
 
@@ -65,19 +64,18 @@ class Drawing:
         return bundle
 
 
-def draw(query: Query) -> Drawing:
-    """The query's automaton.
+def draw(parsed: ParsedQuery | SaseQuery, bound: BoundQuery | BoundSase | None, program: Compiled) -> Drawing:
+    """Draw a query's automaton.
 
     A complex event automaton is drawn as in figure 3 of the CORE paper: • marks an event, ∘ skips it.
 
     An NFAb, which needs a schema, is drawn as in figure 2 of the SASE+ paper: begin and take edges in full lines, ignore edges
     dashed, proceed edges with an empty arrow; negated components are dotted boxes at the state that they stand before.
     """
-    if isinstance(query.parsed, SaseQuery):
-        bound = query.bound
+    if isinstance(parsed, SaseQuery):
         assert isinstance(bound, BoundSase)
         return Drawing(_nfab(build_nfab(bound)))
-    return Drawing(_dot(automaton_of(query)))
+    return Drawing(_dot(build_cea(parsed.pattern) if bound is None else automaton_of(program)))
 
 
 def _nfab(nfab: Nfab) -> str:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
 
 from stretto.automata.nfab import Edge, Nfab, Pair, build
 from stretto.engines.nfab.program import NfabProgram
-from stretto.engines.select import choose
+from stretto.engines.select import AnyProgram, choose
 from stretto.query import predicate as p
 from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.sase import SaseQuery, Selection
-
-if TYPE_CHECKING:
-    from stretto.matching.compiled import Query
 
 __all__ = ["asked", "explain_sase", "ignored", "kinds_of_non_determinism", "proceeds"]
 
@@ -25,31 +21,29 @@ _SELECTIONS = {
 }
 
 
-def explain_sase(query: Query, more: list[tuple[str, str]]) -> list[tuple[str, str]]:
+def explain_sase(
+    parsed: SaseQuery, bound: BoundSase | None, program: Callable[[], AnyProgram], more: list[tuple[str, str]]
+) -> list[tuple[str, str]]:
     """The parts of an explanation, title and text; ``more`` are those that all languages have, for their place."""
-    parsed = query.parsed
-    assert isinstance(parsed, SaseQuery)
     more = [(title, _own(title, text, parsed)) for title, text in more]
     sections = [
         ("query", parsed.text.strip()),
         ("pattern", ", ".join(map(str, parsed.components))),
         ("selection", f"{parsed.selection}: {_SELECTIONS[parsed.selection]}"),
     ]
-    if query.schema is None:
+    if bound is None:
         condition = "none but the event types" if parsed.condition is None else str(parsed.condition)
         return [*sections, ("conditions", condition), *more]
-    bound = query.bound
-    assert isinstance(bound, BoundSase)
     nfab = build(bound)
     sections += [*more, ("automaton", "\n".join(_states(nfab)))]
     found = kinds_of_non_determinism(nfab)
     sections.append(("splits", "; ".join(found) or "none: a run makes one move on an event"))
     choice = choose(bound)
     if choice.engine == "nfab":
-        program = query.program()
-        assert isinstance(program, NfabProgram)
-        sections += [("values V", "\n".join(_values(program))), ("masks M", "\n".join(_masks(program)))]
-        apart = program.why_apart
+        machine = program()
+        assert isinstance(machine, NfabProgram)
+        sections += [("values V", "\n".join(_values(machine))), ("masks M", "\n".join(_masks(machine)))]
+        apart = machine.why_apart
         sections.append(("merging", f"no: {apart}" if apart else "runs with the same state and masked V become one"))
     return [*sections, ("engine", f"{choice.engine}: {choice.why}")]
 

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from stretto.automata.cea import CEA, build
-from stretto.engines.select import choose
+from stretto.engines.select import AnyProgram, choose
 from stretto.engines.tecs.program import Program
 from stretto.explain.many import warning
 from stretto.explain.sase import explain_sase
-from stretto.query.algebra import Filter, Pattern, walk
+from stretto.query.algebra import Filter, walk
 from stretto.query.passes.bind import BoundQuery
+from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.query import Consume, ParsedQuery, Strategy, Window
 from stretto.query.sase import SaseQuery
 
-if TYPE_CHECKING:
-    from stretto.matching.compiled import Query
+__all__ = ["Compiled", "automaton_of", "explain", "section"]
 
-__all__ = ["automaton_of", "explain", "section"]
+#: Gives the machine of a query that has a schema; it is made when it is asked for.
+Compiled = Callable[[], AnyProgram]
 
 _STRATEGIES = {
     Strategy.ALL: "every complex event",
@@ -34,52 +35,51 @@ _CONSUME = {
 }
 
 
-def explain(query: Query) -> str:
-    """The parts of a query, one a paragraph: query, pattern, conditions, window, automaton, engine and why."""
-    if isinstance(query.parsed, SaseQuery):
-        more = [("partition", _partition(query)), ("window", _window(query.window)), ("output", _output(query))]
-        sections = explain_sase(query, more)
+def explain(parsed: ParsedQuery | SaseQuery, bound: BoundQuery | BoundSase | None, program: Compiled) -> str:
+    """Say what a query means and how it runs, a paragraph a part: query, pattern, conditions, window, automaton, engine and why.
+
+    ``bound`` is ``None`` for a query without a schema, and then no ``program`` is asked for.
+    """
+    more = [("partition", _partition(parsed)), ("window", _window(parsed.window)), ("output", _output(parsed))]
+    if isinstance(parsed, SaseQuery):
+        assert not isinstance(bound, BoundQuery)
+        sections = explain_sase(parsed, bound, program, more)
     else:
-        sections = _core(query, query.parsed)
-    if (many := warning(query.parsed)) is not None:
+        sections = _core(parsed, bound, program, more)
+    if (many := warning(parsed)) is not None:
         sections.append(("warning", many))
-    if query.schema is None:
+    if bound is None:
         sections.append(("schema", "none yet: attributes and types are checked when the query meets its events"))
     return "\n".join(section(title, body) for title, body in sections)
 
 
-def _core(query: Query, parsed: ParsedQuery) -> list[tuple[str, str]]:
+def _core(
+    parsed: ParsedQuery, bound: BoundQuery | BoundSase | None, program: Compiled, more: list[tuple[str, str]]
+) -> list[tuple[str, str]]:
     """CEQL: the formula and its automaton."""
-    pattern, cea = formula_of(query), automaton_of(query)
+    pattern = bound.pattern if isinstance(bound, BoundQuery) else parsed.pattern
+    if bound is None:
+        cea = build(pattern)
+        described = [f"{node.variable}[{node.predicate}]" for node in walk(pattern) if isinstance(node, Filter)]
+    else:
+        cea, described = automaton_of(program), program().classifier.describe()
+    choice = choose(parsed)
     return [
-        ("query", query.text.strip()),
+        ("query", parsed.text.strip()),
         ("pattern", str(pattern)),
-        ("conditions", _conditions(query, pattern)),
+        ("conditions", "\n".join(dict.fromkeys(described)) or "none but the event types"),
         ("selection", f"{parsed.strategy}: {_STRATEGIES[parsed.strategy]}"),
-        ("partition", _partition(query)),
-        ("window", _window(query.window)),
-        ("output", _output(query)),
-        ("automaton", _automaton(cea, query)),
-        ("engine", _engine(parsed)),
+        *more,
+        ("automaton", _automaton(cea, parsed)),
+        ("engine", f"{choice.engine}: {choice.why}"),
     ]
 
 
-def formula_of(query: Query) -> Pattern:
-    """The formula of a query that has one."""
-    bound = query.bound if query.schema is not None else None
-    if isinstance(bound, BoundQuery):
-        return bound.pattern
-    assert isinstance(query.parsed, ParsedQuery)
-    return query.parsed.pattern
-
-
-def automaton_of(query: Query) -> CEA:
-    """The complex event automaton of a query that has one."""
-    if query.schema is None:
-        return build(formula_of(query))
-    program = query.program()
-    assert isinstance(program, Program)
-    return program.cea
+def automaton_of(program: Compiled) -> CEA:
+    """The complex event automaton that a query runs on."""
+    found = program()
+    assert isinstance(found, Program)
+    return found.cea
 
 
 def section(title: str, body: str) -> str:
@@ -88,14 +88,7 @@ def section(title: str, body: str) -> str:
     return "\n".join([f"{title:<11}{first}", *(" " * 11 + line for line in rest)])
 
 
-def _conditions(query: Query, pattern: Pattern) -> str:
-    if query.schema is not None:
-        return "\n".join(query.program().classifier.describe()) or "none but the event types"
-    found = [f"{node.variable}[{node.predicate}]" for node in walk(pattern) if isinstance(node, Filter)]
-    return "\n".join(dict.fromkeys(found)) or "none but the event types"
-
-
-def _partition(query: Query) -> str:
+def _partition(query: ParsedQuery | SaseQuery) -> str:
     if not query.partition_by:
         return "none: one stream"
     return f"by {', '.join(query.partition_by)}; events where one of them is NULL are in no partition"
@@ -111,19 +104,14 @@ def _window(window: Window | None) -> str:
     return f"end − start ≤ {size}, measured by {measured}"
 
 
-def _output(query: Query) -> str:
+def _output(query: ParsedQuery | SaseQuery) -> str:
     limit = "" if query.limit is None else f"; at most {query.limit} per triggering event, latest start first"
     shown = ", ".join(query.variables) or "only the intervals"
     return f"{shown}; {_CONSUME[query.consume]}{limit}"
 
 
-def _automaton(cea: CEA, query: Query) -> str:
+def _automaton(cea: CEA, query: ParsedQuery) -> str:
     skipping = "events that satisfy no guard are not visited"
     if not cea.waits or query.strategy is Strategy.STRICT:
         skipping = "every event of the stream is visited: some state does not wait"
     return f"{cea}\n{skipping}"
-
-
-def _engine(query: ParsedQuery) -> str:
-    choice = choose(query)
-    return f"{choice.engine}: {choice.why}"

@@ -13,27 +13,13 @@ from lark import Token, Transformer, v_args
 from stretto.errors import Span, nearest
 from stretto.languages.parts import LONGEST_NUMBER, Mistake, Name, at, find, name_of, number_of
 from stretto.query.query import Window
+from stretto.times import SECONDS
 
-__all__ = ["EXACT", "UNITS", "Clause", "ClauseTransformer", "Columns", "Measure", "window"]
+__all__ = ["EXACT", "Clause", "ClauseTransformer", "Columns", "Measure", "window"]
 
 EXACT = decimal.Context(prec=4 * LONGEST_NUMBER)
 """Arithmetic that rounds no number that a query may have."""
 
-#: Units of durations, in seconds.
-UNITS = {
-    unit: Decimal(size)
-    for units, size in (
-        ("ns nanosecond nanoseconds", "1e-9"),
-        ("us µs μs microsecond microseconds", "1e-6"),
-        ("ms millisecond milliseconds", "1e-3"),
-        ("s sec secs second seconds", "1"),
-        ("m min mins minute minutes", "60"),
-        ("h hr hrs hour hours", "3600"),
-        ("d day days", "86400"),
-        ("w week weeks", "604800"),
-    )
-    for unit in units.split()
-}
 _COUNTS = ("events", "event")
 _UNITS_SHOWN = ("events", "seconds", "minutes", "hours", "days", "weeks", "ms", "us", "ns")
 
@@ -171,9 +157,9 @@ def _count_window(measures: Sequence[Measure], columns: Columns | None, span: Sp
 
 
 def _seconds(unit: Token) -> Decimal:
-    size = UNITS.get(unit.casefold())
+    size = SECONDS.get(unit.casefold())
     if size is None:
-        close = nearest(str(unit), [*UNITS, *_COUNTS])
+        close = nearest(str(unit), [*SECONDS, *_COUNTS])
         hint = f"did you mean '{close}'?" if close else f"known units: {', '.join(_UNITS_SHOWN)}"
         raise Mistake(f"unknown unit '{unit}'", at(unit), hint)
     return size

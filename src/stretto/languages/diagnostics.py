@@ -8,8 +8,8 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from lark import Token, UnexpectedInput, UnexpectedToken
 
 from stretto.errors import Span, nearest
-from stretto.languages.clauses import UNITS
 from stretto.languages.parts import Mistake
+from stretto.times import SECONDS
 
 __all__ = [
     "COMPARISONS",
@@ -157,7 +157,7 @@ def duration(text: str, span: Span, place: str = "WITHIN {} bounds a whole match
     begin = max(0, span.start - 100)
     number = _NUMBER_BEFORE.search(text[begin : span.start])
     interval = _INTERVAL_BEFORE.search(text[begin : span.start])
-    if number is not None and text[span.start : span.end].lower() in UNITS:
+    if number is not None and text[span.start : span.end].lower() in SECONDS:
         start, end = begin + number.start(), span.end
         shown = text[start:end]
     elif interval is not None and text.startswith("'", span.start):

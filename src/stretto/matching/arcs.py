@@ -16,11 +16,11 @@ from stretto.engines.afa.graph import GraphTables
 from stretto.engines.afa.intake import Changes
 from stretto.engines.afa.runner import AfaRunner
 from stretto.engines.afa.structure import ADD_ARC, FOREVER, NIL, RETIRE_ARC, RETIRED, SINCE
-from stretto.engines.afa.times import ticks
 from stretto.errors import DataError, OptionError, QueryError, StrettoError, nearest, suggestion
 from stretto.events import as_table
 from stretto.languages.afa.builder import make_arc
 from stretto.query.afa import Afa, Arc, Emit, Kind
+from stretto.times import ticks
 
 __all__ = ["ALONE", "ArcChanges"]
 

@@ -34,16 +34,16 @@ from stretto.engines.afa.structure import (
     TO,
     TO_LE,
 )
-from stretto.engines.afa.times import as_times, tick_of, ticks, width
 from stretto.errors import DataError, LimitError, OptionError, StrettoError, suggestion
 from stretto.events import as_table, conform
-from stretto.languages.afa import Scope, read_fence, shown
+from stretto.languages.afa import Scope, read_fence
 from stretto.languages.afa.builder import AFA, make_arc
 from stretto.matching.arcs import ALONE, ArcChanges
 from stretto.query.afa import Afa, Arc
+from stretto.query.afa_text import shown
 from stretto.query.predicate import Predicate, attributes
 from stretto.query.typing import kind_of
-from stretto.times import check_clock
+from stretto.times import as_times, check_clock, tick_of, ticks, width
 
 __all__ = ["AfaMatcher", "iter_match_afa", "match_afa"]
 

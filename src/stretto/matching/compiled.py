@@ -13,6 +13,7 @@ import pyarrow as pa
 from stretto.engines.select import AnyProgram, program_for
 from stretto.errors import OptionError, suggestion
 from stretto.events import Schema
+from stretto.explain import draw, explain
 from stretto.languages import ceql, sase
 from stretto.languages.afa.builder import AFA
 from stretto.matching.results import Layout
@@ -112,13 +113,7 @@ class Query:
     @property
     def variables(self) -> tuple[str, ...]:
         """The variables that a result reports, in order."""
-        from stretto.query.passes.bind import reported
-
-        if isinstance(self._parsed, SaseQuery):
-            return tuple(one.variable for one in self._parsed.positive)
-        if self._parsed.items is None:
-            return tuple(reported(self._parsed.pattern))
-        return tuple(item.variable for item in self._parsed.items)
+        return self._parsed.variables
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -163,15 +158,13 @@ class Query:
 
     def explain(self) -> str:
         """What the query means and how it runs: pattern, predicates with their event classes, automaton, engine and why."""
-        from stretto.explain import explain
-
-        return explain(self)
+        return explain(self._parsed, self._bound, self.program)
 
     def draw(self) -> Any:
         """The automaton as a Graphviz graph that shows itself as SVG in a notebook."""
-        from stretto.explain import draw
-
-        return draw(self)
+        if isinstance(self._parsed, SaseQuery):
+            return draw(self._parsed, self.bound, self.program)
+        return draw(self._parsed, self._bound, self.program)
 
     def __str__(self) -> str:
         return self.text

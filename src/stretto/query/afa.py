@@ -18,7 +18,25 @@ import pyarrow as pa
 
 from stretto.query import predicate as p
 
-__all__ = ["Afa", "Arc", "Emit", "Fence", "Kind", "Transfer", "UserFunction"]
+__all__ = ["Afa", "Arc", "Emit", "Fence", "Field", "Kind", "Transfer", "UserFunction"]
+
+
+@dataclass(frozen=True, eq=False)
+class Field(p.Attribute):
+    """``e.price`` or ``r.count``: the attribute of its name, equal to a plain one, but printed as it is written.
+
+    >>> str(Field("e.price")), str(Field("r.in"))
+    ('e.price', 'r.`in`')
+    """
+
+    def __eq__(self, other: object) -> bool:
+        return self.name == other.name if isinstance(other, p.Attribute) else NotImplemented
+
+    __hash__ = p.Attribute.__hash__
+
+    def __str__(self) -> str:
+        side, _, own = self.name.partition(".")
+        return f"{side}.{p.Attribute(own)}"
 
 
 class Kind(StrEnum):

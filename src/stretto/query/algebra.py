@@ -28,6 +28,7 @@ __all__ = [
     "children",
     "fold",
     "quote",
+    "reported",
     "variables",
     "walk",
 ]
@@ -220,3 +221,21 @@ def variables(pattern: Pattern) -> dict[str, Span | None]:
         elif isinstance(node, As):
             found.setdefault(node.variable, node.span)
     return found
+
+
+def reported(pattern: Pattern) -> list[str]:
+    """What ``SELECT *`` reports: the named variables, and the types of atoms that no name covers."""
+    named = {
+        name for node in walk(pattern) if (name := getattr(node, "variable", None)) and not isinstance(node, Filter)
+    }
+    bare = set()
+    covered: list[tuple[Pattern, bool]] = [(pattern, False)]
+    while covered:
+        node, inside = covered.pop()
+        if isinstance(node, Atom):
+            if not inside:
+                bare.add(node.type)
+            continue
+        inside = inside or (hasattr(node, "variable") and not isinstance(node, Filter))
+        covered.extend((child, inside) for child in children(node))
+    return [name for name in variables(pattern) if name in named or name in bare]

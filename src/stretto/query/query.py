@@ -7,7 +7,7 @@ from decimal import Decimal
 from enum import StrEnum
 
 from stretto.errors import Span
-from stretto.query.algebra import Pattern
+from stretto.query.algebra import Pattern, reported
 
 __all__ = ["Consume", "ParsedQuery", "SelectItem", "Strategy", "Window"]
 
@@ -82,3 +82,10 @@ class ParsedQuery:
     language: str = "ceql"
     partition_spans: tuple[Span, ...] = field(default=(), compare=False, repr=False)
     stream_spans: tuple[Span, ...] = field(default=(), compare=False, repr=False)
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The variables that a result reports, in order."""
+        if self.items is None:
+            return tuple(reported(self.pattern))
+        return tuple(item.variable for item in self.items)

@@ -196,3 +196,8 @@ class SaseQuery:
     def positive(self) -> tuple[Component, ...]:
         """The components that hold events."""
         return tuple(one for one in self.components if not one.negated)
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The variables that a result reports, in order."""
+        return tuple(one.variable for one in self.positive)

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from stretto.errors import OptionError, suggestion
+from stretto.times import SECONDS
 
 __all__ = ["BUCKETS", "METRICS", "Continuous", "microseconds_of"]
 
@@ -43,8 +44,7 @@ class Continuous:
             raise OptionError(f"buckets={self.buckets}: give a positive number, or None for {BUCKETS}")
 
 
-_UNITS = {"microsecond": 1, "millisecond": 10**3, "second": 10**6, "minute": 60 * 10**6, "hour": 3600 * 10**6}
-_UNITS |= {"day": 86_400 * 10**6, "week": 7 * 86_400 * 10**6}
+_UNITS = ("microsecond", "millisecond", "second", "minute", "hour", "day", "week")
 
 
 def microseconds_of(delay: str) -> int:
@@ -55,10 +55,10 @@ def microseconds_of(delay: str) -> int:
         raise OptionError(f"watermark={delay!r}: expected a number and a unit, such as '10 seconds'")
     total = 0
     for number, name in found:
-        unit = _UNITS.get(name.removesuffix("s"))
-        if unit is None:
+        unit = name.removesuffix("s")
+        if unit not in _UNITS:
             raise OptionError(
                 f"watermark={delay!r}: '{name}' is no unit; {suggestion(name, _UNITS, kind='unit') or 'try seconds'}"
             )
-        total += int(number) * unit
+        total += int(number) * int(SECONDS[unit] * 10**6)
     return total

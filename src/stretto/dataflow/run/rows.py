@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from stretto._jit import inlined, jit
 from stretto.errors import LimitError
+from stretto.times import FOREVER
 
 __all__ = [
     "EVER",
@@ -44,7 +45,6 @@ WEIGHT = 2
 LEVEL = 3  #: how many times it went around its loop; 0 outside loops
 PAYLOAD = 4  #: first column of the payload
 
-FOREVER = (1 << 63) - 1
 _MOST = 1 << 31  #: weights stay below
 
 NEVER = -(1 << 63)  #: before all times

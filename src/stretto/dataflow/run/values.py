@@ -12,10 +12,10 @@ from stretto.columns.vectorized import numbers_of
 from stretto.dataflow.run.rows import Rows
 from stretto.errors import DataError
 from stretto.query.typing import kind_of
+from stretto.times import DAY
 
 __all__ = ["NAN", "Strings", "arrays", "word_of_float", "words"]
 
-_DAY = 86_400
 
 NAN = int(np.float64(np.nan).view(np.int64))  #: the word of every NaN
 
@@ -78,7 +78,7 @@ def words(column: pa.Array, kind: pa.DataType, strings: Strings) -> Rows:
         raise DataError(str(error)) from error
     values = numbers_of(cast)
     if pa.types.is_date(kind):  # in seconds, as code compares it with other times
-        values = values.astype(np.int64) * _DAY
+        values = values.astype(np.int64) * DAY
     return word_of_float(values) if family == "float" else np.asarray(values, np.int64)
 
 
@@ -95,7 +95,7 @@ def arrays(rows: Rows, schema: Mapping[str, pa.DataType], offset: int, strings: 
         elif family == "bool":
             made.append(pa.array(column.astype(np.bool_)))
         elif pa.types.is_date(kind):
-            made.append(pa.array((column // _DAY).astype(np.int32)).cast(pa.date32()).cast(kind))
+            made.append(pa.array((column // DAY).astype(np.int32)).cast(pa.date32()).cast(kind))
         else:
             made.append(pa.array(column).cast(kind))
     return made

@@ -30,13 +30,13 @@ from stretto.engines.afa.structure import (
     SKIP,
     Batch,
 )
-from stretto.engines.afa.times import as_times
-from stretto.engines.afa.times import ticks as ticks_of
 from stretto.engines.nfab.values import matrix
 from stretto.errors import DataError
 from stretto.query import predicate
 from stretto.query.afa import Afa, Kind
 from stretto.query.typing import kind_of
+from stretto.times import as_times
+from stretto.times import ticks as ticks_of
 
 __all__ = ["AfaIntake", "Changes", "Roles"]
 

@@ -21,11 +21,11 @@ from stretto.engines.afa.structure import (
     SINCE,
     Batch,
 )
-from stretto.engines.afa.times import as_times
-from stretto.engines.afa.times import ticks as ticks_of
 from stretto.errors import DataError, OptionError
 from stretto.query import predicate
 from stretto.query.implication import implies
+from stretto.times import as_times
+from stretto.times import ticks as ticks_of
 
 __all__ = ["AfaPunctuating"]
 

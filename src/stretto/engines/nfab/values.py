@@ -26,6 +26,7 @@ from stretto.errors import LimitError
 from stretto.query import predicate as p
 from stretto.query.passes.bind import measure
 from stretto.query.typing import kind_of
+from stretto.times import DAY
 
 __all__ = [
     "MOST_WORDS",
@@ -255,7 +256,7 @@ def _words(column: Column, array: pa.Array, words: Vocabulary | None) -> tuple[I
     if column.kind == "bool":
         return _filled(array, pa.bool_(), False).astype(np.int64), valid
     if column.kind == "time" and pa.types.is_date32(array.type):
-        return _filled(array.cast(pa.int32()), pa.int64(), 0) * 86_400, valid
+        return _filled(array.cast(pa.int32()), pa.int64(), 0) * DAY, valid
     if pa.types.is_uint64(array.type):
         return _signed(array, column.attribute or ""), valid
     return _filled(array, pa.int64(), 0), valid

@@ -11,15 +11,11 @@ e.price (r.n + 1)
 from stretto.languages.afa.checking import Scope
 from stretto.languages.afa.functions import read_function
 from stretto.languages.afa.parser import read_fence, read_transfer, read_window
-from stretto.languages.afa.text import fence_text, shown, transfer_text
 
 __all__ = [
     "Scope",
-    "fence_text",
     "read_fence",
     "read_function",
     "read_transfer",
     "read_window",
-    "shown",
-    "transfer_text",
 ]

@@ -12,10 +12,12 @@ import pyarrow as pa
 
 from stretto.errors import OptionError, QueryError, StrettoError, nearest, suggestion
 from stretto.events import Schema
-from stretto.languages.afa import Scope, read_fence, read_function, read_transfer, read_window, shown
+from stretto.explain.afa import draw_afa, explain_afa
+from stretto.languages.afa import Scope, read_fence, read_function, read_transfer, read_window
 from stretto.languages.afa.elements import Step, Steps, positions_of
 from stretto.query.afa import Afa, Arc, Emit, Fence, Kind, Transfer
 from stretto.query.afa_paths import leading, reached
+from stretto.query.afa_text import shown
 from stretto.query.passes.bind import check_keys
 from stretto.query.typing import kind_of
 
@@ -317,14 +319,10 @@ class AFA:
 
     def explain(self) -> str:
         """Schemas, states and arcs as text."""
-        from stretto.explain.afa import explain_afa
-
         return explain_afa(self.frozen)
 
     def draw(self) -> Any:
         """The graph as in figures 3 and 14 of the paper, for Graphviz; shows itself as SVG in a notebook."""
-        from stretto.explain.afa import draw_afa
-
         return draw_afa(self.frozen)
 
     def __str__(self) -> str:

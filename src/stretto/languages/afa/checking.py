@@ -12,8 +12,9 @@ from typing import Any
 import pyarrow as pa
 
 from stretto.errors import OptionError, QueryError, Span, suggestion
-from stretto.languages.afa.parts import Assignments, Field, Row
+from stretto.languages.afa.parts import Assignments, Row
 from stretto.query import predicate as p
+from stretto.query.afa import Field
 from stretto.query.passes.bind import measure
 from stretto.query.typing import NUMBERS, kind_of, kind_of_operand, typed, typed_operand
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from lark import Token, v_args
 
-from stretto.languages.afa.parts import Assignments, Field, Row
+from stretto.languages.afa.parts import Assignments, Row
 from stretto.languages.clauses import ClauseTransformer, Measure
 from stretto.languages.clauses import window as window_of
 from stretto.languages.parts import ExpressionPart, Mistake, Name, at, name_of, shallow
 from stretto.languages.predicates import PredicateTransformer, predicate_of, value_of
 from stretto.query import predicate as p
+from stretto.query.afa import Field
 from stretto.query.functions import TAKEN
 from stretto.query.query import Window
 

@@ -11,12 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from stretto.engines.afa.times import as_times, ticks
 from stretto.engines.windows import values_of
 from stretto.errors import DataError, OptionError
 from stretto.matching.reorder.runs import Run
 from stretto.matching.reorder.spans import check_span
-from stretto.times import check_clock
+from stretto.times import as_times, check_clock, ticks
 
 __all__ = ["Columns"]
 

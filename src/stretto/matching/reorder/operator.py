@@ -12,13 +12,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stretto.column_types import wider
-from stretto.engines.afa.times import as_times
 from stretto.errors import DataError, OptionError, SnapshotError, suggestion
 from stretto.events import BEFORE, Schema, as_table, conform
 from stretto.matching.reorder.columns import AFTER_ALL, BEFORE_ALL
 from stretto.matching.reorder.runs import Released, Run, one_batch, segments
 from stretto.matching.reorder.spans import span
 from stretto.matching.reorder.waiting import Waiting
+from stretto.times import as_times
 
 __all__ = ["Cleanse"]
 

@@ -11,13 +11,12 @@ import pyarrow as pa
 
 from stretto.errors import OptionError, QueryError
 from stretto.languages.afa import read_window
+from stretto.times import MOST, ticks_in
 
 __all__ = ["check_span", "span"]
 
 #: Spans beyond this cannot be added to times in 64 bits.
-LONGEST = (1 << 62) - 1
-
-_UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+LONGEST = MOST - 1
 
 
 def check_span(value: Any, what: str) -> int | float | dt.timedelta:
@@ -74,23 +73,19 @@ def span(value: Any, what: str, kind: pa.DataType, name: str, unit: str | None =
                 raise OptionError(f"{what}={value!r}: '{name}' is {kind} and has whole ticks")
             found = int(found)
         return found if pa.types.is_floating(kind) else _fitting(int(found), value, what, name, kind)
-    if pa.types.is_date32(kind):
-        days, odd = divmod(found, dt.timedelta(days=1))
-        if odd:
-            raise OptionError(f"{what}={value!r}: '{name}' counts days")
-        return days
-    own = kind.unit if pa.types.is_timestamp(kind) else "ms" if pa.types.is_date64(kind) else unit
-    if own is None:
+    ticks = ticks_in(found, kind, unit)
+    if ticks is None:
         raise OptionError(
             f"{what}={value!r}: '{name}' is {kind}, whose unit is not known: give the span in ticks, or time_unit='s'"
         )
     if pa.types.is_floating(kind):
-        return found.total_seconds() * _UNITS[own]
-    micros = found // dt.timedelta(microseconds=1)
-    whole, rest = divmod(micros * _UNITS[own], 10**6)
-    if rest:
+        return float(ticks)
+    if ticks.denominator > 1 and pa.types.is_date32(kind):
+        raise OptionError(f"{what}={value!r}: '{name}' counts days")
+    if ticks.denominator > 1:
+        own = kind.unit if pa.types.is_timestamp(kind) else "ms" if pa.types.is_date64(kind) else unit
         raise OptionError(f"{what}={value!r} is no whole number of '{name}' ticks ({own})")
-    return _fitting(whole, value, what, name, kind)
+    return _fitting(int(ticks), value, what, name, kind)
 
 
 def _fitting(ticks: int, value: Any, what: str, name: str, kind: pa.DataType) -> int:

@@ -14,10 +14,11 @@ from stretto.column_types import text_hint, time_hint
 from stretto.errors import LimitError, OptionError, QueryError, Span, suggestion
 from stretto.events import Schema
 from stretto.query import predicate as p
-from stretto.query.algebra import Atom, Filter, Pattern, Project, children, fold, variables, walk
+from stretto.query.algebra import Atom, Filter, Pattern, Project, fold, walk
 from stretto.query.passes import rewrite
 from stretto.query.query import ParsedQuery, Window
 from stretto.query.typing import kind_of, typed
+from stretto.times import MOST, PER_SECOND
 
 __all__ = [
     "BoundQuery",
@@ -30,11 +31,7 @@ __all__ = [
     "check_roles",
     "check_size",
     "measure",
-    "reported",
 ]
-
-#: The greatest size of a window and magnitude of a time, so that differences never overflow 64 bits.
-MOST = 2**62
 
 
 class Text(Protocol):
@@ -149,7 +146,7 @@ def measure(data_type: pa.DataType) -> Measure | None:
     if types.is_floating(data_type):
         return Measure(real=True)
     if types.is_timestamp(data_type):
-        return Measure(unit={"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[data_type.unit])
+        return Measure(unit=PER_SECOND[data_type.unit])
     if types.is_date32(data_type):
         return Measure(unit=1)
     if types.is_date64(data_type):
@@ -179,7 +176,7 @@ def check_roles(schema: Schema) -> None:
         raise OptionError(
             f"time='{schema.time}' is {kind}, not a number, timestamp or date{time_hint(schema.time, kind)}"
         )
-    if schema.time_unit not in (None, "s", "ms", "us", "ns"):
+    if schema.time_unit not in (None, *PER_SECOND):
         raise OptionError(f"time_unit={schema.time_unit!r}: expected 's', 'ms', 'us' or 'ns'")
 
 
@@ -298,7 +295,7 @@ def bind_window(query: Windowed, schema: Schema) -> BoundWindow | None:
 def _window_size(query: Text, window: Window, name: str, how: Measure, schema: Schema) -> int | float:
     per_second = how.unit
     if per_second is None and name == schema.time and schema.time_unit is not None:
-        per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[schema.time_unit]
+        per_second = PER_SECOND[schema.time_unit]
     if window.seconds is not None:
         if per_second is None:
             raise QueryError(
@@ -339,31 +336,13 @@ def _fitting(query: Text, window: Window, size: int, of_what: str) -> int:
 def _selected(query: ParsedQuery, schema: Schema) -> tuple[tuple[str, tuple[str, ...]], ...]:
     everything = tuple(schema.attributes)
     if query.items is None:
-        return tuple((name, everything) for name in reported(query.pattern))
+        return tuple((name, everything) for name in query.variables)
     chosen = []
     for item in query.items:
         if item.attributes is not None:
             check_names(query, item.attributes, item.attribute_spans, schema, f"SELECT {item.variable}[…]")
         chosen.append((item.variable, everything if item.attributes is None else item.attributes))
     return tuple(chosen)
-
-
-def reported(pattern: Pattern) -> list[str]:
-    """What ``SELECT *`` reports: the named variables, and the types of atoms that no name covers."""
-    named = {
-        name for node in walk(pattern) if (name := getattr(node, "variable", None)) and not isinstance(node, Filter)
-    }
-    bare = set()
-    covered: list[tuple[Pattern, bool]] = [(pattern, False)]
-    while covered:
-        node, inside = covered.pop()
-        if isinstance(node, Atom):
-            if not inside:
-                bare.add(node.type)
-            continue
-        inside = inside or (hasattr(node, "variable") and not isinstance(node, Filter))
-        covered.extend((child, inside) for child in children(node))
-    return [name for name in variables(pattern) if name in named or name in bare]
 
 
 def check_size(pattern: Pattern, most: int = 200_000) -> None:

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from stretto.times import DAY
+
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
 __all__ = ["behind", "comparable", "place"]
 
 _INT64 = 1 << 63
-_DAY = 86_400
 _WIDE = Context(prec=80)
 
 
@@ -70,12 +71,12 @@ def _literal(kind: pa.DataType, value: int | float) -> Column | None:
     if value < -_INT64:
         return None
     if pa.types.is_date32(kind):
-        days = value // _DAY
+        days = value // DAY
         return F.date_from_unix_date(F.lit(days)) if days >= -(1 << 31) else None
     if pa.types.is_timestamp(kind):
         if kind.tz is not None:
             return F.timestamp_micros(F.lit(value).cast("bigint"))
-        days, micros = divmod(value, _DAY * 10**6)
+        days, micros = divmod(value, DAY * 10**6)
         seconds = Decimal(micros).scaleb(-6, _WIDE)
         since = F.make_dt_interval(F.lit(days), F.lit(0), F.lit(0), F.lit(seconds))
         return F.lit("1970-01-01").cast("timestamp_ntz") + since

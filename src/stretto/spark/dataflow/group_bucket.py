@@ -21,9 +21,10 @@ import pyarrow.compute as pc
 from stretto.dataflow.run.rows import FOREVER, NEVER
 from stretto.errors import DataError
 from stretto.spark.dataflow.groups import OUTPUT, Groups, by_input, in_order
-from stretto.spark.streaming.bucket import PER_SECOND, Counts, Settings
+from stretto.spark.streaming.bucket import Counts, Settings
 from stretto.spark.streaming.packing import read_table
 from stretto.spark.streaming.state import Owner, framed, unframed
+from stretto.times import ticks_per_second
 
 __all__ = ["GroupBucket", "plan_owner"]
 
@@ -148,9 +149,9 @@ class GroupBucket:
     def _unit(self) -> Fraction:
         """Microseconds in one tick."""
         kind = self.groups.time_kind
-        return Fraction(
-            10**6, PER_SECOND[kind.unit if pa.types.is_timestamp(kind) else self.settings.time_unit or "us"]
-        )
+        per_second = ticks_per_second(kind, self.settings.time_unit or "us")
+        assert per_second is not None
+        return 10**6 / per_second
 
     def _ticks(self, watermark: int) -> int:
         """A watermark as a punctuation: the first time that it has not passed."""

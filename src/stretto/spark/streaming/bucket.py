@@ -26,11 +26,11 @@ from stretto.matching.patterns import PatternSet
 from stretto.spark.streaming.packing import arrived
 from stretto.spark.streaming.runs import Run
 from stretto.spark.streaming.state import VERSION, Owner, framed, unframed
+from stretto.times import ticks_per_second
 
 __all__ = ["VERSION", "Bucket", "Counts", "Settings", "microseconds", "query_owner"]
 
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
-PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 @dataclass(frozen=True)
@@ -282,9 +282,9 @@ class Bucket:
         kind = self.run.attributes[self.settings.time]
         if pa.types.is_date(kind):
             return Fraction(10**6)
-        return Fraction(
-            10**6, PER_SECOND[kind.unit if pa.types.is_timestamp(kind) else self.settings.time_unit or "us"]
-        )
+        per_second = ticks_per_second(kind, self.settings.time_unit or "us")
+        assert per_second is not None
+        return 10**6 / per_second
 
     def _time(self, watermark: int) -> int | dt.datetime | dt.date:
         """A watermark as a value of the time column: the last that is not after it."""
@@ -343,14 +343,10 @@ def microseconds(column: pa.ChunkedArray, unit: str | None) -> NDArray[np.int64]
         The column is no timestamp, date or integer, or it is an integer without a unit.
     """
     kind = column.type
-    if pa.types.is_date32(kind):
-        values, per_second = column.cast(pa.int32()).cast(pa.int64()), Fraction(1, 86_400)
-    elif pa.types.is_timestamp(kind):
-        values, per_second = column.cast(pa.int64()), Fraction(PER_SECOND[kind.unit])
-    elif pa.types.is_integer(kind) and unit is not None:
-        values, per_second = column.cast(pa.int64()), Fraction(PER_SECOND[unit])
-    else:
+    per_second = ticks_per_second(kind, unit if pa.types.is_integer(kind) else None)
+    if per_second is None or pa.types.is_date64(kind):
         raise OptionError(f"a continuous query needs a time of type timestamp, date or integer with a unit, not {kind}")
+    values = (column.cast(pa.int32()) if pa.types.is_date32(kind) else column).cast(pa.int64())
     ratio = 10**6 / per_second
     micros = np.array(pc.fill_null(values, 0).to_numpy(zero_copy_only=False), np.int64)
     micros = micros * ratio.numerator // ratio.denominator

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from stretto.languages.afa.parts import Field
 from stretto.query import predicate as p
-from stretto.query.afa import Arc, Kind, UserFunction
+from stretto.query.afa import Arc, Field, Kind, UserFunction
 
 __all__ = ["fence_text", "shown", "transfer_text"]
 
