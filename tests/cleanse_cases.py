@@ -43,7 +43,7 @@ class Slow:
         if time < self.punctuation:
             self.late += 1
             return [], None
-        bound = self.options.get("bound")
+        bound = self.options.get("disorder")
         if bound is not None and sign > 0:
             self.greatest = max(self.greatest, time)
             self.punctuation = max(self.punctuation, self.greatest - bound)
@@ -97,7 +97,7 @@ def cleanse_case(seed: int) -> CleanseCase:
     signed, sequenced = choose.chance(50), choose.chance(50)
     options: dict[str, Any] = {
         "speculation": choose.one_of([0, 0, 1, 2, 5, 20, math.inf]),
-        "bound": choose.one_of([None, None, 0, 1, 3, 8]),
+        "disorder": choose.one_of([None, None, 0, 1, 3, 8]),
         "late": choose.one_of(["drop", "side"]),
     }
     options |= {"sign": "sign", "partition_by": ["k"]} if signed else {}

@@ -128,7 +128,7 @@ def test_invariant() -> None:
 
 def test_late_events() -> None:
     for late in ("error", "drop", "side"):
-        cleanse = stretto.Cleanse(time="t", bound=2, late=late)
+        cleanse = stretto.Cleanse(time="t", disorder=2, late=late)
         cleanse.push([{"t": 1, "x": "a"}, {"t": 9, "x": "b"}])
         late_rows = [{"t": 7, "x": "on time"}, {"t": 6, "x": "late"}]
         if late == "error":
@@ -165,10 +165,10 @@ def test_retractions_annihilate_with_what_waits() -> None:
 def test_types_of_time(kind: pa.DataType) -> None:
     day = 86_400_000 if pa.types.is_date64(kind) else 1
     ticks = pa.array([5 * day, 1 * day, 3 * day], pa.int32() if pa.types.is_date32(kind) else pa.int64()).cast(kind)
-    cleanse = stretto.Cleanse(time="t", bound=2 * day)
+    cleanse = stretto.Cleanse(time="t", disorder=2 * day)
     found = [cleanse.push(pa.table({"t": ticks.slice(i, 1)})) for i in (1, 2, 0)]
     assert pa.concat_tables(found).column("t").combine_chunks().equals(ticks.take([1]))
-    again = stretto.Cleanse(time="t", bound=2 * day).restore(cleanse.snapshot())
+    again = stretto.Cleanse(time="t", disorder=2 * day).restore(cleanse.snapshot())
     assert again.punctuation == cleanse.punctuation == ticks[2].as_py()
     assert again.finish().column("t").combine_chunks().equals(ticks.take([2, 0]))
 
@@ -176,17 +176,16 @@ def test_types_of_time(kind: pa.DataType) -> None:
 def test_spans() -> None:
     second = pa.table({"t": pa.array([dt.datetime(2024, 1, 1, 0, 0, s) for s in (9, 4, 1)])})
     for span in ("5 seconds", dt.timedelta(seconds=5), 5_000_000):
-        assert stretto.Cleanse(time="t", bound=span, late="drop").push(second).num_rows == 0
+        assert stretto.Cleanse(time="t", disorder=span, late="drop").push(second).num_rows == 0
         cleanse = stretto.Cleanse(time="t", speculation=span)
         cleanse.push(second)
         assert cleanse.advance(dt.datetime(2024, 1, 1)).column("t").to_pylist() == [
             second["t"][i].as_py() for i in (2, 1)
         ]
-    cleanse = stretto.Cleanse(time="t", bound="1 minute", time_unit="s")
+    cleanse = stretto.Cleanse(time="t", disorder="1 minute", time_unit="s")
     assert cleanse.push([{"t": 1}, {"t": 62}]).num_rows == 1
     for options, words in [
-        ({"bound": -1}, "not negative"),
-        ({"bound": math.inf}, "nothing would ever be certain"),
+        ({"disorder": -1}, "not negative"),
         ({"speculation": "soon"}, "expected ticks"),
         ({"speculation": True}, "expected ticks"),
         ({"late": "never"}, "late='never'"),
@@ -194,14 +193,14 @@ def test_spans() -> None:
         with pytest.raises(OptionError, match=words):
             stretto.Cleanse(time="t", **options)
     for options, words in [
-        ({"bound": "5 seconds"}, "unit is not known"),
-        ({"bound": 1.5}, "whole ticks"),
-        ({"bound": "0.5 ms", "time_unit": "ms"}, "no whole number"),
+        ({"disorder": "5 seconds"}, "unit is not known"),
+        ({"disorder": 1.5}, "whole ticks"),
+        ({"disorder": "0.5 ms", "time_unit": "ms"}, "no whole number"),
     ]:
         with pytest.raises(OptionError, match=words):
             stretto.Cleanse(SCHEMA, time="t", **options)
     with pytest.raises(OptionError, match="counts days"):
-        stretto.Cleanse({"t": pa.date32()}, time="t", bound="1 hour")
+        stretto.Cleanse({"t": pa.date32()}, time="t", disorder="1 hour")
 
 
 def test_wrong_events() -> None:
@@ -219,11 +218,11 @@ def test_wrong_events() -> None:
 
 
 def test_snapshots_are_of_the_same_options() -> None:
-    snapshot = stretto.Cleanse(SCHEMA, time="t", bound=3).snapshot()
-    with pytest.raises(SnapshotError, match="bound is 3 there, 4 here"):
-        stretto.Cleanse(SCHEMA, time="t", bound=4).restore(snapshot)
+    snapshot = stretto.Cleanse(SCHEMA, time="t", disorder=3).snapshot()
+    with pytest.raises(SnapshotError, match="disorder is 3 there, 4 here"):
+        stretto.Cleanse(SCHEMA, time="t", disorder=4).restore(snapshot)
     with pytest.raises(SnapshotError, match="other columns"):
-        stretto.Cleanse({"t": int}, time="t", bound=3).restore(snapshot)
+        stretto.Cleanse({"t": int}, time="t", disorder=3).restore(snapshot)
     with pytest.raises(SnapshotError, match="not of a Cleanse"):
         stretto.Cleanse(SCHEMA, time="t").restore(stretto.Matcher("SELECT * FROM S WHERE A").snapshot())
     early = stretto.Cleanse(time="t")
@@ -242,7 +241,7 @@ def test_many_rows_in_pieces_of_every_size() -> None:
     events = pa.table({"t": time, "n": np.arange(rows)}).take(order)
     right = events.take(pa.array(np.argsort(events["t"].to_numpy(), kind="stable")))
     for step in (rows, 70_000, 999):
-        cleanse = stretto.Cleanse(time="t", bound=400)
+        cleanse = stretto.Cleanse(time="t", disorder=400)
         tables = [cleanse.push(events.slice(at, step)) for at in range(0, rows, step)]
         assert pa.concat_tables([*tables, cleanse.finish()]).combine_chunks().equals(right.combine_chunks()), step
         assert cleanse.stats["peak"] < 1300

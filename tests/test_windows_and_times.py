@@ -137,9 +137,9 @@ def test_durations_that_do_not_fit_are_refused() -> None:
     with pytest.raises(stretto.OptionError, match="the window is 86399999913600000000000 units of 't'"):
         stretto.Matcher(afa(window=dt.timedelta(days=999_999_999)), empty(pa.timestamp("ns")).schema, time="t")
     with pytest.raises(stretto.OptionError) as caught:
-        stretto.Cleanse(empty(pa.int64()), time="t", bound=1 << 62)
+        stretto.Cleanse(empty(pa.int64()), time="t", disorder=1 << 62)
     assert str(caught.value) == (
-        "bound=4611686018427387904 is 4611686018427387904 units of 't' (int64), and at most 2^62 − 1 (4611686018427387903) fit; "
+        "disorder=4611686018427387904 is 4611686018427387904 units of 't' (int64), and at most 2^62 − 1 (4611686018427387903) fit; "
         "math.inf is without end"
     )
-    stretto.Cleanse(empty(pa.float64()), time="t", bound=1e300)
+    stretto.Cleanse(empty(pa.float64()), time="t", disorder=1e300)

@@ -33,7 +33,7 @@ def run(session: SparkSession, servers: str, out: Path, once: bool) -> None:
         session, servers, "logins", schema=SCHEMA, time="ts", options={"maxOffsetsPerTrigger": 300}
     )
     # A batch may read further in one partition of the topic than in another: the watermark allows for that.
-    matches = spark.match(events.good, QUERY, **events.roles, watermark="2 minutes")
+    matches = spark.match(events.good, QUERY, **events.roles, disorder="2 minutes")
     trigger = {"availableNow": True} if once else {"processingTime": "1 second"}
 
     # Each batch of matches to both; a batch that comes again is in the table once, and can be told in the topic.

@@ -25,7 +25,7 @@ options = { sep = "," }
 
 [events]
 time = "ts"
-watermark = "10 seconds"
+disorder = "10 seconds"
 late = "side"
 late_sink = "late"
 

@@ -217,7 +217,7 @@ options = {{ maxFilesPerTrigger = 1 }}
 
 [events]
 time = "ts"
-watermark = "5 seconds"
+disorder = "5 seconds"
 late = "side"
 late_sink = "late"
 bad_records = "side"

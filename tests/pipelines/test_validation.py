@@ -54,12 +54,12 @@ CASES: dict[str, tuple[list[tuple[str, str]], list[str]]] = {
         ],
     ),
     "unknown key": (
-        [("watermark =", "watermrk =")],
+        [("disorder =", "disordr =")],
         [
-            "pipeline.toml, line 15, column 1: [events] has no key 'watermrk'",
-            '  watermrk = "10 seconds"',
-            "  ^^^^^^^^",
-            "hint: did you mean 'watermark'?",
+            "pipeline.toml, line 15, column 1: [events] has no key 'disordr'",
+            '  disordr = "10 seconds"',
+            "  ^^^^^^^",
+            "hint: did you mean 'disorder'?",
         ],
     ),
     "a key of another table": (
@@ -286,9 +286,9 @@ CASES: dict[str, tuple[list[tuple[str, str]], list[str]]] = {
     "a watermark": (
         [('"10 seconds"', '"soon"')],
         [
-            'pipeline.toml, line 15, column 13: [events] watermark = "soon": expected a number and a unit, such as "10 seconds"',
-            '  watermark = "soon"',
-            "              ^^^^^^",
+            'pipeline.toml, line 15, column 12: [events] disorder = "soon": expected a number and a unit, such as "10 seconds"',
+            '  disorder = "soon"',
+            "             ^^^^^^",
         ],
     ),
     "no checkpoint": (
@@ -301,12 +301,12 @@ CASES: dict[str, tuple[list[tuple[str, str]], list[str]]] = {
         ],
     ),
     "no watermark": (
-        [('watermark = "10 seconds"\n', "")],
+        [('disorder = "10 seconds"\n', "")],
         [
-            "pipeline.toml, line 13, column 2: [events] needs 'watermark' when the pipeline streams",
+            "pipeline.toml, line 13, column 2: [events] needs 'disorder' when the pipeline streams",
             "  [events]",
             "   ^^^^^^",
-            'hint: watermark = "10 seconds" says how much later than the latest event one may still arrive',
+            'hint: disorder = "10 seconds" says how much later than the latest event one may still arrive',
         ],
     ),
     "batch with streaming keys": (

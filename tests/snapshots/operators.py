@@ -244,7 +244,7 @@ def speculating() -> Any:
 
 
 def cleanse() -> stretto.Cleanse:
-    return stretto.Cleanse(events().schema, time="ts", bound="4 seconds", speculation="1 second")
+    return stretto.Cleanse(events().schema, time="ts", disorder="4 seconds", speculation="1 second")
 
 
 CASES = {

@@ -41,7 +41,7 @@ def life(folder: Path) -> None:
     spark = stretto.spark.session("kill", cores=2, **SETTINGS)
     spark.sparkContext.setLogLevel("OFF")
     matches = stretto.spark.match(
-        read_stream(spark, folder / "in"), QUERY, time="ts", sequence="seq", watermark="3 seconds", buckets=5
+        read_stream(spark, folder / "in"), QUERY, time="ts", sequence="seq", disorder="3 seconds", buckets=5
     )
     print("ready", flush=True)
     run(matches, folder / "checkpoint", folder / "out")

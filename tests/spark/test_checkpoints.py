@@ -17,7 +17,7 @@ from tests.spark.streams import add_file, read_stream, run
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
-OPTIONS: dict[str, Any] = {"time": "t", "time_unit": "s", "watermark": "0 seconds", "buckets": 4}
+OPTIONS: dict[str, Any] = {"time": "t", "time_unit": "s", "disorder": "0 seconds", "buckets": 4}
 PAIRS = "SELECT * FROM S WHERE A AS a ; B AS b PARTITION BY [k] WITHIN 1000 seconds"
 OTHERS = PAIRS.replace("A AS", "C AS").replace("B AS", "D AS")
 
@@ -86,7 +86,7 @@ class Test:
 
     def test_every_kind_of_call(self, spark: Any, tmp_path: Path, events: Callable[[], Any]) -> None:
         source = stream("S", {"type": str}, insert_only=True)
-        flow = {"by": "k", "vs": "t", "time_unit": "s", "watermark": "0 seconds", "buckets": 4}
+        flow = {"by": "k", "vs": "t", "time_unit": "s", "disorder": "0 seconds", "buckets": 4}
         kinds: dict[str, tuple[Callable[[], Any], Callable[[], Any], str]] = {
             "one ordered state": (
                 lambda: stretto.spark.match(events(), "SELECT * FROM S WHERE A ; B WITHIN 9 seconds", **OPTIONS),
@@ -163,7 +163,7 @@ columns = {{ type = "string", t = "bigint", k = "string" }}
 [events]
 time = "t"
 time_unit = "s"
-watermark = "0 seconds"
+disorder = "0 seconds"
 
 [[query]]
 name = "pairs"

@@ -108,7 +108,7 @@ def test_micro_batches_and_a_restart_give_the_history_of_the_embedded_dataflow(s
                 add_file(tmp_path / name, table(name, parts[number][name]), number)
         frames = {name: read_stream(spark, tmp_path / name) for name in ROWS}
         made = on_spark.dataflow(
-            frames, reach(), by="net", vs="since", ve="until", ve_new="to", watermark="20 seconds", buckets=4
+            frames, reach(), by="net", vs="since", ve="until", ve_new="to", disorder="20 seconds", buckets=4
         )
         assert made.columns == ["net", "node", "vs", "ve", "ve_new"]
         return run(made, tmp_path / "checkpoint", tmp_path / "found")
@@ -145,7 +145,7 @@ def test_late_rows_are_shown_beside_the_result(spark: Any, tmp_path: Path) -> No
         vs="since",
         ve="until",
         ve_new="to",
-        watermark="10 seconds",
+        disorder="10 seconds",
         late="side",
         buckets=2,
     )
@@ -164,21 +164,21 @@ def test_mistakes_are_errors_of_the_call(spark: Any, tmp_path: Path) -> None:
     for name in ROWS:
         add_file(tmp_path / name, table(name, []), 0)
     frames = {name: read_stream(spark, tmp_path / name) for name in ROWS}
-    with pytest.raises(OptionError, match="a continuous query needs a watermark: watermark='10 seconds'"):
+    with pytest.raises(OptionError, match="a continuous query needs a watermark: disorder='10 seconds'"):
         on_spark.dataflow(frames, reach(), by="net", vs="since")
     with pytest.raises(OptionError, match="late='keep': expected 'drop', 'error' or 'side'"):
-        on_spark.dataflow(frames, reach(), by="net", vs="since", watermark="1 second", late="keep")
+        on_spark.dataflow(frames, reach(), by="net", vs="since", disorder="1 second", late="keep")
     static = {**frames, "links": spark.read.parquet(str(tmp_path / "links"))}
     with pytest.raises(OptionError, match="the source 'sources' is a stream and 'links' is none"):
-        on_spark.dataflow(static, reach(), by="net", vs="since", watermark="1 second")
+        on_spark.dataflow(static, reach(), by="net", vs="since", disorder="1 second")
     with pytest.raises(DataError, match="no column 'nett'"):
-        on_spark.dataflow(frames, reach(), by="nett", vs="since", watermark="1 second")
+        on_spark.dataflow(frames, reach(), by="nett", vs="since", disorder="1 second")
     other = frames["sources"].withColumn("seen", frames["sources"].since).withWatermark("seen", "1 second")
     with pytest.raises(OptionError, match="a watermark on 'seen', and the query's time is 'since'"):
         on_spark.dataflow(other, SOURCES.distinct(), by="net", vs="since")
     whole = frames["sources"].selectExpr("net", "at", "unix_seconds(since) AS since")
     with pytest.raises(OptionError, match="say what one unit of it is with time_unit='s'"):
-        on_spark.dataflow(whole, SOURCES.distinct(), by="net", vs="since", watermark="1 second")
+        on_spark.dataflow(whole, SOURCES.distinct(), by="net", vs="since", disorder="1 second")
     facts = datalog("r('z'). r(X) :- sources(X).", {"sources": SOURCES})["r"]
     with pytest.raises(OptionError, match="the plan has constant rows that are in every group"):
-        on_spark.dataflow(frames["sources"], facts, by="net", vs="since", watermark="1 second")
+        on_spark.dataflow(frames["sources"], facts, by="net", vs="since", disorder="1 second")

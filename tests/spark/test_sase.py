@@ -208,7 +208,7 @@ def test_streaming(spark: Any, tmp_path: Path, name: str) -> None:
         time="t",
         sequence="seq",
         time_unit="s",
-        watermark="5 seconds",
+        disorder="5 seconds",
         buckets=2,
     )
     run(matches, tmp_path / "checkpoint", tmp_path / "out")
@@ -219,7 +219,7 @@ def test_streaming(spark: Any, tmp_path: Path, name: str) -> None:
 
 def test_a_negation_at_the_end_comes_out_when_the_watermark_has_passed(spark: Any, tmp_path: Path) -> None:
     query = "PATTERN SEQ(A a, B b, ~(C n)) WHERE skip_till_next_match { [k] } WITHIN 10"
-    options: dict[str, Any] = {"time": "t", "sequence": "seq", "time_unit": "s", "watermark": "0 seconds", "buckets": 2}
+    options: dict[str, Any] = {"time": "t", "sequence": "seq", "time_unit": "s", "disorder": "0 seconds", "buckets": 2}
 
     def step(number: int, rows: list[tuple[str, int, str]]) -> list[tuple[int, int]]:
         """The matches after one more micro-batch."""

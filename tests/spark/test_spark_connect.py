@@ -94,7 +94,7 @@ events = test_streaming.random_events(5, 120)
 watched = test_streaming.QUERIES["keyed"]
 expected = bag(stretto.match(watched, events, time="ts", sequence="seq"))
 stream = test_streaming.stream(session, folder / "in", events, batches=2)
-found = spark.match(stream, watched, time="ts", sequence="seq", watermark="5 seconds", buckets=2)
+found = spark.match(stream, watched, time="ts", sequence="seq", disorder="5 seconds", buckets=2)
 running = run(found, folder / "checkpoint", folder / "out")
 assert expected and bag(session.read.parquet(str(folder / "out")).toArrow()) == expected
 assert sum(spark.metrics(progress).get("matches", 0) for progress in running.recentProgress) == len(expected)

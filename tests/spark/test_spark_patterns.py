@@ -123,7 +123,7 @@ def test_patterns_change_while_a_query_runs(spark: Any, tmp_path: Path, given: s
         by=["key"],
         time="ts",
         sequence="seq",
-        watermark="3 seconds",
+        disorder="3 seconds",
         buckets=2,
     )
     query = run(found, tmp_path / "checkpoint", tmp_path / "out")
@@ -141,7 +141,7 @@ def test_changes_that_come_too_late_or_are_wrong_are_counted(spark: Any, tmp_pat
     wrong = stretto.Change("oops", "SELECT * FROM S WHERE A FILTER A[prize > 1] PARTITION BY [key]", at(0))
     add_file(tmp_path / "changes", changes_table([CHANGES[0], wrong]), 0)
     add_file(tmp_path / "changes", changes_table([stretto.Change("x", CHANGES[0].query, at(1))]), 2)
-    options: dict[str, Any] = {"by": ["key"], "time": "ts", "sequence": "seq", "watermark": "3 seconds", "buckets": 3}
+    options: dict[str, Any] = {"by": ["key"], "time": "ts", "sequence": "seq", "disorder": "3 seconds", "buckets": 3}
 
     def found(late: str) -> Any:
         frames = [read_stream(spark, tmp_path / name) for name in ("events", "changes")]

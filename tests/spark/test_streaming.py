@@ -78,7 +78,7 @@ def test_same_matches_as_embedded(spark: Any, tmp_path: Path, name: str) -> None
     table = random_events(seed)
     expected = stretto.match(QUERIES[name], table, time="ts", sequence="seq")
     events = stream(spark, tmp_path / "in", table)
-    matches = stretto.spark.match(events, QUERIES[name], time="ts", sequence="seq", watermark="5 seconds", buckets=3)
+    matches = stretto.spark.match(events, QUERIES[name], time="ts", sequence="seq", disorder="5 seconds", buckets=3)
     assert matches.isStreaming
     assert matches.columns == [n for n in expected.column_names if n not in ("start", "end", "positions")]
     query = run(matches, tmp_path / "checkpoint", tmp_path / "out")
@@ -101,7 +101,7 @@ def test_late_events_to_the_side_and_state_is_freed(spark: Any, tmp_path: Path) 
         add_file(tmp_path / "in", table, number)
     events = read_stream(spark, tmp_path / "in")
     text = "SELECT b[t] FROM S WHERE A ; B AS b PARTITION BY [key] WITHIN 30 seconds"
-    matches = stretto.spark.match(events, text, time="t", time_unit="s", watermark="0 seconds", late="side")
+    matches = stretto.spark.match(events, text, time="t", time_unit="s", disorder="0 seconds", late="side")
     query = run(matches, tmp_path / "checkpoint", tmp_path / "out")
     shown = result(spark, tmp_path / "out").to_pylist()
     assert [row["late"] for row in shown if row["late"]] == [
@@ -123,7 +123,7 @@ def test_late_events_can_end_the_query(spark: Any, tmp_path: Path) -> None:
     add_file(tmp_path / "in", pa.table({"type": ["B"], "t": [20]}), 1)
     events = read_stream(spark, tmp_path / "in")
     text = "SELECT * FROM S WHERE A ; B WITHIN 1 minute"
-    matches = stretto.spark.match(events, text, time="t", time_unit="s", watermark="10 seconds", late="error")
+    matches = stretto.spark.match(events, text, time="t", time_unit="s", disorder="10 seconds", late="error")
     with pytest.raises(
         StreamingQueryException, match="DataError: 1 late events: 't' is 20, and the watermark has passed"
     ):
@@ -135,7 +135,7 @@ def test_duplicates_streaming_and_batch(spark: Any, tmp_path: Path) -> None:
     add_file(tmp_path / "in", table.slice(0, 1), 0)
     add_file(tmp_path / "in", table.slice(1), 1)
     text = "SELECT * FROM S WHERE A ; B WITHIN 5 seconds"
-    options: dict[str, Any] = {"time": "t", "time_unit": "s", "event_id": "id", "watermark": "10 seconds"}
+    options: dict[str, Any] = {"time": "t", "time_unit": "s", "event_id": "id", "disorder": "10 seconds"}
     query = run(
         stretto.spark.match(read_stream(spark, tmp_path / "in"), text, **options), tmp_path / "cp", tmp_path / "out"
     )
@@ -147,7 +147,7 @@ def test_duplicates_streaming_and_batch(spark: Any, tmp_path: Path) -> None:
 def test_restarts_and_a_checkpoint_of_another_query(spark: Any, tmp_path: Path) -> None:
     table = random_events(12, 120)
     text = "SELECT * FROM S WHERE A ; B PARTITION BY [key] WITHIN 10 seconds"
-    options: dict[str, Any] = {"time": "ts", "sequence": "seq", "watermark": "5 seconds", "buckets": 4}
+    options: dict[str, Any] = {"time": "ts", "sequence": "seq", "disorder": "5 seconds", "buckets": 4}
     for number in range(3):
         add_file(tmp_path / "in", table.slice(0, 120).slice(40 * number, 40), number)
         run(
@@ -183,7 +183,7 @@ def test_streams_in_a_dict(spark: Any, tmp_path: Path) -> None:
         add_file(tmp_path / "news", news.slice(row, 1), row)
     frames = {name: read_stream(spark, tmp_path / name) for name in ("buys", "news")}
     text = "SELECT * FROM buys, news WHERE buys>BUY AS b ; news>GOOD AS n WITHIN 5 seconds"
-    matches = stretto.spark.match(frames, text, time="t", time_unit="s", watermark="0 seconds")
+    matches = stretto.spark.match(frames, text, time="t", time_unit="s", disorder="0 seconds")
     run(matches, tmp_path / "checkpoint", tmp_path / "out")
     rows = result(spark, tmp_path / "out").select(["start_time", "end_time"]).to_pylist()
     assert sorted((row["start_time"], row["end_time"]) for row in rows) == [(10, 11), (20, 21)]
@@ -205,7 +205,7 @@ def test_time_of_any_kind(spark: Any, tmp_path: Path, kind: str) -> None:
     try:
         events = read_stream(spark, tmp_path / "in")
         text = "SELECT NONE FROM S WHERE A ; B WITHIN 1 days"
-        matches = stretto.spark.match(events, text, time="t", time_unit=unit, watermark="1 day")
+        matches = stretto.spark.match(events, text, time="t", time_unit=unit, disorder="1 day")
         run(matches, tmp_path / "checkpoint", tmp_path / "out")
         got = spark.read.parquet(str(tmp_path / "out"))
         assert got.schema["start_time"].dataType == events.schema["t"].dataType
@@ -224,7 +224,7 @@ class TestMistakes:
         )
 
     def test_no_watermark(self, events: Any) -> None:
-        with pytest.raises(OptionError, match="a continuous query needs a watermark: watermark='10 seconds'"):
+        with pytest.raises(OptionError, match="a continuous query needs a watermark: disorder='10 seconds'"):
             stretto.spark.match(events, "SELECT * FROM S WHERE A", time="ts")
 
     def test_watermark_on_another_column(self, events: Any) -> None:
@@ -233,37 +233,37 @@ class TestMistakes:
 
     def test_two_watermarks(self, events: Any) -> None:
         marked = events.withWatermark("ts", "1 second")
-        with pytest.raises(OptionError, match="a watermark on 'ts' already: leave out watermark='2 seconds'"):
-            stretto.spark.match(marked, "SELECT * FROM S WHERE A", time="ts", watermark="2 seconds")
+        with pytest.raises(OptionError, match="a watermark on 'ts' already: leave out disorder='2 seconds'"):
+            stretto.spark.match(marked, "SELECT * FROM S WHERE A", time="ts", disorder="2 seconds")
         assert stretto.spark.match(marked, "SELECT * FROM S WHERE A", time="ts").isStreaming
 
     @pytest.mark.parametrize(
         ("options", "message"),
         [
             ({"disorder": "speculate"}, "tECS or NFAb, which read events in order"),
-            ({"disorder": "guess"}, "disorder='guess': expected 'sort' or 'speculate'"),
+            ({"speculation": "1 s"}, "speculation='1 s' needs an engine that revises its output"),
+            ({"disorder": "guess"}, "disorder='guess': expected a number and a unit"),
+            ({"watermark": "1 second"}, "watermark=… is an old word for disorder=: give one of them"),
             ({"late": "keep"}, "late='keep': expected 'drop', 'error' or 'side'"),
             ({"buckets": 0}, "buckets=0: give a positive number"),
-            ({"watermark": "soon"}, "watermark='soon': expected a number and a unit"),
-            ({"watermark": "3 secnds"}, "'secnds' is no unit; did you mean 'second'"),
+            ({"disorder": "soon"}, "disorder='soon': expected a number and a unit"),
+            ({"disorder": "3 secnds"}, "'secnds' is no unit; did you mean 'second'"),
             ({"time": "value"}, "'value' is bigint: say what one unit of it is with time_unit"),
             ({"time": "type"}, "needs a time of type timestamp, date or integer, and 'type' is string"),
         ],
     )
     def test_options(self, events: Any, options: dict[str, Any], message: str) -> None:
         with pytest.raises(OptionError, match=message):
-            stretto.spark.match(
-                events, "SELECT * FROM S WHERE A", **({"time": "ts", "watermark": "1 second"} | options)
-            )
+            stretto.spark.match(events, "SELECT * FROM S WHERE A", **({"time": "ts", "disorder": "1 second"} | options))
 
     def test_unknown_columns(self, events: Any) -> None:
         for options in ({"time": "tss"}, {"time": "ts", "event_id": "tss"}):
             with pytest.raises(DataError, match="no column 'tss'"):
-                stretto.spark.match(events, "SELECT * FROM S WHERE A", watermark="1 second", **options)
+                stretto.spark.match(events, "SELECT * FROM S WHERE A", disorder="1 second", **options)
 
     def test_a_query_without_a_key_says_so(self, events: Any, caplog: pytest.LogCaptureFixture) -> None:
         with caplog.at_level(logging.WARNING, logger="stretto"):
-            stretto.spark.match(events, "SELECT * FROM S WHERE A ; A WITHIN 1 minute", time="ts", watermark="1 second")
+            stretto.spark.match(events, "SELECT * FROM S WHERE A ; A WITHIN 1 minute", time="ts", disorder="1 second")
         assert "it runs in one ordered state, in one task" in caplog.text
 
 
@@ -297,7 +297,7 @@ def test_watching(spark: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture) 
             add_file(tmp_path / "in", pa.table({"type": ["A", "B"], "t": [1, 2], "k": ["x", None]}), 0)
             events = read_stream(spark, tmp_path / "in")
             text = "SELECT * FROM S WHERE A PARTITION BY [k]"
-            matches = stretto.spark.match(events, text, time="t", time_unit="s", watermark="1 second")
+            matches = stretto.spark.match(events, text, time="t", time_unit="s", disorder="1 second")
             run(matches, tmp_path / "checkpoint", tmp_path / "out")
             spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
         finally:

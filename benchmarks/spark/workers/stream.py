@@ -29,7 +29,7 @@ def matched(events: Any, job: dict[str, Any]) -> Any:
         time="ts",
         sequence="id",
         output="positions",
-        watermark="0 seconds",
+        disorder="0 seconds",
         buckets=job["buckets"],
     )
 

@@ -100,7 +100,7 @@ class CleansedMatcher(AfaMatcher):
                 partition_by=self.afa.partition_by,
                 payload=list(self.afa.events),
                 speculation=math.inf if self._behind else self._speculation,
-                bound=self._disorder,
+                disorder=self._disorder,
                 late=options["late"],
             )
         if self._behind:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import datetime as dt
 import inspect
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -351,7 +350,7 @@ class Matcher:
             pa.schema([(name, schema.attributes[name]) for name in names]),
             time=schema.time,
             sequence=self._sequence,
-            bound=None if self._disorder == math.inf else self._disorder,
+            disorder=self._disorder,
             late=self._late_policy,
             time_unit=schema.time_unit,
         )

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from stretto.errors import OptionError, suggestion
+from stretto.matching.lateness import tell_of
 from stretto.pipelines import model
 from stretto.pipelines.columns import column_type
 from stretto.pipelines.places import Path as KeyPath
@@ -53,8 +54,14 @@ def _pipeline(plan: Plan) -> Iterator[Problem]:
     trigger = plan.pipeline.trigger
     if trigger is not None and trigger != "available-now":
         yield from _duration(plan, ("pipeline", "trigger"), trigger, "'available-now', or ")
+    key, delay = plan.events.delay
+    if delay is not None:
+        yield from _duration(plan, ("events", key), delay, "")
     if plan.events.watermark is not None:
-        yield from _duration(plan, ("events", "watermark"), plan.events.watermark, "")
+        if plan.events.disorder is not None:
+            told = "[events] watermark is an old word for 'disorder': give one of them"
+            yield plan.file.problem(("events", "watermark"), told, at_key=True)
+        tell_of("watermark in TOML")
     if not plan.streaming:
         for key in ("checkpoint", "trigger"):
             if getattr(plan.pipeline, key) is not None:
@@ -64,9 +71,9 @@ def _pipeline(plan: Plan) -> Iterator[Problem]:
     if plan.pipeline.checkpoint is None:
         hint = 'checkpoint = "…": a folder where a restart finds how far the pipeline came'
         yield plan.file.problem(("pipeline", "mode"), "[pipeline] needs 'checkpoint' when it streams", hint)
-    if plan.events.watermark is None:
-        hint = 'watermark = "10 seconds" says how much later than the latest event one may still arrive'
-        yield plan.file.problem(("events",), "[events] needs 'watermark' when the pipeline streams", hint, at_key=True)
+    if delay is None:
+        hint = 'disorder = "10 seconds" says how much later than the latest event one may still arrive'
+        yield plan.file.problem(("events",), "[events] needs 'disorder' when the pipeline streams", hint, at_key=True)
 
 
 def _duration(plan: Plan, path: KeyPath, value: str, other: str) -> Iterator[Problem]:

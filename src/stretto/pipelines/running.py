@@ -120,7 +120,7 @@ def _match(plan: Plan, number: int, events: Mapping[str, connectors.Events]) -> 
     query, roles = plan.queries[number], plan.events
     good = {name: source.good for name, source in events.items()}
     text = query_text(plan, number)
-    arguments: dict[str, Any] = {"late": roles.late, "watermark": roles.watermark, "buckets": query.buckets}
+    arguments: dict[str, Any] = {"late": roles.late, "disorder": roles.delay[1], "buckets": query.buckets}
     try:
         return match(
             good if len(good) > 1 else next(iter(good.values())),

@@ -6,6 +6,7 @@ The call checks query, columns and options, and hands what it found to :mod:`str
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -103,13 +104,14 @@ def match(
     partitions: int | None = None,
     valuations: bool = False,
     language: str | None = None,
-    watermark: str | None = None,
-    disorder: str = "sort",
+    disorder: str | dt.timedelta | None = None,
+    speculation: Any = 0,
     late: str = "drop",
     event_id: str | None = None,
     buckets: int | None = None,
     slices: int | None = None,
     budget: int | float | str | None = None,
+    watermark: str | None = None,
 ) -> DataFrame:
     """Find the complex events of ``query`` in a DataFrame, batch or streaming.
 
@@ -147,13 +149,12 @@ def match(
         One row for each valuation in place of each complex event.
     language
         The query's language, where the text does not tell.
-    watermark
-        Streaming: how much later than the latest event one may still arrive, such as ``"10 seconds"``. Events are held
-        until the watermark, which is so far behind the latest event, has passed them. ``None``: the events have a
-        watermark on ``time`` already.
     disorder
-        Streaming: ``"sort"`` holds events until the watermark passes them. ``"speculate"`` is refused for queries whose
-        engine does not revise its output.
+        Streaming: how much later than the latest event one may still arrive, such as ``"10 seconds"``, or a timedelta. Events are
+        held until Spark's watermark, which is so far behind the latest event, has passed them. ``None``: the events have a
+        watermark on ``time`` already.
+    speculation
+        How far answers go ahead of what is certain: 0, since the engines that run queries on Spark do not revise their output.
     late
         Streaming: what becomes of events behind the watermark. ``"drop"`` counts them (see :func:`stretto.spark.metrics`),
         ``"error"`` ends the query, ``"side"`` shows them in a column ``late`` of the result, in rows of their own.
@@ -170,6 +171,8 @@ def match(
         How much one task may list (streaming: for one bucket in one micro-batch): a number of rows, bytes such as ``"2 GiB"``, or
         ``math.inf``. ``None``: the matches of one event may take a quarter of the memory that its worker finds. What would be more
         ends the task; the text of the exception holds the ``LimitError``, as that of :func:`stretto.match`.
+    watermark
+        The old word for ``disorder``.
 
     Returns
     -------
@@ -190,8 +193,7 @@ def match(
     if partitions is not None and partitions < 1:
         raise OptionError(f"partitions={partitions}: give a positive number, or None to let Spark decide")
     check_slices(slices)
-    continuous = Continuous(watermark, disorder, late, event_id, buckets)
-    continuous.check()
+    continuous = Continuous.of(disorder, late, event_id, buckets, speculation=speculation, watermark=watermark)
     prepared = prepare(
         df,
         query,
@@ -241,9 +243,7 @@ def prepare(
         time_unit = time_unit or own.time_unit
     if time is None:
         raise OptionError("name the time column, time='…': on Spark the order in which rows arrive means nothing")
-    events, stream = one_dataframe(
-        streaming.with_watermark(df, time, time_unit, continuous.watermark), compiled, stream
-    )
+    events, stream = one_dataframe(streaming.with_watermark(df, time, time_unit, continuous.disorder), compiled, stream)
     fields = arrow_fields(events)
     for name, role in ((time, "time"), (sequence, "sequence"), (stream, "stream"), (type, "type")):
         if name is not None and name not in fields:

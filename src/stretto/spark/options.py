@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import math
 import re
 from dataclasses import dataclass
+from typing import Any
 
 from stretto.errors import OptionError, suggestion
+from stretto.matching.lateness import renamed, tell_of
+from stretto.matching.reorder import check_span
 from stretto.times import SECONDS
 
 __all__ = ["BUCKETS", "METRICS", "Continuous", "microseconds_of"]
@@ -23,21 +28,48 @@ METRICS = "stretto"
 class Continuous:
     """The options of a continuous query, as :func:`stretto.spark.match` takes them."""
 
-    watermark: str | None = None
-    disorder: str = "sort"
+    disorder: str | None = None
     late: str = "drop"
     event_id: str | None = None
     buckets: int | None = None
 
+    @classmethod
+    def of(
+        cls,
+        disorder: str | dt.timedelta | None,
+        late: str,
+        event_id: str | None = None,
+        buckets: int | None = None,
+        *,
+        speculation: Any = 0,
+        watermark: str | None = None,
+    ) -> Continuous:
+        """The options of a call, checked; old words are taken with a warning.
+
+        Raises
+        ------
+        OptionError
+            An option does not fit, or cannot be on Spark.
+        """
+        if disorder == "sort":
+            tell_of("sort")
+            disorder = None
+        elif disorder == "speculate":
+            disorder, speculation = None, math.inf
+        delay = renamed("watermark", watermark, "disorder", disorder)
+        if check_span(0 if speculation is None else speculation, "speculation"):
+            raise OptionError(
+                f"speculation={speculation!r} needs an engine that revises its output, and on Spark queries run on tECS or "
+                "NFAb, which read events in order: leave it out, or for SASE+ in one process stretto.Matcher(…, speculation=math.inf)"
+            )
+        if isinstance(delay, dt.timedelta):
+            delay = f"{delay // dt.timedelta(microseconds=1)} microseconds"
+        made = cls(delay, late, event_id, buckets)
+        made.check()
+        return made
+
     def check(self) -> None:
         """Raise an :class:`OptionError` for what cannot be."""
-        if self.disorder == "speculate":
-            raise OptionError(
-                "disorder='speculate' needs an engine that revises its output, and on Spark queries run on tECS or NFAb, which "
-                "read events in order: use disorder='sort', or for SASE+ in one process stretto.Matcher(…, disorder='speculate')"
-            )
-        if self.disorder != "sort":
-            raise OptionError(f"disorder={self.disorder!r}: expected 'sort' or 'speculate'")
         if self.late not in ("drop", "error", "side"):
             raise OptionError(f"late={self.late!r}: expected 'drop', 'error' or 'side'")
         if self.buckets is not None and not 1 <= self.buckets < 2**62:
@@ -52,13 +84,13 @@ def microseconds_of(delay: str) -> int:
     text = delay.strip().lower()
     found = re.findall(r"(\d+)\s*([a-z]+)", text)
     if not found or re.sub(r"(\d+)\s*([a-z]+)|\s", "", text):
-        raise OptionError(f"watermark={delay!r}: expected a number and a unit, such as '10 seconds'")
+        raise OptionError(f"disorder={delay!r}: expected a number and a unit, such as '10 seconds'")
     total = 0
     for number, name in found:
         unit = name.removesuffix("s")
         if unit not in _UNITS:
             raise OptionError(
-                f"watermark={delay!r}: '{name}' is no unit; {suggestion(name, _UNITS, kind='unit') or 'try seconds'}"
+                f"disorder={delay!r}: '{name}' is no unit; {suggestion(name, _UNITS, kind='unit') or 'try seconds'}"
             )
         total += int(number) * int(SECONDS[unit] * 10**6)
     return total

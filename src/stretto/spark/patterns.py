@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -42,12 +43,13 @@ def match_patterns(
     valuations: bool = False,
     language: str | None = None,
     partitions: int | None = None,
-    watermark: str | None = None,
-    disorder: str = "sort",
+    disorder: str | dt.timedelta | None = None,
+    speculation: Any = 0,
     late: str = "drop",
     event_id: str | None = None,
     buckets: int | None = None,
     budget: int | float | str | None = None,
+    watermark: str | None = None,
 ) -> DataFrame:
     """Find the complex events of many patterns in a DataFrame, batch or streaming.
 
@@ -67,8 +69,8 @@ def match_patterns(
     by
         Attributes that every pattern's ``PARTITION BY`` contains: the events are distributed by them. Without, all events
         go through one task.
-    type, time, sequence, stream, time_unit, output, valuations, language, partitions, watermark, disorder, late, event_id, buckets, \
-budget
+    type, time, sequence, stream, time_unit, output, valuations, language, partitions, disorder, speculation, late, event_id, \
+buckets, budget, watermark
         As in :func:`stretto.spark.match`; ``output`` is ``"events"`` or ``"positions"``.
 
     Returns
@@ -87,10 +89,9 @@ budget
         An option does not fit.
     """
     require_pyspark()
-    continuous = Continuous(watermark, disorder, late, event_id, buckets)
-    continuous.check()
+    continuous = Continuous.of(disorder, late, event_id, buckets, speculation=speculation, watermark=watermark)
     check_dataframe(df, "df")
-    events = streaming.watermarked(df, time, time_unit, watermark)
+    events = streaming.watermarked(df, time, time_unit, continuous.disorder)
     columns = _columns(
         events, {"time": time, "sequence": sequence, "stream": stream, "type": type, "event_id": event_id}
     )

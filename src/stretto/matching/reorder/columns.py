@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from stretto.engines.windows import values_of
 from stretto.errors import DataError, OptionError
+from stretto.matching.lateness import check_late
 from stretto.matching.reorder.runs import Run
 from stretto.matching.reorder.spans import check_span
 from stretto.times import as_times, check_clock, ticks
@@ -41,24 +42,19 @@ class Columns:
         partition_by: Sequence[str] = (),
         payload: Sequence[str] | None = None,
         speculation: Any = 0,
-        bound: Any = None,
+        disorder: Any = None,
         late: str = "error",
         time_unit: str | None = None,
     ) -> None:
-        if late not in ("error", "drop", "side"):
-            raise OptionError(f"late={late!r}: expected 'error' or 'drop' or 'side'")
+        check_late(late)
         self._time, self._sequence, self._sign = time, sequence, sign
         self._partition_by, self._payload = tuple(partition_by), None if payload is None else tuple(payload)
-        self._speculation, self._bound = speculation, bound
+        self._speculation, self._bound = speculation, None if disorder == math.inf else disorder
         self._late_policy = late
         self._unit = time_unit
         check_span(speculation, "speculation")
-        if bound is not None:
-            check_span(bound, "bound")
-            if bound == math.inf:
-                raise OptionError(
-                    "bound=inf: nothing would ever be certain; leave out bound=, and punctuate with advance()"
-                )
+        if disorder is not None:
+            check_span(disorder, "disorder")
         self._schema: pa.Schema | None = None
         self._ahead: int | float | None = None  # ticks; None: without end
         self._slack: int | float | None = None

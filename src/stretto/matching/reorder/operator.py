@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from stretto.column_types import wider
 from stretto.errors import DataError, OptionError, SnapshotError, suggestion
 from stretto.events import BEFORE, Schema, as_table, conform
+from stretto.matching.lateness import renamed
 from stretto.matching.reorder.columns import AFTER_ALL, BEFORE_ALL
 from stretto.matching.reorder.runs import Released, Run, one_batch, segments
 from stretto.matching.reorder.spans import span
@@ -57,14 +58,16 @@ class Cleanse(Waiting):
         The columns that tell it where there is no sequence; ``None``: all.
     speculation
         How far beyond the punctuation events pass: ticks of the time column, ``'5 seconds'``, a timedelta, or ``math.inf``.
-    bound
-        The stream is disordered by at most so much (as ``speculation``): the punctuation follows the data, as the greatest time seen
-        minus the bound (k-slack). ``None``: punctuations come by :meth:`advance` only.
+    disorder
+        How late events may be at most (as ``speculation``): the punctuation follows the data, as the greatest time seen minus so much
+        (k-slack). ``None`` or ``math.inf``: punctuations come by :meth:`advance` only.
     late
         What comes before the punctuation, or retracts an event that should wait and does not: ``"error"``, ``"drop"`` (counted in
         :attr:`late`) or ``"side"`` (handed over by :meth:`late_events`).
     time_unit
         What one unit of an integer time is (``s``, ``ms``, ``us``, ``ns``), for durations.
+    bound
+        The old word for ``disorder``.
 
     Examples
     --------
@@ -76,7 +79,7 @@ class Cleanse(Waiting):
     [{'t': 1}]
     >>> cleanse.finish().to_pylist()
     [{'t': 3}]
-    >>> cleanse = stretto.Cleanse(time="t", bound=2)
+    >>> cleanse = stretto.Cleanse(time="t", disorder=2)
     >>> cleanse.push([{"t": 1}, {"t": 3}, {"t": 2}, {"t": 5}]).to_pylist(), cleanse.punctuation
     ([{'t': 1}, {'t': 2}], 3)
     """
@@ -91,9 +94,10 @@ class Cleanse(Waiting):
         partition_by: Sequence[str] = (),
         payload: Sequence[str] | None = None,
         speculation: Any = 0,
-        bound: Any = None,
+        disorder: Any = None,
         late: str = "error",
         time_unit: str | None = None,
+        bound: Any = None,
     ) -> None:
         super().__init__(
             time=time,
@@ -102,7 +106,7 @@ class Cleanse(Waiting):
             partition_by=partition_by,
             payload=payload,
             speculation=speculation,
-            bound=bound,
+            disorder=renamed("bound", bound, "disorder", disorder),
             late=late,
             time_unit=time_unit,
         )
@@ -125,7 +129,7 @@ class Cleanse(Waiting):
     def advance(self, time: Any) -> pa.Table:
         """A punctuation: no event before ``time`` will come. The events that it lets through; the punctuation itself follows them.
 
-        An event at ``time`` is on time. With ``bound=`` a punctuation below the derived one says nothing new.
+        An event at ``time`` is on time. With ``disorder=`` a punctuation below the derived one says nothing new.
 
         Raises
         ------
@@ -388,7 +392,7 @@ class Cleanse(Waiting):
                 raise DataError(f"the events have no column '{name}' ({role})" + (f"; {hint}" if hint else ""))
         kind = schema.field(self._time).type
         ahead = span(self._speculation, "speculation", kind, self._time, self._unit)
-        slack = None if self._bound is None else span(self._bound, "bound", kind, self._time, self._unit)
+        slack = None if self._bound is None else span(self._bound, "disorder", kind, self._time, self._unit)
         real = pa.types.is_floating(kind)
         self._schema = schema
         self._ahead, self._slack = ahead, slack
@@ -469,7 +473,7 @@ class Cleanse(Waiting):
             there = header["options"].get(name)
             if there != value:
                 raise SnapshotError(
-                    f"the snapshot is of a Cleanse with other options: {name} is {there} there, {value} here"
+                    f"the snapshot is of a Cleanse with other options: {_WORDS.get(name, name)} is {there} there, {value} here"
                 )
         self.load(header["state"])
         self._told, self._runs, self._side = None, [], []
@@ -500,6 +504,10 @@ class Cleanse(Waiting):
         """What a state depends on."""
         names = ("time", "sequence", "sign", "partition_by", "payload", "speculation", "bound", "late_policy", "unit")
         return {name: _plain(getattr(self, f"_{name}")) for name in names}
+
+
+#: Options that have another name in states.
+_WORDS = {"bound": "disorder", "late_policy": "late", "unit": "time_unit"}
 
 
 def _plain(value: Any) -> Any:

@@ -29,7 +29,7 @@ def check_span(value: Any, what: str) -> int | float | dt.timedelta:
 
     Examples
     --------
-    >>> check_span("5 seconds", "bound"), check_span(3, "bound")
+    >>> check_span("5 seconds", "disorder"), check_span(3, "disorder")
     (datetime.timedelta(seconds=5), 3)
     """
     found = value
@@ -61,7 +61,7 @@ def span(value: Any, what: str, kind: pa.DataType, name: str, unit: str | None =
 
     Examples
     --------
-    >>> span("5 seconds", "bound", pa.timestamp("ms"), "t"), span(7, "bound", pa.int64(), "t")
+    >>> span("5 seconds", "disorder", pa.timestamp("ms"), "t"), span(7, "disorder", pa.int64(), "t")
     (5000, 7)
     """
     found = check_span(value, what)

@@ -94,7 +94,7 @@ class GroupBucket:
             first = pc.min(times.filter(pa.array(~fits)))
             raise DataError(
                 f"source '{name}': {late} late rows, which begin or end at {self._shown(first)}, and the watermark has passed "
-                f"{self._shown(pa.scalar(self.now))}; wait longer with watermark='…', or choose late='drop' or late='side'"
+                f"{self._shown(pa.scalar(self.now))}; wait longer with disorder='…', or choose late='drop' or late='side'"
             )
         self.counts.late += late
         self.counts.no_time += untimed

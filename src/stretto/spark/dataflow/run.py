@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -53,8 +54,9 @@ def dataflow(
     ve_new: str | None = None,
     buckets: int | None = None,
     time_unit: str | None = None,
-    watermark: str | None = None,
+    disorder: str | dt.timedelta | None = None,
     late: str = "drop",
+    watermark: str | None = None,
 ) -> DataFrame:
     """What a stream of a dataflow comes to, over DataFrames, batch or streaming, and for every group of rows by itself.
 
@@ -82,14 +84,16 @@ def dataflow(
         ``None``: 64. A checkpoint is bound to it.
     time_unit
         Streaming: what one unit of an integer time is (``s``, ``ms``, ``us``, ``ns``).
-    watermark
-        Streaming: how much later than the latest row one may still arrive, such as ``"10 seconds"``; the watermark is the punctuation
-        of all sources. A row's time is its start, that of a retraction the end that it gives. ``None``: the rows have a watermark on
-        ``vs`` already.
+    disorder
+        Streaming: how much later than the latest row one may still arrive, such as ``"10 seconds"``, or a timedelta; Spark's
+        watermark, which is so far behind, is the punctuation of all sources. A row's time is its start, that of a retraction the end
+        that it gives. ``None``: the rows have a watermark on ``vs`` already.
     late
         Streaming: what becomes of rows behind the watermark, and of retractions of what is not there. ``"drop"`` counts them (see
         :func:`stretto.spark.metrics`), ``"error"`` ends the query, ``"side"`` shows them in a column ``late`` of the result, in
         rows of their own.
+    watermark
+        The old word for ``disorder``.
 
     Returns
     -------
@@ -112,8 +116,7 @@ def dataflow(
         raise OptionError(
             f"a stream of a dataflow is wanted, not {stream.__class__.__name__}: fixpoint(…), or datalog(…)['name']"
         )
-    options = Continuous(watermark, late=late, buckets=buckets)
-    options.check()
+    options = Continuous.of(disorder, late, buckets=buckets, watermark=watermark)
     keys = (by,) if isinstance(by, str) else tuple(by)
     call = _prepared(df, stream, keys, {"vs": vs, "ve": ve, "ve_new": ve_new})
     if not keys:
@@ -384,7 +387,7 @@ def _streaming(call: Prepared, options: Continuous, time_unit: str | None) -> Da
     parts = []
     late: list[pa.Field] = [pa.field("source", pa.string())]
     for number, (source, one) in enumerate(call.sources.items()):
-        marked = _marked(one, time_unit, options.watermark)
+        marked = _marked(one, time_unit, options.disorder)
         rows = observed(marked, f"{name}:in:{number}", one.key_columns)
         parts.append(_packed(one, rows, options))
         late.append(pa.field(source, pa.struct(list(one.schema))))

@@ -195,7 +195,7 @@ class Bucket:
             at = pc.min(events.column(name).filter(pa.array(late))).as_py()
             raise DataError(
                 f"{number} late events: '{name}' is {at}, and the watermark has passed {_instant(watermark)}; "
-                "wait longer with watermark='…', or choose late='drop' or late='side'"
+                "wait longer with disorder='…', or choose late='drop' or late='side'"
             )
         self.counts.late += number - untimed
         self.counts.no_time += untimed

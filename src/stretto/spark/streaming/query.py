@@ -80,14 +80,14 @@ def watermarked(df: DataFrame, time: str, time_unit: str | None, delay: str | No
     marked = marked_columns(df)
     if marked:
         if delay is not None:
-            raise OptionError(f"the events have a watermark on '{marked[0]}' already: leave out watermark={delay!r}")
+            raise OptionError(f"the events have a watermark on '{marked[0]}' already: leave out disorder={delay!r}")
         if marked != [time]:
             raise OptionError(
                 f"the events have a watermark on '{marked[0]}', and the query's time is '{time}': use one column"
             )
         return df
     if delay is None:
-        raise OptionError("a continuous query needs a watermark: watermark='10 seconds' says how late an event may be")
+        raise OptionError("a continuous query needs a watermark: disorder='10 seconds' says how late an event may be")
     microseconds_of(delay)
     instant = _instant(df, time, time_unit)
     if instant is None:
@@ -234,7 +234,7 @@ def settings_of(events: DataFrame, roles: Roles, sequence: str | None, options: 
     """How events are treated; ``alone``: they all go into one bucket."""
     _, time, _, time_unit = roles
     delays = [field.metadata[_DELAY] for field in events.schema.fields if _DELAY in (field.metadata or {})]
-    delay = microseconds_of(options.watermark) if options.watermark else 1000 * int(max(delays, default=0))
+    delay = microseconds_of(options.disorder) if options.disorder else 1000 * int(max(delays, default=0))
     buckets = 1 if alone else options.buckets or BUCKETS
     return Settings(time, sequence, time_unit, options.late, options.event_id, delay, buckets)
 
