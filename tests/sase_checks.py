@@ -13,10 +13,10 @@ from typing import Any
 
 from stretto.automata.nfab import build
 from stretto.automata.shortcut import why_not
+from stretto.engines.api import Matches, Program
 from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.nfab.runner import NfabRunner
-from stretto.engines.select import AnyProgram, program_for, runner_for
-from stretto.engines.tecs.state import Matches
+from stretto.engines.select import program_for
 from stretto.matching.compiled import compile_query
 from stretto.matching.matcher import Matcher
 from stretto.query.passes.bind_sase import BoundSase
@@ -29,7 +29,7 @@ __all__ = ["check", "check_snapshots", "found_by", "programs"]
 Found = tuple[int, int, tuple[tuple[str, tuple[int, ...]], ...]]
 
 
-def rows(found: Iterable[Matches], program: AnyProgram, query: BoundSase) -> list[Found]:
+def rows(found: Iterable[Matches], program: Program, query: BoundSase) -> list[Found]:
     """Raw matches as comparable values, in the order in which they came."""
     marks = program.marks
     names = [one.variable for one in query.parsed.positive]
@@ -45,9 +45,9 @@ def rows(found: Iterable[Matches], program: AnyProgram, query: BoundSase) -> lis
     return result
 
 
-def found_by(program: AnyProgram, case: SaseCase, *, capacity: int, cuts: list[int]) -> list[Found]:
+def found_by(program: Program, case: SaseCase, *, capacity: int, cuts: list[int]) -> list[Found]:
     """What a program finds when the events come in pieces that end at ``cuts``; of capacity 1 it forgets what it can at each."""
-    runner = runner_for(program, labels=True, capacity=capacity)
+    runner = program.start(labels=True, capacity=capacity)
     table = case.events.select(list(case.bound.tested))
     result: list[Found] = []
     for begin, end in zip([0, *cuts], [*cuts, table.num_rows], strict=True):
@@ -83,9 +83,9 @@ def check_snapshots(seed: int) -> int:
     return len(whole)
 
 
-def programs(case: SaseCase) -> dict[str, AnyProgram]:
+def programs(case: SaseCase) -> dict[str, Program]:
     """Everything that may run the query."""
-    found: dict[str, AnyProgram] = {
+    found: dict[str, Program] = {
         "merged": NfabProgram(case.bound, merges=True),
         "basic": NfabProgram(case.bound, merges=False),
     }

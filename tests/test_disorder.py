@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import stretto
-from stretto.engines.windows import values_of
+from stretto.engines.shared.windows import values_of
 from stretto.errors import DataError, OptionError, SnapshotError, StrettoError
 from stretto.matching import matcher as matching
 from stretto.testing.ceql import case

@@ -21,7 +21,7 @@ from stretto.cli import main
 from stretto.engines.nfab import saving
 from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.nfab.runner import NfabRunner
-from stretto.engines.nfab.values import Op
+from stretto.engines.shared.values import Op
 from stretto.errors import DataError, EngineError, OptionError
 from stretto.query.passes.bind_sase import BoundSase
 from stretto.reference.sase import evaluate_sase, returned

@@ -13,7 +13,7 @@ import pytest
 
 import stretto
 from stretto.cli import main
-from stretto.engines.tecs.state import Matches
+from stretto.engines.api import Matches
 from stretto.errors import OptionError
 from stretto.matching.results import summaries
 from stretto.testing.ceql import Case, case
@@ -110,7 +110,11 @@ def test_pieces_may_end_anywhere(seed: int) -> None:
         empty = np.empty(0, np.int64)
         offset = np.zeros(high - low + 1, np.int64)
         pieces.append(Matches(starts[low:high], ends[low:high], offset, empty, empty.astype(np.int32)))
-    found = [row for one in summaries(pieces) for row in zip(*(column.tolist() for column in one), strict=True)]
+    found = [
+        row
+        for one in summaries(pieces)
+        for row in zip(one.start.tolist(), one.end.tolist(), one.counts.tolist(), strict=True)
+    ]
     expected = [(int(starts[ends == end].min()), int(end), int((ends == end).sum())) for end in np.unique(ends)]
     assert found == expected
 

@@ -6,7 +6,7 @@ import random
 
 import numpy as np
 
-from stretto.engines.nfab.scalar import mean
+from stretto.engines.shared.scalar import mean
 from tests.conftest import cases
 
 MOST, LEAST = 2**63 - 1, -(2**63)

@@ -7,17 +7,15 @@ from dataclasses import dataclass
 from stretto.automata.nfab import build
 from stretto.automata.shortcut import as_core, why_not
 from stretto.engines.nfab.program import NfabProgram
-from stretto.engines.nfab.runner import NfabRunner
 from stretto.engines.tecs.program import Program
-from stretto.engines.tecs.runner import Runner
 from stretto.query.passes.bind import BoundQuery
 from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.query import ParsedQuery
 
-__all__ = ["AnyProgram", "AnyRunner", "Choice", "choose", "program_for", "runner_for"]
+__all__ = ["AnyProgram", "Choice", "choose", "program_for"]
+
 
 AnyProgram = Program | NfabProgram
-AnyRunner = Runner | NfabRunner
 
 
 @dataclass(frozen=True)
@@ -52,12 +50,3 @@ def program_for(query: BoundQuery | BoundSase, *, valuations: bool) -> AnyProgra
         return Program(query, valuations=valuations)
     nfab = build(query)
     return NfabProgram(query) if why_not(nfab) else Program(as_core(nfab), valuations=True)
-
-
-def runner_for(
-    program: AnyProgram, *, labels: bool, counts: bool = False, late: str = "error", capacity: int = 1 << 12
-) -> AnyRunner:
-    """A stream's run of a program, from its beginning."""
-    if isinstance(program, NfabProgram):
-        return NfabRunner(program, labels=labels, counts=counts, late=late, capacity=capacity)
-    return Runner(program, labels=labels, counts=counts, late=late, capacity=capacity)

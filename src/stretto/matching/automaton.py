@@ -13,26 +13,14 @@ from numpy.typing import NDArray
 
 from stretto.budget import Budget
 from stretto.engines.afa.changes import merge
-from stretto.engines.afa.intake import BEFORE_ALL, Changes, Roles
+from stretto.engines.afa.compiled import Roles
+from stretto.engines.afa.intake import Changes
+from stretto.engines.afa.program import AfaProgram
 from stretto.engines.afa.runner import AfaRunner
 from stretto.engines.afa.saving import load
 from stretto.engines.afa.structure import (
-    CHANGED,
-    FIELDS,
     FOREVER,
-    FROM,
-    FROM_LE,
-    LATE,
-    MADE,
-    OUT_OF_ORDER,
-    PART,
-    PEAK,
     PUNCTUATE,
-    RIGHT,
-    SIGN,
-    STEP,
-    TO,
-    TO_LE,
 )
 from stretto.errors import DataError, LimitError, OptionError, StrettoError, suggestion
 from stretto.events import as_table, conform
@@ -42,7 +30,6 @@ from stretto.matching.arcs import ALONE, ArcChanges
 from stretto.query.afa import Afa, Arc
 from stretto.query.afa_text import shown
 from stretto.query.predicate import Predicate, attributes
-from stretto.query.typing import kind_of
 from stretto.times import as_times, check_clock, tick_of, ticks, width
 
 __all__ = ["AfaMatcher", "iter_match_afa", "match_afa"]
@@ -277,7 +264,7 @@ class AfaMatcher:
                 try:
                     runner.push(batch, piece, own, refused)
                 finally:
-                    done += int(runner.state.registers[CHANGED])
+                    done += runner.changed
                 if alone is not None:
                     assert stream is not None
                     stream.carry_out(alone)
@@ -372,7 +359,7 @@ class AfaMatcher:
         runner.refuse_back(np.array([tick]))
         if self._options["timer"] is not None:
             runner.mark(tick, self._options["timer"])
-        runner.advance_time(tick)
+        runner.punctuate(tick)
         return self._table()
 
     def _condition(self, text: str) -> Predicate:
@@ -406,13 +393,12 @@ class AfaMatcher:
     @property
     def ends(self) -> int | None:
         """When the last event ends that can still matter, in ticks; the greatest integer: never. ``None``: there is none."""
-        found = BEFORE_ALL if self._finished else self._runner.ends
-        return None if found == BEFORE_ALL else found
+        return None if self._finished else self._runner.expires
 
     @property
     def late(self) -> int:
         """How many rows were late or retracted the unknown."""
-        return int(self._runner.state.registers[LATE])
+        return self._runner.late
 
     def late_events(self) -> pa.Table:
         """With ``late="side"``: the rows that were late or retracted the unknown, since the last call."""
@@ -537,21 +523,7 @@ class AfaMatcher:
     @property
     def stats(self) -> dict[str, int]:
         """Counts: rows pushed, rows late, events out of order; events, partial matches and bytes held; partial matches ever made."""
-        runner = self._runner
-        names = ("rows", "late", "out_of_order", "events", "partial_matches", "peak", "made", "partitions", "bytes")
-        registers = runner.state.registers
-        events, partial = runner.state.live
-        partitions = 1 if runner.keys is None else len(runner.keys)
-        found = (
-            runner.rows,
-            registers[LATE],
-            registers[OUT_OF_ORDER],
-            events,
-            partial,
-            registers[PEAK],
-            registers[MADE],
-        )
-        return dict(zip(names, (*map(int, found), partitions, runner.nbytes), strict=True))
+        return self._runner.stats
 
     def snapshot(self) -> bytes:
         """The matcher's whole state, in a versioned format (``docs/snapshots.md``).
@@ -585,7 +557,7 @@ class AfaMatcher:
         if header["bound"]:
             self._bind(kinds)
         window, kind = self._runner.window, self._runner.time_kind
-        self._runner = load(self.afa, Roles(**self._options), self._capacity, header, arrays, self._read_arc)
+        self._runner = load(self._program(), self._options["late"], self._capacity, header, arrays, self._read_arc)
         self._runner.window = window
         self._runner.time_kind = kind
         for time, text in header["predicated"]:
@@ -679,11 +651,14 @@ class AfaMatcher:
         return list(dict.fromkeys([*self.afa.events, *(name for name in roles if name is not None)]))
 
     def _start(self, kind: pa.DataType | None) -> None:
-        self._runner = AfaRunner(self.afa, Roles(**self._options), capacity=self._capacity)
+        self._runner = self._program().start(late=self._options["late"], capacity=self._capacity)
         self._runner.budget = self._budget
         self._bound = self._guessed = False
         if kind is not None:
             self._set_time(kind)
+
+    def _program(self) -> AfaProgram:
+        return AfaProgram(self.afa, Roles(**{name: value for name, value in self._options.items() if name != "late"}))
 
     def _set_time(self, kind: pa.DataType) -> None:
         window = width(self.afa.window, kind, self._options["time"])
@@ -727,58 +702,29 @@ class AfaMatcher:
         runner = self._runner
         if not runner.has_output:
             return self._empty()
-        rows, positions, _ = runner.take()
+        found = runner.take()
+        outputs = found.outputs
+        assert outputs is not None
         schema = self._schema()
-        order = self._order(rows)
-        if order is not None:
-            rows = rows[order]
-            positions = None if positions is None else positions.take(pa.array(order))
         arrays: list[pa.Array] = [
-            pa.array(rows[:, SIGN].astype(np.int8)),
-            pa.array(rows[:, FROM], mask=rows[:, FROM] < 0),
-            pa.array(rows[:, TO], mask=rows[:, TO] < 0),
+            pa.array(found.sign),
+            pa.array(found.start, mask=found.start < 0),
+            pa.array(found.end, mask=found.end < 0),
         ]
-        if positions is not None:
-            arrays.append(positions)
-        arrays += [
-            as_times(rows[:, FROM_LE], self._time_kind),
-            as_times(rows[:, TO_LE], self._time_kind),
-            as_times(rows[:, RIGHT], self._time_kind, rows[:, RIGHT] == FOREVER),
-        ]
-        if runner.keys is not None:
-            keys = runner.partition_values(rows[:, PART])
-            arrays += [keys.column(name) for name in self.afa.partition_by]
-        fields = [runner.decoded(rows[:, FIELDS + at], kind) for at, kind in enumerate(self.afa.register.values())]
-        register = schema.field("register").type
+        if self._options["provenance"]:
+            arrays.append(pa.LargeListArray.from_arrays(found.offset, found.position))
+        arrays += [outputs.start_time, outputs.end_time, outputs.until]
+        if outputs.keys is not None:
+            arrays += [outputs.keys.column(name) for name in self.afa.partition_by]
+        register, fields = schema.field("register").type, outputs.register
         if fields:
             arrays.append(pa.StructArray.from_arrays(fields, fields=list(register)))
         else:
-            arrays.append(pa.array([{}] * len(rows), register))
+            arrays.append(pa.array([{}] * found.start.size, register))
         cast = [
             array if array.type == kind else array.cast(kind) for array, kind in zip(arrays, schema.types, strict=True)
         ]
         return pa.table(cast, schema=schema)
-
-    def _order(self, rows: I64) -> I64 | None:
-        """The order of rows that differ in their registers only: the kernel orders strings by their numbers."""
-        kinds = [kind_of(kind) for kind in self.afa.register.values()]
-        if "string" not in kinds or len(rows) < 2:
-            return None
-        told = [STEP, SIGN, PART, FROM, TO]
-        same = (rows[1:, told] == rows[:-1, told]).all(axis=1)
-        if not same.any():
-            return None
-        group = np.concatenate(([0], np.cumsum(~same)))
-        keys: list[NDArray[Any]] = []
-        for at, kind in enumerate(kinds):
-            words = np.ascontiguousarray(rows[:, FIELDS + at])
-            if kind == "string":
-                distinct, place = np.unique(words, return_inverse=True)
-                ranks = np.empty(distinct.size, np.int64)
-                ranks[np.asarray(pc.sort_indices(self._runner.names.strings(distinct)))] = np.arange(distinct.size)
-                words = ranks[place]
-            keys.append(words.view(np.float64) if kind == "float" else words)
-        return np.lexsort([*reversed(keys), group])
 
 
 def match_afa(

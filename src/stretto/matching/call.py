@@ -10,7 +10,6 @@ import pyarrow as pa
 from stretto.columns.overflow import IntegerOverflow
 from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.nfab.runner import NfabRunner
-from stretto.engines.select import runner_for
 from stretto.errors import OptionError
 from stretto.events import Schema, require
 from stretto.languages.afa.builder import AFA
@@ -273,7 +272,7 @@ class _Call:
 
     def tables(self, progress: bool | None, meter: Meter) -> Iterator[pa.Table]:
         """The matches, in tables of bounded size."""
-        runner = runner_for(self.program, labels=self.layout.labels, counts=self.layout.summary)
+        runner = self.program.start(labels=self.layout.labels, counts=self.layout.summary)
         rows, order, marks = self.input.rows, self.input.order, self.program.marks
         with Progress(progress, self.input.total) as report:
             for batch in self.input.batches(self.layout.query.tested, runner):

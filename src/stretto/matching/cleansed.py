@@ -178,7 +178,7 @@ class CleansedMatcher(AfaMatcher):
         runner.rows = front.position
         time = front.last_punctuation
         if time is not None:
-            runner.advance_time(int(time))
+            runner.punctuate(int(time))
         if refused:
             raise _left_out(refused)
 

@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from stretto.engines.api import Run
 from stretto.matching.files import Source
-from stretto.matching.results import CHUNK, History, Reader, Rows, TableRows
+from stretto.matching.results import CHUNK, History, Rows, TableRows
 
 __all__ = ["InFiles", "InMemory", "Input", "input_of"]
 
@@ -28,7 +29,7 @@ class Input(Protocol):
     order: I64 | None  #: where they were sorted: the row of the input at each position
     total: int  #: how many there are, as far as that is known
 
-    def batches(self, tested: Sequence[str], reader: Reader) -> Iterator[pa.RecordBatch]:
+    def batches(self, tested: Sequence[str], reader: Run) -> Iterator[pa.RecordBatch]:
         """The columns that the engine reads, piece by piece; each must be read before the next is asked for."""
 
 
@@ -55,7 +56,7 @@ class InMemory:
         self.rows: Rows = TableRows(self._table.select(list(shown)))
         self.total = table.num_rows
 
-    def batches(self, tested: Sequence[str], reader: Reader) -> Iterator[pa.RecordBatch]:
+    def batches(self, tested: Sequence[str], reader: Run) -> Iterator[pa.RecordBatch]:
         """As :class:`Input`."""
         yield from self._table.select(list(tested)).to_batches(max_chunksize=CHUNK)
 
@@ -81,7 +82,7 @@ class InFiles:
         self.rows: Rows = self._history
         self.total = source.rows or 0
 
-    def batches(self, tested: Sequence[str], reader: Reader) -> Iterator[pa.RecordBatch]:
+    def batches(self, tested: Sequence[str], reader: Run) -> Iterator[pa.RecordBatch]:
         """As :class:`Input`."""
         for piece in self._source.read(list(dict.fromkeys([*tested, *self._shown])), self._asked):
             if isinstance(piece, int):  # nothing that is read; positions count it

@@ -14,10 +14,8 @@ import pyarrow as pa
 
 from stretto.column_types import wider
 from stretto.columns.overflow import IntegerOverflow
-from stretto.engines.counting import Summary
+from stretto.engines.api import Matches, Program, Run
 from stretto.engines.nfab.runner import NfabRunner
-from stretto.engines.select import AnyProgram, AnyRunner, runner_for
-from stretto.engines.tecs.state import Matches
 from stretto.errors import DataError, EngineError, OptionError, SnapshotError, StrettoError, suggestion
 from stretto.events import BEFORE, Schema, as_table, conform
 from stretto.languages.afa.builder import AFA
@@ -180,7 +178,7 @@ class Matcher:
             refuse_disorder(disorder, sets=sets)
             if time is None and not isinstance(schema, Schema) and self._query.schema is None:
                 raise OptionError(_NO_TIME)
-        self._runner: AnyRunner | None = None
+        self._runner: Run | None = None
         self._meter = Meter.of_call(budget)  # of the call at hand
         self._finished = False
         #: Whether batches tell the types, and the columns that had nothing but NULL so far.
@@ -229,15 +227,8 @@ class Matcher:
         runner = self._runner
         if runner is None:
             return dict.fromkeys(("events", "visited", "late", "triggers", "partitions", "nodes", "bytes"), 0)
-        found = {
-            "events": runner.rows,
-            "visited": runner.visited,
-            "late": runner.late,
-            "triggers": runner.triggers,
-            "partitions": runner.partitions,
-            "nodes": runner.nodes,
-            "bytes": runner.nbytes + self._history.nbytes,
-        }
+        found = runner.stats
+        found["bytes"] += self._history.nbytes
         sorter, arrivals = self._sorter, self._arrivals
         if sorter is not None and arrivals is not None:
             there = sorter.stats
@@ -249,7 +240,7 @@ class Matcher:
     def idle(self) -> bool:
         """Whether no event so far can take part in a later match: a new matcher would give the same from here on."""
         waits = self._sorter is not None and self._sorter.buffered > 0
-        return self._runner is None or not (waits or self._runner.live().size)
+        return self._runner is None or not (waits or not self._runner.idle)
 
     @property
     def expires(self) -> int | float | None:
@@ -318,13 +309,13 @@ class Matcher:
             )
         self._layout = Layout(self._query.bound, **self._options)  # type: ignore[arg-type]
         if self._sets:
-            program: AnyProgram = program_of_sets(self._query)
+            program: Program = program_of_sets(self._query)
         else:
             refuse_unlisted(self._query)
             program = self._query.program(valuations=self._valuations)
         late = self._late_policy if self._disorder is None else "error"
-        self._runner = runner_for(
-            program, labels=self._layout.labels, counts=self._layout.summary, late=late, capacity=self._capacity
+        self._runner = program.start(
+            labels=self._layout.labels, counts=self._layout.summary, late=late, capacity=self._capacity
         )
         self._history = History(self._layout.columns)
         if self._disorder is not None:
@@ -376,7 +367,7 @@ class Matcher:
         self._meter = Meter.of_call(self._budget, pieces=True)
         return tables
 
-    def _tables(self, found: Iterable[Matches | Summary]) -> Iterator[pa.Table]:
+    def _tables(self, found: Iterable[Matches]) -> Iterator[pa.Table]:
         """What an engine finds as tables, within the budget of the call."""
         runner = self._running()
         rows, order = self._history, self._arrivals
@@ -471,12 +462,12 @@ class Matcher:
 
     def _wait_for(self, time: pa.Array | None) -> Iterator[pa.Table]:
         """The matches that wait for a time."""
-        from stretto.engines.windows import values_of
+        from stretto.engines.shared.windows import values_of
 
         runner, name = self._running(), self._query.bound.schema.time
         if time is not None and name is not None:
             value = values_of(time, name, runner.rows)[0].item()
-            found = runner.advance_time(value)
+            found = runner.reach(value)
             yield from self._tables(found)
 
     def push_sets(self, events: Any) -> Iterator[MatchSet]:
@@ -552,16 +543,10 @@ class Matcher:
         kept = table.select(list(self._layout.columns))
         tested = table.select(list(bound.tested)).combine_chunks()
         batches = tested.to_batches(max_chunksize=CHUNK)
-        member = runner.check(tested)
-        if bound.computes:
-            ahead = 0
-            for batch in batches:
-                inside = None if member is None else member[ahead : ahead + batch.num_rows]
-                try:
-                    runner.classes(runner.program.classifier, batch, inside, ahead)  # raises where a number overflows
-                except IntegerOverflow as error:
-                    raise error.renumbered(self._arrivals) from None
-                ahead += batch.num_rows
+        try:
+            runner.check(tested)
+        except IntegerOverflow as error:
+            raise error.renumbered(self._arrivals) from None
         self._inside = True
         for batch in batches:
             first = runner.rows
@@ -598,7 +583,7 @@ class Matcher:
         name = self._query.bound.schema.time
         if name is None:
             raise OptionError("advance(time) needs a time column: pass time='…'")
-        from stretto.engines.windows import values_of
+        from stretto.engines.shared.windows import values_of
 
         kind = self._query.bound.schema.attributes[name]
         sorter = self._sorter
@@ -615,7 +600,7 @@ class Matcher:
             value = values_of(pa.array([time], kind), name, runner.rows)[0].item()
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
             raise OptionError(f"advance({time!r}): '{name}' is {kind}") from error
-        found = self._gather(self._tables(runner.advance_time(value)))
+        found = self._gather(self._tables(runner.reach(value)))
         self._forget()
         return found
 
@@ -652,7 +637,7 @@ class Matcher:
         self._held = []
         return self
 
-    def _running(self) -> AnyRunner:
+    def _running(self) -> Run:
         if self._runner is None:
             raise OptionError("the matcher has no schema yet: pass schema=…, or push events first")
         return self._runner

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from stretto.budget import Budget
 from stretto.columns.overflow import Order
-from stretto.engines.counting import BEYOND, Summary, Unlisted
-from stretto.engines.tecs.state import Matches
+from stretto.engines.api import Matches
+from stretto.engines.shared.counting import BEYOND, Unlisted
 from stretto.errors import LimitError
 from stretto.matching.results import Layout, Rows
 from stretto.query.passes.bind_sase import BoundSase
@@ -27,7 +27,7 @@ __all__ = ["Lister", "Meter", "described", "meter_of_task"]
 
 I64 = NDArray[np.int64]
 
-Found = TypeVar("Found", bound=Matches | Summary)
+Found = TypeVar("Found", bound=Matches)
 
 #: From so many bytes on the width of columns of text is measured on a few events, and guessed before.
 MEASURED = 1 << 20
@@ -129,7 +129,7 @@ class _Watch:
 
     def pieces(self, found: Iterable[Found]) -> Iterator[Found]:
         for piece in found:
-            if isinstance(piece, Matches) and piece.start.size:
+            if piece.counts is None and piece.start.size:
                 self._take(piece)
             yield piece
 

@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from stretto.column_types import time_hint
-from stretto.engines.tecs.state import Matches
-from stretto.engines.windows import values_of
+from stretto.engines.api import Matches
+from stretto.engines.shared.windows import values_of
 from stretto.errors import DataError, EngineError, LimitError, OptionError, QueryError, suggestion
 from stretto.events import Schema, as_table, conform, require
 from stretto.matching.compiled import roles
@@ -490,7 +490,7 @@ class PatternSet:
             self._reach(reached.number, inclusive=False)
             for voice in self._voices():
                 voice.rows = self._rows
-                voice.advance_time(reached.number)
+                voice.reach(reached.number)
         return self.output_schema.empty_table()
 
     def finish(self) -> pa.Table:

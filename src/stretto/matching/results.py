@@ -12,22 +12,22 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from stretto.columns.overflow import Order
-from stretto.engines.counting import BEYOND, Summary
-from stretto.engines.tecs.state import Matches
+from stretto.engines.api import Matches, Run
+from stretto.engines.shared.counting import BEYOND
 from stretto.errors import OptionError
 from stretto.matching.gathering import Gatherer
 from stretto.matching.returns import Rows, computed_columns
 from stretto.query.passes.bind import BoundQuery
 from stretto.query.passes.bind_sase import BoundSase
 
-__all__ = ["CHUNK", "Arrivals", "History", "Layout", "Rows", "Summary", "TableRows", "build_tables", "summaries"]
+__all__ = ["CHUNK", "Arrivals", "History", "Layout", "Rows", "TableRows", "build_tables", "summaries"]
 
 I64 = NDArray[np.int64]
 
@@ -37,19 +37,6 @@ log = logging.getLogger("stretto")
 CHUNK = 1 << 16
 
 OUTPUTS = ("events", "positions", "summary")
-
-
-class Reader(Protocol):
-    """What reads the events: an engine's run."""
-
-    rows: int  #: events so far
-
-    @property
-    def oldest(self) -> int | None:
-        """Rows before this one can take part in no match any more; ``None`` when :meth:`live` must be asked."""
-
-    def live(self) -> I64:
-        """The rows that partial matches hold (sorted)."""
 
 
 class TableRows:
@@ -101,7 +88,7 @@ class History:
                 kept.append((positions[found], table.filter(pa.array(found))))
         self._replace(kept)
 
-    def let_go(self, reader: Reader) -> int | None:
+    def let_go(self, reader: Run) -> int | None:
         """Drop what no match can hold any more; gives the oldest position that one may hold, where that was looked for."""
         oldest = reader.oldest
         if oldest is not None:
@@ -285,7 +272,7 @@ def _free_name(wanted: str, taken: set[str]) -> str:
 
 
 def build_tables(
-    found: Iterable[Matches | Summary],
+    found: Iterable[Matches],
     layout: Layout,
     rows: Rows,
     marks: Sequence[frozenset[str]],
@@ -310,12 +297,12 @@ def build_tables(
         for summary in summaries(found):
             columns = [_place(ends, order) for ends in summary[:2]] if layout.positions else []
             columns += _shared_columns(summary, layout, rows)
-            counts = pa.array(summary.matches, mask=summary.matches == BEYOND)
+            assert summary.counts is not None
+            counts = pa.array(summary.counts, mask=summary.counts == BEYOND)
             layout.tell_of_beyond(counts.null_count)
             yield _as_table([*columns, counts], layout, summary.end.size)
         return
     for matches in found:
-        assert isinstance(matches, Matches)
         if matches.start.size:
             columns = _position_columns(matches, order) if layout.positions else []
             columns += _shared_columns(matches, layout, rows)
@@ -326,34 +313,31 @@ def build_tables(
             yield _as_table(columns, layout, matches.start.size)
 
 
-def summaries(found: Iterable[Matches | Summary]) -> Iterator[Summary]:
+def summaries(found: Iterable[Matches]) -> Iterator[Matches]:
     """One row for each event that completes matches; an event whose matches lie in several pieces has one row as well."""
-    waiting: Summary | None = None  # the last event so far, which may go on in the next piece
+    waiting: tuple[I64, I64, I64] | None = None  # the last event so far, which may go on in the next piece
     for matches in found:
         if not matches.start.size:
             continue
-        if isinstance(matches, Summary):
+        if matches.counts is not None:
             yield matches
             continue
         begins = np.flatnonzero(np.diff(matches.end, prepend=matches.end[0] - 1))
-        here = Summary(
-            np.minimum.reduceat(matches.start, begins),
-            matches.end[begins],
-            np.diff(begins, append=matches.end.size),
-        )
-        if waiting is not None and waiting.end[0] == here.end[0]:
-            here.start[0] = min(here.start[0], waiting.start[0])
-            here.matches[0] += waiting.matches[0]
+        start, end = np.minimum.reduceat(matches.start, begins), matches.end[begins]
+        count = np.diff(begins, append=matches.end.size)
+        if waiting is not None and waiting[1] == end[0]:
+            start[0] = min(start[0], waiting[0][0])
+            count[0] += waiting[2][0]
         elif waiting is not None:
-            yield waiting
-        if here.end.size > 1:
-            yield Summary(*(column[:-1] for column in here))
-        waiting = Summary(*(column[-1:] for column in here))
+            yield Matches.counted(*waiting)
+        if end.size > 1:
+            yield Matches.counted(start[:-1], end[:-1], count[:-1])
+        waiting = start[-1:], end[-1:], count[-1:]
     if waiting is not None:
-        yield waiting
+        yield Matches.counted(*waiting)
 
 
-def _shared_columns(found: Matches | Summary, layout: Layout, rows: Rows) -> list[pa.Array]:
+def _shared_columns(found: Matches, layout: Layout, rows: Rows) -> list[pa.Array]:
     """Times and partition attributes."""
     query = layout.query
     columns = []

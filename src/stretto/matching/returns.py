@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from stretto._jit import jit
 from stretto.columns.overflow import IntegerOverflow, Order, located
 from stretto.columns.vectorized import computed, numbers_of, reals_of_decimals, valid_of
-from stretto.engines.tecs.state import Matches
+from stretto.engines.api import Matches
 from stretto.query import predicate as p
 from stretto.query.passes.bind_sase import BoundReturn, BoundSase
 from stretto.query.sase import Aggregate, Element, Index, Length, Reference

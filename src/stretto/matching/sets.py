@@ -17,10 +17,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stretto.budget import Budget
+from stretto.engines.api import Matches
 from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.nfab.runner import HandedOver
 from stretto.engines.nfab.structure import NIL, UNION
-from stretto.engines.tecs.state import Matches
 from stretto.errors import LimitError, OptionError
 from stretto.matching.compiled import Query
 from stretto.matching.results import Layout, Rows, build_tables

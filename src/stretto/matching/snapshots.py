@@ -21,7 +21,6 @@ from stretto.columns.keys import KeyTable
 from stretto.engines.afa import saving as afa
 from stretto.engines.nfab import saving as nfab
 from stretto.engines.nfab.runner import NfabRunner
-from stretto.engines.select import AnyRunner
 from stretto.engines.tecs.collect import pack, states_in, unpack
 from stretto.engines.tecs.labels import Trace
 from stretto.engines.tecs.runner import Runner
@@ -142,7 +141,7 @@ def carry_over(old: Matcher, new: Matcher, unknown: frozenset[str]) -> None:
     _load(after, fresh | header, blank | arrays)
 
 
-def _shape(runner: AnyRunner, unknown: frozenset[str]) -> list[Any]:
+def _shape(runner: Any, unknown: frozenset[str]) -> list[Any]:
     """What a state depends on, apart from the literals of conditions and from types of columns that had no value."""
 
     if not isinstance(runner, NfabRunner):
@@ -163,7 +162,7 @@ def _shape(runner: AnyRunner, unknown: frozenset[str]) -> list[Any]:
     return [edges, columns, slots]
 
 
-def _keys_fit(before: AnyRunner, after: AnyRunner) -> bool:
+def _keys_fit(before: Any, after: Any) -> bool:
     """Whether tables of keys and strings that hold something are read in the same way."""
     for name in ("keys", "tests"):
         old, new = getattr(before, name, None), getattr(after, name, None)
@@ -173,7 +172,7 @@ def _keys_fit(before: AnyRunner, after: AnyRunner) -> bool:
     return old is None or not len(old) or (new is not None and old.ordered == new.ordered)
 
 
-def _saved(runner: AnyRunner) -> tuple[dict[str, Any], Arrays]:
+def _saved(runner: Any) -> tuple[dict[str, Any], Arrays]:
     if isinstance(runner, NfabRunner):
         return nfab.saved(runner)
     header: dict[str, Any] = {}
@@ -182,7 +181,7 @@ def _saved(runner: AnyRunner) -> tuple[dict[str, Any], Arrays]:
     return header, arrays
 
 
-def _load(runner: AnyRunner, header: dict[str, Any], arrays: Arrays) -> None:
+def _load(runner: Any, header: dict[str, Any], arrays: Arrays) -> None:
     if isinstance(runner, NfabRunner):
         nfab.load(runner, header, arrays)
     else:
@@ -245,7 +244,7 @@ def _fields(matcher: Matcher) -> list[pa.Field]:
     return [pa.field(name, kind) for name, kind in matcher.query.bound.schema.attributes.items()]
 
 
-def _identity(matcher: Matcher, runner: AnyRunner) -> dict[str, Any]:
+def _identity(matcher: Matcher, runner: Any) -> dict[str, Any]:
     """What a state depends on. Two matchers with the same identity can take over each other's states."""
     schema = matcher.query.bound.schema
     used = sorted({*matcher.query.bound.tested, *matcher._layout.columns})

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from stretto.automata.sase_afa import sase_afa
 from stretto.engines.afa.runner import AfaRunner
-from stretto.engines.afa.structure import CLEAN, FROM, REG, ROW, SIGN, TO, TRAILS
-from stretto.engines.tecs.state import Matches
+from stretto.engines.api import Matches
 from stretto.errors import OptionError, SnapshotError
 from stretto.events import BEFORE, Schema, as_table, conform
 from stretto.matching import snapshots
@@ -262,29 +261,19 @@ class SpeculatingMatcher:
         """The output so far."""
         if not runner.has_output:
             return self._schema.empty_table()
-        rows, events, labels = runner.take()
-        assert events is not None
-        assert labels is not None
-        matches = Matches(
-            start=rows[:, FROM],
-            end=rows[:, TO],
-            offset=np.asarray(events.offsets),
-            position=np.asarray(events.values),
-            mark=np.asarray(labels.values).astype(np.int32),
-        )
+        matches = runner.take()
         marks = [frozenset({one.variable}) for one in self._query.parsed.positive]  # type: ignore[union-attr]
         order = None if _ascends(matches) else _AsPushed()
         body = pa.concat_tables(build_tables([matches], self._layout, self._history, marks, order))
-        sign = pa.chunked_array([pa.array(rows[:, SIGN].astype(np.int8))])
+        sign = pa.chunked_array([pa.array(matches.sign)])
         return pa.table([sign, *body.columns], schema=self._schema)
 
     def _forget(self) -> None:
         """Forget events that no match can hold any more, when they may be most."""
         runner = self._running()._runner
-        clean = int(runner.state.registers[CLEAN])
+        clean = runner.punctuation
         if self._history.rows > 2 * self._kept + CHUNK and clean != self._swept_to:
-            runner.sweep()
-            self._history.retain(_live_rows(runner))
+            self._history.retain(runner.live())
             self._kept, self._swept_to = self._history.rows, clean
 
     # -- state --------------------------------------------------------------------------------------------------------
@@ -364,19 +353,6 @@ def _ascends(found: Matches) -> bool:
     falls = np.diff(found.position) < 0
     falls[found.offset[1:-1] - 1] = False  # from one match to the next
     return not falls.any()
-
-
-def _live_rows(runner: AfaRunner) -> I64:
-    """The rows of the events that a match to come or to be taken back may hold, sorted."""
-    state = runner.state
-    before, row = state.work.trail_before, state.work.trail_row
-    seen = np.zeros(int(state.registers[TRAILS]) + 1, np.bool_)
-    at = np.unique(state.P[REG + runner.trail, state.live_partial()])
-    while (at := at[~seen[at]]).size:
-        seen[at] = True
-        at = np.unique(before[at])
-    seen[0] = False
-    return np.unique(np.concatenate((row[: seen.size][seen], state.events.X[state.live_slots(), ROW])))
 
 
 def _free(name: str) -> str:

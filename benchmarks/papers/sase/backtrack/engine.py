@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from benchmarks.papers.sase.backtrack.kernels import BACKTRACKS, CELLS, NEED, READ, REGISTERS, ROWS, Search, explore
 from stretto import _jit
+from stretto.engines.api import Matches
 from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.nfab.runner import NfabRunner
 from stretto.engines.nfab.state import new_nodes, new_output, new_runs
 from stretto.engines.nfab.structure import Events, Nodes, Output, Runs
-from stretto.engines.tecs.state import Matches
 from stretto.errors import DataError, OptionError
 
 __all__ = ["Backtrack"]
@@ -117,7 +117,7 @@ class Backtrack:
         runner = NfabRunner(self.program, capacity=1)
         chosen = table.select(list(self.program.query.tested)).combine_chunks()
         batch = chosen.to_batches()[0] if chosen.num_rows else pa.RecordBatch.from_pylist([], chosen.schema)
-        events = runner._prepare(batch)[0]
+        events = runner.prepare(batch)[0]
         order = np.argsort(events.part, kind="stable")
         return Events(*(np.ascontiguousarray(array[order]) for array in events))
 

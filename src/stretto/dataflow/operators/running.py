@@ -13,7 +13,7 @@ from stretto.dataflow.operators.group import SEGMENTS, SIZE, Group, counts, plac
 from stretto.dataflow.run.exact import add_times, rounded
 from stretto.dataflow.run.index import Chains
 from stretto.dataflow.run.rows import VE, VS, WEIGHT, Rows
-from stretto.engines.nfab.scalar import mean, real, word
+from stretto.engines.shared.scalar import mean, real, word
 
 __all__ = ["AVG", "AVG_REAL", "COUNT", "MAX", "MAX_REAL", "MIN", "MIN_REAL", "SUM", "SUM_REAL", "rank", "run"]
 

@@ -20,8 +20,8 @@ from stretto.columns.vectorized import mask, ticks_of
 from stretto.dataflow import plan
 from stretto.dataflow.run.rows import PAYLOAD, Rows, empty
 from stretto.dataflow.run.values import NAN, Strings, arrays
-from stretto.engines.nfab import scalar
-from stretto.engines.scalar_code import (
+from stretto.engines.shared import scalar
+from stretto.engines.shared.scalar_code import (
     IS_NULL,
     OVERFLOWED,
     Code,

@@ -25,9 +25,20 @@ from numpy.typing import NDArray
 from stretto import _jit
 from stretto.engines.afa.python import PythonCode
 from stretto.engines.afa.tree import RAISED, REG, notes, place, returned, stored, word_of
-from stretto.engines.nfab import decimals, scalar
-from stretto.engines.nfab.values import MOST_WORDS, Column, column_for, decimal_columns
-from stretto.engines.scalar_code import IS_NULL, OVERFLOWED, Code, ScalarCode, all_of, call, cell, faulty, name, number
+from stretto.engines.shared import decimals, scalar
+from stretto.engines.shared.scalar_code import (
+    IS_NULL,
+    OVERFLOWED,
+    Code,
+    ScalarCode,
+    all_of,
+    call,
+    cell,
+    faulty,
+    name,
+    number,
+)
+from stretto.engines.shared.values import MOST_WORDS, Column, column_for, decimal_columns
 from stretto.errors import LimitError, StrettoError
 from stretto.query import predicate as p
 from stretto.query.afa import Arc, Kind, Transfer, UserFunction

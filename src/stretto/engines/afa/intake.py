@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from concurrent.futures import Future
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +14,7 @@ from stretto.budget import Budget
 from stretto.columns.keys import KeyTable
 from stretto.columns.vectorized import mask, numbers_of, valid_of
 from stretto.engines.afa.code import AfaCode
+from stretto.engines.afa.compiled import Compiled
 from stretto.engines.afa.graph import GraphTables
 from stretto.engines.afa.names import Names
 from stretto.engines.afa.state import AfaState
@@ -30,37 +30,19 @@ from stretto.engines.afa.structure import (
     SKIP,
     Batch,
 )
-from stretto.engines.nfab.values import matrix
+from stretto.engines.shared.values import matrix
 from stretto.errors import DataError
 from stretto.query import predicate
-from stretto.query.afa import Afa, Kind
+from stretto.query.afa import Kind
 from stretto.query.typing import kind_of
 from stretto.times import as_times
 from stretto.times import ticks as ticks_of
 
-__all__ = ["AfaIntake", "Changes", "Roles"]
+__all__ = ["AfaIntake", "Changes"]
 
 I64 = NDArray[np.int64]
 
 BEFORE_ALL = -((1 << 63) - 1)
-
-
-@dataclass(frozen=True)
-class Roles:
-    """Which columns play a role, and what happens to what comes too late."""
-
-    time: str
-    sequence: str | None = None
-    until: str | None = None
-    sign: str | None = None
-    numbered: str | None = None
-    late: str = "error"
-    bag: bool = False
-    provenance: bool = False
-    ordered: bool = False
-    ignore: bool = True
-    dynamic: str = "default"
-    timer: str | None = None
 
 
 class Changes(NamedTuple):
@@ -83,9 +65,14 @@ class Changes(NamedTuple):
 class AfaIntake:
     """What an AFA reads, and the memory of one stream. The parameters are those of :class:`~stretto.engines.afa.runner.AfaRunner`."""
 
-    def __init__(self, afa: Afa, roles: Roles, *, capacity: int = 1 << 10, ignores: bool | None = None) -> None:
+    def __init__(
+        self, program: Compiled, *, late: str = "error", capacity: int = 1 << 10, ignores: bool | None = None
+    ) -> None:
+        afa, roles = program.afa, program.roles
+        self.program = program
         self.afa = afa
         self.roles = roles
+        self.late_policy = late
         self.names = Names()
         keyed = roles.sequence is not None or roles.numbered is not None
         keep_all = roles.dynamic == "explicit" or (roles.sign is not None and not keyed)
@@ -107,7 +94,7 @@ class AfaIntake:
             "numbered": roles.numbered is not None,
             "bag": roles.bag,
             "ordered": roles.ordered,
-            "lenient": roles.late != "error",
+            "lenient": late != "error",
             "keyed": keyed,
         }
         self.state = AfaState(fields=len(kinds), words=self._words, ignores=ignores, capacity=capacity)
@@ -256,7 +243,7 @@ class AfaIntake:
             late = (le < time) & (op != SKIP)
             if late.any():
                 late &= mask(condition, table)
-            if late.any() and self.roles.late == "error":
+            if late.any() and self.late_policy == "error":
                 at = int(late.argmax())
                 raise DataError(
                     f"row {self.rows + at} is late: its time is {self.shown_time(int(le[at]))}, and the punctuation of {condition} "

@@ -7,7 +7,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stretto.columns.keys import KeyTable
-from stretto.engines.nfab.values import strings_of
+from stretto.engines.shared.values import strings_of
 
 __all__ = ["Names"]
 

@@ -35,7 +35,7 @@ I64 = NDArray[np.int64]
 class AfaPunctuating(AfaStepping):
     """Takes promises about what will not come."""
 
-    def advance_time(self, time: int) -> None:
+    def punctuate(self, time: int) -> None:
         """A punctuation of the events."""
         self.refuse_back(np.array([time]))
         self.state.registers[PUNCTUATION] = time

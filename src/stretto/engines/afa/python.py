@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from stretto import _jit
 from stretto.engines.afa.tree import RAISED, fails, place, returned, stored
-from stretto.engines.nfab.values import column_for
-from stretto.engines.scalar_code import IS_NULL, Code, all_of, call, name
+from stretto.engines.shared.scalar_code import IS_NULL, Code, all_of, call, name
+from stretto.engines.shared.values import column_for
 from stretto.errors import OptionError
 from stretto.query.afa import UserFunction
 from stretto.query.typing import kind_of

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -15,6 +16,7 @@ from stretto.engines.afa.kernels import recompute
 from stretto.engines.afa.punctuating import AfaPunctuating
 from stretto.engines.afa.structure import (
     ADD_ARC,
+    CHANGED,
     CLEAN,
     CURSOR,
     FAULT,
@@ -23,9 +25,16 @@ from stretto.engines.afa.structure import (
     FROM,
     FROM_LE,
     FROM_SEQ,
+    LATE,
     LENGTH,
+    MADE,
+    OUT_OF_ORDER,
+    PEAK,
+    RE,
+    REG,
     RETIRE_ARC,
     RETIRED,
+    ROW,
     SEEN,
     SIGN,
     SINCE,
@@ -34,8 +43,10 @@ from stretto.engines.afa.structure import (
     TO,
     TO_LE,
     TO_SEQ,
+    TRAILS,
     Batch,
 )
+from stretto.engines.api import Matches
 from stretto.errors import DataError, OptionError, StrettoError
 from stretto.query import predicate
 from stretto.query.afa import Arc, Emit
@@ -54,15 +65,110 @@ class AfaRunner(AfaPunctuating):
 
     Parameters
     ----------
-    afa
-        The automaton.
-    roles
-        Of the events' columns, and the options.
+    program
+        The automaton, and the roles of columns.
+    late
+        What to do with a row that comes too late: ``"error"``, ``"drop"`` (and count it) or ``"side"`` (and keep it).
     capacity
         Initial size of the growing arrays (tests use 1).
     ignores
         Whether ignorable arcs make anchors; ``None``: where the automaton has such arcs.
     """
+
+    counts = broken = False
+
+    def check(self, table: pa.Table) -> None:
+        """What is wrong shows row by row: those before it are taken."""
+
+    def advance(
+        self,
+        batch: pa.RecordBatch,
+        *,
+        silent: bool = False,
+        changes: Changes | None = None,
+        rows: I64 | None = None,
+        refused: list[StrettoError] | None = None,
+    ) -> Iterator[Matches]:
+        """As :meth:`push`, at once, and the output so far."""
+        self.push(batch, changes, rows, refused)
+        if silent:
+            self.state.drain()
+            self.found = []
+        return self.given()
+
+    def reach(self, time: int) -> Iterator[Matches]:
+        """A punctuation of the events, and the output so far."""
+        self.punctuate(time)
+        return self.given()
+
+    def finish(self) -> Iterator[Matches]:
+        """The stream has ended: the output so far, of which all is final now."""
+        return self.given()
+
+    def given(self) -> Iterator[Matches]:
+        """The output so far, if there is any."""
+        return iter((self.take(),) if self.has_output else ())
+
+    def unlisted(self) -> None:
+        """All output is listed before any is given."""
+
+    @property
+    def late(self) -> int:
+        """How many rows were late or retracted the unknown."""
+        return int(self.state.registers[LATE])
+
+    @property
+    def changed(self) -> int:
+        """How many changes of arcs, and punctuations among rows, the last call carried out."""
+        return int(self.state.registers[CHANGED])
+
+    @property
+    def idle(self) -> bool:
+        """Whether no event so far can take part in a later output, nor be taken back."""
+        return self.expires is None
+
+    @property
+    def expires(self) -> int | None:
+        """When the last event ends that later ones can meet, in ticks; the greatest integer: never. ``None``: there is none."""
+        ends = self.state.events.X[self.state.live_slots(), RE]
+        ends = ends[ends > self.state.registers[CLEAN]]
+        return int(ends.max()) if ends.size else None
+
+    oldest = None
+
+    def live(self) -> I64:
+        """The rows of the events that are kept, and of those that a match to come or to be taken back may hold (sorted)."""
+        state = self.state
+        if not self.roles.ordered:
+            self.sweep()
+        kept = state.events.X[state.live_slots(), ROW]
+        if self.trail < 0:
+            return np.unique(kept)
+        before, row = state.work.trail_before, state.work.trail_row
+        seen = np.zeros(int(state.registers[TRAILS]) + 1, np.bool_)
+        at = np.unique(state.P[REG + self.trail, state.live_partial()])
+        while (at := at[~seen[at]]).size:
+            seen[at] = True
+            at = np.unique(before[at])
+        seen[0] = False
+        return np.unique(np.concatenate((row[: seen.size][seen], kept)))
+
+    @property
+    def stats(self) -> dict[str, int]:
+        """Counts: rows given, rows late, events out of order; events, partial matches and bytes held; partial matches ever made."""
+        registers = self.state.registers
+        events, partial = self.state.live
+        return {
+            "rows": self.rows,
+            "late": self.late,
+            "out_of_order": int(registers[OUT_OF_ORDER]),
+            "events": events,
+            "partial_matches": partial,
+            "peak": int(registers[PEAK]),
+            "made": int(registers[MADE]),
+            "partitions": 1 if self.keys is None else len(self.keys),
+            "bytes": self.nbytes,
+        }
 
     def add_arc(self, arc: Arc) -> None:
         """A new arc. Without explicit lifetimes it is valid from the next time unit on."""

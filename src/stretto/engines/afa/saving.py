@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stretto.columns.keys import KeyTable
-from stretto.engines.afa.intake import Roles
+from stretto.engines.afa.compiled import Compiled
 from stretto.engines.afa.runner import AfaRunner
 from stretto.engines.afa.state import TRAIL_ARRAYS
 from stretto.engines.afa.structure import (
@@ -160,9 +160,15 @@ def _form(arc: Arc) -> Arc:
 
 
 def load(
-    afa: Afa, roles: Roles, capacity: int, header: dict[str, Any], arrays: Arrays, read: Callable[[dict[str, Any]], Arc]
+    program: Compiled,
+    late: str,
+    capacity: int,
+    header: dict[str, Any],
+    arrays: Arrays,
+    read: Callable[[dict[str, Any]], Arc],
 ) -> AfaRunner:
     """A runner with a state that :func:`saved` wrote; ``read`` makes an arc of its texts."""
+    afa = program.afa
     own = {arc.id: arc for arc in afa.arcs}
     arcs = [
         replace(own[one["id"]] if one["own"] else read(one), since=one["since"], until=one["until"])
@@ -170,7 +176,9 @@ def load(
     ]
     finals = {name: Emit(emit) for name, emit in header["finals"].items()}
     now = replace(afa, arcs=tuple(arcs), finals=finals)
-    runner = AfaRunner(now, roles, capacity=capacity, ignores=header["ignores"])
+    runner = AfaRunner(
+        Compiled(now, program.roles, program.marks), late=late, capacity=capacity, ignores=header["ignores"]
+    )
     tables = {name: _read(text) for name, text in header["tables"].items()}
     state = runner.state
     registers = state.registers

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from stretto import _jit
 from stretto.engines.afa.cleaning import sweep
 from stretto.engines.afa.faults import AfaFaults
+from stretto.engines.afa.giving import given, order_of
 from stretto.engines.afa.intake import BEFORE_ALL, Changes
 from stretto.engines.afa.kernels import advance
 from stretto.engines.afa.structure import (
@@ -20,6 +21,8 @@ from stretto.engines.afa.structure import (
     CURSOR,
     FAULT,
     FIELDS,
+    FOREVER,
+    FROM_LE,
     LATE,
     LENGTH,
     LIVE_EVENTS,
@@ -27,21 +30,25 @@ from stretto.engines.afa.structure import (
     MISSED,
     NEED,
     OF,
+    PART,
     PUNCTUATION,
-    RE,
     REG,
     REVISED,
     REVISES,
+    RIGHT,
     ROWS,
     SEEN,
     SINCE,
     SKIP,
+    TO_LE,
     Batch,
     Memory,
 )
 from stretto.engines.afa.trails import lengths, spell
+from stretto.engines.api import Matches, Outputs
 from stretto.errors import LimitError, StrettoError
 from stretto.query.typing import kind_of
+from stretto.times import as_times
 
 __all__ = ["AfaStepping"]
 
@@ -175,30 +182,46 @@ class AfaStepping(AfaFaults):
         """Whether :meth:`take` has rows to give."""
         return bool(self.state.registers[ROWS]) or any(len(rows) for rows, _ in self.found)
 
-    def take(self) -> tuple[I64, pa.Array | None, pa.Array | None]:
-        """The rows of output so far, with the positions of their events, and which variables selected these."""
+    def take(self) -> Matches:
+        """The output so far: each step's rows by last event, first event and register, first what it takes back."""
         self.found.append(self.state.drain())
         rows = self.found[0][0] if len(self.found) == 1 else np.concatenate([rows for rows, _ in self.found])
         cells = np.concatenate([cells for _, cells in self.found])
         self.found = []
         if self.trail >= 0:
-            return rows, *self._spelled(np.ascontiguousarray(rows[:, FIELDS + self.trail]))
-        if not self.roles.provenance:
-            return rows, None, None
-        offsets = np.concatenate(([0], np.cumsum(rows[:, LENGTH])))
+            return given(rows, *self._spelled(np.ascontiguousarray(rows[:, FIELDS + self.trail])))
+        offset = np.concatenate(
+            ([0], np.cumsum(rows[:, LENGTH] if self.roles.provenance else np.zeros(len(rows), np.int64)))
+        )
         if self.roles.timer is not None:  # the end of a window has no row
             here = cells >= 0
-            offsets, cells = np.concatenate(([0], np.cumsum(here)))[offsets], cells[here]
-        return rows, pa.LargeListArray.from_arrays(offsets, cells), None
+            offset, cells = np.concatenate(([0], np.cumsum(here)))[offset], cells[here]
+        order = order_of(rows, self.afa.register, self.names)
+        if order is not None:
+            rows = rows[order]
+            lists = pa.LargeListArray.from_arrays(offset, cells).take(pa.array(order))
+            offset, cells = np.asarray(lists.offsets), np.asarray(lists.values)
+        return given(rows, offset, cells)._replace(outputs=self._outputs(rows))
 
-    def _spelled(self, trails: I64) -> tuple[pa.Array, pa.Array]:
-        """The selected events of trails, and their variables."""
+    def _outputs(self, rows: I64) -> Outputs:
+        """What rows say beside their place."""
+        kind = self.time_kind or pa.int64()
+        return Outputs(
+            as_times(rows[:, FROM_LE], kind),
+            as_times(rows[:, TO_LE], kind),
+            as_times(rows[:, RIGHT], kind, rows[:, RIGHT] == FOREVER),
+            None if self.keys is None else self.partition_values(rows[:, PART]),
+            [self.decoded(rows[:, FIELDS + at], kind) for at, kind in enumerate(self.afa.register.values())],
+        )
+
+    def _spelled(self, trails: I64) -> tuple[I64, I64, I64]:
+        """Where the selected events of trails begin, these events, and their variables."""
         sizes = np.zeros(trails.size, np.int64)
         lengths(trails, self.state.work, sizes)
         offsets = np.concatenate(([0], np.cumsum(sizes)))
         cells, labels = np.zeros(int(offsets[-1]), np.int64), np.zeros(int(offsets[-1]), np.int64)
         spell(trails, offsets, self.state.work, cells, labels)
-        return pa.LargeListArray.from_arrays(offsets, cells), pa.LargeListArray.from_arrays(offsets, labels)
+        return offsets, cells, labels
 
     def push(
         self,
@@ -251,7 +274,7 @@ class AfaStepping(AfaFaults):
             done = int(registers[CURSOR])
             if table is not None:
                 self.rows += done
-                if self.roles.late == "side" and registers[LATE] > late:
+                if self.late_policy == "side" and registers[LATE] > late:
                     self.side.append(table.filter(pa.array(batch.op == MISSED)))
             self.state.work.F[0, 0] = 0
         if not self.roles.ordered:
@@ -319,13 +342,6 @@ class AfaStepping(AfaFaults):
         """No output before this time changes any more."""
         found = int(self.state.registers[CLEAN])
         return None if found == BEFORE_ALL else found
-
-    @property
-    def ends(self) -> int:
-        """When the last event ends that later ones can meet; BEFORE_ALL: there is none."""
-        ends = self.state.events.X[self.state.live_slots(), RE]
-        ends = ends[ends > self.state.registers[CLEAN]]
-        return int(ends.max()) if ends.size else BEFORE_ALL
 
     @property
     def seen(self) -> int:

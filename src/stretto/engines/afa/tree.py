@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from stretto.engines.scalar_code import IS_NULL, Code, call, fault, faulty, name
+from stretto.engines.shared.scalar_code import IS_NULL, Code, call, fault, faulty, name
 
 __all__ = [
     "RAISED",

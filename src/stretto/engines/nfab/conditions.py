@@ -15,12 +15,12 @@ from typing import Any
 import pyarrow as pa
 
 from stretto.automata.nfab import Edge, Kind, Nfab, own_index
-from stretto.engines.nfab.values import Column, Op, Values, column_for, decimal_columns
-from stretto.engines.scalar_code import Code, ScalarCode
-from stretto.engines.scalar_code import all_of as _all
-from stretto.engines.scalar_code import call as _call
-from stretto.engines.scalar_code import cell as _word
-from stretto.engines.scalar_code import name as _name
+from stretto.engines.shared.scalar_code import Code, ScalarCode
+from stretto.engines.shared.scalar_code import all_of as _all
+from stretto.engines.shared.scalar_code import call as _call
+from stretto.engines.shared.scalar_code import cell as _word
+from stretto.engines.shared.scalar_code import name as _name
+from stretto.engines.shared.values import Column, Op, Values, column_for, decimal_columns
 from stretto.query import predicate as p
 from stretto.query.passes.plain import renamed
 from stretto.query.sase import Aggregate, Element, Index, Length, Range, Reference

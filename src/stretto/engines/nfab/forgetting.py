@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from stretto.columns.keys import KeyTable
 from stretto.engines.nfab.state import NfabState
 from stretto.engines.nfab.structure import HEAD
-from stretto.engines.nfab.values import Op, Values, Vocabulary
+from stretto.engines.shared.values import Op, Values, Vocabulary
 
 __all__ = ["forget", "move_words"]
 

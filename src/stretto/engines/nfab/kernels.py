@@ -28,8 +28,6 @@ from stretto._jit import (
     inlined,
     jit,
 )
-from stretto.engines.counting import Counts, Graph, count_paths
-from stretto.engines.nfab.scalar import greatest, least, real, word
 from stretto.engines.nfab.structure import (
     BUSY,
     CELLS,
@@ -67,6 +65,8 @@ from stretto.engines.nfab.structure import (
     Runs,
     Scratch,
 )
+from stretto.engines.shared.counting import Counts, Graph, count_paths
+from stretto.engines.shared.scalar import greatest, least, real, word
 
 __all__ = ["advance", "collect", "conditions_at", "copy_run", "expire", "list_runs", "sweep"]
 

@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 from stretto import _jit
 from stretto.columns.keys import KeyTable
 from stretto.columns.overflow import IntegerOverflow, located
-from stretto.engines.counting import Graph, Summary, Unlisted, unlisted
-from stretto.engines.intake import Intake
+from stretto.engines.api import Matches
+from stretto.engines.nfab.compiled import Compiled
 from stretto.engines.nfab.forgetting import forget, move_words
 from stretto.engines.nfab.kernels import advance, expire, sweep
-from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.nfab.state import NEVER, NfabState
 from stretto.engines.nfab.structure import (
     BUSY,
@@ -35,8 +34,9 @@ from stretto.engines.nfab.structure import (
     Machine,
     Nodes,
 )
-from stretto.engines.nfab.values import Vocabulary, matrix
-from stretto.engines.tecs.state import Matches
+from stretto.engines.shared.counting import Graph, Unlisted, unlisted
+from stretto.engines.shared.intake import Intake
+from stretto.engines.shared.values import Vocabulary, matrix
 from stretto.query import predicate as p
 from stretto.query.sase import Aggregate
 from stretto.query.typing import may_overflow
@@ -85,7 +85,7 @@ class NfabRunner(Intake):
 
     def __init__(
         self,
-        program: NfabProgram,
+        program: Compiled,
         *,
         labels: bool = True,
         counts: bool = False,
@@ -95,9 +95,7 @@ class NfabRunner(Intake):
         query, nfab = program.query, program.nfab
         counted = query.window is not None and query.window.attribute is None
         keys = query.partition_by if nfab.partitioned else ()
-        super().__init__(
-            query.schema, (), query.window, keys, ranked=counted or nfab.contiguous, late=late, equal=query.partition_by
-        )
+        super().__init__(program, (), keys, ranked=counted or nfab.contiguous, late=late, equal=query.partition_by)
         self.program = program
         self.labels = labels
         #: Whether :meth:`advance` gives counts.
@@ -150,7 +148,7 @@ class NfabRunner(Intake):
 
     @property
     def expires(self) -> int | float | None:
-        """As in :class:`~stretto.engines.intake.Intake`; where matches wait for the end of a window, the first such end."""
+        """As in :class:`~stretto.engines.shared.intake.Intake`; where matches wait for the end of a window, the first such end."""
         last = super().expires
         if last is None or not self.state.registers[TIMERS]:
             return last
@@ -181,7 +179,7 @@ class NfabRunner(Intake):
         self.state.collect(self._low_bound)
         return self.state.live()
 
-    def advance(self, batch: pa.RecordBatch, *, silent: bool = False) -> Iterator[Matches | Summary]:
+    def advance(self, batch: pa.RecordBatch, *, silent: bool = False) -> Iterator[Matches]:
         """Read the next events; yields their matches, or counts of them, in pieces that fit the output buffers.
 
         The iterator must be read to its end before the next call. ``silent``: no event gives output.
@@ -192,7 +190,7 @@ class NfabRunner(Intake):
             The events are not what the query needs, or a sum leaves 64 bits.
         """
         self.refuse_if_broken()
-        events, until = self._prepare(batch)
+        events, until = self.prepare(batch)
         yield from self._run(events, silent)
         if self.program.machine.pending and until is not None:
             yield from self._expire(until)
@@ -202,7 +200,7 @@ class NfabRunner(Intake):
     def sets(self, batch: pa.RecordBatch) -> Iterator[HandedOver]:
         """As :meth:`advance`, with the matches of each event that completes some as a set; must be read to its end."""
         self.refuse_if_broken()
-        events, _ = self._prepare(batch)
+        events, _ = self.prepare(batch)
         state, registers = self.state, self.state.registers
         registers[CURSOR] = registers[BUSY] = 0
         machine = self.program.machine._replace(hands=True)
@@ -224,13 +222,13 @@ class NfabRunner(Intake):
 
     # -- columns to kernel input ------------------------------------------------------------------------------------
 
-    def _prepare(self, batch: pa.RecordBatch) -> tuple[Events, int | None]:
+    def prepare(self, batch: pa.RecordBatch) -> tuple[Events, int | None]:
         """The events to visit, and from which start on windows are open after the batch."""
         program = self.program
         member = self._members(batch)
         measures, last_measure = self._measure(batch, member)
         member, last_time, late = self._in_time(batch, member)
-        bits = program.bits(self.classes(program.classifier, batch, member))
+        bits = program.bits(self._classes(batch, member))
         relevant = bits != 0 if member is None else (bits != 0) & member
         self.broken = True  # from here on the stream has moved: what fails now leaves it half read
         first = self.rows
@@ -315,7 +313,7 @@ class NfabRunner(Intake):
 
     # -- the kernel -------------------------------------------------------------------------------------------------
 
-    def _run(self, events: Events, silent: bool) -> Iterator[Matches | Summary]:
+    def _run(self, events: Events, silent: bool) -> Iterator[Matches]:
         registers = self.state.registers
         registers[CURSOR] = registers[BUSY] = 0
         self._events = events
@@ -346,7 +344,7 @@ class NfabRunner(Intake):
             state.registers,
         )
 
-    def _drain(self) -> Matches | Summary:
+    def _drain(self) -> Matches:
         return self.state.drain_counts() if self.counts else self.state.drain()
 
     def unlisted(self) -> Unlisted | None:
@@ -367,7 +365,7 @@ class NfabRunner(Intake):
         found = unlisted(graph, -1, 0, low, roots, exact=not machine.left.size)
         return found.at_most(machine.limit - int(registers[EMITTED])) if machine.limit else found
 
-    def _act(self, status: int, events: Events | None = None) -> Iterator[Matches | Summary]:
+    def _act(self, status: int, events: Events | None = None) -> Iterator[Matches]:
         """Do what a kernel asks for."""
         state = self.state
         match status:
@@ -402,7 +400,7 @@ class NfabRunner(Intake):
         several = "one of " if len(shown) > 1 else ""
         return f"integer overflow in {several}{', '.join(shown[:SHOWN])}{', …' if len(shown) > SHOWN else ''}"
 
-    def _expire(self, low: int) -> Iterator[Matches | Summary]:
+    def _expire(self, low: int) -> Iterator[Matches]:
         """Matches whose negation at the end is over."""
         state = self.state
         while True:
@@ -422,12 +420,12 @@ class NfabRunner(Intake):
         if state.registers[ROWS]:
             yield state.drain()
 
-    def finish(self) -> Iterator[Matches | Summary]:
+    def finish(self) -> Iterator[Matches]:
         """The stream has ended: what was waiting for more is complete."""
         if self.state.registers[TIMERS]:
             yield from self._expire(ALL_TIME)
 
-    def advance_time(self, value: int | float) -> Iterator[Matches | Summary]:
+    def reach(self, value: int | float) -> Iterator[Matches]:
         """Nothing before ``value`` will come: put out what waited for it, and free what is out of its window."""
         if self.last_time is None or value > self.last_time:
             self.last_time = value

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from stretto.columns.keys import KeyTable
 from stretto.engines.nfab.runner import NfabRunner
 from stretto.engines.nfab.structure import HEAD, NIL, REGISTERS, TIMERS, Parts
-from stretto.engines.nfab.values import Op, Slot
+from stretto.engines.shared.values import Op, Slot
 
 __all__ = ["load", "saved"]
 

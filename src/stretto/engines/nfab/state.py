@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stretto.engines.counting import Summary, counts_for
+from stretto.engines.api import Matches
 from stretto.engines.nfab.kernels import collect, list_runs
 from stretto.engines.nfab.structure import (
     CELLS,
@@ -32,7 +32,7 @@ from stretto.engines.nfab.structure import (
     Runs,
     Scratch,
 )
-from stretto.engines.tecs.state import Matches
+from stretto.engines.shared.counting import counts_for
 from stretto.errors import LimitError
 from stretto.memory import most_for_state
 
@@ -217,13 +217,13 @@ class NfabState:
         if 2 * cells > out.position.size:
             self.out = new_output(out.start.size, out.position.size)  # these are given away: cheaper than to copy them
             return found
-        return found._replace(**{name: array.copy() for name, array in found._asdict().items()})
+        return found._replace(**{name: getattr(found, name).copy() for name in found._fields[:5]})
 
-    def drain_counts(self) -> Summary:
+    def drain_counts(self) -> Matches:
         """Take the counted events out of the output buffers."""
         rows = int(self.registers[ROWS])
         self.registers[ROWS] = 0
-        return Summary(self.out.start[:rows].copy(), self.out.end[:rows].copy(), self.out.stop[:rows].copy())
+        return Matches.counted(self.out.start[:rows].copy(), self.out.end[:rows].copy(), self.out.stop[:rows].copy())
 
     def live(self) -> NDArray[np.int64]:
         """The positions of all events that nodes hold, after :meth:`collect`; sorted."""

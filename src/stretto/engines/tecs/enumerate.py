@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stretto._jit import DONE, GROW_OUTPUT, GROW_STACK, OUTPUT_FULL, inlined, jit
-from stretto.engines.counting import Counts, Graph, count_paths
+from stretto.engines.shared.counting import Counts, Graph, count_paths
 from stretto.engines.tecs.structure import (
     BUSY,
     CELLS,
@@ -88,7 +88,7 @@ def enumerate_matches(nodes: Nodes, stack: Stack, out: Output, registers: I64) -
 def count_matches(nodes: Nodes, stack: Stack, out: Output, counts: Counts, registers: I64) -> int:
     """Write how many matches the pushed nodes have in the window, and where the first begins, as one row.
 
-    Cost: that of :func:`~stretto.engines.counting.count_paths`. Not with LIMIT.
+    Cost: that of :func:`~stretto.engines.shared.counting.count_paths`. Not with LIMIT.
     """
     row = registers[ROWS]
     if row == out.start.size:

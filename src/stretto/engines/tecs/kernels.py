@@ -30,7 +30,7 @@ from stretto._jit import (
     inlined,
     jit,
 )
-from stretto.engines.counting import Counts
+from stretto.engines.shared.counting import Counts
 from stretto.engines.tecs.enumerate import Output, Stack, count_matches, enumerate_matches, push_root
 from stretto.engines.tecs.structure import (
     ARENA,

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from stretto._jit import DONE, GROW_TABLE, inlined, jit
 from stretto.automata.cea import CEA, TRUE
 from stretto.automata.determinize import AMBIGUOUS, Determinizer
-from stretto.engines.tecs.state import Matches
+from stretto.engines.api import Matches
 
 __all__ = ["Arcs", "Trace", "arcs_of", "resolve"]
 

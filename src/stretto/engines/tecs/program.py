@@ -1,153 +1,18 @@
-"""A query compiled for the tECS engine: immutable to the caller, with caches that only grow.
-
-A program holds the automaton, the event classes and the transition table; a :class:`~stretto.engines.tecs.state.State`
-holds what a stream has left behind. One program serves any number of states.
-"""
+"""A query for the tECS engine, which can be started."""
 
 from __future__ import annotations
 
-import hashlib
-import threading
-from collections.abc import Sequence
-from functools import cached_property
-
-import numpy as np
-from numpy.typing import NDArray
-
-from stretto.automata.cea import CEA, build
-from stretto.automata.determinize import SKIP, Determinizer
-from stretto.automata.shortcut import Unmarked
-from stretto.columns.classes import Classifier
-from stretto.engines.tecs.kernels import DEAD, EDGES, KEEP, UNKNOWN, Machine
-from stretto.engines.tecs.labels import Arcs, arcs_of
-from stretto.query.passes.bind import BoundQuery
-from stretto.query.query import Strategy
+from stretto.engines.tecs.compiled import Compiled
+from stretto.engines.tecs.runner import Runner
 
 __all__ = ["Program"]
 
 
-class Program:
-    """The machine of a bound query.
+class Program(Compiled):
+    """A :class:`~stretto.engines.api.Program`."""
 
-    Parameters
-    ----------
-    query
-        What to find.
-    valuations
-        Report every valuation (CORE, section 2.2) in place of every complex event.
-    """
-
-    def __init__(self, query: BoundQuery, *, valuations: bool = False) -> None:
-        self.query = query
-        self.valuations = valuations
-        self.cea: CEA = build(query.pattern)
-        self.determinizer = Determinizer(self.cea, query.parsed.strategy, valuations=valuations)
-        only = query.parsed.streams[0]
-        self.classifier = Classifier(self.cea.guards, query.schema, default_type=only, default_stream=only)
-        #: Whether events that satisfy no guard can be left out.
-        self.skips = self.cea.waits and query.parsed.strategy is not Strategy.STRICT
-        self._lock = threading.Lock()
-        self._used = 0
-        #: By state: the table's entry for classes that do not concern it, once known.
-        self._idle = np.full(1, UNKNOWN, np.int32)
-        self._known = 0
-        self._arcs: Arcs | None = None
-        self._truth = np.zeros((0, 0), np.bool_)
-        self.machine = Machine(
-            table=np.full((1, 1), UNKNOWN, np.int32), edges=np.zeros(16, np.int32), kind=np.zeros(1, np.uint8)
-        )
-        self.relevant: NDArray[np.bool_] = np.zeros(1, np.bool_)
-        self.refresh()
-
-    @property
-    def marks(self) -> Sequence[frozenset[str]]:
-        """The variables of each mark in raw matches."""
-        found = self.determinizer.marks
-        return Unmarked(found) if self.query.parsed.language == "sase" else found
-
-    @cached_property
-    def digest(self) -> str:
-        """What the automaton is, in short: states are exchanged between programs of the same digest only."""
-        return hashlib.sha256(str(self.cea).encode()).hexdigest()
-
-    def refresh(self) -> None:
-        """Make room in the transition table for all classes and states known by now."""
-        with self._lock:
-            self._make_room()
-
-    def _make_room(self) -> None:
-        states, classes = len(self.determinizer.states), len(self.classifier.vectors)
-        table, kind = self.machine.table, self.machine.kind
-        if states > table.shape[0] or classes > table.shape[1]:
-            shape = (_room(states, table.shape[0]), _room(classes, table.shape[1]))
-            wider = np.full(shape, UNKNOWN, np.int32)
-            wider[: table.shape[0], : table.shape[1]] = table
-            table = wider
-        if states > kind.size:
-            kind = np.resize(kind, table.shape[0])
-            idle = np.full(table.shape[0], UNKNOWN, np.int32)
-            idle[: self._idle.size] = self._idle
-            self._idle = idle
-        while self._known < states:
-            final = self.determinizer.is_final(self._known)
-            kind[self._known] = final | (not self.determinizer.goes_on(self._known)) << 1
-            self._known += 1
-        if self.relevant.size < classes:
-            vectors = self.classifier.vectors
-            self.relevant = np.array([not self.skips or vectors[c] != 0 for c in range(classes)], np.bool_)
-        self.machine = Machine(table, self.machine.edges, kind)
-
-    def determinize(self, state: int, cls: int) -> None:
-        """Add the transitions of a state on a class to the table.
-
-        The states that the class does not concern are filled in beside it: in a long query those are nearly all, and asking
-        for each on its own would cost a call of the kernel.
-        """
-        with self._lock:
-            vector = self.classifier.vectors[cls]
-            steps = self.determinizer.step(state, vector)
-            self._make_room()
-            self.machine.table[state, cls] = self._code(state, steps)
-            asking = self.determinizer.asking(vector)
-            column = self.machine.table[:, cls]
-            unknown = (column[: self._known] == UNKNOWN) & (self._idle[: self._known] != UNKNOWN)
-            for other in np.flatnonzero(unknown):
-                if self.determinizer.is_idle(int(other), asking):
-                    column[other] = self._idle[other]
-            if self.determinizer.is_idle(state, asking):
-                self._idle[state] = column[state]
-
-    def arcs(self) -> Arcs:
-        """The CEA's transitions as arrays."""
-        if self._arcs is None:
-            self._arcs = arcs_of(self.cea, self.determinizer)
-        return self._arcs
-
-    def truth(self) -> NDArray[np.bool_]:
-        """Which guards hold on which classes: [class, guard]."""
-        vectors = self.classifier.vectors
-        if self._truth.shape[0] < len(vectors):
-            guards = range(len(self.cea.guards))
-            self._truth = np.array([[bool(vector >> g & 1) for g in guards] for vector in vectors], np.bool_)
-        return self._truth
-
-    def _code(self, state: int, steps: list[tuple[int, int]]) -> int:
-        if not steps:
-            return DEAD
-        if steps == [(SKIP, state)] and not self.machine.kind[state] & 1:
-            return KEEP
-        edges = self.machine.edges
-        size = 1 + 2 * len(steps)
-        if self._used + size > edges.size:
-            edges = np.resize(edges, 2 * edges.size + size)
-            self.machine = Machine(self.machine.table, edges, self.machine.kind)
-        at = self._used
-        edges[at] = len(steps)
-        edges[at + 1 : at + size] = np.array(steps, np.int32).ravel()
-        self._used += size
-        return at + EDGES
-
-
-def _room(wanted: int, have: int) -> int:
-    """A size of at least ``wanted`` that doubles, so that growing is cheap on average."""
-    return have if wanted <= have else max(wanted, 2 * have)
+    def start(
+        self, *, labels: bool = True, counts: bool = False, late: str = "error", capacity: int = 1 << 12
+    ) -> Runner:
+        """A run from the beginning of a stream."""
+        return Runner(self, labels=labels, counts=counts, late=late, capacity=capacity)

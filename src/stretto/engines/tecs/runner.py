@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 
 from stretto import _jit
 from stretto.automata.determinize import AMBIGUOUS
-from stretto.engines.counting import Graph, Summary, Unlisted, unlisted
-from stretto.engines.intake import Intake
+from stretto.engines.api import Matches
+from stretto.engines.shared.counting import Graph, Unlisted, unlisted
+from stretto.engines.shared.intake import Intake
 from stretto.engines.tecs.collect import live_positions, sweep
+from stretto.engines.tecs.compiled import Compiled
 from stretto.engines.tecs.kernels import Events, advance
 from stretto.engines.tecs.labels import Trace, resolve
-from stretto.engines.tecs.program import Program
-from stretto.engines.tecs.state import Matches, State
+from stretto.engines.tecs.state import State
 from stretto.engines.tecs.structure import (
     BUSY,
     COUNTING,
@@ -65,14 +66,14 @@ class Runner(Intake):
     """
 
     def __init__(
-        self, program: Program, *, labels: bool, counts: bool = False, late: str = "error", capacity: int = 1 << 12
+        self, program: Compiled, *, labels: bool, counts: bool = False, late: str = "error", capacity: int = 1 << 12
     ) -> None:
         query = program.query
         window = query.window
         counted = window is not None and window.attribute is None
         #: Positions in a substream differ from positions in the input where the input holds other events as well.
         ranked = counted and bool(query.partition_by or query.schema.stream is not None)
-        super().__init__(query.schema, query.parsed.streams, window, query.partition_by, ranked=ranked, late=late)
+        super().__init__(program, query.parsed.streams, query.partition_by, ranked=ranked, late=late)
         ring = window is not None and not self.ranked
         self.program = program
         self.labels = labels
@@ -86,12 +87,10 @@ class Runner(Intake):
 
     @property
     def visited(self) -> int:
-        """Events that reached the kernel so far."""
         return int(self.state.registers[VISITED])
 
     @property
     def triggers(self) -> int:
-        """Events that have output so far."""
         return int(self.state.registers[TRIGGERS])
 
     @property
@@ -104,7 +103,7 @@ class Runner(Intake):
         """Bytes that the run holds."""
         return int(self.state.nbytes + self.intake_nbytes + sum(array.nbytes for array in self.trace))
 
-    def advance(self, batch: pa.RecordBatch, *, silent: bool = False) -> Iterator[Matches | Summary]:
+    def advance(self, batch: pa.RecordBatch, *, silent: bool = False) -> Iterator[Matches]:
         """Read the next events; yields their matches, or counts of them, in pieces that fit the output buffers.
 
         The iterator must be read to its end before the next call; data errors are raised before anything changes. ``silent``:
@@ -129,7 +128,7 @@ class Runner(Intake):
         member = self._members(batch)
         measures, last_measure = self._measure(batch, member)
         member, last_time, late = self._in_time(batch, member)
-        cls = self.classes(self.program.classifier, batch, member)
+        cls = self._classes(batch, member)
         self.program.refresh()
         # All checks are behind us: from here on the stream has moved.
         first = self.rows
@@ -158,7 +157,7 @@ class Runner(Intake):
 
     # -- the kernel -------------------------------------------------------------------------------------------------
 
-    def _run(self, events: Events, silent: bool) -> Iterator[Matches | Summary]:
+    def _run(self, events: Events, silent: bool) -> Iterator[Matches]:
         state, program = self.state, self.program
         registers = state.registers
         registers[CURSOR] = 0
@@ -215,7 +214,7 @@ class Runner(Intake):
         most = int(registers[LIMIT]) - int(registers[EMITTED])
         return found if not registers[LIMIT] else found.at_most(most)
 
-    def _drain(self) -> Matches | Summary:
+    def _drain(self) -> Matches:
         if self.counts:
             return self.state.drain_counts()
         found = self.state.drain()
@@ -307,7 +306,7 @@ class Runner(Intake):
         """The stream has ended; no match waits for that."""
         return iter(())
 
-    def advance_time(self, value: int | float) -> Iterator[Matches]:
+    def reach(self, value: int | float) -> Iterator[Matches]:
         """Nothing before ``value`` will come: free what is out of its window."""
         name = self.program.query.schema.time
         window = self.program.query.window

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stretto.engines.counting import Summary, counts_for
+from stretto.engines.api import Matches
+from stretto.engines.shared.counting import counts_for
 from stretto.engines.tecs.collect import copy, mark
 from stretto.engines.tecs.enumerate import Output, Stack
 from stretto.engines.tecs.kernels import CONSUME_ANY, CONSUME_PARTITION, Records, Work
@@ -18,7 +19,6 @@ from stretto.engines.tecs.structure import (
     CONSUMED,
     FIRST,
     HEAD,
-    I64,
     LIMIT,
     NEED,
     REGISTERS,
@@ -31,17 +31,7 @@ from stretto.engines.tecs.structure import (
 )
 from stretto.query.query import Consume, ParsedQuery
 
-__all__ = ["Matches", "State", "nodes_of"]
-
-
-class Matches(NamedTuple):
-    """Raw matches, in the order of their ends: row k holds ``position[offset[k]:offset[k+1]]``, ascending."""
-
-    start: I64
-    end: I64
-    offset: I64
-    position: I64
-    mark: NDArray[np.int32]
+__all__ = ["State", "nodes_of"]
 
 
 class State:
@@ -140,11 +130,11 @@ class State:
             self.out.mark[:cells].copy(),
         )
 
-    def drain_counts(self) -> Summary:
+    def drain_counts(self) -> Matches:
         """Take the counted events out of the output buffers."""
         rows = int(self.registers[ROWS])
         self.registers[ROWS] = 0
-        return Summary(self.out.start[:rows].copy(), self.out.end[:rows].copy(), self.out.stop[:rows].copy())
+        return Matches.counted(self.out.start[:rows].copy(), self.out.end[:rows].copy(), self.out.stop[:rows].copy())
 
     @property
     def nbytes(self) -> int:

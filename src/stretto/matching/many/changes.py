@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from stretto.engines.windows import values_of
+from stretto.engines.shared.windows import values_of
 from stretto.errors import OptionError, suggestion
 from stretto.events import as_table
 from stretto.languages.afa.builder import AFA

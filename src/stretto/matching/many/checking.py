@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from stretto.columns.overflow import IntegerOverflow
 from stretto.columns.vectorized import mask
-from stretto.engines.intake import both, keyed
-from stretto.engines.windows import values_of
+from stretto.engines.shared.intake import both, keyed
+from stretto.engines.shared.windows import values_of
 from stretto.errors import DataError
 from stretto.events import Schema, conform
 from stretto.matching.many.parts import Part

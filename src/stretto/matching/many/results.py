@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from stretto.engines.tecs.state import Matches
+from stretto.engines.api import Matches
 from stretto.events import Schema
 from stretto.matching.many.parts import Part
 from stretto.matching.results import History

@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from stretto.engines.api import Matches
 from stretto.engines.tecs.kernels import Events
 from stretto.engines.tecs.program import Program
 from stretto.engines.tecs.runner import Runner
-from stretto.engines.tecs.state import Matches
 from stretto.matching.many.keys import OwnNumbers, SharedKeys
 from stretto.matching.many.shared import Dealt
 

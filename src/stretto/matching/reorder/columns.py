@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from stretto.engines.windows import values_of
+from stretto.engines.shared.windows import values_of
 from stretto.errors import DataError, OptionError
 from stretto.matching.lateness import check_late
 from stretto.matching.reorder.runs import Run

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from stretto.engines.windows import values_of
+from stretto.engines.shared.windows import values_of
 from stretto.errors import DataError
 from stretto.query.passes.bind import BoundQuery
 from stretto.query.passes.bind_sase import BoundSase

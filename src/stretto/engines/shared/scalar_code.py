@@ -1,7 +1,7 @@
 """Conditions and values as scalar code for kernels: what does not depend on where a value comes from.
 
 Code is made as syntax trees whose names and indexes are this package's own; of a query it holds numbers only. The helpers that it
-calls are those of :mod:`stretto.engines.nfab.scalar` and, for decimals, :mod:`stretto.engines.nfab.decimals`.
+calls are those of :mod:`stretto.engines.shared.scalar` and, for decimals, :mod:`stretto.engines.shared.decimals`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from stretto.engines.nfab.decimals import DIGITS, words_of
+from stretto.engines.shared.decimals import DIGITS, words_of
 from stretto.errors import QueryError
 from stretto.query import functions
 from stretto.query import predicate as p
@@ -54,7 +54,7 @@ IS_NULL = 2  #: a value that is kept is NULL
 class Code:
     """An expression: its value, the tests that say whether it is known, and what kind of word it is.
 
-    A ``decimal`` is a wide integer at a scale, with at most so many digits (:mod:`stretto.engines.nfab.decimals`).
+    A ``decimal`` is a wide integer at a scale, with at most so many digits (:mod:`stretto.engines.shared.decimals`).
     """
 
     value: ast.expr

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from stretto._jit import inlined, jit
 
-__all__ = ["BEYOND", "Counts", "Graph", "Summary", "Unlisted", "count_paths", "counts_for", "unlisted"]
+__all__ = ["BEYOND", "Counts", "Graph", "Unlisted", "count_paths", "counts_for", "unlisted"]
 
 I64 = NDArray[np.int64]
 
@@ -44,14 +44,6 @@ class Counts(NamedTuple):
     bits: NDArray[np.float64]  #: the binary logarithm of the count, where it is BEYOND
     least: I64  #: the earliest of their starts, as a key
     first: I64  #: … and its position
-
-
-class Summary(NamedTuple):
-    """Counted matches, in the order of their ends, which are distinct."""
-
-    start: I64  #: of the match that begins first
-    end: I64
-    matches: I64  #: how many, or BEYOND
 
 
 class Unlisted(NamedTuple):

@@ -2,7 +2,7 @@
 
 Decimals of at most 18 digits are one word of an event, others two or four, the lowest first. Code makes a *wide* integer of them:
 four words as a tuple; where Numba is switched off, a Python integer. 256 bits hold every number of 76 digits; where code cannot know
-that a result has no more, it notes in ``V[0, 0]`` one that does not fit, as :mod:`~stretto.engines.nfab.scalar` does.
+that a result has no more, it notes in ``V[0, 0]`` one that does not fit, as :mod:`~stretto.engines.shared.scalar` does.
 """
 
 from __future__ import annotations

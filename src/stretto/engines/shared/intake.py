@@ -5,6 +5,8 @@ All steps are over whole columns.
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,15 +15,31 @@ from numpy.typing import NDArray
 from stretto.columns.classes import Classifier
 from stretto.columns.keys import KeyTable
 from stretto.columns.overflow import IntegerOverflow
-from stretto.engines.windows import Measured, ranks, values_of
+from stretto.engines.shared.windows import Measured, ranks, values_of
 from stretto.errors import DataError, EngineError
-from stretto.events import Schema
-from stretto.query.passes.bind import BoundWindow
+from stretto.query.passes.bind import BoundQuery
+from stretto.query.passes.bind_sase import BoundSase
 
-__all__ = ["Intake", "both", "column_of", "keyed"]
+__all__ = ["CHUNK", "Intake", "both", "column_of", "keyed"]
 
 I64 = NDArray[np.int64]
 Bits = NDArray[np.bool_]
+
+
+#: Events are read in pieces of this many rows: small enough for the caches, and for ^C to act soon.
+CHUNK = 1 << 16
+
+
+class Classifying(Protocol):
+    """What an intake asks of a program."""
+
+    @property
+    def query(self) -> BoundQuery | BoundSase:
+        """The bound query."""
+
+    @property
+    def classifier(self) -> Classifier:
+        """What gives events their class."""
 
 
 class Intake:
@@ -29,8 +47,10 @@ class Intake:
 
     Parameters
     ----------
-    schema, streams, window
-        Of the query.
+    program
+        The query, and what gives events their class.
+    streams
+        The streams that it reads; none: all there are.
     keys
         The attributes that split the stream into partitions.
     ranked
@@ -43,15 +63,17 @@ class Intake:
 
     def __init__(
         self,
-        schema: Schema,
+        program: Classifying,
         streams: tuple[str, ...],
-        window: BoundWindow | None,
         keys: tuple[str, ...],
         *,
         ranked: bool,
         late: str,
         equal: tuple[str, ...] | None = None,
     ) -> None:
+        query = program.query
+        schema, window = query.schema, query.window
+        self.classifying = program
         self.schema = schema
         self.streams = streams
         self.window = window
@@ -75,7 +97,7 @@ class Intake:
     def expires(self) -> int | float | None:
         """The last time from which a partial match may still be completed; ``None`` when time alone ends none, or there is none.
 
-        In the unit of :func:`~stretto.engines.windows.values_of`.
+        In the unit of :func:`~stretto.engines.shared.windows.values_of`.
         """
         window, measured = self.window, self.measured
         if window is None or measured is None or window.attribute != self.schema.time:
@@ -84,6 +106,48 @@ class Intake:
             return None
         last: int | float = measured.values[measured.end - 1].item()
         return last + window.size
+
+    @property
+    def idle(self) -> bool:
+        """Whether no event so far can take part in a later match."""
+        return not self.live().size
+
+    def live(self) -> I64:
+        """The rows that partial matches hold (sorted), after collecting what is unreachable."""
+        raise NotImplementedError
+
+    @property
+    def stats(self) -> dict[str, int]:
+        """Counts: events given, visited by the kernel, late, with output; partitions; nodes that hold partial matches; bytes."""
+        return {
+            "events": self.rows,
+            "visited": self.visited,
+            "late": self.late,
+            "triggers": self.triggers,
+            "partitions": self.partitions,
+            "nodes": self.nodes,
+            "bytes": self.nbytes,
+        }
+
+    @property
+    def visited(self) -> int:
+        """Events that reached the kernel so far."""
+        raise NotImplementedError
+
+    @property
+    def triggers(self) -> int:
+        """Events that have output so far."""
+        raise NotImplementedError
+
+    @property
+    def nodes(self) -> int:
+        """Nodes of the structure that holds the partial matches, those of forgotten ones included until they are collected."""
+        raise NotImplementedError
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the run holds."""
+        raise NotImplementedError
 
     @property
     def intake_nbytes(self) -> int:
@@ -104,21 +168,23 @@ class Intake:
         """Partitions with a number."""
         return 1 if self.keys is None else len(self.keys)
 
-    def check(self, table: pa.Table) -> Bits | None:
-        """Raise what :meth:`advance` would raise for these events, and change nothing; which of them are in the stream.
+    def check(self, table: pa.Table) -> None:
+        """Raise what :meth:`advance` would raise for these events, and change nothing.
 
         Raises
         ------
         DataError
-            A missing column, a NULL or a decreasing time.
+            A missing column, a NULL or a decreasing time, or an integer that leaves 64 bits.
         """
         member = self._members(table)
         self._measure(table, member)
-        return self._in_time(table, member)[0]
+        member = self._in_time(table, member)[0]
+        ahead = 0
+        for batch in table.to_batches(max_chunksize=CHUNK) if self.classifying.query.computes else ():
+            self._classes(batch, None if member is None else member[ahead : ahead + batch.num_rows], ahead)
+            ahead += batch.num_rows
 
-    def classes(
-        self, classifier: Classifier, batch: pa.RecordBatch, member: Bits | None, ahead: int = 0
-    ) -> NDArray[np.int32]:
+    def _classes(self, batch: pa.RecordBatch, member: Bits | None, ahead: int = 0) -> NDArray[np.int32]:
         """The class of each event of a batch, of which ``member`` are in the stream, and which begins ``ahead`` rows from here.
 
         Raises
@@ -127,7 +193,7 @@ class Intake:
             As :meth:`Classifier.classify`; where an integer leaves 64 bits in an event that has a key, the error names the row.
         """
         try:
-            return classifier.classify(batch, lambda: both(member, keyed(batch, self.equal)))
+            return self.classifying.classifier.classify(batch, lambda: both(member, keyed(batch, self.equal)))
         except IntegerOverflow as error:
             first = self.rows + ahead
             raise error.renumbered(range(first, first + batch.num_rows)) from None

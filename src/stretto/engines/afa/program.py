@@ -1,0 +1,18 @@
+"""An automaton for the AFA operator, which can be started."""
+
+from __future__ import annotations
+
+from stretto.engines.afa.compiled import Compiled
+from stretto.engines.afa.runner import AfaRunner
+
+__all__ = ["AfaProgram"]
+
+
+class AfaProgram(Compiled):
+    """A :class:`~stretto.engines.api.Program`."""
+
+    def start(
+        self, *, labels: bool = True, counts: bool = False, late: str = "error", capacity: int = 1 << 10
+    ) -> AfaRunner:
+        """A run from the beginning of a stream; it tells what rows hold as the automaton selects them, and counts nothing."""
+        return AfaRunner(self, late=late, capacity=capacity)

@@ -1,0 +1,152 @@
+"""What an engine is to the rest of the house: a :class:`Program` is a query compiled, a :class:`Run` one stream that goes through it.
+
+A program is immutable to its caller and serves any number of runs. A run takes batches, and gives what they complete as
+:class:`Matches`, the only kind of result there is. Whoever adds an engine writes these two, and names it in ``select.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from stretto.engines.shared.counting import Unlisted
+
+__all__ = ["Compiled", "Matches", "Outputs", "Program", "Run"]
+
+I64 = NDArray[np.int64]
+
+
+class Matches(NamedTuple):
+    """Matches in the order of their ends: row k holds ``position[offset[k]:offset[k+1]]``, ascending.
+
+    Positions count the rows that a run was given, from 0.
+    """
+
+    start: I64
+    end: I64
+    offset: I64
+    position: I64
+    mark: NDArray[np.int32]  #: by position: which variables hold the event (an index of ``Program.marks``)
+    sign: NDArray[np.int8] | None = None  #: +1, or −1: taken back; ``None``: the engine takes nothing back
+    #: Where a run counts: one row for each event that completes matches, with their number (or ``BEYOND``) in place of positions.
+    counts: I64 | None = None
+    outputs: Outputs | None = None  #: of an automaton with a register: what each row says beside its place
+
+    @classmethod
+    def counted(cls, start: I64, end: I64, counts: I64) -> Matches:
+        """Counts of matches: ``start`` is that of the one that begins first."""
+        nothing = np.zeros(0, np.int64)
+        return cls(start, end, np.zeros(start.size + 1, np.int64), nothing, np.zeros(0, np.int32), counts=counts)
+
+
+class Outputs(NamedTuple):
+    """What the rows of an automaton's output say beside their place, as columns."""
+
+    start_time: pa.Array
+    end_time: pa.Array
+    until: pa.Array  #: right end of the lifetime; NULL: for ever
+    keys: pa.RecordBatch | None  #: the partition attributes
+    register: list[pa.Array]
+
+
+class Compiled(Protocol):
+    """A query as an engine reads it."""
+
+    @property
+    def digest(self) -> str:
+        """What its machine is, in short: runs of programs with the same digest can take over each other's state."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it reads."""
+
+    @property
+    def marks(self) -> Sequence[frozenset[str]]:
+        """The variables of each mark."""
+
+    @property
+    def revises(self) -> bool:
+        """Whether its runs take back what they gave, so that rows may come in any order and be retracted."""
+
+
+class Run(Protocol):
+    """A stream that goes through a program.
+
+    ``advance``, ``reach`` and ``finish`` are read to their end before the next call. When one of them fails after it has begun to
+    change something, the run refuses to go on, unless it says otherwise.
+    """
+
+    rows: int  #: how many rows it was given
+    counts: bool  #: whether it gives counts in place of lists
+    broken: bool  #: whether it was stopped in the middle of a batch, so that it takes no more
+    late_policy: str  #: what happens to a row that comes too late
+
+    @property
+    def program(self) -> Compiled:
+        """What it runs."""
+
+    def check(self, table: pa.Table) -> None:
+        """Raise what :meth:`advance` can know to be wrong with these rows before it takes the first, and change nothing."""
+
+    def advance(self, batch: pa.RecordBatch, *, silent: bool = False) -> Iterator[Matches]:
+        """Take the next rows, and give what they complete, in pieces of bounded size; ``silent``: give nothing."""
+
+    def reach(self, time: Any) -> Iterator[Matches]:
+        """No row before ``time`` will come (in the engine's unit): give what waited for that, and free what it frees."""
+
+    def finish(self) -> Iterator[Matches]:
+        """The stream has ended: give what its end completes."""
+
+    def unlisted(self) -> Unlisted | None:
+        """While :meth:`advance` is being read: how many matches of the last event are still to come; ``None``: none."""
+
+    @property
+    def late(self) -> int:
+        """How many rows came too late and were left out."""
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing so far matters to what is to come: a new run would go on in the same way."""
+
+    @property
+    def expires(self) -> int | float | None:
+        """The last time at which something that was given may still matter; ``None``: nothing does, or time does not tell."""
+
+    @property
+    def oldest(self) -> int | None:
+        """Rows before this one can take part in no match any more; ``None``: :meth:`live` must be asked."""
+
+    def live(self) -> I64:
+        """The rows that a match to come, or to be taken back, may hold (sorted)."""
+
+    @property
+    def stats(self) -> dict[str, int]:
+        """Counts of what was read and what is held, by name."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it holds."""
+
+
+class Program(Compiled, Protocol):
+    """A query that can be started, as often as one likes."""
+
+    def start(self, *, labels: bool = True, counts: bool = False, late: str = "error", capacity: int = 1 << 12) -> Run:
+        """A run from the beginning of a stream.
+
+        Parameters
+        ----------
+        labels
+            Tell which variables hold which event (else marks mean nothing).
+        counts
+            Count the matches of an event where that needs no listing.
+        late
+            What to do with a row that comes too late: ``"error"``, ``"drop"`` (and count it), or where the engine keeps them
+            ``"side"``.
+        capacity
+            Initial size of the growing arrays (tests use 1).
+        """

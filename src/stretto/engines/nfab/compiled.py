@@ -1,0 +1,215 @@
+"""An NFAb query compiled: edges as bits of events, conditions as code, the operations on V and the masks M."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import threading
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stretto import _jit
+from stretto.automata.nfab import Edge, Nfab, build, own_index
+from stretto.columns.classes import Classifier, condition_of
+from stretto.engines.nfab.conditions import Conditions
+from stretto.engines.nfab.structure import Machine
+from stretto.engines.shared import decimals, scalar
+from stretto.engines.shared.values import Op
+from stretto.errors import LimitError
+from stretto.query import predicate as p
+from stretto.query.guard import Guard
+from stretto.query.passes.bind_sase import BoundSase
+from stretto.query.passes.plain import plain
+from stretto.query.sase import Component, Selection
+
+__all__ = ["Compiled"]
+
+I64 = NDArray[np.int64]
+
+MOST_EDGES = 62  #: bits of an event
+
+_HELPERS = {name: getattr(module, name) for module in (scalar, decimals) for name in module.__all__ if name != "word"}
+
+
+class Compiled:
+    """What a query is to the kernel. Immutable, shared by all runs of the query.
+
+    Parameters
+    ----------
+    query
+        The bound query.
+    merges
+        Whether equivalent runs become one (section 5.2.2).
+    """
+
+    def __init__(self, query: BoundSase, *, merges: bool = True) -> None:
+        self.query = query
+        self.nfab: Nfab = build(query)
+        self.conditions = Conditions(self.nfab)
+        self.wants_merges = merges
+        guards = self._guards()
+        if len(guards) > MOST_EDGES:
+            raise LimitError(f"the pattern has more than {MOST_EDGES} edges that select events: use fewer components")
+        stream = "" if query.schema.stream is None else None
+        self.classifier = Classifier(guards, query.schema, default_type=stream, default_stream=stream)
+        self._bits = np.zeros(1, np.int64)
+        self._lock = threading.Lock()
+
+    @cached_property
+    def digest(self) -> str:
+        """What the automaton is, in short: states are exchanged between programs of the same digest only."""
+        values = self.conditions.values
+        parts = [
+            str(self.nfab.selection),
+            *map(str, self.nfab.edges),
+            *map(str, values.columns),
+            # As they were before there were carries: their snapshots are read (see saving.py).
+            *(
+                str(replace(one, op=Op.SUM) if one.op is Op.WIDE_SUM else one)
+                for one in values.slots
+                if one.op is not Op.CARRY
+            ),
+        ]
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+    revises = False
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that conditions, windows and keys read."""
+        return self.query.tested
+
+    @property
+    def marks(self) -> list[frozenset[str]]:
+        """The variable of each mark in raw matches."""
+        return [frozenset((pair.component.variable,)) for pair in self.nfab.pairs]
+
+    @property
+    def merges(self) -> bool:
+        """Whether equivalent runs are merged."""
+        return self.wants_merges and not self.why_apart
+
+    @property
+    def why_apart(self) -> str:
+        """What keeps equivalent runs apart, in words; empty when nothing does."""
+        if self.query.parsed.non_overlap:
+            return "OUTPUT non_overlap compares the matches of single runs"
+        if any(edge.each for edge in self.nfab.edges):
+            return "a condition on every a[i] looks at the events of single runs"
+        if self._pending:
+            return "a negation at the end is decided for single runs"
+        return ""
+
+    @property
+    def _pending(self) -> bool:
+        return any(one.right == len(self.nfab.pairs) for one in self.nfab.negations)
+
+    @property
+    def counts(self) -> bool:
+        """Whether matches can be counted without listing them: not where each is looked at."""
+        return self.query.parsed.limit is None and not self.nfab.negations and not self.query.parsed.non_overlap
+
+    @property
+    def ties(self) -> bool:
+        """Whether events of one time must be told from earlier ones: where a negation stands at an end."""
+        return any(one.left < 0 or one.right == len(self.nfab.pairs) for one in self.nfab.negations)
+
+    def _guards(self) -> list[Guard | p.Predicate]:
+        """What each edge asks of its own event alone, by bit."""
+        found = []
+        for pair in self.nfab.pairs:
+            for edge in (pair.begin, pair.take):
+                found.append(self._guard(edge, pair.component))
+        return [*found, *(self._guard(one.edge, one.component) for one in self.nfab.negations)]
+
+    def _guard(self, edge: Edge | None, component: Component) -> Guard | p.Predicate:
+        schema = self.query.schema
+        never = p.Or(())
+        if edge is None:
+            return never
+        default = "" if schema.stream is None else None
+        kinds = [condition_of(Guard(kind), schema, default, default) for kind in component.types]
+        types = [one for one in kinds if one is not None]
+        if not types:
+            return never
+        own = own_index(edge.kind, component)
+        alone = tuple(plain(one, self.query.parsed, own) for one in edge.alone)
+        return p.And((types[0] if len(types) == 1 else p.Or(tuple(types)), *alone))
+
+    def bits(self, classes: NDArray[np.int32]) -> I64:
+        """The edges that each event's class allows."""
+        vectors = self.classifier.vectors
+        if self._bits.size < len(vectors):
+            with self._lock:
+                self._bits = np.array(vectors, np.int64)
+        return self._bits[classes]
+
+    @cached_property
+    def theta(self) -> Any:
+        """What edges ask of events and runs, as code."""
+        function = self.conditions.function()
+        called = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
+        helpers = {name: helper for name, helper in _HELPERS.items() if name in called}
+        return _jit.generated(function, helpers, numbers=5, matrices=3, own=self.conditions.functions)
+
+    @cached_property
+    def machine(self) -> Machine:
+        """The program's arrays."""
+        conditions, pairs, negations = self.conditions, self.nfab.pairs, self.nfab.negations
+        each_first = np.zeros(len(conditions.each) + 1, np.int64)
+        np.cumsum([len(each) for each in conditions.each], out=each_first[1:])
+        operations = [self._operations(number) for number in range(2 * len(pairs))]
+        op_first = np.zeros(len(operations) + 1, np.int64)
+        np.cumsum([len(one) for one in operations], out=op_first[1:])
+        rows = np.array([op for one in operations for op in one], np.int64).reshape(-1, 3)
+        masks = [self.mask(state) for state in range(2 * len(pairs))]
+        mask_first = np.zeros(len(masks) + 1, np.int64)
+        np.cumsum([len(mask) for mask in masks], out=mask_first[1:])
+        parsed = self.query.parsed
+        return Machine(
+            kleene=np.array([pair.component.kleene for pair in pairs], np.bool_),
+            asks=np.array([code is not None for code in conditions.codes], np.bool_),
+            each_first=each_first,
+            each_component=np.array([at for each in conditions.each for at, _ in each], np.int64),
+            op_first=op_first,
+            op_kind=rows[:, 0].copy(),
+            op_slot=rows[:, 1].copy(),
+            op_column=rows[:, 2].copy(),
+            mask_first=mask_first,
+            mask_slot=np.array([slot for mask in masks for slot in mask], np.int64),
+            left=np.array([one.left for one in negations], np.int64),
+            right=np.array([one.right for one in negations], np.int64),
+            contiguous=self.nfab.contiguous,
+            any=self.nfab.selection is Selection.ANY,
+            merges=self.merges,
+            single=parsed.non_overlap,
+            limit=parsed.limit or 0,
+            silent=False,
+            hands=False,
+            marks=True,
+            keeps=bool(conditions.values.columns) and (bool(negations) or any(conditions.each)),
+            pending=self._pending,
+            counts=False,
+        )
+
+    def _operations(self, number: int) -> list[tuple[int, int, int]]:
+        """What a begin (2c) or take (2c + 1) of component c does to V: (operation, slot, column)."""
+        component, takes = number // 2, number % 2
+        return [
+            (int(slot.op), at, slot.column)
+            for at, slot in enumerate(self.conditions.values.slots, 1)
+            if slot.component == component and slot.op is not Op.CARRY and not (takes and slot.op is Op.FIRST)
+        ]
+
+    def mask(self, state: int) -> list[int]:
+        """The slots that matter in a state and behind it (section 5.2.2: M), but for those that are set anew before."""
+        conditions = self.conditions
+        component, further = state // 2, state % 2
+        later = range(3 * component + further, len(conditions.reads))
+        read = set().union(*(conditions.reads[edge] for edge in later)) if later else set()
+        slots = conditions.values.slots
+        return sorted(slot for slot in read if slots[slot - 1].component < component + further)
