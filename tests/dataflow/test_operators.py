@@ -18,17 +18,16 @@ import pytest
 
 import stretto
 from stretto.dataflow import Dataflow, plan, stream
-from stretto.dataflow.operators.aggregate import Aggregate
+from stretto.dataflow.operators.aggregate import Aggregator
 from stretto.dataflow.operators.compute import Compute
-from stretto.dataflow.operators.difference import Difference
-from stretto.dataflow.operators.distinct import Distinct
-from stretto.dataflow.operators.join import Join
+from stretto.dataflow.operators.difference import Subtractor
+from stretto.dataflow.operators.join import Joiner
 from stretto.dataflow.operators.lifetime import Alter
-from stretto.dataflow.operators.operator import Operator
+from stretto.dataflow.operators.operator import Operator, Pass
 from stretto.dataflow.operators.recognize import Recognizer
-from stretto.dataflow.operators.union import Union
+from stretto.dataflow.operators.reduce import Reduce
 from stretto.dataflow.run.code import Program
-from stretto.dataflow.run.fixpoint import FlyingFixpoint, Pass
+from stretto.dataflow.run.fixpoint import FlyingFixpoint
 from stretto.dataflow.run.messages import Data, Definite, External, Message, Speculative
 from stretto.dataflow.run.rows import FOREVER, LEVEL, NEVER, PAYLOAD, VE, VS, WEIGHT, Rows
 from stretto.dataflow.run.values import Strings
@@ -88,13 +87,13 @@ OPERATORS: dict[str, Callable[[], Operator]] = {
     "select": lambda: compute(("where", "b > a")),
     "project": lambda: compute(("project", {"a": "b", "b": "a + b"})),
     "select and project": lambda: compute(("project", {"a": "b", "b": "a + b"}), ("where", "b != 3")),
-    "join": lambda: Join("Join", (PAYLOAD + 2, PAYLOAD + 2), (keys(A), keys(A)), keys(B)),
-    "product": lambda: Join("Join", (PAYLOAD + 2, PAYLOAD + 2), (keys(), keys()), keys(A, B)),
-    "union": lambda: Union("Union", 3, PAYLOAD + 2),
-    "aggregate": lambda: Aggregate("Aggregate", ROW, ("a",), ITEMS),
-    "aggregate of all": lambda: Aggregate("Aggregate", ROW, (), ITEMS),
-    "distinct": lambda: Distinct("Distinct", PAYLOAD + 2),
-    "difference": lambda: Difference("Difference", PAYLOAD + 2, (keys(A), keys(A))),
+    "join": lambda: Joiner("Join", (PAYLOAD + 2, PAYLOAD + 2), (keys(A), keys(A)), keys(B)),
+    "product": lambda: Joiner("Join", (PAYLOAD + 2, PAYLOAD + 2), (keys(), keys()), keys(A, B)),
+    "union": lambda: Pass("Union", 3, PAYLOAD + 2),
+    "aggregate": lambda: Aggregator("Aggregate", ROW, ("a",), ITEMS),
+    "aggregate of all": lambda: Aggregator("Aggregate", ROW, (), ITEMS),
+    "distinct": lambda: Reduce("Distinct", 2),
+    "difference": lambda: Subtractor("Difference", PAYLOAD + 2, (keys(A), keys(A))),
 }
 
 #: Those that stand outside of loops only.
@@ -203,9 +202,9 @@ def meaning(rows: list[list[int]]) -> Counter[tuple[int, ...]]:
 
 def loops_of(operator: Operator) -> Iterator[set[int]]:
     """Which of its ports may lie on a loop: one of them, or all."""
-    if isinstance(operator, Difference):
+    if isinstance(operator, Subtractor):
         yield {0}
-    elif isinstance(operator, Join):
+    elif isinstance(operator, Joiner):
         yield from ({0}, {1}, {0, 1})
     elif operator.ports == 1:
         yield {0}
@@ -337,7 +336,7 @@ def test_multicast_hands_everything_to_all_readers_inside_and_data_and_definite_
 
 def messages(operator: Operator, choose: random.Random) -> list[tuple[int, Message]]:
     """Random changes with punctuations that hold."""
-    feeds = [Feed(choose, levels=isinstance(operator, Distinct | Aggregate)) for _ in range(operator.ports)]
+    feeds = [Feed(choose, levels=isinstance(operator, Reduce)) for _ in range(operator.ports)]
     made: list[tuple[int, Message]] = []
     for _ in range(25):
         port = choose.randrange(len(feeds))
@@ -391,7 +390,7 @@ def test_recognizing_a_query_blocks_and_is_refused_in_loops() -> None:
     hand(one, 0, Definite(5))
     assert [made[VS] for made in one.outside.rows()] == [4]
     events = stream("s", ROW)
-    looped = stretto.dataflow.run.fixpoint(
+    looped = stretto.dataflow.fixpoint(
         lambda r: events.union(r.recognize(ascending()).project("a", "b")), ROW, name="r"
     )
     with pytest.raises(OptionError, match=r"the loop 'r' goes through Recognize AFA: a matcher looks back in time"):
@@ -493,7 +492,7 @@ def test_rows_that_are_taken_back_are_forgotten(name: str) -> None:
 def test_a_plan_of_all_operators_holds_no_more_after_many_rounds(speculation: str) -> None:
     left = stream("left", ROW)
     right = stream("right", ROW).window(12)
-    loop = stretto.dataflow.run.fixpoint(
+    loop = stretto.dataflow.fixpoint(
         lambda r: left.union(r.join(right, on={"b": "a"}).project("a", b="b_right")).distinct(), ROW, name="loop"
     )
     flow = Dataflow(

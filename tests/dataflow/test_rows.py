@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from stretto.dataflow.operators.join import Join
+from stretto.dataflow.operators.join import Joiner
 from stretto.dataflow.run.rows import NEVER, combined
 from stretto.errors import LimitError
 from tests.conftest import cases
@@ -54,7 +54,7 @@ def test_a_weight_beyond_31_bits_is_refused() -> None:
 
 def test_weights_multiply_in_a_join_until_they_are_refused() -> None:
     key = np.array([4], np.int64)
-    join = Join("Join a = a", (5, 5), (key, key), np.zeros(0, np.int64))
+    join = Joiner("Join a = a", (5, 5), (key, key), np.zeros(0, np.int64))
     join.receive(0, np.array([row(0, 9, 1 << 16, 7)], np.int64))
     found = join.receive(1, np.array([row(3, 12, -(1 << 14), 7)], np.int64))
     assert found.tolist() == [[3, 9, -(1 << 30), 0, 7]]

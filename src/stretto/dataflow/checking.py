@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from stretto.dataflow import plan
+from stretto.dataflow.node import Fixpoint, Loop, Node, Recursion
 from stretto.errors import OptionError
 from stretto.languages.datalog.components import components
-from stretto.query import predicate as p
 
 __all__ = ["Cycle", "cycles", "loops_of", "ordered", "ordered_with_loops", "reasons"]
 
@@ -23,9 +22,9 @@ class Cycle:
         The loops that it is made of.
     """
 
-    def __init__(self, nodes: list[plan.Node]) -> None:
+    def __init__(self, nodes: list[Node]) -> None:
         self.nodes = nodes
-        found = {id(node.loop): node.loop for node in nodes if isinstance(node, plan.Recursion)}
+        found = {id(node.loop): node.loop for node in nodes if isinstance(node, Recursion)}
         self.loops = list(found.values())
 
     @property
@@ -36,7 +35,7 @@ class Cycle:
     @property
     def by_level(self) -> bool:
         """Whether it holds an operator whose result is no sum over its rows."""
-        return any(isinstance(node, plan.Distinct | plan.Aggregate | plan.Difference) for node in self.nodes)
+        return any(node.by_level for node in self.nodes)
 
     @property
     def bound(self) -> int | None:
@@ -44,14 +43,14 @@ class Cycle:
         bounds = [loop.bound for loop in self.loops if loop.bound is not None]
         return max(bounds) if bounds else None
 
-    def bound_of(self, loop: plan.Loop) -> int | None:
+    def bound_of(self, loop: Loop) -> int | None:
         """How often anything may go around one of its loops; one that does not say it has the bound of the others."""
         return self.bound if loop.bound is None else loop.bound
 
     @property
-    def outermost(self) -> plan.Loop:
+    def outermost(self) -> Loop:
         """The loop that all others of it stand in: they are defined before it is."""
-        return [node.loop for node in self.nodes if isinstance(node, plan.Fixpoint)][-1]
+        return [node.loop for node in self.nodes if isinstance(node, Fixpoint)][-1]
 
     @property
     def inner(self) -> list[Cycle]:
@@ -60,7 +59,7 @@ class Cycle:
         place = {id(node): at for at, node in enumerate(self.nodes)}
         reads = {
             at: []
-            if isinstance(node, plan.Recursion) and node.loop is outermost
+            if isinstance(node, Recursion) and node.loop is outermost
             else [place[id(one)] for one in edges(node) if id(one) in place]
             for at, node in enumerate(self.nodes)
         }
@@ -77,22 +76,22 @@ class Cycle:
 
         Where rows only ever come, and as often as they like, the limit does not depend on the order in which loops turn.
         """
-        depends = self.bound is not None or any(isinstance(node, plan.Aggregate) for node in self.nodes)
+        depends = self.bound is not None or any(node.chosen for node in self.nodes)
         return depends and bool(self.inner)
 
 
-def edges(node: plan.Node) -> tuple[plan.Node, ...]:
+def edges(node: Node) -> tuple[Node, ...]:
     """What a node reads, around the loop too."""
-    return (node.loop.fixpoints[node.index],) if isinstance(node, plan.Recursion) else node.inputs
+    return (node.loop.fixpoints[node.index],) if isinstance(node, Recursion) else node.inputs
 
 
-def ordered(outputs: Iterable[plan.Node]) -> list[plan.Node]:
+def ordered(outputs: Iterable[Node]) -> list[Node]:
     """Every node that an output depends on, inputs before their readers but for the streams that close a loop."""
-    found: list[plan.Node] = []
+    found: list[Node] = []
     done: set[int] = set()
     waiting = list(outputs)
     while waiting:
-        stack: list[tuple[plan.Node, bool]] = [(waiting.pop(0), False)]
+        stack: list[tuple[Node, bool]] = [(waiting.pop(0), False)]
         while stack:
             node, ready = stack.pop()
             if ready:
@@ -101,7 +100,7 @@ def ordered(outputs: Iterable[plan.Node]) -> list[plan.Node]:
             if id(node) in done:
                 continue
             done.add(id(node))
-            if isinstance(node, plan.Recursion):
+            if isinstance(node, Recursion):
                 if not node.loop.fixpoints:
                     raise OptionError(f"the relation '{node.loop.name}' is used outside of its definition")
                 waiting += edges(node)
@@ -110,7 +109,7 @@ def ordered(outputs: Iterable[plan.Node]) -> list[plan.Node]:
     return found
 
 
-def ordered_with_loops(outputs: list[plan.Node]) -> list[plan.Node]:
+def ordered_with_loops(outputs: list[Node]) -> list[Node]:
     """As :func:`ordered`, with the relations of loops that nothing reads: they are part of a definition all the same."""
     nodes = ordered(outputs)
     there = {id(node) for node in nodes}
@@ -119,13 +118,13 @@ def ordered_with_loops(outputs: list[plan.Node]) -> list[plan.Node]:
     return ordered_with_loops([*outputs, *missing]) if missing else nodes
 
 
-def loops_of(nodes: Iterable[plan.Node]) -> list[plan.Loop]:
+def loops_of(nodes: Iterable[Node]) -> list[Loop]:
     """The loops whose relations are among nodes."""
-    found = {id(node.loop): node.loop for node in nodes if isinstance(node, plan.Recursion | plan.Fixpoint)}
+    found = {id(node.loop): node.loop for node in nodes if isinstance(node, Recursion | Fixpoint)}
     return list(found.values())
 
 
-def cycles(nodes: list[plan.Node]) -> list[Cycle]:
+def cycles(nodes: list[Node]) -> list[Cycle]:
     """The strongly connected parts that are cycles (Tarjan), in the order of their first nodes."""
     place = {id(node): at for at, node in enumerate(nodes)}
     parts = components({at: [place[id(one)] for one in edges(node)] for at, node in enumerate(nodes)})
@@ -148,8 +147,8 @@ def _check(cycle: Cycle) -> None:
     if not any(id(one) not in inside for node in cycle.nodes for one in edges(node)):
         raise OptionError(f"the loop '{cycle.name}' has no input from outside: nothing can ever be in it")
     # A matcher before the window that belongs to it, which nobody wrote.
-    for node in sorted(cycle.nodes, key=lambda node: not isinstance(node, plan.Recognize)):
-        problem = _problem(node, inside)
+    for node in sorted(cycle.nodes, key=lambda node: node.given == node.inputs):
+        problem = node.problem(inside)
         if problem:
             raise OptionError(f"the loop '{cycle.name}' goes through {node.label}: {problem}")
     found = None if all(loop.ends for loop in cycle.loops) else reasons(cycle)
@@ -159,34 +158,16 @@ def _check(cycle: Cycle) -> None:
         )
 
 
-def _problem(node: plan.Node, inside: set[int]) -> str | None:
-    """Why a node must not lie on a cycle."""
-    match node:
-        case plan.Aggregate():
-            wrong = [item for item in node.items if item.function not in ("min", "max")]
-            if wrong:
-                return f"{wrong[0].function} is not monotone, so the loop has no least fixed point; aggregate behind the loop"
-        case plan.Difference() if id(node.right) in inside:
-            return "what it takes away depends on its own result (negation is not stratified); subtract a stream from outside"
-        case plan.Recognize():
-            return "a matcher looks back in time; recognize before the loop or behind it"
-        case plan.Lifetime():
-            return "it moves starts, not always forward (section 5); window the events before the loop"
-    return None
-
-
 def reasons(cycle: Cycle) -> str | None:
     """Why a loop may turn forever; ``None``: it cannot."""
     inside = {id(node) for node in cycle.nodes}
     for node in cycle.nodes:
-        if isinstance(node, plan.Project):
-            for name, value in node.values:
-                if not isinstance(value, p.Attribute | p.Constant):
-                    return f"'{name}' is computed in it ({value}), so that there may be ever new rows"
+        if node.creates:
+            return node.creates
     decided = _decided(cycle)
     if decided is not None:
         return f"what goes on in it depends on '{decided}', which a min or max of it revises: it may swing for ever"
-    filters = {id(node) for node in cycle.nodes if isinstance(node, plan.Distinct | plan.Aggregate)}
+    filters = {id(node) for node in cycle.nodes if node.ending}
     # Without them, is there still a cycle?
     rest = {one for one in inside if one not in filters}
     by_id = {id(node): node for node in cycle.nodes}
@@ -206,19 +187,7 @@ def _decided(cycle: Cycle) -> str | None:
     """
     revised = _revised(cycle)
     for node in cycle.nodes:
-        read: set[str] = set()
-        match node:
-            case plan.Where():
-                read = revised.get(id(node.input), set()) & p.attributes(node.condition).keys()
-            case plan.Aggregate():
-                read = revised.get(id(node.input), set()) & set(node.by)
-            case plan.Join():
-                read = {left for left, _ in node.on if left in revised.get(id(node.left), set())}
-                read |= {right for _, right in node.on if right in revised.get(id(node.right), set())}
-                if node.where is not None:
-                    read |= revised.get(id(node), set()) & p.attributes(node.where).keys()
-            case plan.Difference():
-                read = {left for left, _ in node.on if left in revised.get(id(node.left), set())}
+        read = [column for one, column in node.decides if column in revised.get(id(one), ())]
         if read:
             return min(read)
     return None
@@ -226,29 +195,14 @@ def _decided(cycle: Cycle) -> str | None:
 
 def _revised(cycle: Cycle) -> dict[int, set[str]]:
     """For each node of a loop, the columns whose values come from a min or max of the loop."""
-    found: dict[int, set[str]] = {id(node): set() for node in cycle.nodes}
-    changed = any(isinstance(node, plan.Aggregate) for node in cycle.nodes)
+    found = {id(node): set(node.chosen) for node in cycle.nodes}
+    changed = any(found.values())
     while changed:
         changed = False
         for node in cycle.nodes:
-            own = _carried(node, found)
-            if not own <= found[id(node)]:
-                found[id(node)] |= own
-                changed = True
+            own = found[id(node)]
+            for column in node.schema:
+                if column not in own and any(its in found.get(id(one), ()) for one, its in node.origins(column)):
+                    own.add(column)
+                    changed = True
     return found
-
-
-def _carried(node: plan.Node, found: dict[int, set[str]]) -> set[str]:
-    """The columns of a node that have such values, if those of its inputs are known."""
-    match node:
-        case plan.Aggregate():
-            return {item.name for item in node.items} | (found.get(id(node.input), set()) & set(node.by))
-        case plan.Project():
-            below = found.get(id(node.input), set())
-            return {name for name, value in node.values if below & p.attributes(value).keys()}
-        case plan.Join():
-            right = found.get(id(node.right), set())
-            return found.get(id(node.left), set()) | {called for name, called in node.names if name in right}
-        case plan.Difference():
-            return set(found.get(id(node.left), set()))
-    return set().union(*(found.get(id(one), set()) for one in edges(node)))

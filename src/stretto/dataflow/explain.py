@@ -9,13 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from stretto.dataflow import plan
 from stretto.dataflow.checking import Cycle, cycles, ordered
-from stretto.dataflow.stream import Stream
 from stretto.explain.dot import Drawing, quoted
 from stretto.explain.text import section
 
 __all__ = ["drawn", "explained"]
 
-Outputs = Mapping[str, Stream]
+Outputs = Mapping[str, plan.Stream]
 
 #: Where what an operator does may be broken into lines, and how long those are.
 _PARTS = re.compile("(?<=,) | (?=AND |OR )")
@@ -45,19 +44,6 @@ class _Plan:
 
 def _columns(schema: plan.Row, *, typed: bool = False) -> str:
     return ", ".join(f"{name} {kind}" if typed else name for name, kind in schema.items())
-
-
-def _label(node: plan.Node) -> str:
-    """What an operator does; of a loop with several relations, for which one."""
-    if isinstance(node, plan.Fixpoint | plan.Recursion):
-        kind = "FFP" if isinstance(node, plan.Fixpoint) else "Recursion"
-        return f"{kind} {_relation(node)}"
-    return node.label
-
-
-def _relation(node: plan.Fixpoint | plan.Recursion) -> str:
-    names = node.loop.name.split(", ")
-    return names[node.index] if len(names) == len(node.loop.variables) else f"{node.loop.name} {node.index}"
 
 
 # ---- text
@@ -112,12 +98,7 @@ def _ending(cycle: Cycle) -> str:
     said = dict.fromkeys(loop.ends for loop in cycle.loops if loop.ends)
     if said and all(loop.ends for loop in cycle.loops):
         return f"ends, as {'; '.join(said)}"
-    selects = any(isinstance(node, plan.Aggregate) for node in cycle.nodes)
-    once = any(isinstance(node, plan.Distinct) for node in cycle.nodes)
-    why = [
-        *(["each row goes around once (distinct)"] if once else []),
-        *(["only better values go around"] if selects else []),
-    ]
+    why = sorted({node.ending for node in cycle.nodes if node.ending})
     return f"ends, as {' and '.join(why)} and no operator computes new values"
 
 
@@ -143,7 +124,7 @@ def _tree(root: plan.Node, shown: _Plan, numbers: dict[int, int]) -> Iterator[st
             number += ", as above"
         elif many:
             number += f", multicast to {shown.readers[id(node)]}"
-        yield f"{'  ' * depth}{mark}{_label(node)}{number}"
+        yield f"{'  ' * depth}{mark}{node.shown}{number}"
         if not known:
             stack += [(one, depth + 1) for one in reversed(node.inputs)]
 
@@ -193,14 +174,12 @@ def _tail(node: plan.Node, names: Mapping[int, str], shown: _Plan) -> str:
 
 
 def _shape(node: plan.Node) -> str:
-    if isinstance(node, plan.Fixpoint):
-        return "shape=doubleoctagon, "
-    return "shape=plaintext, " if isinstance(node, plan.Source | plan.Constant) else ""
+    return f"shape={node.shape}, " if node.shape else ""
 
 
 def _box(node: plan.Node) -> str:
     """The kind of an operator, and below it what it does."""
-    kind, _, rest = _label(node).partition(" ")
+    kind, _, rest = node.shown.partition(" ")
     if isinstance(node, plan.Source):
         return quoted(node.name)
     lines: list[str] = []
@@ -224,7 +203,7 @@ def _edge(tail: str, head: str, node: plan.Node, shown: _Plan, reader: plan.Node
 
 def _ranks(shown: _Plan, names: Mapping[int, str]) -> Iterable[str]:
     """Inputs stand in one line at the bottom, outputs in one at the top."""
-    bottom = [names[id(node)] for node in shown.nodes if isinstance(node, plan.Source | plan.Constant)]
+    bottom = [names[id(node)] for node in shown.nodes if node.shape == "plaintext"]
     for rank, members in (("min", bottom), ("max", [f"o{number}" for number in range(len(shown.outputs))])):
         if members:
             yield f"  {{ rank={rank}; {'; '.join(members)}; }}"

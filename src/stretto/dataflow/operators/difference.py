@@ -5,21 +5,88 @@ It is the left, less its join with the distinct keys of the right: so it is revi
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 
-from stretto.dataflow.operators.join import Join
+from stretto.dataflow.json_values import read_pairs
+from stretto.dataflow.node import Binary, Groups, Node, On, Relation, check_same, keys_of
+from stretto.dataflow.operators.join import Joiner, key_places
 from stretto.dataflow.operators.operator import Operator
 from stretto.dataflow.operators.reduce import Reduce
 from stretto.dataflow.run.rows import LEVEL, PAYLOAD, VE, VS, WEIGHT, Rows, columns, moved
+from stretto.dataflow.run.values import Strings
+from stretto.errors import OptionError
 
-__all__ = ["Difference"]
+__all__ = ["Difference", "Subtractor", "difference"]
 
-_NONE = np.zeros(0, np.int64)
+S = TypeVar("S", bound=Relation)
 
 
-class Difference(Operator):
+def difference(stream: S, other: Relation, on: On | None = None) -> S:
+    """Anti-join: rows of this stream at the times when no row of the other agrees with it on the keys.
+
+    Parameters
+    ----------
+    other
+        What must not be there.
+    on
+        As for ``join``; ``None``: all columns, which both must have.
+    """
+    if on is None:
+        check_same(other.schema, stream.schema, "the streams of a difference on all columns")
+        on = list(stream.schema)
+    keys = keys_of(stream, other, on)
+    if not keys:
+        raise OptionError("difference() needs a key: difference(other, on='id')")
+    return stream.of(Difference(stream.node.schema, stream.node, other.node, keys))
+
+
+@dataclass(frozen=True, eq=False)
+class Difference(Binary):
+    """Anti-join: rows of the left, where no row of the right agrees on the keys."""
+
+    by_level = True
+
+    @property
+    def label(self) -> str:
+        return f"Difference {self.agreement}"
+
+    @property
+    def takes_back(self) -> bool:
+        return True
+
+    @property
+    def decides(self) -> list[tuple[Node, str]]:
+        return [(self.left, left) for left, _ in self.on]
+
+    def problem(self, inside: set[int]) -> str | None:
+        if id(self.right) not in inside:
+            return None
+        return (
+            "what it takes away depends on its own result (negation is not stratified); subtract a stream from outside"
+        )
+
+    def operator(self, strings: Strings) -> Operator:
+        return Subtractor(self.label, PAYLOAD + len(self.schema), key_places(self))
+
+    def written(self) -> dict[str, Any]:
+        return {"on": [list(pair) for pair in self.on]}
+
+    @classmethod
+    def read(cls, written: Mapping[str, Any], inputs: Sequence[Node]) -> Difference:
+        left, right = inputs
+        return cls(left.schema, left, right, read_pairs(written["on"], left.schema, right.schema))
+
+    def keyed(self, groups: Groups) -> Node:
+        left = groups.with_key(self.left)
+        on = (*self.on, *groups.pairs) if groups.has_key(self.right) else self.on
+        return Difference(left.schema, left, groups.made(self.right), on)
+
+
+class Subtractor(Operator):
     """The difference of two inputs.
 
     Parameters
@@ -36,9 +103,9 @@ class Difference(Operator):
         super().__init__(label, 2, width)
         self._chosen = np.array([VS, VE, WEIGHT, LEVEL, *keys[1]], np.int64)
         words = PAYLOAD + len(keys[1])
-        self._present = Reduce(label, words, len(keys[1]), _NONE, _NONE)
+        self._present = Reduce(label, len(keys[1]))
         own = np.arange(PAYLOAD, words, dtype=np.int64)
-        self._join = Join(label, (width, words), (keys[0], own), _NONE)
+        self._join = Joiner(label, (width, words), (keys[0], own), np.zeros(0, np.int64))
 
     def nest(self, bits: int) -> None:
         self._present.nest(bits)

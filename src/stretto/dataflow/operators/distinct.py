@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
-import numpy as np
+from dataclasses import dataclass
+from typing import TypeVar
 
+from stretto.dataflow.node import Groups, Node, Relation, Unary
+from stretto.dataflow.operators.operator import Operator
 from stretto.dataflow.operators.reduce import Reduce
-from stretto.dataflow.run.rows import PAYLOAD
+from stretto.dataflow.run.values import Strings
 
-__all__ = ["Distinct"]
+__all__ = ["Distinct", "distinct"]
+
+S = TypeVar("S", bound=Relation)
 
 
-class Distinct(Reduce):
-    """Groups of equal rows, without aggregates; the kept weights are the counts of derivations, level by level."""
+def distinct(stream: S) -> S:
+    """Each row once, wherever it occurs at all. In a loop it stops what is derived again from going around again."""
+    return stream.of(Distinct(stream.node.schema, stream.node))
 
-    def __init__(self, label: str, width: int) -> None:
-        none = np.zeros(0, np.int64)
-        super().__init__(label, width, width - PAYLOAD, none, none)
+
+@dataclass(frozen=True, eq=False)
+class Distinct(Unary):
+    """Each row once, wherever it occurs at all."""
+
+    by_level = True
+    ending = "each row goes around once (distinct)"
+
+    def operator(self, strings: Strings) -> Operator:
+        # Groups of equal rows, without aggregates: the kept weights are the counts of derivations, level by level.
+        return Reduce(self.label, len(self.schema))
+
+    def keyed(self, groups: Groups) -> Node:
+        made = groups.made(self.input)
+        return Distinct(made.schema, made)

@@ -7,22 +7,139 @@ forgotten.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 
 from stretto._jit import DONE, OUTPUT_FULL, jit
-from stretto.dataflow.operators.operator import Operator
+from stretto.dataflow.json_values import read_pairs, written_text
+from stretto.dataflow.node import Binary, Groups, Node, On, Pairs, Relation, keys_of
+from stretto.dataflow.operators.operator import Operator, places
+from stretto.dataflow.operators.where import Where
 from stretto.dataflow.run.index import Chains, Index
 from stretto.dataflow.run.levels import joined
 from stretto.dataflow.run.rows import FOREVER, LEVEL, PAYLOAD, VE, VS, WEIGHT, Rows, counted, empty, hashed, same
+from stretto.dataflow.run.values import Strings
+from stretto.errors import OptionError
+from stretto.languages.relational import read_condition
+from stretto.query import predicate as p
 
-__all__ = ["Join"]
+__all__ = ["Join", "Joiner", "join", "key_places"]
+
+S = TypeVar("S", bound=Relation)
 
 CAPACITY = 1 << 15  #: rows of the output buffer
 
 
-class Join(Operator):
+def join(stream: S, other: Relation, on: On = (), *, where: str | None = None, suffix: str = "_right") -> S:
+    """Pairs of rows that agree on the keys and satisfy a condition, living where both live.
+
+    Parameters
+    ----------
+    other
+        The right side.
+    on
+        A column that both have, a list of them, or ``{left: right}``. A column of one name in ``on`` occurs once in the result.
+    where
+        A condition over the result's columns.
+    suffix
+        What a column of the right gets whose name the left has, too.
+
+    Raises
+    ------
+    OptionError, QueryError
+        A column is unknown, keys have different kinds, two columns have one name, or the condition is wrong.
+
+    Examples
+    --------
+    >>> from stretto.dataflow import stream
+    >>> links = stream("links", {"src": str, "dst": str})
+    >>> links.join(links, on={"dst": "src"}, where="src != dst_right")
+    Stream(src: string, dst: string, src_right: string, dst_right: string)
+    """
+    keys = keys_of(stream, other, on)
+    shared = {right for left, right in keys if left == right}
+    row = dict(stream.node.schema)
+    names = []
+    for name, kind in other.schema.items():
+        if name in shared:
+            continue
+        called = name + suffix if name in row else name
+        if called in row:
+            raise OptionError(f"two columns of the join are named '{called}': rename() one, or choose another suffix")
+        row[called] = kind
+        names.append((name, called))
+    condition = read_condition(where, row) if where is not None else None
+    return stream.of(Join(row, stream.node, other.node, keys, tuple(names), condition))
+
+
+@dataclass(frozen=True, eq=False)
+class Join(Binary):
+    """Pairs of rows that agree on the keys and satisfy a condition, where both lifetimes hold."""
+
+    names: Pairs  #: columns taken over from the right, and what they are called
+    where: p.Predicate | None = None  #: over the columns of the result
+
+    @property
+    def label(self) -> str:
+        return f"Join {self.agreement or 'TRUE'}" + (f" AND {self.where}" if self.where is not None else "")
+
+    def origins(self, column: str) -> list[tuple[Node, str]]:
+        if column in self.left.schema:
+            return [(self.left, column)]
+        return [(self.right, next(own for own, called in self.names if called == column))]
+
+    @property
+    def decides(self) -> list[tuple[Node, str]]:
+        keys = [one for left, right in self.on for one in ((self.left, left), (self.right, right))]
+        return keys if self.where is None else [*keys, *((self, name) for name in p.attributes(self.where))]
+
+    def operator(self, strings: Strings) -> Operator:
+        widths = (PAYLOAD + len(self.left.schema), PAYLOAD + len(self.right.schema))
+        return Joiner(
+            self.label, widths, key_places(self), places(self.right.schema, [name for name, _ in self.names], PAYLOAD)
+        )
+
+    @property
+    def behind(self) -> Where | None:
+        return None if self.where is None else Where(self.schema, self, self.where)
+
+    def written(self) -> dict[str, Any]:
+        where = None if self.where is None else written_text(self.where, self, self.schema)
+        return {"on": [list(pair) for pair in self.on], "names": [list(pair) for pair in self.names], "where": where}
+
+    @classmethod
+    def read(cls, written: Mapping[str, Any], inputs: Sequence[Node]) -> Join:
+        left, right = inputs
+        on = read_pairs(written["on"], left.schema, right.schema)
+        names = tuple((name, called) for name, called in written["names"])
+        row = {**left.schema, **{called: right.schema[name] for name, called in names}}
+        if len(row) < len(left.schema) + len(names):
+            raise ValueError("two columns of a join have one name")
+        where = None if written["where"] is None else read_condition(written["where"], row)
+        return cls(row, left, right, on, names, where)
+
+    def keyed(self, groups: Groups) -> Node:
+        left, right = groups.made(self.left), groups.made(self.right)
+        row = {**left.schema, **{called: right.schema[name] for name, called in self.names}}
+        if not groups.has_key(self.right):
+            return Join(row, left, right, self.on, self.names, self.where)
+        if groups.has_key(self.left):
+            return Join(row, left, right, (*self.on, *groups.pairs), self.names, self.where)
+        return Join({**row, **groups.keys}, left, right, self.on, (*self.names, *groups.pairs), self.where)
+
+
+def key_places(node: Binary) -> tuple[Rows, Rows]:
+    """Where the keys lie in the rows of the left and of the right."""
+    return (
+        places(node.left.schema, [left for left, _ in node.on], PAYLOAD),
+        places(node.right.schema, [right for _, right in node.on], PAYLOAD),
+    )
+
+
+class Joiner(Operator):
     """The join of two inputs.
 
     Parameters

@@ -6,18 +6,93 @@ moves it there past selections and projections, which do not look at time.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 
+from stretto.dataflow.node import Groups, Node, Relation, Unary
 from stretto.dataflow.operators.operator import Operator
+from stretto.dataflow.operators.union import Union
+from stretto.dataflow.run.code import Step
 from stretto.dataflow.run.events import NEW
 from stretto.dataflow.run.rows import FOREVER, LEVEL, NEVER, VE, VS, WEIGHT, Rows, combined
+from stretto.errors import OptionError
+from stretto.times import MOST
 
-__all__ = ["Alter", "changes"]
+__all__ = ["Alter", "Lifetime", "Window", "changes", "window"]
+
+S = TypeVar("S", bound=Relation)
 
 #: Duration (None: without end) and hop (None: none).
 Window = tuple[int | None, int | None]
+
+
+def window(stream: S, duration: int | None, *, every: int | None = None) -> S:
+    """Alter-lifetime: an event lives for ``duration`` from its start.
+
+    It applies to events of the inputs, before joins and loops: what operators derive has lifetimes, but is no event with a start
+    of its own, and moving starts is not always forward (section 5).
+
+    Parameters
+    ----------
+    duration
+        In units of the time; ``None``: without end.
+    every
+        A hop: both ends move up to multiples of it, so that the relation changes only there.
+
+    Raises
+    ------
+    OptionError
+        A number is not positive, or the stream has no events of its own.
+    """
+    for name, value in (("duration", duration), ("every", every)):
+        if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
+            raise OptionError(f"{name} must be a positive integer, in units of the time, not {value!r}")
+        if value is not None and value > MOST:
+            raise OptionError(
+                f"{name}={value} units of the time, and the greatest is 2^62 ({MOST}); None is without end"
+            )
+    at = stream.node
+    while isinstance(at, Step):
+        at = at.input
+    if isinstance(at, Union):
+        raise OptionError("window the streams before their union")
+    if not at.starts:
+        raise OptionError(
+            f"a window applies to events of an input, and this stream comes from {at.label}: window the inputs first"
+        )
+    return stream.of(Lifetime(stream.node.schema, stream.node, duration, every))
+
+
+@dataclass(frozen=True, eq=False)
+class Lifetime(Unary):
+    """Alter-lifetime: ``[Vs, Ve)`` becomes ``[Vs, Vs + duration)``; with ``every``, both ends move up to multiples of it."""
+
+    duration: int | None  #: ticks; ``None``: without end
+    every: int | None = None
+
+    starts = True
+
+    @property
+    def label(self) -> str:
+        hop = f" every {self.every}" if self.every else ""
+        return f"AlterLifetime {'∞' if self.duration is None else self.duration}{hop}"
+
+    def problem(self, inside: set[int]) -> str | None:
+        return "it moves starts, not always forward (section 5); window the events before the loop"
+
+    def written(self) -> dict[str, Any]:
+        return {"duration": self.duration, "every": self.every}
+
+    @classmethod
+    def read(cls, written: Mapping[str, Any], inputs: Sequence[Node]) -> Lifetime:
+        return cls(inputs[0].schema, inputs[0], written["duration"], written["every"])
+
+    def keyed(self, groups: Groups) -> Node:
+        made = groups.made(self.input)
+        return Lifetime(made.schema, made, self.duration, self.every)
 
 
 def changes(events: Rows, windows: Sequence[Window]) -> Rows:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from stretto.dataflow.run.history import last_end
 from stretto.dataflow.run.rows import NEVER, Rows, empty
 from stretto.errors import StrettoError
 
-__all__ = ["Operator"]
+__all__ = ["Operator", "Pass", "places"]
 
 
 class Operator:
@@ -82,6 +83,14 @@ class Operator:
             raise StrettoError(f"{self.label} has no state")
 
 
-def places(names: list[str], chosen: list[str] | tuple[str, ...], offset: int) -> Rows:
+class Pass(Operator):
+    """What hands its rows on as they are."""
+
+    def receive(self, port: int, rows: Rows) -> Rows:
+        return rows
+
+
+def places(names: Iterable[str], chosen: Iterable[str], offset: int) -> Rows:
     """Where columns lie in a row."""
-    return np.array([offset + names.index(name) for name in chosen], np.int64)
+    at = {name: offset + place for place, name in enumerate(names)}
+    return np.array([at[name] for name in chosen], np.int64)

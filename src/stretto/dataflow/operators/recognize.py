@@ -6,13 +6,15 @@ events wait for the definite punctuation, which is why a loop cannot hold a matc
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
-from stretto.dataflow import plan
+from stretto.dataflow.node import Groups, Node, Relation, Unary, payload_type
+from stretto.dataflow.operators.lifetime import Lifetime
 from stretto.dataflow.operators.operator import Operator
 from stretto.dataflow.run.rows import FOREVER, LEVEL, NEVER, PAYLOAD, VE, VS, WEIGHT, Rows, combined, empty
 from stretto.dataflow.run.values import Strings, arrays, words
@@ -21,23 +23,39 @@ from stretto.events import Schema
 from stretto.languages.afa.builder import AFA
 from stretto.matching.compiled import Query, compile_query
 from stretto.matching.matcher import Matcher
+from stretto.query import predicate as p
 from stretto.query.afa import Afa
-from stretto.query.typing import kind_of
+from stretto.query.query import Consume
+from stretto.query.sase import SaseQuery, Selection
 
-__all__ = ["Recognizer", "recognized"]
+__all__ = ["Recognize", "Recognizer", "recognize"]
+
+S = TypeVar("S", bound=Relation)
 
 #: Columns of a matcher's result that say where a match lies, not what it is.
 _PLACES = ("sign", "start", "end", "positions", "until", "register")
 
 
-def recognized(node: plan.Node, pattern: Any, options: Mapping[str, Any]) -> plan.Recognize:
-    """The node of a matcher over a stream of events.
+def recognize(stream: S, pattern: Any, **options: Any) -> S:
+    """A matcher in the plan: its matches as a stream.
+
+    Parameters
+    ----------
+    pattern
+        A CEQL or SASE+ query (text or compiled), or an AFA. The event's start is its time: the column ``vs``.
+    options
+        As for :class:`~stretto.Matcher`.
 
     Raises
     ------
     OptionError
         The stream has no events of its own, has a column ``sign`` or ``start_time``, or the matcher refuses pattern or options.
     """
+    return stream.of(_recognized(stream.node, pattern, options))
+
+
+def _recognized(node: Node, pattern: Any, options: Mapping[str, Any]) -> Recognize:
+    """The node of a matcher over a stream of events."""
     given = {"time", "sign", "schema", "disorder", "output"} & set(options)
     if given:
         raise OptionError(f"recognize() sets {', '.join(sorted(given))} itself: events come with vs as their time")
@@ -47,12 +65,99 @@ def recognized(node: plan.Node, pattern: Any, options: Mapping[str, Any]) -> pla
     frozen = pattern.frozen if isinstance(pattern, AFA) else pattern
     if not isinstance(frozen, Afa):
         frozen = compile_query(frozen, schema=_roles(node, options))
-    events = plan.Lifetime(node.schema, node, None)
-    found = _result(_matcher(frozen, node.schema, options), frozen, node.schema)
-    return plan.Recognize(found, events, frozen, dict(options))
+    events = Lifetime(node.schema, node, None)
+    made = _result(_matcher(frozen, node.schema, options), frozen, node.schema)
+    return Recognize(made, events, frozen, dict(options))
 
 
-def _roles(node: plan.Node, options: Mapping[str, Any]) -> Schema:
+@dataclass(frozen=True, eq=False)
+class Recognize(Unary):
+    """A matcher in the plan: a match lives from its last event to the end of its window."""
+
+    pattern: Any  #: a :class:`~stretto.Query` or a frozen AFA
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    starts = True
+
+    @property
+    def given(self) -> tuple[Node, ...]:
+        return self.input.inputs  # the window before it is its own
+
+    @property
+    def label(self) -> str:
+        return "Recognize " + " ".join(str(getattr(self.pattern, "text", "") or "AFA").split())
+
+    @property
+    def takes_back(self) -> bool:
+        return True
+
+    def origins(self, column: str) -> list[tuple[Node, str]]:
+        return []
+
+    def copies(self, column: str) -> bool:
+        return False
+
+    def problem(self, inside: set[int]) -> str | None:
+        return "a matcher looks back in time; recognize before the loop or behind it"
+
+    def operator(self, strings: Strings) -> Operator:
+        return Recognizer(self, strings)
+
+    def written(self) -> dict[str, Any]:
+        pattern = self.pattern
+        if not isinstance(pattern, Query):
+            raise OptionError(
+                f"{self.label}: an AFA is built by Python code, which does not travel: write the pattern as a query"
+            )
+        parsed = pattern.parsed
+        called = p.calls(parsed.condition) if isinstance(parsed, SaseQuery) and parsed.condition is not None else []
+        if called:
+            raise OptionError(
+                f"{self.label}: the function '{called[0].name}' is registered in this process, and Python code does not travel"
+            )
+        for name, value in self.options.items():
+            if not isinstance(value, str | int | float | bool | None):
+                raise OptionError(
+                    f"{self.label}: the option {name}={value!r} does not travel: it is no text, number or truth value"
+                )
+        return {"text": pattern.text, "language": pattern.language, "options": dict(self.options)}
+
+    @classmethod
+    def read(cls, written: Mapping[str, Any], inputs: Sequence[Node]) -> Recognize:
+        pattern = compile_query(written["text"], language=written["language"])
+        return _recognized(inputs[0], pattern, written["options"])
+
+    def keyed(self, groups: Groups) -> Node:
+        return _recognized(groups.made(self.given[0]), self._partitioned(tuple(groups.keys)), self.options)
+
+    def _partitioned(self, keys: tuple[str, ...]) -> Query:
+        """The matcher's query, partitioned by the key as well."""
+        if not isinstance(self.pattern, Query):
+            raise OptionError(
+                f"{self.label}: an AFA cannot run by groups: give it partition_by, and make the key part of the plan"
+            )
+        own = self.pattern.parsed
+        # Compiled queries are known by their text.
+        text = f"{own.text}\n-- by {', '.join(keys)}"
+        if isinstance(own, SaseQuery):
+            if own.selection is Selection.STRICT and own.equal:
+                raise OptionError(
+                    f"{self.label}: strict contiguity counts all events of the stream, and by groups there are only those of the "
+                    "group; write partition_contiguity"
+                )
+            selection = Selection.PARTITION if own.selection is Selection.STRICT else own.selection
+            return Query(replace(own, text=text, selection=selection, equal=(*own.equal, *keys), equal_spans=()))
+        if own.consume is Consume.ANY and own.partition_by:
+            raise OptionError(
+                f"{self.label}: CONSUME BY ANY goes over partitions, which by groups it must not: CONSUME BY PARTITION"
+            )
+        consume = Consume.PARTITION if own.consume is Consume.ANY else own.consume
+        return Query(
+            replace(own, text=text, consume=consume, partition_by=(*own.partition_by, *keys), partition_spans=())
+        )
+
+
+def _roles(node: Node, options: Mapping[str, Any]) -> Schema:
     own = {name: options[name] for name in ("type", "stream", "time_unit") if name in options}
     return Schema.of({**node.schema, "vs": pa.int64()}, time="vs", **own)
 
@@ -73,13 +178,8 @@ def _events(pattern: Query | Afa, schema: Mapping[str, pa.DataType]) -> pa.Schem
 def _result(matcher: Any, pattern: Query | Afa, schema: Mapping[str, pa.DataType]) -> dict[str, pa.DataType]:
     """The columns of matches that a payload can have."""
     table = _flat(matcher.push(_events(pattern, schema).empty_table()))
-    kinds = {"int": pa.int64(), "float": pa.float64(), "bool": pa.bool_(), "string": pa.string()}
-    found = {}
-    for field in table.schema:
-        family = kind_of(field.type)
-        if field.name not in _PLACES and family not in ("other", "decimal"):
-            found[field.name] = kinds.get(family, field.type)
-    return found
+    kinds = {one.name: payload_type(one.type) for one in table.schema if one.name not in _PLACES}
+    return {name: kind for name, kind in kinds.items() if kind is not None}
 
 
 def _flat(table: pa.Table) -> pa.Table:
@@ -87,9 +187,9 @@ def _flat(table: pa.Table) -> pa.Table:
     if "register" not in table.column_names:
         return table
     register = table.column("register").combine_chunks()
-    for field in register.type:
-        name = field.name if field.name not in table.column_names else f"register_{field.name}"
-        table = table.append_column(name, register.field(field.name))
+    for own in register.type:
+        name = own.name if own.name not in table.column_names else f"register_{own.name}"
+        table = table.append_column(name, register.field(own.name))
     return table
 
 
@@ -104,7 +204,7 @@ class Recognizer(Operator):
         The dictionary of strings.
     """
 
-    def __init__(self, node: plan.Recognize, strings: Strings) -> None:
+    def __init__(self, node: Recognize, strings: Strings) -> None:
         super().__init__(node.label, 1, PAYLOAD + len(node.schema))
         self.node = node
         self.strings = strings

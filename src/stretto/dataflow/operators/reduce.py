@@ -38,6 +38,8 @@ __all__ = ["Reduce"]
 CAPACITY = 1024  #: rows of the output buffer
 MEMBERS = 64  #: rows of a group that there is room for at first
 
+_NONE = np.zeros(0, np.int64)
+
 
 class Reduce(Operator):
     """Groups with their aggregates.
@@ -46,17 +48,16 @@ class Reduce(Operator):
     ----------
     label
         What errors call it.
-    width
-        Words of the rows that come in: those of the groups, then one for each item that has a column.
     groups
-        How many words a group has.
+        How many words a group has. Behind them the rows that come in have one for each item that has a column.
     operations, of
-        What each item computes (:mod:`~stretto.dataflow.operators.running`), and from which word.
+        What each item computes (:mod:`~stretto.dataflow.operators.running`), and from which word (0: from none).
     """
 
-    def __init__(self, label: str, width: int, groups: int, operations: Rows, of: Rows) -> None:
+    def __init__(self, label: str, groups: int, operations: Rows = _NONE, of: Rows = _NONE) -> None:
         super().__init__(label, 1, PAYLOAD + groups + len(operations))
-        self.index = Index(width, np.arange(PAYLOAD, PAYLOAD + groups, dtype=np.int64))
+        keys = np.arange(PAYLOAD, PAYLOAD + groups, dtype=np.int64)
+        self.index = Index(PAYLOAD + groups + int((of > 0).sum()), keys)
         self.operations = operations
         self.of = of
         self._make(MEMBERS, 2 * MEMBERS)

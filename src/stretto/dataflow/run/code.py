@@ -17,19 +17,16 @@ import pyarrow as pa
 from stretto import _jit
 from stretto._jit import called, inlined, jit
 from stretto.columns.vectorized import mask, ticks_of
-from stretto.dataflow import plan
+from stretto.dataflow.node import Unary
 from stretto.dataflow.run.rows import PAYLOAD, Rows, empty
 from stretto.dataflow.run.values import NAN, Strings, arrays
 from stretto.engines.shared import scalar
 from stretto.engines.shared.scalar_code import (
-    IS_NULL,
     OVERFLOWED,
     Code,
     ScalarCode,
-    all_of,
     call,
     cell,
-    fault,
     faulty,
     name,
 )
@@ -37,7 +34,7 @@ from stretto.errors import DataError, QueryError
 from stretto.query import predicate as p
 from stretto.query.typing import kind_of
 
-__all__ = ["Program"]
+__all__ = ["Columns", "Program", "Step", "given_up_if"]
 
 
 @inlined
@@ -51,8 +48,19 @@ def float_word(value: float) -> int:
 _HELPERS = {one: getattr(scalar, one) for one in scalar.__all__} | {"float_word": float_word}
 
 
+class Step(Unary):
+    """An operator that looks at each row by itself: a chain of them is compiled into one pass.
+
+    What it gives has the lifetimes, weights and levels of the rows that it took.
+    """
+
+    def code(self, columns: Columns, number: int) -> list[ast.stmt]:
+        """The statements for a row, as step ``number`` of a program: they leave it out, or say what the columns are now."""
+        raise NotImplementedError
+
+
 class Program:
-    """A chain of :class:`~stretto.dataflow.plan.Where` and :class:`~stretto.dataflow.plan.Project` nodes.
+    """A chain of steps.
 
     Parameters
     ----------
@@ -64,7 +72,7 @@ class Program:
         The dictionary of strings.
     """
 
-    def __init__(self, schema: Mapping[str, pa.DataType], steps: Sequence[plan.Node], strings: Strings) -> None:
+    def __init__(self, schema: Mapping[str, pa.DataType], steps: Sequence[Step], strings: Strings) -> None:
         self.schema = dict(schema)
         self.steps = tuple(steps)
         self.strings = strings
@@ -114,37 +122,15 @@ class Program:
     # -- code ---------------------------------------------------------------------------------------------------------
 
     def _compiled(self) -> Any:
-        scope = _Scope(self)
+        columns = Columns(self)
         body: list[ast.stmt] = []
-        for number_of_step, step in enumerate(self.steps):
-            if isinstance(step, plan.Where):
-                test = scope.predicate(step.condition)
-                held = f"c{number_of_step}"
-                body.append(ast.Assign([ast.Name(held, ast.Store())], test))
-                body.append(ast.If(faulty(), [ast.Return(_minus_row())], []))
-                body.append(ast.If(ast.UnaryOp(ast.Not(), name(held)), [ast.Continue()], []))
-                continue
-            assert isinstance(step, plan.Project)
-            found: dict[str, Code] = {}
-            for at, (column, value) in enumerate(step.values):
-                kind = kind_of(step.schema[column])
-                code = scope.operand(value)
-                if code.known:
-                    body.append(ast.If(ast.UnaryOp(ast.Not(), all_of(code.known)), _fails(), []))
-                if isinstance(value, p.Attribute):
-                    found[column] = code
-                    continue
-                if kind == "float" and code.kind != "float":
-                    code = Code(call("float", code.value), (), "float")
-                local = f"v{number_of_step}_{at}"
-                body.append(ast.Assign([ast.Name(local, ast.Store())], code.value))
-                found[column] = Code(name(local), (), kind, code.per_second)
-            scope.known = found
-        body.append(ast.If(faulty(), [ast.Return(_minus_row())], []))
+        for number, step in enumerate(self.steps):
+            body += step.code(columns, number)
+        body.append(given_up_if(faulty()))
         for word in range(PAYLOAD):
             body.append(_stored(word, cell("X", "row", word)))
         for at, column in enumerate(self.result):
-            code = scope.reference(column)
+            code = columns.reference(column)
             own = code.value
             if code.kind == "float":
                 own = _bits_of(code.value) or call("float_word", code.value)
@@ -162,7 +148,7 @@ class Program:
         read = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
         helpers = {one: helper for one, helper in _HELPERS.items() if one in read}
         self._truths = np.zeros((max(1, len(self._tables)), 0), np.int64)
-        return _jit.generated(function, helpers, numbers=1, matrices=4, own=scope.called)
+        return _jit.generated(function, helpers, numbers=1, matrices=4, own=columns.called)
 
     def table(self, column: str, node: p.Predicate) -> int:
         """The number of a condition that is asked of each string."""
@@ -183,12 +169,10 @@ def _per_second(kind: pa.DataType) -> int:
     return int(ticks_of(kind)) if pa.types.is_timestamp(kind) else 1
 
 
-def _minus_row() -> ast.expr:
-    return ast.BinOp(ast.UnaryOp(ast.USub(), ast.Constant(1)), ast.Sub(), name("row"))
-
-
-def _fails() -> list[ast.stmt]:
-    return [ast.Assign([fault(ast.Store())], ast.Constant(IS_NULL)), ast.Return(_minus_row())]
+def given_up_if(test: ast.expr, *before: ast.stmt) -> ast.stmt:
+    """Give up at this row where a test holds, after some statements."""
+    minus_row = ast.BinOp(ast.UnaryOp(ast.USub(), ast.Constant(1)), ast.Sub(), name("row"))
+    return ast.If(test, [*before, ast.Return(minus_row)], [])
 
 
 def _stored(word: int, value: ast.expr) -> ast.stmt:
@@ -196,8 +180,8 @@ def _stored(word: int, value: ast.expr) -> ast.stmt:
     return ast.Assign([place], value)
 
 
-class _Scope(ScalarCode):
-    """Conditions and values over the columns of a row."""
+class Columns(ScalarCode):
+    """Conditions and values over the columns of a row, as steps find them."""
 
     def __init__(self, owner: Program) -> None:
         super().__init__({}, "F", None)

@@ -22,25 +22,17 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from stretto.dataflow.operators.multicast import Multicast
-from stretto.dataflow.operators.operator import Operator
+from stretto.dataflow.operators.operator import Pass
 from stretto.dataflow.run.levels import BITS, Scope
 from stretto.dataflow.run.messages import Data, Definite, External, Speculative
 from stretto.dataflow.run.rows import FOREVER, LEVEL, NEVER, VS, WEIGHT, Rows, combined
-from stretto.dataflow.run.vertex import Vertex
+from stretto.dataflow.run.vertex import Multicast, Turning, Vertex
 from stretto.errors import LimitError
 
-__all__ = ["FixpointVertex", "FlyingFixpoint", "Pass"]
+__all__ = ["FixpointVertex", "FlyingFixpoint"]
 
 
-class Pass(Operator):
-    """What hands its rows on as they are."""
-
-    def receive(self, port: int, rows: Rows) -> Rows:
-        return rows
-
-
-class FlyingFixpoint:
+class FlyingFixpoint(Turning):
     """Progress of one loop.
 
     Parameters
@@ -227,7 +219,7 @@ class FixpointVertex(Vertex):
         self, number: int, label: str, width: int, flying: FlyingFixpoint, scope: Scope, bound: int | None
     ) -> None:
         super().__init__(number, Pass(label, 1, width))
-        self.loop = flying
+        self.loop = self.flying = flying
         self.scope = scope
         self.bound = bound
         self.bits = flying.bits
@@ -240,19 +232,18 @@ class FixpointVertex(Vertex):
 
     def data(self, port: int, rows: Rows) -> None:
         """F1, F2: out, and around again a level higher."""
-        assert self.loop is not None
         if rows[:, WEIGHT].min() < 0:
             # What cancels out would meet all that cancels out in every join, and be more each time around.
             rows = combined(rows.copy())
             if not len(rows):
                 return
-        self.loop.saw(rows)
+        self.flying.saw(rows)
         self.out.send(Data(rows))
         again = rows
         if self.scope.turns:
             again = rows.copy()
             again[:, LEVEL] += 1 << self.shift
-        if not self.loop.by_level or not self.scope.turns:
+        if not self.flying.by_level or not self.scope.turns:
             if self.scope.turns:
                 self.check(rows[:, LEVEL])
             self.recursive.send_inside(Data(again))
@@ -261,17 +252,17 @@ class FixpointVertex(Vertex):
             for level in np.unique(levels).tolist():
                 self.waiting.setdefault(level, []).append(again[levels == level])
         self.recursive.send_outside(Data(rows))
-        self.loop.disturb()
+        self.flying.disturb()
 
     def check(self, levels: NDArray[np.int64]) -> None:
         """Raise a :class:`LimitError` where rows went around more often than the bound, or than there are levels."""
-        assert self.loop is not None
         most = (1 << self.bits) - 2
         highest = int(((levels >> self.shift) & ((1 << self.bits) - 1)).max())
-        if highest > (most if self.bound is None else self.bound):
+        bound = most if self.bound is None else self.bound
+        if highest > bound:
             raise LimitError(
-                f"the loop '{self.loop.name}' goes around more than {most if self.bound is None else self.bound} times, which is its"
-                " bound: the query may have no fixed point for these events; give a greater bound= if it has"
+                f"the loop '{self.flying.name}' goes around more than {bound} times, which is its bound: the query may have no fixed "
+                "point for these events; give a greater bound= if it has"
             )
 
     def turn_of(self, level: int) -> tuple[int, ...]:
@@ -283,8 +274,7 @@ class FixpointVertex(Vertex):
 
     def speculative(self, port: int, time: int) -> None:
         """F3."""
-        assert self.loop is not None
-        self.loop.returned(self.place, time)
+        self.flying.returned(self.place, time)
 
     def step(self) -> None:
         """As any vertex, but external progress ends here."""
@@ -292,8 +282,7 @@ class FixpointVertex(Vertex):
         if isinstance(queue[0], External):
             message = queue.popleft()
             assert isinstance(message, External)
-            assert self.loop is not None
-            self.loop.heard(message)
+            self.flying.heard(message)
             return
         super().step()
 

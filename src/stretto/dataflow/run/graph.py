@@ -3,31 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
-import pyarrow as pa
 
 from stretto.dataflow import plan
 from stretto.dataflow.checking import Cycle, cycles, ordered
-from stretto.dataflow.operators.aggregate import Aggregate
 from stretto.dataflow.operators.compute import Compute
-from stretto.dataflow.operators.difference import Difference
-from stretto.dataflow.operators.distinct import Distinct
-from stretto.dataflow.operators.join import Join
 from stretto.dataflow.operators.lifetime import Alter, Window, changes
-from stretto.dataflow.operators.multicast import Multicast
-from stretto.dataflow.operators.operator import Operator, places
-from stretto.dataflow.operators.union import Union
-from stretto.dataflow.run.code import Program
+from stretto.dataflow.operators.operator import Pass
+from stretto.dataflow.run.code import Program, Step
 from stretto.dataflow.run.events import Inputs, Outputs
-from stretto.dataflow.run.fixpoint import FixpointVertex, FlyingFixpoint, Pass
+from stretto.dataflow.run.fixpoint import FixpointVertex, FlyingFixpoint
 from stretto.dataflow.run.history import last_end
 from stretto.dataflow.run.levels import BITS, Scope
 from stretto.dataflow.run.messages import Data, Definite
-from stretto.dataflow.run.rows import EVER, FOREVER, NEVER, PAYLOAD, VE, VS, WEIGHT, Rows, empty
-from stretto.dataflow.run.values import Strings, words
-from stretto.dataflow.run.vertex import Vertex
+from stretto.dataflow.run.rows import FOREVER, NEVER, PAYLOAD, Rows, empty
+from stretto.dataflow.run.values import Strings
+from stretto.dataflow.run.vertex import Multicast, Vertex
 from stretto.errors import OptionError
 
 __all__ = ["Graph", "Input", "Output"]
@@ -136,8 +129,9 @@ class Graph:
         for node in self.nodes:
             if isinstance(node, plan.Fixpoint):
                 self._close(node)
+        grows = not any(node.takes_back for node in self.nodes)
         for name, node in outputs.items():
-            output = Output(len(self.vertices), name, node, grows=self._grows())
+            output = Output(len(self.vertices), name, node, grows=grows)
             self.outputs[name] = output
             self.vertices.append(output)
             self._connect(node, output, 0)
@@ -147,13 +141,6 @@ class Graph:
             vertex.number = number
         for flying in self.flying:
             flying.members = [vertex for vertex in self.vertices if vertex.loop is flying]
-
-    def _grows(self) -> bool:
-        """Whether nothing is ever taken back."""
-        revises = (plan.Aggregate, plan.Difference, plan.Recognize)
-        return not any(
-            isinstance(node, revises) or (isinstance(node, plan.Source) and not node.insert_only) for node in self.nodes
-        )
 
     def _fly(self, cycle: Cycle) -> FlyingFixpoint:
         bits = BITS // (cycle.depth if cycle.nests else 1)
@@ -177,9 +164,9 @@ class Graph:
         """Selections and projections that only another one reads: they are part of its pass."""
         wanted = set()
         for node in self.nodes:
-            if isinstance(node, plan.Where | plan.Project | plan.Lifetime):
+            if isinstance(node, Step | plan.Lifetime):
                 below = node.input
-                if isinstance(below, plan.Where | plan.Project) and self._readers[id(below)] == 1:
+                if isinstance(below, Step) and self._readers[id(below)] == 1:
                     wanted.add(id(below))
         return wanted
 
@@ -189,7 +176,7 @@ class Graph:
         match node:
             case plan.Source():
                 self._source(node)
-            case plan.Where() | plan.Project() | plan.Lifetime():
+            case Step() | plan.Lifetime():
                 self._chain(node)
             case plan.Constant():
                 self._constant(node)
@@ -203,34 +190,13 @@ class Graph:
                 self._connect(node.inputs[0], self._made[id(node)], 0)
             case plan.Fixpoint():
                 # One of a loop's relations that is not recursive, whatever else depends on it.
-                self._connect(node.inputs[0], self._add(node, Vertex(len(self.vertices), _pass(node))), 0)
+                self._connect(node.inputs[0], self._add(node, Vertex(len(self.vertices), _pass(node, node.label))), 0)
             case _:
-                vertex = self._add(node, Vertex(len(self.vertices), self._operator(node)))
+                vertex = self._add(node, Vertex(len(self.vertices), node.operator(self.strings)))
                 for port, one in enumerate(node.inputs):
                     self._connect(one, vertex, port)
-                if isinstance(node, plan.Join) and node.where is not None:
-                    self._filter(node, vertex)
-
-    def _operator(self, node: plan.Node) -> Operator:
-        width = PAYLOAD + len(node.schema)
-        match node:
-            case plan.Union():
-                return Union(node.label, len(node.parts), width)
-            case plan.Distinct():
-                return Distinct(node.label, width)
-            case plan.Aggregate():
-                return Aggregate(node.label, node.input.schema, node.by, node.items)
-            case plan.Join():
-                widths = (PAYLOAD + len(node.left.schema), PAYLOAD + len(node.right.schema))
-                taken = places(list(node.right.schema), [name for name, _ in node.names], PAYLOAD)
-                return Join(node.label, widths, _keys(node), taken)
-            case plan.Difference():
-                return Difference(node.label, width, _keys(node))
-            case plan.Recognize():
-                from stretto.dataflow.operators.recognize import Recognizer
-
-                return Recognizer(node, self.strings)
-        raise AssertionError(node)
+                if isinstance(node.behind, Step):
+                    self._put_behind(node, vertex, node.behind)
 
     def _source(self, node: plan.Source) -> None:
         known = self.inputs.get(node.name)
@@ -241,13 +207,8 @@ class Graph:
 
     def _constant(self, node: plan.Constant) -> None:
         """Rows that are there from the beginning, and that nothing changes."""
-        vertex = self._add(node, Vertex(len(self.vertices), Pass("Constant", 1, PAYLOAD + len(node.schema))))
-        rows = np.zeros((len(node.rows), PAYLOAD + len(node.schema)), np.int64)
-        rows[:, VS], rows[:, VE], rows[:, WEIGHT] = EVER, FOREVER, 1
-        for at, kind in enumerate(node.schema.values()):
-            column = pa.array([row[at] for row in node.rows], kind)
-            rows[:, PAYLOAD + at] = words(column, kind, self.strings)
-        vertex.accept(0, Data(rows))
+        vertex = self._add(node, Vertex(len(self.vertices), _pass(node, "Constant")))
+        vertex.accept(0, Data(node.changes(self.strings)))
         vertex.accept(0, Definite(FOREVER))
 
     def _view(self, source: plan.Source, windows: tuple[Window, ...]) -> Vertex:
@@ -261,20 +222,19 @@ class Graph:
 
     def _chain(self, node: plan.Node) -> None:
         """Selections and projections in one pass, on events whose windows were applied before."""
-        steps: list[plan.Node] = []
+        steps: list[Step] = []
         windows: list[Window] = []
         at: plan.Node = node
         while True:
             if isinstance(at, plan.Lifetime):
                 windows.insert(0, (at.duration, at.every))
-            elif isinstance(at, plan.Where | plan.Project) and (at is node or id(at) in self._fused or windows):
+            elif isinstance(at, Step) and (at is node or id(at) in self._fused or windows):
                 steps.insert(0, at)
             else:
                 break
             at = at.input
         base = self._view(at, tuple(windows)) if isinstance(at, plan.Source) else None
         if windows and base is None:
-            assert isinstance(at, plan.Recognize)
             base = Vertex(len(self.vertices), Alter("AlterLifetime", PAYLOAD + len(at.schema), windows))
             self.vertices.append(base)
             self._connect(at, base, 0)
@@ -289,16 +249,13 @@ class Graph:
         else:
             self._connect(at, vertex, 0)
 
-    def _filter(self, node: plan.Join, join: Vertex) -> None:
-        """A join's condition, behind it."""
-        assert node.where is not None
-        step = plan.Where(node.schema, node, node.where)
-        program = Program(node.schema, [step], self.strings)
-        vertex = Vertex(len(self.vertices), Compute(step.label, program))
-        vertex.loop, vertex.scope = join.loop, join.scope
+    def _put_behind(self, node: plan.Node, first: Vertex, step: Step) -> None:
+        """A step that is part of a node, behind its operator."""
+        vertex = Vertex(len(self.vertices), Compute(step.label, Program(node.schema, [step], self.strings)))
+        vertex.loop, vertex.scope = first.loop, first.scope
         self._made[id(node)] = vertex
         self.vertices.append(vertex)
-        _link(join, vertex, 0)
+        _link(first, vertex, 0)
 
     def _add(self, node: plan.Node, vertex: Vertex) -> Vertex:
         cycle = self._cycle.get(id(node))
@@ -335,8 +292,8 @@ class Graph:
                 vertex.recursive.outside.append((reader, port))
 
 
-def _pass(node: plan.Node) -> Operator:
-    return Pass(node.label, 1, PAYLOAD + len(node.schema))
+def _pass(node: plan.Node, label: str) -> Pass:
+    return Pass(label, 1, PAYLOAD + len(node.schema))
 
 
 def _link(vertex: Vertex, reader: Vertex, port: int) -> None:
@@ -354,12 +311,3 @@ def _loop(vertex: Vertex, out: Multicast, reader: Vertex, port: int) -> None:
     ranks = vertex.scope.ranks
     if reader.scope.ranks[: len(ranks)] != ranks:
         reader.masks[port] = vertex.scope.mask(reader.scope, vertex.loop.bits)
-
-
-def _keys(node: plan.Join | plan.Difference) -> tuple[Rows, Rows]:
-    sides: Sequence[tuple[list[str], list[str]]] = (
-        (list(node.left.schema), [left for left, _ in node.on]),
-        (list(node.right.schema), [right for _, right in node.on]),
-    )
-    left, right = (places(names, chosen, PAYLOAD) for names, chosen in sides)
-    return left, right

@@ -3,20 +3,82 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stretto.dataflow.operators.multicast import Multicast
 from stretto.dataflow.operators.operator import Operator
 from stretto.dataflow.run.levels import Scope
 from stretto.dataflow.run.messages import Data, Definite, External, Message, Speculative
-from stretto.dataflow.run.rows import FOREVER, LEVEL, NEVER, Rows
+from stretto.dataflow.run.rows import FOREVER, LEVEL, NEVER, Rows, moved
 
-if TYPE_CHECKING:
-    from stretto.dataflow.run.fixpoint import FlyingFixpoint
+__all__ = ["Multicast", "Turning", "Vertex"]
 
-__all__ = ["Vertex"]
+
+class Multicast:
+    """Where a vertex's output goes: one stream to several readers (FFP paper, section 2).
+
+    Levels belong to a loop: rows that leave it have none.
+    """
+
+    def __init__(self) -> None:
+        self.inside: list[tuple[Vertex, int]] = []  #: readers in the same loop, with their ports
+        self.outside: list[tuple[Vertex, int]] = []
+
+    def send(self, message: Message) -> None:
+        """Hand a message to all readers."""
+        self.send_inside(message)
+        self.send_outside(message)
+
+    def send_inside(self, message: Message) -> None:
+        """Hand a message to the readers in the same loop."""
+        for vertex, port in self.inside:
+            vertex.accept(port, message)
+
+    def send_outside(self, message: Message) -> None:
+        """Hand data or a definite punctuation to the readers outside; they see nothing else."""
+        if not self.outside or not isinstance(message, Data | Definite):
+            return
+        if isinstance(message, Data) and message.rows[:, LEVEL].any():
+            message = Data(moved(message.rows, level=0))
+        for vertex, port in self.outside:
+            vertex.accept(port, message)
+
+
+class Turning:
+    """What a vertex knows of the loop that it lies on.
+
+    Attributes
+    ----------
+    bits
+        Of the field of each level.
+    members
+        The vertices that lie on it.
+    """
+
+    bits: int
+    members: list[Vertex]
+
+    def announces(self, time: int) -> bool:
+        """Whether an operator tells external progress to this time."""
+        raise NotImplementedError
+
+    @property
+    def lodges(self) -> bool:
+        """Whether a guess waits for the inputs."""
+        raise NotImplementedError
+
+    def moved(self) -> None:
+        """The inputs have come further."""
+        raise NotImplementedError
+
+    @property
+    def waits(self) -> bool:
+        """Whether rows wait for their level, and nothing else is under way in the loop."""
+        raise NotImplementedError
+
+    def release(self) -> None:
+        """Let the rows of the least level go around."""
+        raise NotImplementedError
 
 
 class Vertex:
@@ -43,7 +105,7 @@ class Vertex:
     def __init__(self, number: int, operator: Operator) -> None:
         self.number = number
         self.operator = operator
-        self.loop: FlyingFixpoint | None = None
+        self.loop: Turning | None = None
         self.looped: set[int] = set()
         self.masks: dict[int, int] = {}
         self.scope = Scope()

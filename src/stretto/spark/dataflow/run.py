@@ -20,8 +20,8 @@ import pyarrow as pa
 from stretto.dataflow import Stream, plan
 from stretto.dataflow.checking import ordered_with_loops
 from stretto.dataflow.keyed import carries
+from stretto.dataflow.node import payload_type
 from stretto.dataflow.plan_json import to_json
-from stretto.dataflow.stream import payload_type
 from stretto.errors import DataError, OptionError, suggestion
 from stretto.query.typing import kind_of
 from stretto.spark.dataflow.groups import INPUT, OUTPUT, Groups, run_groups
