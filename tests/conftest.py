@@ -18,6 +18,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 from numba.core import config as numba_config
 
+#: What a test runs is compiled, however long that takes; tests/test_compiling.py is about what comes before.
+os.environ["STRETTO_COMPILE"] = "now"
+
 SHARES = {"tenth": 10, "all": 1}
 
 #: Whether kernels, and the conditions of queries, are compiled.

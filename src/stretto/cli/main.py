@@ -44,9 +44,9 @@ def _options(
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; ends the process with an exit code (see the package's docstring)."""
-    from stretto.cli import demo, explain, match, run
+    from stretto.cli import compile, demo, explain, match, run
 
-    for command in (match, explain, run, demo):
+    for command in (match, explain, run, demo, compile):
         command.register(app)
     try:
         with warnings.catch_warnings():

@@ -92,7 +92,7 @@ class Backtrack:
         out = new_output(min(16 * size, 1 << 16), min(64 * size, 1 << 20))
         registers = np.zeros(REGISTERS, np.int64)
         while True:
-            status = explore(_jit.handed(self.program.theta), events, machine, runs, nodes, found, out, registers)
+            status = explore(self.program.theta, events, machine, runs, nodes, found, out, registers)
             self.read, self.backtracks = int(registers[READ]), int(registers[BACKTRACKS])
             if registers[ROWS] and status in (_jit.OUTPUT_FULL, _jit.DONE):
                 yield _drained(out, registers)

@@ -95,9 +95,7 @@ class Program:
             return empty(self.width)
         self._look_up()
         made = np.empty((len(rows), self.width), np.int64)
-        count = _run(
-            _jit.handed(self._function), len(rows), np.ascontiguousarray(rows), made, self._truths, self._faults
-        )
+        count = _run(self._function, len(rows), np.ascontiguousarray(rows), made, self._truths, self._faults)
         if count < 0:
             why, self._faults[0, 0] = int(self._faults[0, 0]), 0
             raise DataError(self._complaint(why, rows[-1 - count]))

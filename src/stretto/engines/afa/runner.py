@@ -309,7 +309,7 @@ class AfaRunner(AfaPunctuating):
         registers[TAKEN] += 1
         theta = self.code.theta()
         while True:
-            status = recompute(_jit.handed(theta), since, until, self._memory())
+            status = recompute(theta, since, until, self._memory())
             if status == _jit.DONE:
                 break
             if status == _jit.FAULTED:

@@ -258,7 +258,7 @@ class AfaStepping(AfaFaults):
         late = int(registers[LATE])
         try:
             while True:
-                status = advance(_jit.handed(theta), batch, self._memory())
+                status = advance(theta, batch, self._memory())
                 if status == _jit.DONE:
                     break
                 if status == _jit.FAULTED:

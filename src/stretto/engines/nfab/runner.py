@@ -332,7 +332,7 @@ class NfabRunner(Intake):
         if self.counts:
             state.fit_counts()
         return advance(
-            _jit.handed(self.program.theta),
+            self.program.theta,
             events,
             machine,
             state.runs,

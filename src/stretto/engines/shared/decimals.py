@@ -1,22 +1,22 @@
 """Decimals in compiled conditions: integers of 256 bits at a scale that the code knows, so that nothing is rounded.
 
 Decimals of at most 18 digits are one word of an event, others two or four, the lowest first. Code makes a *wide* integer of them:
-four words as a tuple; where Numba is switched off, a Python integer. 256 bits hold every number of 76 digits; where code cannot know
+four words as a tuple; a Python integer where a kernel runs as Python. 256 bits hold every number of 76 digits; where code cannot know
 that a result has no more, it notes in ``V[0, 0]`` one that does not fit, as :mod:`~stretto.engines.shared.scalar` does.
 """
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from stretto._jit import inlined, interprets
+from stretto._jit import inlined, inlined_unless_interpreted, intrinsic
 
 __all__ = [
     "DIGITS",
@@ -89,7 +89,14 @@ def _operation(name: str, width: int) -> Any:
 
         return _RESULT(_WIDE, _WIDE), generate
 
-    return intrinsic(typed)
+    compute = {"add": operator.add, "sub": operator.sub, "mul": operator.mul}[name]
+
+    def python(left: int, right: int) -> tuple[int, int]:
+        found = compute(left, right)
+        lost = not -(1 << 255) <= found < 1 << 255
+        return (0 if lost else found), int(lost)
+
+    return intrinsic(typed, python)
 
 
 def _comparison(context: Any, left: Any, right: Any) -> Any:
@@ -101,40 +108,18 @@ def _comparison(context: Any, left: Any, right: Any) -> Any:
     return types.int64(_WIDE, _WIDE), generate
 
 
-def _interpreted(compute: Any) -> Any:
-    def result(left: int, right: int) -> tuple[int, int]:
-        found = compute(left, right)
-        lost = not -(1 << 255) <= found < 1 << 255
-        return (0 if lost else found), int(lost)
-
-    return result
+_add, _subtract, _multiply = _operation("add", 320), _operation("sub", 320), _operation("mul", 512)
+_sign = intrinsic(_comparison, lambda left, right: (left > right) - (left < right))
 
 
-if interprets():
-    _add, _subtract, _multiply = (
-        _interpreted(one) for one in (lambda a, b: a + b, lambda a, b: a - b, lambda a, b: a * b)
-    )
+@inlined_unless_interpreted(lambda *words: _of(words))
+def _wide(low: int, second: int, third: int, high: int) -> Any:
+    return (low, second, third, high)
 
-    def _wide(low: int, second: int, third: int, high: int) -> Any:
-        return _of((low, second, third, high))
 
-    def _kept(result: Any) -> Any:
-        return result[0]
-
-    def _sign(left: int, right: int) -> int:
-        return (left > right) - (left < right)
-
-else:
-    _add, _subtract, _multiply = _operation("add", 320), _operation("sub", 320), _operation("mul", 512)
-    _sign = intrinsic(_comparison)
-
-    @inlined
-    def _wide(low: int, second: int, third: int, high: int) -> Any:
-        return (low, second, third, high)
-
-    @inlined
-    def _kept(result: Any) -> Any:
-        return (result[0], result[1], result[2], result[3])
+@inlined_unless_interpreted(lambda result: result[0])
+def _kept(result: Any) -> Any:
+    return (result[0], result[1], result[2], result[3])
 
 
 @inlined
@@ -203,6 +188,6 @@ def wide_multiplied(a: Any, b: Any, V: Words) -> Any:
 
 
 @inlined
-def wide_sign(a: Any, b: Any) -> int:
+def wide_sign(a: Any, b: Any) -> Any:
     """−1, 0 or 1 as ``a`` is less than ``b``, equal to it or greater."""
     return _sign(a, b)

@@ -4,7 +4,10 @@ Kernels never raise and never grow arrays: they return ``(status, …)``, Python
 
 Compiled code is cached on disk in one directory for each version of stretto and mode (bounds-checked or not), because
 Numba's own index notices neither: a helper that changed in another module, nor ``NUMBA_BOUNDSCHECK``. ``STRETTO_CACHE_DIR``
-moves it.
+moves it. Nothing in it depends on where the package lies, so that one machine can hand it to another of the same kind.
+
+A kernel that has not been compiled on this machine yet answers at once, as Python, while another process compiles it
+(``stretto compile``); the next call finds it compiled. ``STRETTO_COMPILE=now`` compiles it within the call instead.
 """
 
 from __future__ import annotations
@@ -16,15 +19,20 @@ import logging
 import os
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
+import numpy as np
 import platformdirs
-from numba.core import cgutils, config, event
-from numba.extending import intrinsic
+from numba.core import caching, cgutils, config, dispatcher
+from numba.core.registry import CPUDispatcher
+from numba.extending import _Intrinsic
+
+from stretto._jit import background
 
 __all__ = [
     "DONE",
@@ -40,12 +48,14 @@ __all__ = [
     "OVERFLOW",
     "PAUSED",
     "TRANSITION_MISSING",
+    "Condition",
     "called",
     "compiled_by_user",
     "generated",
-    "handed",
     "inlined",
+    "inlined_unless_interpreted",
     "interprets",
+    "intrinsic",
     "jit",
     "result_kind",
     "result_of_tuples",
@@ -73,10 +83,10 @@ log = logging.getLogger("stretto")
 def _sources_digest() -> str:
     """A digest of every module that may hold kernels, so that a changed helper gets a new cache directory."""
     digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.rglob("*.py")):
+    for path in sorted(Path(__file__).parents[1].rglob("*.py")):
         text = path.read_bytes()
-        if b"@jit" in text or b"@inlined" in text or path.name == "_jit.py":
-            digest.update(path.name.encode())
+        if b"@jit" in text or b"@inlined" in text or path.parent.name == "_jit":
+            digest.update(path.relative_to(Path(__file__).parents[1]).as_posix().encode())
             digest.update(text)
     return digest.hexdigest()[:12]
 
@@ -98,10 +108,125 @@ def _cache_directory() -> str:
 
 CACHE_DIRECTORY = _cache_directory()  #: where compiled kernels are kept; empty when nowhere is writable
 
+#: Whether a kernel that is not compiled yet runs as Python, while another process compiles it.
+TIERED = bool(CACHE_DIRECTORY) and not config.DISABLE_JIT and os.environ.get("STRETTO_COMPILE") != "now"
+
+
+class _Locator(caching._CacheLocator):  # type: ignore[misc]
+    """Where the compiled code of a kernel lies: by module and line.
+
+    The directory's name already tells the package's sources; a kernel outside the package is known by its own file as well.
+    """
+
+    def __init__(self, function: Callable[..., Any], path: str) -> None:
+        self._line = function.__code__.co_firstlineno
+        self._module = function.__module__
+        self._path = "" if _of_package(function) else path
+
+    def get_cache_path(self) -> str:
+        return str(Path(CACHE_DIRECTORY) / self._module)
+
+    def get_source_stamp(self) -> str:
+        return hashlib.sha256(Path(self._path).read_bytes()).hexdigest() if self._path else ""
+
+    def get_disambiguator(self) -> str:
+        return str(self._line)
+
+    @classmethod
+    def from_function(cls, function: Callable[..., Any], path: str) -> _Locator:
+        return cls(function, path)
+
+
+def _of_package(function: Callable[..., Any]) -> bool:
+    return function.__module__.startswith("stretto.")
+
+
+class _Stored(caching.CompileResultCacheImpl):  # type: ignore[misc]
+    _locator_classes = (_Locator,)
+
+
+class _Cache(caching.FunctionCache):  # type: ignore[misc]
+    """Compiled code of kernels, that does not depend on where the package lies."""
+
+    _impl_class = _Stored
+
+
+class _NotYetError(Exception):
+    """A kernel is not compiled yet."""
+
+
+class _Thread(threading.local):
+    """What this thread is doing."""
+
+    interprets = False  #: a kernel runs as Python, and so do those that it calls
+    asks = False  #: a kernel is looked for, but not compiled
+
+
+_THREAD = _Thread()
+
+
+class _Compiler(dispatcher._FunctionCompiler):  # type: ignore[misc, name-defined]
+    """What Numba asks to compile a kernel whose code it did not find on disk."""
+
+    def compile(self, args: Any, return_type: Any) -> Any:
+        if _THREAD.asks:
+            raise _NotYetError
+        if not self.targetoptions["forceinline"]:
+            _tell()
+        return super().compile(args, return_type)
+
+
+@lru_cache(maxsize=1)
+def _tell() -> None:
+    """Say, once in a process, why it takes so long."""
+    log.warning(
+        "stretto compiles kernels for this machine, once: about half a minute for an engine, some minutes for automata"
+    )
+
+
+class _Kernel(CPUDispatcher):  # type: ignore[misc]
+    """A kernel that runs as Python until it has been compiled, in another process."""
+
+    python: Callable[..., Any]  #: what it is where it runs as Python
+    _compiler: Any
+    _there: bool  #: whether compiled code has been loaded
+
+    def __init__(self, function: Callable[..., Any], **options: Any) -> None:
+        super().__init__(function, **options)
+        self._there = not _of_package(function)  # those are never compiled elsewhere
+        given = self._compiler
+        self._compiler = _Compiler(function, given.targetdescr, given.targetoptions, given.locals, given.pipeline_class)
+
+    def enable_caching(self) -> None:
+        self._cache = _Cache(self.py_func)
+
+    def __call__(self, *arguments: Any) -> Any:
+        if _THREAD.interprets:
+            return self.python(*arguments)
+        if TIERED and not self._there:
+            kinds = tuple(self.typeof_pyval(0 if isinstance(one, Condition) else one) for one in arguments)
+            _THREAD.asks = not background.compiled(CACHE_DIRECTORY, self.py_func.__module__)
+            try:
+                self.compile(kinds)
+                self._there = True
+            except _NotYetError:
+                return self._as_python(arguments)
+            finally:
+                _THREAD.asks = False
+        return super().__call__(*(one.address if isinstance(one, Condition) else one for one in arguments))
+
+    def _as_python(self, arguments: tuple[Any, ...]) -> Any:
+        _THREAD.interprets = True
+        try:
+            with np.errstate(all="ignore"):  # numbers wrap around, as they do in compiled code
+                return self.python(*arguments)
+        finally:
+            _THREAD.interprets = False
+
 
 def jit(function: F) -> F:
     """Compile a kernel: no Python objects, cached on disk, wrap-around integers, IEEE division."""
-    return _compiled(function, forceinline=False)
+    return _compiled(function, function, forceinline=False)
 
 
 def inlined(function: F) -> F:
@@ -109,24 +234,49 @@ def inlined(function: F) -> F:
 
     A call that is not inlined counts references of every array that it hands over, which costs more than most helpers.
     """
-    return _compiled(function, forceinline=True)
+    return _compiled(function, function, forceinline=True)
 
 
-def _compiled(function: F, *, forceinline: bool) -> F:
-    before = config.CACHE_DIR
-    config.CACHE_DIR = CACHE_DIRECTORY
-    try:
-        options = {
-            "cache": bool(CACHE_DIRECTORY),
-            "error_model": "numpy",
-            "nogil": True,
-            "forceinline": forceinline,
-            "_nrt": False,
-        }
-        compiled: F = numba.njit(**options)(function)
-    finally:
-        config.CACHE_DIR = before
-    return compiled
+def inlined_unless_interpreted(python: Callable[..., Any]) -> Callable[[F], F]:
+    """As :func:`inlined`, for a helper that has other values in a kernel that runs as Python: there it is ``python``."""
+    return lambda function: _compiled(function, python, forceinline=True)
+
+
+def _compiled(function: F, python: Callable[..., Any], *, forceinline: bool) -> F:
+    if config.DISABLE_JIT:
+        return python  # type: ignore[return-value]
+    options = {"nopython": True, "error_model": "numpy", "nogil": True, "forceinline": forceinline, "_nrt": False}
+    kernel: Any = _Kernel(function, targetoptions=options)
+    kernel.python = python
+    if CACHE_DIRECTORY:
+        kernel.enable_caching()
+    return kernel  # type: ignore[no-any-return]
+
+
+class Condition:
+    """A function of :func:`generated`: compiled when its address is asked for, and Python for a kernel that runs as Python."""
+
+    def __init__(self, function: Callable[..., Any], signature: Any, *, keeps: bool) -> None:
+        self._function, self._signature, self._keeps = function, signature, keeps
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self._function(*arguments)
+
+    @cached_property
+    def compiled(self) -> Any:
+        """Numba's function, which has an address."""
+        before = config.CACHE_DIR
+        config.CACHE_DIR = CACHE_DIRECTORY
+        try:
+            make = numba.cfunc(self._signature, cache=self._keeps, nopython=True, error_model="numpy")
+            return make(self._function)
+        finally:
+            config.CACHE_DIR = before
+
+    @property
+    def address(self) -> int:
+        """Where the compiled function begins."""
+        return int(self.compiled.address)
 
 
 def generated(
@@ -152,7 +302,7 @@ def generated(
     space: dict[str, Any] = dict(own or {})
     exec(compile(tree, "<condition>", "exec"), space)
     made: Callable[..., Any] = space[function.name]
-    return made if config.DISABLE_JIT else _called_by_address(made, signature, keeps=False)
+    return made if config.DISABLE_JIT else Condition(made, signature, keeps=False)
 
 
 def _signature(numbers: int, matrices: int) -> Any:
@@ -161,19 +311,13 @@ def _signature(numbers: int, matrices: int) -> Any:
     return int64(*[int64] * numbers, *[numba.types.Array(int64, 2, "C", aligned=True)] * matrices)
 
 
-def handed(function: Any) -> Any:
-    """A function of :func:`generated` as a kernel takes it: its address.
-
-    A kernel could be handed the function itself. Numba then asks Python for its address, in the midst of unpacking arguments, and
-    an exception that comes there from a signal (^C) is lost: what the caller sees is a TypeError about Numba's own functions.
-    """
-    return function if config.DISABLE_JIT else function.address
-
-
 def called(*, numbers: int, matrices: int) -> Any:
-    """What a kernel calls first, with what :func:`handed` gave: it makes a function of it that can be called."""
-    if config.DISABLE_JIT:
-        return lambda function: function
+    """What a kernel calls first, with a function of :func:`generated` that it was given: it makes of it what can be called.
+
+    A compiled kernel is given the function's address. It could be given the function itself: Numba then asks Python for its
+    address, in the midst of unpacking arguments, and an exception that comes there from a signal (^C) is lost: what the caller
+    sees is a TypeError about Numba's own functions.
+    """
     kind = numba.types.FunctionType(_signature(numbers, matrices))
 
     def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -186,23 +330,40 @@ def called(*, numbers: int, matrices: int) -> Any:
     def typed(context: Any, address: Any) -> Any:
         return kind(numba.types.int64), build
 
-    return intrinsic(typed)
+    return intrinsic(typed, lambda function: function)
+
+
+class _Both(_Intrinsic):  # type: ignore[misc]
+    """An intrinsic that means something in Python, too."""
+
+    python: Callable[..., Any]
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.python(*arguments)
+
+
+def intrinsic(typed: Callable[..., Any], python: Callable[..., Any]) -> Any:
+    """A function that compiled code inlines as LLVM's instructions.
+
+    Parameters
+    ----------
+    typed
+        As Numba's ``intrinsic`` takes it: from a typing context and types to a signature and what generates the instructions.
+    python
+        The same for a kernel that runs as Python.
+    """
+    if config.DISABLE_JIT:
+        return python
+    made = _Both(typed.__name__, typed)
+    made.python = python
+    made._register()
+    return made
 
 
 @lru_cache(maxsize=256)
-def _kept(text: str, name: str, signature: Any) -> Callable[..., Any]:
-    """The compiled function of a text; loading it once more would take 10 ms, and workers run a plan for many buckets."""
-    return _called_by_address(getattr(_module(text), name), signature, keeps=True)
-
-
-def _called_by_address(function: Callable[..., Any], signature: Any, *, keeps: bool) -> Callable[..., Any]:
-    before = config.CACHE_DIR
-    config.CACHE_DIR = CACHE_DIRECTORY
-    try:
-        compiled: Callable[..., Any] = numba.cfunc(signature, cache=keeps, nopython=True, error_model="numpy")(function)
-    finally:
-        config.CACHE_DIR = before
-    return compiled
+def _kept(text: str, name: str, signature: Any) -> Condition:
+    """The function of a text; loading its code once more would take 10 ms, and workers run a plan for many buckets."""
+    return Condition(getattr(_module(text), name), signature, keeps=True)
 
 
 def compiled_by_user(function: Callable[..., Any], *, raises: bool = False) -> Any:
@@ -213,7 +374,7 @@ def compiled_by_user(function: Callable[..., Any], *, raises: bool = False) -> A
 
 
 def interprets() -> bool:
-    """Whether Numba is switched off, so that kernels run as Python."""
+    """Whether Numba is switched off, so that kernels always run as Python."""
     return bool(config.DISABLE_JIT)
 
 
@@ -303,22 +464,3 @@ def _module(source: str) -> Any:
     sys.modules[name] = module  # where Numba looks it up
     spec.loader.exec_module(module)
     return module
-
-
-class _Teller(event.Listener):  # type: ignore[misc]
-    """Says, once in a process, that a kernel is being compiled: not when it is loaded from disk."""
-
-    def on_start(self, happens: Any) -> None:
-        kernel = happens.data["dispatcher"]
-        mine = kernel.py_func.__module__.startswith("stretto.") and not kernel.targetoptions.get("forceinline")
-        if mine:
-            event.unregister("numba:compile", self)
-            log.warning(
-                "stretto compiles kernels for this machine, once: about half a minute for an engine, some minutes for automata"
-            )
-
-    def on_end(self, happens: Any) -> None:
-        pass
-
-
-event.register("numba:compile", _Teller())

@@ -1,0 +1,119 @@
+"""``stretto compile``: kernels for this machine, before the first query needs them."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from typing import Annotated, Any
+
+import pyarrow as pa
+import typer
+
+from stretto.errors import OptionError, suggestion
+
+__all__ = ["register"]
+
+#: Events that make every kernel run once.
+EVENTS = pa.table(
+    {
+        "type": ["A", "B", "A", "B"],
+        "v": pa.array([1, 2, 3, 4], pa.int64()),
+        "k": ["x", "x", "y", "y"],
+        "ts": pa.array([1, 2, 3, 4], pa.int64()),
+    }
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("compile")(compile_kernels)
+
+
+def compile_kernels(
+    engines: Annotated[
+        list[str] | None, typer.Argument(help="tecs (CEQL), nfab (SASE+), afa, dataflow; all if none is named.")
+    ] = None,
+) -> None:
+    """Compile the engines' kernels into the cache of this machine, as for an image whose first query is to be fast.
+
+    Without it, the first query of an engine runs as Python while its kernels are compiled in the background.
+    """
+    from stretto import _jit
+    from stretto._jit.background import command, compiling
+
+    if _jit.interprets() or not _jit.CACHE_DIRECTORY:
+        why = "Numba is switched off" if _jit.interprets() else "no directory for compiled code can be written"
+        typer.echo(f"nothing to compile: {why}")
+        return
+    for engine in engines or ():
+        if engine not in WORK:
+            hint = suggestion(engine, WORK, kind="engine")
+            raise OptionError(f"there is no engine '{engine}'" + (f"; {hint}" if hint else f": {', '.join(WORK)}"))
+    if engines is None or len(engines) > 1:
+        workers = [subprocess.Popen(**command(engine)) for engine in engines or WORK]
+        codes = [worker.wait() for worker in workers]
+        if any(codes):
+            raise typer.Exit(1)
+        return
+    (engine,) = engines
+    began = time.monotonic()
+    with compiling(_jit.CACHE_DIRECTORY, engine) as left:
+        if left:
+            WORK[engine]()
+    typer.echo(f"{engine}: {f'compiled in {time.monotonic() - began:.0f} s' if left else 'was there'}")
+
+
+def _tecs() -> None:
+    import stretto
+
+    for text in (
+        "SELECT * FROM S WHERE A ; B",
+        "SELECT MAX * FROM S WHERE A AS a ; B FILTER a[v > 0] PARTITION BY [k] WITHIN 10 [ts]",
+        "SELECT * FROM S WHERE A AS a ; B+ AS b PARTITION BY [v] WITHIN 2 EVENTS CONSUME BY PARTITION LIMIT 1",
+    ):
+        for output in ("events", "positions", "summary"):
+            stretto.match(text, EVENTS, time="ts", output=output)
+
+
+def _nfab() -> None:
+    import stretto
+
+    for text in (
+        "PATTERN SEQ(A a, B+ b[]) WHERE skip_till_any_match { [k] and b[i].v > a.v } WITHIN 10 RETURN sum(b[].v) AS s",
+        "PATTERN SEQ(A a, ~(C c), B d) WHERE skip_till_next_match { a.v < d.v } WITHIN 10",
+    ):
+        stretto.match(text, EVENTS, time="ts")
+        matcher = stretto.Matcher(text, time="ts")
+        matcher.push(EVENTS)
+        matcher.advance(20)
+        matcher.finish()
+
+
+def _afa() -> None:
+    import stretto
+
+    afa: Any = stretto.AFA(events={"type": str, "v": int}, register={"n": int}, initial={"n": 0}, start="q0", window=6)
+    afa.arc("q0", "q1", when="e.type = 'A'", then={"n": "e.v"}).ignore("q1")
+    afa.arc("q1", "q2", when="e.type = 'B'", then={"n": "r.n + e.v"}).final("q2")
+    stretto.match(afa, EVENTS, time="ts")
+    matcher = stretto.Matcher(afa, time="ts")
+    matcher.push(EVENTS.slice(2))
+    matcher.push(EVENTS.slice(0, 2))
+    matcher.advance(5)
+    matcher.finish()
+
+
+def _dataflow() -> None:
+    from stretto.dataflow import Dataflow, stream
+
+    link = stream("link", {"src": int, "dst": int})
+    two = link.join(link, on={"dst": "src"}, suffix="_right")
+    flow = Dataflow(
+        out=two.where("src > 0").aggregate(["src"], most="max(dst_right)", number="count()", sum="sum(dst)")
+    )
+    flow.push("link", [{"src": 1, "dst": 2, "vs": 1}, {"src": 2, "dst": 3, "vs": 2}])
+    flow.run_until_idle()
+
+
+#: What makes an engine's kernels run once, so that they are compiled.
+WORK = {"afa": _afa, "nfab": _nfab, "tecs": _tecs, "dataflow": _dataflow}
