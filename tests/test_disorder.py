@@ -17,9 +17,9 @@ import stretto
 from stretto.engines.shared.windows import values_of
 from stretto.errors import DataError, OptionError, SnapshotError, StrettoError
 from stretto.matching import matcher as matching
-from stretto.testing.ceql import case
+from tests.cases import sase
+from tests.cases.ceql import case
 from tests.conftest import cases
-from tests.sase_cases import sase_case
 
 Row = dict[str, Any]
 CEQL = "SELECT * FROM S WHERE A AS x; B AS y WITHIN 10 [t]"
@@ -35,7 +35,7 @@ def ceql_cases() -> Iterator[tuple[int, stretto.Query, pa.Table]]:
 
 def sase_cases() -> Iterator[tuple[int, stretto.Query, pa.Table]]:
     for seed in range(cases(120)):
-        one = sase_case(seed)
+        one = sase.case(seed)
         if one.schema.time is not None:
             yield seed, stretto.compile(one.query.text, one.schema), one.events
 

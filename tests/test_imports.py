@@ -21,7 +21,7 @@ ROOMS = [
     ["matching"],
     ["dataflow"],
     ["reference"],
-    ["spark", "connectors", "testing", "demo"],
+    ["spark", "connectors", "demo"],
     ["pipelines"],
     ["cli"],
 ]

@@ -17,8 +17,9 @@ import stretto
 from stretto import Change, PatternSet
 from stretto.matching.many import keys as shared_keys
 from stretto.matching.many import parts, shared
+from tests.cases import agree
+from tests.cases import patterns as changing
 from tests.conftest import cases
-from tests.pattern_cases import check, pattern_case
 
 SCHEMA = {"type": "string", "t": "int64", "k": "string", "v": "int64"}
 AB = "SELECT * FROM S WHERE A AS x ; B AS y"
@@ -52,13 +53,8 @@ def short(table: pa.Table) -> list[tuple[Any, ...]]:
 
 
 def test_random_changes_cuts_and_snapshots() -> None:
-    """Every version alone on the events of its time; a failure names its seed: ``check(pattern_case(seed))``."""
-    rows = 0
-    for seed in range(cases(300)):
-        try:
-            rows += check(pattern_case(seed))
-        except Exception as error:
-            raise AssertionError(f"seed {seed}: {error}") from error
+    """Every version alone on the events of its time."""
+    rows = sum(agree(changing, range(cases(300))))
     assert rows > cases(300) // 4
 
 
@@ -74,12 +70,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("tiny")
 def test_random_cases_with_tiny_limits() -> None:
-    rows = 0
-    for seed in range(10_000, 10_000 + cases(100)):
-        try:
-            rows += check(pattern_case(seed))
-        except Exception as error:
-            raise AssertionError(f"seed {seed}: {error}") from error
+    rows = sum(agree(changing, range(10_000, 10_000 + cases(100))))
     assert rows >= cases(100) // 4
 
 

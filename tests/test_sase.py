@@ -25,8 +25,9 @@ from stretto.engines.shared.values import Op
 from stretto.errors import DataError, EngineError, OptionError
 from stretto.query.passes.bind_sase import BoundSase
 from stretto.reference.sase import evaluate_sase, returned
+from tests.cases import sase
+from tests.cases.sase import SaseCase, text_of
 from tests.conftest import COMPILED, cases
-from tests.sase_cases import SaseCase, sase_case, text_of
 
 STRATEGIES = ("strict_contiguity", "partition_contiguity", "skip_till_next_match", "skip_till_any_match")
 
@@ -390,7 +391,7 @@ def test_returned_columns_are_those_of_the_definition() -> None:
     """On random cases that have RETURN, in one table and batch by batch."""
     checked = 0
     for seed in range(cases(1_000, compiled=250)):
-        case = sase_case(seed)
+        case = sase.case(seed)
         if case.query.returns is None or case.query.limit is not None:
             continue
         rows = case.events.to_pylist()

@@ -10,8 +10,9 @@ import pytest
 
 import stretto
 from stretto.errors import LimitError, OptionError
+from tests.cases import sase
+from tests.cases.sase import text_of
 from tests.conftest import cases
-from tests.sase_cases import sase_case, text_of
 
 KLEENE = "PATTERN SEQ(A+ a[]) WHERE skip_till_any_match { }"
 
@@ -24,7 +25,7 @@ def test_sets_hold_the_matches() -> None:
     """Over random cases: as many as are listed, the same, in tables and one by one, from a table and from batches."""
     tried, count = 0, cases(1_500, compiled=150)
     for seed in range(count):
-        case = sase_case(seed)
+        case = sase.case(seed)
         query = case.query
         if query.limit is not None or len(query.positive) < len(query.components):
             continue

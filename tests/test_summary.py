@@ -16,9 +16,9 @@ from stretto.cli import main
 from stretto.engines.api import Matches
 from stretto.errors import OptionError
 from stretto.matching.results import summaries
-from stretto.testing.ceql import Case, case
+from tests.cases import sase
+from tests.cases.ceql import Case, case
 from tests.conftest import cases
-from tests.sase_cases import sase_case
 
 QUERIES = [
     "SELECT * FROM S WHERE A ; B+ WITHIN 8 EVENTS",
@@ -199,7 +199,7 @@ def test_counts_are_those_of_lists() -> None:
 def test_counts_of_sase_are_those_of_lists() -> None:
     """A query's conditions are compiled, which takes longer than a case. A failure names its seed."""
     for seed in range(cases(800, compiled=12)):
-        one = sase_case(seed)
+        one = sase.case(seed)
         if one.query.components[-1].negated:
             continue
         options = {"time": one.schema.time, "type": one.schema.type}

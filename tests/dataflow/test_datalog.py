@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import random
-import re
-from collections import Counter
 from typing import Any
 
 import pyarrow as pa
@@ -13,107 +10,19 @@ import pytest
 
 import stretto
 from stretto.dataflow import Dataflow, constant, datalog, stream
-from stretto.errors import LimitError, OptionError, QueryError
-from stretto.languages.datalog import read_program
+from stretto.errors import LimitError, OptionError
 from stretto.reference.dataflow import EVER, Event, Span, evaluate, history
 from stretto.reference.dataflow import FOREVER as LAST
+from tests.cases import agree
+from tests.cases import datalog as programs
 from tests.conftest import blocks, cases
-from tests.datalog_cases import SOURCES, Unstratified, meaning_of, program_of, rows_of
-
-FOREVER = 1 << 63
-HORIZON = 6
-
-
-def events_of(choose: random.Random) -> list[tuple[Any, ...]]:
-    """Rows of sources, each with its start and end."""
-    found = []
-    for _ in range(choose.randint(0, 25)):
-        start = choose.randrange(HORIZON)
-        end = choose.choice((FOREVER, start + 1, choose.randint(start + 1, HORIZON + 1)))
-        found.append((rows_of(choose), start, end))
-    return found
-
-
-def pushed(flow: Dataflow, events: list[tuple[Any, ...]], choose: random.Random, read: set[str]) -> None:
-    """The events, out of order and in batches; some are first given with another end."""
-    changes: list[tuple[str, dict[str, Any]]] = []
-    late: list[tuple[str, dict[str, Any]]] = []
-    for (name, *values), start, end in events:
-        if name not in read:
-            continue
-        row = dict(zip(SOURCES[name], values, strict=True)) | {"vs": start, "ve": None if end == FOREVER else end}
-        if end != FOREVER and choose.random() < 0.4:
-            changes.append((name, row | {"ve": None, "ve_new": None}))
-            late.append((name, row | {"ve": None, "ve_new": end}))
-        else:
-            changes.append((name, row | {"ve_new": None}))
-        if choose.random() < 0.2:  # one that never was
-            changes.append((name, row | {"ve_new": None}))
-            late.append((name, row | {"ve_new": start}))
-    choose.shuffle(changes)
-    choose.shuffle(late)
-    for name, row in changes + late:
-        flow.push(name, [row])
-        if choose.random() < 0.5:
-            flow.run(choose.randint(1, 20))
-    flow.finish()
-    flow.run_until_idle()
-
-
-def snapshots(flow: Dataflow, name: str) -> list[Counter[tuple[Any, ...]]]:
-    """An output at each time."""
-    found: list[Counter[tuple[Any, ...]]] = [Counter() for _ in range(HORIZON + 2)]
-    for row in flow.output(name).to_pylist():
-        start, end, cut = row.pop("vs"), row.pop("ve"), row.pop("ve_new")
-        last = FOREVER if end is None else end
-        for time in range(HORIZON + 2):
-            if start <= time < last and (cut is None or time >= cut):
-                found[time][tuple(row.values())] += 1 if cut is None else -1
-    return found
-
-
-def check(seed: int) -> str:
-    """One random case; what became of it."""
-    text = program_of(seed)
-    program = read_program(text)
-    choose = random.Random(seed)
-    events = events_of(choose)
-    given = [
-        {name: {row[1:] for row, start, end in events if row[0] == name and start <= time < end} for name in SOURCES}
-        for time in range(HORIZON + 2)
-    ]
-    try:
-        right = [meaning_of(program, one) for one in given]
-    except Unstratified:
-        with pytest.raises(QueryError, match="depends on its own"):
-            datalog(text, SOURCES)
-        return "unstratified"
-    try:
-        relations = datalog(text, SOURCES)
-    except QueryError as error:
-        if re.search("may not end|no rule gives column|inside its recursion", str(error)):
-            return "refused"
-        raise
-    flow = Dataflow(**relations)
-    pushed(flow, events, choose, set(flow._graph.inputs))
-    for name in relations:
-        found = snapshots(flow, name)
-        for time in range(HORIZON + 2):
-            assert +found[time] == Counter(right[time][name]), (name, time)
-        assert flow.punctuation(name) == FOREVER - 1
-    return "compared"
-
 
 #: Every program has kernels of its own, which take seconds to compile.
 
 
 @pytest.mark.parametrize("seeds", blocks(cases(600, compiled=12), most=12), ids=str)
 def test_random_programs(seeds: range) -> None:
-    for seed in seeds:
-        try:
-            check(seed)
-        except Exception as error:
-            raise AssertionError(f"seed {seed}:\n{program_of(seed)}\n{error}") from error
+    agree(programs, seeds)
 
 
 def test_facts_have_always_been_there() -> None:

@@ -15,9 +15,10 @@ from stretto.dataflow import Dataflow, Stream, datalog, plan, stream
 from stretto.dataflow.keyed import GROUPS, keyed
 from stretto.errors import DataError, OptionError, QueryError
 from stretto.reference.dataflow import EVER, Event, evaluate
+from tests.cases import dataflow as random_plans
+from tests.cases.dataflow.drawing import built, final_events
+from tests.cases.datalog import SOURCES, program_of, rows_of
 from tests.conftest import cases
-from tests.dataflow_cases import built, dataflow_case, final_events
-from tests.datalog_cases import SOURCES, program_of, rows_of
 
 KEY = {"key of groups": pa.string(), "other": pa.int64()}
 GIVEN = [("x", 1), ("x", 2), ("y", 1)]
@@ -44,7 +45,7 @@ def agree(outputs: dict[str, Stream], events: Mapping[str, list[Event]], choose:
 
 @pytest.mark.parametrize("seed", range(cases(60)))
 def test_random_plans_by_groups(seed: int) -> None:
-    case = dataflow_case(seed)
+    case = random_plans.case(seed)
     agree(built(case), final_events(case), random.Random(seed))
 
 

@@ -14,9 +14,10 @@ from stretto.dataflow import Dataflow, Stream, datalog, fixpoint, fixpoints, pla
 from stretto.dataflow.plan_json import from_json, to_json
 from stretto.errors import OptionError, QueryError
 from stretto.query import predicate as p
+from tests.cases import dataflow as random_plans
+from tests.cases.dataflow.drawing import built
+from tests.cases.datalog import SOURCES, program_of
 from tests.conftest import cases
-from tests.dataflow_cases import built, dataflow_case
-from tests.datalog_cases import SOURCES, program_of
 
 LINKS = stream("links", {"src": str, "dst": str})
 ROADS = stream("roads", {"src": str, "dst": str, "cost": int, "share": float, "open": bool}, insert_only=True)
@@ -111,7 +112,7 @@ def test_matchers_travel_as_text() -> None:
 
 @pytest.mark.parametrize("seed", range(cases(40)))
 def test_random_plans_travel(seed: int) -> None:
-    travels(**built(dataflow_case(seed)))
+    travels(**built(random_plans.case(seed)))
 
 
 @pytest.mark.parametrize("seed", range(cases(40)))

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import stretto
-from stretto.testing.ceql import Case, case
+from tests.cases.ceql import Case, case
 from tests.conftest import COMPILED, cases, size
 
 Row = dict[str, Any]

@@ -13,10 +13,11 @@ from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.nfab.runner import NfabRunner
 from stretto.errors import DataError, OptionError
 from stretto.query.sase import Selection
+from tests.cases import sase
+from tests.cases.sase import SaseCase
+from tests.cases.sase.engines import found_by, rows
 from tests.conftest import cases, size
 from tests.java_stocks import java_stocks
-from tests.sase_cases import SaseCase, sase_case
-from tests.sase_checks import found_by, rows
 
 SEEDS = cases(2000, compiled=100)
 
@@ -44,7 +45,7 @@ def checked(case: SaseCase, seed: int) -> int | None:
 def test_random_cases() -> None:
     counts: dict[bool, list[int]] = {True: [], False: []}  # by whether output is non-overlapping
     for seed in range(SEEDS):
-        case = sase_case(seed)
+        case = sase.case(seed)
         found = checked(case, seed)
         if found is not None:
             counts[case.query.non_overlap].append(found)

@@ -23,7 +23,7 @@ from stretto.languages.afa import Scope, read_fence, read_function, read_transfe
 from stretto.query import predicate as p
 from stretto.query.afa import Arc, Kind, UserFunction
 from stretto.query.evaluate import holds, value
-from stretto.testing.ceql import Seeded
+from tests.cases.choices import Seeded
 from tests.conftest import COMPILED, cases
 
 EVENTS = {

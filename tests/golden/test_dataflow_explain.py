@@ -11,8 +11,9 @@ import pytest
 import stretto
 from stretto.dataflow import Dataflow, Stream, datalog, fixpoint, stream
 from stretto.dataflow.explain import drawn, explained
+from tests.cases import dataflow as random_plans
+from tests.cases.dataflow.drawing import built
 from tests.conftest import cases
-from tests.dataflow_cases import built, dataflow_case
 
 
 def figure_1() -> dict[str, Stream]:
@@ -386,7 +387,7 @@ def test_a_dataflow_explains_and_draws_itself() -> None:
 
 def test_random_plans() -> None:
     for seed in range(cases(60)):
-        outputs = built(dataflow_case(seed))
+        outputs = built(random_plans.case(seed))
         lines = explained(outputs).splitlines()
         assert all(any(line.startswith(name) for line in lines) for name in outputs), seed
         dot = drawn(outputs).source

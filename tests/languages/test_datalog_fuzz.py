@@ -14,8 +14,8 @@ from stretto.errors import QueryError
 from stretto.languages.datalog import Aggregate, Atom, Head, Literal, Program, Rule, read_program
 from stretto.languages.datalog.transformer import AGGREGATES
 from stretto.query import predicate as p
+from tests.cases.datalog import SOURCES, program_of
 from tests.conftest import cases
-from tests.datalog_cases import SOURCES, program_of
 from tests.languages.mutating import mutations
 
 PROGRAMS = [

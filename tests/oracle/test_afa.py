@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
-from tests.afa_checks import check, check_reference
+from tests.cases import afa, agree
 from tests.conftest import blocks, cases
 
-SEEDS: list[tuple[Callable[[int], int], range]] = [
-    *[(check, seeds) for seeds in blocks(cases(5_000, compiled=800))],
-    *[(check_reference, seeds) for seeds in blocks(cases(700, compiled=700))],
-]
+
+@pytest.mark.parametrize("seeds", blocks(cases(5_000, compiled=800)), ids=str)
+def test_many_seeds(seeds: range) -> None:
+    assert sum(agree(afa, seeds, thorough=False)) > 0
 
 
-@pytest.mark.parametrize(("checked", "seeds"), SEEDS, ids=lambda one: getattr(one, "__name__", str(one)))
-def test_many_seeds(checked: Callable[[int], int], seeds: range) -> None:
-    """A failure names its seed: ``python -m tests.afa_checks seed seed+1`` makes it small."""
-    assert sum(checked(seed) for seed in seeds) > 0
+@pytest.mark.parametrize("seeds", blocks(cases(700, compiled=700)), ids=str)
+def test_the_reference_by_itself(seeds: range) -> None:
+    assert sum(agree(afa, seeds, check=afa.check_reference)) > 0

@@ -15,8 +15,8 @@ from stretto.query import predicate as p
 from stretto.query.evaluate import holds
 from stretto.query.implication import implies
 from stretto.reference.afa import Insert
-from tests.afa_cases import afa_case
-from tests.afa_checks import Drive, built
+from tests.cases import afa
+from tests.cases.afa.driving import Drive, built
 from tests.conftest import cases
 
 COUNT = cases(150, compiled=400)
@@ -36,7 +36,7 @@ def rows_of(table: pa.Table) -> list[dict[str, object]]:
 
 def freed_by_conditions(seed: int) -> int:
     """Two matchers over one log, one with punctuations that know what is still to come: they give the same; what it saves."""
-    case = afa_case(seed)
+    case = afa.case(seed)
     steps = tuple(step for step in case.steps if isinstance(step, Insert))
     case = replace(case, steps=steps, late="error", dynamic="default")
     choose = random.Random(seed)

@@ -30,7 +30,7 @@ from stretto.reference.afa import (
     Step,
     outputs,
 )
-from tests.afa_values import automaton, fence
+from tests.cases.afa.values import automaton, fence
 
 INT = pa.int64()
 CONSUME, EPSILON, IGNORE = Kind.CONSUME, Kind.EPSILON, Kind.IGNORE

@@ -11,8 +11,9 @@ from typing import Any
 import stretto
 from stretto.errors import StrettoError
 from stretto.reference.afa import AddArc, Insert, Output, Punctuate, PunctuateArcs, RetireArc, Retract, Revise
-from tests.afa_cases import AfaCase, afa_case
-from tests.afa_checks import Drive, built, misread, pieces, punctuation_of
+from tests.cases.afa import AfaCase
+from tests.cases.afa import case as drawn
+from tests.cases.afa.driving import Drive, built, misread, pieces, punctuation_of
 from tests.conftest import cases
 
 COUNT = cases(80, compiled=80)
@@ -100,7 +101,7 @@ def test_any_speculation_gives_the_definition() -> None:
     behind = Counter[Any]()
     count, group, afa = 0, None, None
     for seed in range(COUNT):
-        case = afa_case(seed)
+        case = drawn(seed)
         if not drives(case):
             continue
         if case.automaton is not group:

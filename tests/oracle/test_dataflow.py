@@ -11,8 +11,8 @@ import pytest
 import stretto
 from stretto.dataflow import Dataflow, Stream, fixpoint, stream
 from stretto.reference.dataflow import Span, history
-from tests.conftest import COMPILED, blocks, cases
-from tests.dataflow_cases import (
+from tests.cases import agree, dataflow
+from tests.cases.dataflow.drawing import (
     Advance,
     Case,
     Change,
@@ -26,7 +26,7 @@ from tests.dataflow_cases import (
     random_case,
     valid,
 )
-from tests.dataflow_checks import check, check_nested, verify
+from tests.conftest import COMPILED, blocks, cases
 
 #: Of how many plans: conditions and values are compiled for each.
 PLANS = 20 if COMPILED else None
@@ -34,14 +34,13 @@ PLANS = 20 if COMPILED else None
 
 @pytest.mark.parametrize("seeds", blocks(cases(3_000, compiled=100)), ids=str)
 def test_many_seeds(seeds: range) -> None:
-    """A failure names its seed: ``python -m tests.dataflow_checks seed seed+1`` makes it small."""
-    assert sum(check(seed, PLANS) for seed in seeds) > 0
+    assert sum(agree(dataflow, seeds, case=lambda seed: dataflow.case(seed, PLANS))) > 0
 
 
 @pytest.mark.parametrize("seeds", blocks(cases(1_500, compiled=60)), ids=str)
 def test_loops_in_loops(seeds: range) -> None:
     """Inner loops are evaluated for each state of the outer one, whether or not there is a limit."""
-    found = Counter(check_nested(seed) for seed in seeds)
+    found = Counter(agree(dataflow, seeds, case=dataflow.nested_case, check=dataflow.check_nested))
     assert found["right"] > found["none"], found
 
 
@@ -66,7 +65,7 @@ def test_large_groups() -> None:
         Step("rest", "difference", ("t", "r"), (), {"on": {"a": "b"}}),
     )
     for seed in range(4):
-        assert verify(random_case(sources, steps, ("by_a", "all", "once", "rest", "r"), seed, 250), seed) > 10
+        assert dataflow.check(random_case(sources, steps, ("by_a", "all", "once", "rest", "r"), seed, 250), seed) > 10
 
 
 def pairs_of(kind: str) -> Any:
@@ -101,7 +100,7 @@ def test_a_matcher_in_the_plan(kind: str) -> None:
     found = 0
     for seed in range(cases(50, compiled=6)):  # an automaton is compiled each time it is made
         case = apart(random_case((source,), steps, ("found", "windowed", "r"), seed))
-        found += verify(case, seed)
+        found += dataflow.check(case, seed)
     assert found > 5
 
 
@@ -170,7 +169,7 @@ PINNED = {
 
 @pytest.mark.parametrize("case", PINNED.values(), ids=PINNED)
 def test_pinned(case: Case) -> None:
-    assert verify(case)
+    assert dataflow.check(case)
 
 
 def closure(links: Stream) -> Stream:

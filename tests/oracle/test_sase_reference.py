@@ -19,9 +19,10 @@ from stretto.query.passes.bind_sase import bind_sase
 from stretto.query.query import Window
 from stretto.query.sase import Selection
 from stretto.reference.sase import SaseMatch, aggregate, evaluate_sase, returned
+from tests.cases.sase import SaseCase, sase
+from tests.cases.sase import case as drawn
 from tests.conftest import cases
 from tests.java_stocks import java_stocks
-from tests.sase_cases import SaseCase, sase, sase_case
 
 STRICT, PARTITION, NEXT, ANY = Selection.STRICT, Selection.PARTITION, Selection.NEXT, Selection.ANY
 EVERY = tuple(Selection)
@@ -609,7 +610,7 @@ def test_stocks(selection: Selection, predicate: str) -> None:
 
 def test_random_cases_are_of_use() -> None:
     """Many have matches, and none so many that engines cannot be compared on them."""
-    counts = [len(sase_case(seed).matches()) for seed in range(cases(500))]
+    counts = [len(drawn(seed).matches()) for seed in range(cases(500))]
     assert max(counts) < 5_000
     assert sum(count > 0 for count in counts) > 0.4 * len(counts)
 
@@ -617,7 +618,7 @@ def test_random_cases_are_of_use() -> None:
 def test_skipping_more_finds_more() -> None:
     """What a strategy selects, skip till any match selects as well (but for what output formats choose of it)."""
     for seed in range(cases(500)):
-        one = sase_case(seed)
+        one = drawn(seed)
         if one.query.non_overlap or one.query.limit is not None:
             continue
         strict, partition, following, every = (set(_selected(one, selection)) for selection in EVERY)

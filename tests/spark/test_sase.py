@@ -14,7 +14,8 @@ from stretto.errors import OptionError
 from stretto.query.sase import Selection
 from stretto.spark.batch.slices import unsliceable
 from stretto.spark.columns import relevant
-from tests.sase_cases import SaseCase, sase_case, text_of
+from tests.cases import sase
+from tests.cases.sase import SaseCase, text_of
 from tests.spark.streams import add_file, bag, read_stream, run
 from tests.spark.test_batch import found_by_spark
 
@@ -121,7 +122,7 @@ def test_random_cases(spark: Any, part: int) -> None:
     seed = 1000 * part
     while seen < 10:
         seed += 1
-        case = sase_case(seed)
+        case = sase.case(seed)
         if case.query.limit is not None or not case.matches():
             continue
         seen += 1

@@ -1,11 +1,7 @@
-"""Random cases of changing patterns, and what they must give: each version of a pattern on the events of its time alone.
-
-``python -m tests.pattern_cases 0 10000`` checks a range of seeds at a desk and prints the first that fail.
-"""
+"""Random cases of changing patterns, and what they must give: each version of a pattern on the events of its time alone."""
 
 from __future__ import annotations
 
-import sys
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
@@ -13,9 +9,11 @@ from typing import Any
 import pyarrow as pa
 
 import stretto
-from stretto.testing.ceql import Case, Seeded, case
+from tests.cases import ceql
+from tests.cases.ceql import Case
+from tests.cases.choices import Seeded
 
-__all__ = ["PatternCase", "check", "expected", "found", "pattern_case"]
+__all__ = ["PatternCase", "case", "check", "expected", "found"]
 
 Row = dict[str, Any]
 #: ``("change", [changes])``, ``("push", low, high)``, ``("advance", time)`` or ``("snapshot",)``.
@@ -35,7 +33,7 @@ class PatternCase:
         return "\n  ".join(["", *rows])
 
 
-def pattern_case(seed: int) -> PatternCase:
+def case(seed: int) -> PatternCase:
     """A case from a seed."""
     choose = Seeded(seed)
     base = _case(choose, lambda one: one.events.num_rows > 0 or choose.chance(5))
@@ -61,7 +59,7 @@ def pattern_case(seed: int) -> PatternCase:
 
 def _case(choose: Seeded, fits: Any) -> Case:
     while True:
-        one = case(choose.integer(0, 10**9))
+        one = ceql.case(choose.integer(0, 10**9))
         if fits(one):
             return one
 
@@ -191,7 +189,7 @@ def _by_variable(rows: list[Row], queries: dict[tuple[str, Any], str]) -> list[R
     return rows
 
 
-def check(one: PatternCase) -> int:
+def check(one: PatternCase, seed: int = 0) -> int:
     """Assert that a set of patterns gives exactly the rows that it must; tells how many."""
     queries = {
         (change["id"], repr(None if change["since"] is None else change["since"].as_py())): change["query"]
@@ -202,22 +200,3 @@ def check(one: PatternCase) -> int:
     right, shown = expected(one), _by_variable(found(one), queries)
     assert list(map(repr, shown)) == list(map(repr, right)), f"{one}\nexpected {right}\nfound    {shown}"
     return len(right)
-
-
-def main(arguments: list[str]) -> int:
-    """Check the cases of a range of seeds; gives how many failed (at most 5)."""
-    failed = rows = 0
-    for seed in range(int(arguments[0]), int(arguments[1])):
-        try:
-            rows += check(pattern_case(seed))
-        except Exception as error:
-            failed += 1
-            print(f"seed {seed}: {error.__class__.__name__}: {error}")
-            if failed == 5:
-                break
-    print(f"{rows} rows, {failed} failed")
-    return failed
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]) > 0)

@@ -1,76 +1,20 @@
-"""For tests of stretto, and of what is built on it: random small queries and streams, and the reference evaluator's answer.
-
-The same generators serve two masters through :class:`Choices`: Hypothesis (:func:`cases`), which shrinks a counterexample,
-and a plain seed (:func:`case`), for hundreds of thousands of cases at a desk::
-
-    python -m stretto.testing.ceql 0 100000        # seeds; prints the first that fail
-"""
+"""Random small queries and streams of CEQL, and the reference evaluator's answer."""
 
 from __future__ import annotations
 
-import random
-import sys
-import time
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 import pyarrow as pa
+from hypothesis import strategies as st
 
 from stretto.matching.compiled import Query, compile_query
 from stretto.matching.matcher import Matcher
 from stretto.query.passes.bind import BoundQuery
 from stretto.reference.ceql import Match, evaluate
+from tests.cases.choices import Choices, Drawn, Seeded
 
-__all__ = ["Case", "Choices", "case", "cases", "check", "expected", "rows_of"]
-
-T = TypeVar("T")
-
-
-class Choices(Protocol):
-    """Where randomness comes from."""
-
-    def one_of(self, options: Sequence[T]) -> T: ...
-    def integer(self, low: int, high: int) -> int: ...
-    def chance(self, percent: int) -> bool: ...
-
-
-class Seeded:
-    """Choices from a seed."""
-
-    def __init__(self, seed: int) -> None:
-        self._random = random.Random(seed)
-
-    def one_of(self, options: Sequence[T]) -> T:
-        return self._random.choice(options)
-
-    def integer(self, low: int, high: int) -> int:
-        return self._random.randint(low, high)
-
-    def chance(self, percent: int) -> bool:
-        return self._random.randrange(100) < percent
-
-
-class _Drawn:
-    """Choices from Hypothesis."""
-
-    def __init__(self, draw: Callable[..., Any]) -> None:
-        self._draw = draw
-
-    def one_of(self, options: Sequence[T]) -> T:
-        from hypothesis import strategies as st
-
-        chosen: T = self._draw(st.sampled_from(options))
-        return chosen
-
-    def integer(self, low: int, high: int) -> int:
-        from hypothesis import strategies as st
-
-        return int(self._draw(st.integers(low, high)))
-
-    def chance(self, percent: int) -> bool:
-        # Shrinks to False.
-        return self.integer(0, 99) >= 100 - percent
+__all__ = ["Case", "case", "check", "drawn", "expected", "rows_of"]
 
 
 @dataclass(frozen=True)
@@ -107,11 +51,9 @@ def case(seed: int) -> Case:
     return _case(Seeded(seed))
 
 
-def cases() -> Any:
+def drawn() -> Any:
     """A Hypothesis strategy for cases."""
-    from hypothesis import strategies as st
-
-    return st.composite(lambda draw: _case(_Drawn(draw)))()
+    return st.composite(lambda draw: _case(Drawn(draw)))()
 
 
 def _case(choose: Choices) -> Case:
@@ -264,8 +206,8 @@ def rows_of(one: Case) -> tuple[Query, list[dict[str, Any]]]:
     return query, rows
 
 
-def check(one: Case) -> None:
-    """Assert that engine and reference agree on a case: intervals, positions, and which variable holds which event.
+def check(one: Case, seed: int = 0) -> int:
+    """Assert that engine and reference agree on a case: intervals, positions, and which variable holds which event; how many matches.
 
     With LIMIT, ties are broken freely: then starts and ends must agree, and every row must be one that is right without it.
     """
@@ -274,7 +216,7 @@ def check(one: Case) -> None:
     if one.valuations:
         if query.limit is None:
             _same(_valuation_rows(query, found, one.events), [_plain(row) for row in rows], one)
-        return
+        return len(rows)
     shown = sorted((row["start"], row["end"], tuple(row["positions"])) for row in rows)
     right = sorted((m.start, m.end, tuple(sorted(m.positions))) for m in found)
     if query.limit is None:
@@ -286,6 +228,7 @@ def check(one: Case) -> None:
     assert ends == sorted(ends), one
     if query.limit is None:
         _check_variables(query, found, rows, one)
+    return len(rows)
 
 
 def _check_variables(query: Query, found: list[Match], rows: list[dict[str, Any]], one: Case) -> None:
@@ -343,24 +286,3 @@ def _plain(row: dict[str, Any]) -> Any:
 def _same(right: list[Any], shown: list[Any], one: Case) -> None:
     right, shown = sorted(right, key=repr), sorted(shown, key=repr)
     assert right == shown, f"\n{one!r}\nexpected {right}\nfound    {shown}"
-
-
-def main(arguments: Sequence[str]) -> int:
-    """Check the cases of a range of seeds; gives how many failed (at most 5)."""
-    low, high = int(arguments[0]), int(arguments[1])
-    failed = 0
-    began = time.monotonic()
-    for seed in range(low, high):
-        try:
-            check(case(seed))
-        except Exception as error:
-            failed += 1
-            print(f"seed {seed}: {error.__class__.__name__}: {error}")
-            if failed == 5:
-                break
-    print(f"seeds {low} to {seed}: {failed} failed, {time.monotonic() - began:.1f} s")
-    return failed
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]) > 0)

@@ -30,7 +30,7 @@ __all__ = [
     "Wrong",
     "at_once",
     "built",
-    "dataflow_case",
+    "case",
     "final_events",
     "nested_case",
     "program_of",
@@ -815,7 +815,7 @@ def _between(choose: random.Random, outputs: Sequence[str], lazy: bool) -> Actio
     return Restore() if draw > 0.97 or not lazy else Run(1)
 
 
-def dataflow_case(seed: int, plans: int | None = None) -> Case:
+def case(seed: int, plans: int | None = None) -> Case:
     """A random case. It is the same for the same arguments.
 
     ``plans``: of so many plans at most, as conditions and values are compiled for each one.

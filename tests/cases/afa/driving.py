@@ -1,16 +1,10 @@
-"""The AFA engine against the reference evaluator on random cases, step by step.
-
-``python -m tests.afa_checks 0 100000`` checks a range of seeds at a desk, and prints the first that fail as code, made small.
-"""
+"""The AFA engine against the reference evaluator on random cases, step by step."""
 
 from __future__ import annotations
 
 import contextlib
 import random
 import signal
-import sys
-import time
-import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -38,21 +32,20 @@ from stretto.reference.afa import (
     Step,
     outputs,
 )
-from tests.afa_cases import FUNCTIONS, AfaCase, Automaton, afa_case
+from tests.cases.afa.drawing import FUNCTIONS, AfaCase, Automaton
 from tests.conftest import COMPILED
 
-__all__ = ["Drive", "check", "check_reference", "code_of", "shrunk"]
+__all__ = ["Drive", "check", "check_reference", "shown", "shrunk"]
 
 
 # ---- The reference by itself
 
 
-def check_reference(seed: int) -> int:
+def check_reference(case: AfaCase, seed: int = 0) -> int:
     """Raise an AssertionError unless the replay's differences add up, and what a punctuation finalized stays; how many outputs.
 
     Also that the reference agrees with a search for single computations, which shares nothing.
     """
-    case = afa_case(seed)
     replay = case.replay()
     total = Counter[Output]()
     for step in case.steps:
@@ -504,14 +497,17 @@ def _bounded() -> Iterator[None]:
         signal.signal(signal.SIGVTALRM, before)
 
 
-def verify(case: AfaCase, seed: int, *, thorough: bool = True) -> None:
-    """Raise an AssertionError unless the engine is right on a case: however it is fed, or else in one of the ways."""
+def check(case: AfaCase, seed: int = 0, *, thorough: bool = True) -> int:
+    """Raise an AssertionError unless the engine is right on a case: however it is fed, or else in one way; how many changes."""
     afa = _built(case.automaton)
     assert _plain(afa.frozen) == _plain(case.automaton.afa), f"the builder reads {afa.frozen}, not {case.automaton.afa}"
     with _bounded():
         for way, feed in enumerate(FEEDS):
             if thorough or way == seed % len(FEEDS):
                 feed(case, afa, random.Random(seed))
+    return sum(
+        len(one.retracted) + len(one.inserted) for one in _expected(case, case.late)[0] if isinstance(one, Change)
+    )
 
 
 def _one_by_one(case: AfaCase, afa: Any, choose: random.Random) -> None:
@@ -615,25 +611,13 @@ def _fails(case: AfaCase) -> bool:
     return any(isinstance(one, Exception) for one in _expected(case, case.late)[0])
 
 
-def check(seed: int, *, thorough: bool = False) -> int:
-    """Raise an AssertionError unless the engine agrees with the reference on a case; how many outputs change in it."""
-    case = afa_case(seed)
-    try:
-        verify(case, seed, thorough=thorough)
-    except Exception as error:
-        raise AssertionError(f"seed {seed}: {type(error).__name__}: {error}") from error
-    return sum(
-        len(one.retracted) + len(one.inserted) for one in _expected(case, case.late)[0] if isinstance(one, Change)
-    )
-
-
 # ---- Small failures
 
 
 def _failure(case: AfaCase, seed: int) -> str | None:
     """How a case fails: the kind of failure, so that another one does not take its place."""
     try:
-        verify(case, seed)
+        check(case, seed)
     except AssertionError as error:
         text = str(error)
         return "builder" if "the builder reads" in text else "wrong"
@@ -741,7 +725,7 @@ def _with(case: AfaCase, **changed: Any) -> AfaCase:
     return replace(case, automaton=automaton)
 
 
-def code_of(case: AfaCase) -> str:
+def shown(case: AfaCase) -> str:
     """A case as a program, with what each call should give."""
     automaton = case.automaton
     kinds = {name: _type(kind) for name, kind in automaton.schema.items()}
@@ -802,36 +786,3 @@ def _type(kind: pa.DataType) -> str:
 
 def _text(one: Any) -> str:
     return FUNCTIONS[one][0] if isinstance(one, str) and one.startswith("@") else repr(one)
-
-
-def main(arguments: Sequence[str]) -> None:
-    """Check a range of seeds; at most ``arguments[2]`` failures (3) are shown."""
-    first, last = int(arguments[0]), int(arguments[1])
-    most = int(arguments[2]) if len(arguments) > 2 else 3
-    failed = changed = 0
-    began = time.monotonic()
-    for seed in range(first, last):
-        try:
-            changed += check(seed, thorough=True)
-        except Exception as error:
-            failed += 1
-            if failed > most:
-                continue
-            print(f"==== {error}", flush=True)
-            cause = error.__cause__
-            if cause is not None and not isinstance(cause, AssertionError):
-                traceback.print_exception(cause)
-            if _failure(afa_case(seed), seed) is None:
-                print(f"---- seed {seed} does not fail again")
-                continue
-            small = shrunk(afa_case(seed), seed)
-            print(f"---- made small (seed {seed}):\n{code_of(small)}", flush=True)
-            try:
-                verify(small, seed)
-            except Exception as again:
-                print(f"---- {type(again).__name__}: {again}", flush=True)
-    print(f"{last - first} cases, {changed} changes, {failed} failed, {time.monotonic() - began:.1f} s")
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

@@ -1,13 +1,9 @@
-"""SASE+ on the AFA against the NFAb engine on random cases, in order and disordered.
-
-``python -m tests.sase_afa_checks 0 100000`` checks a range of seeds at a desk, prints those that fail, and counts what is refused.
-"""
+"""SASE+ on the AFA against the NFAb engine on random cases, in order and disordered."""
 
 from __future__ import annotations
 
+import itertools
 import random
-import sys
-import traceback
 from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any
@@ -24,25 +20,26 @@ from stretto.query.afa import Afa
 from stretto.query.query import Window
 from stretto.query.sase import Selection
 from stretto.reference.afa import Event, outputs
-from tests.sase_cases import SaseCase, sase_case, text_of
-from tests.sase_checks import found_by
+from tests.cases import sase
+from tests.cases.sase import SaseCase, text_of
+from tests.cases.sase.engines import found_by
 
-__all__ = ["Found", "afa_of", "check", "check_disordered", "sase_afa_case"]
+__all__ = ["Found", "afa_of", "case", "check"]
 
 #: A match: the positions of each variable.
 Found = tuple[tuple[str, tuple[int, ...]], ...]
 
 
-def sase_afa_case(seed: int) -> SaseCase:
+def case(seed: int) -> SaseCase:
     """A random case, over the time ``t``, without what no disordered stream has: LIMIT, non-overlap, other windows."""
-    case = sase_case(seed)
-    window = case.query.window
+    drawn = sase.case(seed)
+    window = drawn.query.window
     if window is not None:
         size = window.events or window.number or window.seconds
         window = Window(number=int(size or 0), attribute=random.Random(seed).choice([None, "t"]))
-    query = replace(case.query, window=window, limit=None, non_overlap=False)
+    query = replace(drawn.query, window=window, limit=None, non_overlap=False)
     query = replace(query, text=text_of(query))
-    events = case.events
+    events = drawn.events
     if pa.types.is_floating(events["t"].type):
         events = events.set_column(events.column_names.index("t"), "t", events["t"].cast(pa.int64()))
     return SaseCase(query, Schema.of(events, time="t"), events)
@@ -70,14 +67,17 @@ def in_order(afa: Afa, case: SaseCase, capacity: int) -> Counter[Found]:
         matcher._runner.push(batch)
     if not matcher._runner.has_output:
         return Counter()
-    _, positions, labels = matcher._runner.take()
+    matches = matcher._runner.take()
     names = [one.variable for one in case.bound.parsed.positive]
     return Counter(
         tuple(
-            (name, tuple(row for row, mark in zip(events, marks, strict=True) if mark == at))
+            (name, tuple(int(row) for row, mark in zip(*cells, strict=True) if mark == at))
             for at, name in enumerate(names)
         )
-        for events, marks in zip(positions.to_pylist(), labels.to_pylist(), strict=True)
+        for cells in (
+            (matches.position[first:last], matches.mark[first:last])
+            for first, last in itertools.pairwise(matches.offset)
+        )
     )
 
 
@@ -162,13 +162,10 @@ def _places(pieces: list[list[dict[str, Any]]], case: SaseCase) -> tuple[dict[in
     return place, row_of
 
 
-def check_disordered(seed: int) -> int:
-    """Raise an AssertionError unless insertions minus retractions are the matches of the final stream; how many, −1 if refused."""
-    case = sase_afa_case(seed)
+def _check_disordered(case: SaseCase, seed: int) -> int:
+    """Raise an AssertionError unless insertions minus retractions are the matches of the final stream; how many there are."""
     choose = random.Random(f"disorder {seed}")
     signed, sequenced, restores = choose.random() < 0.8, choose.random() < 0.5, choose.random() < 0.3
-    if afa_of(case) is None:
-        return -1
     log = log_of(case, choose, signed=signed, sequenced=sequenced)
     kinds = pa.schema([*case.events.schema, ("#", pa.int64())])
     options: dict[str, Any] = {"time": "t", "disorder": "speculate", "capacity": choose.choice([1, 64])}
@@ -190,7 +187,7 @@ def check_disordered(seed: int) -> int:
         for row in found.to_pylist():
             sign = row.pop("sign")
             total[repr(row)] += sign
-            assert total[repr(row)] >= 0, f"seed {seed}: {sign} {row}"
+            assert total[repr(row)] >= 0, f"{sign} {row}"
             kept[repr(row)] = row
         if restores:
             matcher = stretto.Matcher(case.query.text, kinds, **options).restore(matcher.snapshot())
@@ -200,7 +197,7 @@ def check_disordered(seed: int) -> int:
     bound = SaseCase(case.query, Schema.of(kinds, time="t"), ordered)
     expected = Counter(repr(row) for row in stretto.match(case.query.text, ordered, time="t").to_pylist())
     assert got == expected, (
-        f"seed {seed}, signed {signed}, sequenced {sequenced}:\n{bound}\nmissing {expected - got}\nwrong {got - expected}"
+        f"signed {signed}, sequenced {sequenced}:\n{bound}\nmissing {expected - got}\nwrong {got - expected}"
     )
     return sum(expected.values())
 
@@ -211,14 +208,13 @@ def _placed(row: dict[str, Any], place: dict[int, int]) -> dict[str, Any]:
     return {**row, "start": place[row["start"]], "end": place[row["end"]], "positions": positions}
 
 
-def check(seed: int) -> int:
-    """Raise an AssertionError unless the engines agree on a case in order; how many matches it has, −1 where it is refused."""
-    case = sase_afa_case(seed)
+def check(case: SaseCase, seed: int = 0) -> int:
+    """Raise an AssertionError unless the engines agree on a case; how many matches both orders have, −1 where it is refused."""
     afa = afa_of(case)
     if afa is None:
         return -1
     expected = wanted(case)
-    shown = f"seed {seed}:\n{case.query.text}\n{case.events.to_pylist()}"
+    shown = f"{case.query.text}\n{case.events.to_pylist()}"
     found = in_order(afa, case, random.Random(seed).choice([1, 64]))
     assert found == expected, f"{shown}\nmissing {expected - found}\nwrong {found - expected}"
     if seed % 4 == 0:
@@ -226,22 +222,4 @@ def check(seed: int) -> int:
             (min(row for _, own in one for row in own), max(row for _, own in one for row in own)) for one in expected
         }
         assert by_definition(afa, case) == len(ends), shown
-    return sum(expected.values())
-
-
-if __name__ == "__main__":
-    first, last = int(sys.argv[1]), int(sys.argv[2])
-    counts: Counter[str] = Counter()
-    for number in range(first, last):
-        try:
-            matches = check(number)
-            check_disordered(number)
-            counts["refused" if matches < 0 else "agree"] += 1
-            counts["matches"] += max(matches, 0)
-        except Exception as error:
-            counts["failed"] += 1
-            if counts["failed"] <= int(sys.argv[3] if len(sys.argv) > 3 else 3):
-                if not isinstance(error, AssertionError):
-                    traceback.print_exc()
-                print(f"seed {number}: {error}", flush=True)
-    print(dict(counts))
+    return sum(expected.values()) + _check_disordered(case, seed)

@@ -1,16 +1,10 @@
-"""The dataflow against the reference evaluator on random cases, with every definite punctuation held to what comes later.
-
-``python -m tests.dataflow_checks 0 10000`` checks a range of seeds at a desk, and prints those that fail, made small.
-"""
+"""The dataflow against the reference evaluator on random cases, with every definite punctuation held to what comes later."""
 
 from __future__ import annotations
 
 import contextlib
 import datetime as dt
 import pprint
-import sys
-import time
-import traceback
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from unittest import mock
@@ -23,7 +17,7 @@ from stretto.dataflow.operators import join
 from stretto.dataflow.run.index import Index
 from stretto.errors import DataError, LimitError
 from stretto.reference.dataflow import FOREVER, History, before, evaluate, history
-from tests.dataflow_cases import (
+from tests.cases.dataflow.drawing import (
     TYPES,
     VALUES,
     Advance,
@@ -38,15 +32,13 @@ from tests.dataflow_cases import (
     Wrong,
     at_once,
     built,
-    dataflow_case,
     final_events,
-    nested_case,
     program_of,
     rebatched,
     smaller,
 )
 
-__all__ = ["check", "check_nested", "shrunk", "verify"]
+__all__ = ["check", "check_nested", "shown", "shrunk"]
 
 #: No case has more rounds of a loop than this.
 LEVELS = 300
@@ -280,7 +272,7 @@ def _spans(spans: Any) -> str:
 # ---- Checks
 
 
-def verify(case: Case, seed: int = 0) -> int:
+def check(case: Case, seed: int = 0) -> int:
     """Raise an AssertionError unless the dataflow is right on a case, also in other batches; how many rows there are."""
     right = evaluate(built(case), final_events(case), levels=LEVELS)
     for way, one in enumerate((case, rebatched(case, seed))):
@@ -289,12 +281,11 @@ def verify(case: Case, seed: int = 0) -> int:
     return sum(map(len, right.values()))
 
 
-def check_nested(seed: int) -> str:
+def check_nested(case: Case, seed: int = 0) -> str:
     """Raise an AssertionError unless the dataflow agrees with the reference on loops that stand in each other.
 
     They have a limit in the end or none, and the dataflow says which. On the way there may be none even so: then it stops.
     """
-    case = nested_case(seed)
     try:
         right = evaluate(built(case), final_events(case), levels=LEVELS)
     except LimitError:
@@ -307,7 +298,7 @@ def check_nested(seed: int) -> str:
             Drive(case, right).run()
             return "right"
     except (AssertionError, LimitError) as error:
-        raise AssertionError(f"nested seed {seed}: {error}\n{program_of(case)}") from error
+        raise AssertionError(f"{error}\n{program_of(case)}") from error
     return "stopped"
 
 
@@ -319,22 +310,13 @@ def _tight() -> Iterator[None]:
         yield
 
 
-def check(seed: int, plans: int | None = None) -> int:
-    """Raise an AssertionError unless the dataflow agrees with the reference on a case; how many rows there are."""
-    case = dataflow_case(seed, plans)
-    try:
-        return verify(case, seed)
-    except Exception as error:
-        raise AssertionError(f"seed {seed}, plans={plans}: {type(error).__name__}: {error}") from error
-
-
 # ---- Small failures
 
 
 def _failure(case: Case, seed: int) -> str | None:
     """How a case fails: the kind of failure, so that another one does not take its place."""
     try:
-        verify(case, seed)
+        check(case, seed)
     except AssertionError as error:
         return "".join(word for word in str(error).split("\n")[0] if not word.isdigit())[:25]
     except Exception as error:
@@ -376,35 +358,7 @@ def _weight(case: Case) -> tuple[int, ...]:
     )
 
 
-def code_of(case: Case) -> str:
-    """A case as an expression."""
-    return pprint.pformat(case, width=120, compact=True, sort_dicts=False).replace("datetime.datetime", "dt.datetime")
-
-
-def main(first: int, last: int, seconds: float = float("inf")) -> int:
-    """Check seeds in a range; print the first few failures, made small; how many fail."""
-    failed = 0
-    begin = time.perf_counter()
-    for seed in range(first, last):
-        if time.perf_counter() - begin > seconds:
-            print(f"{seed - first} seeds")
-            break
-        try:
-            check(seed)
-        except AssertionError as error:
-            failed += 1
-            print(f"\n#### {str(error)[:1500]}")
-            if failed <= 5:
-                case = shrunk(dataflow_case(seed), seed)
-                print(f"## small\n{program_of(case)}\n{code_of(case)}")
-                try:
-                    verify(case, seed)
-                except Exception as small:
-                    trace = traceback.format_exc() if not isinstance(small, AssertionError) else ""
-                    print(f"{trace[-1800:]}\n{type(small).__name__}: {small}", flush=True)
-    print(f"{failed} of {last - first} fail")
-    return failed
-
-
-if __name__ == "__main__":
-    sys.exit(min(1, main(*map(int, sys.argv[1:3]), *map(float, sys.argv[3:4]))))
+def shown(case: Case) -> str:
+    """A case as a program and as an expression."""
+    text = pprint.pformat(case, width=120, compact=True, sort_dicts=False).replace("datetime.datetime", "dt.datetime")
+    return f"{program_of(case)}\n{text}"

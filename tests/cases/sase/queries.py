@@ -1,14 +1,9 @@
-"""SASE+ queries for tests: a short way to write one as a value, its text, and random cases from a seed.
-
-``python -m tests.sase_cases 7`` shows a case and what the reference evaluator says; two numbers show what a range is like.
-"""
+"""SASE+ queries for tests: a short way to write one as a value, its text, and random cases from a seed."""
 
 from __future__ import annotations
 
 import dataclasses
 import re
-import sys
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -37,9 +32,9 @@ from stretto.query.sase import (
     Selection,
 )
 from stretto.reference.sase import SaseMatch, evaluate_sase
-from stretto.testing.ceql import Choices, Seeded
+from tests.cases.choices import Choices, Seeded
 
-__all__ = ["SaseCase", "component", "condition", "operand", "reference", "sase", "sase_case", "text_of"]
+__all__ = ["SaseCase", "case", "component", "condition", "operand", "reference", "sase", "text_of"]
 
 # ---- Queries in short
 
@@ -234,10 +229,10 @@ class SaseCase:
 TYPES = ("A", "B", "C")
 
 
-def sase_case(seed: int) -> SaseCase:
+def case(seed: int) -> SaseCase:
     """A case from a seed.
 
-    >>> print(sase_case(7).query.text)  # doctest: +ELLIPSIS
+    >>> print(case(7).query.text)  # doctest: +ELLIPSIS
     PATTERN SEQ(...
     """
     choose = Seeded(seed)
@@ -499,26 +494,3 @@ def _events(choose: Choices, query: SaseQuery) -> pa.Table:
 
 def _repeats(choose: Choices, one: Component) -> int:
     return choose.one_of([1, 2, 2, 3]) if one.kleene else 1
-
-
-def main(arguments: Sequence[str]) -> None:
-    """Show one case, or what the cases of a range of seeds are like."""
-    seeds = [int(one) for one in arguments]
-    if len(seeds) == 1:
-        one = sase_case(seeds[0])
-        print(one, *one.matches(), sep="\n")
-        return
-    found: Counter[str] = Counter()
-    most = 0
-    for seed in range(seeds[0], seeds[1]):
-        one = sase_case(seed)
-        count = len(one.matches())
-        most = max(most, count)
-        for name in ("all", one.query.selection, *(["negated"] * any(part.negated for part in one.query.components))):
-            found[f"{name}: cases"] += 1
-            found[f"{name}: with a match"] += count > 0
-    print(f"most matches: {most}", *(f"{name}: {count}" for name, count in sorted(found.items())), sep="\n")
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import math
+import random
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from stretto.testing.ceql import Seeded
+import numpy as np
+import pyarrow as pa
 
-__all__ = ["CleanseCase", "Slow", "cleanse_case"]
+import stretto
+from tests.cases.choices import Seeded
+
+__all__ = ["CleanseCase", "case", "check"]
+
+SCHEMA = pa.schema([("t", pa.int64()), ("s", pa.int64()), ("k", pa.string()), ("v", pa.int64()), ("sign", pa.int8())])
 
 Row = dict[str, Any]
 
@@ -87,10 +95,10 @@ class Slow:
         return [(one[2], one[3]) for one in found]
 
 
-def cleanse_case(seed: int) -> CleanseCase:
+def case(seed: int) -> CleanseCase:
     """A case from a seed.
 
-    >>> cleanse_case(3) == cleanse_case(3)
+    >>> case(3) == case(3)
     True
     """
     choose = Seeded(seed)
@@ -137,3 +145,75 @@ def event_of(choose: Seeded, time: int, number: int) -> Row:
         "v": choose.integer(0, 1),
         "sign": 1,
     }
+
+
+def made(case: CleanseCase) -> stretto.Cleanse:
+    return stretto.Cleanse(SCHEMA, time="t", **case.options)
+
+
+def expected(case: CleanseCase) -> tuple[list[list[tuple[int, Row]]], int]:
+    """What each step gives, and the end; and how many are late."""
+    slow, found = Slow(case.options), []
+    before: Row | None = None
+    retracted: int | None = None
+    for one in case.log:
+        if isinstance(one, int):
+            found.append(slow.advance(one))
+            before = None
+            continue
+        earlier = before if before is not None and before["sign"] < 0 < one["sign"] else None
+        rows, retracted = slow.row(one, earlier, retracted)
+        found.append(rows)
+        before = one
+    return [*found, slow.advance(math.inf)], slow.late
+
+
+def given(
+    cleanse: stretto.Cleanse, case: CleanseCase, cuts: Callable[[int], bool], saves: Callable[[int], bool]
+) -> Any:
+    """What comes out of pieces of the log, with the number of steps of each."""
+    found: list[tuple[int, list[tuple[int, Row]]]] = []
+    rows: list[Row] = []
+    pairs: list[tuple[int, int]] = []
+    steps = 0
+    for number, one in enumerate((*case.log, None)):
+        if rows and isinstance(one, dict) and rows[-1]["sign"] < 0 < one["sign"]:
+            pass  # a revision is not parted
+        elif steps and (one is None or cuts(number)):
+            if saves(number):
+                cleanse = made(case).restore(cleanse.snapshot())
+            got = cleanse.let(pa.Table.from_pylist(rows, SCHEMA), pairs, places=True)
+            assert (np.diff(got.places) >= 0).all()
+            found.append((steps, list(zip(got.rows.tolist(), got.table.to_pylist(), strict=True))))
+            rows, pairs, steps = [], [], 0
+        if isinstance(one, int):
+            pairs.append((len(rows), max([one, *(time for _, time in pairs)])))
+        elif one is not None:
+            rows.append(one)
+        steps += one is not None
+    got = cleanse.end()
+    return [*found, (1, list(zip(got.rows.tolist(), got.table.to_pylist(), strict=True)))], cleanse
+
+
+def check(case: CleanseCase, seed: int = 0) -> int:
+    """Raise an AssertionError unless a Cleanse gives what it should, however it is fed; how many events pass."""
+    right, late = expected(case)
+    choose = random.Random(seed)
+    each = [choose.random() < 0.3 for _ in range(len(case.log) + 1)]
+    for cuts, saves in [
+        (lambda _: True, lambda _: False),
+        (lambda _: False, lambda _: False),
+        (lambda at: each[at], lambda at: each[-at]),
+    ]:
+        found, cleanse = given(made(case), case, cuts, saves)
+        at = 0
+        for steps, rows in found:
+            wanted = [one for step in right[at : at + steps] for one in step]
+            assert rows == wanted, f"steps {at} to {at + steps} of {case}:\nexpected {wanted}\ngot      {rows}"
+            at += steps
+        assert at == len(right)
+        assert cleanse.late == late, case
+        assert len(cleanse.late_events()) == (late if case.options["late"] == "side" else 0)
+        assert cleanse.stats["rows"] == sum(isinstance(one, dict) for one in case.log)
+        assert cleanse.buffered == 0
+    return sum(map(len, right))

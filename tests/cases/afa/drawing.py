@@ -1,17 +1,12 @@
 """Random cases for the AFA operator: an automaton, and a log of events, retractions, revisions, punctuations and changes of arcs.
 
-``python -m tests.afa_cases 7`` shows a case with what each step changes; two numbers show what a range is like.
-
 Seeds come in groups: those of one group have the same automaton (which is compiled once) and different logs.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-import sys
-import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import Any
@@ -33,10 +28,10 @@ from stretto.reference.afa import (
     Row,
     Step,
 )
-from stretto.testing.ceql import Seeded
-from tests.afa_values import fence, transfer
+from tests.cases.afa.values import fence, transfer
+from tests.cases.choices import Seeded
 
-__all__ = ["FUNCTIONS", "GROUP", "AfaCase", "Automaton", "Way", "afa_case", "automaton_of", "values"]
+__all__ = ["FUNCTIONS", "GROUP", "AfaCase", "Automaton", "Way", "automaton_of", "case"]
 
 #: How many seeds share an automaton.
 GROUP = 40
@@ -370,6 +365,8 @@ class _Drawing:
         match choose.one_of(options) if options else "none":
             case "int":
                 one, other = self.integer(epsilon), self.integer(epsilon)
+                while "." not in one:  # constants alone are refused
+                    one = self.integer(epsilon)
                 form = choose.integer(0, 9)
                 if form == 0:
                     return f"{one} in (0, {choose.integer(1, 3)})"
@@ -455,10 +452,10 @@ class _Drawing:
 # ---- Logs
 
 
-def afa_case(seed: int) -> AfaCase:
+def case(seed: int) -> AfaCase:
     """A case from a seed.
 
-    >>> afa_case(7) == afa_case(7)
+    >>> case(7) == case(7)
     True
     """
     choose = Seeded(seed)
@@ -709,55 +706,3 @@ def _can_match(ways: Sequence[Way], finals: Mapping[str, Emit]) -> bool:
     """Whether a path with an event leads from q0 to a final state."""
     arcs = tuple(Arc(way.id, way.source, way.target, kind=way.kind) for way in ways)
     return not finals.keys().isdisjoint(afa_paths.reached(Afa({}, {}, (), "q0", arcs)))
-
-
-# ---- Values
-
-
-def values(changes: Iterable[Change]) -> Counter[str]:
-    """How much changes, for the show."""
-    found = Counter[str]()
-    for change in changes:
-        found["retracted"] += len(change.retracted)
-        found["inserted"] += len(change.inserted)
-    return found
-
-
-def _show(seed: int) -> None:
-    case = afa_case(seed)
-    print(case.automaton)
-    print({name: getattr(case, name) for name in ("until", "sequenced", "numbered", "bag", "dynamic", "late")})
-    for step, change in zip(case.steps, case.changes, strict=True):
-        print(step)
-        for one in change.retracted:
-            print("   -", one)
-        for one in change.inserted:
-            print("   +", one)
-
-
-def _survey(first: int, last: int) -> None:
-    found = Counter[str]()
-    began, slowest = time.monotonic(), (0.0, 0)
-    for seed in range(first, last):
-        here = time.monotonic()
-        case = afa_case(seed)
-        try:
-            here_changes = values(case.changes)
-        except Exception as error:
-            found[type(error).__name__] += 1
-            print(seed, type(error).__name__, error)
-            continue
-        found += here_changes
-        found["with output"] += bool(here_changes["inserted"])
-        found["with retractions"] += bool(here_changes["retracted"])
-        found.update(type(step).__name__ for step in case.steps)
-        slowest = max(slowest, (time.monotonic() - here, seed))
-    print(f"{last - first} cases in {time.monotonic() - began:.1f} s, slowest {slowest}")
-    print(dict(found))
-
-
-if __name__ == "__main__":
-    if len(sys.argv) == 2:
-        _show(int(sys.argv[1]))
-    else:
-        _survey(int(sys.argv[1]), int(sys.argv[2]))

@@ -10,7 +10,7 @@ import pyarrow as pa
 from stretto.query import predicate as p
 from stretto.query.afa import Afa, Arc, Emit, Fence, Kind, Transfer, UserFunction
 from stretto.query.typing import typed, typed_operand
-from tests.sase_cases import condition, operand
+from tests.cases.sase.queries import condition, operand
 
 __all__ = ["ArcText", "automaton", "fence", "transfer"]
 
