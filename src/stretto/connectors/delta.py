@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from stretto.connectors.delta_table import filesystem, open_table, require_deltalake, uri_of
 from stretto.connectors.records import ARRIVED, FAULT, PLACE, RAW, SOURCE, Events, arrow_as_struct, split
 from stretto.connectors.sinks import Writer, query_id
 from stretto.errors import DataError, OptionError, suggestion
@@ -31,8 +32,7 @@ __all__ = ["read", "writer"]
 _META = "file"
 _END, _KNOWN = "__stretto_end", "__stretto_known"
 
-#: What a table may ask of its readers and writers beyond the first versions of the format.
-_READABLE = frozenset({"timestampNtz"})
+#: What a table may ask of its writers beyond the first versions of the format.
 _WRITABLE = frozenset({"timestampNtz", "appendOnly", "invariants"})
 
 #: What a worker tells of each file that it wrote.
@@ -111,46 +111,6 @@ def read(
         name=name or str(path),
         counted=streaming,
     )
-
-
-def uri_of(path: str | Path) -> str:
-    """The table's place, the same from every working directory."""
-    text = str(path)
-    return text if "://" in text else str(Path(text).absolute())
-
-
-def open_table(uri: str, storage: dict[str, str], version: int | None = None) -> DeltaTable:
-    """A table that this module can read.
-
-    Raises
-    ------
-    OptionError
-        ``deltalake`` is not installed, or the table uses a feature that is not read here.
-    DataError
-        There is no table.
-    """
-    _require_deltalake()
-    from deltalake import DeltaTable
-    from deltalake.exceptions import TableNotFoundError
-
-    try:
-        table = DeltaTable(uri, version=version, storage_options=storage)
-    except TableNotFoundError as error:
-        raise DataError(f"'{uri}' is not a Delta table ({error})") from error
-    protocol = table.protocol()
-    unread = sorted(set(protocol.reader_features or ()) - _READABLE)
-    if unread or protocol.min_reader_version == 2:
-        raise OptionError(
-            f"'{uri}': the Delta table uses {', '.join(unread) or 'columnMapping'}, which is not read here"
-        )
-    return table
-
-
-def _require_deltalake() -> None:
-    try:
-        import deltalake  # noqa: F401
-    except ImportError as error:
-        raise OptionError(f"Delta tables need the package deltalake ({error}): pip install 'stretto[delta]'") from error
 
 
 def _files(spark: SparkSession, table: DeltaTable, uri: str, kinds: pa.Schema) -> DataFrame:
@@ -250,7 +210,7 @@ def writer(
     OptionError
         ``deltalake`` is not installed, or an argument is wrong.
     """
-    _require_deltalake()
+    require_deltalake()
     if not app_id:
         raise OptionError("app_id: give the query a name; the table remembers its batches by it")
     if files is not None and files < 1:
@@ -371,16 +331,6 @@ def _write_file(
     size = stream.tell()
     stream.close()
     yield pa.RecordBatch.from_pydict({"path": [path], "size": [size], "rows": [rows]})
-
-
-def filesystem(uri: str, storage: dict[str, str]) -> pa.fs.PyFileSystem:
-    """The table's directory as a file system."""
-    from deltalake import DeltaTable
-    from deltalake.fs import DeltaStorageHandler
-    from pyarrow import fs
-
-    table = DeltaTable(uri, storage_options=storage, without_files=True)
-    return fs.PyFileSystem(DeltaStorageHandler.from_table(table._table, storage))
 
 
 def _added(file: Any) -> Any:

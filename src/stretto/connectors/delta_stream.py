@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from stretto.connectors.delta import filesystem, open_table
+from stretto.connectors.delta_table import filesystem, open_table
 from stretto.connectors.records import arrow_as_struct
 from stretto.errors import DataError
 

@@ -10,6 +10,7 @@ from stretto.connectors.parsing import parse, required_of
 from stretto.connectors.records import ARRIVED, FAULT, PLACE, RAW, SOURCE, Events, as_struct, split, texts
 from stretto.connectors.sinks import Writer, kept, query_id
 from stretto.errors import OptionError
+from stretto.spark.compat import hadoop_file
 from stretto.spark.frames import column
 
 if TYPE_CHECKING:
@@ -270,9 +271,7 @@ def _claim(df: DataFrame, root: str) -> None:
     query = query_id(df)
     if query is None:
         return
-    session: Any = df.sparkSession
-    note = session._jvm.org.apache.hadoop.fs.Path(root, _OWNER)
-    system = note.getFileSystem(session._jsc.hadoopConfiguration())
+    note, system = hadoop_file(df.sparkSession, root, _OWNER)
     if not system.exists(note):
         stream = system.create(note, False)
         try:

@@ -1,17 +1,15 @@
 """``stretto.spark.match``: one call for batch and streaming DataFrames.
 
 The call checks query, columns and options, and hands what it found to :mod:`stretto.spark.batch.run` or
-:mod:`stretto.spark.streaming.query` as a :class:`Prepared`.
+:mod:`stretto.spark.streaming.query` as a :class:`~stretto.spark.prepared.Prepared`.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
-
-import pyarrow as pa
 
 from stretto.budget import Budget
 from stretto.errors import DataError, OptionError, suggestion
@@ -26,69 +24,16 @@ from stretto.query.afa import Afa
 from stretto.query.sase import SaseQuery
 from stretto.spark.batch import run as batch
 from stretto.spark.batch.plan import check_slices
-from stretto.spark.batch.worker import Roles
 from stretto.spark.frames import arrow_fields, one_dataframe, without_duplicates
 from stretto.spark.options import Continuous
+from stretto.spark.prepared import Prepared
 from stretto.spark.session import require_pyspark
 from stretto.spark.streaming import query as streaming
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["Prepared", "match", "prepare"]
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """A call of :func:`match`, checked: the events, the query bound to the columns that matter, the result's columns."""
-
-    events: DataFrame
-    #: Bound to the columns that the query and its result need.
-    query: Query
-    #: Those columns, with their Arrow types, in the order of the DataFrame.
-    columns: Mapping[str, pa.DataType]
-    roles: Roles
-    #: The column that orders events of the same time.
-    sequence: str | None
-    output: str
-    valuations: bool
-    #: What a task may list.
-    budget: int | float | str | None = None
-
-    @property
-    def schema(self) -> bytes:
-        """The columns as a serialized Arrow schema."""
-        found: bytes = pa.schema(list(self.columns.items())).serialize().to_pybytes()
-        return found
-
-    @property
-    def order(self) -> tuple[str, ...]:
-        """The columns that order the stream."""
-        time = self.roles[1]
-        return (time,) if self.sequence is None or self.sequence == time else (time, self.sequence)
-
-    @property
-    def layout(self) -> Layout:
-        return Layout(self.query.bound, output=self.output, positions=False)
-
-    def widened(self, columns: Mapping[str, pa.DataType]) -> Prepared:
-        """The same call with more columns."""
-        type, time, stream, time_unit = self.roles
-        schema = Schema(columns, **roles_of(type, time, stream, None, time_unit))
-        return replace(self, columns=columns, query=self.query.bind(schema))
-
-    @property
-    def task(self) -> dict[str, Any]:
-        """What a worker must know, as plain data."""
-        return {
-            "text": self.query.text,
-            "schema": self.schema,
-            "roles": self.roles,
-            "output": self.output,
-            "valuations": self.valuations,
-            "language": self.query.language,
-            "budget": self.budget,
-        }
+__all__ = ["match", "prepare"]
 
 
 def match(

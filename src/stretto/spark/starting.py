@@ -21,6 +21,7 @@ from functools import cache, wraps
 from typing import TYPE_CHECKING, Any
 
 from stretto.errors import SnapshotError
+from stretto.spark.compat import plan_bytes
 from stretto.spark.options import METRICS
 from stretto.spark.streaming.state import Owner, header_of, header_size
 
@@ -71,7 +72,7 @@ def _compare_at_start(frames: type) -> None:
         writer = plain(self)
         if owners := _owners_in(self):
             writer.__class__ = _comparing(writer.__class__)
-            writer._stretto = (self.sparkSession, owners, {})
+            writer.stretto_start = (self.sparkSession, owners, {})
         return writer
 
     home.writeStream = property(write_stream)  # type: ignore[attr-defined]
@@ -79,11 +80,7 @@ def _compare_at_start(frames: type) -> None:
 
 def _owners_in(df: Any) -> list[Owner]:
     """The queries of stretto in a DataFrame's plan, each once."""
-    if hasattr(df, "_jdf"):
-        plan = df._jdf.queryExecution().logical().toString().encode()
-    else:
-        plan = df._plan.to_proto(df.sparkSession.client).SerializeToString()
-    names = re.findall(rb"\b%s:[0-9a-f]{16}\b" % METRICS.encode(), plan)
+    names = re.findall(rb"\b%s:[0-9a-f]{16}\b" % METRICS.encode(), plan_bytes(df))
     return [_OWNERS[name] for name in dict.fromkeys(one.decode() for one in names) if name in _OWNERS]
 
 
@@ -93,15 +90,15 @@ def _comparing(writers: type) -> type:
 
     class Comparing(writers):  # type: ignore[misc]
         def option(self, key: str, value: Any) -> Any:
-            self._stretto[2][key.lower()] = value
+            self.stretto_start[2][key.lower()] = value
             return super().option(key, value)
 
         def options(self, **options: Any) -> Any:
-            self._stretto[2].update((key.lower(), value) for key, value in options.items())
+            self.stretto_start[2].update((key.lower(), value) for key, value in options.items())
             return super().options(**options)
 
         def queryName(self, queryName: str) -> Any:
-            self._stretto[2]["queryname"] = queryName
+            self.stretto_start[2]["queryname"] = queryName
             return super().queryName(queryName)
 
         def start(self, *args: Any, **options: Any) -> Any:
@@ -113,7 +110,7 @@ def _comparing(writers: type) -> type:
             return super().toTable(*args, **options)
 
         def _compare(self, name: str | None, options: dict[str, Any]) -> None:
-            session, owners, known = self._stretto
+            session, owners, known = self.stretto_start
             given = known | {key.lower(): value for key, value in options.items() if value is not None}
             place = given.get(_CHECKPOINT)
             if place is None:

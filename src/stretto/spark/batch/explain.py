@@ -16,10 +16,11 @@ from stretto.spark.batch import plan as plans
 from stretto.spark.batch.plan import Heavy, Plan
 from stretto.spark.batch.slices import Slices
 from stretto.spark.batch.survey import key_hash
-from stretto.spark.call import Prepared, match, prepare
+from stretto.spark.call import match, prepare
 from stretto.spark.columns import relevant_text
 from stretto.spark.frames import column, without_duplicates
 from stretto.spark.options import BUCKETS, Continuous
+from stretto.spark.prepared import Prepared
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

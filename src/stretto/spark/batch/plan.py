@@ -34,11 +34,10 @@ from stretto.spark.batch.slices import (
 )
 from stretto.spark.columns import relevant
 from stretto.spark.frames import column
+from stretto.spark.prepared import Prepared
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-    from stretto.spark.call import Prepared
 
 __all__ = ["MOST_SLICES", "Heavy", "Plan", "check_slices", "is_keyed", "make"]
 

@@ -23,17 +23,17 @@ from stretto.query.sase import SaseQuery
 from stretto.spark.batch import plan as plans
 from stretto.spark.batch.borders import place
 from stretto.spark.batch.context import CONTEXT, MARK_BITS, REACHES
+from stretto.spark.batch.plan import Plan
 from stretto.spark.batch.scans import in_slices, side_by_side
 from stretto.spark.batch.slices import Slices
 from stretto.spark.batch.survey import key_hash
 from stretto.spark.batch.worker import run_partition
 from stretto.spark.frames import column, spark_schema
+from stretto.spark.prepared import Prepared
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from stretto.spark.batch.plan import Plan
-    from stretto.spark.call import Prepared
 
 __all__ = ["match"]
 
@@ -46,8 +46,8 @@ def match(call: Prepared, *, partitions: int | None, slices: int | None) -> Data
     _warn(call, plan)
     worker = partial(run_partition, **call.task, marked=plan.cuts)
     kind = spark_schema(call.layout.schema())
-    if plan.scans:
-        return side_by_side([rows.mapInArrow(worker, kind) for rows in in_slices(call, plan)])
+    if plan.scans and plan.slices is not None:
+        return side_by_side([rows.mapInArrow(worker, kind) for rows in in_slices(call, plan.rows, plan.slices)])
     ordered = _cut(call, plan) if plan.cuts else _whole(call, plan)
     return ordered.mapInArrow(worker, kind)
 

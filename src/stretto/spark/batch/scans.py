@@ -20,14 +20,14 @@ from stretto.engines.shared.windows import values_of
 from stretto.errors import DataError
 from stretto.spark.batch.borders import behind
 from stretto.spark.batch.context import CONTEXT, REACHES
-from stretto.spark.batch.slices import Number, Pieces
+from stretto.spark.batch.slices import Number, Pieces, Slices
+from stretto.spark.compat import executed_plan, is_classic, optimized_plan
 from stretto.spark.frames import column
+from stretto.spark.prepared import Prepared
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from stretto.spark.batch.plan import Plan
-    from stretto.spark.call import Prepared
 
 __all__ = ["can_skip", "in_slices", "pieces_of", "side_by_side", "skips", "with_piece"]
 
@@ -42,9 +42,9 @@ PIECE = "_piece"
 
 def can_skip(df: DataFrame, time: str) -> bool:
     """Whether a DataFrame is read from files, with nothing but conditions and columns between, and its time is one of theirs."""
-    if not hasattr(df, "_jdf"):
+    if not is_classic(df):
         return False
-    plan = df.select(column(time))._jdf.queryExecution().optimizedPlan()
+    plan = optimized_plan(df.select(column(time)))
     wanted = plan.output().head().exprId()
     while plan.children().size() == 1 and str(plan.nodeName()) in NARROW:
         plan = plan.children().head()
@@ -82,19 +82,17 @@ def skips(df: DataFrame, time: str, kind: pa.DataType, before: Number) -> bool:
     """
     found = df.select(column(time)).filter(~behind(column(time), kind, before))
     rows = found.toArrow().num_rows
-    leaves = found._jdf.queryExecution().executedPlan().collectLeaves()
+    leaves = executed_plan(found).collectLeaves()
     read = leaves.head().metrics().get("numOutputRows")
     return bool(leaves.size() == 1 and read.isDefined() and int(read.get().value()) <= rows)
 
 
-def in_slices(call: Prepared, plan: Plan) -> list[DataFrame]:
+def in_slices(call: Prepared, rows: DataFrame, slices: Slices) -> list[DataFrame]:
     """The rows of each slice, in one partition and ordered by time, with a column of marks behind the others."""
-    slices = plan.slices
-    assert slices is not None
     ends: list[Number | None] = [*slices.begins, None]
     begins: list[Number | None] = [None, *slices.begins]
     lows: list[Number | None] = [None, *slices.lows]
-    return [_slice(call, plan.rows, *borders) for borders in zip(lows, begins, ends, strict=True)]
+    return [_slice(call, rows, *borders) for borders in zip(lows, begins, ends, strict=True)]
 
 
 def _slice(call: Prepared, rows: DataFrame, low: Number | None, begin: Number | None, end: Number | None) -> DataFrame:

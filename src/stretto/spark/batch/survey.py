@@ -19,6 +19,7 @@ from stretto.errors import DataError
 from stretto.spark.batch.borders import place
 from stretto.spark.batch.scans import can_skip, pieces_of, with_piece
 from stretto.spark.batch.slices import Cells, Pieces
+from stretto.spark.compat import is_classic, optimized_plan
 from stretto.spark.frames import column
 
 if TYPE_CHECKING:
@@ -49,9 +50,9 @@ class Frequent:
 
 def plan_bytes(df: DataFrame) -> int | None:
     """Spark's estimate of a DataFrame's size, without a job; ``None``: not known, as always with Spark Connect."""
-    if not hasattr(df, "_jdf"):
+    if not is_classic(df):
         return None
-    size = int(str(df._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
+    size = int(str(optimized_plan(df).stats().sizeInBytes()))
     return size if size < _UNKNOWN else None
 
 
@@ -60,7 +61,7 @@ def task_slots(df: DataFrame) -> int:
     from pyspark.sql import functions as F
 
     session = df.sparkSession
-    if hasattr(df, "_jdf"):
+    if is_classic(df):
         return int(session.sparkContext.defaultParallelism)
     # What Spark Connect shows of it: how many partitions a range has.
     parts = session.range(1 << 16).select(F.spark_partition_id().alias("part")).agg(F.max("part"))

@@ -13,7 +13,6 @@ Known of PySpark up to 4.3: the class of Arrow table functions refuses ``analyze
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial, partialmethod
@@ -31,9 +30,11 @@ from stretto.matching.metering import meter_of_task
 from stretto.matching.results import CHUNK
 from stretto.query.query import Consume
 from stretto.spark.batch.worker import bound_query, pieces
-from stretto.spark.call import Prepared, prepare
+from stretto.spark.call import prepare
+from stretto.spark.compat import cuts_partitions
 from stretto.spark.frames import spark_schema
 from stretto.spark.options import Continuous
+from stretto.spark.prepared import Prepared
 
 __all__ = ["BUCKETS", "OPTIONS", "Analyzed", "Handler", "analyze", "fitted", "handler"]
 
@@ -152,23 +153,11 @@ class Handler:
     def _check_partitioned(self) -> None:
         """Refuse rows that are dealt out to tasks anyhow, where matches would be lost."""
         context = TaskContext.get()
-        if context is not None and context.partitionId() and not _is_partitioned():
+        if context is not None and context.partitionId() and not cuts_partitions():
             raise OptionError(
                 f"{self._name}: the rows of TABLE(…) are in several tasks, in no order. Write TABLE(…) PARTITION BY … "
                 "ORDER BY (…), or TABLE(…) WITH SINGLE PARTITION ORDER BY (…); stretto_query needs neither"
             )
-
-
-def _is_partitioned() -> bool:
-    """Whether Spark's worker cuts the rows at the borders of SQL partitions: the object that does so is on the stack."""
-    frame = sys._getframe(1)
-    while frame is not None:
-        if hasattr(frame.f_locals.get("self"), "_partition_child_indexes"):
-            return True
-        if frame.f_back is None:
-            return False
-        frame = frame.f_back
-    return False
 
 
 # -- planning ----------------------------------------------------------------------------------------------------------

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from pyspark.sql.streaming import StreamingQueryListener
-
-from stretto.spark.streaming.progress import report
 
 __all__ = ["Listener"]
 
 
 class Listener(StreamingQueryListener):  # type: ignore[misc]
-    """Logs the counts of stretto's queries as Spark reports them."""
+    """Hands on what Spark reports of its queries."""
+
+    def __init__(self, report: Callable[[Any], None]) -> None:
+        self.report = report
 
     def onQueryStarted(self, event: Any) -> None:
         """Nothing to say yet."""
 
     def onQueryProgress(self, event: Any) -> None:
         """After each micro-batch."""
-        report(event.progress)
+        self.report(event.progress)
 
     def onQueryIdle(self, event: Any) -> None:
         """Nothing has arrived."""

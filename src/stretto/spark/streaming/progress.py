@@ -108,7 +108,7 @@ def watch(spark: SparkSession) -> StreamingQueryListener:
     require_pyspark()
     from stretto.spark.streaming.listener import Listener
 
-    listener = Listener()
+    listener = Listener(report)
     spark.streams.addListener(listener)
     return listener
 

@@ -23,6 +23,7 @@ from stretto.spark.batch.plan import is_keyed
 from stretto.spark.columns import relevant
 from stretto.spark.frames import column, spark_schema
 from stretto.spark.options import BUCKETS, Continuous, microseconds_of
+from stretto.spark.prepared import Prepared
 from stretto.spark.starting import compared, metrics_name
 from stretto.spark.streaming.bucket import Counts, Settings
 from stretto.spark.streaming.packing import PACKED, late_column, pack, pack_changes, unpack, with_late
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from stretto.spark.batch.worker import Roles
-    from stretto.spark.call import Prepared
     from stretto.spark.streaming.state import Owner
 
 __all__ = [

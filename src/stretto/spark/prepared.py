@@ -1,0 +1,73 @@
+"""A call of :func:`stretto.spark.match` as what runs it finds it, over batches, streams and in SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from stretto.events import Schema
+from stretto.matching.compiled import Query
+from stretto.matching.compiled import roles as roles_of
+from stretto.matching.results import Layout
+from stretto.spark.batch.worker import Roles
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["Prepared"]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A call, checked: the events, the query bound to the columns that matter, the result's columns."""
+
+    events: DataFrame
+    #: Bound to the columns that the query and its result need.
+    query: Query
+    #: Those columns, with their Arrow types, in the order of the DataFrame.
+    columns: Mapping[str, pa.DataType]
+    roles: Roles
+    #: The column that orders events of the same time.
+    sequence: str | None
+    output: str
+    valuations: bool
+    #: What a task may list.
+    budget: int | float | str | None = None
+
+    @property
+    def schema(self) -> bytes:
+        """The columns as a serialized Arrow schema."""
+        found: bytes = pa.schema(list(self.columns.items())).serialize().to_pybytes()
+        return found
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """The columns that order the stream."""
+        time = self.roles[1]
+        return (time,) if self.sequence is None or self.sequence == time else (time, self.sequence)
+
+    @property
+    def layout(self) -> Layout:
+        return Layout(self.query.bound, output=self.output, positions=False)
+
+    def widened(self, columns: Mapping[str, pa.DataType]) -> Prepared:
+        """The same call with more columns."""
+        type, time, stream, time_unit = self.roles
+        schema = Schema(columns, **roles_of(type, time, stream, None, time_unit))
+        return replace(self, columns=columns, query=self.query.bind(schema))
+
+    @property
+    def task(self) -> dict[str, Any]:
+        """What a worker must know, as plain data."""
+        return {
+            "text": self.query.text,
+            "schema": self.schema,
+            "roles": self.roles,
+            "output": self.output,
+            "valuations": self.valuations,
+            "language": self.query.language,
+            "budget": self.budget,
+        }
