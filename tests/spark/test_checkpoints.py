@@ -109,8 +109,8 @@ class Test:
                 "another query",
             ),
             "dataflow": (
-                lambda: stretto.spark.dataflow.run(events(), source.window(10).aggregate("type", n="count()"), **flow),
-                lambda: stretto.spark.dataflow.run(events(), source.window(11).aggregate("type", n="count()"), **flow),
+                lambda: stretto.spark.dataflow(events(), source.window(10).aggregate("type", n="count()"), **flow),
+                lambda: stretto.spark.dataflow(events(), source.window(11).aggregate("type", n="count()"), **flow),
                 "another query",
             ),
         }

@@ -86,7 +86,7 @@ def test_time_slices(spark: Any, name: str) -> None:
     query, table = QUERIES[name], events(2)
     df = spark.createDataFrame(table)
     options: dict[str, Any] = {"time": "t", "sequence": "seq", "slices": 3}
-    text = stretto.spark.batch.explain(df, query, **options)
+    text = stretto.spark.explain(df, query, **options)
     assert "cut into 3 time slices" in text or "hashed by k" in text
     expected = stretto.match(query, table, time="t", sequence="seq")
     assert expected.num_rows > 0
@@ -159,7 +159,7 @@ def test_filters_are_pushed_down(spark: Any, tmp_path: Path) -> None:
     df = spark.read.parquet(str(tmp_path / "events"))
     query = """PATTERN SEQ(A a, B+ b[])
         WHERE skip_till_next_match { [k] and a.v > 3 and b[1].v = 2 and b[i].v < b[i-1].v } WITHIN 20"""
-    text = stretto.spark.batch.explain(df, query, time="t", sequence="seq")
+    text = stretto.spark.explain(df, query, time="t", sequence="seq")
     assert "filter     A[v > 3] OR B\n" in text
     assert "hashed by k" in text
     plan = stretto.spark.match(df, query, time="t", sequence="seq")._jdf.queryExecution().executedPlan().toString()
@@ -177,7 +177,7 @@ def test_filters_are_pushed_down(spark: Any, tmp_path: Path) -> None:
 def test_contiguity_filters_nothing(spark: Any, strategy: Selection) -> None:
     df = spark.createDataFrame(events(3))
     query = f"PATTERN SEQ(A a, B b) WHERE {strategy} {{ [k] and a.v > 3 }} WITHIN 20"
-    text = stretto.spark.batch.explain(df, query, time="t", sequence="seq", slices=1)
+    text = stretto.spark.explain(df, query, time="t", sequence="seq", slices=1)
     assert "filter     none: every event can matter" in text
     assert rows_read(df, query) == 300
     assert ("one task for all events" in text) == (strategy is Selection.STRICT)

@@ -61,7 +61,7 @@ class TestOnSpark:
         # Not with any seed: where slices begin near the ends of files, too much would be read twice, and they are shuffled.
         df = written(spark, events(3, 90), tmp_path / "events", files=9)
         options: dict[str, Any] = {"time": "ts", "sequence": "seq", "slices": 3}
-        assert "each reads its own part of the files" in stretto.spark.batch.explain(df, QUERIES["kleene"], **options)
+        assert "each reads its own part of the files" in stretto.spark.explain(df, QUERIES["kleene"], **options)
         matches = stretto.spark.match(df, QUERY, time="ts", sequence="seq", slices=3)
         assert "Exchange" not in str(matches._jdf.queryExecution().executedPlan())
         assert matches.rdd.getNumPartitions() == 3
@@ -71,14 +71,14 @@ class TestOnSpark:
         mixed = table.take(np.random.default_rng(5).permutation(90))
         df = written(spark, mixed, tmp_path / "events", files=9)
         options: dict[str, Any] = {"time": "ts", "sequence": "seq", "slices": 3}
-        assert "shuffled by slice" in stretto.spark.batch.explain(df, QUERY, **options)
+        assert "shuffled by slice" in stretto.spark.explain(df, QUERY, **options)
         expected = stretto.match(QUERY, table, time="ts", sequence="seq")
         assert bag(found_by_spark(df, QUERY, **options)) == bag(expected)
 
     def test_times_without_extremes_are_seen(self, spark: Any, tmp_path: Path) -> None:
         df = written(spark, events(5, 90), tmp_path / "events", files=9, times="INT96")
         assert scans.can_skip(df, "ts")
-        text = stretto.spark.batch.explain(df, QUERY, time="ts", sequence="seq", slices=3)
+        text = stretto.spark.explain(df, QUERY, time="ts", sequence="seq", slices=3)
         assert "shuffled by slice" in text
 
     def test_what_can_be_skipped(self, spark: Any, tmp_path: Path) -> None:
@@ -104,5 +104,5 @@ class TestOnSpark:
         query = "SELECT * FROM S WHERE A ; B WITHIN 2 [`the time`]"
         expected = stretto.match(query, table, type="my type", time="the time")
         options: dict[str, Any] = {"type": "my type", "time": "the time", "slices": 4}
-        assert "its own part" in stretto.spark.batch.explain(df, query, **options)
+        assert "its own part" in stretto.spark.explain(df, query, **options)
         assert bag(found_by_spark(df, query, **options)) == bag(expected)

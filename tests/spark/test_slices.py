@@ -340,7 +340,7 @@ def test_time_of_any_kind(spark: Any, kind: str, window: str) -> None:
     assert expected.num_rows > 0
     found = found_by_spark(df, query, time="t", sequence="seq", slices=6)
     assert bag(found) == bag(expected)
-    assert "cut into" in stretto.spark.batch.explain(df, query, time="t", sequence="seq", slices=6)
+    assert "cut into" in stretto.spark.explain(df, query, time="t", sequence="seq", slices=6)
 
 
 @needs_spark
@@ -441,7 +441,7 @@ def test_a_key_with_most_of_the_events(spark: Any, seed: int, partitions: int | 
     expected = stretto.match(query, table, time="ts", sequence="seq")
     df = spark.createDataFrame(table).repartition(3)
     options: dict[str, Any] = {"time": "ts", "sequence": "seq", "slices": 4, "partitions": partitions}
-    text = stretto.spark.batch.explain(df, query, **options)
+    text = stretto.spark.explain(df, query, **options)
     assert '{"key":"a"}, with about 9' in text
     assert "cut into 4 time slices" in text
     assert '"b"' not in text
@@ -459,7 +459,7 @@ def test_keys_that_floats_make_equal(spark: Any) -> None:
     expected = stretto.match(query, df.toArrow(), time="t")
     assert expected.num_rows > 50
     assert stretto.spark.match(df, query, time="t", slices=5).count() == expected.num_rows
-    assert "NaN" in stretto.spark.batch.explain(df, query, time="t", slices=5)
+    assert "NaN" in stretto.spark.explain(df, query, time="t", slices=5)
 
 
 # -- what is chosen, and what is said ----------------------------------------------------------------------------------
@@ -474,16 +474,16 @@ def test_slices_are_chosen_where_they_pay(spark: Any, tmp_path: Path) -> None:
     made.write.option("maxRecordsPerFile", 300_000).parquet(str(tmp_path / "many"))
     many = spark.read.parquet(str(tmp_path / "many"))
     query = "SELECT * FROM S WHERE A ; B WITHIN 3 [t]"
-    text = stretto.spark.batch.explain(many, query, time="t")
+    text = stretto.spark.explain(many, query, time="t")
     assert "cut into 4 time slices; each reads one window before it as context" in text
     assert "columns    type, t" in text.replace(", k, more", "")
     assert stretto.spark.match(many, query, time="t", output="summary").count() == 2_100_000 // 50 * 3
-    assert "not cut in time: slices=1" in stretto.spark.batch.explain(many, query, time="t", slices=1)
-    long = stretto.spark.batch.explain(many, "SELECT * FROM S WHERE A ; B WITHIN 1900000 [t]", time="t")
+    assert "not cut in time: slices=1" in stretto.spark.explain(many, query, time="t", slices=1)
+    long = stretto.spark.explain(many, "SELECT * FROM S WHERE A ; B WITHIN 1900000 [t]", time="t")
     assert "the window reaches over too many of the events" in long
-    few = stretto.spark.batch.explain(many.limit(5), query, time="t")
+    few = stretto.spark.explain(many.limit(5), query, time="t")
     assert "not cut in time: the events are few" in few
-    even = stretto.spark.batch.explain(many, "SELECT * FROM S WHERE A ; B PARTITION BY [k] WITHIN 3 [t]", time="t")
+    even = stretto.spark.explain(many, "SELECT * FROM S WHERE A ; B PARTITION BY [k] WITHIN 3 [t]", time="t")
     assert "no key is cut in time: none holds more than 25% of the events" in even
 
 
@@ -512,6 +512,6 @@ def test_what_does_not_scale_is_said(spark: Any, caplog: pytest.LogCaptureFixtur
 @pytest.mark.parametrize("slices", [0, -1, 1.5, True, 5000])
 def test_numbers_of_slices_that_cannot_be(spark: Any, slices: Any) -> None:
     df = spark.createDataFrame([("A", 1)], "type string, t int")
-    for call in (stretto.spark.match, stretto.spark.batch.explain):
+    for call in (stretto.spark.match, stretto.spark.explain):
         with pytest.raises(OptionError, match="slices="):
             call(df, "SELECT * FROM S WHERE A WITHIN 3 [t]", time="t", slices=slices)

@@ -111,7 +111,7 @@ def match(
     slices
         Batch: into how many time slices the events are cut, or those of each key that holds more than a fair share of them, so
         that several tasks match them. The result is the same. ``None``: as many as pay; 1: never.
-        :func:`stretto.spark.batch.explain` shows what comes of it.
+        :func:`stretto.spark.explain` shows what comes of it.
     budget
         How much one task may list (streaming: for one bucket in one micro-batch): a number of rows, bytes such as ``"2 GiB"``, or
         ``math.inf``. ``None``: the matches of one event may take a quarter of the memory that its worker finds. What would be more

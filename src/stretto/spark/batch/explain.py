@@ -1,4 +1,4 @@
-"""``stretto.spark.batch.explain``: what a query means and how Spark runs it, as text."""
+"""``stretto.spark.explain``: what a query means and how Spark runs it, as text."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def explain(df: DataFrame | Mapping[str, DataFrame], query: str | Query, **optio
     --------
     ::
 
-        print(stretto.spark.batch.explain(df, "SELECT * FROM S WHERE A ; B WITHIN 1 minute", time="ts", slices=4))
+        print(stretto.spark.explain(df, "SELECT * FROM S WHERE A ; B WITHIN 1 minute", time="ts", slices=4))
     """
     arguments = inspect.signature(match).bind(df, query, **options)
     arguments.apply_defaults()

@@ -4,7 +4,7 @@ What is decided, in this order:
 
 - Queries that relate all events run in one task, or are cut into time slices (:mod:`stretto.spark.batch.slices`) where that pays.
 - Queries with ``PARTITION BY`` are hashed by their keys. A key that holds more than a fair share of the rows is cut in time.
-- What cannot be cut, and what is too small to pay, is not; the reason is kept for :func:`stretto.spark.batch.explain`.
+- What cannot be cut, and what is too small to pay, is not; the reason is kept for :func:`stretto.spark.explain`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``stretto.spark.dataflow.run``: a plan of stretto's dataflow over DataFrames, for every group of rows by itself.
+"""``stretto.spark.dataflow``: a plan of stretto's dataflow over DataFrames, for every group of rows by itself.
 
 ::
 
