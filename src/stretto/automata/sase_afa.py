@@ -49,13 +49,11 @@ from stretto.query.afa import Afa, Arc, Emit, Field
 from stretto.query.afa import Kind as ArcKind
 from stretto.query.passes.bind import measure
 from stretto.query.passes.bind_sase import BoundSase
-from stretto.query.passes.plain import plain, renamed
+from stretto.query.passes.plain import plain
 from stretto.query.sase import Aggregate, Component, Element, Index, Length, Range, Selection
 from stretto.query.typing import kind_of
 
 __all__ = ["sase_afa"]
-
-_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 def sase_afa(query: BoundSase, *, attributes: Iterable[str] | None = None) -> Afa:
@@ -319,7 +317,7 @@ class _Compiler:
         others = [one for one in alternatives if not self._elements(one, variable)]
         if all(len(self._elements(one, variable)) == len(p.attributes(one)) for one in mine):
             names = {name: attribute for one in mine for name, attribute in self._elements(one, variable).items()}
-            told = renamed(any_of(mine), names)
+            told = p.renamed(any_of(mine), names)
             whole = self._known_as(references, f"every {variable}[i]: {told}", Every(variable, told))
             every: p.Predicate = p.Comparison("=", whole, p.Constant(True))
         elif len(mine) > 1:
@@ -346,7 +344,7 @@ class _Compiler:
         ((name, attribute),) = elements.items()
         left, op, right = inner.left, inner.op, inner.right
         if name in p.attributes(right):
-            left, op, right = right, _FLIPPED.get(op, op), left
+            left, op, right = right, p.FLIPPED[op], left
         if name in p.attributes(right):
             raise self._no_each(variable, node, f"{name} stands on both sides")
         if op in ("=", "!="):
@@ -378,7 +376,7 @@ class _Compiler:
         function = "max" if greatest else "min"
         extreme = Aggregate(function, variable, Range.ALL, attribute)
         value = self._known_as(references, str(extreme), extreme)
-        told = renamed(inner, {one: one if one != name else value.name for one in p.attributes(inner)})
+        told = p.renamed(inner, {one: one if one != name else value.name for one in p.attributes(inner)})
         if isinstance(node, p.Not):
             return p.Not(told)
         count = Aggregate("count", variable, Range.ALL, attribute)

@@ -21,7 +21,6 @@ from stretto.automata.nfab import Kind, Nfab, own_index
 from stretto.errors import LimitError, QueryError
 from stretto.query import predicate as p
 from stretto.query.afa import Field
-from stretto.query.passes.plain import renamed
 from stretto.query.sase import Aggregate, Element, Index, Length, Range, Reference
 from stretto.query.typing import kind_of
 
@@ -249,7 +248,7 @@ class ValueRegister:
             return node
         used = {name: references[name] for name in names}
         if all(self._is_at_hand(one, moment) for one in used.values()):
-            return of_event(renamed(node, {name: str(getattr(one, "attribute", name)) for name, one in used.items()}))
+            return of_event(p.renamed(node, {name: str(getattr(one, "attribute", name)) for name, one in used.items()}))
         remembered = self._remembered(node, used, moment)
         if remembered is not None:
             return remembered
@@ -259,7 +258,7 @@ class ValueRegister:
             values = dict(zip(names, (value for _, value in chosen), strict=True))
             tests = [test for own, _ in chosen for test in own]
             if all(value is not None for value in values.values()):
-                found.append(all_of([*tests, substituted(node, values)]))  # type: ignore[arg-type]
+                found.append(all_of([*tests, p.substituted(node, values)]))  # type: ignore[arg-type]
             elif isinstance(node, p.IsNull):
                 found.append(all_of(tests))
         return any_of(found)
@@ -286,7 +285,7 @@ class ValueRegister:
         if not told and not kinds & {"decimal", "other"}:
             return None
         (variable, end), *_ = kept
-        plain = renamed(node, {name: one.attribute for name, one in zip(used, elements, strict=True)})
+        plain = p.renamed(node, {name: one.attribute for name, one in zip(used, elements, strict=True)})
         return p.Comparison("=", self.field(Slot(self.numbers[variable], end, truth=self._truth(plain))), TRUE)
 
     def _truth(self, plain: p.Predicate) -> str:
@@ -546,38 +545,8 @@ def negation_of(part: p.Predicate) -> p.Predicate:
 
 def of_event(plain: p.Predicate) -> p.Predicate:
     """A condition over attributes' own names as one on the event at hand."""
-    found: p.Predicate = substituted(plain, {name: Field(f"e.{name}") for name in p.attributes(plain)})
+    found: p.Predicate = p.substituted(plain, {name: Field(f"e.{name}") for name in p.attributes(plain)})
     return found
-
-
-def substituted(node: Any, values: Mapping[str, p.Operand]) -> Any:
-    """An expression with values in place of attributes."""
-    if isinstance(node, p.Attribute):
-        return values[node.name]
-    if isinstance(node, tuple):
-        return tuple(substituted(part, values) for part in node)
-    match node:
-        case p.Arithmetic(op, left, right):
-            return p.Arithmetic(op, substituted(left, values), substituted(right, values))
-        case p.Comparison(op, left, right):
-            return p.Comparison(op, substituted(left, values), substituted(right, values))
-        case p.Negative(inner):
-            return p.Negative(substituted(inner, values))
-        case p.Call(name, arguments):
-            return p.Call(name, substituted(arguments, values))
-        case p.In(inner, chosen):
-            return p.In(substituted(inner, values), chosen)
-        case p.Between(inner, low, high):
-            return p.Between(*(substituted(one, values) for one in (inner, low, high)))
-        case p.Like(inner, pattern):
-            return p.Like(substituted(inner, values), pattern)
-        case p.IsNull(inner):
-            return p.IsNull(substituted(inner, values))
-        case p.And(parts) | p.Or(parts):
-            return type(node)(substituted(parts, values))
-        case p.Not(part):
-            return p.Not(substituted(part, values))
-    return node
 
 
 def _plus(left: p.Operand, right: p.Operand) -> p.Operand:

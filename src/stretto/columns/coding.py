@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from stretto._jit import inlined, jit
 from stretto.columns.vectorized import (
     bits_of,
-    flipped,
     frozen,
     judged,
     mask,
@@ -28,7 +27,7 @@ from stretto.columns.vectorized import (
     snapped_real,
 )
 from stretto.query import predicate as p
-from stretto.query.evaluate import holds
+from stretto.query.evaluate import holds, like_search
 from stretto.query.typing import kind_of
 
 __all__ = ["Coder", "Unknown", "coders_for", "single_column"]
@@ -285,25 +284,18 @@ def _strings(array: pa.Array) -> tuple[NDArray[Any], U8]:
 
 def _equal_to(atom: p.Predicate) -> tuple[str, ...]:
     """The strings that an equality condition names."""
-    match atom:
-        case p.Comparison(_, p.Constant(text), _) | p.Comparison(_, _, p.Constant(text)):
-            return (str(text),)
-        case p.In(_, values):
-            return tuple(str(constant.value) for constant in values)
-        case p.Like(_, pattern):
-            return (pattern,)
-        case _:
-            return ()
+    if isinstance(atom, p.Like):
+        return (atom.pattern,)
+    told = map(p.against_constant, p.comparisons(atom))
+    return tuple(str(one[2].value) for one in told if one is not None)
 
 
 def _is_equality(atom: p.Predicate) -> bool:
-    match atom:
-        case p.Comparison(op):
-            return op in ("=", "!=")
-        case p.Like(_, pattern):
-            return "%" not in pattern and "_" not in pattern
-        case _:
-            return isinstance(atom, p.In | p.IsNull)
+    if isinstance(atom, p.Like):
+        return like_search(atom.pattern)[0] == "equal"
+    return isinstance(atom, p.IsNull) or all(
+        isinstance(one, p.Comparison) and one.op in ("=", "!=") for one in p.comparisons(atom)
+    )
 
 
 class _Texts(Coder):
@@ -442,17 +434,8 @@ class _Regions(Coder):
 
     def _terms(self, atom: p.Predicate) -> list[Any]:
         """The comparisons of an atom, each ``(op, constant)`` on the grid or its constant truth."""
-        match atom:
-            case p.Comparison(op, p.Constant(constant), _):
-                return [self._term(flipped[op], constant)]
-            case p.Comparison(op, _, p.Constant(constant)):
-                return [self._term(op, constant)]
-            case p.In(_, values):
-                return [self._term("=", constant.value) for constant in values]
-            case p.Between(_, p.Constant(low), p.Constant(high)):
-                return [self._term(">=", low), self._term("<=", high)]
-            case _:
-                return []
+        told = map(p.against_constant, p.comparisons(atom))
+        return [self._term(one[0], one[2].value) for one in told if one is not None]
 
     def _term(self, op: str, constant: Any) -> Any:
         if not self._real:
@@ -547,11 +530,9 @@ def _groups(atoms: Sequence[p.Predicate], most: int = GROUP) -> list[Sequence[p.
 
 def single_column(atom: p.Predicate) -> str | None:
     """The one attribute that an atomic predicate compares with constants, or ``None``."""
-    match atom:
-        case p.Comparison(_, p.Attribute(name), p.Constant()) | p.Comparison(_, p.Constant(), p.Attribute(name)):
-            return name
-        case p.In(p.Attribute(name)) | p.Like(p.Attribute(name)) | p.IsNull(p.Attribute(name)):
-            return name
-        case p.Between(p.Attribute(name), p.Constant(), p.Constant()):
-            return name
-    return None
+    if isinstance(atom, p.Like | p.IsNull):
+        operand: p.Operand | None = atom.operand
+    else:
+        told = [p.against_constant(one) for one in p.comparisons(atom)]
+        operand = None if None in told or told[0] is None else told[0][1]
+    return operand.name if isinstance(operand, p.Attribute) else None

@@ -19,7 +19,7 @@ from decimal import Context, Decimal
 from fractions import Fraction
 from functools import reduce
 from operator import and_, or_
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
@@ -29,13 +29,12 @@ from numpy.typing import NDArray
 from stretto.columns.overflow import IntegerOverflow
 from stretto.errors import DataError, suggestion
 from stretto.query import predicate as p
-from stretto.query.evaluate import COMPARE, Beyond, bounded, compare, holds, truth, value
+from stretto.query.evaluate import COMPARE, Beyond, bounded, compare, holds, like_pattern, like_search, truth, value
 from stretto.times import DAY, PER_SECOND
 
 __all__ = [
     "bits_of",
     "computed",
-    "flipped",
     "frozen",
     "judged",
     "mask",
@@ -51,9 +50,6 @@ __all__ = [
 ]
 
 Bits = NDArray[np.bool_]
-
-#: Comparisons seen from the other side.
-flipped = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 _ARROW = {
     "=": pc.equal,
@@ -131,7 +127,7 @@ def judged(predicate: p.Predicate, table: pa.RecordBatch | pa.Table) -> Judged:
     names = list(p.attributes(predicate))
     if not names:
         return Judged(np.full(table.num_rows, holds(predicate, {}), np.bool_), None)
-    parts = [_judged(predicate, batch) for batch in pieces(table, names)]
+    parts = [cast(Judged, _Rows(batch).visit(predicate)) for batch in pieces(table, names)]
     if len(parts) == 1:
         return parts[0]
     if not parts:
@@ -295,35 +291,66 @@ def snapped_real(op: str, constant: int | float) -> tuple[str, float]:
 # -- predicates -------------------------------------------------------------------------------------------------
 
 
-def _judged(predicate: p.Predicate, batch: pa.RecordBatch) -> Judged:
-    rows = batch.num_rows
-    match predicate:
-        case p.Comparison(op, left, right):
-            return _compared(op, _operand(left, batch), _operand(right, batch), rows)
-        case p.In(operand, values):
-            own = _operand(operand, batch)
-            return _known(own, _among(own, [constant.value for constant in values], rows))
-        case p.Between(operand, low, high):
-            own = _operand(operand, batch)
-            above = _compared(">=", own, _operand(low, batch), rows)
-            return above & _compared("<=", own, _operand(high, batch), rows)
-        case p.Like(operand, pattern):
-            own = _operand(operand, batch)
-            if not isinstance(own, _Column):
-                return Judged(np.full(rows, holds(p.Like(p.Constant(own), pattern), {}), np.bool_), None)
-            return Judged(_true(_like(own.data, pattern)), None)
-        case p.IsNull(operand):
-            if isinstance(operand, p.Attribute):
-                nulls = batch.column(operand.name).is_null().to_numpy(zero_copy_only=False)
-                return Judged(np.asarray(nulls, np.bool_), None)
-            own = _operand(operand, batch)
-            if not isinstance(own, _Column):
-                return Judged(np.full(rows, own is None, np.bool_), None)
-            return _known(own, np.zeros(rows, np.bool_) if own.valid is None else ~own.valid)
-        case p.And(parts) | p.Or(parts):
-            return reduce(and_ if isinstance(predicate, p.And) else or_, (_judged(part, batch) for part in parts))
-        case p.Not(part):
-            return ~_judged(part, batch)
+class _Rows(p.Visitor):
+    """The values and truths of the rows of a batch: of an operand a :class:`_Column`, or a Python value if it has no attributes."""
+
+    def __init__(self, batch: pa.RecordBatch) -> None:
+        self.batch = batch
+        self.rows = batch.num_rows
+
+    def comparison(self, node: p.Comparison) -> Judged:
+        return _compared(node.op, self.operand(node.left), self.operand(node.right), self.rows)
+
+    def among(self, node: p.In) -> Judged:
+        own = self.operand(node.operand)
+        return _known(own, _among(own, [constant.value for constant in node.values], self.rows))
+
+    def like(self, node: p.Like) -> Judged:
+        own = self.operand(node.operand)
+        if not isinstance(own, _Column):
+            return self._everywhere(holds(node, {}))
+        return Judged(_true(_like(own.data, node.pattern)), None)
+
+    def is_null(self, node: p.IsNull) -> Judged:
+        if isinstance(node.operand, p.Attribute):
+            nulls = self.batch.column(node.operand.name).is_null().to_numpy(zero_copy_only=False)
+            return Judged(np.asarray(nulls, np.bool_), None)
+        own = self.operand(node.operand)
+        if not isinstance(own, _Column):
+            return self._everywhere(own is None)
+        return _known(own, np.zeros(self.rows, np.bool_) if own.valid is None else ~own.valid)
+
+    def all_of(self, node: p.And) -> Any:
+        return reduce(and_, map(self.visit, node.parts))
+
+    def any_of(self, node: p.Or) -> Any:
+        return reduce(or_, map(self.visit, node.parts))
+
+    def negation(self, node: p.Not) -> Any:
+        return ~self.visit(node.part)
+
+    def _everywhere(self, truth: bool) -> Judged:
+        return Judged(np.full(self.rows, truth, np.bool_), None)
+
+    def operand(self, node: p.Operand) -> Any:
+        """A column; or the Python value of an operand without attributes."""
+        return self.visit(node) if p.attributes(node) else value(node, {})
+
+    def attribute(self, node: p.Attribute) -> _Column:
+        return _column(self.batch.column(node.name))
+
+    def constant(self, node: p.Constant) -> Any:
+        return node.value
+
+    def negative(self, node: p.Negative) -> Any:
+        return _negated(self.operand(node.operand))
+
+    def arithmetic(self, node: p.Arithmetic) -> _Column | None:
+        first, second = self.operand(node.left), self.operand(node.right)
+        return None if first is None or second is None else _computed(node.op, first, second)
+
+    def call(self, node: p.Call) -> Any:
+        raise AssertionError(node)  # registered functions are called in kernels
 
 
 def _known(own: Any, truth: Bits) -> Judged:
@@ -339,21 +366,13 @@ def _true(column: pa.Array) -> Bits:
 
 def _like(column: pa.Array, pattern: str) -> pa.Array:
     """LIKE by the cheapest of Arrow's searches that says the same."""
-    inner = pattern.strip("%")
-    if "_" not in pattern and "%" not in inner:
-        match pattern.startswith("%"), pattern.endswith("%"):
-            case False, False:
-                return pc.equal(column, pa.scalar(pattern, column.type))
-            case False, True:
-                return pc.starts_with(column, inner)
-            case True, False:
-                return pc.ends_with(column, inner)
-            case _:
-                return pc.match_substring(column, inner)
-    regex = "".join(
-        ".*" if c == "%" else "." if c == "_" else "\\" + c if c in "\\.+*?()|[]{}^$" else c for c in pattern
-    )
-    return pc.match_substring_regex(column, rf"(?s)\A(?:{regex})\z")
+    search, text = like_search(pattern)
+    if search == "like":
+        return pc.match_substring_regex(column, rf"(?s)\A(?:{like_pattern(pattern).pattern})\z")
+    return _SEARCHES[search](column, pa.scalar(text, column.type) if search == "equal" else text)
+
+
+_SEARCHES = {"equal": pc.equal, "starts": pc.starts_with, "ends": pc.ends_with, "contains": pc.match_substring}
 
 
 # -- operands -----------------------------------------------------------------------------------------------------
@@ -390,7 +409,7 @@ def computed(operand: p.Operand, batch: pa.RecordBatch, kind: pa.DataType) -> pa
     """
     if isinstance(operand, p.Attribute):
         return batch.column(operand.name)
-    found = _operand(operand, batch)
+    found = _Rows(batch).operand(operand)
     if isinstance(found, _Column) and found.beyond is not None and found.beyond.any():
         raise overflow_at(operand, batch, int(found.beyond.argmax()))
     if not isinstance(found, _Column):
@@ -399,23 +418,6 @@ def computed(operand: p.Operand, batch: pa.RecordBatch, kind: pa.DataType) -> pa
     if found.kind == "decimal":
         return pa.array(_as_real(found), kind, mask=None if found.valid is None else ~found.valid)
     return pa.array(found.data, kind, mask=None if found.valid is None else ~found.valid)
-
-
-def _operand(operand: p.Operand, batch: pa.RecordBatch) -> Any:
-    """A :class:`_Column`, or the Python value of an operand without attributes."""
-    if not p.attributes(operand):
-        return value(operand, {})
-    match operand:
-        case p.Attribute(name):
-            return _column(batch.column(name))
-        case p.Negative(inner):
-            return _negated(_operand(inner, batch))
-        case p.Arithmetic(op, left, right):
-            first, second = _operand(left, batch), _operand(right, batch)
-            if first is None or second is None:
-                return None
-            return _computed(op, first, second)
-    raise AssertionError(operand)  # registered functions are called in kernels
 
 
 def _column(array: pa.Array) -> _Column:
@@ -630,7 +632,7 @@ def _truth(op: str, left: Any, right: Any, rows: int) -> Bits:
     if not isinstance(left, _Column):
         if not isinstance(right, _Column):
             return np.full(rows, compare(op, left, right), np.bool_)
-        return _truth(flipped[op], right, left, rows)
+        return _truth(p.FLIPPED[op], right, left, rows)
     if right is None:
         return np.zeros(rows, np.bool_)
     if not isinstance(right, _Column):
@@ -689,7 +691,7 @@ def _with_column(op: str, left: _Column, right: _Column) -> Bits:
         return _decimals(op, left, right)
     if kinds == {"int", "float"}:
         if left.kind == "float":
-            return _int_with_float(flipped[op], right.data, left.data)
+            return _int_with_float(p.FLIPPED[op], right.data, left.data)
         return _int_with_float(op, left.data, right.data)
     return np.asarray(COMPARE[op](left.data, right.data), np.bool_)
 
@@ -723,7 +725,7 @@ def _times(op: str, left: _Column, right: _Column) -> Bits:
     assert right.type is not None
     ratio = ticks_of(right.type) / ticks_of(left.type)
     if ratio < 1:
-        return _times(flipped[op], right, left)
+        return _times(p.FLIPPED[op], right, left)
     if ratio == 1:
         return np.asarray(COMPARE[op](left.data, right.data), np.bool_)
     whole, rest = np.divmod(right.data, int(ratio))

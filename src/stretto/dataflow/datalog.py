@@ -24,7 +24,6 @@ from stretto.languages.datalog import (
     checked,
     read_program,
 )
-from stretto.languages.datalog.endings import written_out
 from stretto.languages.datalog.ordering import Step
 from stretto.languages.datalog.tree import ANY, variables
 from stretto.query import predicate as p
@@ -250,7 +249,7 @@ class _Body:
             case Filter(comparison):
                 self.stream = _where(self._started(), [self._over_columns(comparison)])
             case Assign(variable, value):
-                self.values[variable] = written_out(value, self.values)
+                self.values[variable] = p.substituted(value, self.values)
 
     def head(self, head: Head, row: Mapping[str, pa.DataType]) -> Stream:
         """What the rule derives."""
@@ -262,7 +261,7 @@ class _Body:
 
     def project(self, values: Mapping[str, p.Operand]) -> Stream:
         """Columns that are computed from the variables."""
-        return _project(self._started(), {name: written_out(value, self.values) for name, value in values.items()})
+        return _project(self._started(), {name: p.substituted(value, self.values) for name, value in values.items()})
 
     def keep(self, names: Iterable[str]) -> None:
         """Leave the columns that these variables, of relations, are."""
@@ -276,7 +275,7 @@ class _Body:
         return self.stream
 
     def _over_columns(self, comparison: p.Comparison) -> p.Comparison:
-        left, right = (written_out(side, self.values) for side in (comparison.left, comparison.right))
+        left, right = (p.substituted(side, self.values) for side in (comparison.left, comparison.right))
         return p.Comparison(comparison.op, left, right, comparison.span)
 
     def _scan(self, atom: Atom, relation: Stream, wanted: set[str]) -> None:
@@ -404,7 +403,7 @@ def _project(stream: Stream, values: Mapping[str, p.Operand]) -> Stream:
     node = stream.node
     if isinstance(node, plan.Project) and all(isinstance(value, p.Attribute) for _, value in node.values):
         # It only leaves out columns, or names them: that can be done at once.
-        values = {name: written_out(value, dict(node.values)) for name, value in values.items()}
+        values = {name: p.substituted(value, dict(node.values)) for name, value in values.items()}
         node = node.input
     return Stream(plan.Project(row, node, tuple(values.items())))
 

@@ -9,8 +9,8 @@ it *may be true* or *may be false*, never negates what it has, and gives ``True`
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, get_args
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from stretto.automata.cea import build
 from stretto.automata.nfab import build as build_nfab
 from stretto.columns.classes import condition_of
-from stretto.columns.vectorized import flipped, on_grid, snapped
+from stretto.columns.vectorized import on_grid, snapped
 from stretto.matching.compiled import Query
 from stretto.query import predicate as p
 from stretto.query.evaluate import holds
@@ -90,51 +90,37 @@ class Untranslatable(Exception):
     """Something that the reader of events is not asked."""
 
 
-class Translator(ABC):
-    """Conditions of queries in the words of whatever reads events."""
+class Translator(p.Visitor, ABC):
+    """Conditions of queries in the words of whatever reads events; each method is given the truth that is asked for, too."""
+
+    takes = get_args(p.Predicate)
 
     def may_be(self, truth: bool, node: p.Predicate) -> Any:
         """Where a typed predicate may have a truth: a condition that holds wherever it has, or whether it may at all."""
-        match node:
-            case p.And(parts) | p.Or(parts):
-                every = isinstance(node, p.And) is truth
-                return (all_of if every else any_of)(self.may_be(truth, part) for part in parts)
-            case p.Not(part):
-                return self.may_be(not truth, part)
-            case p.Between(operand, low, high):
-                above, below = p.Comparison(">=", operand, low), p.Comparison("<=", operand, high)
-                return self.may_be(truth, p.And((above, below)))
         if not p.attributes(node):
             return holds(node, {}) is truth
         try:
-            match node:
-                case p.Comparison(op, left, right):
-                    return self.compared(truth, op, left, right)
-                case p.In(operand, values):
-                    return self.among(truth, operand, [constant.value for constant in values])
-                case p.Like(operand, pattern):
-                    return self.like(truth, operand, pattern)
-                case p.IsNull(p.Attribute(name)):
-                    return self.null(truth, name)
+            return self.visit(node, truth)
         except (Untranslatable, OverflowError):
-            pass
-        return True
+            return True
+
+    def all_of(self, node: p.And, truth: bool) -> Any:
+        return (all_of if truth else any_of)(self.may_be(truth, part) for part in node.parts)
+
+    def any_of(self, node: p.Or, truth: bool) -> Any:
+        return (any_of if truth else all_of)(self.may_be(truth, part) for part in node.parts)
+
+    def negation(self, node: p.Not, truth: bool) -> Any:
+        return self.may_be(not truth, node.part)
 
     @abstractmethod
-    def compared(self, truth: bool, op: str, left: p.Operand, right: p.Operand) -> Any:
-        """A comparison."""
+    def comparison(self, node: p.Comparison, truth: bool) -> Any: ...
 
     @abstractmethod
-    def among(self, truth: bool, operand: p.Operand, values: Sequence[Any]) -> Any:
-        """IN."""
+    def like(self, node: p.Like, truth: bool) -> Any: ...
 
     @abstractmethod
-    def like(self, truth: bool, operand: p.Operand, pattern: str) -> Any:
-        """LIKE."""
-
-    @abstractmethod
-    def null(self, truth: bool, name: str) -> Any:
-        """IS NULL of a column."""
+    def is_null(self, node: p.IsNull, truth: bool) -> Any: ...
 
 
 class _OfColumns(Translator):
@@ -143,22 +129,16 @@ class _OfColumns(Translator):
     def __init__(self, attributes: dict[str, pa.DataType]) -> None:
         self.attributes = attributes
 
-    def compared(self, truth: bool, op: str, left: p.Operand, right: p.Operand) -> Any:
-        if isinstance(left, p.Constant):
-            left, right, op = right, left, flipped[op]
-        if not truth or not isinstance(left, p.Attribute) or not isinstance(right, p.Constant):
+    def comparison(self, node: p.Comparison, truth: bool) -> Any:
+        told = p.against_constant(node)
+        if not truth or told is None or not isinstance(told[1], p.Attribute):
             return True
-        return self._with_constant(op, left.name, right.value)
+        return self._with_constant(told[0], told[1].name, told[2].value)
 
-    def among(self, truth: bool, operand: p.Operand, values: Sequence[Any]) -> Any:
-        if not truth or not isinstance(operand, p.Attribute):
-            return True
-        return any_of(self._with_constant("=", operand.name, one) for one in values)
-
-    def like(self, truth: bool, operand: p.Operand, pattern: str) -> Any:
+    def like(self, node: p.Like, truth: bool) -> Any:
         return True
 
-    def null(self, truth: bool, name: str) -> Any:
+    def is_null(self, node: p.IsNull, truth: bool) -> Any:
         return True
 
     def _with_constant(self, op: str, name: str, constant: Any) -> Any:

@@ -20,13 +20,13 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Context, Decimal
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from stretto.query import functions
 from stretto.query import predicate as p
 
-__all__ = ["COMPARE", "Beyond", "bounded", "compare", "holds", "like", "like_pattern", "truth", "value"]
+__all__ = ["COMPARE", "Beyond", "bounded", "compare", "holds", "like", "like_pattern", "like_search", "truth", "value"]
 
 COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
@@ -52,26 +52,64 @@ def holds(predicate: p.Predicate, event: Mapping[str, Any]) -> bool:
     >>> holds(Comparison("!=", Attribute("x"), Constant(3)), {"x": None})
     False
     """
-    match predicate:
-        case p.Comparison(op, left, right):
-            return compare(op, value(left, event), value(right, event))
-        case p.In(operand, values):
-            found = value(operand, event)
-            return any(compare("=", found, constant.value) for constant in values)
-        case p.Between(operand, low, high):
-            found = value(operand, event)
-            return compare(">=", found, value(low, event)) and compare("<=", found, value(high, event))
-        case p.Like(operand, pattern):
-            found = value(operand, event)
-            return found is not None and like(found, pattern)
-        case p.IsNull(operand):
-            return value(operand, event) is None
-        case p.And(parts):
-            return all(holds(part, event) for part in parts)
-        case p.Or(parts):
-            return any(holds(part, event) for part in parts)
-        case p.Not(part):
-            return not holds(part, event)
+    return bool(_Exact(event).visit(predicate))
+
+
+def value(operand: p.Operand, event: Mapping[str, Any]) -> Any:
+    """The value of an operand on an event; ``None`` is NULL.
+
+    >>> from stretto.query.predicate import Arithmetic, Attribute, Constant
+    >>> value(Arithmetic("%", Attribute("x"), Constant(3)), {"x": -7})
+    -1
+    """
+    return _Exact(event).visit(operand)
+
+
+class _Exact(p.Visitor):
+    """The values and truths of one event."""
+
+    def __init__(self, event: Mapping[str, Any]) -> None:
+        self.event = event
+
+    def attribute(self, node: p.Attribute) -> Any:
+        return self.event[node.name]
+
+    def constant(self, node: p.Constant) -> Any:
+        return node.value
+
+    def negative(self, node: p.Negative) -> Any:
+        return self.computed(node, (self.visit(node.operand),), "-{}", _negative)
+
+    def call(self, node: p.Call) -> Any:
+        given = tuple(map(self.visit, node.arguments))
+        return self.computed(node, given, node.name, functions.known()[node.name].python)
+
+    def arithmetic(self, node: p.Arithmetic) -> Any:
+        given = (self.visit(node.left), self.visit(node.right))
+        return self.computed(node, given, f"{{}} {node.op} {{}}", partial(_arithmetic, node.op))
+
+    def computed(self, node: p.Operand, given: tuple[Any, ...], shown: str, compute: Callable[..., Any]) -> Any:
+        """What is computed of some values; ``shown`` is how it is written."""
+        return None if None in given else compute(*given)
+
+    def comparison(self, node: p.Comparison) -> bool | Beyond:
+        return compare(node.op, self.visit(node.left), self.visit(node.right))
+
+    def like(self, node: p.Like) -> bool:
+        text = self.visit(node.operand)
+        return text is not None and like(text, node.pattern)
+
+    def is_null(self, node: p.IsNull) -> bool | Beyond:
+        return self.visit(node.operand) is None
+
+    def all_of(self, node: p.And) -> bool | Beyond:
+        return all(map(self.visit, node.parts))
+
+    def any_of(self, node: p.Or) -> bool | Beyond:
+        return any(map(self.visit, node.parts))
+
+    def negation(self, node: p.Not) -> bool | Beyond:
+        return not self.visit(node.part)
 
 
 @dataclass(frozen=True)
@@ -95,89 +133,64 @@ def truth(predicate: p.Predicate, event: Mapping[str, Any]) -> bool | Beyond:
     >>> truth(square, {"x": 2**40}).shown, truth(guarded, {"x": 2**40}), truth(guarded, {"x": 4})
     ('1099511627776 * 1099511627776', False, True)
     """
-    match predicate:
-        case p.And(parts):
-            return _joined((truth(part, event) for part in parts), decisive=False)
-        case p.Or(parts):
-            return _joined((truth(part, event) for part in parts), decisive=True)
-        case p.Not(part):
-            found = truth(part, event)
-            return found if isinstance(found, Beyond) else not found
-        case p.Between(operand, low, high):
-            bounds = (p.Comparison(">=", operand, low), p.Comparison("<=", operand, high))
-            return _joined((truth(bound, event) for bound in bounds), decisive=False)
-    values = [bounded(operand, event) for operand in p.children(predicate) if isinstance(operand, p.Operand)]
-    beyond = next((one for one in values if isinstance(one, Beyond)), None)
-    if beyond is None or (None in values and not isinstance(predicate, p.IsNull)):
-        return holds(predicate, event)
-    return beyond
-
-
-def _joined(truths: Iterable[bool | Beyond], *, decisive: bool) -> bool | Beyond:
-    """AND, where false decides, or OR, where true does."""
-    unknown: Beyond | None = None
-    for one in truths:
-        if isinstance(one, Beyond):
-            unknown = unknown or one
-        elif one is decisive:
-            return one
-    return unknown or not decisive
+    found: bool | Beyond = _Bounded(event).visit(predicate)
+    return found
 
 
 def bounded(operand: p.Operand, event: Mapping[str, Any]) -> Any:
     """The value of an operand, computed in integers of 64 bits: :class:`Beyond` where these do not suffice."""
-    if not p.attributes(operand):
-        return value(operand, event)
-    match operand:
-        case p.Negative(inner):
-            return _bounded_result(operand, (bounded(inner, event),), "-{}", lambda own: -own)
-        case p.Call(name, arguments):
-            given = tuple(bounded(argument, event) for argument in arguments)
-            return _bounded_result(operand, given, name, functions.known()[name].python)
-        case p.Arithmetic(op, first, second):
-            sides = (bounded(first, event), bounded(second, event))
-            return _bounded_result(operand, sides, f"{{}} {op} {{}}", lambda left, right: _arithmetic(op, left, right))
-    return value(operand, event)
+    return _Bounded(event).visit(operand)
 
 
-def _bounded_result(operand: p.Operand, given: tuple[Any, ...], shown: str, compute: Callable[..., Any]) -> Any:
-    if None in given:
-        return None
-    beyond = next((one for one in given if isinstance(one, Beyond)), None)
-    if beyond is not None:
-        return beyond
-    if isinstance(operand, p.Negative) and isinstance(given[0], Decimal):
-        return given[0].copy_negate()
-    found = compute(*given)
-    whole = [one for one in (*given, found) if isinstance(one, int) and not isinstance(one, bool)]
-    if isinstance(found, int) and not isinstance(operand, p.Call) and any(one not in _INT64 for one in whole):
-        return Beyond(operand, shown.format(*given))
-    return found
+class _Bounded(_Exact):
+    """The same, where an integer beyond 64 bits is :class:`Beyond`, and so is all that depends on it."""
+
+    def computed(self, node: p.Operand, given: tuple[Any, ...], shown: str, compute: Callable[..., Any]) -> Any:
+        beyond = _first_beyond(given)
+        if None in given or beyond is not None:
+            return None if None in given else beyond
+        found = compute(*given)
+        if not isinstance(found, int) or isinstance(node, p.Call) or not p.attributes(node):
+            return found  # constants are computed before a kernel is made
+        whole = (one for one in (*given, found) if isinstance(one, int) and not isinstance(one, bool))
+        return found if all(one in _INT64 for one in whole) else Beyond(node, shown.format(*given))
+
+    def comparison(self, node: p.Comparison) -> bool | Beyond:
+        sides = (self.visit(node.left), self.visit(node.right))
+        return False if None in sides else _first_beyond(sides) or compare(node.op, *sides)
+
+    def is_null(self, node: p.IsNull) -> Any:
+        found = self.visit(node.operand)
+        return found if isinstance(found, Beyond) else found is None
+
+    def all_of(self, node: p.And) -> bool | Beyond:
+        return self._joined(node.parts, decisive=False)
+
+    def any_of(self, node: p.Or) -> bool | Beyond:
+        return self._joined(node.parts, decisive=True)
+
+    def _joined(self, parts: Iterable[p.Predicate], *, decisive: bool) -> bool | Beyond:
+        """AND, where false decides, or OR, where true does."""
+        unknown: Beyond | None = None
+        for part in parts:
+            one: bool | Beyond = self.visit(part)
+            if isinstance(one, Beyond):
+                unknown = unknown or one
+            elif one is decisive:
+                return decisive
+        return unknown or not decisive
+
+    def negation(self, node: p.Not) -> Any:
+        found = self.visit(node.part)
+        return found if isinstance(found, Beyond) else not found
 
 
-def value(operand: p.Operand, event: Mapping[str, Any]) -> Any:
-    """The value of an operand on an event; ``None`` is NULL.
+def _first_beyond(values: Iterable[Any]) -> Beyond | None:
+    return next((one for one in values if isinstance(one, Beyond)), None)
 
-    >>> from stretto.query.predicate import Arithmetic, Attribute, Constant
-    >>> value(Arithmetic("%", Attribute("x"), Constant(3)), {"x": -7})
-    -1
-    """
-    match operand:
-        case p.Attribute(name):
-            return event[name]
-        case p.Constant(constant):
-            return constant
-        case p.Negative(inner):
-            found = value(inner, event)
-            if isinstance(found, Decimal):
-                return found.copy_negate()
-            return None if found is None else -found
-        case p.Call(name, arguments):
-            given = [value(argument, event) for argument in arguments]
-            return None if None in given else functions.known()[name].python(*given)
-        case p.Arithmetic(op, first, second):
-            left, right = value(first, event), value(second, event)
-            return None if left is None or right is None else _arithmetic(op, left, right)
+
+def _negative(number: Any) -> Any:
+    return number.copy_negate() if isinstance(number, Decimal) else -number
 
 
 def compare(op: str, left: Any, right: Any) -> bool:
@@ -208,39 +221,25 @@ def _arithmetic(op: str, left: Any, right: Any) -> Any:
     if op in "/%" and right == 0:
         return None
     if op == "/" or isinstance(left, float) or isinstance(right, float):
-        return _real_arithmetic(op, _real(left), _real(right))
+        return _REAL[op](_real(left), _real(right))
     if isinstance(left, Decimal) or isinstance(right, Decimal):
-        return _decimal_arithmetic(op, Decimal(left), Decimal(right))
-    if op == "+":
-        return left + right
-    if op == "-":
-        return left - right
-    if op == "*":
-        return left * right
+        return _DECIMAL[op](Decimal(left), Decimal(right))
+    return _WHOLE[op](left, right)
+
+
+def _remainder(left: int, right: int) -> int:
     rest = abs(left) % abs(right)
     return rest if left >= 0 else -rest
 
 
-def _real_arithmetic(op: str, left: float, right: float) -> float:
-    if op == "+":
-        return left + right
-    if op == "-":
-        return left - right
-    if op == "*":
-        return left * right
-    if op == "/":
-        return left / right
+def _remainder_real(left: float, right: float) -> float:
     return math.fmod(left, right) if math.isfinite(left) else math.nan
 
 
-def _decimal_arithmetic(op: str, left: Decimal, right: Decimal) -> Decimal:
-    if op == "+":
-        return _EXACT.add(left, right)
-    if op == "-":
-        return _EXACT.subtract(left, right)
-    if op == "*":
-        return _EXACT.multiply(left, right)
-    return _EXACT.remainder(left, right)
+_PLAIN: dict[str, Callable[[Any, Any], Any]] = {"+": operator.add, "-": operator.sub, "*": operator.mul}
+_WHOLE = _PLAIN | {"%": _remainder}
+_REAL = _PLAIN | {"/": operator.truediv, "%": _remainder_real}
+_DECIMAL = {"+": _EXACT.add, "-": _EXACT.subtract, "*": _EXACT.multiply, "%": _EXACT.remainder}
 
 
 def _real(number: float | Decimal) -> float:
@@ -272,6 +271,23 @@ def like(text: str, pattern: str) -> bool:
         else:
             return False
     return pattern[begin:].strip("%") == ""
+
+
+def like_search(pattern: str) -> tuple[str, str]:
+    """The cheapest search that says what a LIKE pattern says, and the text that it looks for.
+
+    It is ``equal``, ``starts``, ``ends`` or ``contains``; or ``like``, where no search for one text does.
+
+    >>> like_search("a%"), like_search("%a%"), like_search("a_")
+    (('starts', 'a'), ('contains', 'a'), ('like', 'a_'))
+    """
+    inner = pattern.strip("%")
+    if "_" in pattern or "%" in inner:
+        return "like", pattern
+    return _SEARCHES[pattern.startswith("%"), pattern.endswith("%")], inner
+
+
+_SEARCHES = {(False, False): "equal", (False, True): "starts", (True, False): "ends", (True, True): "contains"}
 
 
 @lru_cache(maxsize=1024)

@@ -6,18 +6,24 @@ is ``NOT (a IN (…))``.
 
 Numbers are written exactly: an integer literal is an ``int``, one with a point or exponent a ``Decimal``.
 :func:`typed` turns literals into the type that they are compared with, once the schema is known.
+
+A node is a class here: how it is written, which of its fields hold expressions (``inner``), and the method in which a backend says
+what it means to it (``method`` of a :class:`Visitor`); or, where other nodes say the same, its ``meaning``.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from typing import Any, ClassVar, TypeVar, cast, get_args
 
 from stretto.errors import Span
 
 __all__ = [
+    "FLIPPED",
+    "NODES",
     "And",
     "Arithmetic",
     "Attribute",
@@ -34,14 +40,24 @@ __all__ = [
     "Operand",
     "Or",
     "Predicate",
+    "Visitor",
+    "against_constant",
     "attributes",
     "calls",
+    "comparisons",
     "computes",
+    "rebuilt",
+    "renamed",
+    "spelt_out",
+    "substituted",
     "walk",
 ]
 
 Value = int | float | Decimal | str | bool | bytes | dt.datetime | dt.date
 
+
+#: Comparisons seen from the other side.
+FLIPPED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 #: Words of the language inside conditions; an attribute of that name is written in backticks.
 WORDS = frozenset({"AND", "OR", "NOT", "IN", "BETWEEN", "LIKE", "IS", "NULL", "TRUE", "FALSE"})
@@ -59,10 +75,18 @@ def _literal(value: Value) -> str:
     return "'" + str(value).replace("'", "''") + "'"
 
 
+class _Node:
+    """What all nodes have."""
+
+    method: ClassVar[str]
+    inner: ClassVar[tuple[str, ...]] = ()
+
+
 @dataclass(frozen=True)
-class Attribute:
+class Attribute(_Node):
     """An attribute of the event."""
 
+    method: ClassVar = "attribute"
     name: str
     span: Span | None = _span()
 
@@ -74,9 +98,10 @@ class Attribute:
 
 
 @dataclass(frozen=True)
-class Constant:
+class Constant(_Node):
     """A literal."""
 
+    method: ClassVar = "constant"
     value: Value
     span: Span | None = _span()
 
@@ -85,9 +110,11 @@ class Constant:
 
 
 @dataclass(frozen=True)
-class Arithmetic:
+class Arithmetic(_Node):
     """``left op right`` with ``op`` one of ``+ - * / %``; ``/`` is real division."""
 
+    method: ClassVar = "arithmetic"
+    inner: ClassVar = ("left", "right")
     op: str
     left: Operand
     right: Operand
@@ -98,9 +125,11 @@ class Arithmetic:
 
 
 @dataclass(frozen=True)
-class Negative:
+class Negative(_Node):
     """``-operand``."""
 
+    method: ClassVar = "negative"
+    inner: ClassVar = ("operand",)
     operand: Operand
     span: Span | None = _span()
 
@@ -109,9 +138,11 @@ class Negative:
 
 
 @dataclass(frozen=True)
-class Call:
+class Call(_Node):
     """``name(arguments)``: a function that the user registered (:func:`stretto.function`)."""
 
+    method: ClassVar = "call"
+    inner: ClassVar = ("arguments",)
     name: str
     arguments: tuple[Operand, ...]
     span: Span | None = _span()
@@ -124,9 +155,11 @@ Operand = Attribute | Constant | Arithmetic | Negative | Call
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(_Node):
     """``left op right`` with ``op`` one of ``= != < <= > >=`` (``==`` and ``<>`` are read as ``=`` and ``!=``)."""
 
+    method: ClassVar = "comparison"
+    inner: ClassVar = ("left", "right")
     op: str
     left: Operand
     right: Operand
@@ -137,9 +170,11 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class In:
+class In(_Node):
     """``operand IN (values)``."""
 
+    method: ClassVar = "among"
+    inner: ClassVar = ("operand", "values")
     operand: Operand
     values: tuple[Constant, ...]
     span: Span | None = _span()
@@ -147,11 +182,18 @@ class In:
     def __str__(self) -> str:
         return f"{self.operand} IN ({', '.join(map(str, self.values))})"
 
+    @property
+    def meaning(self) -> Or:
+        """The same in comparisons."""
+        return Or(tuple(Comparison("=", self.operand, value, self.span) for value in self.values), self.span)
+
 
 @dataclass(frozen=True)
-class Between:
+class Between(_Node):
     """``operand BETWEEN low AND high``, both ends included."""
 
+    method: ClassVar = "between"
+    inner: ClassVar = ("operand", "low", "high")
     operand: Operand
     low: Operand
     high: Operand
@@ -160,11 +202,19 @@ class Between:
     def __str__(self) -> str:
         return f"{self.operand} BETWEEN {self.low} AND {self.high}"
 
+    @property
+    def meaning(self) -> And:
+        """The same in comparisons."""
+        bounds = ((">=", self.low), ("<=", self.high))
+        return And(tuple(Comparison(op, self.operand, bound, self.span) for op, bound in bounds), self.span)
+
 
 @dataclass(frozen=True)
-class Like:
+class Like(_Node):
     """``operand LIKE pattern``: ``%`` is any run of characters, ``_`` any one; the whole string must match."""
 
+    method: ClassVar = "like"
+    inner: ClassVar = ("operand",)
     operand: Operand
     pattern: str
     span: Span | None = _span()
@@ -174,9 +224,11 @@ class Like:
 
 
 @dataclass(frozen=True)
-class IsNull:
+class IsNull(_Node):
     """``operand IS NULL``."""
 
+    method: ClassVar = "is_null"
+    inner: ClassVar = ("operand",)
     operand: Operand
     span: Span | None = _span()
 
@@ -185,7 +237,11 @@ class IsNull:
 
 
 @dataclass(frozen=True)
-class And:
+class And(_Node):
+    """All of some conditions; of none, it always holds."""
+
+    method: ClassVar = "all_of"
+    inner: ClassVar = ("parts",)
     parts: tuple[Predicate, ...]
     span: Span | None = _span()
 
@@ -194,7 +250,11 @@ class And:
 
 
 @dataclass(frozen=True)
-class Or:
+class Or(_Node):
+    """One of some conditions; of none, it never holds."""
+
+    method: ClassVar = "any_of"
+    inner: ClassVar = ("parts",)
     parts: tuple[Predicate, ...]
     span: Span | None = _span()
 
@@ -203,7 +263,11 @@ class Or:
 
 
 @dataclass(frozen=True)
-class Not:
+class Not(_Node):
+    """The negation, with two values."""
+
+    method: ClassVar = "negation"
+    inner: ClassVar = ("part",)
     part: Predicate
     span: Span | None = _span()
 
@@ -215,25 +279,107 @@ Predicate = Comparison | In | Between | Like | IsNull | And | Or | Not
 Expression = Operand | Predicate
 
 
+#: All kinds of nodes: what a backend gives a meaning.
+NODES: tuple[type[_Node], ...] = (*get_args(Operand), *get_args(Predicate))
+
+_E = TypeVar("_E", bound=Expression)
+
+
+class Visitor:
+    """What a backend makes of expressions: a method for each node, called as the node's ``method`` says.
+
+    A node that has a ``meaning`` in others needs none. Subclasses say by ``takes`` if they are for some nodes only.
+    """
+
+    takes: ClassVar[tuple[type[_Node], ...]] = NODES
+
+    def visit(self, node: Expression, *more: Any) -> Any:
+        """What the backend makes of a node.
+
+        Raises
+        ------
+        NotImplementedError
+            It gives such nodes no meaning.
+        """
+        method = getattr(self, node.method, None)
+        if method is None:
+            raise NotImplementedError(
+                f"{type(self).__name__} has no method '{node.method}' for {type(node).__name__}: {node}"
+            )
+        return method(node, *more)
+
+    def among(self, node: In, *more: Any) -> Any:
+        return self.visit(node.meaning, *more)
+
+    def between(self, node: Between, *more: Any) -> Any:
+        return self.visit(node.meaning, *more)
+
+
+# ---- What needs no backend
+
+
 def children(expression: Expression) -> tuple[Expression, ...]:
     """The direct sub-expressions, left to right."""
-    match expression:
-        case Attribute() | Constant():
-            return ()
-        case Arithmetic(_, left, right) | Comparison(_, left, right):
-            return (left, right)
-        case In(operand, values):
-            return (operand, *values)
-        case Between(operand, low, high):
-            return (operand, low, high)
-        case And(parts) | Or(parts):
-            return parts
-        case Not(part):
-            return (part,)
-        case Call(_, arguments):
-            return arguments
-        case Negative(operand) | Like(operand) | IsNull(operand):
-            return (operand,)
+    found: list[Expression] = []
+    for name in expression.inner:
+        part = getattr(expression, name)
+        found.extend(part) if isinstance(part, tuple) else found.append(part)
+    return tuple(found)
+
+
+def rebuilt(expression: _E, change: Callable[[Any], Any]) -> _E:
+    """The same node over changed sub-expressions."""
+    fresh: dict[str, Any] = {}
+    for name in expression.inner:
+        part = getattr(expression, name)
+        fresh[name] = tuple(map(change, part)) if isinstance(part, tuple) else change(part)
+    return cast(_E, replace(cast(Any, expression), **fresh)) if fresh else expression
+
+
+def against_constant(node: Expression) -> tuple[str, Operand, Constant] | None:
+    """A comparison with a constant: operator, operand and constant, which comes last."""
+    if isinstance(node, Comparison):
+        if isinstance(node.right, Constant):
+            return node.op, node.left, node.right
+        if isinstance(node.left, Constant):
+            return FLIPPED[node.op], node.right, node.left
+    return None
+
+
+def comparisons(atom: Predicate) -> tuple[Predicate, ...]:
+    """An atomic condition as the comparisons that it means: all of them, or for ``IN`` one of them."""
+    return atom.meaning.parts if isinstance(atom, In | Between) else (atom,)
+
+
+def spelt_out(node: Predicate, holds: bool = True) -> Predicate:
+    """A condition, or its negation, without ``IN`` and ``BETWEEN``, and with ``NOT`` before single comparisons only.
+
+    >>> x = Attribute("x")
+    >>> print(spelt_out(Not(Between(x, Constant(1), Constant(2)))))
+    NOT (x >= 1) OR NOT (x <= 2)
+    """
+    if isinstance(node, Not):
+        return spelt_out(node.part, not holds)
+    if isinstance(node, In | Between):
+        return spelt_out(node.meaning, holds)
+    if isinstance(node, And | Or):
+        parts = tuple(spelt_out(part, holds) for part in node.parts)
+        return And(parts, node.span) if isinstance(node, And) is holds else Or(parts, node.span)
+    return node if holds else Not(node, node.span)
+
+
+def substituted(expression: Expression, values: Mapping[str, Operand]) -> Any:
+    """An expression with values in place of those attributes that have one."""
+    if isinstance(expression, Attribute):
+        return values.get(expression.name, expression)
+    return rebuilt(expression, lambda part: substituted(part, values))
+
+
+def renamed(expression: _E, names: Mapping[str, str]) -> _E:
+    """An expression with other names of attributes."""
+    spans = attributes(expression)
+    found: _E = substituted(expression, {name: Attribute(names[name], span) for name, span in spans.items()})
+    return found
 
 
 def walk(expression: Expression) -> Iterator[Expression]:

@@ -153,7 +153,9 @@ def kind_of_operand(operand: p.Operand, attributes: Mapping[str, pa.DataType]) -
     return _Checker(attributes, None).value(operand).kind
 
 
-class _Checker:
+class _Checker(p.Visitor):
+    """Predicates become typed ones, operands :class:`_Typed`."""
+
     def __init__(self, attributes: Mapping[str, pa.DataType], text: str | None) -> None:
         self.attributes = attributes
         self.text = text
@@ -165,35 +167,45 @@ class _Checker:
 
     def predicate(self, node: p.Predicate) -> p.Predicate:
         self.exact = is_exact(node, self.attributes)
-        match node:
-            case p.Comparison(op, left, right):
-                first, second = self._pair(self.operand(left), self.operand(right), node.span)
-                if op not in ("=", "!=") and first.kind == "bool":
-                    raise self.error("truth values are not ordered", node.span, "compare them with = or !=")
-                return replace(node, left=first.operand, right=second.operand)
-            case p.In(operand, values):
-                own = self.operand(operand)
-                pairs = [self._pair(own, self.operand(value), value.span or node.span) for value in values]
-                chosen = tuple(pair[1].operand for pair in pairs if isinstance(pair[1].operand, p.Constant))
-                return replace(node, operand=own.operand, values=chosen)
-            case p.Between(operand, low, high):
-                own, first, second = self._one_kind([self.operand(side) for side in (operand, low, high)])
-                _, first = self._pair(own, first, node.span)
-                _, second = self._pair(own, second, node.span)
-                if own.kind == "bool":
-                    raise self.error("truth values are not ordered", node.span, "compare them with = or !=")
-                return replace(node, operand=own.operand, low=first.operand, high=second.operand)
-            case p.Like(operand):
-                own = self.operand(operand)
-                if own.kind != "string":
-                    raise self.error(f"LIKE needs a string, not {own.described}", own.span or node.span)
-                return replace(node, operand=own.operand)
-            case p.IsNull(operand):
-                return replace(node, operand=self.operand(operand).operand)
-            case p.And(parts) | p.Or(parts):
-                return replace(node, parts=tuple(self.predicate(part) for part in parts))
-            case p.Not(part):
-                return replace(node, part=self.predicate(part))
+        found: p.Predicate = self.visit(node)
+        return found
+
+    def comparison(self, node: p.Comparison) -> p.Comparison:
+        first, second = self._pair(self.operand(node.left), self.operand(node.right), node.span)
+        if node.op not in ("=", "!="):
+            self._check_ordered(first, node)
+        return replace(node, left=first.operand, right=second.operand)
+
+    def _check_ordered(self, own: _Typed, node: p.Predicate) -> None:
+        if own.kind == "bool":
+            raise self.error("truth values are not ordered", node.span, "compare them with = or !=")
+
+    def among(self, node: p.In) -> p.In:
+        own = self.operand(node.operand)
+        pairs = [self._pair(own, self.operand(value), value.span or node.span) for value in node.values]
+        chosen = tuple(pair[1].operand for pair in pairs if isinstance(pair[1].operand, p.Constant))
+        return replace(node, operand=own.operand, values=chosen)
+
+    def between(self, node: p.Between) -> p.Between:
+        own, low, high = self._one_kind([self.operand(side) for side in (node.operand, node.low, node.high)])
+        _, low = self._pair(own, low, node.span)
+        _, high = self._pair(own, high, node.span)
+        self._check_ordered(own, node)
+        return replace(node, operand=own.operand, low=low.operand, high=high.operand)
+
+    def like(self, node: p.Like) -> p.Like:
+        own = self.operand(node.operand)
+        if own.kind != "string":
+            raise self.error(f"LIKE needs a string, not {own.described}", own.span or node.span)
+        return replace(node, operand=own.operand)
+
+    def is_null(self, node: p.IsNull) -> p.IsNull:
+        return replace(node, operand=self.operand(node.operand).operand)
+
+    def all_of(self, node: p.And | p.Or | p.Not) -> p.Predicate:
+        return p.rebuilt(node, self.predicate)
+
+    any_of = negation = all_of
 
     def value(self, node: p.Operand) -> _Typed:
         """An operand by itself."""
@@ -201,35 +213,39 @@ class _Checker:
         return self.operand(node)
 
     def operand(self, node: p.Operand) -> _Typed:
-        match node:
-            case p.Attribute(name):
-                if name not in self.attributes:
-                    hint = suggestion(name, self.attributes, kind="attribute")
-                    raise self.error(f"unknown attribute '{name}'", node.span, hint)
-                source = self.attributes[name]
-                return _Typed(node, kind_of(source), source, node.span)
-            case p.Constant(value):
-                return _Typed(node, _kind_of_value(value), None, node.span)
-            case p.Negative(inner):
-                own = self._computable(self._number(self.operand(inner), "-"))
-                return _Typed(replace(node, operand=own.operand), own.kind, None, node.span)
-            case p.Call():
-                return self._call(node)
-            case p.Arithmetic(op, left, right):
-                first, second = self._number(self.operand(left), op), self._number(self.operand(right), op)
-                kinds = (first.kind, second.kind)
-                kind = next((kind for kind in ("float", "decimal") if kind in kinds), "int") if op != "/" else "float"
-                if op == "%" and kind == "decimal":
-                    hint = "'%' is the remainder of integers and floats"
-                    raise self.error("'%' does not take decimals", node.span, hint)
-                first, second = (self._as_number(side, kind) for side in (first, second))
-                if not (op == "/" and isinstance(second.operand, p.Constant) and second.operand.value == 1):
-                    # By one is how a decimal becomes a double, also in a text that is read again.
-                    first, second = self._computable(first), self._computable(second)
-                kind = "float" if kind == "decimal" and not self.exact else kind
-                return _Typed(replace(node, left=first.operand, right=second.operand), kind, None, node.span)
+        found: _Typed = self.visit(node)
+        return found
 
-    def _call(self, node: p.Call) -> _Typed:
+    def attribute(self, node: p.Attribute) -> _Typed:
+        if node.name not in self.attributes:
+            hint = suggestion(node.name, self.attributes, kind="attribute")
+            raise self.error(f"unknown attribute '{node.name}'", node.span, hint)
+        source = self.attributes[node.name]
+        return _Typed(node, kind_of(source), source, node.span)
+
+    def constant(self, node: p.Constant) -> _Typed:
+        return _Typed(node, _kind_of_value(node.value), None, node.span)
+
+    def negative(self, node: p.Negative) -> _Typed:
+        own = self._computable(self._number(self.operand(node.operand), "-"))
+        return _Typed(replace(node, operand=own.operand), own.kind, None, node.span)
+
+    def arithmetic(self, node: p.Arithmetic) -> _Typed:
+        op = node.op
+        first, second = self._number(self.operand(node.left), op), self._number(self.operand(node.right), op)
+        kinds = (first.kind, second.kind)
+        kind = next((kind for kind in ("float", "decimal") if kind in kinds), "int") if op != "/" else "float"
+        if op == "%" and kind == "decimal":
+            hint = "'%' is the remainder of integers and floats"
+            raise self.error("'%' does not take decimals", node.span, hint)
+        first, second = (self._as_number(side, kind) for side in (first, second))
+        if not (op == "/" and isinstance(second.operand, p.Constant) and second.operand.value == 1):
+            # By one is how a decimal becomes a double, also in a text that is read again.
+            first, second = self._computable(first), self._computable(second)
+        kind = "float" if kind == "decimal" and not self.exact else kind
+        return _Typed(replace(node, left=first.operand, right=second.operand), kind, None, node.span)
+
+    def call(self, node: p.Call) -> _Typed:
         known = functions.known()
         if node.name not in known:
             hint = suggestion(node.name, known, kind="function") or "register one with @stretto.function"

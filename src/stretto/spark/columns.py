@@ -26,12 +26,12 @@ from typing import TYPE_CHECKING, Any, Union
 import numpy as np
 import pyarrow as pa
 
-from stretto.columns.vectorized import flipped, on_grid, snapped
+from stretto.columns.vectorized import on_grid, snapped
 from stretto.events import Schema
 from stretto.matching.compiled import Query
 from stretto.matching.relevance import COMPARE, Translator, Untranslatable, all_of, any_of, guards_of
 from stretto.query import predicate as p
-from stretto.query.evaluate import value
+from stretto.query.evaluate import like_search, value
 from stretto.query.guard import Guard
 from stretto.query.sase import SaseQuery
 from stretto.query.typing import kind_of
@@ -227,13 +227,16 @@ class _Translator(Translator):
         kept = tuple(part for part, condition in found if condition is not True)
         return Guard(guard.type, guard.stream, kept), all_of(condition for _, condition in found)
 
-    def null(self, truth: bool, name: str) -> Condition:
-        return column(name).isNull() if truth else column(name).isNotNull()
+    def is_null(self, node: p.IsNull, truth: bool) -> Condition:
+        if not isinstance(node.operand, p.Attribute):
+            return True
+        own = column(node.operand.name)
+        return own.isNull() if truth else own.isNotNull()
 
-    def compared(self, truth: bool, op: str, left: p.Operand, right: p.Operand) -> Condition:
-        first, second = self.operand(left), self.operand(right)
+    def comparison(self, node: p.Comparison, truth: bool) -> Condition:
+        op, first, second = node.op, self.operand(node.left), self.operand(node.right)
         if not isinstance(first, _Side):
-            first, second, op = second, first, flipped[op]
+            first, second, op = second, first, p.FLIPPED[op]
         assert isinstance(first, _Side)
         op = op if truth else _NEGATED[op]
         if isinstance(second, _Side):
@@ -258,13 +261,13 @@ class _Translator(Translator):
         nan = left.where_nan(op, truth) + right.where_nan(op, truth)
         return any_of([*unknown, *nan, COMPARE[op](first, second)])
 
-    def among(self, truth: bool, operand: p.Operand, values: Sequence[Any]) -> Condition:
+    def among(self, node: p.In, truth: bool) -> Condition:
         """IN: constants that the column's type does not have are equal to nothing."""
-        own = self.operand(operand)
+        own = self.operand(node.operand)
         if not isinstance(own, _Side) or own.kind in ("float", "bool") or own.type is None:
-            equal = [self.compared(truth, "=", operand, p.Constant(one)) for one in values]
+            equal = [self.visit(one, truth) for one in node.meaning.parts]
             return any_of(equal) if truth else all_of(equal)
-        there = [one for one in (_equal_to(own, constant) for constant in values) if one is not None]
+        there = [one for one in (_equal_to(own, constant.value) for constant in node.values) if one is not None]
         if truth:
             return own.column.isin(*there) if there else False
         if not there:
@@ -272,27 +275,22 @@ class _Translator(Translator):
         parts: list[Condition] = [*own.where_unknown(truth), ~own.column.isin(*there)]
         return any_of(parts + own.where_collated() if own.kind == "string" else parts)
 
-    def like(self, truth: bool, operand: p.Operand, pattern: str) -> Condition:
+    def like(self, node: p.Like, truth: bool) -> Condition:
         from pyspark.sql import functions as F
 
-        own = self.operand(operand)
+        own = self.operand(node.operand)
         if not isinstance(own, _Side):
             return True
-        inner = pattern.strip("%")
-        anywhere = _text(inner)
-        if "_" in pattern or "%" in inner:
+        search, text = like_search(node.pattern)
+        sought = _text(text)
+        if search == "equal":
+            return self.comparison(p.Comparison("=", node.operand, p.Constant(text)), truth)
+        if search == "like":
             # A LIKE of a collated column is an error for some collations.
-            found = F.collate(own.column, "UTF8_BINARY").like(pattern.replace("\\", "\\\\"))
+            found = F.collate(own.column, "UTF8_BINARY").like(sought.replace("\\", "\\\\"))
             return any_of([*own.where_unknown(truth), found if truth else ~found])
-        match pattern.startswith("%"), pattern.endswith("%"):
-            case False, False:
-                return self.compared(truth, "=", operand, p.Constant(pattern))
-            case False, True:
-                found = own.column.startswith(anywhere)
-            case True, False:
-                found = own.column.endswith(anywhere)
-            case _:
-                found = own.column.contains(anywhere)
+        searches = {"starts": own.column.startswith, "ends": own.column.endswith, "contains": own.column.contains}
+        found = searches[search](sought)
         return found if truth else any_of([own.column.isNull(), ~found, *own.where_collated()])
 
     # -- operands ------------------------------------------------------------------------------------------------------

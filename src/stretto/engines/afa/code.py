@@ -43,7 +43,6 @@ from stretto.errors import LimitError, StrettoError
 from stretto.query import predicate as p
 from stretto.query.afa import Arc, Kind, Transfer, UserFunction
 from stretto.query.evaluate import holds
-from stretto.query.passes.plain import renamed
 from stretto.query.typing import kind_of, may_overflow
 
 I64 = NDArray[np.int64]
@@ -295,7 +294,7 @@ class AfaCode:
 
     def plain(self, condition: p.Predicate) -> p.Predicate:
         """A condition on the event, over its attributes' own names."""
-        return renamed(condition, {one: one.removeprefix("e.") for one in p.attributes(condition)})
+        return p.renamed(condition, {one: one.removeprefix("e.") for one in p.attributes(condition)})
 
     def column(self, column: Column) -> int:
         """The number of a word of events, which is read from now on."""

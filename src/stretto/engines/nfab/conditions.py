@@ -22,7 +22,6 @@ from stretto.engines.shared.scalar_code import cell as _word
 from stretto.engines.shared.scalar_code import name as _name
 from stretto.engines.shared.values import Column, Op, Values, column_for, decimal_columns
 from stretto.query import predicate as p
-from stretto.query.passes.plain import renamed
 from stretto.query.sase import Aggregate, Element, Index, Length, Range, Reference
 
 __all__ = ["Code", "Conditions"]
@@ -116,7 +115,7 @@ class _Scope(ScalarCode):
         self.kind = kind
         self.variable = variable
         self.each = each
-        self.negative = variable in owner.negated
+        self.of_negation = variable in owner.negated
         component = next(one for one in owner.query.parsed.components if one.variable == variable)
         self.own = own_index(kind, component)
 
@@ -134,7 +133,7 @@ class _Scope(ScalarCode):
 
     def _own(self, column: int) -> Code:
         """A column of the edge's own event."""
-        return self._of_row(column, *(("P", "node") if self.negative else ("C", "row")))
+        return self._of_row(column, *(("P", "node") if self.of_negation else ("C", "row")))
 
     def _of_row(self, column: int, array: str, row: str) -> Code:
         what = self.owner.values.columns[column - 1]
@@ -261,7 +260,7 @@ class _Scope(ScalarCode):
             return None
         if isinstance(node, p.And | p.Or | p.Not) or p.calls(node):
             return None
-        alone = renamed(node, {name: one.attribute for name, one in zip(names, elements, strict=True)})
+        alone = p.renamed(node, {name: one.attribute for name, one in zip(names, elements, strict=True)})
         return self.element(elements[0], self.owner.values.column(Column(atom=alone))).value
 
     def strings(self, op: str, node: p.Predicate) -> None:

@@ -33,7 +33,6 @@ _OPERATORS: dict[str, type[ast.cmpop]] = {
     ">": ast.Gt,
     ">=": ast.GtE,
 }
-_FLIPPED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 #: What ``compared(whole, real)`` may give for each operator; 2 is beside NaN.
 _SIGNS = {"=": (0,), "!=": (-1, 1, 2), "<": (-1,), "<=": (-1, 0), ">": (1,), ">=": (0, 1)}
@@ -146,7 +145,7 @@ def _two_if(test: ast.expr) -> ast.expr:
     return ast.IfExp(test, ast.Constant(2), ast.Constant(0))
 
 
-class ScalarCode(ABC):
+class ScalarCode(p.Visitor, ABC):
     """Compiles conditions and values; a subclass says what an attribute's name stands for.
 
     Parameters
@@ -210,29 +209,37 @@ class ScalarCode(ABC):
             return Test(ast.IfExp(unknown, ast.Constant(1), _two_if(held)), three=True)
         kinds = {one: kind for one in p.attributes(node) if (kind := self.type_of(one)) is not None}
         self.exact = is_exact(node, kinds)
-        match node:
-            case p.And(parts):
-                return _joined([self.judged(part) for part in parts], ast.And())
-            case p.Or(parts):
-                return _joined([self.judged(part) for part in parts], ast.Or())
-            case p.Not(part):
-                return _negated(self.judged(part))
-            case p.Comparison(op, left, right):
-                return self.compare(op, self.operand(left), self.operand(right), node)
-            case p.In(operand, values):
-                own = self.operand(operand)
-                return _joined([self.compare("=", own, self.operand(value), node) for value in values], ast.Or())
-            case p.Between(operand, low, high):
-                own = self.operand(operand)
-                bounds = ((">=", low), ("<=", high))
-                return _joined([self.compare(op, own, self.operand(side), node) for op, side in bounds], ast.And())
-            case p.IsNull(operand):
-                own = self.operand(operand)
-                there = call("exists", own.value) if self._notes(own.value) else ast.Constant(True)
-                return _negated(self._sound(own.known, there))
-            case p.Like():
-                raise self.mistake("LIKE tests an attribute of one event", node)
-        raise AssertionError(node)
+        found: Test = self.visit(node)
+        return found
+
+    def all_of(self, node: p.And) -> Test:
+        return _joined([self.judged(part) for part in node.parts], ast.And())
+
+    def any_of(self, node: p.Or) -> Test:
+        return _joined([self.judged(part) for part in node.parts], ast.Or())
+
+    def negation(self, node: p.Not) -> Test:
+        return _negated(self.judged(node.part))
+
+    def comparison(self, node: p.Comparison) -> Test:
+        return self.compare(node.op, self.operand(node.left), self.operand(node.right), node)
+
+    def among(self, node: p.In) -> Test:
+        own = self.operand(node.operand)
+        return _joined([self.compare("=", own, self.operand(value), node) for value in node.values], ast.Or())
+
+    def between(self, node: p.Between) -> Test:
+        own = self.operand(node.operand)
+        bounds = ((">=", node.low), ("<=", node.high))
+        return _joined([self.compare(op, own, self.operand(side), node) for op, side in bounds], ast.And())
+
+    def is_null(self, node: p.IsNull) -> Test:
+        own = self.operand(node.operand)
+        there = call("exists", own.value) if self._notes(own.value) else ast.Constant(True)
+        return _negated(self._sound(own.known, there))
+
+    def like(self, node: p.Like) -> Test:
+        raise self.mistake("LIKE tests an attribute of one event", node)
 
     def compare(self, op: str, left: Code, right: Code, node: p.Predicate) -> Test:
         """``left op right``; false where one of them is not known."""
@@ -247,7 +254,7 @@ class ScalarCode(ABC):
             test: ast.expr = ast.Compare(call("wide_sign", *sides), [_OPERATORS[op]()], [ast.Constant(0)])
         elif (left.kind == "float") != (right.kind == "float"):
             if left.kind == "float":
-                left, right, op = right, left, _FLIPPED[op]
+                left, right, op = right, left, p.FLIPPED[op]
             sign = call("compared", left.value, right.value)
             tests: list[ast.expr] = [ast.Compare(sign, [ast.Eq()], [number(one)]) for one in _SIGNS[op]]
             test = tests[0] if len(tests) == 1 else ast.BoolOp(ast.Or(), tests)
@@ -291,28 +298,29 @@ class ScalarCode(ABC):
 
     def operand(self, node: p.Operand) -> Code:
         """A value as an expression."""
-        match node:
-            case p.Attribute(attribute):
-                return self.reference(attribute)
-            case p.Constant(value):
-                if self.exact and isinstance(value, Decimal):
-                    return self._decimal(value, node)
-                return self.string(value, node) if isinstance(value, str) else _constant(value)
-            case p.Negative(inner):
-                own = self.operand(inner)
-                if own.kind == "decimal":
-                    return self._exactly("-", Code(ast.Constant(0), (), "int"), own)
-                if own.kind == "float":
-                    return Code(ast.UnaryOp(ast.USub(), own.value), own.known, "float")
-                return Code(call("negated", own.value, name(self.faults)), own.known, "int")
-            case p.Call(function, arguments):
-                return self._called(function, [self.operand(argument) for argument in arguments])
-            case p.Arithmetic(op, left, right):
-                return self._arithmetic(op, self.operand(left), self.operand(right))
+        found: Code = self.visit(node)
+        return found
 
-    def _called(self, called: str, arguments: list[Code]) -> Code:
+    def attribute(self, node: p.Attribute) -> Code:
+        return self.reference(node.name)
+
+    def constant(self, node: p.Constant) -> Code:
+        if self.exact and isinstance(node.value, Decimal):
+            return self._decimal(node.value, node)
+        return self.string(node.value, node) if isinstance(node.value, str) else _constant(node.value)
+
+    def negative(self, node: p.Negative) -> Code:
+        own = self.operand(node.operand)
+        if own.kind == "decimal":
+            return self._exactly("-", Code(ast.Constant(0), (), "int"), own)
+        if own.kind == "float":
+            return Code(ast.UnaryOp(ast.USub(), own.value), own.known, "float")
+        return Code(call("negated", own.value, name(self.faults)), own.known, "int")
+
+    def call(self, node: p.Call) -> Code:
         """A registered function, by a name of this package's own."""
-        function = functions.known()[called]
+        arguments = [self.operand(argument) for argument in node.arguments]
+        function = functions.known()[node.name]
         kinds = tuple(one.kind for one in arguments)
         own = self.name_in_code(function.compiled)
         given = [
@@ -330,7 +338,8 @@ class ScalarCode(ABC):
         self.called[own] = function
         return own
 
-    def _arithmetic(self, op: str, left: Code, right: Code) -> Code:
+    def arithmetic(self, node: p.Arithmetic) -> Code:
+        op, left, right = node.op, self.operand(node.left), self.operand(node.right)
         if "decimal" in (left.kind, right.kind):
             return self._exactly(op, left, right)
         known = (*left.known, *right.known)

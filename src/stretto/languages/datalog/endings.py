@@ -21,7 +21,6 @@ from stretto.query.typing import kind_of
 
 __all__ = ["ending"]
 
-_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!="}
 
 #: How a value changes while a recursion goes on.
 FIXED, FALLS, RISES = "fixed", "falls", "rises"
@@ -116,14 +115,14 @@ class _Body:
         assigned: dict[str, p.Operand] = {}
         for step in rule.steps:
             if isinstance(step, Assign):
-                assigned[step.variable] = written_out(step.value, assigned)
+                assigned[step.variable] = p.substituted(step.value, assigned)
         trends.pop(ANY, None)
         return cls(rule, text, kinds, frozenset(inside - outside), trends, assigned)
 
     def endless(self, argument: p.Operand | Aggregate) -> QueryError:
         """The error of a rule that may compute new values for ever."""
         name = str(argument) if isinstance(argument, Aggregate) else bare(argument)
-        step = self._step(written_out(_value(argument), self.assigned))
+        step = self._step(p.substituted(_value(argument), self.assigned))
         if isinstance(argument, Aggregate):
             sign = "negative (as C1 >= 0 does)" if argument.function == "min" else "positive (as C1 <= 0 does)"
             hint = f"add a condition that keeps what is added from being {sign}"
@@ -181,7 +180,7 @@ class _Body:
 
     def trend(self, value: p.Operand) -> str | None:
         """How a value changes as selected ones get better; ``None``: in no one direction."""
-        value = written_out(value, self.assigned)
+        value = p.substituted(value, self.assigned)
         if not variables(value).keys() & self.trends.keys():
             return FIXED
         match value:
@@ -204,7 +203,7 @@ class _Body:
     def reason(self, argument: p.Operand | Aggregate) -> str | None:
         """Why there are finitely many values of a column: empty if they are only taken over, ``None`` if nothing says so."""
         name = str(argument) if isinstance(argument, Aggregate) else bare(argument)
-        value = written_out(_value(argument), self.assigned)
+        value = p.substituted(_value(argument), self.assigned)
         if isinstance(value, p.Attribute | p.Constant) or not variables(value).keys() & self.inside:
             return ""
         if isinstance(argument, Aggregate) and self._only_adds(value, 1 if argument.function == "min" else -1):
@@ -237,11 +236,11 @@ class _Body:
         for step in self.rule.steps:
             if isinstance(step, Filter):
                 one = step.comparison
-                left, right = written_out(one.left, self.assigned), written_out(one.right, self.assigned)
+                left, right = p.substituted(one.left, self.assigned), p.substituted(one.right, self.assigned)
                 if left == value:
                     yield one.op, right
                 if right == value:
-                    yield _FLIPPED[one.op], left
+                    yield p.FLIPPED[one.op], left
 
     def _is_limited(self, value: p.Operand, wanted: str) -> bool:
         """Whether a value stays below (``<``) or above (``>``) one that is not from the recursion."""
@@ -319,17 +318,3 @@ def _terms(value: p.Operand, sign: int) -> list[tuple[p.Operand, int]]:
         case p.Negative(operand):
             return _terms(operand, -sign)
     return [(value, sign)]
-
-
-def written_out(value: p.Operand, assigned: Mapping[str, p.Operand]) -> p.Operand:
-    """A value without the variables that are assigned."""
-    match value:
-        case p.Attribute(name):
-            return assigned.get(name, value)
-        case p.Arithmetic(op, left, right):
-            return p.Arithmetic(op, written_out(left, assigned), written_out(right, assigned), value.span)
-        case p.Negative(operand):
-            return p.Negative(written_out(operand, assigned), value.span)
-        case p.Call(name, arguments):
-            return p.Call(name, tuple(written_out(one, assigned) for one in arguments), value.span)
-    return value

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import get_args
 
 from stretto.errors import Span
 from stretto.query import predicate as p
@@ -24,19 +25,34 @@ def shown(value: p.Operand | p.Comparison) -> str:
     >>> shown(p.Comparison("=", p.Attribute("X"), p.Constant(True)))
     'X = true'
     """
-    match value:
-        case p.Attribute(name):
-            return name
-        case p.Constant(constant):
-            return str(constant).lower() if isinstance(constant, bool) else str(value)
-        case p.Arithmetic(op, left, right):
-            return f"({shown(left)} {op} {shown(right)})"
-        case p.Comparison(op, left, right):
-            return f"{bare(left)} {op} {bare(right)}"
-        case p.Negative(operand):
-            return f"(- {shown(operand)})"
-        case p.Call(name, arguments):
-            return f"{name}({', '.join(map(bare, arguments))})"
+    return str(_SHOWN.visit(value))
+
+
+class _Shown(p.Visitor):
+    """Variables have no backticks, truth values are small, and what stands for itself has no brackets around it."""
+
+    takes = (*get_args(p.Operand), p.Comparison)
+
+    def attribute(self, node: p.Attribute) -> str:
+        return node.name
+
+    def constant(self, node: p.Constant) -> str:
+        return str(node).lower() if isinstance(node.value, bool) else str(node)
+
+    def arithmetic(self, node: p.Arithmetic) -> str:
+        return f"({self.visit(node.left)} {node.op} {self.visit(node.right)})"
+
+    def negative(self, node: p.Negative) -> str:
+        return f"(- {self.visit(node.operand)})"
+
+    def call(self, node: p.Call) -> str:
+        return f"{node.name}({', '.join(map(bare, node.arguments))})"
+
+    def comparison(self, node: p.Comparison) -> str:
+        return f"{bare(node.left)} {node.op} {bare(node.right)}"
+
+
+_SHOWN = _Shown()
 
 
 def bare(value: p.Operand) -> str:
