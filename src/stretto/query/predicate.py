@@ -17,6 +17,7 @@ import datetime as dt
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from functools import cached_property
 from typing import Any, ClassVar, TypeVar, cast, get_args
 
 from stretto.errors import Span
@@ -182,7 +183,7 @@ class In(_Node):
     def __str__(self) -> str:
         return f"{self.operand} IN ({', '.join(map(str, self.values))})"
 
-    @property
+    @cached_property
     def meaning(self) -> Or:
         """The same in comparisons."""
         return Or(tuple(Comparison("=", self.operand, value, self.span) for value in self.values), self.span)
@@ -202,7 +203,7 @@ class Between(_Node):
     def __str__(self) -> str:
         return f"{self.operand} BETWEEN {self.low} AND {self.high}"
 
-    @property
+    @cached_property
     def meaning(self) -> And:
         """The same in comparisons."""
         bounds = ((">=", self.low), ("<=", self.high))
