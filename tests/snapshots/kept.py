@@ -17,7 +17,8 @@ from typing import Any
 import pyarrow as pa
 
 import stretto
-from stretto.spark.streaming.bucket import Bucket, Settings
+from stretto.spark.streaming.bucket import Bucket
+from stretto.spark.streaming.keeping import Settings
 from stretto.spark.streaming.runs import OneQuery
 
 __all__ = ["CASES", "FOLDER", "bucket_of", "expected_rows", "matcher_of", "stream"]

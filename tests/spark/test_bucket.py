@@ -12,7 +12,8 @@ import pytest
 
 import stretto
 from stretto.errors import DataError, OptionError, SnapshotError
-from stretto.spark.streaming.bucket import Bucket, Settings, microseconds
+from stretto.spark.streaming.bucket import Bucket, microseconds
+from stretto.spark.streaming.keeping import Settings
 from stretto.spark.streaming.runs import OneQuery
 from tests.conftest import cases
 from tests.spark.streams import bag

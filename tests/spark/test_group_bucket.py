@@ -16,7 +16,7 @@ from stretto.dataflow.plan_json import to_json
 from stretto.errors import DataError, SnapshotError
 from stretto.spark.dataflow.group_bucket import GroupBucket
 from stretto.spark.dataflow.groups import INPUT, OUTPUT, Groups
-from stretto.spark.streaming.bucket import Settings
+from stretto.spark.streaming.keeping import Settings
 from stretto.spark.streaming.packing import write_table
 
 LINKS = stream("links", {"src": str, "dst": str})

@@ -14,7 +14,7 @@ pytest.importorskip("pyspark.sql.streaming.tws_tester", reason="needs PySpark 4.
 from pyspark.sql import Row
 from pyspark.sql.streaming.tws_tester import TwsTester
 
-from stretto.spark.streaming.bucket import Settings
+from stretto.spark.streaming.keeping import Settings
 from stretto.spark.streaming.packing import arrived, read_table, write_table
 from stretto.spark.streaming.processor import STATE, Buckets
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 import time as clock
 from collections.abc import Iterator, Sequence
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -21,16 +20,15 @@ import pyarrow.compute as pc
 from stretto.dataflow.run.rows import FOREVER, NEVER
 from stretto.errors import DataError
 from stretto.spark.dataflow.groups import OUTPUT, Groups, by_input, in_order
-from stretto.spark.streaming.bucket import Counts, Settings
+from stretto.spark.streaming.keeping import WAIT, AnyBucket, Settings
 from stretto.spark.streaming.packing import read_table
-from stretto.spark.streaming.state import Owner, framed, unframed
-from stretto.times import ticks_per_second
+from stretto.spark.streaming.state import Owner
 
 __all__ = ["GroupBucket", "plan_owner"]
 
 
-class GroupBucket:
-    """The keys of one bucket.
+class GroupBucket(AnyBucket):
+    """The keys of one bucket of a dataflow.
 
     Parameters
     ----------
@@ -41,34 +39,15 @@ class GroupBucket:
     """
 
     def __init__(self, groups: Groups, settings: Settings) -> None:
+        super().__init__(settings, groups.time_kind)
         self.groups = groups
-        self.settings = settings
-        self.counts = Counts()
         self.flow = groups.start()
-        #: The late rows of the calls so far, for the side output.
-        self.set_aside: list[pa.Table] = []
-        #: When the bucket wants to be called although nothing arrives (ms), and for which time it is registered.
-        self.timer: int | None = None
         self.now = NEVER  #: the punctuation
         self._milliseconds = 0  #: of the watermark
 
     # -- what arrives -------------------------------------------------------------------------------------------------
 
     def receive(self, rows: Sequence[tuple[int, int, bytes]], watermark: int | None) -> None:
-        """Take what arrived, less what is late.
-
-        Parameters
-        ----------
-        rows
-            Packed rows: where they come from, their numbers there, and tables.
-        watermark
-            In microseconds since 1970; ``None``: there is none yet.
-
-        Raises
-        ------
-        DataError
-            A row is wrong; with ``late="error"``, also if it is late.
-        """
         tables = [read_table(data) for _, _, data in sorted(rows, key=lambda row: row[:2]) if data]
         if watermark is not None:
             self.now, self._milliseconds = max(self.now, self._ticks(watermark)), watermark // 1000
@@ -94,7 +73,7 @@ class GroupBucket:
             first = pc.min(times.filter(pa.array(~fits)))
             raise DataError(
                 f"source '{name}': {late} late rows, which begin or end at {self._shown(first)}, and the watermark has passed "
-                f"{self._shown(pa.scalar(self.now))}; wait longer with disorder='…', or choose late='drop' or late='side'"
+                f"{self._shown(pa.scalar(self.now))}; {WAIT}"
             )
         self.counts.late += late
         self.counts.no_time += untimed
@@ -120,7 +99,6 @@ class GroupBucket:
     # -- what comes out -----------------------------------------------------------------------------------------------
 
     def advance(self, watermark: int | None) -> Iterator[pa.Table]:
-        """Run until nothing is left to do; yields the changes of the result."""
         began = clock.perf_counter()
         if self.now != NEVER:
             self.flow.advance(self._moment(self.now))
@@ -132,30 +110,20 @@ class GroupBucket:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing that came can matter any more."""
         ends = self.flow.ends
         return not self.groups.keeps and (ends is None or ends <= self.now)
 
     def wakes_at(self) -> int | None:
-        """When the bucket next has something to do although nothing arrives: a watermark in milliseconds."""
         if self.groups.recognizes:  # what a matcher finds may wait for any watermark
             return self._milliseconds + 1
         ends = self.flow.ends
-        return None if ends is None or ends == FOREVER else max(0, math.ceil(ends * self._unit) // 1000 + 1)
+        return None if ends is None or ends == FOREVER else max(0, math.ceil(ends * self.unit) // 1000 + 1)
 
     # -- times --------------------------------------------------------------------------------------------------------
 
-    @property
-    def _unit(self) -> Fraction:
-        """Microseconds in one tick."""
-        kind = self.groups.time_kind
-        per_second = ticks_per_second(kind, self.settings.time_unit or "us")
-        assert per_second is not None
-        return 10**6 / per_second
-
     def _ticks(self, watermark: int) -> int:
         """A watermark as a punctuation: the first time that it has not passed."""
-        return math.ceil(watermark / self._unit)
+        return math.ceil(watermark / self.unit)
 
     def _moment(self, ticks: int) -> Any:
         return pa.scalar(ticks, pa.int64()).cast(self.groups.time_kind).as_py()
@@ -165,25 +133,16 @@ class GroupBucket:
 
     # -- state --------------------------------------------------------------------------------------------------------
 
-    def dump(self) -> bytes:
-        """The bucket's state."""
-        header = plan_owner(self.groups, self.settings).header | {"timer": self.timer, "now": self.now}
-        state = framed(header, [b"" if self.idle else self.flow.snapshot()])
+    @property
+    def owner(self) -> Owner:
+        return plan_owner(self.groups, self.settings)
+
+    def saved(self) -> tuple[dict[str, Any], list[bytes]]:
         self.counts.held = sum(self.flow.stats["held"].values())
-        self.counts.state_bytes = len(state)
-        return state
+        return {"now": self.now}, [b"" if self.idle else self.flow.snapshot()]
 
-    def load(self, state: bytes) -> None:
-        """Take over a state.
-
-        Raises
-        ------
-        SnapshotError
-            The bytes are damaged, of a newer version, or of another plan or other settings.
-        """
-        header, parts = unframed(state)
-        plan_owner(self.groups, self.settings).check(header)
-        self.timer, self.now = header["timer"], header["now"]
+    def restore(self, header: dict[str, Any], parts: list[bytes]) -> None:
+        self.now = header["now"]
         if parts[0]:
             self.flow.restore(parts[0])
 

@@ -29,7 +29,7 @@ from stretto.spark.frames import arrow_fields, check_dataframe, column, spark_sc
 from stretto.spark.options import BUCKETS, Continuous
 from stretto.spark.session import require_pyspark
 from stretto.spark.starting import metrics_name
-from stretto.spark.streaming.bucket import Settings
+from stretto.spark.streaming.keeping import Settings
 from stretto.spark.streaming.packing import PACKED, pack
 from stretto.spark.streaming.query import bucket_of, marked_columns, observed, processed, watermarked
 

@@ -13,8 +13,7 @@ from __future__ import annotations
 import datetime as dt
 import time as clock
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,66 +22,19 @@ from numpy.typing import NDArray
 
 from stretto.errors import DataError, EngineError, LimitError, OptionError, QueryError
 from stretto.matching.patterns import PatternSet
-from stretto.spark.streaming.packing import arrived
+from stretto.spark.streaming.keeping import WAIT, AnyBucket, Settings
+from stretto.spark.streaming.packing import arrived, read_table, write_table
 from stretto.spark.streaming.runs import Run
-from stretto.spark.streaming.state import VERSION, Owner, framed, unframed
+from stretto.spark.streaming.state import Owner
 from stretto.times import ticks_per_second
 
-__all__ = ["VERSION", "Bucket", "Counts", "Settings", "microseconds", "query_owner"]
+__all__ = ["Bucket", "microseconds", "query_owner"]
 
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
-@dataclass(frozen=True)
-class Settings:
-    """How a continuous query treats its events; part of what a state belongs to.
-
-    Parameters
-    ----------
-    time, sequence
-        The columns that order the events.
-    time_unit
-        What one unit of an integer time is.
-    late
-        ``"drop"``, ``"error"`` or ``"side"``.
-    event_id
-        The column that tells duplicates; ``None``: none are looked for.
-    delay
-        The watermark's delay in microseconds: for so long ids are known.
-    buckets
-        Into how many buckets keys are hashed; a state of another number cannot be read.
-    """
-
-    time: str
-    sequence: str | None
-    time_unit: str | None
-    late: str
-    event_id: str | None
-    delay: int
-    buckets: int
-
-
-@dataclass
-class Counts:
-    """What happened in one call. The last four are levels after it, the rest are of this call alone."""
-
-    late: int = 0
-    duplicates: int = 0
-    no_time: int = 0
-    late_changes: int = 0
-    bad_changes: int = 0
-    released: int = 0
-    matches: int = 0
-    kernel_ms: float = 0.0
-    held: int = 0
-    keys: int = 0
-    partial_matches: int = 0
-    state_bytes: int = 0
-
-
-@dataclass
-class Bucket:
-    """The keys of one bucket.
+class Bucket(AnyBucket):
+    """The keys of one bucket of a query, or of patterns.
 
     Parameters
     ----------
@@ -92,25 +44,18 @@ class Bucket:
         How events are treated.
     """
 
-    run: Run
-    settings: Settings
-    counts: Counts = field(default_factory=Counts)
-    #: Events that the watermark has not passed, in order of arrival.
-    held: pa.Table | None = None
-    #: Ids of events that are known, with their times.
-    seen: pa.Table | None = None
-    #: Whether patterns have changed since the query started: then there is something to keep.
-    changed: bool = False
-
-    def __post_init__(self) -> None:
-        self.matcher = self.run.start()
-        #: The late events of the calls so far, for the side output.
-        self.set_aside: list[pa.Table] = []
-        #: When the bucket wants to be called although nothing arrives (ms), and for which time it is registered.
-        self.timer: int | None = None
+    def __init__(self, run: Run, settings: Settings) -> None:
+        super().__init__(settings, run.attributes[settings.time])
+        self.run = run
+        self.matcher = run.start()
+        #: Events that the watermark has not passed, in order of arrival.
+        self.held: pa.Table | None = None
+        #: Ids of events that are known, with their times.
+        self.seen: pa.Table | None = None
+        #: Whether patterns have changed since the query started: then there is something to keep.
+        self.changed = False
 
     def receive(self, rows: Sequence[tuple[int, int, bytes]], watermark: int | None) -> None:
-        """Take what arrived: changes of patterns, then events; packed rows as :func:`~.packing.arrived` takes them."""
         new = arrived(rows)
         if new.changes is not None:
             self.change(new.changes, watermark)
@@ -194,8 +139,7 @@ class Bucket:
                 raise DataError(f"column '{name}' (time) is NULL in {untimed} events: drop them, or give them a time")
             at = pc.min(events.column(name).filter(pa.array(late))).as_py()
             raise DataError(
-                f"{number} late events: '{name}' is {at}, and the watermark has passed {_instant(watermark)}; "
-                "wait longer with disorder='…', or choose late='drop' or late='side'"
+                f"{number} late events: '{name}' is {at}, and the watermark has passed {_instant(watermark)}; {WAIT}"
             )
         self.counts.late += number - untimed
         self.counts.no_time += untimed
@@ -222,7 +166,6 @@ class Bucket:
         return kept
 
     def advance(self, watermark: int | None) -> Iterator[pa.Table]:
-        """Match the events that the watermark has passed; yields the matches in pieces of bounded size."""
         if watermark is None:
             return
         events = self._release(watermark)
@@ -261,36 +204,24 @@ class Bucket:
 
     @property
     def idle(self) -> bool:
-        """Whether the bucket holds nothing that a later event could need."""
         return self.held is None and self.seen is None and not self.changed and self.matcher.idle
 
     def wakes_at(self) -> int | None:
-        """When the bucket next has something to do although nothing arrives: a watermark in milliseconds."""
         wanted = []
         if self.held is not None:
             times = microseconds(self.held.column(self.settings.time), self.settings.time_unit)
             wanted.append(int(times.min()))
         elif (expiry := self.matcher.expires) is not None:
-            wanted.append(int(expiry * self._unit) + 1)
+            wanted.append(int(expiry * self.unit) + 1)
         if self.held is None and self.seen is not None:
             wanted.append(int(pc.max(self.seen.column("time")).as_py()) + self.settings.delay)
         return max(0, max(wanted) // 1000 + 1) if wanted else None
-
-    @property
-    def _unit(self) -> Fraction:
-        """Microseconds in one unit of time as the engine measures it."""
-        kind = self.run.attributes[self.settings.time]
-        if pa.types.is_date(kind):
-            return Fraction(10**6)
-        per_second = ticks_per_second(kind, self.settings.time_unit or "us")
-        assert per_second is not None
-        return 10**6 / per_second
 
     def _time(self, watermark: int) -> int | dt.datetime | dt.date:
         """A watermark as a value of the time column: the last that is not after it."""
         kind = self.run.attributes[self.settings.time]
         if pa.types.is_integer(kind):
-            return int(watermark // self._unit)
+            return int(watermark // self.unit)
         instant = EPOCH + dt.timedelta(microseconds=watermark)
         if pa.types.is_date(kind):
             return instant.date()
@@ -298,33 +229,24 @@ class Bucket:
 
     # -- state ------------------------------------------------------------------------------------------------------
 
-    def dump(self) -> bytes:
-        """The bucket's state."""
+    @property
+    def owner(self) -> Owner:
+        return query_owner(self.run, self.settings)
+
+    def saved(self) -> tuple[dict[str, Any], list[bytes]]:
         empty = self.matcher.idle and not self.changed
-        parts = [b"" if empty else self.matcher.snapshot(), _ipc(self.held), _ipc(self.seen)]
-        header = query_owner(self.run, self.settings).header | {"timer": self.timer, "changed": self.changed}
-        state = framed(header, parts)
+        parts = [b"" if empty else self.matcher.snapshot(), *map(_ipc, (self.held, self.seen))]
         self.counts.held = 0 if self.held is None else self.held.num_rows
-        self.counts.state_bytes = len(state)
         stats = self.matcher.stats
         self.counts.keys, self.counts.partial_matches = stats["partitions"], stats["nodes"]
-        return state
+        return {"changed": self.changed}, parts
 
-    def load(self, state: bytes) -> None:
-        """Take over a state.
-
-        Raises
-        ------
-        SnapshotError
-            The bytes are damaged, of a newer version, or of another query or other settings.
-        """
-        header, parts = unframed(state)
-        query_owner(self.run, self.settings).check(header)
+    def restore(self, header: dict[str, Any], parts: list[bytes]) -> None:
         snapshot, held, seen = parts
         if snapshot:
             self.matcher.restore(snapshot)
         self.held, self.seen = _table(held), _table(seen)
-        self.timer, self.changed = header["timer"], header["changed"]
+        self.changed = header["changed"]
 
 
 def query_owner(run: Run, settings: Settings) -> Owner:
@@ -362,14 +284,8 @@ def _instant(micros: int | None) -> str:
 
 
 def _ipc(table: pa.Table | None) -> bytes:
-    if table is None or not table.num_rows:
-        return b""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table.combine_chunks())
-    written: bytes = sink.getvalue().to_pybytes()
-    return written
+    return write_table(table.combine_chunks()) if table is not None and table.num_rows else b""
 
 
 def _table(part: bytes) -> pa.Table | None:
-    return pa.ipc.open_stream(part).read_all() if part else None
+    return read_table(part) if part else None

@@ -19,7 +19,8 @@ from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 from stretto.spark.dataflow.group_bucket import GroupBucket, plan_owner
 from stretto.spark.dataflow.groups import Groups
 from stretto.spark.starting import STATE
-from stretto.spark.streaming.bucket import Bucket, Counts, Settings, query_owner
+from stretto.spark.streaming.bucket import Bucket, query_owner
+from stretto.spark.streaming.keeping import AnyBucket, Counts, Settings
 from stretto.spark.streaming.packing import write_table
 from stretto.spark.streaming.runs import run_of
 from stretto.spark.streaming.state import Owner
@@ -33,8 +34,6 @@ OUTPUT = ", ".join(["data binary", "late_data binary", *(f"{f.name} {_KINDS[str(
 
 #: A row of what arrived: where it comes from, its number there, and a table.
 Packed = tuple[int, int, bytes]
-
-AnyBucket = Bucket | GroupBucket
 
 
 def _bucket(task: dict[str, Any], settings: Settings) -> AnyBucket:

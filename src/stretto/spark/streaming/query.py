@@ -25,7 +25,7 @@ from stretto.spark.frames import column, spark_schema
 from stretto.spark.options import BUCKETS, Continuous, microseconds_of
 from stretto.spark.prepared import Prepared
 from stretto.spark.starting import compared, metrics_name
-from stretto.spark.streaming.bucket import Counts, Settings
+from stretto.spark.streaming.keeping import Counts, Settings
 from stretto.spark.streaming.packing import PACKED, late_column, pack, pack_changes, unpack, with_late
 
 if TYPE_CHECKING:
