@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import inspect
 from collections.abc import Iterator, Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -66,8 +66,8 @@ def explain(df: DataFrame | Mapping[str, DataFrame], query: str | Query, **optio
     del given["df"], given["query"]
     partitions, slices = given.pop("partitions"), given.pop("slices")
     plans.check_slices(slices)
-    continuous = Continuous(**{one.name: given.pop(one.name) for one in fields(Continuous)})
-    continuous.check()
+    names = [name for name in inspect.signature(Continuous.of).parameters if name in given]
+    continuous = Continuous.of(**{name: given.pop(name) for name in names})
     call = prepare(df, query, **given, continuous=continuous)
     if call.events.isStreaming:
         lines = _streaming(call, continuous)
