@@ -18,11 +18,11 @@ from pyarrow import parquet as pq
 
 import stretto
 from stretto.cli import main
-from stretto.engines.nfab import saving
 from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.nfab.runner import NfabRunner
 from stretto.engines.shared.values import Op
 from stretto.errors import DataError, EngineError, OptionError
+from stretto.frame import Section
 from stretto.query.passes.bind_sase import BoundSase
 from stretto.reference.sase import evaluate_sase, returned
 from tests.cases import sase
@@ -749,14 +749,16 @@ def test_states_without_carries_are_read() -> None:
     second = pa.table({"type": list("AB"), "v": [3, 3]}).to_batches()[0]
     runner = NfabRunner(program)
     assert not list(runner.advance(first))
-    header, arrays = saving.saved(runner)
+    section = Section()
+    runner.save(section)
+    arrays = section.arrays
     V = arrays["runs.V"].reshape(-1, len(slots) + 1)
     known = V[:, 0]
     below = known & ((1 << carry) - 1)
     V[:, 0] = below | (known >> (carry + 1) << carry)
     arrays["runs.V"] = np.delete(V, carry, axis=1).ravel()
     restored = NfabRunner(program)
-    saving.load(restored, header, arrays)
+    restored.load(section)
     wanted = [one.position.tolist() for one in runner.advance(second)]
     assert wanted
     assert [one.position.tolist() for one in restored.advance(second)] == wanted

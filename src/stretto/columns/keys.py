@@ -8,7 +8,7 @@ right key and hardly any other, and growing reads the slots only. Keys are compa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from stretto._jit import DONE, GROW_ARENA, GROW_TABLE, inlined, jit
 from stretto.columns.vectorized import frozen, numbers_of, valid_of
 from stretto.errors import DataError, LimitError
+from stretto.frame import Section
 
 __all__ = ["KeyTable"]
 
@@ -405,38 +406,35 @@ class KeyTable:
         if self.types:
             _place(self._words, table)
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """What :meth:`from_arrays` makes the same table of: the keys in order, and their number."""
+    def save(self, section: Section) -> None:
+        """Write the keys in order, and their number."""
         table = self._table
         used = int(table.registers[USED])
-        found = {"count": np.array([len(self)], np.int64), "words": table.arena[:used].copy()}
+        section.arrays |= {"count": np.array([len(self)], np.int64), "words": table.arena[:used].copy()}
         if table.start.size:
-            found["start"] = table.start[: len(self) + 1].copy()
-        return found
+            section.arrays["start"] = table.start[: len(self) + 1].copy()
 
-    @classmethod
-    def from_arrays(cls, types: Sequence[pa.DataType], arrays: Mapping[str, NDArray[Any]]) -> KeyTable:
-        """The table that :meth:`arrays` came from.
+    def load(self, section: Section) -> None:
+        """Take over the keys that a table of the same types has saved.
 
         Raises
         ------
         DataError
             The arrays do not fit together, or not with the types.
         """
-        made = cls(types)
+        arrays = section.arrays
         count = int(arrays["count"][0])
         words = np.asarray(arrays["words"], np.uint64)
-        table = made._empty(max(count, 8), words.size)
+        table = self._empty(max(count, 8), words.size)
         if table.start.size:
             start = np.asarray(arrays.get("start", ()), np.int64)
             if start.size != count + 1 or start[0] or start[-1] != words.size or (np.diff(start) < 1).any():
                 raise DataError("these arrays are no table of keys")
             table.start[: start.size] = start
-        elif words.size != count * made._words:
+        elif words.size != count * self._words:
             raise DataError("these arrays are no table of keys")
         table.arena[: words.size] = words
-        made._load(table, count)
-        return made
+        self._load(table, count)
 
 
 _NO_BOUNDS: I64 = np.zeros(1, np.int64)

@@ -14,6 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stretto.engines.shared.counting import Unlisted
+from stretto.frame import Section
 
 __all__ = ["Compiled", "Matches", "Outputs", "Program", "Run"]
 
@@ -100,6 +101,29 @@ class Run(Protocol):
 
     def finish(self) -> Iterator[Matches]:
         """The stream has ended: give what its end completes."""
+
+    def save(self, section: Section) -> None:
+        """Write the state, which is small for few live matches."""
+
+    def load(self, section: Section) -> None:
+        """Take over, from the beginning, a state that a run of a program with the same digest has written.
+
+        Raises
+        ------
+        LookupError, ValueError
+            The section is damaged.
+        """
+
+    def take_over(self, old: Any, unknown: frozenset[str]) -> None:
+        """Go on, from the beginning, where a run of the same query over columns of narrower types stands.
+
+        ``unknown``: the columns that had nothing but NULL so far.
+
+        Raises
+        ------
+        DataError
+            The state depends on the types that the columns had.
+        """
 
     def unlisted(self) -> Unlisted | None:
         """While :meth:`advance` is being read: how many matches of the last event are still to come; ``None``: none."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,17 +12,17 @@ from numpy.typing import NDArray
 
 from stretto.budget import Budget
 from stretto.engines.afa.changes import merge
-from stretto.engines.afa.compiled import Roles
+from stretto.engines.afa.compiled import Roles, Texts
 from stretto.engines.afa.intake import Changes
 from stretto.engines.afa.program import AfaProgram
 from stretto.engines.afa.runner import AfaRunner
-from stretto.engines.afa.saving import load
 from stretto.engines.afa.structure import (
     FOREVER,
     PUNCTUATE,
 )
 from stretto.errors import DataError, LimitError, OptionError, StrettoError, suggestion
 from stretto.events import as_table, conform
+from stretto.frame import Section
 from stretto.languages.afa import Scope, read_fence
 from stretto.languages.afa.builder import AFA, make_arc
 from stretto.matching.arcs import ALONE, ArcChanges
@@ -354,7 +353,7 @@ class AfaMatcher:
         self._refuse_finished()
         runner, tick = self._runner, self._tick(time)
         if where is not None:
-            runner.advance_where(tick, self._condition(where), where)
+            runner.advance_where(tick, runner.code.plain(self._condition(where)), where)
             return self._table()
         runner.refuse_back(np.array([tick]))
         if self._options["timer"] is not None:
@@ -363,12 +362,12 @@ class AfaMatcher:
         return self._table()
 
     def _condition(self, text: str) -> Predicate:
-        """A condition on the event alone, over its attributes' own names."""
+        """A condition on the event alone."""
         fence = read_fence(text, Scope(self.afa.events, self.afa.register))
         asked = [name for name in attributes(fence) if name.startswith("r.")]
         if asked:
             raise OptionError(f"a punctuation is about events: leave out {asked[0]}")
-        return self._runner.code.plain(fence)
+        return fence
 
     def _refuse_finished(self) -> None:
         if self._finished:
@@ -550,28 +549,22 @@ class AfaMatcher:
         load_afa(self, snapshot)
         return self
 
-    def _take_over(self, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+    def _take_over(self, section: Section) -> None:
         """The state of a snapshot."""
-        kinds = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(header["schema"])))
+        header, kinds = section.values, section.schema("schema")
         self._start(None)
         if header["bound"]:
             self._bind(kinds)
-        window, kind = self._runner.window, self._runner.time_kind
-        self._runner = load(self._program(), self._options["late"], self._capacity, header, arrays, self._read_arc)
-        self._runner.window = window
-        self._runner.time_kind = kind
-        for time, text in header["predicated"]:
-            self._runner.predicated[self._condition(text)] = time, text
+        self._runner.load(section)
         if not header["bound"] and header["guessed"]:
             self._runner.time_kind = kinds.field(0).type
             self._guessed = True
         self._finished = header["finished"]
 
-    def _buffers(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """What waits in front of the operator and behind it, for snapshots: none does here."""
-        return {}, {}
+    def _save_buffers(self, section: Section) -> None:
+        """Write what waits in front of the operator and behind it: none does here."""
 
-    def _read_arc(self, given: dict[str, Any]) -> Arc:
+    def _read_arc(self, given: Mapping[str, Any]) -> Arc:
         """An arc from its texts."""
         then = given.get("then")
         row = None if then is None else dict(zip(self.afa.register, then, strict=True))
@@ -658,7 +651,8 @@ class AfaMatcher:
             self._set_time(kind)
 
     def _program(self) -> AfaProgram:
-        return AfaProgram(self.afa, Roles(**{name: value for name, value in self._options.items() if name != "late"}))
+        roles = Roles(**{name: value for name, value in self._options.items() if name != "late"})
+        return AfaProgram(self.afa, roles, texts=Texts(self._read_arc, self._condition))
 
     def _set_time(self, kind: pa.DataType) -> None:
         window = width(self.afa.window, kind, self._options["time"])

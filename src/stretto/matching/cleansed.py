@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from stretto.engines.afa.intake import Changes
 from stretto.engines.afa.structure import FOREVER, PUNCTUATE
 from stretto.errors import EngineError, OptionError, SnapshotError, StrettoError
+from stretto.frame import Section
 from stretto.languages.afa.builder import AFA
 from stretto.matching.arcs import ArcChanges
 from stretto.matching.automaton import AfaMatcher, free_name
@@ -263,23 +264,16 @@ class CleansedMatcher(AfaMatcher):
             raise SnapshotError("the matcher was stopped in the middle of a batch: its state is not at an event")
         return super().snapshot()
 
-    def _buffers(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        header: dict[str, Any] = {}
-        arrays: dict[str, NDArray[Any]] = {}
+    def _save_buffers(self, section: Section) -> None:
         for name, one in (("front", self._front), ("back", self._back)):
             if one is not None:
-                header[name], found = one.to_arrays()
-                arrays |= {f"{name}.{key}": array for key, array in found.items()}
-        return header, arrays
+                one.save(section.sub(name))
 
-    def _take_over(self, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-        super()._take_over(header, arrays)
+    def _take_over(self, section: Section) -> None:
+        super()._take_over(section)
         for name, one in (("front", self._front), ("back", self._back)):
             if one is not None:
-                own = {
-                    key.removeprefix(f"{name}."): array for key, array in arrays.items() if key.startswith(f"{name}.")
-                }
-                one.from_arrays(header[name], own)
+                one.load(section.sub(name))
         self._stopped = False
 
     def _identity(self) -> dict[str, Any]:

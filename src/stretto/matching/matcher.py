@@ -401,7 +401,7 @@ class Matcher:
                     yield from self._advance(released.table, silent=False)
             except StrettoError:
                 if not self._inside:
-                    sorter.load(before)
+                    sorter.go_back(before)
                     arrivals.cut(count)
                 raise
             yield from self._decided()

@@ -22,6 +22,7 @@ from stretto.columns.overflow import Order
 from stretto.engines.api import Matches, Run
 from stretto.engines.shared.counting import BEYOND
 from stretto.errors import OptionError
+from stretto.frame import Section
 from stretto.matching.gathering import Gatherer
 from stretto.matching.returns import Rows, computed_columns
 from stretto.query.passes.bind import BoundQuery
@@ -101,6 +102,18 @@ class History:
         self.kept = self.rows
         return int(live[0]) if live.size else reader.rows
 
+    def save(self, section: Section) -> None:
+        """Write the kept events."""
+        positions, table = self.joined()
+        section.arrays["positions"] = positions
+        if positions.size:
+            section.put_table("table", table)
+
+    def load(self, section: Section) -> None:
+        """Take over, from the beginning, what :meth:`save` wrote."""
+        if "table" in section.arrays:
+            self.append(section.arrays["positions"].astype(np.int64), section.table("table"))
+
     def _replace(self, pieces: list[tuple[I64, pa.Table]]) -> None:
         self.pieces = pieces
         self.rows = sum(positions.size for positions, _ in pieces)
@@ -172,6 +185,15 @@ class Arrivals:
     def kept(self) -> tuple[int, I64]:
         """The position of the oldest event, and the rows from there on."""
         return self._first, self._rows[self._begin : self._end].copy()
+
+    def save(self, section: Section) -> None:
+        """Write the position of the oldest event, and the rows from there on."""
+        section.values["arrivals"], section.arrays["arrivals"] = self.kept()
+
+    @classmethod
+    def of(cls, section: Section) -> Arrivals:
+        """What :meth:`save` wrote."""
+        return cls(section.values["arrivals"], section.arrays["arrivals"].astype(np.int64))
 
     @property
     def nbytes(self) -> int:

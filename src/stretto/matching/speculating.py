@@ -18,7 +18,7 @@ from stretto.engines.afa.runner import AfaRunner
 from stretto.engines.api import Matches
 from stretto.errors import OptionError, SnapshotError
 from stretto.events import BEFORE, Schema, as_table, conform
-from stretto.matching import snapshots
+from stretto.frame import Section
 from stretto.matching.automaton import AfaMatcher
 from stretto.matching.compiled import Query, compile_query, roles
 from stretto.matching.results import History, Layout, build_tables
@@ -281,15 +281,10 @@ class SpeculatingMatcher:
     def snapshot(self) -> bytes:
         """The matcher's whole state, in a versioned format (see ``docs/snapshots.md``)."""
         operator = self._running()
-        header = {"speculation": self._identity()}
-        arrays: dict[str, NDArray[Any]] = {"operator": np.frombuffer(operator.snapshot(), np.uint8)}
-        positions, table = self._history.joined()
-        if positions.size:
-            sink = pa.BufferOutputStream()
-            with pa.ipc.new_stream(sink, table.schema) as writer:
-                writer.write_table(table.combine_chunks())
-            arrays |= {"positions": positions, "table": np.frombuffer(sink.getvalue(), np.uint8)}
-        return snapshots.frame(header, arrays)
+        section = Section({"speculation": self._identity()})
+        section.arrays["operator"] = np.frombuffer(operator.snapshot(), np.uint8)
+        self._history.save(section)
+        return section.to_bytes()
 
     def restore(self, snapshot: bytes) -> SpeculatingMatcher:
         """Take over the state of a snapshot of the same query, schema and options.
@@ -299,7 +294,8 @@ class SpeculatingMatcher:
         SnapshotError
             The bytes are damaged, of another version, or of another query, schema or option.
         """
-        header, arrays = snapshots.unframe(snapshot)
+        section = Section.of_bytes(snapshot)
+        header = section.values
         if "speculation" not in header:
             raise SnapshotError("the snapshot is not of a query on a disordered stream")
         operator = self._running()
@@ -310,11 +306,9 @@ class SpeculatingMatcher:
                 raise SnapshotError(
                     f"the snapshot is of another query or other options: {name} is {there} there, {value} here"
                 )
-        operator.restore(arrays["operator"].tobytes())
+        operator.restore(section.arrays["operator"].tobytes())
         self._history = History(self._layout.columns)
-        if "table" in arrays:
-            table = pa.ipc.open_stream(pa.py_buffer(arrays["table"].tobytes())).read_all()
-            self._history.append(arrays["positions"].astype(np.int64), table)
+        self._history.load(section)
         return self
 
     def _identity(self) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from stretto.dataflow.run.messages import Data, Definite, External, Message, Spe
 from stretto.dataflow.run.rows import Rows
 from stretto.dataflow.run.vertex import Vertex
 from stretto.errors import SnapshotError
-from stretto.matching.snapshots import frame, unframe
+from stretto.frame import Section
 
 if TYPE_CHECKING:
     from stretto.dataflow.run.flow import Dataflow
@@ -41,12 +41,13 @@ def save(flow: Dataflow) -> bytes:
         "vertices": [_saved_vertex(vertex, arrays) for vertex in graph.vertices],
         "loops": [_saved_loop(flying) for flying in graph.flying],
     }
-    return frame(header, arrays)
+    return Section(header, arrays).to_bytes()
 
 
 def load(flow: Dataflow, snapshot: bytes) -> None:
     """Give a dataflow that has just been made the state of a snapshot."""
-    header, arrays = unframe(snapshot)
+    section = Section.of_bytes(snapshot)
+    header, arrays = section.values, section.arrays
     if "dataflow" not in header:
         raise SnapshotError("the snapshot is of a matcher, not of a dataflow")
     graph = flow._graph

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, NamedTuple
 
-from stretto.query.afa import Afa, Transfer
+from stretto.query.afa import Afa, Arc, Transfer
+from stretto.query.predicate import Predicate
 
-__all__ = ["Compiled", "Roles"]
+__all__ = ["Compiled", "Roles", "Texts"]
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,13 @@ class Roles:
     timer: str | None = None
 
 
+class Texts(NamedTuple):
+    """How what an automaton says is read, which may come to it while it runs."""
+
+    arc: Callable[[Mapping[str, Any]], Arc]  #: of its states, functions as texts, id and kind
+    condition: Callable[[str], Predicate]  #: of a punctuation
+
+
 class Compiled:
     """An automaton and the roles of columns. Functions become code in each run, whose arcs may change.
 
@@ -40,12 +49,17 @@ class Compiled:
         Of the events' columns, and the options.
     marks
         The variables of each mark, where arcs select events for variables.
+    texts
+        Reads what a state has as texts; ``None``: its states cannot be loaded.
     """
 
-    def __init__(self, afa: Afa, roles: Roles, marks: Sequence[frozenset[str]] = ()) -> None:
+    def __init__(
+        self, afa: Afa, roles: Roles, marks: Sequence[frozenset[str]] = (), texts: Texts | None = None
+    ) -> None:
         self.afa = afa
         self.roles = roles
         self.marks = marks
+        self.texts = texts
 
     @property
     def revises(self) -> bool:

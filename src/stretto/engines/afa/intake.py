@@ -68,11 +68,20 @@ class AfaIntake:
     def __init__(
         self, program: Compiled, *, late: str = "error", capacity: int = 1 << 10, ignores: bool | None = None
     ) -> None:
+        self.late_policy = late
+        self.capacity = capacity
+        self.budget = Budget()  # of the output that is held
+        self.time_kind: pa.DataType | None = None
+        self.window: int | None = None  # in ticks
+        self.begin(program, ignores)
+
+    def begin(self, program: Compiled, ignores: bool | None) -> None:
+        """The beginning of a stream, of which only types are known."""
         afa, roles = program.afa, program.roles
         self.program = program
+        self.given_as = afa  # before any arc changed
         self.afa = afa
         self.roles = roles
-        self.late_policy = late
         self.names = Names()
         keyed = roles.sequence is not None or roles.numbered is not None
         keep_all = roles.dynamic == "explicit" or (roles.sign is not None and not keyed)
@@ -94,20 +103,17 @@ class AfaIntake:
             "numbered": roles.numbered is not None,
             "bag": roles.bag,
             "ordered": roles.ordered,
-            "lenient": late != "error",
+            "lenient": self.late_policy != "error",
             "keyed": keyed,
         }
-        self.state = AfaState(fields=len(kinds), words=self._words, ignores=ignores, capacity=capacity)
+        self.state = AfaState(fields=len(kinds), words=self._words, ignores=ignores, capacity=self.capacity)
         self._take_constants()
         self.state.set_seed(self.tables.start, self._initial())
         self.keys = KeyTable([afa.events[name] for name in afa.partition_by]) if afa.partition_by else None
         self.key_values: list[pa.RecordBatch] = []
         self.rows = 0
         self.found: list[tuple[I64, I64]] = []
-        self.budget = Budget()  # of the output that is held
         self.side: list[pa.RecordBatch] = []
-        self.time_kind: pa.DataType | None = None
-        self.window: int | None = None  # in ticks
         #: Arcs that are valid from a later time on, not linked yet; their functions compile in another thread.
         self.later: list[int] = []
         self._compiling: Future[tuple[int, Any]] | None = None

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from stretto.columns.keys import KeyTable
 from stretto.engines.shared.values import strings_of
+from stretto.frame import Section
 
 __all__ = ["Names"]
 
@@ -73,6 +74,16 @@ class Names:
         self.pieces = [self._all().filter(pa.array(kept))]
         self.table.keep(kept)
         self.words = self.words[kept]
+
+    def save(self, section: Section) -> None:
+        """Write the words and their strings."""
+        section.arrays["words"] = self.words
+        section.sub("tables").put_table("strings", pa.record_batch({"string": self.strings(self.words)}))
+
+    def load(self, section: Section) -> tuple[I64, I64]:
+        """Take in strings that :meth:`save` wrote; their words there, ascending, and here."""
+        strings = section.sub("tables").table("strings").column("string").combine_chunks()
+        return section.arrays["words"].astype(np.int64), self.of(strings)[0]
 
     @property
     def nbytes(self) -> int:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from stretto import _jit
 from stretto.engines.afa.intake import BEFORE_ALL, Changes, value_type
 from stretto.engines.afa.kernels import recompute
-from stretto.engines.afa.punctuating import AfaPunctuating
+from stretto.engines.afa.saving import Stored
 from stretto.engines.afa.structure import (
     ADD_ARC,
     CHANGED,
@@ -60,7 +60,7 @@ I64 = NDArray[np.int64]
 _COMPILER = ThreadPoolExecutor(1, "stretto-compiler")
 
 
-class AfaRunner(AfaPunctuating):
+class AfaRunner(Stored):
     """The operator over one stream.
 
     Parameters
@@ -108,6 +108,10 @@ class AfaRunner(AfaPunctuating):
     def given(self) -> Iterator[Matches]:
         """The output so far, if there is any."""
         return iter((self.take(),) if self.has_output else ())
+
+    def take_over(self, old: AfaRunner, unknown: frozenset[str]) -> None:
+        """An automaton says the types of its attributes: there are no narrower ones."""
+        raise DataError("an automaton reads them")
 
     def unlisted(self) -> None:
         """All output is listed before any is given."""

@@ -88,6 +88,22 @@ class Compiled:
         """The variable of each mark in raw matches."""
         return [frozenset((pair.component.variable,)) for pair in self.nfab.pairs]
 
+    def shape(self, unknown: frozenset[str]) -> Any:
+        """What a state depends on, apart from the literals of conditions and from the types of ``unknown`` columns."""
+        values = self.conditions.values
+        columns = [
+            one.attribute if one.attribute in unknown else str((one.attribute, one.kind)) for one in values.columns
+        ]
+        slots = [
+            (
+                one.component,
+                one.op.name.removesuffix("_REAL") if one.column and columns[one.column - 1] in unknown else one.op.name,
+                one.column,
+            )
+            for one in values.slots
+        ]
+        return [len(self.nfab.edges), columns, slots]
+
     @property
     def merges(self) -> bool:
         """Whether equivalent runs are merged."""

@@ -37,6 +37,7 @@ from stretto.engines.nfab.structure import (
 from stretto.engines.shared.counting import Graph, Unlisted, unlisted
 from stretto.engines.shared.intake import Intake
 from stretto.engines.shared.values import Vocabulary, matrix
+from stretto.frame import Section
 from stretto.query import predicate as p
 from stretto.query.sase import Aggregate
 from stretto.query.typing import may_overflow
@@ -53,6 +54,9 @@ SWEEP_AT_LEAST = 1 << 16
 FORGET_AT_LEAST = 1 << 12
 
 ALL_TIME = (1 << 62) - 1
+
+#: What else a state says of the stream so far.
+SCALARS = ("rows", "late", "last_time", "last_measure", "swept_at", "last_tie")
 
 SHOWN = 3  #: conditions that a message names
 
@@ -178,6 +182,26 @@ class NfabRunner(Intake):
         self._sweep()
         self.state.collect(self._low_bound)
         return self.state.live()
+
+    def save(self, section: Section) -> None:
+        """Write the state, runs partition by partition, in the order of their lists."""
+        self.forget()
+        self.state.save(section, self.partitions)
+        section.values["scalars"] = {name: getattr(self, name) for name in SCALARS}
+        self._save_intake(section)
+
+    def load(self, section: Section) -> None:
+        """Take over a state that :meth:`save` wrote.
+
+        Raises
+        ------
+        LookupError, ValueError
+            Something is missing or has another size.
+        """
+        self.state.load(section, self._load_intake(section), self.program.conditions.values.slots)
+        for name in SCALARS:
+            value = section.values["scalars"][name]
+            setattr(self, name, tuple(value) if isinstance(value, list) else value)
 
     def advance(self, batch: pa.RecordBatch, *, silent: bool = False) -> Iterator[Matches]:
         """Read the next events; yields their matches, or counts of them, in pieces that fit the output buffers.

@@ -33,7 +33,9 @@ from stretto.engines.nfab.structure import (
     Scratch,
 )
 from stretto.engines.shared.counting import counts_for
+from stretto.engines.shared.values import Op, Slot
 from stretto.errors import LimitError
+from stretto.frame import Section
 from stretto.memory import most_for_state
 
 __all__ = ["NfabState", "new_nodes", "new_output", "new_runs"]
@@ -97,9 +99,52 @@ class NfabState:
             size = max(partitions, 2 * self.parts.head.size)
             self.parts = Parts(*(_longer(array, size) for array in self.parts))
 
-    # -- a state from a snapshot ------------------------------------------------------------------------------------
+    # -- snapshots ----------------------------------------------------------------------------------------------------
 
-    def restore_runs(self, arrays: dict[str, NDArray[np.int64]]) -> None:
+    def save(self, section: Section, partitions: int) -> None:
+        """Write what is reachable. Runs are written partition by partition, in the order of their lists."""
+        arrays, used = section.arrays, slice(1, int(self.registers[HEAD]))
+        arrays |= {f"nodes.{name}": array[used] for name, array in self.nodes._asdict().items() if name != "P"}
+        if self.columns:
+            arrays["nodes.P"] = self.nodes.P[used].ravel()
+        numbers = self.listed(partitions)
+        arrays |= {
+            f"runs.{name}": array[numbers].ravel() for name, array in self.runs._asdict().items() if name != "next"
+        }
+        arrays["parts.size"] = self.parts.size[:partitions].copy()
+        arrays["parts.negated"] = self.parts.negated[:partitions].ravel()
+        timers = int(self.registers[TIMERS])
+        place = np.zeros(self.runs.state.size, np.int64)
+        place[numbers] = np.arange(1, numbers.size + 1)
+        waiting = place[self.scratch.timer[:timers]]
+        arrays["timers.run"] = waiting[waiting != NIL]
+        arrays["timers.serial"] = self.scratch.serial[:timers][waiting != NIL]
+        arrays["registers"] = self.registers.copy()
+
+    def load(self, section: Section, partitions: int, slots: list[Slot]) -> None:
+        """Take over what :meth:`save` wrote, of a program whose value vector has these slots."""
+        arrays = section.arrays
+        registers = arrays["registers"].astype(np.int64)
+        if registers.size != REGISTERS:
+            raise ValueError("registers")
+        nodes = arrays["nodes.previous"].size
+        for name, array in self.nodes._asdict().items():
+            if name != "P" or self.columns:
+                longer = np.zeros((max(array.shape[0], 2 * nodes + 2), *array.shape[1:]), np.int64)
+                longer[0] = array[0]
+                longer[1 : nodes + 1] = arrays[f"nodes.{name}"].reshape((nodes, *array.shape[1:]))
+                self.nodes = self.nodes._replace(**{name: longer})
+        runs = {name: arrays[f"runs.{name}"].astype(np.int64) for name in self.runs._fields if name != "next"}
+        runs["V"] = _with_carries(runs["V"], runs["state"].size, slots)
+        self._load_runs(runs)
+        negated = arrays["parts.negated"].astype(np.int64).reshape(partitions, self.negations)
+        self.parts = Parts(*(np.zeros((max(1, partitions), *array.shape[1:]), np.int64) for array in self.parts))
+        self.parts.negated[:partitions] = negated
+        self._link(arrays["parts.size"].astype(np.int64))
+        self._load_timers(arrays["timers.run"].astype(np.int64), arrays["timers.serial"].astype(np.int64))
+        self._load_registers(registers, nodes + 1)
+
+    def _load_runs(self, arrays: dict[str, NDArray[np.int64]]) -> None:
         """Runs 1, 2, … from their fields; the others are free."""
         count = arrays["state"].size
         words = self.runs.V.shape[1] - 1
@@ -111,7 +156,7 @@ class NfabState:
             kept[1:] = array.reshape((count, *kept.shape[1:]))
         self._free(max(16, count))
 
-    def link(self, sizes: NDArray[np.int64]) -> None:
+    def _link(self, sizes: NDArray[np.int64]) -> None:
         """Put runs 1, 2, … into the lists of partitions, in order."""
         self.parts.size[: sizes.size] = sizes
         first = 1
@@ -122,7 +167,7 @@ class NfabState:
                 self.runs.next[first + size - 1] = NIL
             first += size
 
-    def restore_timers(self, runs: NDArray[np.int64], serials: NDArray[np.int64]) -> None:
+    def _load_timers(self, runs: NDArray[np.int64], serials: NDArray[np.int64]) -> None:
         """The heap of pending runs: sorted, which is a heap."""
         order = np.lexsort((serials, self.runs.start[runs]))
         self.registers[NEED] = 2 * runs.size + 16
@@ -130,7 +175,7 @@ class NfabState:
         self.scratch.timer[: runs.size] = runs[order]
         self.scratch.serial[: runs.size] = serials[order]
 
-    def restore_registers(self, registers: NDArray[np.int64], head: int) -> None:
+    def _load_registers(self, registers: NDArray[np.int64], head: int) -> None:
         """Counters and bounds; what depends on places in arrays stays as it is here."""
         for number in (LOW, TRIGGERS, VISITED, MADE, MERGED, SERIAL):
             self.registers[number] = registers[number]
@@ -267,3 +312,19 @@ def _longer(array: NDArray[Any], size: int) -> NDArray[Any]:
     longer = np.zeros((size, *array.shape[1:]), array.dtype)
     longer[: array.shape[0]] = array
     return longer
+
+
+def _with_carries(V: NDArray[np.int64], count: int, slots: list[Slot]) -> NDArray[np.int64]:
+    """The value vectors of ``count`` runs; where they come from a version whose averages had no carries, with carries of 0."""
+    had = [number for number, slot in enumerate(slots, 1) if slot.op is not Op.CARRY]
+    if not count or V.size != count * (len(had) + 1):
+        return V
+    old = V.reshape(count, len(had) + 1)
+    found = np.zeros((count, len(slots) + 1), np.int64)
+    found[:, had] = old[:, 1:]
+    for before, number in enumerate(had, 1):
+        known = (old[:, 0] >> before) & 1
+        found[:, 0] |= known << number
+        if slots[number - 1].op is Op.WIDE_SUM:
+            found[:, 0] |= known << (number + 1)
+    return found

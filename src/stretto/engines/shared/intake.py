@@ -5,7 +5,7 @@ All steps are over whole columns.
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 from stretto.columns.classes import Classifier
 from stretto.columns.keys import KeyTable
 from stretto.columns.overflow import IntegerOverflow
+from stretto.engines.shared.values import Vocabulary
 from stretto.engines.shared.windows import Measured, ranks, values_of
 from stretto.errors import DataError, EngineError
+from stretto.frame import Section
 from stretto.query.passes.bind import BoundQuery
 from stretto.query.passes.bind_sase import BoundSase
 
@@ -40,6 +42,9 @@ class Classifying(Protocol):
     @property
     def classifier(self) -> Classifier:
         """What gives events their class."""
+
+    def shape(self, unknown: frozenset[str]) -> Any:
+        """What a state depends on, apart from the literals of conditions and from the types of ``unknown`` columns."""
 
 
 class Intake:
@@ -81,6 +86,9 @@ class Intake:
         #: The attributes that an event cannot lack in any match.
         self.equal = keys if equal is None else equal
         self.late_policy = late
+        #: Of strings and keys that conditions between events compare.
+        self.words: Vocabulary | None = None
+        self.tests: KeyTable | None = None
         self.keys = KeyTable([schema.attributes[name] for name in keys]) if keys else None
         counted = window is not None and window.attribute is None
         self.ranked = ranked
@@ -322,6 +330,61 @@ class Intake:
         if self.span >= 0:
             return (position if key is None else key) - self.span
         return np.zeros(position.size, np.int64)
+
+    # -- state --------------------------------------------------------------------------------------------------------
+
+    def _save_intake(self, section: Section) -> None:
+        """Write the partitions, the ranks in them, and the events of the window."""
+        section.values["partitions"] = self.partitions
+        section.arrays["counter"] = self.counter[: self.partitions].copy()
+        for name, table in self._tables().items():
+            table.save(section.sub(name))
+        if self.words is not None:
+            self.words.save(section)
+        if self.measured is not None:
+            self.measured.save(section.sub("measured"))
+
+    def _load_intake(self, section: Section) -> int:
+        """Take over what :meth:`_save_intake` wrote; how many partitions there are."""
+        partitions = int(section.values["partitions"])
+        self.counter = np.resize(section.arrays["counter"].astype(np.int64), max(1, partitions))
+        for name, table in self._tables().items():
+            table.load(section.sub(name))
+        if self.words is not None:
+            self.words.load(section)
+        if self.measured is not None:
+            self.measured.load(section.sub("measured"))
+        return partitions
+
+    def _tables(self) -> dict[str, KeyTable]:
+        """The tables of keys, by name."""
+        return {name: one for name, one in (("keys", self.keys), ("tests", self.tests)) if one is not None}
+
+    def save(self, section: Section) -> None:
+        """Write the state, after forgetting what no match can need."""
+        raise NotImplementedError
+
+    def load(self, section: Section) -> None:
+        """Take over a state that a run of the same program has saved."""
+        raise NotImplementedError
+
+    def take_over(self, old: Intake, unknown: frozenset[str]) -> None:
+        """As :class:`~stretto.engines.api.Run` says: what is kept must be read in the same way."""
+        tables = [(name, table) for name, table in old._tables().items() if len(table)]
+        mine = self._tables()
+        fits = all(name in mine and mine[name].types == table.types for name, table in tables)
+        if old.words is not None and len(old.words):
+            fits &= self.words is not None and self.words.ordered == old.words.ordered
+        if not fits or old.classifying.shape(unknown) != self.classifying.shape(unknown):
+            raise DataError("what is kept of them depends on it")
+        there, blank = Section(), Section()
+        old.save(there)
+        self.save(blank)
+        for name in mine.keys() - dict(tables).keys():  # an empty table has the words of its types
+            there.drop(name)
+        values, arrays = there.flat()
+        own_values, own_arrays = blank.flat()
+        self.load(Section(own_values | values, own_arrays | arrays))
 
 
 def keyed(batch: pa.RecordBatch | pa.Table, names: tuple[str, ...]) -> Bits | None:

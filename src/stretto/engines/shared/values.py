@@ -23,6 +23,7 @@ from stretto.columns.keys import KeyTable
 from stretto.columns.overflow import IntegerOverflow
 from stretto.columns.vectorized import judged, reals_of_decimals, valid_of
 from stretto.errors import LimitError
+from stretto.frame import Section
 from stretto.query import predicate as p
 from stretto.query.passes.bind import measure
 from stretto.query.typing import kind_of
@@ -186,6 +187,20 @@ class Vocabulary:
         renamed = np.where(alive, np.cumsum(alive) - 1, -1)
         self.words = renamed[self.words[kept]]
         return renamed
+
+    def save(self, section: Section) -> None:
+        """Write the numbers of strings, and their order where there is one."""
+        self.table.save(section.sub("words"))
+        if self.ordered:
+            section.values["strings"] = self.strings.to_pylist()
+            section.sub("words").arrays["order"] = self.words.copy()
+
+    def load(self, section: Section) -> None:
+        """Take over what :meth:`save` wrote."""
+        self.table.load(section.sub("words"))
+        if "strings" in section.values:
+            self.strings = pa.array(section.values["strings"], pa.string())
+            self.words = section.sub("words").arrays["order"].astype(np.int64)
 
     def _numbers(self, strings: pa.Array) -> I64:
         return self.table.ids([strings], np.arange(len(strings)))

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from stretto._jit import jit
 from stretto.errors import DataError
+from stretto.frame import Section
 from stretto.times import DAY, MOST
 
 __all__ = ["Measured", "ranks", "values_of"]
@@ -99,13 +100,15 @@ class Measured:
             gone = int(np.searchsorted(live, value - self.size, side="left"))
         self.begin += gone
 
-    def arrays(self) -> dict[str, NDArray[np.generic]]:
+    def save(self, section: Section) -> None:
+        """Write the values and positions."""
         live = slice(self.begin, self.end)
-        return {"values": self.values[live].copy(), "positions": self.positions[live].copy()}
+        section.arrays |= {"values": self.values[live].copy(), "positions": self.positions[live].copy()}
 
-    def load(self, arrays: dict[str, NDArray[np.generic]]) -> None:
-        self.values = arrays["values"].astype(self.values.dtype)
-        self.positions = arrays["positions"].astype(np.int64)
+    def load(self, section: Section) -> None:
+        """Take over what :meth:`save` wrote."""
+        self.values = section.arrays["values"].astype(self.values.dtype)
+        self.positions = section.arrays["positions"].astype(np.int64)
         self.begin, self.end = 0, self.positions.size
 
 

@@ -10,6 +10,7 @@ import hashlib
 import threading
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,6 +77,11 @@ class Compiled:
     def digest(self) -> str:
         """What the automaton is, in short: states are exchanged between programs of the same digest only."""
         return hashlib.sha256(str(self.cea).encode()).hexdigest()
+
+    def shape(self, unknown: frozenset[str]) -> Any:
+        """What a state depends on, apart from the literals of conditions."""
+        moves = [(one.source, one.guard, sorted(one.labels), one.target) for one in self.cea.transitions]
+        return [self.cea.states, moves, sorted(self.cea.finals), len(self.cea.guards)]
 
     def refresh(self) -> None:
         """Make room in the transition table for all classes and states known by now."""

@@ -6,7 +6,8 @@ its window, and then the kernel. All steps are over whole columns.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +18,7 @@ from stretto.automata.determinize import AMBIGUOUS
 from stretto.engines.api import Matches
 from stretto.engines.shared.counting import Graph, Unlisted, unlisted
 from stretto.engines.shared.intake import Intake
-from stretto.engines.tecs.collect import live_positions, sweep
+from stretto.engines.tecs.collect import live_positions, states_in, sweep
 from stretto.engines.tecs.compiled import Compiled
 from stretto.engines.tecs.kernels import Events, advance
 from stretto.engines.tecs.labels import Trace, resolve
@@ -41,11 +42,15 @@ from stretto.engines.tecs.structure import (
     VISITED,
 )
 from stretto.errors import DataError
+from stretto.frame import Section
 
 __all__ = ["Runner"]
 
 #: Key tables and records of idle partitions are looked through after as many events as there are keys, and at least these.
 SWEEP_AT_LEAST = 1 << 16
+
+#: What else a state says of the stream so far.
+SCALARS = ("rows", "late", "last_time", "last_measure", "swept_at", "traced")
 
 
 class Runner(Intake):
@@ -288,6 +293,44 @@ class Runner(Intake):
         if self.trace.part.size:
             self.trace = self.trace._replace(part=np.where(self.trace.part >= 0, renamed[self.trace.part], -1))
 
+    def save(self, section: Section) -> None:
+        """Write the state: what is reachable, and states and classes by what they stand for, as their numbers are this process's."""
+        self.state.save(section)
+        determinizer, vectors = self.program.determinizer, self.program.classifier.vectors
+        seen = np.zeros(len(determinizer.states), np.bool_)
+        states_in(section.arrays["records"], seen)
+        section.values["states"] = {
+            int(s): [hex(mask) for mask in determinizer.states[s]] for s in np.flatnonzero(seen)
+        }
+        section.values["classes"] = {int(c): hex(vectors[c]) for c in np.unique(self.trace.cls)}
+        section.sub("trace").arrays |= self.trace._asdict()
+        section.values["scalars"] = {name: getattr(self, name) for name in SCALARS}
+        self._save_intake(section)
+
+    def load(self, section: Section) -> None:
+        """Take over a state that :meth:`save` wrote.
+
+        Raises
+        ------
+        LookupError, ValueError
+            Something is missing or has another size.
+        """
+        program, values = self.program, section.values
+        states = _renumbered(
+            values["states"], lambda masks: program.determinizer.intern(tuple(int(one, 16) for one in masks))
+        )
+        classes = _renumbered(values["classes"], lambda vector: program.classifier.intern(int(vector, 16)))
+        program.refresh()
+        self.state.load(section, self._load_intake(section), states)
+        trace = section.sub("trace").arrays
+        self.trace = Trace(
+            trace["position"].astype(np.int64),
+            trace["part"].astype(np.int64),
+            classes[trace["cls"]].astype(np.int32),
+        )
+        for name in SCALARS:
+            setattr(self, name, values["scalars"][name])
+
     @property
     def oldest(self) -> int | None:
         """Rows before this one can take part in no match any more; ``None`` when :meth:`live` must be asked."""
@@ -326,3 +369,11 @@ class Runner(Intake):
             self._sweep()
         self._forget_trace()
         return iter(())
+
+
+def _renumbered(named: Mapping[str, Any], number: Callable[[Any], int]) -> I64:
+    """By number in a snapshot: the number here."""
+    found = np.zeros(max(map(int, named), default=0) + 1, np.int64)
+    for old, what in named.items():
+        found[int(old)] = number(what)
+    return found

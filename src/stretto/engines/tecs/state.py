@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from stretto.engines.api import Matches
 from stretto.engines.shared.counting import counts_for
-from stretto.engines.tecs.collect import copy, mark
+from stretto.engines.tecs.collect import copy, mark, pack, unpack
 from stretto.engines.tecs.enumerate import Output, Stack
 from stretto.engines.tecs.kernels import CONSUME_ANY, CONSUME_PARTITION, Records, Work
 from stretto.engines.tecs.structure import (
@@ -18,6 +18,7 @@ from stretto.engines.tecs.structure import (
     CONSUME,
     CONSUMED,
     FIRST,
+    FREE,
     HEAD,
     LIMIT,
     NEED,
@@ -29,9 +30,10 @@ from stretto.engines.tecs.structure import (
     Cells,
     Nodes,
 )
+from stretto.frame import Section
 from stretto.query.query import Consume, ParsedQuery
 
-__all__ = ["State", "nodes_of"]
+__all__ = ["State"]
 
 
 class State:
@@ -136,6 +138,37 @@ class State:
         self.registers[ROWS] = 0
         return Matches.counted(self.out.start[:rows].copy(), self.out.end[:rows].copy(), self.out.stop[:rows].copy())
 
+    def save(self, section: Section) -> None:
+        """Write what is reachable: the nodes, the records partition by partition, the registers."""
+        self.collect()
+        arrays, count = section.arrays, int(self.registers[HEAD])
+        for name, array in self.nodes._asdict().items():
+            arrays[f"nodes.{name}"] = np.take(array, np.arange(FIRST, count) & (array.size - 1))
+        words = np.zeros(max(1, pack(self.records, np.zeros(0, np.int64))), np.int64)
+        arrays["records"] = words[: pack(self.records, words)]
+        arrays["registers"] = self.registers.copy()
+        arrays["registers"][FREE:] = 0  # made anew where it is loaded
+
+    def load(self, section: Section, partitions: int, states: NDArray[np.int64]) -> None:
+        """Take over what :meth:`save` wrote; ``states``: the number here of each state of the automaton."""
+        arrays = section.arrays
+        registers = arrays["registers"].astype(np.int64)
+        if registers.size != REGISTERS:
+            raise ValueError("registers")
+        count = arrays["nodes.left"].size
+        # A store that is small for the events to come is collected again and again, although it is half empty each time.
+        nodes = _nodes(_power(max(self.nodes.left.size, 2 * (count + FIRST))))
+        for name in nodes._fields:
+            getattr(nodes, name)[FIRST : FIRST + count] = arrays[f"nodes.{name}"]
+        self.nodes = nodes
+        words = arrays["records"].astype(np.int64)
+        self.fit_partitions(max(1, partitions))
+        self.records = self.records._replace(arena=np.zeros(2 * words.size + 16, np.int64))
+        registers[FREE:] = 0
+        registers[ARENA] = unpack(words, np.arange(partitions), states, self.records, 8)
+        registers[HEAD] = count + FIRST
+        self.registers[:] = registers
+
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays."""
@@ -169,15 +202,3 @@ def _longer(array: NDArray[Any], need: int) -> NDArray[Any]:
     longer = np.zeros(max(need, 2 * array.size), array.dtype)
     longer[: array.size] = array
     return longer
-
-
-def nodes_of(arrays: dict[str, NDArray[Any]], first: int, least: int = 2) -> Nodes:
-    """A store of ``least`` nodes or more that holds the given ones, numbered from ``first`` on.
-
-    A store that is small for the events to come is collected again and again, although it is half empty each time.
-    """
-    count = arrays["left"].size
-    nodes = _nodes(_power(max(least, 2 * (count + first))))
-    for name in nodes._fields:
-        getattr(nodes, name)[first : first + count] = arrays[name]
-    return nodes

@@ -1,6 +1,6 @@
 """Snapshots of sets of patterns: bytes of a versioned format (``docs/patterns.md``). Never pickle.
 
-The frame is that of a matcher's snapshot (:mod:`stretto.matching.snapshots`) with another magic. Arrays of one name and type of all
+The frame is that of a matcher's snapshot (:mod:`stretto.frame`) with another magic. Arrays of one name and type of all
 patterns lie one after the other, so that hundreds of patterns make no more arrays than one.
 """
 
@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
+from stretto import frame
 from stretto.errors import SnapshotError, StrettoError
-from stretto.matching import snapshots
+from stretto.frame import Section, reading
 from stretto.matching.many.changes import Change, Instant
 from stretto.matching.many.timeline import Version
 
@@ -41,14 +41,15 @@ def save(patterns: PatternSet) -> bytes:
         number = None
         if version.voice is not None:
             number = len(voices)
-            header: dict[str, Any] = {"automaton": version.part.digest}
-            arrays: Arrays = {}
-            snapshots._save_runner(version.voice, header, arrays)
+            voice = Section({"automaton": version.part.digest})
+            version.voice.save(voice)
+            header, arrays = voice.flat()
             voices.append(header)
             held.append(arrays)
         query = version.part.query
         active.append([version.id, query.text, query.language, _number(version.since), version.measure, number])
-    header = _identity(patterns) | {
+    section = Section(arrays=_together(held))
+    section.values |= _identity(patterns) | {
         "active": active,
         "pending": [
             [since, name, *((version.part.query.text, version.part.query.language) if version else (None, None))]
@@ -61,41 +62,36 @@ def save(patterns: PatternSet) -> bytes:
         "counts": {name: getattr(patterns, f"_{name}") for name in _COUNTS},
         "finished": patterns._finished,
     }
-    arrays = _together(held)
-    positions, table = patterns._history.joined()
-    if positions.size:
-        arrays["history.positions"] = positions
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, table.schema) as writer:
-            writer.write_table(table.combine_chunks())
-        arrays["history.table"] = np.frombuffer(sink.getvalue(), np.uint8)
-    return snapshots.frame(header, arrays, MAGIC, VERSION)
+    patterns._history.save(section.sub("history"))
+    return section.to_bytes(MAGIC, VERSION)
 
 
 def load(patterns: PatternSet, snapshot: bytes) -> None:
     """Give a set of patterns the state of a snapshot; a snapshot that cannot be read leaves it as it is."""
-    if snapshot.startswith(snapshots.MAGIC):
+    if snapshot.startswith(frame.MAGIC):
         raise SnapshotError("the snapshot is of a Matcher, not of a set of patterns")
-    header, arrays = snapshots.unframe(snapshot, MAGIC, VERSION)
+    section = Section.of_bytes(snapshot, MAGIC, VERSION)
+    header = section.values
     for name, value in _identity(patterns).items():
         if header.get(name) != value:
             raise SnapshotError(
                 f"the snapshot does not fit: {_NAMES[name]} differ (snapshot: {header.get(name)}, here: {value})"
             )
     fresh = patterns._fresh()
-    try:
-        _load(fresh, header, arrays)
-    except SnapshotError:
-        raise
-    except StrettoError as error:
-        raise SnapshotError(f"the snapshot does not fit: {error}") from error
-    except (KeyError, IndexError, ValueError, TypeError, pa.ArrowException) as error:
-        raise SnapshotError(f"the snapshot is damaged: {error}") from error
+    with reading():
+        try:
+            _load(fresh, section)
+        except SnapshotError:
+            raise
+        except StrettoError as error:
+            raise SnapshotError(f"the snapshot does not fit: {error}") from error
     patterns.__dict__.update(fresh.__dict__)
 
 
-def _load(patterns: PatternSet, header: dict[str, Any], arrays: Arrays) -> None:
-    held = _apart(arrays, len(header["voices"]))
+def _load(patterns: PatternSet, section: Section) -> None:
+    header = section.values
+    patterns._history.load(section.sub("history"))
+    held = _apart(section.arrays, len(header["voices"]))
     versions = []
     for name, text, language, since, measure, number in header["active"]:
         part = patterns._compiled(Change(name, text, language=language))
@@ -107,15 +103,12 @@ def _load(patterns: PatternSet, header: dict[str, Any], arrays: Arrays) -> None:
                     f"the snapshot does not fit: the automaton of pattern '{name}', as this version of stretto builds it, differs"
                 )
             version.voice = patterns._new_voice(part)
-            snapshots._load_runner(version.voice, saved, held[number])
+            version.voice.load(Section(saved, held[number]))
         versions.append(version)
     patterns._timeline.start(versions)
     for since, name, text, language in header["pending"]:
         coming = None if text is None else patterns._compiled(Change(name, text, language=language))
         patterns._timeline.add(name, _instant(patterns, since), coming)
-    if "history.table" in arrays:
-        table = pa.ipc.open_stream(pa.py_buffer(arrays["history.table"])).read_all()
-        patterns._history.append(arrays["history.positions"].astype(np.int64), table)
     patterns._kept = patterns._history.rows
     for name in _COUNTS:
         setattr(patterns, f"_{name}", header["counts"][name])

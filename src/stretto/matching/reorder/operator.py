@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from stretto.column_types import wider
 from stretto.errors import DataError, OptionError, SnapshotError, suggestion
 from stretto.events import BEFORE, Schema, as_table, conform
+from stretto.frame import Section, reading
 from stretto.matching.lateness import renamed
 from stretto.matching.reorder.columns import AFTER_ALL, BEFORE_ALL
 from stretto.matching.reorder.runs import Released, Run, one_batch, segments
@@ -27,7 +27,6 @@ I64 = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 #: Times as ticks, or real numbers.
 Times = NDArray[Any]
-Arrays = dict[str, NDArray[Any]]
 
 
 class Cleanse(Waiting):
@@ -210,7 +209,7 @@ class Cleanse(Waiting):
                 elif end > begin:
                     found.append(self._take(batch.slice(begin, end - begin), begin, places))
         except DataError:
-            self.load(before)
+            self.go_back(before)
             raise
         return self._joined(found)
 
@@ -419,16 +418,16 @@ class Cleanse(Waiting):
         names = (*self._STATE, *self._TIMES)
         return {name: getattr(self, name) for name in names} | {"_runs": list(self._runs), "_side": list(self._side)}
 
-    def load(self, saved: dict[str, Any]) -> None:
+    def go_back(self, saved: dict[str, Any]) -> None:
         """Go back to what :meth:`saved` gave."""
         for name, value in saved.items():
             setattr(self, name, value)
 
     def snapshot(self) -> bytes:
         """The whole state, in a versioned format (``docs/snapshots.md``)."""
-        from stretto.matching.snapshots import save_cleanse
-
-        return save_cleanse(self)
+        own = Section()
+        self.save(own)
+        return Section({"cleanse": own.values}, own.arrays).to_bytes()
 
     def restore(self, snapshot: bytes) -> Cleanse:
         """Take over the state of a snapshot with the same options.
@@ -438,50 +437,54 @@ class Cleanse(Waiting):
         SnapshotError
             The bytes are damaged, or of another version or option.
         """
-        from stretto.matching.snapshots import load_cleanse
-
-        load_cleanse(self, snapshot)
+        whole = Section.of_bytes(snapshot)
+        if set(whole.values) != {"cleanse"}:
+            raise SnapshotError("the snapshot is not of a Cleanse")
+        with reading():
+            self.load(Section(whole.values["cleanse"], whole.arrays))
         return self
 
-    def to_arrays(self) -> tuple[dict[str, Any], Arrays]:
-        """The state as a header and arrays, for snapshots."""
-        header: dict[str, Any] = {"options": self._identity()}
-        header["state"] = {name: getattr(self, name) for name in self._STATE if name != "_told"}
-        header["bound"] = self._schema is not None
+    def save(self, section: Section) -> None:
+        """Write the state."""
+        values, arrays = section.values, section.arrays
+        values["options"] = self._identity()
+        values["state"] = {name: getattr(self, name) for name in self._STATE if name != "_told"}
+        values["bound"] = self._schema is not None
         if self._schema is None:
-            kind = None if self._told is None else pa.scalar(self._told).type
-            header["told"] = None if kind is None else _written(pa.table({"time": pa.array([self._told], kind)}))
-            return header, {}
-        header["schema"] = base64.b64encode(self._schema.serialize().to_pybytes()).decode()
-        arrays = {"times": np.array([getattr(self, name) for name in self._TIMES], self._dtype)}
+            if self._told is not None:
+                section.put_table("told", pa.table({"time": pa.array([self._told], pa.scalar(self._told).type)}))
+            return
+        section.put_schema("schema", self._schema)
+        arrays["times"] = np.array([getattr(self, name) for name in self._TIMES], self._dtype)
         runs = [run.plain() for run in self._runs]
         arrays["sizes"] = np.array([run.size for run in runs], np.int64)
         arrays["row"] = np.concatenate([run.row for run in runs] or [np.zeros(0, np.int64)])
-        header["table"] = _written(pa.Table.from_batches([run.batch for run in runs], schema=self._schema))
-        header["side"] = _written(pa.Table.from_batches(self._side, schema=self._schema))
-        return header, arrays
+        section.put_table("table", pa.Table.from_batches([run.batch for run in runs], schema=self._schema))
+        section.put_table("side", pa.Table.from_batches(self._side, schema=self._schema))
 
-    def from_arrays(self, header: dict[str, Any], arrays: Arrays) -> None:
-        """Take over what :meth:`to_arrays` gave.
+    def load(self, section: Section) -> None:
+        """Take over what :meth:`save` wrote.
 
         Raises
         ------
         SnapshotError
             It is of other options.
         """
+        values, arrays = section.values, section.arrays
         for name, value in self._identity().items():
-            there = header["options"].get(name)
+            there = values["options"].get(name)
             if there != value:
                 raise SnapshotError(
                     f"the snapshot is of a Cleanse with other options: {_WORDS.get(name, name)} is {there} there, {value} here"
                 )
-        self.load(header["state"])
+        self.go_back(values["state"])
         self._told, self._runs, self._side = None, [], []
-        if not header["bound"]:
+        if not values["bound"]:
             self._schema = None
-            self._told = None if header["told"] is None else _read(header["told"])["time"][0].as_py()
+            if "told" in arrays or values.get("told") is not None:
+                self._told = section.table("told")["time"][0].as_py()
             return
-        schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(header["schema"])))
+        schema = section.schema("schema")
         if self._schema is not None and self._schema != schema:
             raise SnapshotError(
                 f"the snapshot is of events with other columns: {schema.names}, not {self._schema.names}"
@@ -489,7 +492,7 @@ class Cleanse(Waiting):
         self.bind(schema)
         for name, value in zip(self._TIMES, arrays["times"].tolist(), strict=True):
             setattr(self, name, value)
-        table = _read(header["table"])
+        table = section.table("table")
         begin = 0
         for size in arrays["sizes"].tolist():
             batch = one_batch(table.slice(begin, size))
@@ -498,7 +501,7 @@ class Cleanse(Waiting):
             row = arrays["row"][begin : begin + size].astype(np.int64)
             self._runs.append(Run(time, tie, row, batch))
             begin += size
-        self._side = _read(header["side"]).to_batches()
+        self._side = section.table("side").to_batches()
 
     def _identity(self) -> dict[str, Any]:
         """What a state depends on."""
@@ -513,14 +516,3 @@ _WORDS = {"bound": "disorder", "late_policy": "late", "unit": "time_unit"}
 def _plain(value: Any) -> Any:
     """As JSON has it."""
     return list(value) if isinstance(value, tuple) else value if isinstance(value, int | None) else str(value)
-
-
-def _written(table: pa.Table) -> str:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table.combine_chunks())
-    return base64.b64encode(sink.getvalue()).decode()
-
-
-def _read(text: str) -> pa.Table:
-    return pa.ipc.open_stream(pa.py_buffer(base64.b64decode(text))).read_all()

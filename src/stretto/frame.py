@@ -1,0 +1,154 @@
+"""State as bytes: a versioned frame of sections, into which each object writes itself and from which it reads itself. Never pickle.
+
+Layout (``docs/snapshots.md``): a magic, a version (u16), the header's length (u32), the header (JSON, UTF-8), the arrays one after
+the other, and a CRC-32 of all before it (u32). Integers are little-endian.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import struct
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from stretto.errors import SnapshotError
+
+__all__ = ["MAGIC", "Section", "arrow_bytes", "arrow_table", "reading"]
+
+MAGIC = b"STRETTO\0"
+VERSION = 1
+
+Arrays = dict[str, NDArray[Any]]
+
+
+class Section:
+    """What one object keeps: values, which JSON can write, and arrays, of which the words are kept, not the shape.
+
+    A section within it is a part of its own, :meth:`sub`; in the header its values stand under its name, and its arrays have the name
+    before theirs.
+
+    >>> whole = Section({"rows": 3})
+    >>> whole.sub("keys").arrays["words"] = np.array([1, 2])
+    >>> again = Section.of_bytes(whole.to_bytes())
+    >>> again.values["rows"], again.sub("keys").arrays["words"].tolist()
+    (3, [1, 2])
+    """
+
+    def __init__(self, values: dict[str, Any] | None = None, arrays: Arrays | None = None) -> None:
+        self.values: dict[str, Any] = {} if values is None else values
+        self.arrays: Arrays = {} if arrays is None else arrays
+        self._subs: dict[str, Section] = {}
+
+    def sub(self, name: str) -> Section:
+        """The section of this name; one that nothing was written into is empty."""
+        if name not in self._subs:
+            values = self.values.pop(name) if isinstance(self.values.get(name), dict) else {}
+            begin = f"{name}."
+            inside = [key for key in self.arrays if key.startswith(begin)]
+            self._subs[name] = Section(values, {key.removeprefix(begin): self.arrays.pop(key) for key in inside})
+        return self._subs[name]
+
+    def drop(self, name: str) -> None:
+        """Leave out the section of this name."""
+        self._subs.pop(name, None)
+
+    def flat(self) -> tuple[dict[str, Any], Arrays]:
+        """All values and all arrays, those of sections within it included."""
+        values, arrays = dict(self.values), dict(self.arrays)
+        for name, one in self._subs.items():
+            own, more = one.flat()
+            if own:
+                values[name] = own
+            arrays |= {f"{name}.{key}": array for key, array in more.items()}
+        return values, arrays
+
+    # -- tables -------------------------------------------------------------------------------------------------------
+
+    def put_table(self, name: str, table: pa.Table | pa.RecordBatch) -> None:
+        """Keep a table, as an array of bytes."""
+        self.arrays[name] = np.frombuffer(arrow_bytes(table), np.uint8)
+
+    def table(self, name: str) -> pa.Table:
+        """A table that was kept; earlier versions kept some as text in the header."""
+        if name in self.values:
+            return arrow_table(base64.b64decode(self.values[name]))
+        return arrow_table(self.arrays[name])
+
+    def put_schema(self, name: str, schema: pa.Schema) -> None:
+        """Keep names and types of columns."""
+        self.values[name] = base64.b64encode(schema.serialize()).decode()
+
+    def schema(self, name: str) -> pa.Schema:
+        """Names and types of columns that were kept."""
+        return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(self.values[name])))
+
+    # -- bytes --------------------------------------------------------------------------------------------------------
+
+    def to_bytes(self, magic: bytes = MAGIC, version: int = VERSION) -> bytes:
+        """The frame."""
+        values, arrays = self.flat()
+        chunks, listed = [], []
+        for name, array in arrays.items():
+            little = np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"), copy=False)
+            listed.append([name, little.dtype.str, int(little.size)])
+            chunks.append(little.tobytes())
+        text = json.dumps(values | {"arrays": listed}, separators=(",", ":")).encode()
+        body = b"".join([magic, struct.pack("<HI", version, len(text)), text, *chunks])
+        return body + struct.pack("<I", zlib.crc32(body))
+
+    @classmethod
+    def of_bytes(cls, snapshot: bytes, magic: bytes = MAGIC, version: int = VERSION) -> Section:
+        """The section that :meth:`to_bytes` wrote; its arrays are read-only.
+
+        Raises
+        ------
+        SnapshotError
+            The bytes are damaged, or of another kind or version.
+        """
+        head = len(magic) + 6
+        if len(snapshot) < head + 4 or snapshot[: len(magic)] != magic:
+            raise SnapshotError("these bytes are not a stretto snapshot")
+        found, length = struct.unpack_from("<HI", snapshot, len(magic))
+        if found != version:
+            raise SnapshotError(f"the snapshot has format version {found}; this stretto reads version {version}")
+        if zlib.crc32(snapshot[:-4]) != struct.unpack("<I", snapshot[-4:])[0]:
+            raise SnapshotError("the snapshot is damaged: its checksum does not match")
+        values = json.loads(snapshot[head : head + length])
+        arrays: Arrays = {}
+        at = head + length
+        for name, kind, size in values.pop("arrays"):
+            dtype = np.dtype(kind)
+            arrays[name] = np.frombuffer(snapshot, dtype, size, at)
+            at += size * dtype.itemsize
+        return cls(values, arrays)
+
+
+@contextmanager
+def reading() -> Iterator[None]:
+    """Within it, what does not fit together is a damaged snapshot."""
+    try:
+        yield
+    except SnapshotError:
+        raise
+    except (LookupError, ValueError, TypeError, pa.ArrowException) as error:
+        raise SnapshotError(f"the snapshot is damaged: {error}") from error
+
+
+def arrow_bytes(table: pa.Table | pa.RecordBatch) -> pa.Buffer:
+    """A table as an Arrow IPC stream."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write(table.combine_chunks() if isinstance(table, pa.Table) else table)
+    return sink.getvalue()
+
+
+def arrow_table(data: Any) -> pa.Table:
+    """The table of an Arrow IPC stream: bytes, or an array of them."""
+    return pa.ipc.open_stream(pa.py_buffer(data)).read_all()
