@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import datetime as dt
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -12,11 +11,22 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from stretto import frame
 from stretto.column_types import time_hint
 from stretto.engines.api import Matches
 from stretto.engines.shared.windows import values_of
-from stretto.errors import DataError, EngineError, LimitError, OptionError, QueryError, suggestion
+from stretto.errors import (
+    DataError,
+    EngineError,
+    LimitError,
+    OptionError,
+    QueryError,
+    SnapshotError,
+    StrettoError,
+    suggestion,
+)
 from stretto.events import Schema, as_table, conform, require
+from stretto.frame import Section, reading
 from stretto.matching.compiled import roles
 from stretto.matching.many.changes import Change, Instant, changes_of, instant_of
 from stretto.matching.many.checking import Checked, Numbers, checked, quoted
@@ -24,6 +34,7 @@ from stretto.matching.many.keeping import Kept
 from stretto.matching.many.keys import SharedKeys
 from stretto.matching.many.parts import Part, part_of
 from stretto.matching.many.results import Results, Source, in_order
+from stretto.matching.many.saving import apart, together
 from stretto.matching.many.shared import Dealt
 from stretto.matching.many.timeline import Lineup, Timeline, Version
 from stretto.matching.many.voices import Voice
@@ -503,9 +514,37 @@ class PatternSet:
 
     def snapshot(self) -> bytes:
         """The patterns with their times and all that they hold, in a versioned format (see ``docs/patterns.md``)."""
-        from stretto.matching.many.saving import save
-
-        return save(self)
+        if self._inside:
+            raise SnapshotError(
+                "the set of patterns was stopped in the middle of a batch: its state is not at an event"
+            )
+        self._retain()
+        voices: list[Section] = []
+        active = []
+        for version in self._timeline.lineup.versions:
+            number = None
+            if version.voice is not None:
+                number = len(voices)
+                voices.append(Section({"automaton": version.part.digest}))
+                version.voice.save(voices[-1])
+            query = version.part.query
+            active.append([version.id, query.text, query.language, _number(version.since), version.measure, number])
+        section = Section(self._identity())
+        together(voices, section)
+        self._history.save(section.sub("history"))
+        section.values |= {
+            "active": active,
+            "pending": [
+                [since, name, *((version.part.query.text, version.part.query.language) if version else (None, None))]
+                for since, step in self._timeline.steps()
+                for name, version in step.versions.items()
+            ],
+            "last": _number(self._last),
+            "punctuation": _number(self._punctuation),
+            "counts": {name: getattr(self, f"_{name}") for name in _COUNTS},
+            "finished": self._finished,
+        }
+        return section.to_bytes(MAGIC)
 
     def restore(self, snapshot: bytes) -> PatternSet:
         """Take over the patterns and the state of a snapshot of a set with the same schema and options.
@@ -515,16 +554,70 @@ class PatternSet:
         SnapshotError
             The bytes are damaged, of another version, or of a set with another schema or other options.
         """
-        from stretto.matching.many.saving import load
-
-        load(self, snapshot)
+        if snapshot.startswith(frame.MAGIC):
+            raise SnapshotError("the snapshot is of a Matcher, not of a set of patterns")
+        section = Section.of_bytes(snapshot, MAGIC)
+        for name, value in self._identity().items():
+            there = section.values.get(name)
+            if there != value:
+                raise SnapshotError(
+                    f"the snapshot does not fit: {_NAMES[name]} differ (snapshot: {there}, here: {value})"
+                )
+        before = dict(self.__dict__)
+        try:
+            with reading():
+                self._load(section)
+        except BaseException:
+            self.__dict__.update(before)
+            raise
         return self
 
-    def _fresh(self) -> PatternSet:
-        """A set with the same schema and options, and nothing in it."""
-        made = copy.copy(self)
-        made._clear()
-        return made
+    def _load(self, section: Section) -> None:
+        self._clear()
+        try:
+            self._load_all(section)
+        except SnapshotError:
+            raise
+        except StrettoError as error:
+            raise SnapshotError(f"the snapshot does not fit: {error}") from error
+
+    def _load_all(self, section: Section) -> None:
+        values = section.values
+        self._history.load(section.sub("history"))
+        voices = apart(section)
+        versions = []
+        for name, text, language, since, measured, number in values["active"]:
+            part = self._compiled(Change(name, text, language=language))
+            version = Version(name, part, self._instant(since), measure=measured)
+            if number is not None:
+                if voices[number].values["automaton"] != part.digest:
+                    raise SnapshotError(
+                        f"the snapshot does not fit: the automaton of pattern '{name}', as this version of stretto builds it, differs"
+                    )
+                version.voice = self._new_voice(part)
+                version.voice.load(voices[number])
+            versions.append(version)
+        self._timeline.start(versions)
+        for since, name, text, language in values["pending"]:
+            coming = None if text is None else self._compiled(Change(name, text, language=language))
+            self._timeline.add(name, self._instant(since), coming)
+        self._kept = self._history.rows
+        for name in _COUNTS:
+            setattr(self, f"_{name}", values["counts"][name])
+        self._last, self._punctuation = self._instant(values["last"]), self._instant(values["punctuation"])
+        self._finished = values["finished"]
+
+    def _instant(self, number: int | float | None) -> Instant | None:
+        return None if number is None else Instant.numbered(number, self._kind)
+
+    def _identity(self) -> dict[str, Any]:
+        """What a state depends on beside its patterns."""
+        schema = self._schema
+        return {
+            "attributes": {name: str(kind) for name, kind in schema.attributes.items()},
+            "roles": {"type": schema.type, "time": schema.time, "stream": schema.stream, "time_unit": schema.time_unit},
+            "options": {"output": self._output, "valuations": self._valuations, "by": list(self._by)},
+        }
 
     def _ready(self) -> None:
         if self._inside:
@@ -533,6 +626,19 @@ class PatternSet:
             )
         if self._finished:
             raise OptionError("the set of patterns is finished; start a new one, or restore a snapshot")
+
+
+#: The frame of a snapshot begins so (``docs/patterns.md``).
+MAGIC = b"STRPATS\0"
+
+#: What a state counts.
+_COUNTS = ("rows", "late", "late_changes", "visited", "triggers")
+
+_NAMES = {"attributes": "the events' attributes", "roles": "the roles of columns", "options": "the options"}
+
+
+def _number(instant: Instant | None) -> int | float | None:
+    return None if instant is None else instant.number
 
 
 def _time_of(schema: Schema) -> tuple[str, pa.DataType]:
