@@ -913,7 +913,8 @@ def test_the_command_explains_and_draws(run: Run) -> None:
     assert "schema     none yet" in out
     code, out, _ = run("explain", "trend.sase", "stocks.parquet", "--time", "t", "--time-unit", "s", "--draw", "a.dot")
     assert code == 0
-    assert "engine     nfab: runs with registers, because a condition relates events" in out
+    assert "engine     nfab: a run for each partial match" in out
+    assert "not tecs: a condition relates events" in out
     assert Path("a.dot").read_text(encoding="utf-8").startswith("digraph NFAb {")
 
 

@@ -43,7 +43,9 @@ automaton  states 0..2, initial 0, final {2}
              1 → 1  SELL[name = 'MSFT'] / • {SELL, b}
              1 → 1  TRUE / ∘
            events that satisfy no guard are not visited
-engine     tecs: conditions relate events only by equal name (PARTITION BY): constant time per event whatever the window, output-linear delay"""
+engine     tecs: conditions relate events only by equal name (PARTITION BY): constant time per event whatever the window, output-linear delay
+           not nfab: it has a run for each partial match, with registers that no condition of this query needs
+           not afa: it runs automata with a register, and SASE+ as such; events in CEQL come in order"""
 
 MAX_UNBOUND = """\
 query      SELECT MAX * FROM Stock
@@ -66,6 +68,8 @@ automaton  states 0..2, initial 0, final {2}
              1 → 1  TRUE / ∘
            events that satisfy no guard are not visited
 engine     tecs: conditions relate events only by equal name (PARTITION BY): constant time per event whatever the window, output-linear delay
+           not nfab: it has a run for each partial match, with registers that no condition of this query needs
+           not afa: it runs automata with a register, and SASE+ as such; events in CEQL come in order
 schema     none yet: attributes and types are checked when the query meets its events"""
 
 CONTIGUOUS = """\
@@ -81,6 +85,8 @@ automaton  states 0..2, initial 0, final {2}
              1 → 2  B / • {B}
            every event of the stream is visited: some state does not wait
 engine     tecs: no condition relates events: constant time per event whatever the window, output-linear delay
+           not nfab: it has a run for each partial match, with registers that no condition of this query needs
+           not afa: it runs automata with a register, and SASE+ as such; events in CEQL come in order
 schema     none yet: attributes and types are checked when the query meets its events"""
 
 NONE_BOUND = """\
@@ -98,7 +104,9 @@ automaton  states 0..2, initial 0, final {2}
              1 → 2  B[v IN (1, 2)] / ∘
              1 → 1  TRUE / ∘
            events that satisfy no guard are not visited
-engine     tecs: no condition relates events: constant time per event whatever the window, output-linear delay"""
+engine     tecs: no condition relates events: constant time per event whatever the window, output-linear delay
+           not nfab: it has a run for each partial match, with registers that no condition of this query needs
+           not afa: it runs automata with a register, and SASE+ as such; events in CEQL come in order"""
 
 DRAWN = """\
 digraph CEA {

@@ -58,7 +58,9 @@ values V   1: sum(a.price)
 masks M    a[i]: 1, 2, 3
            b: 3
 merging    runs with the same state and masked V become one
-engine     nfab: runs with registers, because a condition relates events: a[i].price > avg(a[..i-1].price)"""
+engine     nfab: a run for each partial match, with what later events are compared with in registers
+           not tecs: a condition relates events: a[i].price > avg(a[..i-1].price)
+           not afa: it keeps what it needs to take output back, which events in order never ask for; with speculation= it runs this query"""
 
 SHORTCUT_BOUND = """\
 query      PATTERN SEQ(A+ a[], (B|C) b)
@@ -76,7 +78,9 @@ automaton  a[1]  begin    A: a[1].v > 3
            b     begin    B|C: b.v IN (1, 2) AND within the window
                  ignore   always
 splits     take-proceed at a[i]; ignore-proceed at a[i]; take-ignore at a[i]; begin-ignore at b
-engine     tecs: conditions relate events only by equal k (equivalence test): constant time per event whatever the window, output-linear delay"""
+engine     tecs: conditions relate events only by equal k (equivalence test): constant time per event whatever the window, output-linear delay
+           not nfab: it has a run for each partial match, with registers that no condition of this query needs
+           not afa: it puts events in the order of a time column, and none is named"""
 
 NEGATED_BOUND = """\
 query      PATTERN SEQ(~(C m), A+ a[], ~((D|E) n), B+ b[], ~(C o))
@@ -106,7 +110,9 @@ masks M    a[i]: nothing
            b[1]: nothing
            b[i]: 1, 2
 merging    no: a condition on every a[i] looks at the events of single runs
-engine     nfab: runs with registers, because a condition relates events: b[1].v > a[i].v"""
+engine     nfab: a run for each partial match, with what later events are compared with in registers
+           not tecs: a condition relates events: b[1].v > a[i].v
+           not afa: ~(C m) stands at an end of the pattern, where it holds until a time: not on a disordered stream"""
 
 STRICT_BOUND = """\
 query      PATTERN SEQ(A a, B+ b[])
@@ -132,7 +138,9 @@ values V   1: first(a.key)
 masks M    b[1]: 1
            b[i]: 1, 2, 3, 4, 5
 merging    no: OUTPUT non_overlap compares the matches of single runs
-engine     nfab: runs with registers, because a condition relates events: avg(b[..i].v) > 2.0"""
+engine     nfab: a run for each partial match, with what later events are compared with in registers
+           not tecs: a condition relates events: avg(b[..i].v) > 2.0
+           not afa: it puts events in the order of a time column, and none is named"""
 
 SINGLE_BOUND = """\
 query      PATTERN SEQ(A a)
@@ -146,7 +154,9 @@ splits     none: a run makes one move on an event
 values V   empty: a run is its state, its start and its events
 masks M    none: no run waits
 merging    runs with the same state and masked V become one
-engine     nfab: runs with registers, because skip_till_next_match selects the next event that fits, whatever comes later"""
+engine     nfab: a run for each partial match, with what later events are compared with in registers
+           not tecs: skip_till_next_match selects the next event that fits, whatever comes later
+           not afa: it puts events in the order of a time column, and none is named"""
 
 Q3_UNBOUND = """\
 query      PATTERN SEQ(Stock+ a[], Stock b)

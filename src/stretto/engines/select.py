@@ -1,47 +1,75 @@
-"""Which engine may run which query, and why."""
+"""Which engine runs which query, and why none of the others does."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from stretto.automata.nfab import build
+from stretto.automata.sase_afa import sase_afa
 from stretto.automata.shortcut import as_core, why_not
 from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.tecs.program import Program
+from stretto.errors import LimitError, QueryError
 from stretto.query.passes.bind import BoundQuery
 from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.query import ParsedQuery
 
 __all__ = ["AnyProgram", "Choice", "choose", "program_for"]
 
-
 AnyProgram = Program | NfabProgram
 
 
 @dataclass(frozen=True)
 class Choice:
-    """An engine and the reason in words."""
+    """An engine and the reason in words; for each other engine, why it is not taken."""
 
     engine: str
     why: str
+    others: Mapping[str, str]
+
+    def __str__(self) -> str:
+        return "\n".join([f"{self.engine}: {self.why}", *(f"not {name}: {why}" for name, why in self.others.items())])
+
+
+#: Why a query that needs no registers does not run on the engine that has them.
+_NO_REGISTERS = "it has a run for each partial match, with registers that no condition of this query needs"
 
 
 def choose(query: ParsedQuery | BoundSase) -> Choice:
-    """The engine of a query: conditions on single events and equality of attributes need no more than tECS.
+    """The engine of a query over events in order: conditions on single events and equality of attributes need no more than tECS.
 
     >>> from stretto.languages.ceql import parse
     >>> choose(parse("SELECT * FROM S WHERE A; B")).engine
     'tecs'
     """
+    others = {"nfab": _NO_REGISTERS, "afa": _why_not_afa(query)}
     if isinstance(query, BoundSase):
         why = why_not(build(query))
         if why:
-            return Choice("nfab", f"runs with registers, because {why}")
+            del others["nfab"]
+            runs = "a run for each partial match, with what later events are compared with in registers"
+            return Choice("nfab", runs, {"tecs": why, **others})
     word = "equivalence test" if isinstance(query, BoundSase) else "PARTITION BY"
     relation = "no condition relates events"
     if query.partition_by:
         relation = f"conditions relate events only by equal {', '.join(query.partition_by)} ({word})"
-    return Choice("tecs", f"{relation}: constant time per event whatever the window, output-linear delay")
+    return Choice("tecs", f"{relation}: constant time per event whatever the window, output-linear delay", others)
+
+
+def _why_not_afa(query: ParsedQuery | BoundSase) -> str:
+    """Why a query over events in order does not run on the operator that takes its output back."""
+    if not isinstance(query, BoundSase):
+        return "it runs automata with a register, and SASE+ as such; events in CEQL come in order"
+    if query.time is None:
+        return "it puts events in the order of a time column, and none is named"
+    try:
+        sase_afa(query)
+    except QueryError as error:
+        return error.message
+    except LimitError as error:
+        return str(error).splitlines()[0]
+    return "it keeps what it needs to take output back, which events in order never ask for; with speculation= it runs this query"
 
 
 def program_for(query: BoundQuery | BoundSase, *, valuations: bool) -> AnyProgram:

@@ -45,7 +45,7 @@ def explain_sase(
         sections += [("values V", "\n".join(_values(machine))), ("masks M", "\n".join(_masks(machine)))]
         apart = machine.why_apart
         sections.append(("merging", f"no: {apart}" if apart else "runs with the same state and masked V become one"))
-    return [*sections, ("engine", f"{choice.engine}: {choice.why}")]
+    return [*sections, ("engine", str(choice))]
 
 
 def _own(title: str, text: str, parsed: SaseQuery) -> str:

@@ -63,7 +63,6 @@ def _core(
         described = [f"{node.variable}[{node.predicate}]" for node in walk(pattern) if isinstance(node, Filter)]
     else:
         cea, described = automaton_of(program), program().classifier.describe()
-    choice = choose(parsed)
     return [
         ("query", parsed.text.strip()),
         ("pattern", str(pattern)),
@@ -71,7 +70,7 @@ def _core(
         ("selection", f"{parsed.strategy}: {_STRATEGIES[parsed.strategy]}"),
         *more,
         ("automaton", _automaton(cea, parsed)),
-        ("engine", f"{choice.engine}: {choice.why}"),
+        ("engine", str(choose(parsed))),
     ]
 
 

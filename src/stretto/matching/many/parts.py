@@ -75,7 +75,7 @@ class Part:
         self.query = query
         program = query.program(valuations=valuations)
         if not isinstance(program, Program):
-            why = choose(bound).why if isinstance(bound, BoundSase) else ""
+            why = choose(bound).others["tecs"] if isinstance(bound, BoundSase) else ""
             raise OptionError(
                 f"many patterns at once run on the tECS engine, and this one cannot: {why}; match it on its own"
             )
