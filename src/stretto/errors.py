@@ -39,6 +39,7 @@ __all__ = [
     "Span",
     "StrettoError",
     "StrettoWarning",
+    "hinted",
     "nearest",
     "suggestion",
     "warn",
@@ -170,6 +171,12 @@ def suggestion(name: str, candidates: Iterable[str], *, kind: str = "") -> str |
         return None
     shown = ", ".join(known[:8]) + (", …" if len(known) > 8 else "")
     return f"known {kind + 's' if kind else 'names'}: {shown}"
+
+
+def hinted(message: str, name: object, candidates: Iterable[str], *, kind: str = "") -> str:
+    """A message about a name that is not known, with a hint behind it where there is one."""
+    hint = suggestion(str(name), candidates, kind=kind)
+    return f"{message}; {hint}" if hint else message
 
 
 _WIDEST = 100

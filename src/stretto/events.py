@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
 from stretto.column_types import family, without_views
-from stretto.errors import DataError, OptionError, suggestion
+from stretto.errors import DataError, OptionError, hinted
 
 __all__ = ["BEFORE", "Schema", "as_table", "conform", "require"]
 
@@ -252,8 +252,8 @@ def _converted(column: pa.ChunkedArray, wanted: pa.DataType, name: str, declared
         raise DataError(f"{wrong}: {error}") from error
 
 
-def require(table: pa.Table, name: str, role: str) -> None:
-    """Raise a :class:`DataError` unless the table has the column that plays ``role``."""
-    if name not in table.column_names:
-        hint = suggestion(name, table.column_names, kind="column")
-        raise DataError(f"the events have no column '{name}' ({role})" + (f"; {hint}" if hint else ""))
+def require(known: pa.Table | Collection[str], name: str, role: str) -> None:
+    """Raise a :class:`DataError` unless a table, or columns by name, have the one that plays ``role``."""
+    names = known.column_names if isinstance(known, pa.Table) else known
+    if name not in names:
+        raise DataError(hinted(f"the events have no column '{name}' ({role})", name, names, kind="column"))

@@ -27,7 +27,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from stretto.columns.overflow import IntegerOverflow
-from stretto.errors import DataError, suggestion
+from stretto.errors import DataError, hinted
 from stretto.query import predicate as p
 from stretto.query.evaluate import COMPARE, Beyond, bounded, compare, holds, like_pattern, like_search, truth, value
 from stretto.times import DAY, PER_SECOND
@@ -160,8 +160,7 @@ def pieces(table: pa.RecordBatch | pa.Table, names: list[str]) -> Iterator[pa.Re
     have = table.schema.names
     for name in names:
         if name not in have:
-            hint = suggestion(name, have, kind="column")
-            raise DataError(f"the events have no column '{name}'" + (f"; {hint}" if hint else ""))
+            raise DataError(hinted(f"the events have no column '{name}'", name, have, kind="column"))
     chosen = table.select(names)
     if isinstance(chosen, pa.RecordBatch):
         yield chosen

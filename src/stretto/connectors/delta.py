@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from stretto.connectors.delta_table import filesystem, open_table, require_deltalake, uri_of
 from stretto.connectors.records import ARRIVED, FAULT, PLACE, RAW, SOURCE, Events, arrow_as_struct, split
 from stretto.connectors.sinks import Writer, query_id
-from stretto.errors import DataError, OptionError, suggestion
+from stretto.errors import DataError, OptionError, hinted
 from stretto.spark.frames import arrow_fields, column
 
 if TYPE_CHECKING:
@@ -268,8 +268,7 @@ def _writable(uri: str, schema: pa.Schema, storage: dict[str, str]) -> DeltaTabl
     there = _without_names(pa.schema(table.schema().to_arrow()))
     for name in schema.names:
         if name not in there.names:
-            hint = suggestion(name, there.names, kind="column")
-            raise DataError(f"'{uri}': the table has no column '{name}'" + (f"; {hint}" if hint else ""))
+            raise DataError(hinted(f"'{uri}': the table has no column '{name}'", name, there.names, kind="column"))
         if there.field(name).type != schema.field(name).type:
             have, want = schema.field(name).type, there.field(name).type
             raise DataError(f"'{uri}': column '{name}' is {have}, and in the table it is {want}")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from stretto.connectors.parsing import parse, required_of
 from stretto.connectors.records import ARRIVED, PLACE, SOURCE, Events, as_struct, split, texts
 from stretto.connectors.sinks import MATCH_ID, Writer, with_match_id
-from stretto.errors import DataError, OptionError, suggestion
+from stretto.errors import DataError, OptionError, hinted
 from stretto.spark.frames import column
 
 if TYPE_CHECKING:
@@ -241,8 +241,7 @@ def writer(
         from pyspark.sql import functions as F
 
         if key is not None and key not in df.columns:
-            hint = suggestion(key, df.columns, kind="column")
-            raise DataError(f"the matches have no column '{key}' (key)" + (f"; {hint}" if hint else ""))
+            raise DataError(hinted(f"the matches have no column '{key}' (key)", key, df.columns, kind="column"))
         named = with_match_id(df, batch_id, app_id)
         messages = named.select(
             column(key or MATCH_ID).cast("string").alias("key"),

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from stretto.errors import DataError, OptionError, suggestion
+from stretto.errors import DataError, OptionError, hinted
 from stretto.spark.frames import column
 
 if TYPE_CHECKING:
@@ -147,9 +147,9 @@ def split(
     needed = list(dict.fromkeys(name for name in (time, type, sequence, *required) if name is not None))
     for attribute in needed:
         if attribute not in shown:
-            hint = suggestion(attribute, shown, kind="column")
             role = {time: " (time)", type: " (type)", sequence: " (sequence)"}.get(attribute, "")
-            raise DataError(f"{name}: the events have no column '{attribute}'{role}" + (f"; {hint}" if hint else ""))
+            told = f"{name}: the events have no column '{attribute}'{role}"
+            raise DataError(hinted(told, attribute, shown, kind="column"))
     fault = F.coalesce(column(FAULT), *_missing(rows, needed, time))
     metrics = f"records:{name}" if counted and rows.isStreaming else None
     good = rows.withColumn(FAULT, fault)

@@ -10,14 +10,14 @@ cycle to its JSON, and the methods here are the answers of an operator about whi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, Self
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 import pyarrow as pa
 
 from stretto.dataflow.operators.operator import Operator
 from stretto.dataflow.run.values import Strings
-from stretto.errors import OptionError, suggestion
+from stretto.errors import OptionError, hinted
 from stretto.query.typing import kind_of
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "Recursion",
     "Relation",
     "Row",
+    "S",
     "Unary",
     "check_same",
     "column_of",
@@ -175,6 +176,10 @@ class Unary(Node):
     def inputs(self) -> tuple[Node, ...]:
         return (self.input,)
 
+    def keyed(self, groups: Groups) -> Node:
+        made = groups.made(self.input)
+        return replace(self, schema=made.schema, input=made)
+
 
 @dataclass(frozen=True, eq=False)
 class Binary(Node):
@@ -302,6 +307,9 @@ class Relation:
         return type(self)(node)
 
 
+#: A kind of streams: methods give streams of the class that they were called on.
+S = TypeVar("S", bound=Relation)
+
 _KEPT = {"int": pa.int64(), "float": pa.float64(), "bool": pa.bool_(), "string": pa.string()}
 
 
@@ -316,8 +324,7 @@ def payload_type(kind: pa.DataType) -> pa.DataType | None:
 def column_of(schema: Row, name: str) -> str:
     """A column's name, if there is one."""
     if name not in schema:
-        hint = suggestion(str(name), schema, kind="column")
-        raise OptionError(f"the stream has no column {name!r}" + (f"; {hint}" if hint else ""))
+        raise OptionError(hinted(f"the stream has no column {name!r}", name, schema, kind="column"))
     return name
 
 

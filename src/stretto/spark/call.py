@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from stretto.budget import Budget
-from stretto.errors import DataError, OptionError, suggestion
-from stretto.events import Schema
+from stretto.errors import OptionError
+from stretto.events import Schema, require
 from stretto.languages.afa.builder import AFA
 from stretto.matching.compiled import Query, compile_query
 from stretto.matching.compiled import roles as roles_of
@@ -191,9 +191,8 @@ def prepare(
     events, stream = one_dataframe(streaming.with_watermark(df, time, time_unit, continuous.disorder), compiled, stream)
     fields = arrow_fields(events)
     for name, role in ((time, "time"), (sequence, "sequence"), (stream, "stream"), (type, "type")):
-        if name is not None and name not in fields:
-            hint = suggestion(name, fields, kind="column")
-            raise DataError(f"the events have no column '{name}' ({role})" + (f"; {hint}" if hint else ""))
+        if name is not None:
+            require(fields, name, role)
 
     # Bind to all columns, so that mistakes show now; then again to those that the query and its result need.
     chosen = roles_of(type, time, stream, None, time_unit)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from stretto.errors import DataError, OptionError, suggestion
+from stretto.errors import DataError, OptionError, hinted
+from stretto.events import require
 from stretto.matching.compiled import Query
 from stretto.matching.streams import STREAM_COLUMN
 
@@ -37,8 +38,7 @@ def one_dataframe(
     parts = []
     for name in df if query.language == "sase" else query.streams:  # SASE+ reads whatever there is
         if name not in df:
-            hint = suggestion(name, df, kind="stream")
-            raise DataError(f"there are no events for stream '{name}'" + (f"; {hint}" if hint else ""))
+            raise DataError(hinted(f"there are no events for stream '{name}'", name, df, kind="stream"))
         check_dataframe(df[name], f"df['{name}']")
         parts.append(df[name].withColumn(name_column, F.lit(name)))
     return reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), parts), name_column
@@ -76,9 +76,7 @@ def _arrow_type(kind: Any) -> pa.DataType | None:
 
 def without_duplicates(df: DataFrame, event_id: str) -> DataFrame:
     """The rows with one of each id; rows without an id (NULL) all stay."""
-    if event_id not in df.columns:
-        hint = suggestion(event_id, df.columns, kind="column")
-        raise DataError(f"the events have no column '{event_id}' (event_id)" + (f"; {hint}" if hint else ""))
+    require(df.columns, event_id, "event_id")
     named = column(event_id).isNotNull()
     return df.filter(named).dropDuplicates([event_id]).union(df.filter(~named))
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from stretto.errors import DataError, OptionError, suggestion
+from stretto.errors import DataError, OptionError, hinted
+from stretto.events import require
 from stretto.matching.compiled import Query
 from stretto.matching.patterns import Change, PatternSet
 from stretto.spark.batch.worker import Roles, pieces, whole_tables
@@ -126,9 +127,8 @@ def _columns(df: DataFrame, named: Mapping[str, str | None]) -> dict[str, pa.Dat
     """The columns that travel: all that Arrow can carry, since any pattern may ask for any."""
     known = {name: kind for name, kind in arrow_fields(df).items() if kind is not None}
     for role, name in named.items():
-        if name is not None and name not in known:
-            hint = suggestion(name, known, kind="column")
-            raise DataError(f"the events have no column '{name}' ({role})" + (f"; {hint}" if hint else ""))
+        if name is not None:
+            require(known, name, role)
     return known
 
 
@@ -142,8 +142,7 @@ def _as_changes(df: DataFrame, kind: Any) -> DataFrame:
         )
     for name in ("id", "query"):
         if name not in df.columns:
-            hint = suggestion(name, df.columns, kind="column")
-            raise DataError(f"the patterns have no column '{name}'" + (f"; {hint}" if hint else ""))
+            raise DataError(hinted(f"the patterns have no column '{name}'", name, df.columns, kind="column"))
     since = column("since").cast(kind) if "since" in df.columns else F.lit(None).cast(kind)
     spoken = column("language").cast("string") if "language" in df.columns else F.lit(None).cast("string")
     texts = [column(name).cast("string").alias(name) for name in ("id", "query")]

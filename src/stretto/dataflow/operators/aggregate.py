@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from stretto.dataflow.node import Groups, Node, Relation, Row, Unary, column_of
+from stretto.dataflow.node import Groups, Node, Row, S, Unary, column_of
 from stretto.dataflow.operators import running as r
 from stretto.dataflow.operators.operator import Operator, places
 from stretto.dataflow.operators.reduce import Reduce
@@ -20,8 +20,6 @@ from stretto.errors import OptionError, suggestion
 from stretto.query.typing import kind_of
 
 __all__ = ["Aggregate", "Aggregator", "Item", "aggregate"]
-
-S = TypeVar("S", bound=Relation)
 
 #: What an aggregate may compute, and of which kinds of columns.
 _FUNCTIONS = {

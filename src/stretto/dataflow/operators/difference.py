@@ -7,22 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from stretto.dataflow.json_values import read_pairs
-from stretto.dataflow.node import Binary, Groups, Node, On, Relation, check_same, keys_of
+from stretto.dataflow.node import Binary, Groups, Node, On, Relation, S, check_same, keys_of
 from stretto.dataflow.operators.join import Joiner, key_places
 from stretto.dataflow.operators.operator import Operator
 from stretto.dataflow.operators.reduce import Reduce
 from stretto.dataflow.run.rows import LEVEL, PAYLOAD, VE, VS, WEIGHT, Rows, columns, moved
 from stretto.dataflow.run.values import Strings
 from stretto.errors import OptionError
+from stretto.frame import Section
 
 __all__ = ["Difference", "Subtractor", "difference"]
-
-S = TypeVar("S", bound=Relation)
 
 
 def difference(stream: S, other: Relation, on: On | None = None) -> S:
@@ -106,6 +105,7 @@ class Subtractor(Operator):
         self._present = Reduce(label, len(keys[1]))
         own = np.arange(PAYLOAD, words, dtype=np.int64)
         self._join = Joiner(label, (width, words), (keys[0], own), np.zeros(0, np.int64))
+        self.synopses = self._join.synopses | self._present.synopses
 
     def nest(self, bits: int) -> None:
         self._present.nest(bits)
@@ -122,20 +122,8 @@ class Subtractor(Operator):
             self._present.punctuate(0, time)
         return super().punctuate(port, time)
 
-    @property
-    def held(self) -> int:
-        return self._join.held + self._present.held
-
-    @property
-    def bytes(self) -> int:
-        return self._join.bytes + self._present.bytes
-
-    def saved(self) -> dict[str, Any]:
-        return self._join.saved() | self._present.saved()
-
-    def load(self, state: dict[str, Any]) -> None:
-        self._join.load(state)
-        self._present.load(state)
+    def load(self, section: Section) -> None:
+        super().load(section)
         for port, time in enumerate(self.definite):
             self._join.definite[port] = time
         self._present.definite[0] = self.definite[1]

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeVar
 
-from stretto.dataflow.node import Groups, Node, Relation, Unary
+from stretto.dataflow.node import S, Unary
 from stretto.dataflow.operators.operator import Operator
 from stretto.dataflow.operators.reduce import Reduce
 from stretto.dataflow.run.values import Strings
 
 __all__ = ["Distinct", "distinct"]
-
-S = TypeVar("S", bound=Relation)
 
 
 def distinct(stream: S) -> S:
@@ -30,7 +27,3 @@ class Distinct(Unary):
     def operator(self, strings: Strings) -> Operator:
         # Groups of equal rows, without aggregates: the kept weights are the counts of derivations, level by level.
         return Reduce(self.label, len(self.schema))
-
-    def keyed(self, groups: Groups) -> Node:
-        made = groups.made(self.input)
-        return Distinct(made.schema, made)

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from stretto._jit import DONE, OUTPUT_FULL, jit
 from stretto.dataflow.json_values import read_pairs, written_text
-from stretto.dataflow.node import Binary, Groups, Node, On, Pairs, Relation, keys_of
+from stretto.dataflow.node import Binary, Groups, Node, On, Pairs, Relation, S, keys_of
 from stretto.dataflow.operators.operator import Operator, places
 from stretto.dataflow.operators.where import Where
 from stretto.dataflow.run.index import Chains, Index
@@ -27,8 +27,6 @@ from stretto.languages.relational import read_condition
 from stretto.query import predicate as p
 
 __all__ = ["Join", "Joiner", "join", "key_places"]
-
-S = TypeVar("S", bound=Relation)
 
 CAPACITY = 1 << 15  #: rows of the output buffer
 
@@ -157,13 +155,10 @@ class Joiner(Operator):
     def __init__(self, label: str, widths: tuple[int, int], keys: tuple[Rows, Rows], taken: Rows) -> None:
         super().__init__(label, 2, widths[0] + len(taken))
         self.sides = tuple(Index(width, own) for width, own in zip(widths, keys, strict=True))
+        self.synopses = dict(zip(("left", "right"), self.sides, strict=True))
         self.keys = keys
         self.taken = taken
         self._out = empty(self.width)
-
-    def nest(self, bits: int) -> None:
-        for side in self.sides:
-            side.bits = bits
 
     def receive(self, port: int, rows: Rows) -> Rows:
         """The pairs of new rows with those that the other side holds."""
@@ -188,21 +183,6 @@ class Joiner(Operator):
     def forget(self) -> None:
         for port in (0, 1):
             self.sides[port].sweep(self.definite[1 - port])
-
-    @property
-    def held(self) -> int:
-        return sum(map(len, self.sides))
-
-    @property
-    def bytes(self) -> int:
-        return sum(side.bytes for side in self.sides)
-
-    def saved(self) -> dict[str, Any]:
-        return {"left": self.sides[0].held, "right": self.sides[1].held}
-
-    def load(self, state: dict[str, Any]) -> None:
-        self.sides[0].load(state["left"])
-        self.sides[1].load(state["right"])
 
 
 @jit

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
-from stretto.dataflow.node import Groups, Node, Relation, Unary
+from stretto.dataflow.node import Node, S, Unary
 from stretto.dataflow.operators.operator import Operator
 from stretto.dataflow.operators.union import Union
 from stretto.dataflow.run.code import Step
@@ -22,8 +22,6 @@ from stretto.errors import OptionError
 from stretto.times import MOST
 
 __all__ = ["Alter", "Lifetime", "Window", "changes", "window"]
-
-S = TypeVar("S", bound=Relation)
 
 #: Duration (None: without end) and hop (None: none).
 Window = tuple[int | None, int | None]
@@ -89,10 +87,6 @@ class Lifetime(Unary):
     @classmethod
     def read(cls, written: Mapping[str, Any], inputs: Sequence[Node]) -> Lifetime:
         return cls(inputs[0].schema, inputs[0], written["duration"], written["every"])
-
-    def keyed(self, groups: Groups) -> Node:
-        made = groups.made(self.input)
-        return Lifetime(made.schema, made, self.duration, self.every)
 
 
 def changes(events: Rows, windows: Sequence[Window]) -> Rows:

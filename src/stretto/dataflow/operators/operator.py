@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 
 from stretto.dataflow.run.history import last_end
+from stretto.dataflow.run.index import Index
 from stretto.dataflow.run.rows import NEVER, Rows, empty
-from stretto.errors import StrettoError
+from stretto.frame import Section
 
 __all__ = ["Operator", "Pass", "places"]
 
@@ -25,6 +25,8 @@ class Operator:
         Words of the rows that it gives.
     label
         What errors call it.
+    synopses
+        The rows that it keeps, by the names that they have in snapshots.
     """
 
     def __init__(self, label: str, ports: int, width: int) -> None:
@@ -33,9 +35,12 @@ class Operator:
         self.width = width
         #: The definite punctuation at each port: no later row begins before it.
         self.definite = [NEVER] * ports
+        self.synopses: dict[str, Index] = {}
 
     def nest(self, bits: int) -> None:
         """Rows come with levels that have a field of so many bits for each of the loops that stand in each other."""
+        for kept in self.synopses.values():
+            kept.bits = bits
 
     def receive(self, port: int, rows: Rows) -> Rows:
         """What follows from new rows at a port."""
@@ -61,26 +66,27 @@ class Operator:
     @property
     def held(self) -> int:
         """Rows that it holds."""
-        return 0
+        return sum(map(len, self.synopses.values()))
 
     @property
     def ends(self) -> int:
         """When the last row that it holds ends; NEVER: it holds none. FOREVER also where that is not known."""
-        return max(map(last_end, self.saved().values()), default=NEVER)
+        return max((last_end(kept.held) for kept in self.synopses.values()), default=NEVER)
 
     @property
     def bytes(self) -> int:
         """What its arrays take."""
-        return 0
+        return sum(kept.bytes for kept in self.synopses.values())
 
-    def saved(self) -> dict[str, Any]:
-        """Its state: arrays of int64, and what JSON can say."""
-        return {}
+    def save(self, section: Section) -> None:
+        """Write its state, but for the punctuations."""
+        for name, kept in self.synopses.items():
+            section.arrays[name] = kept.held
 
-    def load(self, state: dict[str, Any]) -> None:
-        """Take a state that :meth:`saved` gave."""
-        if state:
-            raise StrettoError(f"{self.label} has no state")
+    def load(self, section: Section) -> None:
+        """Take a state that :meth:`save` wrote; the punctuations are known."""
+        for name, kept in self.synopses.items():
+            kept.load(section.arrays[name])
 
 
 class Pass(Operator):

@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import pyarrow as pa
 
 from stretto.dataflow.json_values import columns, read_columns, read_operand, written_operand
-from stretto.dataflow.node import Groups, Node, Relation, Row, column_of, payload_type
+from stretto.dataflow.node import Groups, Node, Row, S, column_of, payload_type
 from stretto.dataflow.run.code import Columns, Step, given_up_if
 from stretto.engines.shared.scalar_code import IS_NULL, Code, all_of, call, fault
 from stretto.engines.shared.scalar_code import name as local_name
@@ -20,8 +20,6 @@ from stretto.query import predicate as p
 from stretto.query.typing import kind_of, type_of_operand
 
 __all__ = ["Project", "in_order", "project", "rename"]
-
-S = TypeVar("S", bound=Relation)
 
 
 def project(stream: S, /, *kept: str, **computed: Any) -> S:

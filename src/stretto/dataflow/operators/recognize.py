@@ -8,18 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from stretto.dataflow.node import Groups, Node, Relation, Unary, payload_type
+from stretto.dataflow.node import Groups, Node, S, Unary, payload_type
 from stretto.dataflow.operators.lifetime import Lifetime
 from stretto.dataflow.operators.operator import Operator
 from stretto.dataflow.run.rows import FOREVER, LEVEL, NEVER, PAYLOAD, VE, VS, WEIGHT, Rows, combined, empty
 from stretto.dataflow.run.values import Strings, arrays, words
 from stretto.errors import OptionError
 from stretto.events import Schema
+from stretto.frame import Section
 from stretto.languages.afa.builder import AFA
 from stretto.matching.compiled import Query, compile_query
 from stretto.matching.matcher import Matcher
@@ -29,8 +30,6 @@ from stretto.query.query import Consume
 from stretto.query.sase import SaseQuery, Selection
 
 __all__ = ["Recognize", "Recognizer", "recognize"]
-
-S = TypeVar("S", bound=Relation)
 
 #: Columns of a matcher's result that say where a match lies, not what it is.
 _PLACES = ("sign", "start", "end", "positions", "until", "register")
@@ -275,9 +274,10 @@ class Recognizer(Operator):
             return NEVER if ends is None else ends
         return NEVER if not len(self.waiting) and self._matcher.idle else FOREVER
 
-    def saved(self) -> dict[str, Any]:
-        return {"waiting": self.waiting, "matcher": np.frombuffer(self._matcher.snapshot(), np.uint8)}
+    def save(self, section: Section) -> None:
+        section.arrays["waiting"] = self.waiting
+        section.arrays["matcher"] = np.frombuffer(self._matcher.snapshot(), np.uint8)
 
-    def load(self, state: dict[str, Any]) -> None:
-        self.waiting = np.array(state["waiting"], np.int64).reshape(-1, self.waiting.shape[1])
-        self._matcher.restore(state["matcher"].tobytes())
+    def load(self, section: Section) -> None:
+        self.waiting = section.arrays["waiting"].reshape(-1, self.waiting.shape[1])
+        self._matcher.restore(section.arrays["matcher"].tobytes())

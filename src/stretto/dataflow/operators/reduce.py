@@ -10,8 +10,6 @@ A group of k rows costs O(k log k) for each of its levels.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from stretto._jit import DONE, GROW_OUTPUT, GROW_STACK, GROW_TABLE, OUTPUT_FULL, OVERFLOW, inlined, jit
@@ -58,13 +56,14 @@ class Reduce(Operator):
         super().__init__(label, 1, PAYLOAD + groups + len(operations))
         keys = np.arange(PAYLOAD, PAYLOAD + groups, dtype=np.int64)
         self.index = Index(PAYLOAD + groups + int((of > 0).sum()), keys)
+        self.synopses = {"groups": self.index}
         self.operations = operations
         self.of = of
         self._make(MEMBERS, 2 * MEMBERS)
         self._out = empty(self.width)
 
     def nest(self, bits: int) -> None:
-        self.index.bits = bits
+        super().nest(bits)
         self._make(MEMBERS, 2 * MEMBERS)
 
     def _make(self, members: int, results: int) -> None:
@@ -103,20 +102,6 @@ class Reduce(Operator):
 
     def forget(self) -> None:
         self.index.sweep(self.definite[0])
-
-    @property
-    def held(self) -> int:
-        return len(self.index)
-
-    @property
-    def bytes(self) -> int:
-        return self.index.bytes
-
-    def saved(self) -> dict[str, Any]:
-        return {"groups": self.index.held}
-
-    def load(self, state: dict[str, Any]) -> None:
-        self.index.load(state["groups"])
 
 
 @jit

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
-from stretto.dataflow.node import Groups, Node, Relation, check_same
+from stretto.dataflow.node import Groups, Node, Relation, S, check_same
 from stretto.dataflow.operators.operator import Operator, Pass
 from stretto.dataflow.operators.project import in_order
 from stretto.dataflow.run.rows import PAYLOAD
@@ -14,8 +14,6 @@ from stretto.dataflow.run.values import Strings
 from stretto.errors import OptionError
 
 __all__ = ["Union", "union"]
-
-S = TypeVar("S", bound=Relation)
 
 
 def union(stream: S, *others: Relation) -> S:

@@ -5,18 +5,16 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from stretto.dataflow.json_values import written_text
-from stretto.dataflow.node import Groups, Node, Relation
+from stretto.dataflow.node import Node, S
 from stretto.dataflow.run.code import Columns, Step, given_up_if
 from stretto.engines.shared.scalar_code import faulty, name
 from stretto.languages.relational import read_condition
 from stretto.query import predicate as p
 
 __all__ = ["Where", "where"]
-
-S = TypeVar("S", bound=Relation)
 
 
 def where(stream: S, condition: str) -> S:
@@ -65,7 +63,3 @@ class Where(Step):
     def read(cls, written: Mapping[str, Any], inputs: Sequence[Node]) -> Where:
         row = inputs[0].schema
         return cls(row, inputs[0], read_condition(written["condition"], row))
-
-    def keyed(self, groups: Groups) -> Node:
-        made = groups.made(self.input)
-        return Where(made.schema, made, self.condition)

@@ -28,6 +28,7 @@ from stretto.dataflow.run.messages import Data, Definite, External, Speculative
 from stretto.dataflow.run.rows import FOREVER, LEVEL, NEVER, VS, WEIGHT, Rows, combined
 from stretto.dataflow.run.vertex import Multicast, Turning, Vertex
 from stretto.errors import LimitError
+from stretto.frame import Section
 
 __all__ = ["FixpointVertex", "FlyingFixpoint"]
 
@@ -201,6 +202,25 @@ class FlyingFixpoint(Turning):
                     self.earliest = min(self.earliest, int(rows[:, VS].min()))
                     one.recursive.send_inside(Data(rows))
 
+    # -- state --------------------------------------------------------------------------------------------------------
+
+    def save(self, section: Section) -> None:
+        """Write how far it has got, and what is under way."""
+        section.values |= {name: getattr(self, name) for name in _PLAIN}
+        section.values["external"] = [[*port, time] for port, time in self.external.items()]
+        section.values["back"] = sorted(self.back.items())
+
+    def load(self, section: Section) -> None:
+        """Take what :meth:`save` wrote."""
+        for name in _PLAIN:
+            setattr(self, name, section.values[name])
+        self.external = {(vertex, port): time for vertex, port, time in section.values["external"]}
+        self.back = dict(section.values["back"])
+
+
+#: What a loop knows that JSON can write as it is.
+_PLAIN = ("definite", "flying", "parked", "earliest", "highest", "again", "speculated", "promoted", "disturbed")
+
 
 class FixpointVertex(Vertex):
     """The flying fixed point of one relation: its body comes in, the relation goes out, and around again.
@@ -297,3 +317,17 @@ class FixpointVertex(Vertex):
     def least(self) -> int:
         """The least start of what waits here."""
         return min((int(rows[:, VS].min()) for parts in self.waiting.values() for rows in parts), default=FOREVER)
+
+    def save(self, section: Section) -> None:
+        super().save(section)
+        section.values["waiting"] = {str(level): len(parts) for level, parts in self.waiting.items()}
+        for level, parts in self.waiting.items():
+            for at, rows in enumerate(parts):
+                section.arrays[f"waiting.{level}.{at}"] = rows
+
+    def load(self, section: Section) -> None:
+        super().load(section)
+        self.waiting = {
+            int(level): [self.kept(section, f"waiting.{level}.{at}") for at in range(count)]
+            for level, count in section.values["waiting"].items()
+        }

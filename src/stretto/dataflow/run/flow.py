@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from stretto.column_types import time_hint
+from stretto.dataflow.explain import drawn, explained
 from stretto.dataflow.run.events import NEW
 from stretto.dataflow.run.graph import Graph, Input
 from stretto.dataflow.run.history import settled
@@ -15,8 +16,9 @@ from stretto.dataflow.run.rows import EVER, FOREVER, NEVER, PAYLOAD, VE, VS, Row
 from stretto.dataflow.run.scheduler import step
 from stretto.dataflow.run.values import Strings, arrays, words
 from stretto.dataflow.stream import Stream
-from stretto.errors import DataError, EngineError, OptionError, StrettoError, suggestion
+from stretto.errors import DataError, EngineError, OptionError, SnapshotError, StrettoError, hinted
 from stretto.events import as_table
+from stretto.frame import Section, reading
 from stretto.query.typing import kind_of
 from stretto.times import check_clock
 
@@ -287,9 +289,15 @@ class Dataflow:
 
     def snapshot(self) -> bytes:
         """The state as bytes of a versioned format, with all that is under way; the dataflow goes on."""
-        from stretto.dataflow.run import saving
-
-        return saving.save(self)
+        if self._broken is not None:
+            raise SnapshotError(f"the dataflow has stopped ({self._broken}): its state is not at a step")
+        counts = [self._steps, self._events]
+        whole = Section({"dataflow": self._graph.identity, "counts": counts, "strings": self._strings.texts})
+        if self._time is not None:
+            whole.put_schema("time", pa.schema([("time", self._time)]))
+        for one, section in self._graph.sections(whole):
+            one.save(section)
+        return whole.to_bytes()
 
     def restore(self, snapshot: bytes) -> None:
         """Take the state of a snapshot of a dataflow with the same plan, in place of the own one.
@@ -299,22 +307,31 @@ class Dataflow:
         SnapshotError
             The bytes are no snapshot, or one of another plan; the state stays as it was.
         """
-        from stretto.dataflow.run import saving
-
+        whole, own = Section.of_bytes(snapshot), self._graph.identity
+        if "dataflow" not in whole.values:
+            raise SnapshotError("the snapshot is of a matcher, not of a dataflow")
+        if (its := whole.values["dataflow"]) != own:
+            shown = ("\n            ".join(lines) for lines in (its, own))
+            raise SnapshotError("the snapshot is of another plan:\n  snapshot: {}\n  here:     {}".format(*shown))
         fresh = Dataflow(speculation=self._speculation, **self._outputs)
-        saving.load(fresh, snapshot)
+        with reading():
+            fresh._load(whole)
         self.__dict__.update(fresh.__dict__)
+
+    def _load(self, whole: Section) -> None:
+        _as_sections(whole)
+        self._strings.load(whole.values["strings"])
+        self._time = None if whole.values.get("time") is None else whole.schema("time").field(0).type
+        self._steps, self._events = whole.values["counts"]
+        for one, section in self._graph.sections(whole):
+            one.load(section)
 
     def explain(self) -> str:
         """The plan as text: inputs, loops and why they end, and for each output the operators that make it."""
-        from stretto.dataflow.explain import explained
-
         return explained(self._outputs)
 
     def draw(self) -> Any:
         """The plan as in figures 1 and 4 of the paper, for Graphviz; shows itself as SVG in a notebook."""
-        from stretto.dataflow.explain import drawn
-
         return drawn(self._outputs)
 
     # -- reading events -----------------------------------------------------------------------------------------------
@@ -333,8 +350,9 @@ class Dataflow:
             return empty(own.width)
         for name in [*source.schema, "vs"]:
             if name not in table.column_names:
-                hint = suggestion(name, table.column_names, kind="column")
-                raise DataError(f"input '{source.name}' needs the column '{name}'" + (f"; {hint}" if hint else ""))
+                raise DataError(
+                    hinted(f"input '{source.name}' needs the column '{name}'", name, table.column_names, kind="column")
+                )
         for name in table.column_names:
             if name not in known:
                 raise DataError(f"input '{source.name}' has no column '{name}'; its columns: {', '.join(known)}")
@@ -490,19 +508,28 @@ class Dataflow:
 
     def _input(self, name: str) -> Input:
         if name not in self._graph.inputs:
-            hint = suggestion(str(name), self._graph.inputs, kind="input")
-            raise OptionError(f"the dataflow has no input {name!r}" + (f"; {hint}" if hint else ""))
+            raise OptionError(hinted(f"the dataflow has no input {name!r}", name, self._graph.inputs, kind="input"))
         return self._graph.inputs[name]
 
     def _output(self, name: str) -> Any:
         if name not in self._graph.outputs:
-            hint = suggestion(str(name), self._graph.outputs, kind="output")
-            raise OptionError(f"the dataflow has no output {name!r}" + (f"; {hint}" if hint else ""))
+            raise OptionError(hinted(f"the dataflow has no output {name!r}", name, self._graph.outputs, kind="output"))
         return self._graph.outputs[name]
 
     def _check(self) -> None:
         if self._broken is not None:
             raise EngineError(f"the dataflow has stopped ({self._broken}); restore a snapshot, or make a new one")
+
+
+def _as_sections(whole: Section) -> None:
+    """Lists of earlier snapshots as sections."""
+    values, arrays = whole.values, whole.arrays
+    for at, (name, state) in enumerate(values.pop("inputs", {}).items()):
+        values[f"input{at}"] = state
+        if f"input.{name}" in arrays:
+            arrays[f"input{at}.events"] = arrays.pop(f"input.{name}")
+    values |= {f"{at}": state for at, state in enumerate(values.pop("vertices", ()))}
+    values |= {f"loop{at}": state for at, state in enumerate(values.pop("loops", ()))}
 
 
 def _whole(table: pa.Table, name: str, source: str) -> pa.Array:

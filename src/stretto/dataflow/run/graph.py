@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from stretto.dataflow.run.rows import FOREVER, NEVER, PAYLOAD, Rows, empty
 from stretto.dataflow.run.values import Strings
 from stretto.dataflow.run.vertex import Multicast, Vertex
 from stretto.errors import OptionError
+from stretto.frame import Section
 
 __all__ = ["Graph", "Input", "Output"]
 
@@ -53,6 +54,18 @@ class Input:
     def ends(self) -> int:
         """When the last event ends that can still be retracted."""
         return NEVER if self.events is None else last_end(self.events.index.held)
+
+    def save(self, section: Section) -> None:
+        """Write how far it is, and its events."""
+        section.values["definite"] = self.definite
+        if self.events is not None:
+            section.arrays["events"] = self.events.index.held
+
+    def load(self, section: Section) -> None:
+        """Take what :meth:`save` wrote."""
+        self.definite = section.values["definite"]
+        if self.events is not None:
+            self.events.index.load(section.arrays["events"])
 
 
 class Output(Vertex):
@@ -88,6 +101,18 @@ class Output(Vertex):
         found = self.events.events(self.take()) if self.collected else empty(self.operator.width)
         self.events.forget(self.promised)
         return found
+
+    def save(self, section: Section) -> None:
+        super().save(section)
+        section.arrays |= {"events": self.events.index.held, "owed": self.events.owed}
+        section.values["collected"] = len(self.collected)
+        section.arrays |= {f"collected.{at}": rows for at, rows in enumerate(self.collected)}
+
+    def load(self, section: Section) -> None:
+        super().load(section)
+        self.events.index.load(section.arrays["events"])
+        self.events.owed = self.kept(section, "owed")
+        self.collected = [self.kept(section, f"collected.{at}") for at in range(section.values["collected"])]
 
 
 class Graph:
@@ -141,6 +166,31 @@ class Graph:
             vertex.number = number
         for flying in self.flying:
             flying.members = [vertex for vertex in self.vertices if vertex.loop is flying]
+
+    # -- state --------------------------------------------------------------------------------------------------------
+
+    @property
+    def identity(self) -> list[str]:
+        """What makes two plans the same: their vertices with types and readers."""
+        lines = [f"speculation {self.mode}"]
+        lines += [f"{flying.name}: levels of {flying.bits} bits" for flying in self.flying if flying.bits != BITS]
+        for name, own in self.inputs.items():
+            lines.append(f"{name}: {_typed(own.source.schema)}{' insert_only' if own.source.insert_only else ''}")
+        for vertex in self.vertices:
+            readers = [*vertex.out.inside, *vertex.out.outside]
+            if isinstance(vertex, FixpointVertex):
+                readers += [*vertex.recursive.inside, *vertex.recursive.outside]
+            shown = ", ".join(f"{reader.number}.{port}" for reader, port in readers)
+            lines.append(f"{vertex.number} {vertex.label} -> {shown}")
+        return lines + [f"{name}: {_typed(output.node.schema)}" for name, output in self.outputs.items()]
+
+    def sections(self, section: Section) -> Iterator[tuple[Input | Vertex | FlyingFixpoint, Section]]:
+        """What has a state, each with its section."""
+        yield from ((own, section.sub(f"input{at}")) for at, own in enumerate(self.inputs.values()))
+        yield from ((vertex, section.sub(f"{vertex.number}")) for vertex in self.vertices)
+        yield from ((flying, section.sub(f"loop{at}")) for at, flying in enumerate(self.flying))
+
+    # -- loops --------------------------------------------------------------------------------------------------------
 
     def _fly(self, cycle: Cycle) -> FlyingFixpoint:
         bits = BITS // (cycle.depth if cycle.nests else 1)
@@ -290,6 +340,10 @@ class Graph:
                 _loop(vertex, vertex.recursive, reader, port)
             else:
                 vertex.recursive.outside.append((reader, port))
+
+
+def _typed(row: plan.Row) -> str:
+    return ", ".join(f"{name} {kind}" for name, kind in row.items())
 
 
 def _pass(node: plan.Node, label: str) -> Pass:

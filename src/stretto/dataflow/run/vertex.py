@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from typing import Any
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from stretto.dataflow.operators.operator import Operator
 from stretto.dataflow.run.levels import Scope
 from stretto.dataflow.run.messages import Data, Definite, External, Message, Speculative
 from stretto.dataflow.run.rows import FOREVER, LEVEL, NEVER, Rows, moved
+from stretto.frame import Section
 
 __all__ = ["Multicast", "Turning", "Vertex"]
 
@@ -233,9 +235,70 @@ class Vertex:
         self.guessed.clear()
         self.out.send_inside(Speculative(min(guess, outside)))
 
+    # -- state --------------------------------------------------------------------------------------------------------
+
+    def save(self, section: Section) -> None:
+        """Write what it and its operator hold, and what waits in its queues."""
+        section.values |= {
+            "definite": self.operator.definite,
+            "promised": self.promised,
+            "guessed": sorted(self.guessed.items()),
+            "turn": self.turn,
+            "queues": [
+                [_written(message, section, f"{port}.{at}") for at, message in enumerate(queue)]
+                for port, queue in enumerate(self.queues)
+            ],
+        }
+        self.operator.save(section.sub("operator"))
+
+    def load(self, section: Section) -> None:
+        """Take what :meth:`save` wrote."""
+        state = section.values
+        self.operator.definite = list(state["definite"])
+        self.promised, self.turn, self.guessed = state["promised"], state["turn"], dict(state["guessed"])
+        for port, (queue, messages) in enumerate(zip(self.queues, state["queues"], strict=True)):
+            queue.clear()
+            queue.extend(_read(message, section, f"{port}.{at}") for at, message in enumerate(messages))
+        self.operator.load(section.sub("operator"))
+
+    def kept(self, section: Section, name: str) -> Rows:
+        """Rows that have the width of its operator's."""
+        return rows_of(section, name, self.operator.width)
+
     @property
     def external(self) -> int:
         """The external progress: the least definite punctuation of the ports that are not on the loop."""
         return min(
             (time for port, time in enumerate(self.operator.definite) if port not in self.looped), default=FOREVER
         )
+
+
+def rows_of(section: Section, name: str, width: int) -> Rows:
+    """Rows of a snapshot, as a copy: what the snapshot has cannot be written to."""
+    return np.array(section.arrays[name], np.int64).reshape(-1, width)
+
+
+def _written(message: Message, section: Section, name: str) -> list[Any]:
+    match message:
+        case Data(rows):
+            section.arrays[name] = rows
+            return ["data", rows.shape[1]]
+        case Definite(time):
+            return ["dp", time]
+        case Speculative(time):
+            return ["sp", time]
+        case External(port, time):
+            return ["ep", *port, time]
+
+
+def _read(written: list[Any], section: Section, name: str) -> Message:
+    match written:
+        case ["data", width]:
+            return Data(rows_of(section, name, width))
+        case ["dp", time]:
+            return Definite(time)
+        case ["sp", time]:
+            return Speculative(time)
+        case ["ep", vertex, port, time]:
+            return External((vertex, port), time)
+    raise ValueError(f"no message: {written}")

@@ -22,7 +22,7 @@ from stretto.dataflow.checking import ordered_with_loops
 from stretto.dataflow.keyed import carries
 from stretto.dataflow.node import payload_type
 from stretto.dataflow.plan_json import to_json
-from stretto.errors import DataError, OptionError, suggestion
+from stretto.errors import DataError, OptionError, hinted
 from stretto.query.typing import kind_of
 from stretto.spark.dataflow.groups import INPUT, OUTPUT, Groups, run_groups
 from stretto.spark.frames import arrow_fields, check_dataframe, column, spark_schema
@@ -221,8 +221,7 @@ def _frames(df: DataFrame | Mapping[str, DataFrame], wanted: Mapping[str, plan.S
         df = {next(iter(wanted)): df}
     for name in df:
         if name not in wanted:
-            hint = suggestion(str(name), wanted, kind="source")
-            raise DataError(f"the plan reads no source '{name}'" + (f"; {hint}" if hint else ""))
+            raise DataError(hinted(f"the plan reads no source '{name}'", name, wanted, kind="source"))
     for name in wanted:
         if name not in df:
             raise DataError(f"there are no events for the source '{name}'")
@@ -247,8 +246,7 @@ def _column(kinds: Kinds, source: str, name: str, role: str) -> pa.DataType:
     """The type of a column that must be there."""
     known = kinds[source]
     if name not in known:
-        hint = suggestion(name, known, kind="column")
-        raise DataError(f"the source '{source}' has no column '{name}' ({role})" + (f"; {hint}" if hint else ""))
+        raise DataError(hinted(f"the source '{source}' has no column '{name}' ({role})", name, known, kind="column"))
     kind = known[name]
     if kind is None:
         raise OptionError(f"source '{source}': column '{name}' has a type that Arrow cannot carry: cast it")
@@ -265,8 +263,14 @@ def _lifetimes(kinds: Kinds, times: Mapping[str, str | None]) -> dict[str, dict[
             if (name or role) in kinds[source]:
                 found[source][role] = name or role
         if name is not None and not any(role in one for one in found.values()):
-            hint = suggestion(name, {column for one in kinds.values() for column in one}, kind="column")
-            raise DataError(f"no source has a column '{name}' ({role})" + (f"; {hint}" if hint else ""))
+            raise DataError(
+                hinted(
+                    f"no source has a column '{name}' ({role})",
+                    name,
+                    {column for one in kinds.values() for column in one},
+                    kind="column",
+                )
+            )
     return found
 
 

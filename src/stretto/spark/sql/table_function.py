@@ -23,7 +23,7 @@ from pyspark import TaskContext
 from pyspark.sql.types import NullType, StructType, TimestampNTZType, TimestampType
 from pyspark.sql.udtf import AnalyzeArgument, AnalyzeResult, OrderingColumn, PartitioningColumn, SelectedColumn
 
-from stretto.errors import DataError, OptionError, StrettoError, suggestion
+from stretto.errors import DataError, OptionError, StrettoError, hinted
 from stretto.events import require
 from stretto.matching.matcher import Matcher
 from stretto.matching.metering import meter_of_task
@@ -224,8 +224,7 @@ def _named(
     given = dict(zip(places, arguments, strict=False))
     for key, value in named.items():
         if key not in known:
-            hint = suggestion(key, known, kind="argument")
-            raise OptionError(f"{name} has no argument '{key}'" + (f"; {hint}" if hint else ""))
+            raise OptionError(hinted(f"{name} has no argument '{key}'", key, known, kind="argument"))
         if key in given:
             raise OptionError(f"{name}: argument '{key}' is given twice")
         given[key] = value

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from stretto.errors import DataError, OptionError, suggestion
+from stretto.errors import OptionError
+from stretto.events import require
 from stretto.query.sase import SaseQuery
 from stretto.spark.batch.plan import is_keyed
 from stretto.spark.columns import relevant
@@ -74,9 +75,7 @@ def watermarked(df: DataFrame, time: str, time_unit: str | None, delay: str | No
     """A streaming DataFrame with a watermark on its time; a batch DataFrame as it is."""
     if not getattr(df, "isStreaming", False):
         return df
-    if time not in df.columns:
-        hint = suggestion(time, df.columns, kind="column")
-        raise DataError(f"the events have no column '{time}' (time)" + (f"; {hint}" if hint else ""))
+    require(df.columns, time, "time")
     marked = marked_columns(df)
     if marked:
         if delay is not None:
@@ -215,9 +214,8 @@ def _with_columns(call: Prepared, options: Continuous) -> Prepared:
     from stretto.spark.frames import arrow_fields
 
     known = arrow_fields(call.events)
-    if options.event_id is not None and options.event_id not in known:
-        hint = suggestion(options.event_id, known, kind="column")
-        raise DataError(f"the events have no column '{options.event_id}' (event_id)" + (f"; {hint}" if hint else ""))
+    if options.event_id is not None:
+        require(known, options.event_id, "event_id")
     wanted = [name for name in (*call.order, options.event_id) if name is not None]
     if options.late == "side":  # late events are shown whole
         wanted += [name for name, kind in known.items() if kind is not None]
