@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from stretto.errors import SnapshotError
+from stretto.frame import arrow_table
 
 pytest.importorskip("pyspark.sql.streaming.tws_tester", reason="needs PySpark 4.2 or newer")
 
@@ -15,7 +16,7 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.tws_tester import TwsTester
 
 from stretto.spark.streaming.keeping import Settings
-from stretto.spark.streaming.packing import arrived, read_table, write_table
+from stretto.spark.streaming.packing import arrived, write_table
 from stretto.spark.streaming.processor import STATE, Buckets
 
 SCHEMA = pa.schema([("type", pa.string()), ("t", pa.int64()), ("k", pa.string())])
@@ -44,7 +45,7 @@ def rows(*events: tuple[str, int, str]) -> list[Row]:
 
 
 def shown(out: list[Row]) -> list[tuple[int, int]]:
-    tables = [read_table(row.data) for row in out if row.data is not None]
+    tables = [arrow_table(row.data) for row in out if row.data is not None]
     return [(row["start_time"], row["end_time"]) for table in tables for row in table.to_pylist()]
 
 
@@ -88,7 +89,7 @@ def test_late_events_are_a_row_of_their_own() -> None:
     tws = operator()
     tws.setWatermark(20_000)
     out = tws.test(3, rows(("A", 10, "x"), ("A", 20, "x")))
-    assert [read_table(row.late_data).to_pylist() for row in out if row.late_data is not None] == [
+    assert [arrow_table(row.late_data).to_pylist() for row in out if row.late_data is not None] == [
         [{"type": "A", "t": 10, "k": "x"}]
     ]
     assert [(row.late, row.held) for row in out][-1] == (1, 1)
@@ -125,7 +126,7 @@ def test_a_dataflow_has_the_same_operator() -> None:
     def arrive(*events: tuple[str, int, int]) -> list[tuple[int, int, int | None]]:
         made = pa.table([list(column) for column in zip(*events, strict=True)], names=["k", "cost", "vs"])
         packed = Row(bucket=3, source=0, number=0, data=write_table(made.replace_schema_metadata({INPUT: b"costs"})))
-        tables = [read_table(out.data) for out in tws.test(3, [packed]) if out.data is not None]
+        tables = [arrow_table(out.data) for out in tws.test(3, [packed]) if out.data is not None]
         return sorted((one["most"], one["vs"], one["ve_new"]) for table in tables for one in table.to_pylist())
 
     assert arrive(("x", 4, 10), ("y", 9, 10)) == [(4, 10, None), (9, 10, None)]

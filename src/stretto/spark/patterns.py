@@ -178,7 +178,7 @@ def _known(patterns: Any, changes: DataFrame | None, kind: pa.DataType) -> bytes
         }
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise OptionError(f"the patterns' columns do not fit: {error}") from error
-    return write_table(pa.table(typed).combine_chunks())
+    return write_table(pa.table(typed))
 
 
 def _plain(change: Change) -> dict[str, Any]:

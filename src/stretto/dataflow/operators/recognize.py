@@ -279,5 +279,5 @@ class Recognizer(Operator):
         section.arrays["matcher"] = np.frombuffer(self._matcher.snapshot(), np.uint8)
 
     def load(self, section: Section) -> None:
-        self.waiting = section.arrays["waiting"].reshape(-1, self.waiting.shape[1])
+        self.waiting = np.array(section.arrays["waiting"], np.int64).reshape(-1, self.waiting.shape[1])
         self._matcher.restore(section.arrays["matcher"].tobytes())

@@ -19,9 +19,9 @@ import pyarrow.compute as pc
 
 from stretto.dataflow.run.rows import FOREVER, NEVER
 from stretto.errors import DataError
+from stretto.frame import arrow_table
 from stretto.spark.dataflow.groups import OUTPUT, Groups, by_input, in_order
 from stretto.spark.streaming.keeping import WAIT, AnyBucket, Settings
-from stretto.spark.streaming.packing import read_table
 from stretto.spark.streaming.state import Owner
 
 __all__ = ["GroupBucket", "plan_owner"]
@@ -48,7 +48,7 @@ class GroupBucket(AnyBucket):
     # -- what arrives -------------------------------------------------------------------------------------------------
 
     def receive(self, rows: Sequence[tuple[int, int, bytes]], watermark: int | None) -> None:
-        tables = [read_table(data) for _, _, data in sorted(rows, key=lambda row: row[:2]) if data]
+        tables = [arrow_table(data) for _, _, data in sorted(rows, key=lambda row: row[:2]) if data]
         if watermark is not None:
             self.now, self._milliseconds = max(self.now, self._ticks(watermark)), watermark // 1000
         for name, table in by_input(tables).items():

@@ -21,8 +21,8 @@ from stretto.dataflow.plan import Constant, Recognize, Source
 from stretto.dataflow.plan_json import from_json
 from stretto.dataflow.run.rows import EVER, FOREVER
 from stretto.errors import DataError
+from stretto.frame import arrow_table
 from stretto.spark.batch.worker import pieces
-from stretto.spark.streaming.packing import read_table
 
 __all__ = ["INPUT", "OUTPUT", "Groups", "by_input", "in_order", "run_groups"]
 
@@ -137,7 +137,7 @@ def _by_bucket(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.Table]]:
                 tables = []
             at = bucket
             if len(data.as_buffer()):
-                tables.append(read_table(data.as_buffer()))
+                tables.append(arrow_table(data.as_buffer()))
     if tables:
         yield tables
 

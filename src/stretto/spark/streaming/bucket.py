@@ -21,9 +21,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from stretto.errors import DataError, EngineError, LimitError, OptionError, QueryError
+from stretto.frame import arrow_table
 from stretto.matching.patterns import PatternSet
 from stretto.spark.streaming.keeping import WAIT, AnyBucket, Settings
-from stretto.spark.streaming.packing import arrived, read_table, write_table
+from stretto.spark.streaming.packing import arrived, write_table
 from stretto.spark.streaming.runs import Run
 from stretto.spark.streaming.state import Owner
 from stretto.times import ticks_per_second
@@ -284,8 +285,8 @@ def _instant(micros: int | None) -> str:
 
 
 def _ipc(table: pa.Table | None) -> bytes:
-    return write_table(table.combine_chunks()) if table is not None and table.num_rows else b""
+    return write_table(table) if table is not None and table.num_rows else b""
 
 
 def _table(part: bytes) -> pa.Table | None:
-    return read_table(part) if part else None
+    return arrow_table(part) if part else None

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from stretto.frame import arrow_bytes, arrow_table
 from stretto.spark.batch.worker import as_bound, pieces
 
 __all__ = [
@@ -22,7 +23,6 @@ __all__ = [
     "late_column",
     "pack",
     "pack_changes",
-    "read_table",
     "unpack",
     "with_late",
     "write_table",
@@ -110,10 +110,10 @@ def unpack(
     for batch in batches:
         for matches, events in zip(batch.column(0), batch.column(1), strict=True):
             if matches.is_valid:
-                table = read_table(matches.as_buffer()).cast(found)
+                table = arrow_table(matches.as_buffer()).cast(found)
                 yield from pieces(table if aside is None else _with_nulls(table, with_late(found, aside)))
             if events.is_valid and aside is not None:
-                table = read_table(events.as_buffer())
+                table = arrow_table(events.as_buffer())
                 table = (table if table.num_columns == len(aside) else _with_nulls(table, aside)).cast(aside)
                 structs = pa.table({late_name: table.to_struct_array()})
                 yield from pieces(_with_nulls(structs, with_late(found, aside)))
@@ -142,17 +142,9 @@ def _with_nulls(table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def write_table(table: pa.Table | pa.RecordBatch) -> bytes:
-    """A table as Arrow IPC bytes."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write(table)
-    written: bytes = sink.getvalue().to_pybytes()
+    """A table as Arrow IPC bytes, as rows of Spark take them."""
+    written: bytes = arrow_bytes(table).to_pybytes()
     return written
-
-
-def read_table(data: bytes | pa.Buffer) -> pa.Table:
-    """A table from Arrow IPC bytes."""
-    return pa.ipc.open_stream(data).read_all()
 
 
 class Arrived(NamedTuple):
@@ -167,7 +159,7 @@ def arrived(rows: Sequence[tuple[int, int, bytes]]) -> Arrived:
     tables: tuple[list[pa.Table], list[pa.Table]] = ([], [])
     for source, _, data in sorted(rows, key=lambda row: row[:2]):
         if data:
-            tables[source < 0].append(read_table(data))
+            tables[source < 0].append(arrow_table(data))
     return Arrived(*(pa.concat_tables(parts) if parts else None for parts in tables))
 
 

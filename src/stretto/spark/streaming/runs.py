@@ -9,12 +9,12 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from stretto.frame import arrow_table
 from stretto.matching.compiled import Query
 from stretto.matching.matcher import Matcher
 from stretto.matching.metering import meter_of_task
 from stretto.matching.patterns import PatternSet
 from stretto.spark.batch.worker import Roles, bound_query
-from stretto.spark.streaming.packing import read_table
 
 __all__ = ["ManyPatterns", "OneQuery", "Run", "run_of"]
 
@@ -94,7 +94,7 @@ class ManyPatterns:
 
     @property
     def text(self) -> str:
-        rows = read_table(self.changes).to_pylist()
+        rows = arrow_table(self.changes).to_pylist()
         return "\n".join(f"{row['id']} from {row['since'] or 'the beginning'}: {row['query']}" for row in rows)
 
     @property
@@ -131,7 +131,7 @@ class ManyPatterns:
             language=self.language,
             budget=meter_of_task(self.budget),
         )
-        patterns.change(read_table(self.changes))
+        patterns.change(arrow_table(self.changes))
         return patterns
 
 
