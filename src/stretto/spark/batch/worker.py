@@ -17,7 +17,7 @@ from stretto.matching.metering import meter_of_task
 from stretto.matching.results import CHUNK
 from stretto.spark.batch.context import Context
 
-__all__ = ["Roles", "as_bound", "bound_query", "pieces", "run_partition", "whole_tables"]
+__all__ = ["Roles", "as_bound", "bound_query", "check_times", "matcher_of", "pieces", "run_partition", "whole_tables"]
 
 #: The columns for type, time and stream, and the unit of time.
 Roles = tuple[str | None, str, str | None, str | None]
@@ -45,11 +45,9 @@ def run_partition(
     kinds = pa.ipc.read_schema(pa.py_buffer(schema))
     context = Context(query.bound) if marked else None
     for table, marks in _tables(batches, kinds, marked):
-        if nulls := table.column(time).null_count:
-            raise DataError(f"column '{time}' (time) is NULL in {nulls} or more rows: drop them, or give them a time")
+        check_times(table, time)
         if matcher is None:  # not before: many tasks of a small job have no rows
-            meter = meter_of_task(budget)
-            matcher = Matcher(query, output=output, positions=False, valuations=valuations, budget=meter)
+            matcher = matcher_of(query, output, valuations, budget)
         own = table
         if context is not None and marks is not None:
             before, own = context.split(table, marks)
@@ -67,6 +65,17 @@ def bound_query(text: str, schema: bytes, chosen: Roles, language: str) -> Query
     kinds = pa.ipc.read_schema(pa.py_buffer(schema))
     type, time, stream, time_unit = chosen
     return compile_query(text, kinds, type=type, time=time, stream=stream, time_unit=time_unit, language=language)
+
+
+def matcher_of(query: Query, output: str, valuations: bool, budget: int | float | str | None) -> Matcher:
+    """A matcher at the beginning of a task's rows."""
+    return Matcher(query, output=output, positions=False, valuations=valuations, budget=meter_of_task(budget))
+
+
+def check_times(table: pa.Table, time: str) -> None:
+    """Raise a :class:`DataError` where an event has no time."""
+    if nulls := table.column(time).null_count:
+        raise DataError(f"column '{time}' (time) is NULL in {nulls} or more rows: drop them, or give them a time")
 
 
 def _tables(

@@ -26,10 +26,9 @@ from pyspark.sql.udtf import AnalyzeArgument, AnalyzeResult, OrderingColumn, Par
 from stretto.errors import DataError, OptionError, StrettoError, hinted
 from stretto.events import require
 from stretto.matching.matcher import Matcher
-from stretto.matching.metering import meter_of_task
 from stretto.matching.results import CHUNK
 from stretto.query.query import Consume
-from stretto.spark.batch.worker import bound_query, pieces
+from stretto.spark.batch.worker import bound_query, check_times, matcher_of, pieces
 from stretto.spark.call import prepare
 from stretto.spark.compat import cuts_partitions
 from stretto.spark.frames import spark_schema
@@ -129,17 +128,10 @@ class Handler:
         task = self._task
         time = task["roles"][1]
         require(events, time, "time")
-        if nulls := events.column(time).null_count:
-            raise DataError(f"column '{time}' (time) is NULL in {nulls} or more rows: drop them, or give them a time")
+        check_times(events, time)
         if self._matcher is None:
             query = bound_query(task["text"], task["schema"], task["roles"], task["language"])
-            self._matcher = Matcher(
-                query,
-                output=task["output"],
-                positions=False,
-                valuations=task["valuations"],
-                budget=meter_of_task(task["budget"]),
-            )
+            self._matcher = matcher_of(query, task["output"], task["valuations"], task["budget"])
         try:
             for found in self._matcher.iter_push(events):
                 yield from pieces(found)

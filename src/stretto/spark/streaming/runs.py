@@ -14,7 +14,7 @@ from stretto.matching.compiled import Query
 from stretto.matching.matcher import Matcher
 from stretto.matching.metering import meter_of_task
 from stretto.matching.patterns import PatternSet
-from stretto.spark.batch.worker import Roles, bound_query
+from stretto.spark.batch.worker import Roles, bound_query, matcher_of
 
 __all__ = ["ManyPatterns", "OneQuery", "Run", "run_of"]
 
@@ -60,13 +60,7 @@ class OneQuery:
         return self.query.bound.schema.attributes
 
     def start(self) -> Matcher:
-        return Matcher(
-            self.query,
-            output=self.output,
-            positions=False,
-            valuations=self.valuations,
-            budget=meter_of_task(self.budget),
-        )
+        return matcher_of(self.query, self.output, self.valuations, self.budget)
 
 
 @dataclass(frozen=True)
