@@ -9,8 +9,8 @@ import pytest
 
 from stretto import compile as compiled
 from stretto.errors import QueryError
-from stretto.languages.afa.checking import Scope
 from stretto.languages.afa.parser import read_fence
+from stretto.languages.afa.scope import Scope
 from stretto.languages.datalog.parser import read_program
 from stretto.languages.relational import read_condition
 

@@ -8,7 +8,7 @@ from pathlib import Path
 __all__ = ["shown"]
 
 ROOT = Path(__file__).parents[2] / "src/stretto/languages"
-SOURCES = ROOT / "ceql/grammar.lark", ROOT / "predicates.lark"
+SOURCES = [ROOT / name for name in ("ceql/grammar.lark", "expressions/predicates.lark", "expressions/values.lark")]
 
 #: Terminals that are words of a kind, and what the page calls them.
 KINDS = {"NAME": "word", "ATTRIBUTE": "word", "COLUMN": "word", "MODE": "word", "UNIT": "word"}

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from stretto.errors import QueryError
 from stretto.languages.afa import Scope, read_fence, read_transfer, read_window
-from stretto.languages.afa.parser import _read
-from stretto.languages.afa.parts import Assignments
+from stretto.languages.afa.parser import AFA
+from stretto.languages.afa.scope import Assignments
 from stretto.query import predicate as p
 from stretto.query.afa import Field
 from tests.conftest import cases
@@ -132,7 +132,7 @@ def sided(node: Any, side: str) -> Any:
 @given(PREDICATES, st.sampled_from("er"))
 def test_predicates_read_back(predicate: p.Predicate, side: str) -> None:
     wanted = sided(predicate, side)
-    assert _read(str(wanted), "fence") == wanted
+    assert AFA.read(str(wanted), "fence") == wanted
 
 
 NAMES = st.sampled_from(["x", "größe", "in", "AND", "a b", 'q"', "`", "1a", "r", "e"])
@@ -142,7 +142,7 @@ NAMES = st.sampled_from(["x", "größe", "in", "AND", "a b", 'q"', "`", "1a", "r
 @given(st.lists(st.tuples(NAMES, OPERANDS), min_size=1, max_size=3))
 def test_assignments_read_back(pairs: list[tuple[str, p.Operand]]) -> None:
     wanted = [(name, sided(value, "r")) for name, value in pairs]
-    found = _read(", ".join(f"{p.Attribute(name)} = {value}" for name, value in wanted), "transfer")
+    found = AFA.read(", ".join(f"{p.Attribute(name)} = {value}" for name, value in wanted), "transfer")
     assert isinstance(found, Assignments)
     assert [(name.text, part.expression) for name, part in found.pairs] == wanted
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import stretto
-from stretto.languages.ceql.transformer import RESERVED
-from stretto.languages.reading import make_parser
+from stretto.languages.ceql.parser import CEQL
+from stretto.languages.expressions.reading import parser
 from tests.languages.grammar_shown import shown
 from tests.test_docs import ROOT, blocks
 
@@ -40,7 +40,7 @@ def test_every_rule_has_an_example(monkeypatch: pytest.MonkeyPatch) -> None:
     with contextlib.redirect_stdout(io.StringIO()):
         for block in blocks(PAGE):
             exec(compile(block.code, str(PAGE), "exec"), names)
-    grammar = make_parser("stretto.languages.ceql", None, RESERVED)
+    grammar = parser(CEQL, "query", trees=True)
     trees = [grammar.parse(text) for text in dict.fromkeys(texts) if "SELECT" in text]
     used = {str(tree.data) for one in trees for tree in one.iter_subtrees()}
     names_of = {rule.alias or str(rule.origin.name) for rule in grammar.rules if rule.alias or not rule.options.expand1}

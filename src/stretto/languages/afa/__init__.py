@@ -8,9 +8,9 @@ e.price < r.low AND r.n > 3
 e.price (r.n + 1)
 """
 
-from stretto.languages.afa.checking import Scope
 from stretto.languages.afa.functions import read_function
 from stretto.languages.afa.parser import read_fence, read_transfer, read_window
+from stretto.languages.afa.scope import Scope
 
 __all__ = [
     "Scope",

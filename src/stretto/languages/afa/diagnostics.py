@@ -4,73 +4,47 @@ from __future__ import annotations
 
 from lark import UnexpectedInput
 
-from stretto.errors import Span
-from stretto.languages.diagnostics import (
-    COMPARISONS,
-    chain_hint,
-    closing_hint,
-    duration,
-    expected_terminals,
-    groups,
-    keyword_like,
-    place,
-    unexpected,
-    unterminated,
-)
-from stretto.languages.parts import Mistake
+from stretto.languages.expressions import diagnostics as d
+from stretto.languages.expressions.tokens import Mistake
 
 __all__ = ["explain"]
 
-_KEYWORDS = ("AND", "OR", "NOT", "IN", "BETWEEN", "LIKE", "IS", "NULL", "TRUE", "FALSE")
-
-_GROUPS = groups(
-    (
-        ("'='", "ASSIGN", "COMPARE"),
-        ("a comparison", "COMPARE", "GT IN BETWEEN LIKE IS NOT"),
-        ("an operator", "SLASH", "PLUS MINUS STAR PERCENT"),
-        ("e.name, r.name or a constant", "VARIABLE", "QUOTED CALLED STRING NUMBER TRUE FALSE NULL MINUS LPAR NOT"),
-        ("a field of the register", "FIELD", "QUOTED"),
-        ("a number", "NUMBER", "MINUS"),
-        ("an operator", "MINUS", "PLUS"),
-        ("a name", "COLUMN", "QUOTED"),
-        ("'.'", "DOT", ""),
-        ("','", "COMMA", ""),
-        ("a unit", "UNIT", ""),
-        ("')'", "RPAR", ""),
-        ("'('", "LPAR", ""),
-        ("a string", "STRING", ""),
-        *((word, word, "") for word in ("NOT", "NULL", "IN", "BETWEEN", "LIKE", "AND", "OR")),
-        ("the end", "$END", ""),
-    )
+_GROUPS = d.groups(
+    ("'='", "ASSIGN", "COMPARE"),
+    d.COMPARISON,
+    d.OPERATOR,
+    ("e.name, r.name or a constant", "VARIABLE", "QUOTED CALLED STRING NUMBER TRUE FALSE NULL MINUS LPAR NOT"),
+    ("a field of the register", "FIELD", "QUOTED"),
+    d.NUMBER,
+    d.SIGN,
+    ("a name", "COLUMN", "QUOTED"),
+    *d.signs("DOT COMMA"),
+    ("a unit", "UNIT", ""),
+    *d.signs("RPAR LPAR"),
+    ("a string", "STRING", ""),
+    *d.words("NOT NULL IN BETWEEN LIKE AND OR"),
 )
 
 
 def explain(text: str, error: UnexpectedInput, what: str) -> Mistake:
-    """A parser's error as a mistake with its place and a hint; ``what`` is what the text should be."""
-    expected = expected_terminals(error)
-    span = place(text, error)
+    """Say in words what a parser's error means, with its place and a hint; ``what`` is what the text should be."""
+    found = d.Unexpected.of(text, error, what)
     return (
-        unterminated(text, span.start)
-        or (duration(text, span, "window='{}' bounds a whole match; ") if "SLASH" in expected else None)
-        or unexpected(text, span, expected, _GROUPS, _hint(text, span, expected), what=what)
+        found.unterminated()
+        or (found.duration("window='{}' bounds a whole match; ") if "SLASH" in found.expected else None)
+        or found.mistake(_GROUPS, _hint(found))
     )
 
 
-def _hint(text: str, span: Span, expected: frozenset[str]) -> str | None:
-    word = text[span.start : span.end]
+def _hint(found: d.Unexpected) -> str | None:
+    word, expected = found.word, found.expected
     if "ASSIGN" in expected:
         return "a transfer is field = value, …, or a row with a value for each field: (…, …)"
-    if (word in COMPARISONS or word.upper() in _KEYWORDS) and "PLUS" in expected and "AND" not in expected:
+    if (word in d.COMPARISONS or word.upper() in d.KEYWORDS) and "PLUS" in expected and "AND" not in expected:
         return "a value is needed here, not a condition"
     if "COMMA" in expected and "$END" in expected and (word == ";" or word.isidentifier()):
         return "assignments are separated by commas"
-    if word in ("&", "|"):
-        return f"write {'AND' if word == '&' else 'OR'}"
-    if word == "!" and expected & {"NOT", "VARIABLE"}:
-        return "write NOT"
-    if word.upper() in _KEYWORDS:
-        return f"'{word}' is a keyword; as a name it follows e. or r.: e.{word}" if "VARIABLE" in expected else None
-    meant = keyword_like(word, [keyword for keyword in _KEYWORDS if keyword in expected])
-    if meant is not None:
-        return f"did you mean '{meant}'?"
-    return chain_hint(word, expected) or closing_hint(text, span)
+    hint = found.foreign()
+    if hint is None:
+        hint = found.keyword(d.KEYWORDS, "; as a name it follows e. or r.: e.{}" if "VARIABLE" in expected else None)
+    return hint or found.hint()

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from stretto.errors import OptionError, suggestion
-from stretto.languages.afa.checking import Scope
+from stretto.languages.afa.scope import Scope
 from stretto.query.afa import UserFunction
 from stretto.query.typing import kind_of
 

@@ -1,42 +1,33 @@
-"""The parser of fences, transfers and windows (see :mod:`stretto.languages.reading`)."""
+"""The parser of fences, transfers and windows (see :mod:`stretto.languages.expressions.reading`)."""
 
 from __future__ import annotations
 
 import datetime as dt
 import re
 from collections.abc import Mapping
-from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from stretto.errors import QueryError
-from stretto.languages.afa import checking as c
-from stretto.languages.parts import Mistake
-from stretto.languages.reading import make_parser, mistakes_of, read
+from stretto.languages.afa import scope as c
+from stretto.languages.expressions.reading import Language, mistakes_of
+from stretto.languages.expressions.tokens import Mistake
 from stretto.query import predicate as p
 from stretto.query.typing import kind_of
 
 if TYPE_CHECKING:
-    from lark import Lark, UnexpectedInput
-
-    from stretto.languages.afa.parts import Assignments, Row
     from stretto.query.query import Window
 
 __all__ = ["read_fence", "read_transfer", "read_window"]
 
-#: What each kind of text looks like.
-_FORMS = {
-    "fence": "e.price > 3 AND r.count < 10",
-    "value": "r.count + 1",
-    "transfer": "count = r.count + 1, last = e.price",
-    "window": "10 seconds",
-}
-
-
-@lru_cache(maxsize=len(_FORMS))
-def _parser(start: str) -> Lark:
-    from stretto.languages.afa.transformer import RESERVED, AfaTransformer
-
-    return make_parser("stretto.languages.afa", AfaTransformer(), RESERVED, start=start)
+AFA = Language(
+    "stretto.languages.afa",
+    {
+        "fence": "e.price > 3 AND r.count < 10",
+        "value": "r.count + 1",
+        "transfer": "count = r.count + 1, last = e.price",
+        "window": "10 seconds",
+    },
+)
 
 
 def read_fence(text: str, scope: c.Scope, *, epsilon: bool = False) -> p.Predicate:
@@ -64,7 +55,7 @@ def read_fence(text: str, scope: c.Scope, *, epsilon: bool = False) -> p.Predica
     e.price BETWEEN 3.0 AND 4.5
     """
     with mistakes_of(text, "fence"):
-        return c.fence(cast(p.Predicate, _read(text, "fence")), scope, text, epsilon=epsilon)
+        return c.fence(AFA.read(text, "fence"), scope, text, epsilon=epsilon)
 
 
 def read_transfer(given: str | Mapping[str, Any], scope: c.Scope, *, epsilon: bool = False) -> tuple[p.Operand, ...]:
@@ -93,16 +84,14 @@ def read_transfer(given: str | Mapping[str, Any], scope: c.Scope, *, epsilon: bo
     """
     if isinstance(given, str):
         with mistakes_of(given, "transfer"):
-            read_as = cast("Assignments | Row", _read(given, "transfer"))
-            return c.transfer(read_as, scope, given, epsilon=epsilon)
+            return c.transfer(AFA.read(given, "transfer"), scope, given, epsilon=epsilon)
     values: dict[str, p.Operand] = {}
     for field, value in given.items():
         kind = c.kind_of_field(field, scope)
         if isinstance(value, str):
             try:
                 with mistakes_of(value, "value"):
-                    operand = cast(p.Operand, _read(value, "value"))
-                    values[field] = c.fitting(operand, field, kind, scope, value, epsilon=epsilon)
+                    values[field] = c.fitting(AFA.read(value, "value"), field, kind, scope, value, epsilon=epsilon)
             except QueryError as error:
                 raise _as_string(error, value, field, kind) from None
         else:
@@ -132,7 +121,7 @@ def read_window(text: str) -> int | dt.timedelta:
     (datetime.timedelta(seconds=90), 500)
     """
     with mistakes_of(text, "window"):
-        window = cast("Window", _read(text, "window"))
+        window: Window = AFA.read(text, "window")
         if window.events is not None:
             raise Mistake("an AFA's window is a time, not a number of events", window.span, "write 10 seconds, or 10")
         if window.seconds is None:
@@ -146,13 +135,3 @@ def read_window(text: str) -> int | dt.timedelta:
             return dt.timedelta(microseconds=int(micros))
         except OverflowError:
             raise Mistake("the window is too long", window.span, "leave it out") from None
-
-
-def _read(text: str, what: str) -> Any:
-    return read(text, partial(_parser, what), partial(_explain, what), _FORMS[what], what)
-
-
-def _explain(what: str, text: str, error: UnexpectedInput) -> Mistake:
-    from stretto.languages.afa.diagnostics import explain
-
-    return explain(text, error, what)

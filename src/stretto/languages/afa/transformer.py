@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from lark import Token, v_args
 
-from stretto.languages.afa.parts import Assignments, Row
-from stretto.languages.clauses import ClauseTransformer, Measure
-from stretto.languages.clauses import window as window_of
-from stretto.languages.parts import ExpressionPart, Mistake, Name, at, name_of, shallow
-from stretto.languages.predicates import PredicateTransformer, predicate_of, value_of
+from stretto.errors import Span
+from stretto.languages.afa.scope import Assignments, Row
+from stretto.languages.expressions.clauses import ClauseTransformer, Measure
+from stretto.languages.expressions.clauses import window as window_of
+from stretto.languages.expressions.tokens import Mistake, Name, at, at_end, name_of
+from stretto.languages.expressions.transformer import (
+    ExpressionPart,
+    PredicateTransformer,
+    predicate_of,
+    value_of,
+)
 from stretto.query import predicate as p
 from stretto.query.afa import Field
 from stretto.query.functions import TAKEN
 from stretto.query.query import Window
 
-__all__ = ["RESERVED", "AfaTransformer"]
+__all__ = ["CALLBACKS", "RESERVED", "AfaTransformer"]
 
 RESERVED = {"VARIABLE": p.WORDS}
 """The words that are no names without quotes, by the kind of place (a terminal of the grammar)."""
@@ -65,17 +73,11 @@ class AfaTransformer(PredicateTransformer, ClauseTransformer):
         return Name(field.text, at(word) | field.span)
 
     def row(self, opening: Token, *rest: Token | ExpressionPart) -> Row:
-        closing = rest[-1]
-        assert isinstance(closing, Token)
-        return Row(tuple(part for part in rest if isinstance(part, ExpressionPart)), at(opening) | at(closing))
+        return Row(tuple(part for part in rest if isinstance(part, ExpressionPart)), at(opening) | at_end(rest))
 
-    # ---- Operands
+    # ---- Operands: which names one that stands alone may mean is known where the schemas are
 
     quoted_attribute = "e.`{}`"
-
-    def bare(self, word: Token) -> ExpressionPart:
-        # Which names it may stand for is known where the schemas are.
-        return ExpressionPart(p.Attribute(str(word), at(word)), at(word))
 
     def member(self, side: Token, _: Token, own: Name) -> ExpressionPart:
         if side not in ("e", "r"):
@@ -83,25 +85,15 @@ class AfaTransformer(PredicateTransformer, ClauseTransformer):
         span = at(side) | own.span
         return ExpressionPart(Field(f"{side}.{own.text}", span), span)
 
-    def call(self, function: Token, _: Token, *rest: ExpressionPart | Token) -> ExpressionPart:
-        parts = [part for part in rest if isinstance(part, ExpressionPart)]
-        closing = rest[-1]
-        assert isinstance(closing, Token)
-        span = at(function) | at(closing)
+    def refuse_call(self, function: Token, span: Span, parts: Sequence[ExpressionPart]) -> None:
         if function.lower() in TAKEN:
             raise Mistake(
                 f"'{function}' goes over several events, and an arc sees one",
                 span,
                 "keep it in the register: then='total = r.total + e.price'",
             )
-        called = p.Call(str(function), tuple(value_of(part) for part in parts), span)
-        height = 1 + max(part.height for part in parts)
-        return shallow(ExpressionPart(called, span, height, max(part.parens for part in parts)))
 
-    def quoted(self, word: Token) -> ExpressionPart:
-        if word.startswith('"'):
-            # Inside conditions double quotes are those of strings, as in CEQL.
-            return self.string(word)
+    def backticked(self, word: Token) -> ExpressionPart:
         raise Mistake(f"{word} stands alone", at(word), f"e.{word} is the event's, r.{word} the register's")
 
 
@@ -110,3 +102,6 @@ def _no_side(word: Token, own: Name) -> Mistake:
     meant = word.lower() if word.lower() in ("e", "r") else None
     hint = f"did you mean '{meant}'?" if meant else f"e.{own.text} is the event's, r.{own.text} the register's"
     return Mistake(f"unknown name '{word}'", at(word), hint)
+
+
+CALLBACKS = AfaTransformer()

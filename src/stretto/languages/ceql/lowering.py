@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from stretto.errors import Span, suggestion
-from stretto.languages.ceql.parts import AllOf, Condition, Conditions, PatternPart, bounded
-from stretto.languages.parts import Mistake, Name, unique
+from stretto.languages.ceql.formulas import Condition, Conditions, PatternPart, bounded
+from stretto.languages.expressions.tokens import Mistake, Name, unique
 from stretto.query import algebra as a
 from stretto.query.query import Consume, ParsedQuery, SelectItem, Strategy, Window
 
@@ -116,7 +116,7 @@ def _apply(formula: PatternPart, conditions: Conditions) -> PatternPart:
     """One step for each level of the FILTER's brackets; every copy shares the formula itself."""
     if isinstance(conditions, Condition):
         return _apply_one(formula, conditions)
-    if isinstance(conditions, AllOf):
+    if conditions.every:
         for part in conditions.parts:
             formula = _apply(formula, part)
         return formula

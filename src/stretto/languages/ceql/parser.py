@@ -1,27 +1,18 @@
-"""The CEQL parser (see :mod:`stretto.languages.reading`)."""
+"""The CEQL parser (see :mod:`stretto.languages.expressions.reading`)."""
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from stretto.languages.parts import Mistake
-from stretto.languages.reading import make_parser, mistakes_of, read
+from stretto.languages.expressions.reading import Language, mistakes_of
 from stretto.query.query import ParsedQuery
 
 if TYPE_CHECKING:
-    from lark import Lark, UnexpectedInput
-
     from stretto.languages.ceql.transformer import Draft
 
-__all__ = ["parse"]
+__all__ = ["CEQL", "parse"]
 
-
-@lru_cache(maxsize=1)
-def _parser() -> Lark:
-    from stretto.languages.ceql.transformer import RESERVED, CeqlTransformer
-
-    return make_parser("stretto.languages.ceql", CeqlTransformer(), RESERVED)
+CEQL = Language("stretto.languages.ceql", {"query": "SELECT * FROM stream WHERE formula"})
 
 
 def parse(text: str) -> ParsedQuery:
@@ -38,11 +29,5 @@ def parse(text: str) -> ParsedQuery:
     from stretto.languages.ceql.lowering import lower
 
     with mistakes_of(text):
-        draft = cast("Draft", read(text, _parser, _explain, "SELECT * FROM stream WHERE formula"))
+        draft: Draft = CEQL.read(text)
         return lower(text, draft.selection, draft.streams, draft.formula, draft.clauses)
-
-
-def _explain(text: str, error: UnexpectedInput) -> Mistake:
-    from stretto.languages.ceql.diagnostics import explain
-
-    return explain(text, error)

@@ -11,16 +11,16 @@ from dataclasses import replace
 from lark import Token, v_args
 
 from stretto.errors import Span, nearest
+from stretto.languages.ceql.formulas import Condition, Conditions, Joined, PatternPart, bounded
 from stretto.languages.ceql.lowering import Clauses, Selection, filtered
-from stretto.languages.ceql.parts import AllOf, AnyOf, Condition, Conditions, PatternPart, bounded
-from stretto.languages.clauses import Clause, ClauseTransformer, Columns
-from stretto.languages.parts import ExpressionPart, Mistake, Name, at, name_of, unique
-from stretto.languages.predicates import PredicateTransformer, predicate_of
+from stretto.languages.expressions.clauses import Clause, ClauseTransformer, Columns
+from stretto.languages.expressions.tokens import Mistake, Name, at, name_of, unique
+from stretto.languages.expressions.transformer import ExpressionPart, PredicateTransformer, predicate_of
 from stretto.query import algebra as a
 from stretto.query import predicate as p
 from stretto.query.query import Consume, SelectItem, Strategy
 
-__all__ = ["RESERVED", "CeqlTransformer", "Draft"]
+__all__ = ["CALLBACKS", "RESERVED", "CeqlTransformer", "Draft"]
 
 RESERVED = {
     "NAME": a.RESERVED,
@@ -158,25 +158,10 @@ class CeqlTransformer(PredicateTransformer, ClauseTransformer):
         raise Mistake("FILTER has no NOT outside brackets", at(sign), "put it inside: x[NOT (price > 3)]")
 
     def all_conditions(self, *parts: Conditions | Token) -> Conditions:
-        conditions = tuple(part for part in parts if not isinstance(part, Token))
-        copies = 1
-        for part in conditions:
-            copies = min(copies * part.copies, 10**9)
-        return bounded(AllOf(conditions, *_measures(conditions), copies))
+        return _conditions(parts, every=True)
 
     def any_condition(self, *parts: Conditions | Token) -> Conditions:
-        conditions = tuple(part for part in parts if not isinstance(part, Token))
-        copies = min(sum(part.copies for part in conditions), 10**9)
-        return bounded(AnyOf(conditions, *_measures(conditions), copies))
-
-    # ---- Predicates
-
-    def attribute(self, word: Token) -> ExpressionPart:
-        if word.startswith('"'):
-            # Inside conditions double quotes are those of strings, as in the paper's figure 1: name="MSFT".
-            return self.string(word)
-        name = name_of(word)
-        return ExpressionPart(p.Attribute(name.text, name.span), name.span)
+        return _conditions(parts, every=False)
 
 
 # ---- Names
@@ -231,6 +216,15 @@ def _joined(parts: Sequence[PatternPart], pattern: a.Pattern) -> PatternPart:
     )
 
 
-def _measures(parts: Sequence[Conditions]) -> tuple[Span, int, int]:
-    span = parts[0].span | parts[-1].span
-    return span, 1 + max(part.height for part in parts), max(part.parens for part in parts)
+def _conditions(parts: Sequence[Conditions | Token], *, every: bool) -> Conditions:
+    """AND, whose copies multiply, or OR, whose copies add up."""
+    conditions = tuple(part for part in parts if not isinstance(part, Token))
+    copies = 1 if every else 0
+    for part in conditions:
+        copies = min(copies * part.copies if every else copies + part.copies, 10**9)
+    span = conditions[0].span | conditions[-1].span
+    height, parens = 1 + max(part.height for part in conditions), max(part.parens for part in conditions)
+    return bounded(Joined(conditions, every, span, height, parens, copies))
+
+
+CALLBACKS = CeqlTransformer()

@@ -2,71 +2,56 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from lark import UnexpectedInput
 
 from stretto.errors import Span
-from stretto.languages.diagnostics import (
-    closing_hint,
-    expected_terminals,
-    groups,
-    place,
-    unexpected,
-    unterminated,
-)
-from stretto.languages.parts import Mistake
+from stretto.languages.expressions import diagnostics as d
+from stretto.languages.expressions.tokens import Mistake
 
 __all__ = ["explain"]
 
-_GROUPS = groups(
-    (
-        ("a relation or a comparison", "NOT", "NAME VARIABLE NUMBER STRING TRUE FALSE MINUS LPAR"),
-        ("a variable or a constant", "VARIABLE", "NAME NUMBER STRING TRUE FALSE MINUS LPAR"),
-        ("a rule", "NAME", ""),
-        ("':-'", "IMPLIES", ""),
-        ("'('", "LPAR", ""),
-        ("a comparison", "COMPARE", "LESS MORE"),
-        ("an operator", "SLASH", "PLUS MINUS STAR PERCENT"),
-        ("an operator", "MINUS", "PLUS"),
-        ("','", "COMMA", ""),
-        ("')'", "RPAR", ""),
-        ("'>'", "MORE", ""),
-        ("'<'", "LESS", ""),
-        ("'.'", "DOT", ""),
-        ("the end", "$END", ""),
-    )
+_GROUPS = d.groups(
+    ("a relation or a comparison", "NOT", "NAME VARIABLE NUMBER STRING TRUE FALSE MINUS LPAR"),
+    ("a variable or a constant", "VARIABLE", "NAME NUMBER STRING TRUE FALSE MINUS LPAR"),
+    ("a rule", "NAME", ""),
+    *d.signs("IMPLIES LPAR"),
+    ("a comparison", "COMPARE", "LESS MORE"),
+    d.OPERATOR,
+    d.SIGN,
+    *d.signs("COMMA RPAR MORE LESS DOT"),
 )
 
 _ARROWS = ("=", "<-", "←", ":", "=>", "->", "⇐", ":=", "-", "<=", "<")
 
 
-def explain(text: str, error: UnexpectedInput) -> Mistake:
-    """A parser's error as a mistake with its place and a hint."""
-    expected = expected_terminals(error)
-    span = place(text, error)
-    if text.startswith(":-", span.start):
-        span = Span(span.start, span.start + 2)
-    return _unclosed(text, span) or unexpected(
-        text, span, expected, _GROUPS, _hint(text, span, expected), what="program"
-    )
+def explain(text: str, error: UnexpectedInput, what: str) -> Mistake:
+    """Say in words what a parser's error means, with its place and a hint; ``what`` is what the text should be."""
+    found = d.Unexpected.of(text, error, what)
+    if text.startswith(":-", found.span.start):
+        found = replace(found, span=Span(found.span.start, found.span.start + 2))
+    return _unclosed(found) or found.mistake(_GROUPS, _hint(found))
 
 
-def _unclosed(text: str, span: Span) -> Mistake | None:
+def _unclosed(found: d.Unexpected) -> Mistake | None:
     """A string or a comment that runs on to the end."""
-    if text.startswith("/*", span.start - 1):
-        return unterminated(text, span.start)
-    found = unterminated(text, span.start)
-    if found is not None and text[span.start] == '"':
-        return Mistake("a string that is not closed", found.span, found.hint)
-    return found if text[span.start : span.start + 1] in ("'", "/") else None
+    mistake = found.unterminated()
+    if mistake is None or found.text.startswith("/*", found.span.start - 1):
+        return mistake
+    if found.word == '"':
+        return Mistake("a string that is not closed", mistake.span, mistake.hint)
+    return mistake if found.word in ("'", "/") else None
 
 
-def _hint(text: str, span: Span, expected: frozenset[str]) -> str | None:
-    word = text[span.start : span.end]
+def _hint(found: d.Unexpected) -> str | None:
+    text, span, expected = found.text, found.span, found.expected
+    word = found.word
     before = text[: span.start].rstrip()
     if _is_modulo_comment(before, text):
         return "after a value '%' is the remainder: write the comment with -- or //"
     if "IMPLIES" in expected:
-        return closing_hint(text, span) or _after_head(word, expected)
+        return found.hint() or _after_head(word, expected)
     if before.endswith(("NOT", "Not")):
         return "write not with small letters"
     if "LPAR" in expected and word in (":-", ".", ",") and "DOT" not in expected:
@@ -101,7 +86,7 @@ def _hint(text: str, span: Span, expected: frozenset[str]) -> str | None:
         return f"relations and functions begin with a small letter: {name[0].lower()}{name[1:]}"
     if word in ("=", "<", ">", "<=", ">=", "!=", "==") and "DOT" in expected:
         return "comparisons do not chain; write two, with a comma"
-    return closing_hint(text, span)
+    return found.hint()
 
 
 def _after_head(word: str, expected: frozenset[str]) -> str | None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from stretto.errors import QueryError, nearest
 from stretto.languages.datalog.tree import ANY, Atom, Goal, Literal, Rule, bare, variables
-from stretto.languages.parts import DEEPEST
+from stretto.languages.expressions.transformer import DEEPEST
 from stretto.query import predicate as p
 
 LARGEST = 2_000

@@ -1,29 +1,23 @@
-"""The Datalog parser (see :mod:`stretto.languages.reading`)."""
+"""The Datalog parser (see :mod:`stretto.languages.expressions.reading`)."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import lru_cache
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from stretto.languages.parts import Mistake
-from stretto.languages.reading import make_parser, mistakes_of, read
+from stretto.languages.expressions.reading import Language, mistakes_of
+from stretto.languages.expressions.tokens import Mistake
 
 if TYPE_CHECKING:
-    from lark import Lark, UnexpectedInput
-
     from stretto.languages.datalog.tree import Program
 
 __all__ = ["read_program"]
 
-_FORM = "reachable(X, Y) :- link(X, Y). reachable(X, Z) :- link(X, Y), reachable(Y, Z)."
-
-
-@lru_cache(maxsize=1)
-def _parser() -> Lark:
-    from stretto.languages.datalog.transformer import DatalogTransformer
-
-    return make_parser("stretto.languages.datalog", DatalogTransformer(), {}, start="program", shared=False)
+_DATALOG = Language(
+    "stretto.languages.datalog",
+    {"program": "reachable(X, Y) :- link(X, Y). reachable(X, Z) :- link(X, Y), reachable(Y, Z)."},
+    shared=("values.lark",),
+)
 
 
 def read_program(text: str) -> Program:
@@ -40,13 +34,7 @@ def read_program(text: str) -> Program:
     shortest(X, Y, min<C>) :- path(X, Y, C), not closed(X, _), C < 10 % 7.
     """
     with mistakes_of(text, "program"):
-        found = cast("Program", read(text, _parser, _explain, _FORM, "program"))
+        found: Program = _DATALOG.read(text, "program")
         if not found.rules:
-            raise Mistake("the program is empty", None, _FORM)
+            raise Mistake("the program is empty", None, _DATALOG.forms["program"])
         return replace(found, text=text)
-
-
-def _explain(text: str, error: UnexpectedInput) -> Mistake:
-    from stretto.languages.datalog.diagnostics import explain
-
-    return explain(text, error)

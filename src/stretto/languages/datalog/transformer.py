@@ -8,11 +8,14 @@ from lark import Token, v_args
 
 from stretto.errors import suggestion
 from stretto.languages.datalog.tree import Aggregate, Atom, Goal, Head, Literal, Program, Rule, bare
-from stretto.languages.parts import ExpressionPart, Mistake, at, shallow
-from stretto.languages.predicates import PredicateTransformer, value_of
+from stretto.languages.expressions.tokens import Mistake, at, at_end
+from stretto.languages.expressions.transformer import ExpressionPart, PredicateTransformer, value_of
 from stretto.query import predicate as p
 
-__all__ = ["AGGREGATES", "DatalogTransformer"]
+__all__ = ["AGGREGATES", "CALLBACKS", "DatalogTransformer"]
+
+#: Words that are no names: NOT, TRUE and FALSE are told by the lexer.
+RESERVED: dict[str, frozenset[str]] = {}
 
 AGGREGATES = ("count", "sum", "avg", "min", "max")
 
@@ -37,9 +40,7 @@ class DatalogTransformer(PredicateTransformer):
     def head(self, name: Token, *rest: Token | ExpressionPart | Aggregate) -> Head:
         arguments = [_head_value(one) if isinstance(one, ExpressionPart) else one for one in rest]
         kept = tuple(one for one in arguments if not isinstance(one, Token))
-        closing = rest[-1]
-        assert isinstance(closing, Token)
-        return Head(str(name), kept, at(name) | at(closing), at(name))
+        return Head(str(name), kept, at(name) | at_end(rest), at(name))
 
     def aggregate(self, function: Token, _: Token, part: ExpressionPart, closing: Token) -> Aggregate:
         return Aggregate(_aggregate(function), value_of(part), at(function) | at(closing))
@@ -79,20 +80,8 @@ class DatalogTransformer(PredicateTransformer):
 
     # ---- Values
 
-    def variable(self, word: Token) -> ExpressionPart:
-        return ExpressionPart(p.Attribute(str(word), at(word)), at(word))
-
     def word(self, word: Token) -> ExpressionPart:
         return ExpressionPart(p.Constant(str(word), at(word)), at(word))
-
-    def call(self, name: Token, _: Token, *rest: ExpressionPart | Token) -> ExpressionPart:
-        parts = [part for part in rest if isinstance(part, ExpressionPart)]
-        closing = rest[-1]
-        assert isinstance(closing, Token)
-        span = at(name) | at(closing)
-        called = p.Call(str(name), tuple(value_of(part) for part in parts), span)
-        height = 1 + max(part.height for part in parts)
-        return shallow(ExpressionPart(called, span, height, max(part.parens for part in parts)))
 
 
 def _head_value(part: ExpressionPart) -> p.Operand:
@@ -117,3 +106,6 @@ def _atom(part: ExpressionPart) -> Atom:
         hint = "leave out the brackets around it" if isinstance(value, p.Call) else "write link(X, Y), or X < Y"
         raise Mistake("a relation or a comparison is needed here, not a value", part.span, hint)
     return Atom(value.name, value.arguments, value.span)
+
+
+CALLBACKS = DatalogTransformer()

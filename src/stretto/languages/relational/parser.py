@@ -1,32 +1,19 @@
-"""The parser of conditions and values over rows (see :mod:`stretto.languages.reading`)."""
+"""The parser of conditions and values over rows (see :mod:`stretto.languages.expressions.reading`)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
-from stretto.languages.parts import Mistake
-from stretto.languages.reading import make_parser, mistakes_of, read
+from stretto.languages.expressions.reading import Language, mistakes_of
+from stretto.languages.expressions.tokens import Mistake
 from stretto.query import predicate as p
 from stretto.query.typing import typed, typed_operand
 
-if TYPE_CHECKING:
-    from lark import Lark, UnexpectedInput
-
 __all__ = ["read_condition", "read_value"]
 
-#: What each kind of text looks like.
-_FORMS = {"condition": "cost < 10 AND src != dst", "value": "cost + 1"}
-
-
-@lru_cache(maxsize=len(_FORMS))
-def _parser(start: str) -> Lark:
-    from stretto.languages.relational.transformer import RESERVED, RelationalTransformer
-
-    return make_parser("stretto.languages.relational", RelationalTransformer(), RESERVED, start=start)
+_ROWS = Language("stretto.languages.relational", {"condition": "cost < 10 AND src != dst", "value": "cost + 1"})
 
 
 def read_condition(text: str, row: Mapping[str, pa.DataType]) -> p.Predicate:
@@ -44,7 +31,7 @@ def read_condition(text: str, row: Mapping[str, pa.DataType]) -> p.Predicate:
     cost BETWEEN 3.0 AND 4.5
     """
     with mistakes_of(text, "condition"):
-        return typed(cast(p.Predicate, _read(text, "condition")), row, text)
+        return typed(_ROWS.read(text, "condition"), row, text)
 
 
 def read_value(text: str, row: Mapping[str, pa.DataType]) -> p.Operand:
@@ -62,17 +49,7 @@ def read_value(text: str, row: Mapping[str, pa.DataType]) -> p.Operand:
     (cost + 1)
     """
     with mistakes_of(text, "value"):
-        found = cast(p.Operand, _read(text, "value"))
+        found = _ROWS.read(text, "value")
         if not isinstance(found, p.Operand):
             raise Mistake("a value is needed here, not a condition", None)
         return typed_operand(found, row, text)
-
-
-def _read(text: str, what: str) -> Any:
-    return read(text, partial(_parser, what), partial(_explain, what), _FORMS[what], what)
-
-
-def _explain(what: str, text: str, error: UnexpectedInput) -> Mistake:
-    from stretto.languages.relational.diagnostics import explain
-
-    return explain(text, error, what)

@@ -6,115 +6,81 @@ import re
 
 from lark import UnexpectedInput
 
-from stretto.errors import Span
-from stretto.languages.diagnostics import (
-    chain_hint,
-    closing_hint,
-    count_of,
-    duration,
-    expected_terminals,
-    groups,
-    keyword_like,
-    place,
-    unexpected,
-    unterminated,
-    written_out,
-)
-from stretto.languages.parts import Mistake
-from stretto.query import predicate as p
+from stretto.languages.expressions import diagnostics as d
+from stretto.languages.expressions.tokens import Mistake
 from stretto.query.sase import Selection
 
 __all__ = ["explain"]
 
 _CLAUSES = ("WITHIN", "RETURN", "OUTPUT", "LIMIT")
-_KEYWORDS = ("PATTERN", "SEQ", "WHERE", *_CLAUSES, "AS", *sorted(p.WORDS))
+_KEYWORDS = ("PATTERN", "SEQ", "WHERE", *_CLAUSES, "AS", *d.KEYWORDS)
 
-_GROUPS = groups(
+_GROUPS = d.groups(
+    d.COMPARISON,
+    d.OPERATOR,
     (
-        ("a comparison", "COMPARE", "GT IN BETWEEN LIKE IS NOT"),
-        ("an operator", "SLASH", "PLUS MINUS STAR PERCENT"),
-        (
-            "a reference or a constant",
-            "TRUE",
-            "VARIABLE QUOTED STRING NUMBER PERCENTAGE FALSE NULL MINUS LPAR LSQB NOT",
-        ),
-        ("an index (1, i, i-1, a.LEN)", "INTEGER", "VARIABLE MINUS DOTS"),
-        ("a component", "TILDE", "TYPE QUOTED LPAR NOT"),
-        ("SEQ", "SEQ", ""),
-        ("a number", "NUMBER", "MINUS"),
-        ("an operator", "MINUS", "PLUS"),
-        ("an attribute", "COLUMN", "QUOTED"),
-        ("a type", "TYPE", "QUOTED"),
-        ("a strategy", "STRATEGY", "LBRACE"),
-        ("'+'", "PLUS", ""),
-        ("a variable", "VARIABLE", ""),
-        ("a unit", "UNIT", ""),
-        ("all, non_overlap, verbose or compressed", "MODE", ""),
-        ("a string", "STRING", "QUOTED"),
-        *((f"'{sign}'", name, "") for sign, name in (("{", "LBRACE"), ("|", "BAR"), (".", "DOT"), (",", "COMMA"))),
-        *((f"'{sign}'", name, "") for sign, name in (("[", "LSQB"), ("]", "RSQB"), ("(", "LPAR"), (")", "RPAR"))),
-        ("'}'", "RBRACE", ""),
-        *((word, word, "") for word in ("NOT", "NULL", "IN", "BETWEEN", "LIKE", "AND", "OR", "AS", "PATTERN", "WHERE")),
-        *((word, word, "") for word in _CLAUSES),
-        ("the end", "$END", "SEMICOLON"),
-    )
+        "a reference or a constant",
+        "TRUE",
+        "VARIABLE QUOTED STRING NUMBER PERCENTAGE FALSE NULL MINUS LPAR LSQB NOT",
+    ),
+    ("an index (1, i, i-1, a.LEN)", "INTEGER", "VARIABLE MINUS DOTS"),
+    ("a component", "TILDE", "TYPE QUOTED LPAR NOT"),
+    *d.words("SEQ"),
+    d.NUMBER,
+    d.SIGN,
+    ("an attribute", "COLUMN", "QUOTED"),
+    ("a type", "TYPE", "QUOTED"),
+    ("a strategy", "STRATEGY", "LBRACE"),
+    ("'+'", "PLUS", ""),
+    ("a variable", "VARIABLE", ""),
+    ("a unit", "UNIT", ""),
+    ("all, non_overlap, verbose or compressed", "MODE", ""),
+    ("a string", "STRING", "QUOTED"),
+    *d.signs("LBRACE BAR DOT COMMA LSQB RSQB LPAR RPAR RBRACE"),
+    *d.words("NOT NULL IN BETWEEN LIKE AND OR AS PATTERN WHERE"),
+    *d.words(" ".join(_CLAUSES)),
 )
 
 
-def explain(text: str, error: UnexpectedInput) -> Mistake:
-    """A parser's error as a mistake with its place and a hint."""
-    expected = expected_terminals(error)
-    span = place(text, error)
+def explain(text: str, error: UnexpectedInput, what: str) -> Mistake:
+    """Say in words what a parser's error means, with its place and a hint; ``what`` is what the text should be."""
+    found = d.Unexpected.of(text, error, what)
     return (
-        unterminated(text, span.start)
-        or _misspelt_before(text, span.start, expected)
-        or _quantifier(text, span, expected)
-        or (duration(text, span) if "AND" in expected else None)
-        or unexpected(text, span, expected, _GROUPS, _hint(text, span, expected))
+        found.unterminated()
+        or _misspelt_before(found)
+        or _quantifier(found)
+        or (found.duration() if "AND" in found.expected else None)
+        or found.mistake(_GROUPS, _hint(found))
     )
 
 
 _NUMBER_AND_WORD = re.compile(r"(?<![\w.])[\d.]++\s*+(?P<word>[^\W\d]\w*+)\s*\Z")
-_LOOK_BACK = 300
 
 
-def _misspelt_before(text: str, start: int, expected: frozenset[str]) -> Mistake | None:
+def _misspelt_before(found: d.Unexpected) -> Mistake | None:
     """A misspelt clause that was read as a unit: ``WITHIN 1000 RETRUN b.x``."""
-    begin = max(0, start - _LOOK_BACK)
-    before = _NUMBER_AND_WORD.search(text[begin:start])
-    if before is None or not {"NUMBER", "RETURN"} <= expected:
-        return None
-    meant = keyword_like(before["word"], _CLAUSES)
-    if meant is None:
-        return None
-    span = Span(begin + before.start("word"), begin + before.end("word"))
-    return Mistake(f"unexpected '{before['word']}'", span, f"did you mean '{meant}'?")
+    before = found.before(_NUMBER_AND_WORD)
+    return found.misspelt(before, _CLAUSES) if before and {"NUMBER", "RETURN"} <= found.expected else None
 
 
-def _hint(text: str, span: Span, expected: frozenset[str]) -> str | None:
-    word = text[span.start : span.end]
+def _hint(found: d.Unexpected) -> str | None:
     return (
-        _pattern_hint(text, span, expected)
-        or _where_hint(word, expected)
-        or _keyword_hint(word, expected)
-        or _space_hint(text, span, expected)
-        or chain_hint(word, expected)
-        or closing_hint(text, span)
+        _pattern_hint(found)
+        or _where_hint(found.word, found.expected)
+        or found.keyword(_KEYWORDS, " and no variable" if "VARIABLE" in found.expected else None)
+        or _space_hint(found)
+        or found.hint()
     )
 
 
 _LAST_WORD = re.compile(r"(?P<dot>\.\s*)?(?<!\w)(?P<word>\w+)\s*\Z")
 
 
-def _word_before(text: str, start: int) -> re.Match[str] | None:
-    return _LAST_WORD.search(text[max(0, start - _LOOK_BACK) : start])
-
-
-def _quantifier(text: str, span: Span, expected: frozenset[str]) -> Mistake | None:
+def _quantifier(found: d.Unexpected) -> Mistake | None:
     """``B?``, ``B*``, ``B{2}``, which the language does not have: how to write them."""
-    word = text[span.start : span.end]
-    before = _word_before(text, span.start)
-    if before is None or word not in ("?", "*", "{") or not {"VARIABLE", "PLUS"} <= expected:
+    word, span = found.word, found.span
+    before = found.before(_LAST_WORD)
+    if before is None or word not in ("?", "*", "{") or not {"VARIABLE", "PLUS"} <= found.expected:
         return None
     step = before["word"]
     name = step[0].lower()
@@ -130,9 +96,7 @@ def _quantifier(text: str, span: Span, expected: frozenset[str]) -> Mistake | No
             span,
             f"ask two queries, without it and with one or more: SEQ(A x, C y) and SEQ(A x, {step}+ {name}[], C y)",
         )
-    counts = count_of(text, span.start)
-    more = f"{step}+ {name}[]"
-    sequences = written_out(counts, lambda k: f"{step} {name}{k}", more, ", ") if counts is not None else None
+    sequences = d.written_out(found.count(), lambda k: f"{step} {name}{k}", f"{step}+ {name}[]", ", ")
     if sequences is None:
         shown = f"{step}{{2}} is {step} {name}1, {step} {name}2"
     else:
@@ -142,10 +106,10 @@ def _quantifier(text: str, span: Span, expected: frozenset[str]) -> Mistake | No
     return Mistake("there are no counted repetitions yet", span, f"write it out: {shown}")
 
 
-def _pattern_hint(text: str, span: Span, expected: frozenset[str]) -> str | None:
+def _pattern_hint(found: d.Unexpected) -> str | None:
     """What to say about components that are written otherwise."""
-    word = text[span.start : span.end]
-    before = _word_before(text, span.start)
+    word, expected = found.word, found.expected
+    before = found.before(_LAST_WORD)
     if before is None:
         return None
     last = before["word"]
@@ -174,18 +138,10 @@ def _where_hint(word: str, expected: frozenset[str]) -> str | None:
     return None
 
 
-def _keyword_hint(word: str, expected: frozenset[str]) -> str | None:
-    """What to say about a word that looks like a keyword, or is one."""
-    if word.upper() in _KEYWORDS:
-        return f"'{word}' is a keyword and no variable" if "VARIABLE" in expected else None
-    meant = keyword_like(word, [keyword for keyword in _KEYWORDS if keyword in expected])
-    return None if meant is None else f"did you mean '{meant}'?"
-
-
-def _space_hint(text: str, span: Span, expected: frozenset[str]) -> str | None:
+def _space_hint(found: d.Unexpected) -> str | None:
     """What to say about ``a.tag id``."""
-    word = text[span.start : span.end]
-    before = _word_before(text, span.start)
+    word, expected = found.word, found.expected
+    before = found.before(_LAST_WORD)
     if before is None or before["dot"] is None or "COMPARE" not in expected or not word.isidentifier():
         return None
     return f"a name with a space stands in backticks: `{before['word']} {word}`"

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from stretto.errors import Span, suggestion
-from stretto.languages.parts import Mistake, Name
-from stretto.languages.predicates import predicate_of, value_of
-from stretto.languages.sase.parts import Argument, Draft, Item, Where
+from stretto.languages.expressions.tokens import Mistake, Name
+from stretto.languages.expressions.transformer import predicate_of, value_of
+from stretto.languages.sase.draft import Argument, Draft, Item, Where
 from stretto.languages.sase.references import is_several
 from stretto.query import predicate as p
 from stretto.query.sase import (

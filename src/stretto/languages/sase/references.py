@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from lark import Token
 
 from stretto.errors import Span
-from stretto.languages.parts import Mistake, Name, at
+from stretto.languages.expressions.tokens import Mistake, Name, at
 from stretto.query.sase import FUNCTIONS, Aggregate, Element, Index, Length, Range, Reference, Referred
 
 __all__ = ["Place", "aggregate", "bare", "element", "is_several", "member", "place", "unknown_aggregate"]

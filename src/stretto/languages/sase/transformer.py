@@ -9,15 +9,20 @@ from decimal import Decimal
 from lark import Token, v_args
 
 from stretto.errors import Span, nearest
-from stretto.languages.clauses import EXACT, Clause, ClauseTransformer, Columns
-from stretto.languages.parts import ExpressionPart, Mistake, Name, at, find, name_of, number_of, shallow
-from stretto.languages.predicates import PredicateTransformer, predicate_of, value_of
+from stretto.languages.expressions.clauses import EXACT, Clause, ClauseTransformer, Columns
+from stretto.languages.expressions.tokens import Mistake, Name, at, find, name_of, number_of
+from stretto.languages.expressions.transformer import (
+    ExpressionPart,
+    PredicateTransformer,
+    predicate_of,
+    shallow,
+)
 from stretto.languages.sase import references as r
-from stretto.languages.sase.parts import Argument, Clauses, Draft, Item, Output, Where
+from stretto.languages.sase.draft import Argument, Clauses, Draft, Item, Output, Where
 from stretto.query import predicate as p
 from stretto.query.sase import Component, Referred, Selection
 
-__all__ = ["RESERVED", "SaseTransformer"]
+__all__ = ["CALLBACKS", "RESERVED", "SaseTransformer"]
 
 RESERVED = {"VARIABLE": p.WORDS}
 """The words that are no names without quotes, by the kind of place (a terminal of the grammar)."""
@@ -150,16 +155,9 @@ class SaseTransformer(PredicateTransformer, ClauseTransformer):
         assert isinstance(closing, Token)
         return _part(r.aggregate(function, variable, place, attribute, closing))
 
-    def call(self, function: Token, _: Token, *rest: ExpressionPart | Token) -> ExpressionPart:
-        parts = [part for part in rest if isinstance(part, ExpressionPart)]
+    def refuse_call(self, function: Token, span: Span, parts: Sequence[ExpressionPart]) -> None:
         if any(r.is_several(part.expression) for part in parts):
             raise r.unknown_aggregate(function)
-        closing = rest[-1]
-        assert isinstance(closing, Token)
-        span = at(function) | at(closing)
-        called = p.Call(str(function), tuple(value_of(part) for part in parts), span)
-        height = 1 + max(part.height for part in parts)
-        return shallow(ExpressionPart(called, span, height, max(part.parens for part in parts)))
 
     def place(self, *parts: Token | tuple[Token, ...]) -> r.Place:
         tokens: list[Token] = []
@@ -170,10 +168,7 @@ class SaseTransformer(PredicateTransformer, ClauseTransformer):
     def index(self, *tokens: Token) -> tuple[Token, ...]:
         return tokens
 
-    def quoted(self, word: Token) -> ExpressionPart:
-        if word.startswith('"'):
-            # Inside conditions double quotes are those of strings, as in CEQL.
-            return self.string(word)
+    def backticked(self, word: Token) -> ExpressionPart:
         raise Mistake(f"{word} names no event", at(word), f"an attribute follows its variable: a.{word}")
 
     def percentage(self, token: Token) -> ExpressionPart:
@@ -221,3 +216,6 @@ def _one_of(word: Token, known: Sequence[str]) -> str:
 def _part(reference: Referred) -> ExpressionPart:
     assert reference.span is not None
     return ExpressionPart(reference, reference.span)
+
+
+CALLBACKS = SaseTransformer()

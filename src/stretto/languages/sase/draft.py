@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from stretto.errors import Span
-from stretto.languages.parts import ExpressionPart, Name
+from stretto.languages.expressions.tokens import Name
+from stretto.languages.expressions.transformer import ExpressionPart
 from stretto.query.query import Window
 from stretto.query.sase import Component, Selection
 

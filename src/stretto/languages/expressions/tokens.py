@@ -1,36 +1,30 @@
-"""What the parsers' callbacks hand to each other, whatever the language: mistakes, names, expressions, and tokens read."""
+"""Tokens, and what the callbacks of all languages make of them first: names, numbers, strings, and mistakes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from stretto.errors import Span
-from stretto.query import predicate as p
 
 if TYPE_CHECKING:
     from lark import Token
 
 __all__ = [
-    "DEEPEST",
     "LONGEST_NUMBER",
-    "ExpressionPart",
     "Mistake",
     "Name",
     "at",
+    "at_end",
     "find",
     "name_of",
     "number_of",
     "reserve",
-    "shallow",
     "unique",
     "unquoted",
 ]
-
-DEEPEST = 200
-"""How deep a formula, a FILTER or an expression may be nested: later passes may recurse that far."""
 
 LONGEST_NUMBER = 400
 """Digits of a number, and its largest power of ten."""
@@ -53,48 +47,6 @@ class Name:
     text: str
     span: Span
     bare: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ExpressionPart:
-    """A predicate or a value inside a condition; ``expression`` is ``None`` for the word NULL.
-
-    ``height`` is that of the tree, ``parens`` counts brackets around brackets. ``equal`` are the attributes of equivalence
-    tests (SASE+) that are joined to the expression by AND; without one beside them ``expression`` is ``None`` too.
-    ``quoted`` says that it is a string in double quotes, which may have been meant as a name.
-    """
-
-    expression: p.Expression | None
-    span: Span
-    height: int = 0
-    parens: int = 0
-    equal: tuple[Name, ...] = ()
-    quoted: bool = False
-
-    @property
-    def is_null(self) -> bool:
-        return self.expression is None and not self.equal
-
-
-class Nested(Protocol):
-    """A part that knows how deep it is nested."""
-
-    @property
-    def span(self) -> Span: ...
-    @property
-    def height(self) -> int: ...
-    @property
-    def parens(self) -> int: ...
-
-
-_Part = TypeVar("_Part", bound=Nested)
-
-
-def shallow(part: _Part) -> _Part:
-    """The same part, unless it is nested too deep."""
-    if part.height > DEEPEST or part.parens > DEEPEST:
-        raise Mistake(f"nested more than {DEEPEST} levels deep", part.span)
-    return part
 
 
 def unique(names: Iterable[Name], kind: str, where: str) -> None:
@@ -122,6 +74,12 @@ def at(token: Token) -> Span:
     assert token.start_pos is not None
     assert token.end_pos is not None
     return Span(token.start_pos, token.end_pos)
+
+
+def at_end(parts: Sequence[object]) -> Span:
+    """Where the token stands that ends a rule's parts."""
+    closing: Any = parts[-1]
+    return at(closing)
 
 
 def find(tokens: Sequence[object], kind: str) -> Token | None:

@@ -1,21 +1,66 @@
-"""The callbacks of ``predicates.lark``: conditions and values, which are the same in every language."""
+"""The callbacks of ``predicates.lark`` and ``values.lark``: conditions and values, which are the same in every language."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from lark import Token, Transformer, v_args
 
 from stretto.errors import Span
-from stretto.languages.parts import ExpressionPart, Mistake, at, find, number_of, shallow, unquoted
+from stretto.languages.expressions.tokens import Mistake, Name, at, at_end, find, name_of, number_of, unquoted
 from stretto.query import predicate as p
 
-__all__ = ["PredicateTransformer", "predicate_of", "value_of"]
+__all__ = ["DEEPEST", "ExpressionPart", "PredicateTransformer", "attribute_of", "predicate_of", "shallow", "value_of"]
+
+#: How deep a formula, a FILTER or an expression may be nested: later passes may recurse that far.
+DEEPEST = 200
 
 _EQUAL = {"==": "=", "<>": "!="}
+
+
+@dataclass(frozen=True, slots=True)
+class ExpressionPart:
+    """A predicate or a value inside a condition; ``expression`` is ``None`` for the word NULL.
+
+    ``height`` is that of the tree, ``parens`` counts brackets around brackets. ``equal`` are the attributes of equivalence
+    tests (SASE+) that are joined to the expression by AND; without one beside them ``expression`` is ``None`` too.
+    ``quoted`` says that it is a string in double quotes, which may have been meant as a name.
+    """
+
+    expression: p.Expression | None
+    span: Span
+    height: int = 0
+    parens: int = 0
+    equal: tuple[Name, ...] = ()
+    quoted: bool = False
+
+    @property
+    def is_null(self) -> bool:
+        return self.expression is None and not self.equal
+
+
+class Nested(Protocol):
+    """A part that knows how deep it is nested."""
+
+    @property
+    def span(self) -> Span: ...
+    @property
+    def height(self) -> int: ...
+    @property
+    def parens(self) -> int: ...
+
+
+_Part = TypeVar("_Part", bound=Nested)
+
+
+def shallow(part: _Part) -> _Part:
+    """The same part, unless it is nested too deep."""
+    if part.height > DEEPEST or part.parens > DEEPEST:
+        raise Mistake(f"nested more than {DEEPEST} levels deep", part.span)
+    return part
 
 
 @v_args(inline=True)
@@ -23,20 +68,10 @@ class PredicateTransformer(Transformer[Token, Any]):
     """One method for each alias of the ladder; a language adds those of its own operands."""
 
     def any_of(self, *parts: ExpressionPart | Token) -> ExpressionPart:
-        operands = [part for part in parts if not isinstance(part, Token)]
-        predicates: list[p.Predicate] = []
-        for part in operands:
-            predicate = predicate_of(part)
-            predicates += predicate.parts if isinstance(predicate, p.Or) else (predicate,)
-        return _expression(p.Or(tuple(predicates), _span(operands)), operands)
+        return _connected(p.Or, parts)
 
     def all_of(self, *parts: ExpressionPart | Token) -> ExpressionPart:
-        operands = [part for part in parts if not isinstance(part, Token)]
-        predicates: list[p.Predicate] = []
-        for part in operands:
-            predicate = predicate_of(part)
-            predicates += predicate.parts if isinstance(predicate, p.And) else (predicate,)
-        return _expression(p.And(tuple(predicates), _span(operands)), operands)
+        return _connected(p.And, parts)
 
     def negation(self, sign: Token, part: ExpressionPart) -> ExpressionPart:
         span = at(sign) | part.span
@@ -54,9 +89,7 @@ class PredicateTransformer(Transformer[Token, Any]):
 
     def among(self, part: ExpressionPart, *rest: ExpressionPart | Token) -> ExpressionPart:
         values = [value for value in rest if not isinstance(value, Token)]
-        closing = rest[-1]
-        assert isinstance(closing, Token)
-        span = part.span | at(closing)
+        span = part.span | at_end(rest)
         inside = p.In(value_of(part), tuple(_constant(value) for value in values), span)
         return self._one_of(rest, inside, span, [part, *values])
 
@@ -118,6 +151,28 @@ class PredicateTransformer(Transformer[Token, Any]):
             return _expression(p.Constant(negated, span), (part,), span)
         return _expression(p.Negative(operand, span), (part,), span)
 
+    def call(self, function: Token, _: Token, *rest: ExpressionPart | Token) -> ExpressionPart:
+        """A call of a registered function."""
+        parts = [part for part in rest if isinstance(part, ExpressionPart)]
+        span = at(function) | at_end(rest)
+        self.refuse_call(function, span, parts)
+        return _expression(p.Call(str(function), tuple(map(value_of, parts)), span), parts, span)
+
+    def refuse_call(self, function: Token, span: Span, parts: Sequence[ExpressionPart]) -> None:
+        """Refuse a function that the language has no place for."""
+
+    def quoted(self, word: Token) -> ExpressionPart:
+        """Inside conditions double quotes are those of strings, as in the CORE paper's figure 1: name="MSFT"."""
+        return self.string(word) if word.startswith('"') else self.backticked(word)
+
+    def bare(self, word: Token) -> ExpressionPart:
+        """An attribute without quotes."""
+        return attribute_of(name_of(word))
+
+    def backticked(self, word: Token) -> ExpressionPart:
+        """An attribute of a name in backticks."""
+        return attribute_of(name_of(word))
+
     def number(self, token: Token) -> ExpressionPart:
         return ExpressionPart(p.Constant(number_of(token), at(token)), at(token))
 
@@ -135,6 +190,15 @@ class PredicateTransformer(Transformer[Token, Any]):
 
     def expression_group(self, opening: Token, part: ExpressionPart, closing: Token) -> ExpressionPart:
         return shallow(replace(part, span=at(opening) | at(closing), parens=part.parens + 1))
+
+
+def _connected(connective: type[p.And] | type[p.Or], parts: Sequence[ExpressionPart | Token]) -> ExpressionPart:
+    """AND or OR of conditions, flat."""
+    operands = [part for part in parts if not isinstance(part, Token)]
+    predicates: list[p.Predicate] = []
+    for predicate in map(predicate_of, operands):
+        predicates += predicate.parts if isinstance(predicate, connective) else (predicate,)
+    return _expression(connective(tuple(predicates), _span(operands)), operands)
 
 
 _NULL_HINT = "NULL stands only in IS NULL and IS NOT NULL"
@@ -171,6 +235,11 @@ def _is_true_or_false(expression: p.Expression) -> bool:
     """Whether a condition is what TRUE or FALSE by itself means."""
     both = (expression.left, expression.right) if isinstance(expression, p.Comparison) else ()
     return bool(both) and all(isinstance(one, p.Constant) and isinstance(one.value, bool) for one in both)
+
+
+def attribute_of(name: Name) -> ExpressionPart:
+    """The attribute of a name."""
+    return ExpressionPart(p.Attribute(name.text, name.span), name.span)
 
 
 def value_of(part: ExpressionPart) -> p.Operand:

@@ -1,4 +1,4 @@
-"""What the parser's callbacks hand to each other: values with their place in the text and their measures."""
+"""Formulas and the conditions of FILTER as they are read: with their place in the text and their measures."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from stretto.errors import Span
-from stretto.languages.parts import Mistake, shallow
+from stretto.languages.expressions.tokens import Mistake
+from stretto.languages.expressions.transformer import shallow
 from stretto.query import algebra as a
 from stretto.query import predicate as p
 
 __all__ = [
     "LARGEST",
-    "AllOf",
-    "AnyOf",
     "Condition",
     "Conditions",
+    "Joined",
     "PatternPart",
     "bounded",
 ]
@@ -57,30 +57,20 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True)
-class AllOf:
-    """``f AND g …`` of a FILTER."""
+class Joined:
+    """``f AND g …`` of a FILTER, or ``f OR g …``."""
 
     parts: tuple[Conditions, ...]
+    every: bool
     span: Span
     height: int
     parens: int
     copies: int
 
 
-@dataclass(frozen=True, slots=True)
-class AnyOf:
-    """``f OR g …`` of a FILTER."""
+Conditions = Condition | Joined
 
-    parts: tuple[Conditions, ...]
-    span: Span
-    height: int
-    parens: int
-    copies: int
-
-
-Conditions = Condition | AllOf | AnyOf
-
-_Part = TypeVar("_Part", bound="PatternPart | Condition | AllOf | AnyOf")
+_Part = TypeVar("_Part", bound="PatternPart | Condition | Joined")
 
 
 def bounded(part: _Part) -> _Part:

@@ -12,13 +12,14 @@ from typing import Any
 import pyarrow as pa
 
 from stretto.errors import OptionError, QueryError, Span, suggestion
-from stretto.languages.afa.parts import Assignments, Row
+from stretto.languages.expressions.tokens import Name
+from stretto.languages.expressions.transformer import ExpressionPart
 from stretto.query import predicate as p
 from stretto.query.afa import Field
 from stretto.query.passes.bind import measure
 from stretto.query.typing import NUMBERS, kind_of, kind_of_operand, typed, typed_operand
 
-__all__ = ["Scope", "constant", "fence", "fitting", "kind_of_field", "row", "transfer"]
+__all__ = ["Assignments", "Row", "Scope", "constant", "fence", "fitting", "kind_of_field", "row", "transfer"]
 
 _INT64 = (-(1 << 63), (1 << 63) - 1)
 
@@ -118,6 +119,21 @@ def _check_strings(node: p.Comparison | p.Between | p.Like, scope: Scope, text: 
 
 
 # ---- Transfers
+
+
+@dataclass(frozen=True, slots=True)
+class Assignments:
+    """``n = r.n + 1, low = e.price``."""
+
+    pairs: tuple[tuple[Name, ExpressionPart], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """``(r.n + 1, e.price)``."""
+
+    values: tuple[ExpressionPart, ...]
+    span: Span
 
 
 def transfer(given: Assignments | Row, scope: Scope, text: str, *, epsilon: bool) -> tuple[p.Operand, ...]:

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from lark import Token, Transformer, v_args
 
 from stretto.errors import Span, nearest
-from stretto.languages.parts import LONGEST_NUMBER, Mistake, Name, at, find, name_of, number_of
+from stretto.languages.expressions.tokens import LONGEST_NUMBER, Mistake, Name, at, find, name_of, number_of
 from stretto.query.query import Window
 from stretto.times import SECONDS
 

@@ -1,0 +1,262 @@
+"""Syntax errors in words, for every language: what was found, what could have stood there, which keyword may be meant."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from lark import Token, UnexpectedInput, UnexpectedToken
+
+from stretto.errors import Span, nearest
+from stretto.languages.expressions.tokens import Mistake
+from stretto.query import predicate as p
+from stretto.times import SECONDS
+
+__all__ = [
+    "COMPARISON",
+    "COMPARISONS",
+    "KEYWORDS",
+    "NUMBER",
+    "OPERATOR",
+    "SIGN",
+    "Groups",
+    "Unexpected",
+    "did_you_mean",
+    "groups",
+    "keyword_like",
+    "signs",
+    "words",
+    "written_out",
+]
+
+MOST_EXPECTED = 6
+"""How many of the things that could have stood there are listed."""
+
+COMPARISONS = frozenset({"=", "==", "!=", "<>", "<", "<=", ">", ">="})
+
+#: Keywords that BY follows.
+WITH_BY = ("PARTITION", "CONSUME")
+
+#: The words of conditions.
+KEYWORDS = tuple(sorted(p.WORDS))
+
+_LOOK_BACK = 300
+
+# ---- What could have stood there
+
+#: The label, the terminals that call for it, and those that it stands for besides, each as words of a string.
+Row = tuple[str, str, str]
+
+#: The same with sets, in the order in which it is listed.
+Groups = Sequence[tuple[str, frozenset[str], frozenset[str]]]
+
+COMPARISON: Row = ("a comparison", "COMPARE", "GT IN BETWEEN LIKE IS NOT")
+OPERATOR: Row = ("an operator", "SLASH", "PLUS MINUS STAR PERCENT")
+SIGN: Row = ("an operator", "MINUS", "PLUS")
+NUMBER: Row = ("a number", "NUMBER", "MINUS")
+
+_SIGNS = {"LBRACE": "{", "RBRACE": "}", "LSQB": "[", "RSQB": "]", "LPAR": "(", "RPAR": ")", "LESS": "<", "MORE": ">"}
+_SIGNS |= {"BAR": "|", "DOT": ".", "COMMA": ",", "STAR": "*", "IMPLIES": ":-"}
+
+
+def words(names: str) -> tuple[Row, ...]:
+    """Keywords, each by itself."""
+    return tuple((name, name, "") for name in names.split())
+
+
+def signs(names: str) -> tuple[Row, ...]:
+    """Signs in quotes, each by itself."""
+    return tuple((f"'{_SIGNS[name]}'", name, "") for name in names.split())
+
+
+def groups(*rows: Row) -> Groups:
+    """Groups in the order in which they are listed; the end comes last."""
+    ended = (*rows, ("the end", "$END", "SEMICOLON"))
+    return tuple((label, frozenset(anchors.split()), frozenset(besides.split())) for label, anchors, besides in ended)
+
+
+# ---- The parser's error
+
+_ANY_WORD = re.compile(r"\w+|==|!=|<>|<=|>=|:\+|\S")
+_NUMBER_BEFORE = re.compile(r"(?<![\w.])(?P<number>\d[\d.]*\s*)\Z")
+_INTERVAL_BEFORE = re.compile(r"(?<!\w)(?P<interval>interval\s*)\Z", re.IGNORECASE)
+_COUNT = re.compile(r"\{\s*(?P<least>\d+)\s*(?:(?P<comma>,)\s*(?P<most>\d*)\s*)?\}")
+_PAIRS = {")": "(", "]": "[", "}": "{"}
+_OPENINGS = {
+    "'": "a string that is not closed",
+    "’": "a string that is not closed",
+    "‘": "a string that is not closed",
+    '"': "a quoted name that is not closed",
+    "`": "a quoted name that is not closed",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Unexpected:
+    """A word, or an end, that the parser could not take, and the terminals that could have stood there.
+
+    ``what`` is what the text should be.
+    """
+
+    text: str
+    span: Span
+    expected: frozenset[str]
+    what: str
+
+    @classmethod
+    def of(cls, text: str, error: UnexpectedInput, what: str) -> Unexpected:
+        """What a parser's error says."""
+        parser = getattr(error, "interactive_parser", None)
+        if parser is not None:
+            expected = parser.accepts()
+        elif isinstance(error, UnexpectedToken):
+            expected = error.expected
+        else:
+            expected = getattr(error, "allowed", None) or ()
+        token = getattr(error, "token", None)
+        start = error.pos_in_stream
+        if isinstance(token, Token) and token.type == "$END":
+            start = len(text.rstrip())
+        elif start is None or start < 0:
+            start = len(text)
+        word = _ANY_WORD.match(text, start)
+        return cls(text, Span(start, word.end() if word else start), frozenset(expected), what)
+
+    @property
+    def word(self) -> str:
+        """The word itself."""
+        return self.text[self.span.start : self.span.end]
+
+    def before(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        """What stands before the word, as far as one looks back."""
+        return pattern.search(self.text[max(0, self.span.start - _LOOK_BACK) : self.span.start])
+
+    def place(self, found: re.Match[str], group: str) -> Span:
+        """Where a group of what stands before is in the text."""
+        begin = max(0, self.span.start - _LOOK_BACK)
+        return Span(begin + found.start(group), begin + found.end(group))
+
+    # -- kinds of mistakes --------------------------------------------------------------------------------------------
+
+    def mistake(self, known: Groups, hint: str | None) -> Mistake:
+        """What was found, and what could have stood there."""
+        found = f"unexpected '{self.word}'" if self.word else f"the {self.what} ends too early"
+        listed = _listing(self.expected, known)
+        return Mistake(f"{found}; expected {listed}" if listed else found, self.span, hint)
+
+    def unterminated(self) -> Mistake | None:
+        """A string, quoted name or comment that runs on to the end."""
+        text, start = self.text, self.span.start
+        if start and text.startswith("*", start) and text.startswith("/", start - 1) and "*/" not in text[start:]:
+            return Mistake("a comment that is not closed", Span(start - 1, start + 1), "close it with */")
+        if text.startswith("/*", start) and "*/" not in text[start + 2 :]:
+            return Mistake("a comment that is not closed", Span(start, start + 2), "close it with */")
+        opening = text[start : start + 1]
+        closing = "’" if opening == "‘" else opening
+        if opening not in _OPENINGS or closing in text[start + 1 :].replace(closing * 2, ""):
+            return None
+        return Mistake(_OPENINGS[opening], Span(start, start + 1), f"close it with {closing}")
+
+    def duration(self, place: str = "WITHIN {} bounds a whole match; ") -> Mistake | None:
+        """``5 minutes`` or ``INTERVAL '5 minutes'`` inside a condition; ``place`` says where the language has durations."""
+        number, interval, end = self.before(_NUMBER_BEFORE), self.before(_INTERVAL_BEFORE), self.span.end
+        if number is not None and self.word.lower() in SECONDS:
+            start = self.place(number, "number").start
+            shown = self.text[start:end]
+        elif interval is not None and self.word.startswith("'"):
+            start, end = self.place(interval, "interval").start, max(end, self.text.find("'", end) + 1)
+            shown = self.text[self.span.start : end].strip("'")
+        else:
+            return None
+        hint = f"{place.format(shown)}a condition takes numbers, in the attribute's own unit"
+        return Mistake("a condition takes no durations", Span(start, end), hint)
+
+    def misspelt(self, before: re.Match[str], keywords: Collection[str]) -> Mistake | None:
+        """A keyword that was read as another word: what is found before in the group ``word``."""
+        hint = did_you_mean(before["word"], keywords)
+        if hint is None:
+            return None
+        return Mistake(f"unexpected '{before['word']}'", self.place(before, "word"), hint)
+
+    # -- hints --------------------------------------------------------------------------------------------------------
+
+    def hint(self) -> str | None:
+        """What to say about ``1 < x < 3``, and about a closing bracket that closes none."""
+        if self.word in COMPARISONS and "AND" in self.expected:
+            return "comparisons do not chain; join them with AND"
+        opening = _PAIRS.get(self.word)
+        before = self.text[: self.span.start]
+        if opening is not None and before.count(opening) <= before.count(self.word):
+            return f"there is no '{opening}' for it to close"
+        return None
+
+    def keyword(self, keywords: Iterable[str], instead: str | None, also: Iterable[str] = ()) -> str | None:
+        """What to say about a keyword that is written otherwise as a name, or about a word like one that could stand there.
+
+        ``also`` are words that could stand there, too.
+        """
+        if self.word.upper() in keywords:
+            return None if instead is None else f"'{self.word}' is a keyword{instead.format(self.word)}"
+        return did_you_mean(self.word, [*(keyword for keyword in keywords if keyword in self.expected), *also])
+
+    def foreign(self) -> str | None:
+        """What to write for the signs of other languages."""
+        if self.word == "!" and self.expected & {"NOT", "VARIABLE"}:
+            return "write NOT"
+        return {"&": "write AND", "|": "write OR"}.get(self.word)
+
+    def count(self) -> tuple[int, int | None] | None:
+        """``{n}``, ``{n,m}`` or ``{n,}``: the least and the most, ``None`` for no end."""
+        found = _COUNT.match(self.text, self.span.start)
+        if found is None:
+            return None
+        least = int(found["least"])
+        return least, least if not found["comma"] else int(found["most"]) if found["most"] else None
+
+
+def _listing(expected: frozenset[str], known: Groups) -> str:
+    """``';', '+', AS or the end``: at most six."""
+    labels: list[str] = []
+    rest = set(expected)
+    for label, anchors, besides in known:
+        if rest & anchors:
+            labels.append(label)
+            rest -= anchors | besides
+    if len(labels) > MOST_EXPECTED:
+        last = [labels.pop()] if labels[-1] == "the end" else []
+        labels = labels[: MOST_EXPECTED - len(last)] + last
+    if len(labels) < 2:
+        return "".join(labels)
+    return f"{', '.join(labels[:-1])} or {labels[-1]}"
+
+
+def keyword_like(word: str, keywords: Collection[str]) -> str | None:
+    """The keyword that a word of two letters or more resembles."""
+    return nearest(word, keywords) if len(word) > 1 and word.isidentifier() else None
+
+
+def did_you_mean(word: str, keywords: Collection[str]) -> str | None:
+    """The keyword that a word resembles, as a question."""
+    meant = keyword_like(word, keywords)
+    return None if meant is None else f"did you mean '{meant}{' BY' * (meant in WITH_BY)}'?"
+
+
+_LONGEST_SKETCH = 4
+
+
+def written_out(
+    counts: tuple[int, int | None] | None, step: Callable[[int], str], more: str, joint: str
+) -> list[str] | None:
+    """The sequences that a count stands for, each written out; ``None`` where they are many, or there is no count.
+
+    ``step(k)`` is the k-th step, and ``more`` what stands for one or more.
+    """
+    if counts is None:
+        return None
+    least, most = counts
+    if not 0 < least <= _LONGEST_SKETCH or (most is not None and not least <= most <= _LONGEST_SKETCH):
+        return None
+    if most is None:
+        return [joint.join([*(step(k) for k in range(1, least)), more])]
+    return [joint.join(step(k) for k in range(1, length + 1)) for length in range(least, most + 1)]

@@ -1,0 +1,89 @@
+"""Reading a text with a grammar: an LALR parser with a contextual lexer, whose callbacks build the values directly.
+
+It needs no recursion, so that neither a long formula nor a deeply nested one can exhaust the stack; how deep the values may
+be nested is bounded in :mod:`~stretto.languages.expressions.transformer`.
+
+A language is a package with ``grammar.lark``, ``transformer.py`` (``CALLBACKS`` and ``RESERVED``) and ``diagnostics.py``
+(``explain``), which are loaded when a text is read or found wrong. Its ``parser.py`` says what kinds of texts there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from importlib import import_module
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from stretto.errors import QueryError
+from stretto.languages.expressions.tokens import Mistake, reserve
+
+if TYPE_CHECKING:
+    from lark import Lark
+
+__all__ = ["LONGEST", "Language", "mistakes_of", "parser"]
+
+LONGEST = 1_000_000
+"""Characters that a query may have."""
+
+#: The grammars that a language's own refers to, in ``expressions/``.
+SHARED = ("predicates.lark", "values.lark")
+
+
+@dataclass(frozen=True, eq=False)
+class Language:
+    """A language: its package, what each kind of text looks like, and the shared grammars that its own refers to."""
+
+    package: str
+    forms: Mapping[str, str]
+    shared: tuple[str, ...] = SHARED
+
+    def read(self, text: str, what: str = "query") -> Any:
+        """What the callbacks make of a text of a kind, which is a rule of the grammar.
+
+        Raises
+        ------
+        Mistake
+            It is no such text.
+        """
+        from lark import UnexpectedInput
+
+        if not text.strip("\ufeff \t\r\n"):
+            raise Mistake(f"the {what} is empty", None, self.forms[what])
+        try:
+            return parser(self, what).parse(text)
+        except UnexpectedInput as error:
+            explain = import_module(f"{self.package}.diagnostics").explain
+            raise explain(text, error, what) from None
+
+
+@lru_cache(maxsize=16)
+def parser(language: Language, start: str, *, trees: bool = False) -> Lark:
+    """The parser of a language's texts of one kind; with ``trees`` it gives Lark's own, without any callback."""
+    from lark import Lark
+
+    callbacks = import_module(f"{language.package}.transformer")
+    sources = [files(language.package).joinpath("grammar.lark")]
+    sources += [files("stretto.languages.expressions").joinpath(name) for name in language.shared]
+    return Lark(
+        "\n".join(source.read_text(encoding="utf-8") for source in sources),
+        start=start,
+        parser="lalr",
+        lexer="contextual",
+        transformer=None if trees else callbacks.CALLBACKS,
+        lexer_callbacks=dict.fromkeys(callbacks.RESERVED, partial(reserve, callbacks.RESERVED)),
+        maybe_placeholders=False,
+    )
+
+
+@contextmanager
+def mistakes_of(text: str, what: str = "query") -> Iterator[None]:
+    """A mistake in a text as the error that shows its place; a text that is too long is refused."""
+    if len(text) > LONGEST:
+        raise QueryError(f"the {what} has {len(text):,} characters; at most {LONGEST:,} are allowed")
+    try:
+        yield
+    except Mistake as mistake:
+        raise QueryError(mistake.message, text=text, span=mistake.span, hint=mistake.hint) from None
