@@ -11,18 +11,17 @@ from collections import namedtuple
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from keyword import iskeyword
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
+
+import pyarrow as pa
 
 from stretto import _jit
 from stretto.engines.afa.tree import RAISED, fails, place, returned, stored
 from stretto.engines.shared.scalar_code import IS_NULL, Code, all_of, call, name
-from stretto.engines.shared.values import column_for
+from stretto.engines.shared.values import Column, column_for
 from stretto.errors import OptionError
 from stretto.query.afa import UserFunction
 from stretto.query.typing import kind_of
-
-if TYPE_CHECKING:
-    from stretto.engines.afa.code import AfaCode
 
 __all__ = ["PythonCode"]
 
@@ -39,6 +38,20 @@ _SHOWN = {
 }
 
 
+class Words(Protocol):
+    """The words of events and registers, and what code calls, by its names there."""
+
+    called: dict[str, Any]
+    events: dict[str, pa.DataType]
+    register: dict[str, pa.DataType]
+
+    def of_event(self, column: Column) -> Code:
+        """A word of the event."""
+
+    def field(self, field: str) -> Code:
+        """A field of the register."""
+
+
 class PythonCode:
     """Calls Python functions.
 
@@ -48,7 +61,7 @@ class PythonCode:
         Knows the words of events and registers.
     """
 
-    def __init__(self, owner: AfaCode) -> None:
+    def __init__(self, owner: Words) -> None:
         self.owner = owner
         self._bodies: dict[tuple[str, int], tuple[UserFunction, list[ast.stmt]]] = {}
 
@@ -71,16 +84,6 @@ class PythonCode:
             It does not compile, or does not give a value for each field.
         """
         return self._known("transfer", function, self._transfer)
-
-    def forget(self) -> None:
-        """Drop what calls functions that the owner does not know any more."""
-        called = self.owner.called
-        for made, attribute in (("Event", "_event"), ("Register", "_register")):
-            if made not in called:
-                self.__dict__.pop(attribute, None)
-        gone = [key for key, (_, body) in self._bodies.items() if not _names(body) <= called.keys()]
-        for key in gone:
-            del self._bodies[key]
 
     def _known(
         self, role: str, function: UserFunction, make: Callable[[UserFunction], list[ast.stmt]]
@@ -220,12 +223,6 @@ class PythonCode:
 def _is_name(text: str) -> bool:
     """Whether a named tuple may have such a field."""
     return text.isidentifier() and not iskeyword(text) and not text.startswith("_")
-
-
-def _names(body: list[ast.stmt]) -> set[str]:
-    """The functions that statements call by names of their own."""
-    found = {node.id for one in body for node in ast.walk(one) if isinstance(node, ast.Name)}
-    return {one for one in found if one.startswith("user_")}
 
 
 def _part(found: str, at: int, kind: str) -> ast.expr:
