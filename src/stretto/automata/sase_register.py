@@ -3,7 +3,7 @@
 A field keeps what conditions read of the events selected so far: an attribute of a component's first or last event, their number,
 or a running count, sum, minimum or maximum. Fields are never NULL. So a value that may be NULL has a truth value beside it
 (``…_known``), an aggregate its count, and conditions ask for these: where a reference has several *cases*, a comparison becomes an
-OR over them. What a field becomes with a selected event has cases as well; each combination of them is an arc.
+OR over them. Kept a field becomes with a selected event has cases as well; each combination of them is an arc.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from itertools import product
 from typing import Any
 
@@ -21,7 +20,7 @@ from stretto.automata.nfab import Kind, Nfab, own_index
 from stretto.errors import LimitError, QueryError
 from stretto.query import predicate as p
 from stretto.query.afa import Field
-from stretto.query.sase import Aggregate, Element, Index, Length, Range, Reference
+from stretto.query.sase import Aggregate, Element, Index, Kept, Length, Range, Reference, kept
 from stretto.query.typing import kind_of
 
 __all__ = [
@@ -46,7 +45,7 @@ TRUE, FALSE = p.Constant(True), p.Constant(False)
 #: A value with what must hold for it; ``None``: NULL.
 Cases = list[tuple[tuple[p.Predicate, ...], p.Operand | None]]
 
-#: What a field becomes, with the truth of questions that must be so.
+#: Kept a field becomes, with the truth of questions that must be so.
 Decisions = list[tuple[tuple[tuple[p.Predicate, bool], ...], p.Operand]]
 
 
@@ -69,26 +68,12 @@ class Same:
 Read = Reference | Every | Same
 
 
-class What(StrEnum):
-    """What a field keeps of a component."""
-
-    FIRST = "first"
-    LAST = "last"
-    LENGTH = "len"
-    COUNT = "count"
-    SUM = "sum"
-    MIN = "min"
-    MAX = "max"
-    EVERY = "every"
-    SAME = "same"
-
-
 @dataclass(frozen=True)
 class Slot:
     """A field: ``attribute`` of a component's events, or the ``truth`` of a condition on one; ``known``: whether it is not NULL."""
 
     component: int
-    what: What
+    what: Kept
     attribute: str | None = None
     truth: str | None = None
     known: bool = False
@@ -140,26 +125,26 @@ class ValueRegister:
         """A field that is read, with those that it needs itself."""
         if slot not in self.slots:
             attribute = slot.attribute
-            if attribute is not None and not slot.known and slot.what not in (What.COUNT, What.SAME):
+            if attribute is not None and not slot.known and slot.what not in (Kept.COUNT, Kept.SAME):
                 self._type(slot)  # raises where no field can hold it
             self.slots[slot] = self._name(slot)
-            if slot.what in (What.MIN, What.MAX) and attribute is not None and not self._begins_known(slot):
+            if slot.what in (Kept.MIN, Kept.MAX) and attribute is not None and not self._begins_known(slot):
                 self.count(slot.component, attribute)
-            if slot.what is What.SAME:
-                self.field(Slot(slot.component, What.FIRST, attribute))
+            if slot.what is Kept.SAME:
+                self.field(Slot(slot.component, Kept.FIRST, attribute))
         return Field(f"r.{self.slots[slot]}")
 
     def count(self, component: int, attribute: str) -> p.Attribute:
         """How many events of a component know an attribute: all, where none of them may lack it."""
         if all(attribute in self.known(component, kind) for kind in self._moves(component)):
-            return self.field(Slot(component, What.LENGTH))
-        return self.field(Slot(component, What.COUNT, attribute))
+            return self.field(Slot(component, Kept.LENGTH))
+        return self.field(Slot(component, Kept.COUNT, attribute))
 
     def _name(self, slot: Slot) -> str:
         variable = self.nfab.pairs[slot.component].component.variable
         kleene = self.nfab.pairs[slot.component].component.kleene
         parts = [variable]
-        if kleene or slot.what is not What.FIRST:
+        if kleene or slot.what is not Kept.FIRST:
             parts.append(str(slot.what))
         if slot.attribute is not None:
             parts.append(slot.attribute)
@@ -173,9 +158,9 @@ class ValueRegister:
         return found
 
     def _type(self, slot: Slot) -> pa.DataType:
-        if slot.known or slot.truth is not None or slot.what is What.SAME:
+        if slot.known or slot.truth is not None or slot.what is Kept.SAME:
             return pa.bool_()
-        if slot.what in (What.LENGTH, What.COUNT):
+        if slot.what in (Kept.LENGTH, Kept.COUNT):
             return pa.int64()
         assert slot.attribute is not None
         own = self.attributes[slot.attribute]
@@ -220,7 +205,7 @@ class ValueRegister:
         return slot.attribute in self.known(slot.component, Kind.BEGIN)
 
     def _may_be_null(self, slot: Slot) -> bool:
-        moves = (Kind.BEGIN,) if slot.what is What.FIRST else self._moves(slot.component)
+        moves = (Kind.BEGIN,) if slot.what is Kept.FIRST else self._moves(slot.component)
         return any(slot.attribute not in self.known(slot.component, move) for move in moves)
 
     # -- reading ------------------------------------------------------------------------------------------------------
@@ -276,24 +261,21 @@ class ValueRegister:
     def _remembered(self, node: p.Predicate, used: Mapping[str, Read], moment: Moment) -> p.Predicate | None:
         """A condition on one event that came before, where words of the register cannot tell it: its truth is kept."""
         elements = [one for one in used.values() if isinstance(one, Element) and not self._is_at_hand(one, moment)]
-        kept = {(one.variable, self._end(one)) for one in elements}
-        if len(elements) < len(used) or len(kept) != 1 or p.calls(node):
+        ends = {(one.variable, kept(one)[0]) for one in elements}
+        if len(elements) < len(used) or len(ends) != 1 or p.calls(node):
             return None
         kinds = {kind_of(self.attributes[one.attribute]) for one in elements}
         ordered = isinstance(node, p.Comparison) and node.op not in ("=", "!=")
         told = "string" in kinds and (isinstance(node, p.Like | p.Between) or ordered)
         if not told and not kinds & {"decimal", "other"}:
             return None
-        (variable, end), *_ = kept
+        (variable, end), *_ = ends
         plain = p.renamed(node, {name: one.attribute for name, one in zip(used, elements, strict=True)})
         return p.Comparison("=", self.field(Slot(self.numbers[variable], end, truth=self._truth(plain))), TRUE)
 
     def _truth(self, plain: p.Predicate) -> str:
         self.truths.setdefault(repr(plain), plain)
         return repr(plain)
-
-    def _end(self, one: Element) -> What:
-        return What.FIRST if one.index in (Index.ONLY, Index.FIRST) else What.LAST
 
     def _refuse_order_of_strings(self, node: p.Predicate, used: Mapping[str, Read]) -> None:
         texts = [
@@ -313,7 +295,7 @@ class ValueRegister:
             )
 
     def read(self, one: Read, moment: Moment) -> Cases:
-        """What a reference stands for."""
+        """Kept a reference stands for."""
         match one:
             case Element():
                 return self._element(one, moment)
@@ -332,7 +314,7 @@ class ValueRegister:
     def _element(self, one: Element, moment: Moment) -> Cases:
         if self._is_at_hand(one, moment):
             return [((), Field(f"e.{one.attribute}"))]
-        slot = Slot(self.numbers[one.variable], self._end(one), one.attribute)
+        slot = Slot(self.numbers[one.variable], kept(one)[0], one.attribute)
         value = self.field(slot)
         if not self._may_be_null(slot):
             return [((), value)]
@@ -343,7 +325,7 @@ class ValueRegister:
         move = self._move(component, moment)
         if move is Kind.BEGIN:
             return p.Constant(1)
-        length = self.field(Slot(component, What.LENGTH))
+        length = self.field(Slot(component, Kept.LENGTH))
         return _plus(length, p.Constant(1)) if move is Kind.TAKE and own else length
 
     def _aggregate(self, one: Aggregate, moment: Moment) -> Cases:
@@ -374,10 +356,10 @@ class ValueRegister:
         if one.function == "count":
             return [((), self.count(component, one.attribute))]
         if one.function == "avg":
-            total = self.field(Slot(component, What.SUM, one.attribute))
+            total = self.field(Slot(component, Kept.SUM, one.attribute))
             value: p.Operand = p.Arithmetic("/", total, self.count(component, one.attribute))
         else:
-            value = self.field(Slot(component, What(one.function), one.attribute))
+            value = self.field(Slot(component, Kept(one.function), one.attribute))
         if one.attribute in self.known(component, Kind.BEGIN):
             return [((), value)]
         none = p.Comparison("=", self.count(component, one.attribute), p.Constant(0))
@@ -391,13 +373,13 @@ class ValueRegister:
         if one.attribute in self.known(component, Kind.TAKE):
             missing = NEVER
         if one.function in ("min", "max"):
-            better = self._better(Slot(component, What(one.function), one.attribute))
+            better = self._better(Slot(component, Kept(one.function), one.attribute))
             return [((better,), here), *(((p.Not(better), *tests), value) for tests, value in before)]
         count = self.count(component, one.attribute)
         if one.function == "count":
             value: p.Operand = _plus(count, p.Constant(1))
         else:
-            value = _plus(self.field(Slot(component, What.SUM, one.attribute)), here)
+            value = _plus(self.field(Slot(component, Kept.SUM, one.attribute)), here)
             if one.function == "avg":
                 value = p.Arithmetic("/", value, _plus(count, p.Constant(1)))
         if missing is NEVER:
@@ -408,7 +390,7 @@ class ValueRegister:
         """Whether the event at hand gives a new minimum or maximum; NaN does, and stays."""
         assert slot.attribute is not None
         here = Field(f"e.{slot.attribute}")
-        tests: list[p.Predicate] = [p.Comparison("<" if slot.what is What.MIN else ">", here, self.field(slot))]
+        tests: list[p.Predicate] = [p.Comparison("<" if slot.what is Kept.MIN else ">", here, self.field(slot))]
         if kind_of(self.attributes[slot.attribute]) == "float":
             tests.append(p.Comparison("!=", here, here))
         if not self._begins_known(slot):
@@ -417,7 +399,7 @@ class ValueRegister:
         return any_of(tests)
 
     def _every(self, component: int, condition: p.Predicate, moment: Moment) -> Cases:
-        slot = Slot(component, What.EVERY, truth=self._truth(condition))
+        slot = Slot(component, Kept.EVERY, truth=self._truth(condition))
         value = self.field(slot)
         move = self._move(component, moment)
         if move is None:
@@ -426,7 +408,7 @@ class ValueRegister:
         return [((here,), TRUE if move is Kind.BEGIN else value), ((p.Not(here),), FALSE)]
 
     def _same(self, component: int, attribute: str, moment: Moment) -> Cases:
-        value = self.field(Slot(component, What.SAME, attribute))
+        value = self.field(Slot(component, Kept.SAME, attribute))
         move = self._move(component, moment)
         if move is None:
             return [((), value)]
@@ -437,12 +419,12 @@ class ValueRegister:
         here = Field(f"e.{attribute}")
         if move is Kind.BEGIN:
             return p.Not(p.IsNull(here))
-        return p.Comparison("=", here, self.field(Slot(component, What.FIRST, attribute)))
+        return p.Comparison("=", here, self.field(Slot(component, Kept.FIRST, attribute)))
 
     # -- updates ------------------------------------------------------------------------------------------------------
 
     def updates(self, component: int, move: Kind) -> list[tuple[tuple[p.Predicate, ...], tuple[p.Operand, ...] | None]]:
-        """What the register becomes with an event that a component begins with or takes: tests, and a value for each field.
+        """Kept the register becomes with an event that a component begins with or takes: tests, and a value for each field.
 
         The tests of different cases exclude each other, and one of them holds.
         """
@@ -478,32 +460,32 @@ class ValueRegister:
         ]
 
     def _decisions(self, slot: Slot, move: Kind) -> Decisions | None:
-        """What a field becomes; ``None``: it stays."""
+        """Kept a field becomes; ``None``: it stays."""
         begins = move is Kind.BEGIN
-        if slot.what is What.FIRST and not begins:
+        if slot.what is Kept.FIRST and not begins:
             return None
         own = self.field(slot)
-        if slot.what is What.LENGTH:
+        if slot.what is Kept.LENGTH:
             return [((), p.Constant(1) if begins else _plus(own, p.Constant(1)))]
         if slot.truth is not None:
             question = of_event(self.truths[slot.truth])
-            kept = own if slot.what is What.EVERY and not begins else TRUE
-            return [(((question, True),), kept), (((question, False),), FALSE)]
+            held = own if slot.what is Kept.EVERY and not begins else TRUE
+            return [(((question, True),), held), (((question, False),), FALSE)]
         assert slot.attribute is not None
         here = Field(f"e.{slot.attribute}")
-        if slot.what is What.SAME:
+        if slot.what is Kept.SAME:
             question = self._is_same(slot.component, slot.attribute, move)
             if isinstance(question, p.Not):
                 question, yes = question.part, False
             else:
                 yes = True
             return [(((question, yes),), TRUE if begins else own), (((question, not yes),), FALSE)]
-        if slot.what in (What.MIN, What.MAX) and not begins:
+        if slot.what in (Kept.MIN, Kept.MAX) and not begins:
             question = self._better(slot)
             return [(((question, True),), here), (((question, False),), own)]
-        values: dict[What, p.Operand] = {
-            What.COUNT: p.Constant(1) if begins else _plus(own, p.Constant(1)),
-            What.SUM: here if begins else _plus(own, here),
+        values: dict[Kept, p.Operand] = {
+            Kept.COUNT: p.Constant(1) if begins else _plus(own, p.Constant(1)),
+            Kept.SUM: here if begins else _plus(own, here),
         }
         value = TRUE if slot.known else values.get(slot.what, here)
         if slot.attribute in self.known(slot.component, move):

@@ -25,6 +25,7 @@ __all__ = [
     "Component",
     "Element",
     "Index",
+    "Kept",
     "Length",
     "Range",
     "Reference",
@@ -32,6 +33,7 @@ __all__ = [
     "ReturnItem",
     "SaseQuery",
     "Selection",
+    "kept",
 ]
 
 #: Aggregates over the events of a Kleene plus; NULLs are left out, and all but ``count`` of nothing are NULL.
@@ -126,6 +128,37 @@ class Aggregate:
 
 
 Reference = Element | Length | Aggregate
+
+
+class Kept(StrEnum):
+    """What a run remembers of a component's events, as a value of its vector V (section 5.2.1), whichever machine keeps it."""
+
+    FIRST = "first"  #: an attribute of the first event
+    LAST = "last"  #: … of the last one so far
+    LENGTH = "len"  #: how many there are
+    COUNT = "count"  #: how many know an attribute
+    SUM = "sum"
+    MIN = "min"
+    MAX = "max"
+    EVERY = "every"  #: whether a condition holds for all, where the events themselves are not kept
+    SAME = "same"  #: whether an attribute is the same in all, where they are not
+
+
+def kept(one: Reference) -> tuple[Kept, ...]:
+    """Say what a run remembers so that a reference can be read once its events have gone by.
+
+    >>> kept(Element("a", Index.BEFORE, "price")), kept(Aggregate("avg", "a", Range.ALL, "price"))
+    ((<Kept.LAST: 'last'>,), (<Kept.SUM: 'sum'>, <Kept.COUNT: 'count'>))
+    """
+    match one:
+        case Element(_, index):
+            return (Kept.FIRST if index in (Index.ONLY, Index.FIRST) else Kept.LAST,)
+        case Length() | Aggregate(attribute=None):
+            return (Kept.LENGTH,)
+        case Aggregate("avg"):
+            return (Kept.SUM, Kept.COUNT)
+        case Aggregate(function):
+            return (Kept(function),)
 
 
 @dataclass(frozen=True, eq=False)

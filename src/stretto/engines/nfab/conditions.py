@@ -20,9 +20,9 @@ from stretto.engines.shared.scalar_code import all_of as _all
 from stretto.engines.shared.scalar_code import call as _call
 from stretto.engines.shared.scalar_code import cell as _word
 from stretto.engines.shared.scalar_code import name as _name
-from stretto.engines.shared.values import Column, Op, Values, column_for, decimal_columns
+from stretto.engines.shared.values import Column, Op, Values, column_for, decimal_columns, op_of
 from stretto.query import predicate as p
-from stretto.query.sase import Aggregate, Element, Index, Length, Range, Reference
+from stretto.query.sase import Aggregate, Element, Index, Kept, Length, Range, Reference, kept
 
 __all__ = ["Code", "Conditions"]
 
@@ -156,8 +156,8 @@ class _Scope(ScalarCode):
             return self._own(column)
         if reference.variable == self.each and reference.index is Index.EACH:
             return self._of_row(column, "P", "other")
-        first = reference.index in (Index.ONLY, Index.FIRST)
-        return self._slot(self.owner.numbers[reference.variable], Op.FIRST if first else Op.LAST, column)
+        (end,) = kept(reference)
+        return self._slot(self.owner.numbers[reference.variable], op_of(end), column)
 
     def type_of(self, attribute: str) -> pa.DataType:
         return self.owner.query.compared[attribute]
@@ -171,45 +171,35 @@ class _Scope(ScalarCode):
                 columns = decimal_columns(reference.attribute, kind)
                 return self.decimal([self.element(reference, owner.values.column(one)) for one in columns], kind)
             return self.element(reference, owner.values.column(column_for(reference.attribute, kind)))
-        component = owner.numbers[reference.variable]
-        if isinstance(reference, Length):
-            return self._slot(component, Op.LENGTH, 0, always=True)
-        return self._aggregate(reference, component)
+        if isinstance(reference, Length) or reference.attribute is None:
+            return self._length(reference)
+        return self._aggregate(reference, reference.attribute)
 
-    def _aggregate(self, reference: Aggregate, component: int) -> Code:
-        owner = self.owner
-        if reference.attribute is None:
-            length = self._slot(component, Op.LENGTH, 0, always=True)
-            if reference.range is Range.UP_TO:
-                return Code(ast.BinOp(length.value, ast.Add(), ast.Constant(1)), (), "int")
+    def _length(self, reference: Length | Aggregate) -> Code:
+        length = self._slot(self.owner.numbers[reference.variable], Op.LENGTH, 0, always=True)
+        if isinstance(reference, Length) or reference.range is not Range.UP_TO:
             return length
-        described = column_for(reference.attribute, owner.query.schema.attributes[reference.attribute])
-        kind = owner.query.schema.attributes[reference.attribute]
-        exact = self.exact and pa.types.is_decimal(kind)
-        if exact and reference.function in ("min", "max"):
-            (described,) = decimal_columns(reference.attribute, kind)
-        column = owner.values.column(described)
-        real = described.real
+        return Code(ast.BinOp(length.value, ast.Add(), ast.Constant(1)), (), "int")
+
+    def _aggregate(self, reference: Aggregate, attribute: str) -> Code:
+        owner, (what, *counted) = self.owner, kept(reference)
+        component, kind = owner.numbers[reference.variable], owner.query.schema.attributes[attribute]
+        described = column_for(attribute, kind)
+        exact = self.exact and pa.types.is_decimal(kind) and what in (Kept.MIN, Kept.MAX)
+        if exact:
+            (described,) = decimal_columns(attribute, kind)
+        column, real = owner.values.column(described), described.real
         own = self._own(column) if reference.range is Range.UP_TO else None
-        if reference.function == "count":
+        if what is Kept.COUNT:
             return self._count(component, column, own)
-        if reference.function in ("min", "max"):
-            op = {
-                ("min", False): Op.MIN,
-                ("min", True): Op.MIN_REAL,
-                ("max", False): Op.MAX,
-                ("max", True): Op.MAX_REAL,
-            }
-            found = self._joined(self._slot(component, op[reference.function, real], column), own, reference.function)
-            return self.decimal([found], kind) if exact else found
-        if reference.function == "avg" and not real:
+        if counted and not real:
             return self._mean(reference, component, column, own)
-        total = self._joined(self._slot(component, Op.SUM_REAL if real else Op.SUM, column), own, "sum")
-        if reference.function == "sum":
-            return total
+        found = self._joined(self._slot(component, op_of(what, real), column), own, what)
+        if not counted:
+            return self.decimal([found], kind) if exact else found
         count = self._count(component, column, own)
-        mean = ast.BinOp(_call("float", total.value), ast.Div(), _call("float", count.value))
-        return Code(mean, total.known, "float")
+        mean = ast.BinOp(_call("float", found.value), ast.Div(), _call("float", count.value))
+        return Code(mean, found.known, "float")
 
     def _mean(self, reference: Aggregate, component: int, column: int, own: Code | None) -> Code:
         """An average of integers: of their sum in 128 bits, unless a condition reads the sum, which is an error beyond 64."""
@@ -234,12 +224,12 @@ class _Scope(ScalarCode):
         more = ast.IfExp(_all(own.known), ast.Constant(1), ast.Constant(0))
         return Code(ast.BinOp(before.value, ast.Add(), more), (), "int")
 
-    def _joined(self, before: Code, own: Code | None, function: str) -> Code:
+    def _joined(self, before: Code, own: Code | None, what: Kept) -> Code:
         """An aggregate over the events before, with the event at hand where it counts."""
         if own is None:
             return before
-        if function != "sum":
-            name = {"min": "least", "max": "greatest"}[function] if before.kind == "float" else function
+        if what is not Kept.SUM:
+            name = {Kept.MIN: "least", Kept.MAX: "greatest"}[what] if before.kind == "float" else str(what)
             both = _call(name, before.value, own.value)
         elif before.kind == "float":
             both = ast.BinOp(before.value, ast.Add(), own.value)

@@ -26,6 +26,7 @@ from stretto.errors import LimitError
 from stretto.frame import Section
 from stretto.query import predicate as p
 from stretto.query.passes.bind import measure
+from stretto.query.sase import Kept
 from stretto.query.typing import kind_of
 from stretto.times import DAY
 
@@ -39,6 +40,7 @@ __all__ = [
     "column_for",
     "decimal_columns",
     "matrix",
+    "op_of",
     "strings_of",
 ]
 
@@ -49,7 +51,7 @@ MOST_WORDS = 62  #: known bits of a row fit into one word
 
 
 class Op(IntEnum):
-    """What a slot keeps."""
+    """What a slot keeps: of what :class:`~stretto.query.sase.Kept` names, by the kind of the words."""
 
     FIRST = 0  #: the word at a component's first event
     LAST = 1  #: … at its last event so far
@@ -63,6 +65,11 @@ class Op(IntEnum):
     MAX_REAL = 9
     WIDE_SUM = 10  #: a sum modulo 2^64, and in the slot behind it …
     CARRY = 11  #: … how often it left 64 bits: upwards less downwards
+
+
+def op_of(what: Kept, real: bool = False) -> Op:
+    """The operation that keeps something, over floats if ``real``."""
+    return Op[f"{what.name}_REAL" if real and what in (Kept.SUM, Kept.MIN, Kept.MAX) else what.name]
 
 
 _SHOWN = {Op.WIDE_SUM: "sum", Op.CARRY: "carry of sum"}
