@@ -25,7 +25,8 @@ from __future__ import annotations
 import difflib
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -112,6 +113,17 @@ class QueryError(StrettoError, ValueError):
 
 def _rebuild_query_error(message: str, text: str | None, span: Span | None, hint: str | None) -> QueryError:
     return QueryError(message, text=text, span=span, hint=hint)
+
+
+@contextmanager
+def placed(text: str | None) -> Iterator[None]:
+    """Give the mistakes that are raised inside the text in which their places are, unless they have one."""
+    try:
+        yield
+    except QueryError as error:
+        if error.text is None:
+            error.text = text
+        raise
 
 
 class DataError(StrettoError, ValueError):

@@ -132,7 +132,7 @@ def test_brackets_and_signs() -> None:
 def steps(text: str) -> str:
     short = {Scan: "scan", Exclude: "not", Filter: "if", Assign: "set"}
     found = []
-    for step in ordered(one(text), text).steps:
+    for step in ordered(one(text)).steps:
         match step:
             case Scan(atom) | Exclude(atom):
                 found.append(f"{short[type(step)]} {atom.name}")

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from stretto.errors import QueryError
+from stretto.errors import QueryError, placed
 from stretto.query import predicate as p
 from stretto.query.guard import Guard
 from stretto.query.passes.bind_sase import BoundSase
@@ -129,8 +129,9 @@ def build(query: BoundSase) -> Nfab:
         The conditions are too many in conjunctive normal form.
     """
     found = _structure(query)
-    for conjunct in () if query.condition is None else conjuncts(query.condition):
-        found = _place(found, conjunct)
+    with placed(query.parsed.text):
+        for conjunct in () if query.condition is None else conjuncts(query.condition):
+            found = _place(found, conjunct)
     pairs = tuple(
         replace(pair, begin=_guarded(pair.begin, query), take=pair.take and _guarded(pair.take, query))
         for pair in found.pairs
@@ -167,7 +168,7 @@ def _place(nfab: Nfab, conjunct: p.Predicate) -> Nfab:
     negated = {one.component.variable: number for number, one in enumerate(nfab.negations)}
     mine = sorted({negated[one.variable] for one in references.values() if one.variable in negated})
     if len(mine) > 1:
-        raise _mistake(nfab, conjunct, "the condition relates two negated events", "say them in two negations")
+        raise _mistake(conjunct, "the condition relates two negated events", "say them in two negations")
     if mine:
         return _place_in_negation(nfab, mine[0], conjunct, references)
     order = {pair.component.variable: number for number, pair in enumerate(nfab.pairs)}
@@ -219,10 +220,10 @@ def _with(nfab: Nfab, edge: Edge, conjunct: p.Predicate, references: dict[str, R
     if any(not (isinstance(one, Element) and one.index is Index.EACH) for one in open_ones):
         name = next(str(one) for one in open_ones if not (isinstance(one, Element) and one.index is Index.EACH))
         hint = "for the whole of a Kleene plus say a[1], a[a.LEN], a.LEN or an aggregate such as avg(a[].x)"
-        raise _mistake(nfab, conjunct, f"{name} is not one value when the condition is tested", hint)
+        raise _mistake(conjunct, f"{name} is not one value when the condition is tested", hint)
     universal = sorted({one.variable for one in open_ones})
     if len(universal) > 1:
-        raise _mistake(nfab, conjunct, f"which {universal[0]}[i] belongs to which {universal[1]}[i]?", None)
+        raise _mistake(conjunct, f"which {universal[0]}[i] belongs to which {universal[1]}[i]?", None)
     if universal:
         return replace(edge, each=(*edge.each, (universal[0], conjunct)))
     return replace(edge, related=(*edge.related, conjunct))
@@ -238,6 +239,6 @@ def _is_own(reference: Reference, variable: str, own: Index, kind: Kind) -> bool
     )
 
 
-def _mistake(nfab: Nfab, conjunct: p.Predicate, message: str, hint: str | None) -> QueryError:
+def _mistake(conjunct: p.Predicate, message: str, hint: str | None) -> QueryError:
     spans: Sequence[object] = [span for span in p.attributes(conjunct).values() if span is not None]
-    return QueryError(message, text=nfab.query.parsed.text, span=spans[-1] if spans else None, hint=hint)  # type: ignore[arg-type]
+    return QueryError(message, span=spans[-1] if spans else None, hint=hint)  # type: ignore[arg-type]

@@ -43,7 +43,7 @@ from stretto.automata.sase_register import (
     negation_of,
     of_event,
 )
-from stretto.errors import QueryError, Span
+from stretto.errors import QueryError, Span, placed
 from stretto.query import predicate as p
 from stretto.query.afa import Afa, Arc, Emit, Field
 from stretto.query.afa import Kind as ArcKind
@@ -74,7 +74,8 @@ def sase_afa(query: BoundSase, *, attributes: Iterable[str] | None = None) -> Af
     LimitError
         What the conditions remember has too many cases.
     """
-    return _Compiler(query).afa(attributes)
+    with placed(query.parsed.text):
+        return _Compiler(query).afa(attributes)
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,6 @@ class _Compiler:
 
     def __init__(self, query: BoundSase) -> None:
         self.query = query
-        self.text = query.parsed.text
         self.window = _window(query)
         _refuse_choices(query)
         self.nfab = build(query)
@@ -112,7 +112,7 @@ class _Compiler:
         self.final = _free("match", (one.variable for one in query.parsed.components))
         for negation in self.nfab.negations:
             if not 0 <= negation.left < self.last:
-                raise self._mistake(
+                raise _mistake(
                     f"{negation.component} stands at an end of the pattern, where it holds until a time: not on a disordered stream",
                     negation.component.span,
                 )
@@ -266,7 +266,7 @@ class _Compiler:
         for name, span in ((name, span) for one in parts for name, span in p.attributes(one).items()):
             variable = self.query.parsed.references[name].variable
             if self.register.numbers.get(variable, -1) > at:
-                raise self._mistake(
+                raise _mistake(
                     f"{name} is not known yet when '{negation.component.variable}' comes, and it is decided then",
                     span,
                 )
@@ -297,7 +297,7 @@ class _Compiler:
         kind = kind_of(self.query.schema.attributes[name])
         if kind in ("decimal", "other"):
             own = self.query.schema.attributes[name]
-            raise self._mistake(f"[{name}] under strict_contiguity: no register can keep {own}", None)
+            raise _mistake(f"[{name}] under strict_contiguity: no register can keep {own}", None)
         variable = self.pairs[0].component.variable
         index = Index.FIRST if self.pairs[0].component.kleene else Index.ONLY
         ((_, value),) = self.register.read(Element(variable, index, name), Moment(-1))
@@ -397,14 +397,11 @@ class _Compiler:
 
     def _no_each(self, variable: str, node: p.Predicate, why: str) -> QueryError:
         spans = [span for span in p.attributes(node).values() if span is not None]
-        return self._mistake(
+        return _mistake(
             f"this condition on every {variable}[i] needs all events of a match at hand ({why}), which an AFA does not have",
             spans[0] if spans else None,
             "compare one attribute of it by <, <=, >, >= or =",
         )
-
-    def _mistake(self, message: str, span: Span | None, hint: str | None = None) -> QueryError:
-        return QueryError(message, text=self.text, span=span, hint=hint)
 
 
 # ---- What no AFA does
@@ -418,7 +415,6 @@ def _window(query: BoundSase) -> int | None:
     if time is None:
         raise QueryError(
             "a disordered stream is ordered by a time, and none is named",
-            text=query.parsed.text,
             span=span,
             hint="pass time='…'",
         )
@@ -427,7 +423,6 @@ def _window(query: BoundSase) -> int | None:
     if how is None or how.real or pa.types.is_decimal(kind):
         raise QueryError(
             f"'{time}' is {kind}: a disordered stream needs times that are integers, dates or timestamps",
-            text=query.parsed.text,
             span=span,
         )
     window = query.window
@@ -436,14 +431,12 @@ def _window(query: BoundSase) -> int | None:
     if window.attribute is None:
         raise QueryError(
             "WITHIN n EVENTS counts positions, and each late event moves those behind it",
-            text=query.parsed.text,
             span=span,
             hint="say a duration",
         )
     if window.attribute != time:
         raise QueryError(
             f"the window measures '{window.attribute}', and '{time}' orders the stream",
-            text=query.parsed.text,
             span=span,
             hint=f"measure '{time}'",
         )
@@ -457,11 +450,14 @@ def _refuse_choices(query: BoundSase) -> None:
     if chosen is not None:
         raise QueryError(
             f"{chosen} chooses among matches, which late events add and take back: not on a disordered stream",
-            text=parsed.text,
             hint=f"leave out {chosen}, or bound the disorder",
         )
     if parsed.compressed:
-        raise QueryError("OUTPUT compressed hands matches over as sets, and a set is not taken back", text=parsed.text)
+        raise QueryError("OUTPUT compressed hands matches over as sets, and a set is not taken back")
+
+
+def _mistake(message: str, span: Span | None, hint: str | None = None) -> QueryError:
+    return QueryError(message, span=span, hint=hint)
 
 
 def _free(name: str, taken: Iterable[str]) -> str:

@@ -171,7 +171,7 @@ class ValueRegister:
             return own
         plain = {"int": pa.int64(), "bool": pa.bool_(), "string": pa.string()}
         if family not in plain:
-            raise QueryError(f"'{slot.attribute}' is {own}, which no register can keep", text=self.query.parsed.text)
+            raise QueryError(f"'{slot.attribute}' is {own}, which no register can keep")
         return plain[family]
 
     # -- what is never NULL -------------------------------------------------------------------------------------------
@@ -290,7 +290,6 @@ class ValueRegister:
         if texts and not plain:
             raise QueryError(
                 "strings of different events are compared with = and != only on a disordered stream",
-                text=self.query.parsed.text,
                 span=p.attributes(node)[texts[-1]],
             )
 

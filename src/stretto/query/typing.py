@@ -23,7 +23,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 
-from stretto.errors import QueryError, Span, suggestion
+from stretto.errors import QueryError, Span, placed, suggestion
 from stretto.query import functions
 from stretto.query import predicate as p
 
@@ -107,15 +107,17 @@ def typed(predicate: p.Predicate, attributes: Mapping[str, pa.DataType], text: s
     QueryError
         An unknown attribute, or values of different kinds in one comparison or computation.
     """
-    return _Checker(attributes, text).predicate(predicate)
+    with placed(text):
+        return _Checker(attributes).predicate(predicate)
 
 
 def typed_operand(
     operand: p.Operand, attributes: Mapping[str, pa.DataType], text: str | None = None, *, exact: bool = True
 ) -> p.Operand:
     """As :func:`typed`, for something that has a value; without ``exact`` decimals are computed as doubles."""
-    checker = _Checker(attributes, text)
-    return (checker.value(operand) if exact else checker.operand(operand)).operand
+    checker = _Checker(attributes)
+    with placed(text):
+        return (checker.value(operand) if exact else checker.operand(operand)).operand
 
 
 def type_of_operand(operand: p.Operand, attributes: Mapping[str, pa.DataType]) -> pa.DataType:
@@ -124,7 +126,7 @@ def type_of_operand(operand: p.Operand, attributes: Mapping[str, pa.DataType]) -
         return attributes[operand.name]
     if isinstance(operand, p.Constant):
         return pa.scalar(float(operand.value) if isinstance(operand.value, Decimal) else operand.value).type
-    kind = _Checker(attributes, None).value(operand).kind
+    kind = _Checker(attributes).value(operand).kind
     return {"int": pa.int64(), "bool": pa.bool_()}.get(kind, pa.float64())
 
 
@@ -143,27 +145,26 @@ def is_exact(expression: p.Expression, attributes: Mapping[str, pa.DataType]) ->
 
 def may_overflow(expression: p.Expression, attributes: Mapping[str, pa.DataType]) -> bool:
     """Whether a typed expression computes integers, which may leave 64 bits."""
-    checker = _Checker(attributes, None)
+    checker = _Checker(attributes)
     computed = (node for node in p.walk(expression) if isinstance(node, p.Arithmetic | p.Negative))
     return any(checker.value(node).kind == "int" for node in computed)
 
 
 def kind_of_operand(operand: p.Operand, attributes: Mapping[str, pa.DataType]) -> str:
     """The kind of a typed operand's values, as :func:`kind_of` names it."""
-    return _Checker(attributes, None).value(operand).kind
+    return _Checker(attributes).value(operand).kind
 
 
 class _Checker(p.Visitor):
     """Predicates become typed ones, operands :class:`_Typed`."""
 
-    def __init__(self, attributes: Mapping[str, pa.DataType], text: str | None) -> None:
+    def __init__(self, attributes: Mapping[str, pa.DataType]) -> None:
         self.attributes = attributes
-        self.text = text
         #: Whether the comparison at hand is one of decimals, so that its literals with a point are decimals.
         self.exact = False
 
     def error(self, message: str, span: Span | None, hint: str | None = None) -> QueryError:
-        return QueryError(message, text=self.text, span=span, hint=hint)
+        return QueryError(message, span=span, hint=hint)
 
     def predicate(self, node: p.Predicate) -> p.Predicate:
         self.exact = is_exact(node, self.attributes)

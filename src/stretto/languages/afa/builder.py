@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import typing
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -587,14 +587,7 @@ def _keys(given: str | Iterable[str], known: Mapping[str, pa.DataType]) -> tuple
         if keys.count(name) > 1:
             raise OptionError(f"partition_by names '{name}' twice")
     try:
-        check_keys(_Untitled(), keys, (), Schema(known))
+        check_keys(keys, (), Schema(known))
     except QueryError as error:
         raise OptionError(f"partition_by: {error}") from None
     return keys
-
-
-@dataclass(frozen=True)
-class _Untitled:
-    """An automaton has no text."""
-
-    text: str = ""

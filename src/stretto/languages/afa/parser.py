@@ -55,7 +55,7 @@ def read_fence(text: str, scope: c.Scope, *, epsilon: bool = False) -> p.Predica
     e.price BETWEEN 3.0 AND 4.5
     """
     with mistakes_of(text, "fence"):
-        return c.fence(AFA.read(text, "fence"), scope, text, epsilon=epsilon)
+        return c.fence(AFA.read(text, "fence"), scope, epsilon=epsilon)
 
 
 def read_transfer(given: str | Mapping[str, Any], scope: c.Scope, *, epsilon: bool = False) -> tuple[p.Operand, ...]:
@@ -84,18 +84,18 @@ def read_transfer(given: str | Mapping[str, Any], scope: c.Scope, *, epsilon: bo
     """
     if isinstance(given, str):
         with mistakes_of(given, "transfer"):
-            return c.transfer(AFA.read(given, "transfer"), scope, given, epsilon=epsilon)
+            return c.transfer(AFA.read(given, "transfer"), scope, epsilon=epsilon)
     values: dict[str, p.Operand] = {}
     for field, value in given.items():
         kind = c.kind_of_field(field, scope)
         if isinstance(value, str):
             try:
                 with mistakes_of(value, "value"):
-                    values[field] = c.fitting(AFA.read(value, "value"), field, kind, scope, value, epsilon=epsilon)
+                    values[field] = c.fitting(AFA.read(value, "value"), field, kind, scope, epsilon=epsilon)
             except QueryError as error:
                 raise _as_string(error, value, field, kind) from None
         else:
-            values[field] = c.fitting(c.constant(value, field), field, kind, scope, None, epsilon=epsilon)
+            values[field] = c.fitting(c.constant(value, field), field, kind, scope, epsilon=epsilon)
     return c.row(values, scope)
 
 

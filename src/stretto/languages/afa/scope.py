@@ -51,34 +51,33 @@ class Scope:
 # ---- Fences
 
 
-def fence(predicate: p.Predicate, scope: Scope, text: str, *, epsilon: bool) -> p.Predicate:
+def fence(predicate: p.Predicate, scope: Scope, *, epsilon: bool) -> p.Predicate:
     """A fence that fits the schemas."""
-    _check_names(predicate, scope, text, epsilon)
-    found = typed(predicate, scope.types, text)
+    _check_names(predicate, scope, epsilon)
+    found = typed(predicate, scope.types)
     for node in p.walk(found):
         if isinstance(node, p.Comparison | p.Between | p.Like):
-            _check_strings(node, scope, text)
+            _check_strings(node, scope)
     return found
 
 
-def _check_names(node: p.Expression, scope: Scope, text: str | None, epsilon: bool) -> None:
+def _check_names(node: p.Expression, scope: Scope, epsilon: bool) -> None:
     """Every name has a side, and that of an ε-arc is the register's."""
     for one in p.walk(node):
         if not isinstance(one, p.Attribute):
             continue
         if not isinstance(one, Field):
-            raise QueryError(f"'{one.name}' stands alone", text=text, span=one.span, hint=_sides(one.name, scope))
+            raise QueryError(f"'{one.name}' stands alone", span=one.span, hint=_sides(one.name, scope))
         side, _, own = one.name.partition(".")
         if epsilon and side == "e":
             raise QueryError(
                 "an ε-arc consumes no event, so it cannot read one",
-                text=text,
                 span=one.span,
                 hint="it reads the register: r.name",
             )
         known = scope.events if side == "e" else scope.register
         if own not in known:
-            raise _unknown(side, own, scope, text, one.span)
+            raise _unknown(side, own, scope, one.span)
 
 
 def _sides(name: str, scope: Scope) -> str:
@@ -90,7 +89,7 @@ def _sides(name: str, scope: Scope) -> str:
     return f"e.{name} is the event's, r.{name} the register's"
 
 
-def _unknown(side: str, own: str, scope: Scope, text: str | None, span: Span | None) -> QueryError:
+def _unknown(side: str, own: str, scope: Scope, span: Span | None) -> QueryError:
     """A name that this side does not have, the other one perhaps."""
     known, other = (scope.events, scope.register) if side == "e" else (scope.register, scope.events)
     if own in other:
@@ -99,10 +98,10 @@ def _unknown(side: str, own: str, scope: Scope, text: str | None, span: Span | N
     else:
         hint = suggestion(own, known, kind="attribute" if side == "e" else "field")
     what = "the event has no attribute" if side == "e" else "the register has no field"
-    return QueryError(f"{what} '{own}'", text=text, span=span, hint=hint)
+    return QueryError(f"{what} '{own}'", span=span, hint=hint)
 
 
-def _check_strings(node: p.Comparison | p.Between | p.Like, scope: Scope, text: str) -> None:
+def _check_strings(node: p.Comparison | p.Between | p.Like, scope: Scope) -> None:
     """Strings of a register are numbers to a kernel, which tell only whether two are equal."""
     names = p.attributes(node)
     field = next((name for name in names if name.startswith("r.")), None)
@@ -112,7 +111,6 @@ def _check_strings(node: p.Comparison | p.Between | p.Like, scope: Scope, text: 
         return
     raise QueryError(
         "strings of the register are compared with = and != only",
-        text=text,
         span=node.span or names[field],
         hint="keep what is needed of them as a number, or a truth value",
     )
@@ -136,14 +134,13 @@ class Row:
     span: Span
 
 
-def transfer(given: Assignments | Row, scope: Scope, text: str, *, epsilon: bool) -> tuple[p.Operand, ...]:
+def transfer(given: Assignments | Row, scope: Scope, *, epsilon: bool) -> tuple[p.Operand, ...]:
     """What a transfer gives for each field, fitting its type."""
     if isinstance(given, Row):
         if len(given.values) != len(scope.register):
             fields = ", ".join(scope.register)
             raise QueryError(
                 f"the row has {_count(len(given.values), 'value')}, and the register {_count(len(scope.register), 'field')}",
-                text=text,
                 span=given.span,
                 hint=f"in this order: ({fields})" if fields else None,
             )
@@ -152,15 +149,15 @@ def transfer(given: Assignments | Row, scope: Scope, text: str, *, epsilon: bool
         seen: set[str] = set()
         for name, _ in given.pairs:
             if name.text not in scope.register:
-                raise _unknown("r", name.text, scope, text, name.span)
+                raise _unknown("r", name.text, scope, name.span)
             if name.text in seen:
-                raise QueryError(f"'{name.text}' is assigned twice", text=text, span=name.span)
+                raise QueryError(f"'{name.text}' is assigned twice", span=name.span)
             seen.add(name.text)
         pairs = [(name.text, part) for name, part in given.pairs]
     values = {}
     for field, part in pairs:
-        operand = _operand(part.expression, part.span, text)
-        values[field] = fitting(operand, field, scope.register[field], scope, text, epsilon=epsilon)
+        operand = _operand(part.expression, part.span)
+        values[field] = fitting(operand, field, scope.register[field], scope, epsilon=epsilon)
     return row(values, scope)
 
 
@@ -168,12 +165,12 @@ def _count(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
-def _operand(expression: p.Expression | None, span: Span, text: str) -> p.Operand:
+def _operand(expression: p.Expression | None, span: Span) -> p.Operand:
     if expression is None:
         hint = "a field of a register always has a value"
-        raise QueryError("NULL is no value to keep", text=text, span=span, hint=hint)
+        raise QueryError("NULL is no value to keep", span=span, hint=hint)
     if not isinstance(expression, p.Operand):
-        raise QueryError("a value is needed here, not a condition", text=text, span=span)
+        raise QueryError("a value is needed here, not a condition", span=span)
     return expression
 
 
@@ -212,9 +209,7 @@ def constant(value: Any, field: str) -> p.Constant:
     raise OptionError(f"the field '{field}' is set by an expression or a number, not by {shown}")
 
 
-def fitting(
-    operand: p.Operand, field: str, kind: pa.DataType, scope: Scope, text: str | None, *, epsilon: bool
-) -> p.Operand:
+def fitting(operand: p.Operand, field: str, kind: pa.DataType, scope: Scope, *, epsilon: bool) -> p.Operand:
     """A value that a field of this type takes.
 
     Raises
@@ -227,31 +222,29 @@ def fitting(
         own = operand.name
         if own not in ("e", "r", *scope.events, *scope.register):
             quotes = f"in single quotes it is a string: '{own}'"
-            raise QueryError(f"'{own}' stands alone", text=text, span=operand.span, hint=quotes)
-    _check_names(operand, scope, text, epsilon)
+            raise QueryError(f"'{own}' stands alone", span=operand.span, hint=quotes)
+    _check_names(operand, scope, epsilon)
     if isinstance(operand, p.Constant):
-        return _literal(operand, field, kind, text)
-    found = typed_operand(operand, scope.types, text, exact=False)
+        return _literal(operand, field, kind)
+    found = typed_operand(operand, scope.types, exact=False)
     have = kind_of_operand(found, scope.types)
     if want == "time" == have:
         assert isinstance(found, p.Attribute)
-        _check_clock(found, field, kind, scope, text)
+        _check_clock(found, field, kind, scope)
     elif have != want and not (want == "float" and have in NUMBERS):
         hint = f"declare '{field}' as float" if want == "int" and have in NUMBERS else None
         if have == "time" and want in NUMBERS and isinstance(found, p.Attribute):
             hint = f"declare '{field}' as {scope.types[found.name]}"
-        raise _misfit(operand, _SHOWN[have], field, kind, text, hint)
+        raise _misfit(operand, _SHOWN[have], field, kind, hint)
     return found
 
 
-def _misfit(
-    operand: p.Operand, shown: str, field: str, kind: pa.DataType, text: str | None, hint: str | None
-) -> QueryError:
+def _misfit(operand: p.Operand, shown: str, field: str, kind: pa.DataType, hint: str | None) -> QueryError:
     span = operand.span
-    return QueryError(f"the field '{field}' ({kind}) cannot take {shown}", text=text, span=span, hint=hint)
+    return QueryError(f"the field '{field}' ({kind}) cannot take {shown}", span=span, hint=hint)
 
 
-def _literal(operand: p.Constant, field: str, kind: pa.DataType, text: str | None) -> p.Constant:
+def _literal(operand: p.Constant, field: str, kind: pa.DataType) -> p.Constant:
     """A constant in its field's type."""
     want, value = kind_of(kind), operand.value
     number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
@@ -270,7 +263,7 @@ def _literal(operand: p.Constant, field: str, kind: pa.DataType, text: str | Non
     elif (want == "bool" and isinstance(value, bool)) or (want == "string" and isinstance(value, str)):
         fresh = value
     elif want == "time" and isinstance(value, str | dt.date):
-        fresh, hint = _moment(operand, kind, text)
+        fresh, hint = _moment(operand, kind)
     elif want in ("int", "float") and isinstance(value, str):
         hint = "write numbers without quotes"
     elif want == "bool":
@@ -278,7 +271,7 @@ def _literal(operand: p.Constant, field: str, kind: pa.DataType, text: str | Non
     elif want == "string":
         hint = "write strings in single quotes"
     if fresh is None:
-        raise _misfit(operand, str(operand), field, kind, text, hint)
+        raise _misfit(operand, str(operand), field, kind, hint)
     return p.Constant(fresh, operand.span)
 
 
@@ -290,11 +283,11 @@ def _float(value: float | Decimal) -> float | None:
     return found if math.isfinite(found) else None
 
 
-def _moment(operand: p.Constant, kind: pa.DataType, text: str | None) -> tuple[Any, str | None]:
+def _moment(operand: p.Constant, kind: pa.DataType) -> tuple[Any, str | None]:
     """A time as a datetime, if the field's unit holds it; else why not."""
     value = operand.value
     if isinstance(value, str):
-        same = typed(p.Comparison("=", Field("r.it"), operand, operand.span), {"r.it": kind}, text)
+        same = typed(p.Comparison("=", Field("r.it"), operand, operand.span), {"r.it": kind})
         assert isinstance(same, p.Comparison)
         assert isinstance(same.right, p.Constant)
         value = same.right.value
@@ -309,7 +302,7 @@ def _moment(operand: p.Constant, kind: pa.DataType, text: str | None) -> tuple[A
     return moment, None
 
 
-def _check_clock(found: p.Attribute, field: str, kind: pa.DataType, scope: Scope, text: str | None) -> None:
+def _check_clock(found: p.Attribute, field: str, kind: pa.DataType, scope: Scope) -> None:
     """A time goes into a field of the same unit."""
     other = scope.types[found.name]
     ours, theirs = measure(kind), measure(other)
@@ -317,4 +310,4 @@ def _check_clock(found: p.Attribute, field: str, kind: pa.DataType, scope: Scope
     assert theirs is not None
     if ours.unit != theirs.unit or bool(kind.tz) != bool(getattr(other, "tz", None)):
         hint = f"declare '{field}' as {other}" if pa.types.is_timestamp(other) else None
-        raise _misfit(found, f"{found} ({other})", field, kind, text, hint)
+        raise _misfit(found, f"{found} ({other})", field, kind, hint)

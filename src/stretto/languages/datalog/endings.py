@@ -44,7 +44,7 @@ def ending(
     said: list[str] = []
     for name in names:
         for rule in orders[name]:
-            body = _Body.of(rule, names, orders, rows, program.text)
+            body = _Body.of(rule, names, orders, rows)
             if body is None:
                 continue
             body.check_selections()
@@ -76,7 +76,6 @@ class _Body:
     """
 
     rule: Ordered
-    text: str
     kinds: Mapping[str, pa.DataType]
     inside: frozenset[str]
     trends: Mapping[str, str]
@@ -89,7 +88,6 @@ class _Body:
         names: Sequence[str],
         orders: Mapping[str, Sequence[Ordered]],
         rows: Mapping[str, Mapping[str, pa.DataType]],
-        text: str,
     ) -> _Body | None:
         """The body, if it reads the recursion."""
         kinds: dict[str, pa.DataType] = {}
@@ -109,7 +107,7 @@ class _Body:
                 if isinstance(selected, p.Attribute):
                     trends[selected.name] = FALLS if selection.function == "min" else RISES
                 elif isinstance(selected, p.Constant):
-                    raise _not_monotone(f"{selection} is compared with {bare(selected)}", selected, text)
+                    raise _not_monotone(f"{selection} is compared with {bare(selected)}", selected)
         if not any(atom.name in names for atom in rule.scans):
             return None
         assigned: dict[str, p.Operand] = {}
@@ -117,7 +115,7 @@ class _Body:
             if isinstance(step, Assign):
                 assigned[step.variable] = p.substituted(step.value, assigned)
         trends.pop(ANY, None)
-        return cls(rule, text, kinds, frozenset(inside - outside), trends, assigned)
+        return cls(rule, kinds, frozenset(inside - outside), trends, assigned)
 
     def endless(self, argument: p.Operand | Aggregate) -> QueryError:
         """The error of a rule that may compute new values for ever."""
@@ -132,7 +130,6 @@ class _Body:
             hint = f"limit the value in the rule on both sides ({name} > 0, {name} < 100)"
         return QueryError(
             f"this recursion may not end: the rule computes new values of {name} from its own results",
-            text=self.text,
             span=argument.span or self.rule.rule.head.span,
             hint=f"{hint}, or state how often it may go around: datalog(…, bound=100)",
         )
@@ -154,7 +151,7 @@ class _Body:
                     if selected and (isinstance(step, Exclude) or joined[name] > 1 or name in self.assigned):
                         what = "is joined" if isinstance(step, Scan) else "stands under 'not'"
                         what = f"{bare(argument)} comes from a selected value, and {what}"
-                        raise _not_monotone(what, argument, self.text)
+                        raise _not_monotone(what, argument)
         for one in self.rule.rule.head.arguments:
             wanted = FIXED
             if isinstance(one, Aggregate):
@@ -164,7 +161,7 @@ class _Body:
                     what = f"{one} may get worse while the values that it comes from get better"
                 else:
                     what = f"{bare(one)} comes from a selected value"
-                raise _not_monotone(what, _value(one), self.text)
+                raise _not_monotone(what, _value(one))
 
     def _check_filter(self, comparison: p.Comparison) -> None:
         left, right = self.trend(comparison.left), self.trend(comparison.right)
@@ -176,7 +173,7 @@ class _Body:
         )
         if wanted is None or left not in wanted[0] or right not in wanted[1]:
             what = f"{shown(comparison)} may hold for a selected value and not for a better one"
-            raise _not_monotone(what, comparison, self.text)
+            raise _not_monotone(what, comparison)
 
     def trend(self, value: p.Operand) -> str | None:
         """How a value changes as selected ones get better; ``None``: in no one direction."""
@@ -289,10 +286,9 @@ def _value(argument: p.Operand | Aggregate) -> p.Operand:
     return value
 
 
-def _not_monotone(what: str, place: p.Operand | p.Comparison, text: str) -> QueryError:
+def _not_monotone(what: str, place: p.Operand | p.Comparison) -> QueryError:
     return QueryError(
         f"inside its recursion {what}",
-        text=text,
         span=place.span,
         hint="a better value found later would undo what was derived: select with min or max there too, or use it outside",
     )

@@ -65,7 +65,7 @@ class Ordered:
         return (step.atom for step in self.steps if isinstance(step, Scan))
 
 
-def ordered(rule: Rule, text: str) -> Ordered:
+def ordered(rule: Rule) -> Ordered:
     """The steps of a rule's body.
 
     Raises
@@ -80,7 +80,7 @@ def ordered(rule: Rule, text: str) -> Ordered:
     >>> [type(step).__name__ for step in found.steps]
     ['Scan', 'Assign', 'Exclude', 'Filter']
     """
-    _refuse_wildcards(rule, text)
+    _refuse_wildcards(rule)
     known: set[str] = set()
     steps: list[Step] = []
     waiting = [goal for goal in rule.body if not _is_scan(goal)]
@@ -92,9 +92,9 @@ def ordered(rule: Rule, text: str) -> Ordered:
         known |= set(variables(*atom.arguments))
         _settle(waiting, known, steps)
     if waiting:
-        raise _unbound_goal(waiting[0], known, text)
-    _check_head(rule, known, text)
-    _check_size(steps, text)
+        raise _unbound_goal(waiting[0], known)
+    _check_head(rule, known)
+    _check_size(steps)
     return Ordered(rule, tuple(steps))
 
 
@@ -134,7 +134,7 @@ def _step(goal: Goal, known: set[str]) -> Step | None:
     return None
 
 
-def _check_size(steps: Iterable[Step], text: str) -> None:
+def _check_size(steps: Iterable[Step]) -> None:
     """Values that are computed from computed ones stay short when they are written out: passes recurse into them."""
     sizes: dict[str, tuple[int, int]] = {}
     for step in steps:
@@ -148,7 +148,7 @@ def _check_size(steps: Iterable[Step], text: str) -> None:
                 f"the value of '{step.variable}' is too long when the values that it is computed from are written out"
             )
             hint = "derive a relation for a part of it"
-            raise QueryError(message, text=text, span=step.value.span, hint=hint)
+            raise QueryError(message, span=step.value.span, hint=hint)
         sizes[step.variable] = (size, height)
 
 
@@ -164,20 +164,20 @@ def _height(value: p.Operand) -> int:
 # ---- Safety
 
 
-def _refuse_wildcards(rule: Rule, text: str) -> None:
+def _refuse_wildcards(rule: Rule) -> None:
     """The anonymous variable stands in relations only."""
     for value in rule.values:
         for node in p.walk(value):
             if isinstance(node, p.Attribute) and node.name == ANY:
-                raise QueryError("'_' stands for any value, and a head needs one", text=text, span=node.span)
+                raise QueryError("'_' stands for any value, and a head needs one", span=node.span)
     for goal in rule.body:
         if not isinstance(goal, Literal):
             for node in p.walk(goal):
                 if isinstance(node, p.Attribute) and node.name == ANY:
-                    raise QueryError("'_' stands for any value, and a comparison needs one", text=text, span=node.span)
+                    raise QueryError("'_' stands for any value, and a comparison needs one", span=node.span)
 
 
-def _unbound_goal(goal: Goal, known: set[str], text: str) -> QueryError:
+def _unbound_goal(goal: Goal, known: set[str]) -> QueryError:
     found = variables(*goal.atom.arguments) if isinstance(goal, Literal) else variables(goal)
     name, span = next((name, span) for name, span in found.items() if name not in known)
     if isinstance(goal, Literal):
@@ -186,7 +186,7 @@ def _unbound_goal(goal: Goal, known: set[str], text: str) -> QueryError:
     else:
         message = f"nothing gives the variable '{name}' a value"
         hint = _meant(name, known) or f"add a goal without 'not' that has {name}"
-    return QueryError(message, text=text, span=span or goal.span, hint=hint)
+    return QueryError(message, span=span or goal.span, hint=hint)
 
 
 def _with_any(atom: Atom, name: str) -> Atom:
@@ -194,23 +194,21 @@ def _with_any(atom: Atom, name: str) -> Atom:
     return Atom(atom.name, tuple(arguments))
 
 
-def _check_head(rule: Rule, known: set[str], text: str) -> None:
+def _check_head(rule: Rule, known: set[str]) -> None:
     if rule.head.aggregates and not rule.body:
         aggregate = rule.head.aggregates[0][1]
-        raise QueryError(f"a fact has constants only, not {aggregate}", text=text, span=aggregate.span)
+        raise QueryError(f"a fact has constants only, not {aggregate}", span=aggregate.span)
     for value in rule.values:
         for name, span in variables(value).items():
             if name in known:
                 continue
             if not rule.body:
                 hint = f"a word that begins with a capital is a variable: write '{name}' in quotes for the string"
-                raise QueryError(
-                    f"a fact has constants only, and {name} is a variable", text=text, span=span, hint=hint
-                )
+                raise QueryError(f"a fact has constants only, and {name} is a variable", span=span, hint=hint)
             message = f"nothing in the body gives the variable '{name}' a value"
-            raise QueryError(message, text=text, span=span, hint=_meant(name, known) or _add(name, rule))
+            raise QueryError(message, span=span, hint=_meant(name, known) or _add(name, rule))
         if not rule.body and not isinstance(value, p.Constant):
-            raise QueryError(f"a fact has constants only, not {bare(value)}", text=text, span=value.span)
+            raise QueryError(f"a fact has constants only, not {bare(value)}", span=value.span)
 
 
 def _add(name: str, rule: Rule) -> str:

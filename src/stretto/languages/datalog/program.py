@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from stretto.errors import QueryError, Span, suggestion
+from stretto.errors import QueryError, Span, placed, suggestion
 from stretto.languages.datalog.endings import ending
 from stretto.languages.datalog.ordering import Ordered, ordered
 from stretto.languages.datalog.strata import stratified
@@ -72,40 +72,37 @@ def checked(program: Program, sources: Mapping[str, Mapping[str, pa.DataType]], 
     >>> found.groups[0].relations[0].row
     {'x': DataType(int64)}
     """
-    text = program.text
-    heads: dict[str, list[Rule]] = {}
-    for rule in program.rules:
-        _check_head(rule.head, heads, sources, program)
-        heads.setdefault(rule.head.name, []).append(rule)
-    arities = {name: len(row) for name, row in sources.items()}
-    arities |= {name: len(rules[0].head.arguments) for name, rules in heads.items()}
-    orders = {
-        name: tuple(ordered(_resolved(rule, arities, heads, sources, program), text) for rule in rules)
-        for name, rules in heads.items()
-    }
-    groups = stratified(orders, text)
-    rows = inferred(orders, groups, sources, program)
-    known = {**sources, **rows}
-    orders = {name: tuple(settled(rule, known, text) for rule in rules) for name, rules in orders.items()}
-    made = [
-        Group(
-            tuple(Relation(name, orders[name], rows[name]) for name in group.names),
-            ending(group.names, orders, known, bound, program) if group.recursive else None,
-        )
-        for group in groups
-    ]
-    return Checked(program, tuple(made))
+    with placed(program.text):
+        heads: dict[str, list[Rule]] = {}
+        for rule in program.rules:
+            _check_head(rule.head, heads, sources, program)
+            heads.setdefault(rule.head.name, []).append(rule)
+        arities = {name: len(row) for name, row in sources.items()}
+        arities |= {name: len(rules[0].head.arguments) for name, rules in heads.items()}
+        orders = {
+            name: tuple(ordered(_resolved(rule, arities, heads, sources, program)) for rule in rules)
+            for name, rules in heads.items()
+        }
+        groups = stratified(orders)
+        rows = inferred(orders, groups, sources, program)
+        known = {**sources, **rows}
+        orders = {name: tuple(settled(rule, known) for rule in rules) for name, rules in orders.items()}
+        made = [
+            Group(
+                tuple(Relation(name, orders[name], rows[name]) for name in group.names),
+                ending(group.names, orders, known, bound, program) if group.recursive else None,
+            )
+            for group in groups
+        ]
+        return Checked(program, tuple(made))
 
 
 def _check_head(
     head: Head, heads: Mapping[str, list[Rule]], sources: Mapping[str, Mapping[str, pa.DataType]], program: Program
 ) -> None:
-    text = program.text
     if head.name in sources:
         hint = f"derive a relation of another name: {head.name}_2(…) :- {head.name}(…)."
-        raise QueryError(
-            f"'{head.name}' is a source, and rules cannot add to it", text=text, span=head.name_span, hint=hint
-        )
+        raise QueryError(f"'{head.name}' is a source, and rules cannot add to it", span=head.name_span, hint=hint)
     if head.name not in heads:
         return
     first = heads[head.name][0]
@@ -113,7 +110,7 @@ def _check_head(
     if len(first.head.arguments) != len(head.arguments):
         here, there = len(head.arguments), len(first.head.arguments)
         message = f"'{head.name}' has {_columns(here)} here and {there} in its first rule"
-        raise QueryError(message, text=text, span=head.span, hint=where)
+        raise QueryError(message, span=head.span, hint=where)
     for one, other in zip(head.arguments, first.head.arguments, strict=True):
         mine, its = _function(one), _function(other)
         if mine != its:
@@ -121,7 +118,7 @@ def _check_head(
                 f"the rules of '{head.name}' aggregate differently: {_said(one)} here, {_said(other)} in the first"
             )
             span = one.span or head.span
-            raise QueryError(message, text=text, span=span, hint=where)
+            raise QueryError(message, span=span, hint=where)
 
 
 def _function(argument: p.Operand | Aggregate) -> str | None:
@@ -160,7 +157,7 @@ def _resolved(
             continue
         span = _name_span(atom)
         hint = suggestion(atom.name, arities, kind="relation")
-        raise QueryError(f"unknown relation '{atom.name}'", text=program.text, span=span, hint=hint)
+        raise QueryError(f"unknown relation '{atom.name}'", span=span, hint=hint)
     return replace(rule, body=tuple(body))
 
 
@@ -178,13 +175,13 @@ def _check_atom(
             first = heads[atom.name][0]
             hint = f"line {program.line(first)}: {first.head}"
         message = f"'{atom.name}' has {_columns(arities[atom.name])}, not {len(atom.arguments)}"
-        raise QueryError(message, text=program.text, span=atom.span, hint=hint)
+        raise QueryError(message, span=atom.span, hint=hint)
     for argument in atom.arguments:
         if not isinstance(argument, p.Attribute | p.Constant):
             others = tuple(p.Attribute("V") if one is argument else one for one in atom.arguments)
             hint = f"compare it outside: {Atom(atom.name, others)}, V = {bare(argument)}"
             message = "a relation's columns are variables and constants here, nothing computed"
-            raise QueryError(message, text=program.text, span=argument.span, hint=hint)
+            raise QueryError(message, span=argument.span, hint=hint)
 
 
 def _name_span(atom: Atom) -> Span | None:

@@ -23,7 +23,7 @@ class Names:
     recursive: bool
 
 
-def stratified(orders: Mapping[str, Sequence[Ordered]], text: str) -> tuple[Names, ...]:
+def stratified(orders: Mapping[str, Sequence[Ordered]]) -> tuple[Names, ...]:
     """The relations in groups that depend on each other, each group after those that it reads.
 
     Raises
@@ -39,7 +39,7 @@ def stratified(orders: Mapping[str, Sequence[Ordered]], text: str) -> tuple[Name
         names = tuple(name for name in orders if name in inside)
         recursive = len(names) > 1 or names[0] in reads[names[0]]
         if recursive:
-            _check(names, reads, orders, text)
+            _check(names, reads, orders)
         groups.append(Names(names, recursive))
     return tuple(groups)
 
@@ -51,9 +51,7 @@ def _read(rules: Sequence[Ordered]) -> Iterator[str]:
                 yield step.atom.name
 
 
-def _check(
-    names: Sequence[str], reads: Mapping[str, list[str]], orders: Mapping[str, Sequence[Ordered]], text: str
-) -> None:
+def _check(names: Sequence[str], reads: Mapping[str, list[str]], orders: Mapping[str, Sequence[Ordered]]) -> None:
     inside = set(names)
     for name in names:
         for rule in orders[name]:
@@ -63,19 +61,17 @@ def _check(
                     cycle = " → ".join([name, f"not {back[0]}", *back[1:]])
                     raise QueryError(
                         f"'{name}' depends on its own negation: {cycle}",
-                        text=text,
                         span=step.atom.span,
                         hint=f"'not' may stand before relations that do not depend on '{name}'",
                     )
             for _, aggregate in rule.rule.head.aggregates:
                 if aggregate.function not in SELECTIONS:
-                    raise _aggregated(name, aggregate.function, aggregate.span, _path(name, name, reads, inside), text)
+                    raise _aggregated(name, aggregate.function, aggregate.span, _path(name, name, reads, inside))
 
 
-def _aggregated(name: str, function: str, span: Span | None, cycle: Sequence[str], text: str) -> QueryError:
+def _aggregated(name: str, function: str, span: Span | None, cycle: Sequence[str]) -> QueryError:
     return QueryError(
         f"'{name}' depends on its own {function}: {' → '.join(cycle)}",
-        text=text,
         span=span,
         hint=f"{function} changes with every row that the recursion adds; only min and max may be inside: "
         f"derive the rows first, and take {function} of them in another relation",

@@ -67,9 +67,7 @@ def inferred(
             for at, column in enumerate(columns[name]):
                 if column.kind is None:
                     what = f"no rule gives column {at + 1} of '{name}' a value"
-                    raise QueryError(
-                        what, text=program.text, span=head.span, hint=f"add a rule that does not read '{name}'"
-                    )
+                    raise QueryError(what, span=head.span, hint=f"add a rule that does not read '{name}'")
             kinds = [_result(one, column.kind) for one, column in zip(head.arguments, columns[name], strict=True)]
             rows[name] = dict(zip(_names([rule.rule.head for rule in orders[name]]), kinds, strict=True))
     return rows
@@ -89,10 +87,10 @@ def _round(
         for rule in orders[name]:
             heads = rule.rule.head.arguments
             known[name] = [_result(one, column.kind) for one, column in zip(heads, columns[name], strict=True)]
-            types, constants = _types(rule, known, program.text)
+            types, constants = _types(rule, known)
             for at, argument in enumerate(heads):
                 column = columns[name][at]
-                kind, literal = _head_type(argument, types, constants, program.text)
+                kind, literal = _head_type(argument, types, constants)
                 if kind is None or (literal and not literals):
                     continue
                 if column.kind is None:
@@ -113,7 +111,6 @@ def _conflict(at: int, rule: Ordered, kind: pa.DataType, column: _Column, progra
         hint += " An integer times 1.0 is a float"
     return QueryError(
         f"column {at + 1} of '{head.name}' is {kind} here and {column.kind} in another rule",
-        text=program.text,
         span=argument.span or head.span,
         hint=hint,
     )
@@ -123,7 +120,7 @@ def _conflict(at: int, rule: Ordered, kind: pa.DataType, column: _Column, progra
 
 
 def _types(
-    rule: Ordered, known: Mapping[str, Sequence[pa.DataType | None]], text: str
+    rule: Ordered, known: Mapping[str, Sequence[pa.DataType | None]]
 ) -> tuple[dict[str, pa.DataType | None], dict[str, p.Constant]]:
     """The types of a rule's variables as far as they are known, and those that stand for a constant."""
     types: dict[str, pa.DataType | None] = {}
@@ -137,32 +134,32 @@ def _types(
             if isinstance(step.value, p.Constant):
                 constants[step.variable] = step.value
             if all(types.get(name) is not None for name in variables(step.value)):
-                types[step.variable] = _operand(step.value, types, text)[1]
+                types[step.variable] = _operand(step.value, types)[1]
             else:
                 types[step.variable] = None
     return types, constants
 
 
-def _operand(value: p.Operand, types: Mapping[str, pa.DataType | None], text: str) -> tuple[p.Operand, pa.DataType]:
+def _operand(value: p.Operand, types: Mapping[str, pa.DataType | None]) -> tuple[p.Operand, pa.DataType]:
     """A value that fits the types of its variables, and its own type."""
-    found = typed_operand(value, types, text)
+    found = typed_operand(value, types)
     if isinstance(found, p.Constant):
-        found = replace(found, value=_plain(found, text))
+        found = replace(found, value=_plain(found))
     kind = type_of_operand(found, types)
     plain = {"int": pa.int64(), "float": pa.float64(), "bool": pa.bool_(), "string": pa.string()}
     return found, plain.get(kind_of(kind), kind)
 
 
-def _plain(constant: p.Constant, text: str) -> p.Value:
+def _plain(constant: p.Constant) -> p.Value:
     """A literal as a value of 64 bits."""
     value = constant.value
     if isinstance(value, int) and not isinstance(value, bool) and not -(2**63) <= value < 2**63:
         hint = "integers reach from −2^63 to 2^63 − 1"
-        raise QueryError(f"the number {value} does not fit into 64 bits", text=text, span=constant.span, hint=hint)
+        raise QueryError(f"the number {value} does not fit into 64 bits", span=constant.span, hint=hint)
     if isinstance(value, Decimal):
         value = float(value)
         if math.isinf(value):
-            raise QueryError("the number is too great", text=text, span=constant.span, hint="no double is as great")
+            raise QueryError("the number is too great", span=constant.span, hint="no double is as great")
     return value
 
 
@@ -170,7 +167,6 @@ def _head_type(
     argument: p.Operand | Aggregate,
     types: Mapping[str, pa.DataType | None],
     constants: Mapping[str, p.Constant],
-    text: str,
 ) -> tuple[pa.DataType | None, bool]:
     """The type of what a rule puts into a column, and whether it is an integer that could be a float as well."""
     value = argument.value if isinstance(argument, Aggregate) else argument
@@ -178,10 +174,10 @@ def _head_type(
         return pa.int64(), False
     if any(types.get(name) is None for name in variables(value)):
         return None, False
-    _, kind = _operand(value, types, text)
+    _, kind = _operand(value, types)
     if isinstance(argument, Aggregate) and kind_of(kind) not in _TAKES[argument.function]:
         message = f"{argument.function} is not defined for {kind}"
-        raise QueryError(message, text=text, span=argument.span, hint=f"it takes {_listed(_TAKES[argument.function])}")
+        raise QueryError(message, span=argument.span, hint=f"it takes {_listed(_TAKES[argument.function])}")
     literal = constants.get(value.name) if isinstance(value, p.Attribute) else value
     return kind, isinstance(literal, p.Constant) and kind_of(kind) == "int"
 
@@ -223,7 +219,7 @@ def _name(argument: p.Operand | Aggregate) -> str:
 # ---- Settling: every value in the type that it is used with
 
 
-def settled(rule: Ordered, rows: Mapping[str, Mapping[str, pa.DataType]], text: str) -> Ordered:
+def settled(rule: Ordered, rows: Mapping[str, Mapping[str, pa.DataType]]) -> Ordered:
     """The rule with all values checked and in their types, once the columns of all relations are known.
 
     Raises
@@ -232,37 +228,37 @@ def settled(rule: Ordered, rows: Mapping[str, Mapping[str, pa.DataType]], text: 
         Values of different kinds meet.
     """
     known = {atom.name: list(rows[atom.name].values()) for atom in rule.scans}
-    types, _ = _types(rule, known, text)
+    types, _ = _types(rule, known)
     seen: dict[str, pa.DataType] = {}
     steps: list[Step] = []
     for step in rule.steps:
         match step:
             case Scan(atom):
-                steps.append(Scan(_settled_atom(atom, rows[atom.name], seen, text)))
+                steps.append(Scan(_settled_atom(atom, rows[atom.name], seen)))
             case Exclude(atom):
-                _check_excluded(atom, rows[atom.name], types, text)
-                steps.append(Exclude(_settled_atom(atom, rows[atom.name], seen, text)))
+                _check_excluded(atom, rows[atom.name], types)
+                steps.append(Exclude(_settled_atom(atom, rows[atom.name], seen)))
             case Filter(comparison):
-                steps.append(Filter(_settled_comparison(comparison, types, text)))
+                steps.append(Filter(_settled_comparison(comparison, types)))
             case Assign(variable, value):
-                found, kind = _operand(value, types, text)
+                found, kind = _operand(value, types)
                 seen[variable] = kind
                 steps.append(Assign(variable, found))
     assigned = {step.variable: step.value for step in steps if isinstance(step, Assign)}
     head = rule.rule.head
     columns = rows[head.name].values()
     arguments = tuple(
-        _settled_head(one, kind, types, assigned, text) for one, kind in zip(head.arguments, columns, strict=True)
+        _settled_head(one, kind, types, assigned) for one, kind in zip(head.arguments, columns, strict=True)
     )
     return Ordered(replace(rule.rule, head=replace(head, arguments=arguments)), tuple(steps))
 
 
-def _settled_atom(atom: Atom, row: Mapping[str, pa.DataType], seen: dict[str, pa.DataType], text: str) -> Atom:
+def _settled_atom(atom: Atom, row: Mapping[str, pa.DataType], seen: dict[str, pa.DataType]) -> Atom:
     """An atom with constants in the types of its columns; ``seen`` are the types of the variables so far."""
     arguments: list[p.Operand] = []
     for argument, (column, kind) in zip(atom.arguments, row.items(), strict=True):
         if isinstance(argument, p.Constant):
-            same = typed(p.Comparison("=", p.Attribute(column), argument, argument.span), {column: kind}, text)
+            same = typed(p.Comparison("=", p.Attribute(column), argument, argument.span), {column: kind})
             assert isinstance(same, p.Comparison)
             arguments.append(same.right)
             continue
@@ -272,38 +268,33 @@ def _settled_atom(atom: Atom, row: Mapping[str, pa.DataType], seen: dict[str, pa
             continue
         before = seen.setdefault(argument.name, kind)
         if before != kind and kind_of(before) != kind_of(kind) and {kind_of(before), kind_of(kind)} - set(NUMBERS):
-            raise _mismatch(argument, atom, column, before, kind, text)
+            raise _mismatch(argument, atom, column, before, kind)
     return replace(atom, arguments=tuple(arguments))
 
 
-def _mismatch(
-    argument: p.Attribute, atom: Atom, column: str, before: pa.DataType, kind: pa.DataType, text: str
-) -> QueryError:
+def _mismatch(argument: p.Attribute, atom: Atom, column: str, before: pa.DataType, kind: pa.DataType) -> QueryError:
     message = f"'{argument.name}' is {before}, and column {column} of '{atom.name}' is {kind}"
-    return QueryError(message, text=text, span=argument.span, hint="one variable stands for equal values: use two")
+    return QueryError(message, span=argument.span, hint="one variable stands for equal values: use two")
 
 
-def _check_excluded(
-    atom: Atom, row: Mapping[str, pa.DataType], types: Mapping[str, pa.DataType | None], text: str
-) -> None:
+def _check_excluded(atom: Atom, row: Mapping[str, pa.DataType], types: Mapping[str, pa.DataType | None]) -> None:
     """What 'not' looks up has exactly the type of the column."""
     for argument, (column, kind) in zip(atom.arguments, row.items(), strict=True):
         if not isinstance(argument, p.Attribute) or argument.name == ANY or types[argument.name] == kind:
             continue
-        error = _mismatch(argument, atom, column, types[argument.name], kind, text)
+        error = _mismatch(argument, atom, column, types[argument.name], kind)
         if kind_of(kind) == "float" and kind_of(types[argument.name]) == "int":
             error = QueryError(
-                error.message, text=text, span=error.span, hint=f"look up a float: F = {argument.name} * 1.0, not …(F)"
+                error.message, span=error.span, hint=f"look up a float: F = {argument.name} * 1.0, not …(F)"
             )
         raise error
 
 
-def _settled_comparison(comparison: p.Comparison, types: Mapping[str, pa.DataType | None], text: str) -> p.Comparison:
-    found = typed(comparison, types, text)
+def _settled_comparison(comparison: p.Comparison, types: Mapping[str, pa.DataType | None]) -> p.Comparison:
+    found = typed(comparison, types)
     assert isinstance(found, p.Comparison)
     sides = [
-        replace(one, value=_plain(one, text)) if isinstance(one, p.Constant) else one
-        for one in (found.left, found.right)
+        replace(one, value=_plain(one)) if isinstance(one, p.Constant) else one for one in (found.left, found.right)
     ]
     return replace(found, left=sides[0], right=sides[1])
 
@@ -313,13 +304,12 @@ def _settled_head(
     kind: pa.DataType,
     types: Mapping[str, pa.DataType | None],
     assigned: Mapping[str, p.Operand],
-    text: str,
 ) -> p.Operand | Aggregate:
     if isinstance(argument, Aggregate):
         if argument.value is None:
             return argument
-        return replace(argument, value=_fitting(argument.value, kind, types, assigned, text))
-    return _fitting(argument, kind, types, assigned, text)
+        return replace(argument, value=_fitting(argument.value, kind, types, assigned))
+    return _fitting(argument, kind, types, assigned)
 
 
 def _fitting(
@@ -327,10 +317,9 @@ def _fitting(
     kind: pa.DataType,
     types: Mapping[str, pa.DataType | None],
     assigned: Mapping[str, p.Operand],
-    text: str,
 ) -> p.Operand:
     """A value for a column of a type: an integer that is written out becomes a float there."""
-    found, _ = _operand(value, types, text)
+    found, _ = _operand(value, types)
     source = assigned.get(found.name) if isinstance(found, p.Attribute) else found
     if isinstance(source, p.Constant) and kind_of(kind) == "float":
         assert isinstance(source.value, int | float)

@@ -17,7 +17,7 @@ from importlib import import_module
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from stretto.errors import QueryError
+from stretto.errors import QueryError, placed
 from stretto.languages.expressions.tokens import Mistake, reserve
 
 if TYPE_CHECKING:
@@ -83,7 +83,8 @@ def mistakes_of(text: str, what: str = "query") -> Iterator[None]:
     """A mistake in a text as the error that shows its place; a text that is too long is refused."""
     if len(text) > LONGEST:
         raise QueryError(f"the {what} has {len(text):,} characters; at most {LONGEST:,} are allowed")
-    try:
-        yield
-    except Mistake as mistake:
-        raise QueryError(mistake.message, text=text, span=mistake.span, hint=mistake.hint) from None
+    with placed(text):
+        try:
+            yield
+        except Mistake as mistake:
+            raise QueryError(mistake.message, span=mistake.span, hint=mistake.hint) from None

@@ -31,7 +31,7 @@ def read_condition(text: str, row: Mapping[str, pa.DataType]) -> p.Predicate:
     cost BETWEEN 3.0 AND 4.5
     """
     with mistakes_of(text, "condition"):
-        return typed(_ROWS.read(text, "condition"), row, text)
+        return typed(_ROWS.read(text, "condition"), row)
 
 
 def read_value(text: str, row: Mapping[str, pa.DataType]) -> p.Operand:
@@ -52,4 +52,4 @@ def read_value(text: str, row: Mapping[str, pa.DataType]) -> p.Operand:
         found = _ROWS.read(text, "value")
         if not isinstance(found, p.Operand):
             raise Mistake("a value is needed here, not a condition", None)
-        return typed_operand(found, row, text)
+        return typed_operand(found, row)

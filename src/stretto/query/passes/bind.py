@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Decimal
 from functools import cached_property
-from typing import Protocol
 
 import pyarrow as pa
 
 from stretto.column_types import text_hint, time_hint
-from stretto.errors import LimitError, OptionError, QueryError, Span, suggestion
+from stretto.errors import LimitError, OptionError, QueryError, Span, placed, suggestion
 from stretto.events import Schema
 from stretto.query import predicate as p
 from stretto.query.algebra import Atom, Filter, Pattern, Project, fold, walk
@@ -32,20 +31,6 @@ __all__ = [
     "check_size",
     "measure",
 ]
-
-
-class Text(Protocol):
-    """A query that knows what it was written as."""
-
-    @property
-    def text(self) -> str: ...
-
-
-class Windowed(Text, Protocol):
-    """A query with a window."""
-
-    @property
-    def window(self) -> Window | None: ...
 
 
 @dataclass(frozen=True)
@@ -118,24 +103,25 @@ def bind(query: ParsedQuery, schema: Schema) -> BoundQuery:
     OptionError
         A role of the schema names a column that is not there.
     """
-    check_size(query.pattern)
-    check_roles(schema)
-    _check_streams(query, schema)
-    _check_types(query, schema)
-    check_names(query, query.partition_by, query.partition_spans, schema, "PARTITION BY")
-    check_keys(query, query.partition_by, query.partition_spans, schema)
-    window = bind_window(query, schema)
-    pattern = fold(query.pattern, lambda node: _typed_filter(node, query, schema))
-    if query.items is not None:
-        pattern = Project(pattern, frozenset(item.variable for item in query.items))
-    return BoundQuery(
-        parsed=query,
-        schema=schema,
-        pattern=rewrite(pattern),
-        window=window,
-        selected=_selected(query, schema),
-        time=schema.time or (window.attribute if window else None),
-    )
+    with placed(query.text):
+        check_size(query.pattern)
+        check_roles(schema)
+        _check_streams(query, schema)
+        _check_types(query, schema)
+        check_names(query.partition_by, query.partition_spans, schema, "PARTITION BY")
+        check_keys(query.partition_by, query.partition_spans, schema)
+        window = bind_window(query.window, schema)
+        pattern = fold(query.pattern, lambda node: _typed_filter(node, schema))
+        if query.items is not None:
+            pattern = Project(pattern, frozenset(item.variable for item in query.items))
+        return BoundQuery(
+            parsed=query,
+            schema=schema,
+            pattern=rewrite(pattern),
+            window=window,
+            selected=_selected(query, schema),
+            time=schema.time or (window.attribute if window else None),
+        )
 
 
 def measure(data_type: pa.DataType) -> Measure | None:
@@ -188,7 +174,6 @@ def _check_streams(query: ParsedQuery, schema: Schema) -> None:
         if name not in schema.streams:
             raise QueryError(
                 f"unknown stream '{name}'",
-                text=query.text,
                 span=span,
                 hint=suggestion(name, schema.streams, kind="stream"),
             )
@@ -201,31 +186,28 @@ def _check_types(query: ParsedQuery, schema: Schema) -> None:
         if isinstance(node, Atom) and node.type not in schema.types:
             raise QueryError(
                 f"no stream declares the event type '{node.type}'",
-                text=query.text,
                 span=node.span,
                 hint=suggestion(node.type, sorted(schema.types), kind="type"),
             )
 
 
-def check_names(query: Text, names: Sequence[str], spans: Sequence[Span], schema: Schema, where: str) -> None:
+def check_names(names: Sequence[str], spans: Sequence[Span], schema: Schema, where: str) -> None:
     """Raise a :class:`QueryError` unless the schema has all the attributes."""
     for number, name in enumerate(names):
         if name not in schema.attributes:
             raise QueryError(
                 f"unknown attribute '{name}' in {where}",
-                text=query.text,
                 span=spans[number] if spans else None,
                 hint=suggestion(name, schema.attributes, kind="attribute"),
             )
 
 
-def check_keys(query: Text, names: Sequence[str], spans: Sequence[Span], schema: Schema) -> None:
+def check_keys(names: Sequence[str], spans: Sequence[Span], schema: Schema) -> None:
     """Raise a :class:`QueryError` unless attributes can tell partitions apart."""
     for name, span in zip(names, spans or (None,) * len(names), strict=True):
         if not _is_key(schema.attributes[name]):
             raise QueryError(
                 f"cannot partition by '{name}' ({schema.attributes[name]})",
-                text=query.text,
                 span=span,
                 hint="partition by numbers, strings, booleans, dates or timestamps",
             )
@@ -250,34 +232,31 @@ def _is_key(data_type: pa.DataType) -> bool:
     )
 
 
-def _typed_filter(node: Pattern, query: ParsedQuery, schema: Schema) -> Pattern:
+def _typed_filter(node: Pattern, schema: Schema) -> Pattern:
     if not isinstance(node, Filter):
         return node
-    predicate = typed(node.predicate, schema.attributes, query.text)
+    predicate = typed(node.predicate, schema.attributes)
     return Filter(node.body, node.variable, predicate, node.span)
 
 
-def bind_window(query: Windowed, schema: Schema) -> BoundWindow | None:
+def bind_window(window: Window | None, schema: Schema) -> BoundWindow | None:
     """The window in the unit of what it measures."""
-    window = query.window
     if window is None:
         return None
     if window.events is not None:
-        return BoundWindow(_fitting(query, window, window.events, "events"), None)
+        return BoundWindow(_fitting(window, window.events, "events"), None)
     name = window.attribute
     if name is None:
         name = schema.time
         if name is None:
             raise QueryError(
                 "the window measures the stream's time, and no time column is named",
-                text=query.text,
                 span=window.span,
                 hint="pass time='…', or name the attribute: WITHIN … [attribute]",
             )
     elif name not in schema.attributes:
         raise QueryError(
             f"unknown attribute '{name}' in WITHIN",
-            text=query.text,
             span=window.attribute_span,
             hint=suggestion(name, schema.attributes, kind="attribute"),
         )
@@ -285,14 +264,13 @@ def bind_window(query: Windowed, schema: Schema) -> BoundWindow | None:
     if how is None:
         raise QueryError(
             f"cannot measure a window by '{name}' ({schema.attributes[name]})",
-            text=query.text,
             span=window.attribute_span or window.span,
             hint="a window needs an integer, decimal or timestamp attribute" + time_hint(name, schema.attributes[name]),
         )
-    return BoundWindow(_window_size(query, window, name, how, schema), name)
+    return BoundWindow(_window_size(window, name, how, schema), name)
 
 
-def _window_size(query: Text, window: Window, name: str, how: Measure, schema: Schema) -> int | float:
+def _window_size(window: Window, name: str, how: Measure, schema: Schema) -> int | float:
     per_second = how.unit
     if per_second is None and name == schema.time and schema.time_unit is not None:
         per_second = PER_SECOND[schema.time_unit]
@@ -300,7 +278,6 @@ def _window_size(query: Text, window: Window, name: str, how: Measure, schema: S
         if per_second is None:
             raise QueryError(
                 f"'{name}' is a plain number ({schema.attributes[name]}); what is a second of it?",
-                text=query.text,
                 span=window.span,
                 hint="pass time_unit='s' (or 'ms', 'us', 'ns') with time='"
                 + name
@@ -317,16 +294,15 @@ def _window_size(query: Text, window: Window, name: str, how: Measure, schema: S
         return float(amount)
     scaled = (amount * 10**how.scale).to_integral_value(ROUND_FLOOR)
     if scaled < 0:
-        raise QueryError("a window cannot be negative", text=query.text, span=window.span)
-    return _fitting(query, window, int(scaled), f"units of '{name}' ({schema.attributes[name]})")
+        raise QueryError("a window cannot be negative", span=window.span)
+    return _fitting(window, int(scaled), f"units of '{name}' ({schema.attributes[name]})")
 
 
-def _fitting(query: Text, window: Window, size: int, of_what: str) -> int:
+def _fitting(window: Window, size: int, of_what: str) -> int:
     """The size of a window, if differences to it fit into 64 bits."""
     if size > MOST:
         raise QueryError(
             f"the window is {size} {of_what}, and the greatest is 2^62 ({MOST})",
-            text=query.text,
             span=window.span,
             hint="without WITHIN there is no window",
         )
@@ -340,7 +316,7 @@ def _selected(query: ParsedQuery, schema: Schema) -> tuple[tuple[str, tuple[str,
     chosen = []
     for item in query.items:
         if item.attributes is not None:
-            check_names(query, item.attributes, item.attribute_spans, schema, f"SELECT {item.variable}[…]")
+            check_names(item.attributes, item.attribute_spans, schema, f"SELECT {item.variable}[…]")
         chosen.append((item.variable, everything if item.attributes is None else item.attributes))
     return tuple(chosen)
 

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from stretto.errors import OptionError, QueryError, Span, suggestion
+from stretto.errors import OptionError, QueryError, Span, placed, suggestion
 from stretto.events import Schema
 from stretto.query import predicate as p
 from stretto.query.passes.bind import BoundWindow, bind_window, check_keys, check_names, check_roles
@@ -105,28 +105,27 @@ def bind_sase(query: SaseQuery, schema: Schema) -> BoundSase:
             "type=None: an event's type is the name of its stream, and no column names it, so that no component of the pattern can "
             "ever match; name the column of types with type='…', that of streams with stream='…', or give a dict of tables by stream"
         )
-    _check_types(query, schema)
-    check_names(query, query.equal, query.equal_spans, schema, "an equivalence test")
-    check_keys(query, query.equal, query.equal_spans, schema)
-    window = bind_window(query, schema)
-    _check_negations(query)
-    places = _places(query)
-    types = {
-        name: type_of(reference, schema, query.text, places.get(name)) for name, reference in query.references.items()
-    }
-    condition = None if query.condition is None else typed(query.condition, _compared(query, types), query.text)
-    returns = None
-    if query.returns is not None:
-        returns = tuple(_bound_return(query, item.name, item.value, types) for item in query.returns)
-    return BoundSase(
-        parsed=query,
-        schema=schema,
-        types=types,
-        condition=condition,
-        window=window,
-        returns=returns,
-        time=schema.time or (window.attribute if window else None),
-    )
+    with placed(query.text):
+        _check_types(query, schema)
+        check_names(query.equal, query.equal_spans, schema, "an equivalence test")
+        check_keys(query.equal, query.equal_spans, schema)
+        window = bind_window(query.window, schema)
+        _check_negations(query)
+        places = _places(query)
+        types = {name: type_of(reference, schema, places.get(name)) for name, reference in query.references.items()}
+        condition = None if query.condition is None else typed(query.condition, _compared(query, types))
+        returns = None
+        if query.returns is not None:
+            returns = tuple(_bound_return(item.name, item.value, types) for item in query.returns)
+        return BoundSase(
+            parsed=query,
+            schema=schema,
+            types=types,
+            condition=condition,
+            window=window,
+            returns=returns,
+            time=schema.time or (window.attribute if window else None),
+        )
 
 
 def _compared(query: SaseQuery, types: Mapping[str, pa.DataType]) -> Mapping[str, pa.DataType]:
@@ -150,7 +149,7 @@ def _places(query: SaseQuery) -> dict[str, Span | None]:
     return found
 
 
-def type_of(reference: Reference, schema: Schema, text: str, span: Span | None) -> pa.DataType:
+def type_of(reference: Reference, schema: Schema, span: Span | None) -> pa.DataType:
     """The Arrow type of a reference's values.
 
     Raises
@@ -165,14 +164,14 @@ def type_of(reference: Reference, schema: Schema, text: str, span: Span | None) 
         return pa.int64()
     if attribute not in schema.attributes:
         hint = suggestion(attribute, schema.attributes, kind="attribute")
-        raise QueryError(f"unknown attribute '{attribute}'", text=text, span=span, hint=hint)
+        raise QueryError(f"unknown attribute '{attribute}'", span=span, hint=hint)
     own = schema.attributes[attribute]
     if isinstance(reference, Element):
         return own
-    return _aggregated(reference, own, text, span)
+    return _aggregated(reference, own, span)
 
 
-def _aggregated(reference: Aggregate, own: pa.DataType, text: str, span: Span | None) -> pa.DataType:
+def _aggregated(reference: Aggregate, own: pa.DataType, span: Span | None) -> pa.DataType:
     kind = kind_of(own)
     takes = {"sum": ("int", "float", "decimal"), "avg": ("int", "float", "decimal")}
     ordered = ("int", "float", "decimal", "time")
@@ -182,7 +181,6 @@ def _aggregated(reference: Aggregate, own: pa.DataType, text: str, span: Span | 
     if kind not in takes.get(reference.function, ordered):
         raise QueryError(
             f"{reference.function} needs {needed}, and '{reference.attribute}' is {own}",
-            text=text,
             span=span,
             hint=f"count({reference.variable}{reference.range}) counts events of any kind",
         )
@@ -191,8 +189,8 @@ def _aggregated(reference: Aggregate, own: pa.DataType, text: str, span: Span | 
     return pa.int64() if kind == "int" and reference.function == "sum" else pa.float64()
 
 
-def _bound_return(query: SaseQuery, name: str, value: p.Operand, types: Mapping[str, pa.DataType]) -> BoundReturn:
-    operand = typed_operand(value, types, query.text)
+def _bound_return(name: str, value: p.Operand, types: Mapping[str, pa.DataType]) -> BoundReturn:
+    operand = typed_operand(value, types)
     return BoundReturn(name, operand, type_of_operand(operand, types))
 
 
@@ -205,7 +203,6 @@ def _check_types(query: SaseQuery, schema: Schema) -> None:
             if name not in schema.types:
                 raise QueryError(
                     f"no stream declares the event type '{name}'",
-                    text=query.text,
                     span=span,
                     hint=suggestion(name, sorted(schema.types), kind="type"),
                 )
@@ -217,7 +214,6 @@ def _check_negations(query: SaseQuery) -> None:
     if chosen and ends[1].negated:
         raise QueryError(
             f"{chosen} chooses among the matches that one event completes, and a negation at the end completes them by time",
-            text=query.text,
             span=ends[1].span,
             hint=f"leave out {chosen}, or the negation at the end",
         )
@@ -225,7 +221,6 @@ def _check_negations(query: SaseQuery) -> None:
         if component.negated and (query.window is None or query.window.events is not None):
             raise QueryError(
                 f"{component} at an end of the pattern needs a time until which it holds",
-                text=query.text,
                 span=component.span,
                 hint="add WITHIN with a duration",
             )
