@@ -31,7 +31,7 @@ help:
 	@echo "                  kills             continuous queries killed at random moments, many times"
 	@echo "                  kafka, delta      against a real broker; against Delta tables"
 	@echo "                  benchmarks        the benchmarks at toy size, against their oracles"
-	@echo "make check      linter, formatter, type checker"
+	@echo "make check      linter, formatter, type checker (of the tests, too)"
 	@echo "make bench      the benchmarks of benchmarks/"
 	@echo "make format     let the formatter write"
 

@@ -110,7 +110,7 @@ def test_missing_steps_are_those_that_were_lost() -> None:
 
 def by_hand(name: str, ticks: list[dict[str, float]], days: int, drop: float) -> set[tuple[float, ...]]:
     """Days of first and last event, and number of V-patterns."""
-    found = set()
+    found: set[tuple[float, ...]] = set()
     for first, start in enumerate(ticks):
         if start["change"] >= -drop:
             continue
@@ -244,9 +244,9 @@ def alerts_by_hand(rows: list[dict[str, Any]]) -> Counter[tuple[str, str, int, i
                 else:
                     goes_on.append((rule, ip, begin, step + 1))
             waiting = goes_on
-            for rule, begin in since.items():
+            for rule, after in since.items():
                 named = rule in chains or row["user"] == rule.removeprefix("name ")
-                if now > begin and named and row["event"] in chains.get(rule, (tried,))[0]:
+                if now > after and named and row["event"] in chains.get(rule, (tried,))[0]:
                     waiting.append((rule, row["src_ip"], now, 1))
         now = hour[-1]["timestamp"]
         for row in hour:

@@ -317,7 +317,7 @@ def test_a_wrong_change_changes_nothing() -> None:
 
 
 def forms() -> Iterator[tuple[str, Any]]:
-    rows = [{"id": "p", "query": AB, "since": 2}, {"id": "q", "query": None, "since": 4}]
+    rows: list[dict[str, Any]] = [{"id": "p", "query": AB, "since": 2}, {"id": "q", "query": None, "since": 4}]
     yield "changes", [Change(**row) for row in rows]
     yield "dicts", rows
     yield "generator", (row for row in rows)

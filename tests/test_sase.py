@@ -644,7 +644,11 @@ def test_integer_overflow_names_the_row(condition: str, row: int) -> None:
     ],
 )
 def test_overflow_in_return_names_the_first_match(returned: str, types: str, row: int, message: str) -> None:
-    events = {"type": list(types), "v": [1, 2, 2**62, 2**62, 5, 6, 2**62, 2**62, 9], "t": list(range(9))}
+    events: dict[str, list[Any]] = {
+        "type": list(types),
+        "v": [1, 2, 2**62, 2**62, 5, 6, 2**62, 2**62, 9],
+        "t": list(range(9)),
+    }
     query = f"PATTERN SEQ(A+ a[], B b) WHERE skip_till_next_match {{ b.v > 0 }} RETURN {returned}"
     with pytest.raises(stretto.DataError) as caught:
         stretto.match(query, events)

@@ -1,60 +1,74 @@
-"""Every conformance vector on the reference evaluator and on the embedded engine, whole and event by event."""
+"""Every conformance vector on every side that claims it; what a side leaves out is declared and counted."""
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
+from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-import stretto
-from stretto.query.passes.bind import BoundQuery
-from stretto.reference.ceql import evaluate
-from stretto.reference.sase import evaluate_sase
-from tests.conformance.vectors import Vector, vectors
+from tests.conformance import adapters
+from tests.conformance.vectors import Row, Vector, vectors
+from tests.spark.conftest import spark  # noqa: F401 (a fixture)
 
 VECTORS = vectors()
 
-Row = tuple[int, int, tuple[int, ...]]
-
-
-def ids(vector: Vector) -> str:
-    return vector.name
-
-
-def as_rows(found: list[dict[str, Any]]) -> list[Row]:
-    return sorted((row["start"], row["end"], tuple(row["positions"])) for row in found)
+SIDES = {
+    one.name: importlib.import_module(f"{adapters.__name__}.{one.name}")
+    for one in pkgutil.iter_modules(adapters.__path__)
+}
+EMBEDDED = [name for name, side in SIDES.items() if hasattr(side, "found")]
+ON_SPARK = [name for name, side in SIDES.items() if hasattr(side, "all_found")]
 
 
 def test_names_are_unique() -> None:
     names = [vector.name for vector in VECTORS]
     assert len(set(names)) == len(names)
-    for language in ("ceql", "sase"):
-        assert sum(vector.language == language for vector in VECTORS) >= 30
 
 
-@pytest.mark.parametrize("vector", VECTORS, ids=ids)
-def test_reference(vector: Vector) -> None:
-    query = stretto.compile(vector.text, vector.table.schema, time=vector.time).bound
-    rows: list[Row]
-    if isinstance(query, BoundQuery):
-        rows = [(m.start, m.end, tuple(sorted(m.positions))) for m in evaluate(query, vector.table)]
-    else:
-        rows = [(m.start, m.end, tuple(sorted(m.positions))) for m in evaluate_sase(query, vector.table)]
-    assert sorted(rows) == vector.expect
+def test_the_sides_and_their_vectors() -> None:
+    assert [*EMBEDDED, *ON_SPARK] == [
+        "afa", "backtrack", "match", "matcher", "nfab", "patterns", "reference", "tecs", "spark_batch", "spark_streaming",
+    ]  # fmt: skip
+    assert Counter(vector.language for vector in VECTORS) == {"ceql": 31, "sase": 36, "afa": 14}
 
 
-@pytest.mark.parametrize("vector", VECTORS, ids=ids)
-def test_match(vector: Vector) -> None:
-    rows = stretto.match(vector.text, vector.table, time=vector.time, output="positions").to_pylist()
-    assert as_rows(rows) == vector.expect
+@pytest.mark.parametrize("name", SIDES)
+def test_what_a_side_leaves_out(name: str) -> None:
+    left_out = Counter(filter(None, map(SIDES[name].why_not, VECTORS)))
+    assert left_out == SIDES[name].SKIPS
 
 
-@pytest.mark.parametrize("vector", VECTORS, ids=ids)
-def test_event_by_event_through_snapshots(vector: Vector) -> None:
-    rows = []
-    matcher = stretto.Matcher(vector.text, vector.table.schema, time=vector.time, capacity=1)
-    for position in range(vector.table.num_rows):
-        rows += matcher.push(vector.table.slice(position, 1)).to_pylist()
-        fresh = stretto.Matcher(vector.text, vector.table.schema, time=vector.time, capacity=1)
-        matcher = fresh.restore(matcher.snapshot())
-    assert as_rows(rows + matcher.finish().to_pylist()) == vector.expect
+def claimed(side: Any) -> list[Vector]:
+    return [vector for vector in VECTORS if not side.why_not(vector)]
+
+
+def compare(vector: Vector, found: list[Row]) -> str:
+    shown = f"{vector.name}:\n  expected {vector.expect}\n  found    {sorted(found)}"
+    return "" if sorted(found) == vector.expect else shown
+
+
+@pytest.mark.parametrize("name", EMBEDDED)
+def test_in_process(name: str) -> None:
+    side = SIDES[name]
+    wrong = []
+    for vector in claimed(side):
+        try:
+            wrong.append(compare(vector, side.found(vector)))
+        except Exception as error:
+            raise AssertionError(f"{vector.name}: {type(error).__name__}: {error}") from error
+    assert not any(wrong), "\n".join(filter(None, wrong))
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+@pytest.mark.parametrize("name", ON_SPARK)
+def test_on_spark(name: str, spark: Any, tmp_path: Path) -> None:  # noqa: F811
+    side = SIDES[name]
+    these = claimed(side)
+    found = side.all_found(these, spark, tmp_path)
+    wrong = [compare(vector, rows) for vector, rows in zip(these, found, strict=True)]
+    assert not any(wrong), "\n".join(filter(None, wrong))

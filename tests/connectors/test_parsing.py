@@ -88,7 +88,7 @@ def apart(events: Any) -> tuple[dict[int, Any], dict[int, Any]]:
 
 
 def test_json(spark: Any) -> None:
-    values = [*GOOD_JSON, *BAD_JSON, None]
+    values: list[Any] = [*GOOD_JSON, *BAD_JSON, None]
     good, bad = apart(parsed(spark, values, SCHEMA))
     assert {values[n]: (row.type, row.ts, row.price) for n, row in good.items()} == GOOD_JSON
     assert {values[n] for n in bad} == {*BAD_JSON, None}

@@ -90,7 +90,10 @@ def test_an_automaton_that_comes_as_data() -> None:
     patterns(B, T, Q) :- symbol(T, A), transition(R, Q, A), patterns(B, P, R), P = T - 1.
     complete(B, T) :- patterns(B, T, 'F').
     """
-    sources = {"symbol": {"id": int, "symbol": str}, "transition": {"source": str, "target": str, "symbol": str}}
+    sources: dict[str, dict[str, type]] = {
+        "symbol": {"id": int, "symbol": str},
+        "transition": {"source": str, "target": str, "symbol": str},
+    }
     arcs = [("S", "M", "A"), ("M", "M", "B"), ("M", "F", "A")]
     found = run(
         text,

@@ -51,8 +51,8 @@ def test_random_cases() -> None:
             counts[case.query.non_overlap].append(found)
     assert len(counts[False]) > 0.3 * SEEDS
     assert SEEDS < 100 or len(counts[True]) > 0.03 * SEEDS
-    for found in filter(None, counts.values()):
-        assert sum(one > 0 for one in found) > 0.3 * len(found)
+    for several in filter(None, counts.values()):
+        assert sum(one > 0 for one in several) > 0.3 * len(several)
 
 
 QUERY = """

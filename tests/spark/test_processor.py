@@ -33,9 +33,9 @@ def operator(**changes: Any) -> TwsTester:
         "language": "ceql",
         "budget": None,
     }
-    settings = {"time": "t", "sequence": None, "time_unit": "s", "late": "side", "event_id": None}
+    settings: dict[str, Any] = {"time": "t", "sequence": None, "time_unit": "s", "late": "side", "event_id": None}
     settings |= {"delay": 0, "buckets": 8}
-    made = Buckets(task | changes, Settings(**settings))  # type: ignore[arg-type]
+    made = Buckets(task | changes, Settings(**settings))
     return TwsTester(made, timeMode="EventTime", eventTimeExtractor=lambda row: 2**60)
 
 

@@ -488,7 +488,7 @@ class _Log:
         self.steps: list[Step] = []
         self.punctuation: int | None = None
         self.arc_punctuation: int | None = None
-        self.arcs = {way.id: [None, None] for way in automaton.ways}
+        self.arcs: dict[str, list[int | None]] = {way.id: [None, None] for way in automaton.ways}
         self.later = list(automaton.later)
 
     def case(self) -> AfaCase:

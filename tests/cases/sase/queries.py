@@ -198,7 +198,7 @@ def _written(node: p.Expression, query: SaseQuery, place: str = "") -> str:
             return f"{below(inner)} LIKE {p.Constant(pattern)}"
         case p.IsNull(inner):
             return f"{below(inner)} IS NULL"
-        case p.Constant():
+        case _:
             return str(node)
 
 

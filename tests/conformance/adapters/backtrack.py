@@ -1,0 +1,20 @@
+"""The backtrack algorithm, which the NFAb engine is compared with."""
+
+from __future__ import annotations
+
+from benchmarks.papers.sase.backtrack.engine import Backtrack
+from stretto.engines.nfab.program import NfabProgram
+from tests.conformance.adapters import nfab, rows_of
+from tests.conformance.vectors import Row, Vector
+
+NEGATION = "backtrack does not look for negated events"
+LIMIT = "backtrack finds the matches of an event one here, one there, so LIMIT cannot choose among them"
+SKIPS = {**nfab.SKIPS, NEGATION: 9, LIMIT: 1}
+
+
+def why_not(vector: Vector) -> str:
+    return nfab.why_not(vector) or Backtrack.why_not(NfabProgram(vector.bound, merges=False))
+
+
+def found(vector: Vector) -> list[Row]:
+    return rows_of(Backtrack(NfabProgram(vector.bound, merges=False), capacity=1).match(vector.events))

@@ -1,0 +1,28 @@
+"""The definitions, by brute force."""
+
+from __future__ import annotations
+
+from stretto.reference.afa import Event, outputs
+from stretto.reference.ceql import evaluate
+from stretto.reference.sase import evaluate_sase
+from tests.conformance.adapters import in_sequence
+from tests.conformance.vectors import Row, Vector
+
+SKIPS: dict[str, int] = {}
+
+
+def why_not(vector: Vector) -> str:
+    return ""
+
+
+def found(vector: Vector) -> list[Row]:
+    table, arrived = in_sequence(vector)
+    if vector.language == "afa":
+        window = vector.query.get("window")
+        events = [
+            Event(row["n"], (), row["t"], {"type": row["type"], "v": row["v"]}, row["n"], window and row["t"] + window)
+            for row in table.to_pylist()
+        ]
+        return [(one.first, one.last, one.register) for one in outputs(vector.automaton.frozen, events)]
+    matches = (evaluate if vector.language == "ceql" else evaluate_sase)(vector.bound, table)
+    return [(arrived[m.start], arrived[m.end], tuple(sorted(arrived[one] for one in m.positions))) for m in matches]

@@ -1,0 +1,24 @@
+"""The tECS engine by itself."""
+
+from __future__ import annotations
+
+from stretto.automata.nfab import build
+from stretto.automata.shortcut import why_not as needs_registers
+from stretto.engines.select import program_for
+from tests.conformance.adapters import DISORDERED, through
+from tests.conformance.vectors import Row, Vector
+
+REGISTERS, AUTOMATON = "it needs registers", "it is an automaton"
+SKIPS = {AUTOMATON: 14, REGISTERS: 24, DISORDERED: 2}
+
+
+def why_not(vector: Vector) -> str:
+    if vector.language == "afa":
+        return AUTOMATON
+    if vector.language == "sase" and needs_registers(build(vector.bound)):
+        return REGISTERS
+    return "" if vector.ordered else DISORDERED
+
+
+def found(vector: Vector) -> list[Row]:
+    return through(program_for(vector.bound, valuations=False), vector, vector.bound.tested)
