@@ -72,13 +72,26 @@ def test_blocks_of_a_page(page: Path, tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_links_between_pages_lead_somewhere() -> None:
     broken = []
-    for page in PAGES:
+    for page in [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]:
         text = FENCE.sub("", page.read_text(encoding="utf-8"))
         for target in re.findall(r"\]\(([^)\s]+)\)", text):
             path = target.split("#")[0]
             if path and "://" not in path and not path.startswith("mailto:") and not (page.parent / path).exists():
                 broken.append(f"{page.name}: {target}")
     assert not broken
+
+
+def test_the_files_that_contributing_names_are_there() -> None:
+    named = re.findall(
+        r"`([\w/.]+/|[\w/]+\.(?:py|lark|toml|md))`", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    )
+    assert len(named) > 30
+    places = (ROOT, ROOT / "src" / "stretto")
+    assert not [
+        path
+        for path in named
+        if "NAME" not in path and path != "grammar.lark" and not any((one / path).exists() for one in places)
+    ]
 
 
 def modules() -> list[str]:
