@@ -185,7 +185,7 @@ def connector() -> list[Path]:
         try:
             return jars(*_FALLBACK, transitive=False)
         except OptionError as second:
-            raise OptionError(f"{first}; {second}") from second
+            raise OptionError(f"{first}; {second}" if str(first) != str(second) else str(first)) from second
 
 
 #: A connector and all that it needs beside Spark's own jars.
