@@ -11,6 +11,7 @@ from stretto.spark.batch.explain import explain
 from stretto.spark.call import match
 from stretto.spark.dataflow.run import dataflow
 from stretto.spark.files import read
+from stretto.spark.kernels import receive
 from stretto.spark.patterns import match_patterns
 from stretto.spark.session import session
 from stretto.spark.sql.query import register
@@ -30,6 +31,8 @@ __all__ = [
     "unwatch",
     "watch",
 ]
+
+receive()
 
 
 def __dir__() -> list[str]:

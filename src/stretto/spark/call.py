@@ -25,6 +25,7 @@ from stretto.query.sase import SaseQuery
 from stretto.spark.batch import run as batch
 from stretto.spark.batch.plan import check_slices
 from stretto.spark.frames import arrow_fields, one_dataframe, without_duplicates
+from stretto.spark.kernels import ship
 from stretto.spark.options import Continuous
 from stretto.spark.prepared import Prepared
 from stretto.spark.session import require_pyspark
@@ -153,6 +154,7 @@ def match(
         continuous=continuous,
         budget=budget,
     )
+    ship(prepared.events.sparkSession)
     if prepared.events.isStreaming:
         return streaming.match(prepared, continuous)
     if event_id is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 __all__ = ["cuts_partitions", "executed_plan", "hadoop_file", "is_classic", "optimized_plan", "plan_bytes"]
@@ -36,6 +37,14 @@ def hadoop_file(session: Any, folder: str, name: str) -> tuple[Any, Any]:
     """A file in a folder of any of Hadoop's file systems, and the file system; of a classic session."""
     path = session._jvm.org.apache.hadoop.fs.Path(folder, name)
     return path, path.getFileSystem(session._jsc.hadoopConfiguration())
+
+
+def worker_files() -> Path | None:
+    """In a worker: where the files of its session are."""
+    pyspark = sys.modules.get("pyspark")
+    if pyspark is None or not pyspark.SparkFiles._is_running_on_worker:
+        return None
+    return Path(pyspark.SparkFiles.getRootDirectory())
 
 
 def cuts_partitions() -> bool:

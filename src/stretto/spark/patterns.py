@@ -15,6 +15,7 @@ from stretto.matching.compiled import Query
 from stretto.matching.patterns import Change, PatternSet
 from stretto.spark.batch.worker import Roles, pieces, whole_tables
 from stretto.spark.frames import arrow_fields, check_dataframe, column, spark_schema, without_duplicates
+from stretto.spark.kernels import ship
 from stretto.spark.options import Continuous
 from stretto.spark.session import require_pyspark
 from stretto.spark.streaming import query as streaming
@@ -93,6 +94,7 @@ buckets, budget, watermark
     continuous = Continuous.of(disorder, late, event_id, buckets, speculation=speculation, watermark=watermark)
     check_dataframe(df, "df")
     events = streaming.watermarked(df, time, time_unit, continuous.disorder)
+    ship(events.sparkSession)
     columns = _columns(
         events, {"time": time, "sequence": sequence, "stream": stream, "type": type, "event_id": event_id}
     )

@@ -26,6 +26,7 @@ from stretto.errors import DataError, OptionError, hinted
 from stretto.query.typing import kind_of
 from stretto.spark.dataflow.groups import INPUT, OUTPUT, Groups, run_groups
 from stretto.spark.frames import arrow_fields, check_dataframe, column, spark_schema
+from stretto.spark.kernels import ship
 from stretto.spark.options import BUCKETS, Continuous
 from stretto.spark.session import require_pyspark
 from stretto.spark.starting import metrics_name
@@ -125,6 +126,7 @@ def dataflow(
             "to be joined across groups"
         )
     options = replace(options, buckets=(buckets or BUCKETS) if keys else 1)
+    ship(next(iter(call.sources.values())).events.sparkSession)
     return _streaming(call, options, time_unit) if call.streams else _batch(call, options)
 
 

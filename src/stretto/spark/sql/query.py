@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from stretto.errors import OptionError, suggestion
 from stretto.matching.compiled import Query, compile_query
+from stretto.spark.kernels import ship
 from stretto.spark.session import require_pyspark
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ def register(
         An option that is not known, a name that SQL cannot have, or no name for a query.
     """
     require_pyspark()
+    ship(spark)
     from stretto.spark.sql import table_function
 
     for key, value in options.items():

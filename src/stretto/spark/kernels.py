@@ -1,0 +1,51 @@
+"""Compiled kernels travel with a session: what the driver has compiled, workers on other machines do not compile again.
+
+They lie in an archive that Spark unpacks beside a worker's tasks. A worker takes over what it does not have; code for another
+processor than its own is not found there, and is compiled as ever.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import weakref
+from pathlib import Path
+from typing import Any
+
+from stretto import _jit
+from stretto.spark.compat import worker_files
+
+#: What the archive is called where Spark unpacks it.
+NAME = "stretto-kernels"
+
+_shipped: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def ship(session: Any) -> None:
+    """Hand the kernels that are compiled here to the workers of a session, once; on this machine they read the same folder."""
+    folder = Path(_jit.CACHE_DIRECTORY)
+    master = session.conf.get("spark.master", "local")
+    if session in _shipped or not any(folder.glob("*.compiled")) or master.split("[")[0] == "local":
+        return
+    _shipped.add(session)
+    with tempfile.TemporaryDirectory() as draft:
+        archive = shutil.make_archive(str(Path(draft) / NAME), "zip", folder.parent, folder.name)
+        session.addArtifact(f"{archive}#{NAME}", archive=True)
+
+
+def receive() -> None:
+    """In a worker: take over the kernels that came with the session."""
+    folder = worker_files()
+    if folder is None or not _jit.CACHE_DIRECTORY:
+        return
+    own = Path(_jit.CACHE_DIRECTORY)
+    sent = folder / NAME / own.name
+    # Files that tell that all kernels of an engine are there come last.
+    for path in sorted(sent.rglob("*"), key=lambda one: one.suffix == ".compiled"):
+        mine = own / path.relative_to(sent)
+        if path.is_file() and path.suffix != ".lock" and not mine.exists():
+            mine.parent.mkdir(parents=True, exist_ok=True)
+            draft = mine.with_name(f"{mine.name}.{os.getpid()}")
+            shutil.copyfile(path, draft)
+            draft.replace(mine)
