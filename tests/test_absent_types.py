@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any
 
@@ -81,7 +82,7 @@ def test_no_component_can_match_without_types_and_streams() -> None:
     for call in (
         lambda: stretto.match(query, EVENTS, type=None),
         lambda: stretto.Matcher(query, type=None).push(EVENTS),
-        lambda: stretto.Matcher(query, type=None, time="t", disorder="speculate").push(EVENTS),
+        lambda: stretto.Matcher(query, type=None, time="t", speculation=math.inf).push(EVENTS),
         lambda: stretto.compile(query, EVENTS, type=None),
     ):
         with pytest.raises(stretto.OptionError) as caught:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import stretto
-from stretto.matching import automaton as disordered
+from stretto.matching import call as calls
 
 EVENTS = [{"t": 3, "kind": "b"}, {"t": 1, "kind": "a"}]
 
@@ -41,7 +41,7 @@ def test_unknown_options_are_refused(afa: stretto.AFA) -> None:
 
 
 def test_pieces_are_the_whole(afa: stretto.AFA, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(disordered, "CHUNK", 3)
+    monkeypatch.setattr(calls, "CHUNK", 3)
     events = [{"t": at * 7 % 20, "kind": "ab"[at % 2]} for at in range(20)]
     pieces = list(stretto.iter_matches(afa, events, time="t", type="kind", provenance=True))
     whole = stretto.match(afa, events, time="t", provenance=True)

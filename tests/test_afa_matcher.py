@@ -56,7 +56,7 @@ def test_a_revision_gives_its_net_difference() -> None:
     assert signed(matcher.push(other)) == [(-1, 0, 1)]
 
 
-@pytest.mark.parametrize("options", [{}, {"speculation": 100}, {"speculation": 100, "cleanse": "after"}])
+@pytest.mark.parametrize("options", [{}, {"speculation": 100}, {"speculation": 100, "hold": "results"}])
 @pytest.mark.parametrize("late", ["error", "drop", "side"])
 def test_a_punctuation_between_makes_two_steps_of_a_revision(late: str, options: dict[str, Any]) -> None:
     """The retraction is taken, whatever becomes of the insertion that comes too late: in one push as in separate calls."""
@@ -464,7 +464,7 @@ def test_mistakes_in_lifetimes_as_a_stream() -> None:
         matcher.push([{"t": 1, "x": 2**30}, {"t": 2, "x": 1}, {"t": 3, "x": 1}], arcs=[{"row": 2} | grows])
     assert [arc.id for arc in matcher.arcs()] == ["a0", "a1"]
     assert len(signed(matcher.push([{"t": 3, "x": 1}]))) == 6
-    assert "q4" not in matcher._runner.tables.finals
+    assert "q4" not in matcher._line.run.tables.finals
 
 
 def test_arcs_that_are_valid_later_as_a_stream() -> None:
@@ -479,7 +479,7 @@ def test_a_new_function_that_is_needed_at_once_waits_for_none_that_is_not() -> N
     afa = stretto.AFA({"x": int}, {"n": int}).arc("q0", "q1", when="e.x > 0").final("q1")
     matcher = stretto.Matcher(afa, time="t")
     matcher.push([{"t": 1, "x": 1}])
-    code = matcher._runner.code
+    code = matcher._line.run.code
     compilation, slow = code.compilation, threading.Event()
 
     def slowly() -> Any:
@@ -523,7 +523,7 @@ def test_an_arc_that_differs_in_constants_compiles_nothing() -> None:
     matcher = stretto.Matcher(afa, time="t")
     matcher.push([{"t": 1, "x": 5}])
     matcher.add_arc("q1", "q2", when="r.n > 4", id="b")
-    code = matcher._runner.code
+    code = matcher._line.run.code
     before = code.version
     matcher.add_arc("q1", "q2", when="r.n > 100", id="c")
     matcher.retire_arc("a1")
@@ -618,7 +618,7 @@ def test_options_that_do_not_fit() -> None:
 def test_after_the_end() -> None:
     matcher = stretto.Matcher(pairs(), time="t")
     matcher.push(rows((1, "a")))
-    assert repr(matcher) == "<stretto.AfaMatcher: 1 rows read, 1 partial matches>"
+    assert repr(matcher) == "<stretto.Matcher: 1 rows read, 1 partial matches>"
     assert matcher.finish().num_rows == 0
     for call in (
         lambda: matcher.push(rows((2, "b"))),

@@ -67,7 +67,7 @@ def test_behind_a_cleanse_only_bad_rows_are_left_out(seed: int) -> None:
     speculation = choose.choice([0, 2, 5, math.inf])
     options: dict[str, Any] = {"time": "t", "sequence": "s", "sign": "sign", "speculation": speculation}
     if choose.random() < 0.5:
-        options["bound"] = 40  # nothing is late
+        options["disorder"] = 40  # nothing is late
     matcher = stretto.Matcher(summing(), **options)
     errors: list[StrettoError] = []
     found: Counter[tuple[Any, ...]] = Counter()
@@ -233,7 +233,7 @@ def test_what_is_refused_leaves_no_trace(which: int) -> None:
 
 def test_options_of_queries_say_what_an_afa_has() -> None:
     for options, words in (
-        ({"disorder": 5}, r"bound= says how late they may be, and speculation= how far"),
+        ({"output": "summary"}, "output=.summary. is for queries in CEQL or SASE"),
         ({"type": "kind"}, "type='kind' is for queries in CEQL or SASE"),
         ({"sets": True}, "sets=True is for queries in CEQL or SASE"),
     ):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
@@ -61,7 +62,7 @@ def sorted_(query: str, schema: Any, events: Any) -> pa.Table:
 
 
 def speculated(schema: Any, events: Any) -> pa.Table:
-    return stretto.Matcher(SASE, schema, time="t", disorder="speculate").push(events)
+    return stretto.Matcher(SASE, schema, time="t", speculation=math.inf).push(events)
 
 
 def cleansed(schema: Any, events: Any) -> pa.Table:
@@ -263,7 +264,7 @@ def test_columns_of_nulls_in_conditions(condition: str) -> None:
 def test_columns_of_nulls_between_events(condition: str, rows: int) -> None:
     query = f"PATTERN SEQ(A a, B b) WHERE skip_till_any_match {{ {condition} }}"
     assert stretto.match(query, NULLS, time="t").num_rows == rows
-    assert stretto.Matcher(query, time="t", disorder="speculate").push(NULLS).num_rows == rows
+    assert stretto.Matcher(query, time="t", speculation=math.inf).push(NULLS).num_rows == rows
 
 
 @pytest.mark.parametrize(

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import math
 from importlib import resources
 
 import pytest
 
 import stretto
-from stretto.matching.automaton import AfaMatcher
-from stretto.matching.cleansed import CleansedMatcher
-from stretto.matching.speculating import SpeculatingMatcher
+from stretto.matching.ordered import Ordered
+from stretto.matching.revising import Lowering, Revising
 
 
 @pytest.mark.parametrize("name", ["stretto", "stretto.spark", "stretto.dataflow"])
@@ -25,27 +25,43 @@ def test_the_package_says_that_it_has_types() -> None:
     assert resources.files("stretto").joinpath("py.typed").is_file()
 
 
-@pytest.mark.parametrize("kind", [stretto.Matcher, SpeculatingMatcher, AfaMatcher, CleansedMatcher])
-def test_the_signature_of_matcher_has_all_parameters(kind: type) -> None:
-    """Those of each sort of matcher, with its defaults."""
+def test_the_signature_of_matcher_has_all_parameters() -> None:
+    """Those of what runs queries and automata, with their defaults."""
     shown = inspect.signature(stretto.Matcher).parameters
     assert not any(one.kind in (one.VAR_KEYWORD, one.VAR_POSITIONAL) for one in shown.values())
-    own = list(inspect.signature(kind.__init__).parameters.values())[2:]
-    for one in own:
-        if one.kind is not one.VAR_KEYWORD and one.name != "capacity":
-            assert shown[one.name].default == one.default
+    for kind in (Ordered, Revising, Lowering):
+        for one in list(inspect.signature(kind).parameters.values())[2:]:
+            if one.name != "capacity":
+                assert shown[one.name].default == one.default
+
+
+def test_every_matcher_is_one() -> None:
+    afa = stretto.AFA({"kind": str}).arc("q0", "q1", when="e.kind = 'a'").final("q1")
+    query = "PATTERN SEQ(A a, B b) WHERE skip_till_next_match { }"
+    for matcher in (
+        stretto.Matcher("SELECT * FROM S WHERE A"),
+        stretto.Matcher(query),
+        stretto.Matcher(query, time="t", disorder=3),
+        stretto.Matcher(query, time="t", speculation=math.inf),
+        stretto.Matcher(afa, time="t"),
+        stretto.Matcher(afa, time="t", disorder=3),
+    ):
+        assert type(matcher) is stretto.Matcher
+    with pytest.warns(stretto.StrettoWarning, match="AfaMatcher is an old word"):
+        assert stretto.AfaMatcher is stretto.Matcher
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"until": "t"}, "until='t' is for AFAs, and this is a query"),
-        ({"bound": 3}, "bound=3 is for AFAs, and this is a query: disorder= says how late events of a query may be"),
+        ({"hold": "events"}, "hold='events' is for AFAs, and this is a query"),
         (
             {"speculation": 3},
-            "speculation=3 is for AFAs, and this is a query: disorder='speculate' answers at once (SASE+)",
+            "speculation= needs an engine that revises its output, and CEQL runs on tECS, which reads events in order: sort with a "
+            "bound, such as disorder='10 seconds'",
         ),
-        ({"sign": "s"}, "sign='s' is for streams with retractions: disorder='speculate' takes them (SASE+)"),
+        ({"sign": "s"}, "sign='s' is for streams with retractions: speculation=math.inf takes them (SASE+)"),
     ],
 )
 def test_options_of_another_sort_of_matcher(options: dict[str, object], message: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from typing import Any
 
@@ -42,7 +43,7 @@ def agree(query: str, text: str, *, window: str = "WITHIN 100") -> int:
     wanted = Counter(map(repr, stretto.match(full, table, time="t", output="positions").to_pylist()))
     for step in (1, 3, 7, -1):
         order = sorted(range(table.num_rows), key=lambda at: (at * step) % (table.num_rows + 1))
-        matcher = stretto.Matcher(full, SCHEMA, time="t", disorder="speculate", output="positions", sequence="t")
+        matcher = stretto.Matcher(full, SCHEMA, time="t", speculation=math.inf, output="positions", sequence="t")
         total: Counter[str] = Counter()
         for row in matcher.push(table.take(order)).to_pylist():
             sign = row.pop("sign")
@@ -113,7 +114,7 @@ def test_dates_and_timestamps() -> None:
         days = pa.array([0, 1, 2], pa.int32()).cast(pa.date32()).cast(kind)
         table = pa.table({"type": ["A", "B", "B"], "t": days})
         query = "PATTERN SEQ(A a, B b) WHERE skip_till_any_match { b.t > a.t } WITHIN 1 day"
-        matcher = stretto.Matcher(query, time="t", disorder="speculate")
+        matcher = stretto.Matcher(query, time="t", speculation=math.inf)
         got = matcher.push(table.take([2, 0, 1]))
         assert got.column("positions").to_pylist() == [[1, 2]]
         assert got.schema.field("start_time").type == kind
@@ -121,7 +122,7 @@ def test_dates_and_timestamps() -> None:
 
 def test_revisions_show_the_new_event() -> None:
     query = "PATTERN SEQ(A a, B b) WHERE skip_till_next_match { } WITHIN 10 RETURN a.v AS was, b.v AS became"
-    matcher = stretto.Matcher(query, time="t", sequence="t", sign="sign", disorder="speculate")
+    matcher = stretto.Matcher(query, time="t", sequence="t", sign="sign", speculation=math.inf)
     rows = [("A", 0, 1, 1), ("B", 1, 2, 1), ("B", 1, 2, -1), ("B", 1, 3, 1)]
     table = pa.table(dict(zip(("type", "t", "v", "sign"), map(list, zip(*rows, strict=True)), strict=True)))
     shown = ["sign", "end", "was", "became"]
@@ -134,7 +135,7 @@ def test_revisions_show_the_new_event() -> None:
 
 def test_what_is_not_selected_changes_nothing() -> None:
     matcher = stretto.Matcher(
-        "PATTERN SEQ(A a, B b) WHERE skip_till_next_match { [k] }", SCHEMA, time="t", sign="sign", disorder="speculate"
+        "PATTERN SEQ(A a, B b) WHERE skip_till_next_match { [k] }", SCHEMA, time="t", sign="sign", speculation=math.inf
     )
     table = events("A1 C1 B1").append_column("sign", pa.array([1, 1, 1], pa.int8()))
     assert matcher.push(table).num_rows == 1
@@ -144,7 +145,7 @@ def test_what_is_not_selected_changes_nothing() -> None:
 
 def test_events_are_kept_as_long_as_they_may_be_shown() -> None:
     query = "PATTERN SEQ(A a, B b) WHERE skip_till_next_match { } WITHIN 10"
-    matcher = stretto.Matcher(query, time="t", disorder="speculate")
+    matcher = stretto.Matcher(query, time="t", speculation=math.inf)
     size = 40_000
     for begin in range(0, 5 * size, size):
         matcher.push(pa.table({"type": ["A", "C"] * (size // 2), "t": range(begin, begin + size)}))
@@ -160,35 +161,35 @@ def test_snapshots() -> None:
     order = [0, 2, 5, 1, 4, 3]
 
     def rows(cut: bool) -> list[Any]:
-        matcher = stretto.Matcher(query, SCHEMA, time="t", disorder="speculate")
+        matcher = stretto.Matcher(query, SCHEMA, time="t", speculation=math.inf)
         found = []
         for at in order:
             found += matcher.push(table.slice(at, 1)).to_pylist()
             if cut:
                 saved = matcher.snapshot()
-                matcher = stretto.Matcher(query, SCHEMA, time="t", disorder="speculate").restore(saved)
+                matcher = stretto.Matcher(query, SCHEMA, time="t", speculation=math.inf).restore(saved)
         return found
 
     assert rows(True) == rows(False)
-    saved = stretto.Matcher(query, SCHEMA, time="t", disorder="speculate").snapshot()
+    saved = stretto.Matcher(query, SCHEMA, time="t", speculation=math.inf).snapshot()
     with pytest.raises(SnapshotError, match="another query"):
-        stretto.Matcher(query + "0", SCHEMA, time="t", disorder="speculate").restore(saved)
+        stretto.Matcher(query + "0", SCHEMA, time="t", speculation=math.inf).restore(saved)
     with pytest.raises(SnapshotError, match="not of a query"):
-        stretto.Matcher(query, SCHEMA, time="t", disorder="speculate").restore(
+        stretto.Matcher(query, SCHEMA, time="t", speculation=math.inf).restore(
             stretto.Matcher(query, SCHEMA, time="t").snapshot()
         )
 
 
 def test_late_events() -> None:
     query = "PATTERN SEQ(A a, B b) WHERE skip_till_next_match { }"
-    matcher = stretto.Matcher(query, time="t", disorder="speculate", late="side")
+    matcher = stretto.Matcher(query, time="t", speculation=math.inf, late="side")
     matcher.push([{"type": "A", "t": 5}])
     matcher.advance(4)
     matcher.push([{"type": "A", "t": 3}, {"type": "B", "t": 6}])
     assert matcher.late == 1
     assert matcher.late_events().to_pylist() == [{"type": "A", "t": 3}]
     assert matcher.punctuation == 4
-    strict = stretto.Matcher(query, time="t", disorder="speculate")
+    strict = stretto.Matcher(query, time="t", speculation=math.inf)
     strict.push([{"type": "A", "t": 5}])
     strict.advance(4)
     with pytest.raises(stretto.DataError, match="row 1 is late"):
@@ -216,29 +217,29 @@ REFUSED = [
 @pytest.mark.parametrize(("query", "why"), REFUSED)
 def test_what_is_refused(query: str, why: str) -> None:
     with pytest.raises(QueryError, match=why):
-        stretto.Matcher(f"PATTERN {query}", SCHEMA, time="t", disorder="speculate")
+        stretto.Matcher(f"PATTERN {query}", SCHEMA, time="t", speculation=math.inf)
 
 
 def test_options() -> None:
     with pytest.raises(OptionError, match="CEQL"):
-        stretto.Matcher("SELECT * FROM S WHERE A", disorder="speculate")
+        stretto.Matcher("SELECT * FROM S WHERE A", speculation=math.inf)
     query = "PATTERN SEQ(A a) WHERE skip_till_next_match { }"
     with pytest.raises(OptionError, match="late='no'"):
-        stretto.Matcher(query, disorder="speculate", late="no")
+        stretto.Matcher(query, speculation=math.inf, late="no")
     with pytest.raises(OptionError, match="summary"):
-        stretto.Matcher(query, disorder="speculate", output="summary")
+        stretto.Matcher(query, speculation=math.inf, output="summary")
     with pytest.raises(QueryError, match="none is named"):
-        stretto.Matcher(query, SCHEMA, disorder="speculate")
+        stretto.Matcher(query, SCHEMA, speculation=math.inf)
     with pytest.raises(QueryError, match="'w' is double"):
-        stretto.Matcher(query, SCHEMA, time="w", disorder="speculate")
-    assert stretto.Matcher(query, time="t", disorder="speculate").push([]).num_rows == 0
+        stretto.Matcher(query, SCHEMA, time="w", speculation=math.inf)
+    assert stretto.Matcher(query, time="t", speculation=math.inf).push([]).num_rows == 0
     with pytest.raises(OptionError, match="no schema yet"):
-        stretto.Matcher(query, time="t", disorder="speculate").advance(3)
+        stretto.Matcher(query, time="t", speculation=math.inf).advance(3)
 
 
 def test_the_automaton_can_be_read() -> None:
     query = "PATTERN SEQ(A+ a[], ~(C n), B b) WHERE skip_till_next_match { a[1].v > 0 and b.v > avg(a[].v) } WITHIN 9"
-    matcher = stretto.Matcher(query, SCHEMA, time="t", disorder="speculate")
+    matcher = stretto.Matcher(query, SCHEMA, time="t", speculation=math.inf)
     text = matcher.explain()
     assert "a_sum_v int64 = 0" in text
     assert "a[i], n" in text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -38,7 +39,7 @@ ADVANCES: dict[str, Callable[[pa.DataType, Any], object]] = {
     "ceql": lambda kind, time: stretto.Matcher(AB, empty(kind), time="t").advance(time),
     "sase": lambda kind, time: stretto.Matcher(SASE, empty(kind), time="t").advance(time),
     "sorting": lambda kind, time: stretto.Matcher(AB, empty(kind), time="t", disorder="1 day").advance(time),
-    "speculating": lambda kind, time: stretto.Matcher(SASE, empty(kind), time="t", disorder="speculate").advance(time),
+    "speculating": lambda kind, time: stretto.Matcher(SASE, empty(kind), time="t", speculation=math.inf).advance(time),
     "cleanse": lambda kind, time: stretto.Cleanse(empty(kind), time="t").advance(time),
     "afa": lambda kind, time: stretto.Matcher(afa(), empty(kind).schema, time="t").advance(time),
     "afa punctuations": lambda kind, time: stretto.Matcher(afa(), time="t").push(

@@ -17,11 +17,11 @@ from stretto.errors import (
     SnapshotError,
     StrettoError,
     StrettoWarning,
+    warn,
 )
 from stretto.events import Schema
 from stretto.languages.afa.builder import AFA
 from stretto.languages.afa.elements import element
-from stretto.matching.automaton import AfaMatcher
 from stretto.matching.call import iter_matches, match, match_sets
 from stretto.matching.compiled import Query
 from stretto.matching.compiled import compile_query as compile
@@ -33,7 +33,6 @@ from stretto.query.functions import function
 
 __all__ = [
     "AFA",
-    "AfaMatcher",
     "Change",
     "Cleanse",
     "DataError",
@@ -66,7 +65,13 @@ except PackageNotFoundError:  # run from a source tree that is not installed
 
 
 def __getattr__(name: str) -> object:
-    """``stretto.spark`` and ``stretto.dataflow`` are imported when they are first used: the one needs PySpark, both take time."""
+    """``stretto.spark`` and ``stretto.dataflow`` are imported when they are first used: the one needs PySpark, both take time.
+
+    ``stretto.AfaMatcher`` is what :class:`Matcher` was called for automata.
+    """
+    if name == "AfaMatcher":
+        warn("stretto.AfaMatcher is an old word, accepted for this release only: every matcher is a stretto.Matcher")
+        return Matcher
     if name in ("spark", "dataflow"):
         import importlib
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -15,7 +16,7 @@ from stretto.automata.sase_afa import sase_afa
 from stretto.engines.nfab.program import NfabProgram
 from stretto.errors import StrettoError
 from stretto.events import Schema
-from stretto.matching.automaton import AfaMatcher
+from stretto.matching.revising import Revising
 from stretto.query.afa import Afa
 from stretto.query.query import Window
 from stretto.query.sase import Selection
@@ -62,12 +63,14 @@ def wanted(case: SaseCase) -> Counter[Found]:
 def in_order(afa: Afa, case: SaseCase, capacity: int) -> Counter[Found]:
     """What the AFA finds in the stream in order."""
     table = case.events.append_column("#", pa.array(range(case.events.num_rows)))
-    matcher = AfaMatcher(afa, table.schema, time="t", sequence="#", ordered=True, capacity=capacity)
-    for batch in table.select(list(matcher._kinds)).combine_chunks().to_batches():
-        matcher._runner.push(batch)
-    if not matcher._runner.has_output:
+    line = Revising(afa, table.schema, time="t", sequence="#", ordered=True, capacity=capacity)
+    line.take(table.slice(0, 0), None)
+    names = [name for name in table.column_names if name in {*afa.events, "t", "#"}]
+    for batch in table.select(names).combine_chunks().to_batches():
+        line.run.push(batch)
+    if not line.run.has_output:
         return Counter()
-    matches = matcher._runner.take()
+    matches = line.run.take()
     names = [one.variable for one in case.bound.parsed.positive]
     return Counter(
         tuple(
@@ -168,7 +171,7 @@ def _check_disordered(case: SaseCase, seed: int) -> int:
     signed, sequenced, restores = choose.random() < 0.8, choose.random() < 0.5, choose.random() < 0.3
     log = log_of(case, choose, signed=signed, sequenced=sequenced)
     kinds = pa.schema([*case.events.schema, ("#", pa.int64())])
-    options: dict[str, Any] = {"time": "t", "disorder": "speculate", "capacity": choose.choice([1, 64])}
+    options: dict[str, Any] = {"time": "t", "speculation": math.inf, "capacity": choose.choice([1, 64])}
     if signed:
         options["sign"] = "sign"
     if sequenced:
@@ -181,9 +184,7 @@ def _check_disordered(case: SaseCase, seed: int) -> int:
         found = matcher.push(pa.Table.from_pylist(piece, given))
         if time is not None:
             found = pa.concat_tables([found, matcher.advance(time)])
-            matcher._kept = -(1 << 17)  # so that it forgets what it can
-            matcher._swept_to = None
-            matcher._forget()
+            forget_all(matcher)
         for row in found.to_pylist():
             sign = row.pop("sign")
             total[repr(row)] += sign
@@ -206,6 +207,13 @@ def _placed(row: dict[str, Any], place: dict[int, int]) -> dict[str, Any]:
     """A match with places in the final stream in place of arrival rows."""
     positions = sorted(place[one] for one in row["positions"])
     return {**row, "start": place[row["start"]], "end": place[row["end"]], "positions": positions}
+
+
+def forget_all(matcher: stretto.Matcher) -> None:
+    """Let a matcher forget what it can."""
+    layout: Any = matcher._line._layout
+    layout._kept, layout._swept_to = -(1 << 17), None
+    layout.drop(matcher._line.run, matcher._line._front)
 
 
 def check(case: SaseCase, seed: int = 0) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Mapping
 from decimal import Decimal, localcontext
@@ -252,7 +253,7 @@ def test_afa(first: str, second: str, keys: list[str], expected: list[tuple[int,
     assert [(row["start"], row["end"]) for row in found] == expected
 
 
-@pytest.mark.parametrize("disorder", [2, "speculate"])
+@pytest.mark.parametrize("late", [{"disorder": 2}, {"speculation": math.inf}])
 @pytest.mark.parametrize(
     ("condition", "rows", "expected"),
     [
@@ -262,7 +263,7 @@ def test_afa(first: str, second: str, keys: list[str], expected: list[tuple[int,
         ("a.x * 4 > 3 AND a.k IS NOT NULL", 5, 2),
     ],
 )
-def test_disordered(condition: str, rows: int, expected: int | None, disorder: int | str) -> None:
+def test_disordered(condition: str, rows: int, expected: int | None, late: dict[str, Any]) -> None:
     """An X whose product overflows, and an A without a key, which comes last."""
     query = f"PATTERN SEQ(A a, B b) WHERE skip_till_any_match {{ {condition} }} WITHIN 9"
     events = pa.table(
@@ -273,7 +274,7 @@ def test_disordered(condition: str, rows: int, expected: int | None, disorder: i
             "t": range(5),
         }
     ).slice(0, rows)
-    matcher = stretto.Matcher(query, time="t", disorder=disorder, output="positions", schema=events.schema)
+    matcher = stretto.Matcher(query, time="t", **late, output="positions", schema=events.schema)
 
     def matches() -> int:
         tables = [matcher.push(events.take([1, 0, *range(2, rows)])), matcher.finish()]

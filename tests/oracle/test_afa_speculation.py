@@ -54,7 +54,7 @@ def fed(case: AfaCase, afa: Any, seed: int, options: dict[str, Any]) -> list[Row
         for step in piece:
             replay.step(step)
         punctuation = punctuation_of(matcher, case)
-        if "bound" not in options:
+        if "disorder" not in options:
             assert punctuation == replay.punctuation, (seed, options, piece)
         if punctuation is not None:
             assert final(total, punctuation) == final(replay.current, punctuation), (seed, options, piece)
@@ -108,16 +108,16 @@ def test_any_speculation_gives_the_definition() -> None:
             group, afa = case.automaton, built(case.automaton)
         count += 1
         for speculation in SPECULATIONS:
-            for where in ("before", "after"):
-                rows = fed(case, afa, seed, {"speculation": speculation, "cleanse": where})
+            for where in ("events", "results"):
+                rows = fed(case, afa, seed, {"speculation": speculation, "hold": where})
                 if speculation == 0 and (
-                    where == "after" or not any(isinstance(one, PunctuateArcs) for one in case.steps)
+                    where == "results" or not any(isinstance(one, PunctuateArcs) for one in case.steps)
                 ):
                     assert all(row["sign"] > 0 for row in rows), (seed, where)
-                (sizes if where == "before" else behind)[speculation] += len(rows)
+                (sizes if where == "events" else behind)[speculation] += len(rows)
         case, bound = bounded(case)
-        for where in ("before", "after"):
-            fed(case, afa, seed, {"speculation": seed % 4, "bound": bound, "cleanse": where})
+        for where in ("events", "results"):
+            fed(case, afa, seed, {"speculation": seed % 4, "disorder": bound, "hold": where})
     assert count > COUNT // 3
     for found in (sizes, behind):
         grown = [found[one] for one in SPECULATIONS]

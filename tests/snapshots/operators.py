@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -241,7 +242,7 @@ def disordered() -> stretto.Matcher:
 
 
 def speculating() -> Any:
-    return stretto.Matcher(stretto.compile(TREND, events(), time="ts"), time="ts", disorder="speculate")
+    return stretto.Matcher(stretto.compile(TREND, events(), time="ts"), time="ts", speculation=math.inf)
 
 
 def cleanse() -> stretto.Cleanse:
@@ -251,7 +252,7 @@ def cleanse() -> stretto.Cleanse:
 CASES = {
     "automaton": Case(automaton, read_automaton, go_on_with_automaton),
     "automaton-behind": Case(
-        lambda: stretto.Matcher(rises(), time="ts", bound=4_000_000, speculation=1_000_000),
+        lambda: stretto.Matcher(rises(), time="ts", disorder=4_000_000, speculation=1_000_000),
         lambda matcher: matcher.push(ticks(early())),
         go_on_with_automaton,
     ),

@@ -56,7 +56,7 @@ def run(afa: stretto.AFA, batches: Batches, clock: str = "cpu", *, keep: bool = 
         tables.append(matcher.push(table, arcs=arcs, punctuations=pairs))
     seconds = now() - start
     stats = dict(matcher.stats)
-    stats["peak_bytes"] = stats["peak"] * matcher._runner.state.P.shape[0] * 8
+    stats["peak_bytes"] = stats["peak"] * matcher._line.run.state.P.shape[0] * 8
     return Outcome(seconds, *size(tables), stats, tables if keep else [])
 
 

@@ -28,6 +28,7 @@ from stretto.errors import OptionError
 from stretto.matching.call import iter_matches
 from stretto.matching.compiled import compile_query
 from stretto.matching.files import Source
+from stretto.matching.lateness import tell_of
 from stretto.matching.matcher import Matcher
 
 __all__ = ["register"]
@@ -78,12 +79,19 @@ def match(
     disorder: Annotated[
         str | None,
         typer.Option(
-            help="Read DATA as a stream, row by row, that is out of order by at most so much: ticks, '5 s', or 'speculate' (SASE+): "
-            "matches come at once, and a column 'sign' says -1 where one is taken back.",
+            help="Read DATA as a stream, row by row, whose events are late by at most so much: ticks, '5 s', or 'inf'.",
+        ),
+    ] = None,
+    speculation: Annotated[
+        str | None,
+        typer.Option(
+            help="How far matches go ahead of what is certain, as --disorder (SASE+); 'inf': they come at once. A column 'sign' says "
+            "-1 where one is taken back.",
         ),
     ] = None,
     late: Annotated[
-        Late | None, typer.Option(help="With --disorder: what becomes of events that come later still.")
+        Late | None,
+        typer.Option(help="With --disorder or --speculation: what becomes of events that come later still."),
     ] = None,
     budget: Annotated[
         str | None,
@@ -108,15 +116,21 @@ def match(
         "output": str(output),
     }
     allowed = _budget(budget, shown=out is None and not json)
-    if late is not None and disorder is None:
+    if disorder == "speculate":
+        tell_of("--disorder speculate")
+        disorder, speculation = None, "inf"
+    if late is not None and disorder is None and speculation is None:
         raise OptionError("--late is for streams: give --disorder as well")
-    if disorder is not None:
+    if disorder is not None or speculation is not None:
         if engine is Engine.spark:
             raise OptionError("--disorder reads a stream in this process; on Spark, 'stretto run' reads streams")
         schema: pa.Schema
         tables: Iterable[pa.Table]
         schema, tables = _as_stream(
-            text, read_events(data, format, types), roles | {"budget": allowed}, disorder, late or Late.error
+            text,
+            read_events(data, format, types),
+            roles | {"budget": allowed, "disorder": _span(disorder), "speculation": _span(speculation)},
+            late or Late.error,
         )
     elif engine is Engine.spark:
         if types or format or data == "-":
@@ -151,12 +165,9 @@ def _embedded(text: str, events: Source, roles: dict[str, Any]) -> tuple[pa.Sche
     return query.output_schema(roles["output"]), iter_matches(query, events, **roles)
 
 
-def _as_stream(
-    text: str, events: Source, roles: dict[str, Any], disorder: str, late: Late
-) -> tuple[pa.Schema, Iterator[pa.Table]]:
+def _as_stream(text: str, events: Source, roles: dict[str, Any], late: Late) -> tuple[pa.Schema, Iterator[pa.Table]]:
     """The rows of files one after the other, as they came."""
-    bound: Any = int(disorder) if disorder.strip().lstrip("+-").isdigit() else disorder
-    matcher = Matcher(text, events.schema, disorder=math.inf if bound == "inf" else bound, late=str(late), **roles)
+    matcher = Matcher(text, events.schema, late=str(late), **roles)
     schema = matcher.push(events.schema.empty_table()).schema
 
     def found() -> Iterator[pa.Table]:
@@ -167,6 +178,13 @@ def _as_stream(
             typer.echo(f"{matcher.late:,} late event{'' if matcher.late == 1 else 's'} left out", err=True)
 
     return schema, found()
+
+
+def _span(given: str | None) -> Any:
+    """A span of time as it is written on the command line."""
+    if given is None or given.strip() == "inf":
+        return given and math.inf
+    return int(given) if given.strip().lstrip("+-").isdigit() else given
 
 
 def _on_spark(text: str, data: str, roles: dict[str, Any]) -> tuple[pa.Schema, Iterable[pa.Table]]:

@@ -5,23 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from stretto.budget import Budget
 from stretto.columns.overflow import IntegerOverflow
 from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.nfab.runner import NfabRunner
-from stretto.errors import OptionError
-from stretto.events import Schema, require
+from stretto.errors import DataError, LimitError, OptionError, suggestion
+from stretto.events import Schema, as_table, require
 from stretto.languages.afa.builder import AFA
 from stretto.matching.absent import warn_of_absent_types
-from stretto.matching.automaton import iter_match_afa, match_afa
 from stretto.matching.compiled import Query, compile_query, roles
 from stretto.matching.files import are_files, open_files, table_of
 from stretto.matching.inputs import input_of
 from stretto.matching.metering import Meter
 from stretto.matching.progress import Progress
 from stretto.matching.relevance import relevant
-from stretto.matching.results import Layout, build_tables
+from stretto.matching.results import CHUNK, Layout, build_tables
+from stretto.matching.revising import Revising
 from stretto.matching.sets import MatchSet, program_of_sets, refuse_unlisted
 from stretto.matching.streams import nothing, one_table, with_types_of_nulls
 from stretto.query.afa import Afa
@@ -85,7 +88,8 @@ def match(
         Show a progress bar; ``None``: for long calls in a terminal or notebook.
     options
         For an AFA, beside ``time`` and ``sequence``: ``until``, ``numbered``, ``bag``, ``provenance`` and ``ignore``
-        (:class:`~stretto.matching.automaton.AfaMatcher`). Its output has the columns that are described there, without ``sign``.
+        (:class:`stretto.Matcher`). Its output has the columns of that matcher without ``sign``, by last event, first event and
+        register.
 
     Returns
     -------
@@ -126,7 +130,7 @@ def match(
         }
         if budget is not None:
             options["budget"] = budget
-        return match_afa(query, table_of(events), time=time, sequence=sequence, **_of_afa(given | options))
+        return _match_afa(query, table_of(events), time=time, sequence=sequence, **_of_afa(given | options))
     if options:
         raise TypeError(f"match() got an unexpected keyword argument '{min(options)}'")
     call = _Call(query, events, type, time, sequence, stream, time_unit, output, valuations, language)
@@ -148,7 +152,7 @@ def iter_matches(query: str | Query | AFA | Afa, events: Any, **options: Any) ->
     """
     progress = options.pop("progress", None)
     if isinstance(query, AFA | Afa):
-        return iter_match_afa(query, table_of(events), **_of_afa(options))
+        return _iter_match_afa(query, table_of(events), **_of_afa(options))
     meter = Meter.of_call(options.pop("budget", None), pieces=True)
     call = _Call.of(query, events, options)
     return call.told(call.tables(progress, meter))
@@ -297,3 +301,60 @@ class _Call:
             yield from found
         except IntegerOverflow as error:
             raise error.renumbered(self.input.order) from None
+
+
+#: Options that a whole table does not need.
+_OF_STREAMS = ("sign", "late", "ordered", "dynamic", "timer", "speculation", "disorder", "hold")
+
+
+def _match_afa(
+    afa: AFA | Afa, events: Any, *, time: str | None = None, sequence: str | None = None, **options: Any
+) -> pa.Table:
+    """All outputs of an automaton over a table, whatever its order."""
+    budget = Budget(options.get("budget"))
+    pieces: list[pa.Table] = []
+    rows = size = 0
+    for piece in _iter_match_afa(afa, events, time=time, sequence=sequence, **options):
+        rows, size = rows + piece.num_rows, size + piece.nbytes
+        if not budget.holds(rows, size):
+            raise LimitError(
+                f"the outputs go over the budget of {budget}, at {rows:,} rows\nhint: a narrower window or stricter fences give "
+                "less; iter_matches() gives them in pieces; budget= allows more"
+            )
+        pieces.append(piece)
+    return pa.concat_tables(pieces)
+
+
+def _iter_match_afa(
+    afa: AFA | Afa, events: Any, *, time: str | None = None, sequence: str | None = None, **options: Any
+) -> Iterator[pa.Table]:
+    """As :func:`_match_afa`, in pieces: the outputs of so many events each; at least one, which may be empty."""
+    if time is None:
+        raise OptionError("an AFA needs the column that orders the stream: time='…'")
+    unknown = set(options) - {"until", "bag", "numbered", "ignore", "provenance", "budget"}
+    if unknown:
+        hint = ": it is for streams, stretto.Matcher(afa, time='…')" if min(unknown) in _OF_STREAMS else ""
+        raise TypeError(f"match() of an AFA got an unexpected keyword argument '{min(unknown)}'{hint}")
+    frozen = afa.frozen if isinstance(afa, AFA) else afa
+    if not frozen.arcs:
+        raise OptionError("the AFA has no arcs, so that nothing can match: afa.arc(source, target, when=…)")
+    table = as_table(events)
+    if time not in table.column_names:
+        raise DataError(
+            f"the events have no column '{time}' (time)" + f"; {suggestion(time, table.column_names, kind='column')}"
+        )
+    keys = [(time, "ascending")]
+    tie = sequence or options.get("numbered")
+    if tie is not None and tie in table.column_names:
+        keys.append((tie, "ascending"))
+    order = None
+    if not table.column(time).null_count:
+        sorted_rows = pc.sort_indices(table, sort_keys=keys)
+        table, order = table.take(sorted_rows), np.asarray(sorted_rows).astype(np.int64)
+    line = Revising(frozen, table.schema, time=time, sequence=sequence, ordered=True, **options)
+    return (
+        line.take(table.slice(begin, CHUNK), None if order is None else order[begin : begin + CHUNK]).drop_columns(
+            ["sign"]
+        )
+        for begin in range(0, max(table.num_rows, 1), CHUNK)
+    )

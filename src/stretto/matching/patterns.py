@@ -17,7 +17,6 @@ from stretto.engines.api import Matches
 from stretto.engines.shared.windows import values_of
 from stretto.errors import (
     DataError,
-    EngineError,
     LimitError,
     OptionError,
     QueryError,
@@ -28,6 +27,8 @@ from stretto.errors import (
 from stretto.events import Schema, as_table, conform, require
 from stretto.frame import Section, reading
 from stretto.matching.compiled import roles
+from stretto.matching.lateness import check_late
+from stretto.matching.life import Life
 from stretto.matching.many.changes import Change, Instant, changes_of, instant_of
 from stretto.matching.many.checking import Checked, Numbers, checked, quoted
 from stretto.matching.many.keeping import Kept
@@ -131,8 +132,7 @@ class PatternSet:
     ) -> None:
         if output not in ("events", "positions"):
             raise OptionError(f"output={output!r}: expected 'events' or 'positions'")
-        if late not in ("error", "drop"):
-            raise OptionError(f"late={late!r}: expected 'error' or 'drop'")
+        check_late(late, ("error", "drop"))
         self._schema = Schema.of(schema, **roles(type, time, stream, None, time_unit))
         self._time, self._kind = _time_of(self._schema)
         self._by = _by_of(by, self._schema)
@@ -161,8 +161,7 @@ class PatternSet:
         #: The time of the last event, and the time before which none will come.
         self._last: Instant | None = None
         self._punctuation: Instant | None = None
-        self._finished = False
-        self._inside = False  # a batch is being read, or was left half read
+        self._life = Life("set of patterns")
 
     # -- what there is ----------------------------------------------------------------------------------------------
 
@@ -342,7 +341,7 @@ class PatternSet:
             stretches = self._timeline.stretches(times)
             found = checked(table, times, stretches, self._rows, self._schema, self._results)
         self._late += late
-        self._inside = True
+        self._life.inside = True
         return self._advance(found)
 
     def _in_time(self, table: pa.Table) -> tuple[pa.Table, Numbers, int]:
@@ -380,7 +379,7 @@ class PatternSet:
             for version, value in stretch.reached.items():
                 version.measure = value
             self._last = Instant.numbered(time[-1].item(), self._kind)
-        self._inside = False
+        self._life.inside = False
 
     def _piece(self, stretch: Checked, batch: pa.RecordBatch, low: int, high: int) -> Iterator[pa.Table]:
         """Some events of a stretch through all of its patterns."""
@@ -507,17 +506,14 @@ class PatternSet:
     def finish(self) -> pa.Table:
         """The stream has ended: gives the matches that only its end completes (for CEQL, none)."""
         self._ready()
-        self._finished = True
+        self._life.finished = True
         return self.output_schema.empty_table()
 
     # -- state ------------------------------------------------------------------------------------------------------
 
     def snapshot(self) -> bytes:
         """The patterns with their times and all that they hold, in a versioned format (see ``docs/patterns.md``)."""
-        if self._inside:
-            raise SnapshotError(
-                "the set of patterns was stopped in the middle of a batch: its state is not at an event"
-            )
+        self._life.refuse_snapshot()
         self._retain()
         voices: list[Section] = []
         active = []
@@ -542,7 +538,7 @@ class PatternSet:
             "last": _number(self._last),
             "punctuation": _number(self._punctuation),
             "counts": {name: getattr(self, f"_{name}") for name in _COUNTS},
-            "finished": self._finished,
+            "finished": self._life.finished,
         }
         return section.to_bytes(MAGIC)
 
@@ -605,7 +601,7 @@ class PatternSet:
         for name in _COUNTS:
             setattr(self, f"_{name}", values["counts"][name])
         self._last, self._punctuation = self._instant(values["last"]), self._instant(values["punctuation"])
-        self._finished = values["finished"]
+        self._life.finished = values["finished"]
 
     def _instant(self, number: int | float | None) -> Instant | None:
         return None if number is None else Instant.numbered(number, self._kind)
@@ -620,12 +616,8 @@ class PatternSet:
         }
 
     def _ready(self) -> None:
-        if self._inside:
-            raise EngineError(
-                "this set of patterns was stopped in the middle of a batch; restore a snapshot or start a new one"
-            )
-        if self._finished:
-            raise OptionError("the set of patterns is finished; start a new one, or restore a snapshot")
+        self._life.refuse_inside()
+        self._life.refuse_finished()
 
 
 #: The frame of a snapshot begins so (``docs/patterns.md``).

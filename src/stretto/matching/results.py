@@ -68,6 +68,12 @@ class History:
             self.rows += positions.size
             self._joined = self._rows = None
 
+    def copy(self) -> History:
+        """The same events, of which each goes on by itself."""
+        made = History(self.columns)
+        made.pieces, made.rows, made.kept = list(self.pieces), self.rows, self.kept
+        return made
+
     def forget(self, oldest: int) -> None:
         """Drop the events before position ``oldest``."""
         kept = []
@@ -181,6 +187,10 @@ class Arrivals:
         gone = min(max(0, oldest - self._first), len(self))
         self._first += gone
         self._begin += gone
+
+    def copy(self) -> Arrivals:
+        """The same rows, of which each goes on by itself."""
+        return Arrivals(*self.kept())
 
     def kept(self) -> tuple[int, I64]:
         """The position of the oldest event, and the rows from there on."""

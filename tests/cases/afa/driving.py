@@ -14,7 +14,6 @@ import pyarrow as pa
 
 import stretto
 from stretto.errors import StrettoError
-from stretto.matching.automaton import match_afa
 from stretto.query.afa import Afa, Arc, Kind, UserFunction
 from stretto.reference.afa import (
     AddArc,
@@ -557,7 +556,7 @@ def _in_order(case: AfaCase, afa: Any, choose: random.Random) -> None:
     options = {name: columns[name] for name, wanted in names.items() if wanted}
     if case.signed:
         table = table.drop_columns(["sign"])
-    found = match_afa(afa, table, time="time", bag=case.bag, ignore=choose.random() < 0.6, **options)
+    found = stretto.match(afa, table, time="time", bag=case.bag, ignore=choose.random() < 0.6, **options)
     right = [one._replace(first=rows[one.first], last=rows[one.last]) for one in replay.current.elements()]
     at = {event.row: event.place for event in events}
     right.sort(key=lambda one: (at[order[one.last].row], at[order[one.first].row], one.register))

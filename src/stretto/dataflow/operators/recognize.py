@@ -55,7 +55,10 @@ def recognize(stream: S, pattern: Any, **options: Any) -> S:
 
 def _recognized(node: Node, pattern: Any, options: Mapping[str, Any]) -> Recognize:
     """The node of a matcher over a stream of events."""
-    given = {"time", "sign", "schema", "disorder", "output"} & set(options)
+    own = {"time", "sign", "schema", "output"} | (
+        set() if isinstance(pattern, AFA | Afa) else {"disorder", "speculation"}
+    )
+    given = own & set(options)
     if given:
         raise OptionError(f"recognize() sets {', '.join(sorted(given))} itself: events come with vs as their time")
     taken = {"sign", "start_time", "end_time"} & set(node.schema)
@@ -164,7 +167,7 @@ def _roles(node: Node, options: Mapping[str, Any]) -> Schema:
 def _matcher(pattern: Query | Afa, schema: Mapping[str, pa.DataType], options: Mapping[str, Any]) -> Any:
     """A matcher for events with the time ``vs``."""
     if isinstance(pattern, Afa):
-        return Matcher(pattern, time="vs", sign="sign", **options)  # type: ignore[arg-type, call-arg]
+        return Matcher(pattern, time="vs", sign="sign", **options)
     own = {name: value for name, value in options.items() if name not in ("type", "stream", "time_unit")}
     return Matcher(pattern, positions=False, **own)
 

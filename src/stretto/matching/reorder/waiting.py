@@ -92,6 +92,11 @@ class Waiting(Columns):
                 return order
         return np.lexsort(keys[::-1])
 
+    @property
+    def waiting_rows(self) -> I64:
+        """The rows of the events that wait, in any order."""
+        return np.concatenate([run.row for run in self._runs] or [np.zeros(0, np.int64)])
+
     def _wait(self, here: Run) -> None:
         """Events to the buffer: runs of about twice the size of the next, so that each event is merged O(log n) times."""
         order = self._order(here, stable=True)

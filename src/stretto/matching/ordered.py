@@ -1,0 +1,632 @@
+"""A query over a stream whose engine reads events in order: what sorts them, if they come out of order, the run, and the result.
+
+Where the punctuation decides matches, or lets events go, they come with the call that brings it.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from stretto.column_types import wider
+from stretto.columns.overflow import IntegerOverflow
+from stretto.engines.api import Matches, Program, Run
+from stretto.engines.nfab.runner import NfabRunner
+from stretto.engines.shared.windows import values_of
+from stretto.errors import DataError, OptionError, SnapshotError, StrettoError, suggestion
+from stretto.events import BEFORE, Schema, as_table, conform
+from stretto.frame import Section, reading
+from stretto.matching.compiled import Query, roles
+from stretto.matching.lateness import check_late
+from stretto.matching.life import Life
+from stretto.matching.metering import Meter
+from stretto.matching.reorder import Cleanse, Released, check_span, span
+from stretto.matching.results import CHUNK, Arrivals, History, Layout, build_tables
+from stretto.matching.retries import Retries
+from stretto.matching.sets import MatchSet, program_of_sets, refuse_unlisted
+from stretto.query.passes.bind_sase import BoundSase
+from stretto.query.query import Consume
+from stretto.query.sase import Aggregate, SaseQuery
+from stretto.times import FOREVER, check_clock
+
+__all__ = ["Ordered"]
+
+#: Rows that an error names at most.
+NAMED = 9
+
+T = TypeVar("T")
+
+#: Why events cannot be sorted.
+_NO_TIME = "disorder= sorts events by time: name the column that orders the stream with time='…'"
+
+
+class _State(NamedTuple):
+    """What reading changes."""
+
+    run: Run
+    history: History
+    arrivals: Arrivals
+
+
+class Ordered:
+    """What runs a CEQL or SASE+ query on tECS or NFAb; the parameters are those of :class:`~stretto.Matcher`."""
+
+    def __init__(
+        self,
+        query: Query,
+        schema: Any = None,
+        *,
+        type: str | None = "type",
+        time: str | None = None,
+        stream: str | None = None,
+        time_unit: str | None = None,
+        output: str = "events",
+        positions: bool = True,
+        valuations: bool = False,
+        late: str = "error",
+        sets: bool = False,
+        disorder: Any = None,
+        sequence: str | None = None,
+        budget: int | float | str | Meter | None = None,
+        capacity: int = 1 << 12,
+    ) -> None:
+        check_late(late, ("error", "drop") if disorder is None else ("error", "drop", "side"))
+        if disorder is None and sequence is not None:
+            raise OptionError("sequence= orders events of one time where a matcher sorts: give disorder= as well")
+        self.roles = roles(type, time, stream, None, time_unit)
+        self.query = query
+        self.options = {"output": output, "positions": positions}
+        self.valuations, self.sets = valuations, sets
+        self.late_policy, self.capacity, self.budget = late, capacity, budget
+        self.disorder, self.sequence = disorder, sequence
+        self.sorter: Cleanse | None = None
+        self.arrivals: Arrivals | None = None
+        self._held: list[pa.Table] = []  # what a call that failed would have given
+        if disorder is not None:
+            check_span(disorder, "disorder")
+            if sets:
+                raise OptionError("sets of matches are of events in order: leave out disorder=, or list the matches")
+            if time is None and not isinstance(schema, Schema) and query.schema is None:
+                raise OptionError(_NO_TIME)
+        self.run: Run | None = None
+        self.meter = Meter.of_call(budget)  # of the call at hand
+        self.life = Life()
+        #: Whether batches tell the types, and the columns that had nothing but NULL so far.
+        self.inferred = schema is None and query.schema is None
+        self.unknown: frozenset[str] = frozenset()
+        Layout.check(output)
+        if schema is not None:
+            self.bind(Schema.of(schema, **self.roles) if not isinstance(schema, Schema) else schema)
+        elif query.schema is not None:
+            self._start()
+
+    # -- what it is ---------------------------------------------------------------------------------------------------
+
+    @property
+    def late(self) -> int:
+        if self.sorter is not None:
+            return self.sorter.late
+        return self.run.late if self.run else 0
+
+    def late_events(self) -> pa.Table:
+        return pa.table({}) if self.sorter is None else self.sorter.late_events()
+
+    @property
+    def punctuation(self) -> Any:
+        return None if self.sorter is None else self.sorter.punctuation
+
+    @property
+    def position(self) -> int:
+        if self.sorter is not None:
+            return self.sorter.position
+        return self.run.rows if self.run else 0
+
+    @property
+    def stats(self) -> dict[str, int]:
+        run = self.run
+        if run is None:
+            return dict.fromkeys(("events", "visited", "late", "triggers", "partitions", "nodes", "bytes"), 0)
+        found = dict(run.stats)
+        found["bytes"] += self.history.nbytes
+        if self.sorter is not None and self.arrivals is not None:
+            there = self.sorter.stats
+            found |= {"events": there["rows"], "late": there["late"], "waiting": there["buffered"]}
+            found["bytes"] += there["bytes"] + self.arrivals.nbytes
+        return found
+
+    @property
+    def idle(self) -> bool:
+        waits = self.sorter is not None and self.sorter.buffered > 0
+        return self.run is None or not (waits or not self.run.idle)
+
+    @property
+    def expires(self) -> int | float | None:
+        return self.run.expires if self.run else None
+
+    @property
+    def ends(self) -> int | None:
+        return None if self.idle else FOREVER
+
+    # -- types --------------------------------------------------------------------------------------------------------
+
+    def bind(self, schema: Schema) -> None:
+        """Take the types of the columns."""
+        self.query = self.query.bind(schema)
+        self._start()
+
+    def _start(self) -> None:
+        streams = self.query.streams
+        if len(streams) > 1 and self.query.bound.schema.stream is None:
+            raise OptionError(
+                f"the query reads {len(streams)} streams ({', '.join(streams)}): name the column that tells them apart "
+                "with stream='…'"
+            )
+        self.layout = Layout(self.query.bound, **self.options)  # type: ignore[arg-type]
+        if self.sets:
+            program: Program = program_of_sets(self.query)
+        else:
+            refuse_unlisted(self.query)
+            program = self.query.program(valuations=self.valuations)
+        late = self.late_policy if self.disorder is None else "error"
+        self.run = program.start(
+            labels=self.layout.labels, counts=self.layout.summary, late=late, capacity=self.capacity
+        )
+        self.history = History(self.layout.columns)
+        self.life = Life()
+        self._retries = Retries(self._copied, self._put_back)
+        if self.disorder is not None:
+            self.sorter, self.arrivals = self._new_sorter(), Arrivals()
+
+    def _new_sorter(self) -> Cleanse:
+        """What puts events in order before they are read."""
+        bound = self.query.bound
+        schema = bound.schema
+        if schema.time is None:
+            raise OptionError(_NO_TIME)
+        span(self.disorder, "disorder", schema.attributes[schema.time], schema.time, schema.time_unit)
+        names = dict.fromkeys((*bound.tested, *self.layout.columns, schema.time))
+        if self.sequence is not None:
+            if self.sequence not in schema.attributes:
+                hint = suggestion(self.sequence, schema.attributes, kind="column")
+                raise DataError(
+                    f"the events have no column '{self.sequence}' (sequence)" + (f"; {hint}" if hint else "")
+                )
+            names[self.sequence] = None
+        return Cleanse(
+            pa.schema([(name, schema.attributes[name]) for name in names]),
+            time=schema.time,
+            sequence=self.sequence,
+            disorder=self.disorder,
+            late=self.late_policy,
+            time_unit=schema.time_unit,
+        )
+
+    def _learn_types(self, table: pa.Table) -> None:
+        """Take the types of columns from the first batch; wider ones where a later batch contradicts it.
+
+        Raises
+        ------
+        DataError
+            What is kept of earlier batches depends on the types that they had.
+        """
+        if self.run is None:
+            if table.num_columns:
+                self.bind(Schema.of(table.schema, **self.roles))
+                nulls = {one.name for one in table.schema if pa.types.is_null(one.type)}
+                self.unknown = frozenset(nulls if self.inferred else ())
+            return
+        if not self.inferred:
+            return
+        bound = self.query.bound
+        window = () if bound.window is None else (bound.window.attribute,)
+        fixed = {bound.schema.time, self.sequence, *window, *bound.partition_by}
+        read = dict.fromkeys((*bound.tested, *self.layout.columns))
+        found = wider(table, {name: bound.schema.attributes[name] for name in read}, self.unknown, fixed)
+        if found:
+            self.life.refuse_inside()
+            self._widen(found)
+        if self.unknown:
+            told = {one.name for one in table.schema if not pa.types.is_null(one.type)}
+            self.unknown -= told
+
+    def _widen(self, found: Mapping[str, pa.DataType]) -> None:
+        """Go on with other types of columns; where that cannot be, nothing has changed."""
+        schema = self.query.bound.schema
+        made = copy.copy(self)
+        made.query = self.query.bind(replace(schema, attributes={**schema.attributes, **found}))
+        made._start()
+        try:
+            self._carry_over(made)
+        except DataError as error:
+            name = min(found, key=lambda one: one in self.unknown)
+            raise DataError(
+                f"column '{name}' is {found[name]}, and batches before had {schema.attributes[name]}: {error}{BEFORE[1]}"
+            ) from error
+        self.query, self.layout = made.query, made.layout
+        self.run, self.history = made.run, made.history
+        self._retries = Retries(self._copied, self._put_back)
+
+    def _carry_over(self, made: Ordered) -> None:
+        """Give one of wider types the state.
+
+        Raises
+        ------
+        DataError
+            The state depends on the types that the columns had.
+        """
+        before, after = self._running(), made.run
+        assert after is not None
+        after.take_over(before, self.unknown)
+        positions, table = self.history.joined()
+        if positions.size:
+            attributes = made.query.bound.schema.attributes
+            for name in self.unknown & set(table.column_names):
+                nothing = pa.nulls(table.num_rows, attributes[name])
+                table = table.set_column(table.column_names.index(name), name, nothing)
+            made.history.append(positions, conform(table, table.column_names, attributes, "it becomes"))
+            made.history.kept = self.history.kept
+        if self.sorter is not None and made.sorter is not None:
+            assert made.sorter.schema is not None
+            self.sorter.retype(made.sorter.schema)
+
+    # -- events -------------------------------------------------------------------------------------------------------
+
+    def push(self, events: Any, *, pieces: bool = False, punctuations: Any = ()) -> Iterator[pa.Table]:
+        """The matches of the next events, in pieces; ``pieces``: they are handed on one by one."""
+        tables = self._read(events, silent=False, punctuations=list(punctuations))
+        self.meter = Meter.of_call(self.budget, pieces=pieces)
+        return tables
+
+    def prime(self, events: Any) -> None:
+        """Read the next events without what they complete."""
+        if self.disorder is not None:
+            raise OptionError("prime() does not fit disorder=: what waits would be listed when it is read")
+        if self.query.consume is not Consume.NONE:
+            raise OptionError(f"prime() does not fit CONSUME BY {self.query.consume}: push the events instead")
+        for _ in self._read(events, silent=True):
+            pass
+
+    def push_sets(self, events: Any) -> Iterator[MatchSet]:
+        """The matches of each event that completes some, as a set."""
+        if not self.sets:
+            raise OptionError("push_sets() needs Matcher(…, sets=True)")
+        return self._set_by_set(as_table(events))
+
+    def advance(self, time: Any) -> Iterator[pa.Table]:
+        """The matches that a punctuation gives."""
+        run = self._running()
+        self.meter = Meter.of_call(self.budget)
+        name = self.query.bound.schema.time
+        if name is None:
+            raise OptionError("advance(time) needs a time column: pass time='…'")
+        kind = self.query.bound.schema.attributes[name]
+        sorter = self.sorter
+        if sorter is not None:
+            tick = sorter.tick(time)
+            yield from self._through(lambda: sorter.pass_on(tick))
+            yield from self._wait_for(sorter.last_time)
+            self._forget()
+            return
+        try:
+            check_clock(time, kind)
+        except ValueError as error:
+            raise OptionError(f"advance({time!r}): '{name}' is {kind}; {error}") from error
+        try:
+            value = values_of(pa.array([time], kind), name, run.rows)[0].item()
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            raise OptionError(f"advance({time!r}): '{name}' is {kind}") from error
+        yield from self._tables(run.reach(value))
+        self._forget()
+
+    def finish(self) -> Iterator[pa.Table]:
+        """The matches that only the end of the stream completes."""
+        sorter = self.sorter
+        self.meter = Meter.of_call(self.budget)
+        if sorter is not None and not self.life.finished:
+            yield from list(self._through(sorter.end))
+        self.life.finished = True
+        if self.run is not None:
+            yield from self._tables(self.run.finish())
+
+    def gathered(self, tables: Iterable[pa.Table]) -> pa.Table:
+        """Pieces as one table."""
+        parts = list(tables)
+        if self.run is None:
+            return pa.table({})
+        schema = self.layout.schema()
+        return pa.Table.from_batches([b for table in parts for b in table.to_batches()], schema=schema)
+
+    def _running(self) -> Run:
+        if self.run is None:
+            raise OptionError("the matcher has no schema yet: pass schema=…, or push events first")
+        return self.run
+
+    def _read(self, events: Any, silent: bool, punctuations: list[tuple[int, Any]] | None = None) -> Iterator[pa.Table]:
+        self.life.refuse_finished()
+        table = as_table(events)
+        if self.run is None and not table.num_columns:
+            return iter(())
+        self._learn_types(table)
+        sorter = self.sorter
+        if sorter is not None:
+            return self._through(lambda: sorter.let(table, punctuations or ()))
+        if punctuations:
+            raise OptionError(
+                "punctuations= stand between rows where events are sorted: give disorder=, or advance() between pushes"
+            )
+        return self._advance(table, silent)
+
+    def _tables(self, found: Iterable[Matches]) -> Iterator[pa.Table]:
+        """What the run finds as tables, within the budget of the call."""
+        run = self._running()
+        rows, order = self.history, self.arrivals
+        found = self.meter.watch(found, run, self.layout, rows, order)
+        return build_tables(found, self.layout, rows, run.program.marks, order)
+
+    def _numbered(self, found: Iterator[T]) -> Iterator[T]:
+        """What the run finds; an error names the row as it was pushed, also where events were sorted."""
+        try:
+            yield from found
+        except IntegerOverflow as error:
+            raise error.renumbered(self.arrivals) from None
+
+    def _batches(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
+        """The next events, checked, in pieces; what results may show of each is kept before it is given."""
+        run = self._running()
+        self.life.refuse_inside()
+        if not table.num_rows and not table.num_columns:
+            return
+        bound = self.query.bound
+        told = BEFORE if self.inferred else ()
+        table = conform(table, (*bound.tested, *self.layout.columns), bound.schema.attributes, *told)
+        kept = table.select(list(self.layout.columns))
+        tested = table.select(list(bound.tested)).combine_chunks()
+        try:
+            run.check(tested)
+        except IntegerOverflow as error:
+            raise error.renumbered(self.arrivals) from None
+        with self.life.reading():
+            for batch in tested.to_batches(max_chunksize=CHUNK):
+                first = run.rows
+                if self.layout.columns:
+                    positions = np.arange(first, first + batch.num_rows)
+                    self.history.append(positions, kept.slice(0, batch.num_rows))
+                    kept = kept.slice(batch.num_rows)
+                yield batch
+                self._forget()
+
+    def _advance(self, table: pa.Table, silent: bool) -> Iterator[pa.Table]:
+        run = self._running()
+        if self.sets and not silent:
+            raise OptionError("this matcher was made with sets=True: push_sets() takes events")
+        for batch in self._batches(table):
+            yield from self._tables(self._numbered(run.advance(batch, silent=silent)))
+
+    def _set_by_set(self, table: pa.Table) -> Iterator[MatchSet]:
+        self._learn_types(table)
+        run = self._running()
+        assert isinstance(run, NfabRunner)
+        for batch in self._batches(table):
+            for found in run.sets(batch):
+                rows = History(self.layout.columns)
+                rows.append(*self.history.joined())
+                yield MatchSet(found, self.layout, rows, run.program.marks)
+
+    def _forget(self) -> None:
+        run, arrivals = self._running(), self.arrivals
+        if not self.layout.columns:
+            return  # nor are there times, without which no stream is sorted
+        oldest = self.history.let_go(run)
+        if oldest is not None and arrivals is not None:
+            arrivals.forget(oldest)
+
+    # -- events that are sorted -----------------------------------------------------------------------------------------
+
+    def _through(self, operation: Callable[[], Released]) -> Iterator[pa.Table]:
+        """What the sorter lets through goes to the run; rows for which a computation overflows are left out."""
+        sorter, arrivals = self.sorter, self.arrivals
+        assert sorter is not None
+        assert arrivals is not None
+        self.life.refuse_inside()
+        before, count = sorter.saved(), len(arrivals)
+        released = operation()
+        if not self._may_overflow():
+            arrivals.append(released.rows)
+            try:
+                if released.rows.size:
+                    yield from self._advance(released.table, silent=False)
+            except StrettoError:
+                if not self.life.inside:
+                    sorter.go_back(before)
+                    arrivals.cut(count)
+                raise
+            yield from self._decided()
+            return
+        refused = self._leave_out(released)
+        self._held += self._decided()
+        if refused is not None:
+            raise refused
+        held, self._held = self._held, []
+        yield from held
+
+    def _decided(self) -> Iterator[pa.Table]:
+        """The matches that the punctuation decides."""
+        parsed = self.query.parsed
+        assert self.sorter is not None
+        if isinstance(parsed, SaseQuery) and parsed.components[-1].negated:
+            yield from self._wait_for(self.sorter.last_time)
+
+    def _wait_for(self, time: pa.Array | None) -> Iterator[pa.Table]:
+        """The matches that wait for a time."""
+        run, name = self._running(), self.query.bound.schema.time
+        if time is None or name is None:
+            return
+        value = values_of(time, name, run.rows)[0].item()
+        if self._may_overflow():
+            self._retries.after(lambda: _drained(self._running().reach(value)))
+        yield from self._tables(run.reach(value))
+
+    def _may_overflow(self) -> bool:
+        """Whether a row may fail that the run reads."""
+        bound = self.query.bound
+        if bound.computes or not isinstance(bound, BoundSase):
+            return bound.computes
+        return bound.returns is not None or any(isinstance(one, Aggregate) for one in bound.parsed.references.values())
+
+    def _leave_out(self, released: Released) -> IntegerOverflow | None:
+        """Read events, but for those that make an integer overflow; the error that names these. Output is held."""
+        table, rows = released.table, released.rows
+        refused: list[IntegerOverflow] = []
+        # Conditions on single events are computed before any is read; computations over the events of a match when it is listed.
+        deep = isinstance(self.query.bound, BoundSase)
+        if deep and rows.size:
+            self._retries.before()
+        while rows.size:
+            assert self.arrivals is not None
+            count = len(self.arrivals)
+            self.arrivals.append(rows)
+            try:
+                self._held += list(self._advance(table, silent=False))
+                break
+            except IntegerOverflow as error:
+                at = np.flatnonzero(rows == error.row)
+                if deep:
+                    self._retries.back()
+                else:
+                    self.arrivals.cut(count)
+                if not at.size:
+                    raise
+                refused.append(error)
+                table, rows = table.take(pa.array(np.delete(np.arange(rows.size), at))), np.delete(rows, at)
+        if deep and rows.size:
+            self._retries.after(lambda: self._again(table, rows))
+        if not refused:
+            return None
+        others = [str(one.row) for one in refused[1:NAMED]] + ["…"] * (len(refused) > NAMED)
+        more = f" (and so with {'row' if len(others) == 1 else 'rows'} {', '.join(others)})" if others else ""
+        done = "these rows were" if others else "the row was"
+        why = f"{refused[0].why}{more}\n{done} left out; all others were taken, and the next call gives their matches"
+        return IntegerOverflow(refused[0].what, why, refused[0].row)
+
+    def _again(self, table: pa.Table, rows: Any) -> None:
+        """Read events whose matches were given; not silently, since matches may wait for what comes."""
+        assert self.arrivals is not None
+        self.arrivals.append(rows)
+        for batch in self._batches(table):
+            _drained(self._running().advance(batch))
+
+    def _copied(self) -> _State:
+        run, arrivals = self._running(), self.arrivals
+        assert arrivals is not None
+        return _State(copy.deepcopy(run, {id(run.program): run.program}), self.history.copy(), arrivals.copy())
+
+    def _put_back(self, state: _State) -> None:
+        self.run, self.history, self.arrivals = state
+        self.life.inside = False
+
+    # -- state --------------------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> bytes:
+        """The whole state (see ``docs/snapshots.md``)."""
+        if self._held:
+            raise SnapshotError("the last call failed, and its matches were not given yet: push([]) gives them")
+        run = self.run
+        section = Section({"query": self.query.text, "language": self.query.language, "started": run is not None})
+        if run is None:
+            return section.to_bytes()
+        self.life.inside |= run.broken
+        self.life.refuse_snapshot()
+        section.values |= self._identity(run) | {"finished": self.life.finished, "kept": self.history.kept}
+        if self.unknown:
+            section.values["unknown"] = sorted(self.unknown)
+        section.put_schema("schema", pa.schema(list(self.query.bound.schema.attributes.items())))
+        run.save(section)
+        self._forget()
+        self.history.save(section.sub("history"))
+        if self.sorter is not None and self.arrivals is not None:
+            self.sorter.save(section.sub("sorter"))
+            self.arrivals.save(section)
+        return section.to_bytes()
+
+    def restore(self, snapshot: bytes) -> None:
+        """Take over a state.
+
+        Raises
+        ------
+        SnapshotError
+            The bytes are damaged, of another version, or of another query, schema or option.
+        """
+        section = Section.of_bytes(snapshot)
+        header = section.values
+        if "afa" in header:
+            raise SnapshotError("the snapshot is of an AFA, not of a query")
+        if "speculation" in header:
+            raise SnapshotError("the snapshot is of a matcher with speculation=, and this one has none")
+        if header.get("query") != self.query.text:
+            raise SnapshotError(
+                f"the snapshot is of another query:\n  snapshot: {header.get('query')}\n  matcher:  {self.query.text}"
+            )
+        self._held = []
+        if not header["started"]:
+            if self.position:
+                self._start()
+            return
+        if self.query.schema is None:
+            there = {name: header["roles"][name] for name in ("type", "time", "stream", "time_unit")}
+            own = {name: self.roles[name] for name in there}
+            if there != own:
+                raise SnapshotError(f"the snapshot's columns have other roles: {there}, not {own}")
+            self.bind(Schema.of(section.schema("schema"), **there))
+        self._start()
+        run = self._running()
+        for key, value in self._identity(run).items():
+            if header.get(key) != value:
+                raise SnapshotError(
+                    f"the snapshot does not fit: {_PARTS[key]} differ (snapshot: {header.get(key)}, here: {value})"
+                )
+        with reading():
+            run.load(section)
+            self.history.load(section.sub("history"))
+            if self.sorter is not None:
+                self.sorter.load(section.sub("sorter"))
+                self.arrivals = Arrivals.of(section)
+        self.life.finished = header["finished"]
+        self.history.kept = header["kept"]
+        self.unknown = frozenset(header.get("unknown", ()))
+
+    def _identity(self, run: Run) -> dict[str, Any]:
+        """What a state depends on. Two matchers with the same identity can take over each other's states."""
+        schema = self.query.bound.schema
+        used = sorted({*self.query.bound.tested, *self.layout.columns})
+        sorts = {} if self.disorder is None else {"disorder": str(self.disorder), "sequence": self.sequence}
+        return {
+            "attributes": {name: str(schema.attributes[name]) for name in used},
+            "roles": {"type": schema.type, "time": schema.time, "stream": schema.stream, "time_unit": schema.time_unit},
+            "options": {
+                "output": self.options["output"],
+                "valuations": self.valuations,
+                "late": run.late_policy if self.disorder is None else self.late_policy,
+            }
+            | sorts,
+            "automaton": run.program.digest,
+        }
+
+
+#: What a state depends on, in words.
+_PARTS = {
+    "attributes": "the attributes that the query uses",
+    "roles": "the roles of columns",
+    "options": "the matcher's options",
+    "automaton": "the automaton, as this version of stretto builds it",
+}
+
+
+def _drained(found: Iterable[Any]) -> None:
+    """Read what a run finds, and keep nothing of it."""
+    for _ in found:
+        pass
