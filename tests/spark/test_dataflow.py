@@ -78,7 +78,7 @@ def embedded(made: Stream, tables: Mapping[str, Rows], key: str) -> Rows:
 
 
 def _none(made: Stream, name: str) -> pa.Table:
-    from stretto.dataflow.checking import ordered
+    from stretto.dataflow.cycles import ordered
     from stretto.dataflow.plan import Source
 
     row = next(node.schema for node in ordered([made.node]) if isinstance(node, Source) and node.name == name)

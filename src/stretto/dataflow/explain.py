@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from stretto.dataflow import plan
-from stretto.dataflow.checking import Cycle, cycles, ordered
+from stretto.dataflow.cycles import Cycle, cycles, ordered
 from stretto.explain.dot import Drawing, quoted
 from stretto.explain.text import section
 

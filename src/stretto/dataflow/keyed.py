@@ -21,7 +21,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from stretto.dataflow import plan
-from stretto.dataflow.checking import loops_of, ordered_with_loops
+from stretto.dataflow.cycles import loops_of, ordered_with_loops
 from stretto.dataflow.operators.project import in_order
 from stretto.dataflow.plan import Stream
 

@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 
 from stretto.dataflow import plan
-from stretto.dataflow.checking import loops_of, ordered_with_loops
+from stretto.dataflow.cycles import loops_of, ordered_with_loops
 from stretto.dataflow.json_values import columns, read_columns
 from stretto.errors import OptionError, StrettoError
 

@@ -18,7 +18,7 @@ __all__ = ["Stream", "constant", "fixpoint", "fixpoints", "stream"]
 
 
 def stream(name: str, schema: Any, *, insert_only: bool = False) -> Stream:
-    """An external input of a dataflow.
+    """Declare an external input of a dataflow.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def stream(name: str, schema: Any, *, insert_only: bool = False) -> Stream:
 
 
 def constant(rows: Any) -> Stream:
-    """Rows that hold at all times.
+    """Make a stream of rows that hold at all times.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def _row(schema: Any) -> dict[str, pa.DataType]:
 
 
 def fixpoint(query: Callable[[Stream], Stream], schema: Any, *, bound: int | None = None, name: str = "r") -> Stream:
-    """The fixed point of a query that reads its own result: ``r = Q(external, r)``.
+    """Solve a query that reads its own result: the fixed point of ``r = Q(external, r)``.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def fixpoint(query: Callable[[Stream], Stream], schema: Any, *, bound: int | Non
 def fixpoints(
     query: Callable[..., Sequence[Stream]], schemas: Mapping[str, Any], *, bound: int | None = None
 ) -> tuple[Stream, ...]:
-    """Several relations that are defined by each other.
+    """Solve several relations that are defined by each other.
 
     Parameters
     ----------

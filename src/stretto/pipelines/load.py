@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from stretto.pipelines.checking import check_plan
 from stretto.pipelines.plan import Plan, in_order, parse
 from stretto.pipelines.problems import PipelineError
 from stretto.pipelines.queries import check_queries
+from stretto.pipelines.rules import check_plan
 
 __all__ = ["load"]
 

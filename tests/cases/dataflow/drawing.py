@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from stretto.dataflow import Stream, fixpoints, plan, stream
-from stretto.dataflow.checking import cycles, ordered
+from stretto.dataflow.cycles import cycles, ordered
 from stretto.errors import OptionError
 from stretto.reference.dataflow import FOREVER, Event, settled
 

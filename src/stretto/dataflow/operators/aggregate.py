@@ -37,7 +37,7 @@ _ITEM = re.compile(r"\s*(\w+)\s*\(\s*(\*|[^()]*?)\s*\)\s*")
 
 
 def aggregate(stream: S, by: str | Sequence[str] = (), /, **items: str) -> S:
-    """Group-and-apply: for each group that is not empty its columns, and its aggregates.
+    """Group rows, and compute aggregates: a row for each group that is not empty.
 
     Results are speculative: they are revised whenever a group changes.
 

@@ -25,7 +25,7 @@ __all__ = ["Difference", "Subtractor", "difference"]
 
 
 def difference(stream: S, other: Relation, on: On | None = None) -> S:
-    """Anti-join: rows of this stream at the times when no row of the other agrees with it on the keys.
+    """Keep the rows at the times when no row of another stream agrees with them on the keys (anti-join).
 
     Parameters
     ----------

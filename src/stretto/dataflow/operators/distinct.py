@@ -13,7 +13,7 @@ __all__ = ["Distinct", "distinct"]
 
 
 def distinct(stream: S) -> S:
-    """Each row once, wherever it occurs at all. In a loop it stops what is derived again from going around again."""
+    """Keep each row once, wherever it occurs at all. In a loop this stops what is derived again from going around again."""
     return stream.of(Distinct(stream.node.schema, stream.node))
 
 

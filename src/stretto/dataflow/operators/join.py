@@ -32,7 +32,7 @@ CAPACITY = 1 << 15  #: rows of the output buffer
 
 
 def join(stream: S, other: Relation, on: On = (), *, where: str | None = None, suffix: str = "_right") -> S:
-    """Pairs of rows that agree on the keys and satisfy a condition, living where both live.
+    """Pair the rows that agree on the keys and satisfy a condition; a pair lives where both of them live.
 
     Parameters
     ----------

@@ -28,7 +28,7 @@ Window = tuple[int | None, int | None]
 
 
 def window(stream: S, duration: int | None, *, every: int | None = None) -> S:
-    """Alter-lifetime: an event lives for ``duration`` from its start.
+    """Alter lifetimes: an event lives for ``duration`` from its start.
 
     It applies to events of the inputs, before joins and loops: what operators derive has lifetimes, but is no event with a start
     of its own, and moving starts is not always forward (section 5).
@@ -116,7 +116,7 @@ def changes(events: Rows, windows: Sequence[Window]) -> Rows:
 
 
 def _altered(made: Rows, windows: Sequence[Window]) -> Rows:
-    """Whole lifetimes, altered."""
+    """Alter whole lifetimes by each window in turn."""
     for duration, every in windows:
         made = made[made[:, VS] < made[:, VE]]
         starts = made[:, VS]

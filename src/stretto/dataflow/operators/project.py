@@ -23,7 +23,7 @@ __all__ = ["Project", "in_order", "project", "rename"]
 
 
 def project(stream: S, /, *kept: str, **computed: Any) -> S:
-    """Columns computed from each row by itself.
+    """Compute columns from each row by itself.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def project(stream: S, /, *kept: str, **computed: Any) -> S:
 
 
 def rename(stream: S, /, **names: str) -> S:
-    """The same rows with other names: ``old="new"``.
+    """Give columns other names: ``old="new"``.
 
     Examples
     --------

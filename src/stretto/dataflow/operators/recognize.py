@@ -36,7 +36,7 @@ _PLACES = ("sign", "start", "end", "positions", "until", "register")
 
 
 def recognize(stream: S, pattern: Any, **options: Any) -> S:
-    """A matcher in the plan: its matches as a stream.
+    """Find the matches of a pattern, as a stream.
 
     Parameters
     ----------

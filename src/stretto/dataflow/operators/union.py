@@ -17,7 +17,7 @@ __all__ = ["Union", "union"]
 
 
 def union(stream: S, *others: Relation) -> S:
-    """All rows of all streams, each as often as it occurs; columns are matched by name.
+    """Put streams together: all rows of all, each as often as it occurs; columns are matched by name.
 
     Raises
     ------

@@ -18,7 +18,7 @@ __all__ = ["Where", "where"]
 
 
 def where(stream: S, condition: str) -> S:
-    """Select: the rows for which a condition holds.
+    """Select the rows for which a condition holds.
 
     Raises
     ------

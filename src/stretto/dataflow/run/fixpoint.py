@@ -34,7 +34,7 @@ __all__ = ["FixpointVertex", "FlyingFixpoint"]
 
 
 class FlyingFixpoint(Turning):
-    """Progress of one loop.
+    """How far one loop has got, and how it finds out.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ class FlyingFixpoint(Turning):
             self.disturb()
 
     def heard(self, message: External) -> None:
-        """External progress of a port."""
+        """Note how far the input at a port has come."""
         if message.time > self.external.get(message.port, NEVER):
             self.external[message.port] = message.time
             if len(self.external) == self.ports and min(self.external.values()) == FOREVER:
@@ -151,7 +151,7 @@ class FlyingFixpoint(Turning):
         return min(self.external.values(), default=NEVER) > self.definite and len(self.external) == self.ports
 
     def _guess(self) -> int:
-        """What to guess."""
+        """The time that the next speculative punctuation carries."""
         if self.mode != "hwm":
             return FOREVER
         if self.again > NEVER:
@@ -251,7 +251,7 @@ class FixpointVertex(Vertex):
         self.waiting: dict[int, list[Rows]] = {}
 
     def data(self, port: int, rows: Rows) -> None:
-        """F1, F2: out, and around again a level higher."""
+        """Hand rows out (F1), and around again a level higher (F2)."""
         if rows[:, WEIGHT].min() < 0:
             # What cancels out would meet all that cancels out in every join, and be more each time around.
             rows = combined(rows.copy())
@@ -293,7 +293,7 @@ class FixpointVertex(Vertex):
         """The body's own promise is no news: it follows from what was promised to the loop."""
 
     def speculative(self, port: int, time: int) -> None:
-        """F3."""
+        """Note that the speculative punctuation is back here (F3)."""
         self.flying.returned(self.place, time)
 
     def step(self) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from stretto.dataflow import plan
-from stretto.dataflow.checking import Cycle, cycles, ordered
+from stretto.dataflow.cycles import Cycle, cycles, ordered
 from stretto.dataflow.operators.compute import Compute
 from stretto.dataflow.operators.lifetime import Alter, Window, changes
 from stretto.dataflow.operators.operator import Pass
@@ -38,7 +38,7 @@ class Input:
         self.definite = NEVER
 
     def push(self, events: Rows) -> None:
-        """Events that were found right."""
+        """Hand events, which were found right, to the views."""
         for windows, vertex in self.views.items():
             vertex.accept(0, Data(changes(events, windows)))
 

@@ -49,7 +49,7 @@ def last_end(rows: Rows) -> int:
 
 
 def _summed(changes: Rows, hashed: np.ndarray) -> Rows:
-    """As :func:`settled`, with the work."""
+    """Do what :func:`settled` says, for payloads that occur more than once or are taken back."""
     count = len(changes)
     payload = changes[:, PAYLOAD:]
     # Each row is two steps, up where it begins and down where it ends.

@@ -129,7 +129,7 @@ class Vertex:
     # -- messages -----------------------------------------------------------------------------------------------------
 
     def accept(self, port: int, message: Message) -> None:
-        """A message comes in at a port."""
+        """Queue a message at a port."""
         if not isinstance(message, Data) or len(message.rows):
             self.queues[port].append(message)
 
@@ -194,7 +194,7 @@ class Vertex:
             self.definite(port, time)
 
     def data(self, port: int, rows: Rows) -> None:
-        """New rows at a port."""
+        """Let the operator take new rows, and hand on what follows from them."""
         self.out.send(Data(self.operator.receive(port, rows)))
 
     def definite(self, port: int, time: int) -> None:

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stretto.dataflow import Dataflow, Stream
-from stretto.dataflow.checking import ordered
+from stretto.dataflow.cycles import ordered
 from stretto.dataflow.keyed import GROUPS, keyed
 from stretto.dataflow.plan import Constant, Recognize, Source
 from stretto.dataflow.plan_json import from_json

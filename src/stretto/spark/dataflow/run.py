@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from stretto.dataflow import Stream, plan
-from stretto.dataflow.checking import ordered_with_loops
+from stretto.dataflow.cycles import ordered_with_loops
 from stretto.dataflow.keyed import carries
 from stretto.dataflow.node import payload_type
 from stretto.dataflow.plan_json import to_json
