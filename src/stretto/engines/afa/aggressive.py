@@ -16,37 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stretto._jit import inlined, jit
+from stretto.engines.afa import structure as s
 from stretto.engines.afa.cleaning import drop
 from stretto.engines.afa.index import find
 from stretto.engines.afa.live import build_with_ends
-from stretto.engines.afa.structure import (
-    ARC_NEXT,
-    ATOM,
-    BASE,
-    BEHIND,
-    CLEANED,
-    FINAL,
-    FIRST,
-    FIRST_ARC,
-    FIRST_EPSILON,
-    FOREVER,
-    IGNORES,
-    KIND,
-    LAST,
-    LE,
-    NEXT,
-    NIL,
-    OPEN,
-    REG,
-    SEQ,
-    STATE,
-    TARGET,
-    UNTIL_LE,
-    UNTIL_SEQ,
-    Events,
-    Graph,
-    Parts,
-)
+from stretto.engines.afa.structure import Events, Graph, Parts
 
 __all__ = ["prune"]
 
@@ -56,12 +30,12 @@ I64 = NDArray[np.int64]
 @inlined
 def _earliest(arc: int, time: int, part: int, graph: Graph, events: Events, parts: Parts) -> int:
     """The time of the earliest event there, at ``time`` or later, that may trigger an arc. O(events passed over)."""
-    before = find(part, time - 1, FOREVER, graph.ignores, events, parts) if time > -FOREVER else NIL
-    at = parts.first[part] if before == NIL else events.X[before, BEHIND]
-    atom = graph.arcs[arc, ATOM]
-    while at != NIL and atom >= 0 and (events.E[at, graph.bits + (atom >> 6)] >> (atom & 63)) & 1 == 0:
-        at = events.X[at, BEHIND]
-    return int(events.X[at, LE]) if at != NIL else FOREVER
+    before = find(part, time - 1, s.FOREVER, graph.ignores, events, parts) if time > -s.FOREVER else s.NIL
+    at = parts.first[part] if before == s.NIL else events.X[before, s.BEHIND]
+    atom = graph.arcs[arc, s.ATOM]
+    while at != s.NIL and atom >= 0 and (events.E[at, graph.bits + (atom >> 6)] >> (atom & 63)) & 1 == 0:
+        at = events.X[at, s.BEHIND]
+    return int(events.X[at, s.LE]) if at != s.NIL else s.FOREVER
 
 
 @inlined
@@ -71,16 +45,16 @@ def _relax(
     """Arrivals at the states that the arcs of a list lead to."""
     here = arrival[state]
     arc = graph.states[state, first]
-    while arc != NIL:
-        there = graph.arcs[arc, TARGET]
-        if first == FIRST_EPSILON:
+    while arc != s.NIL:
+        there = graph.arcs[arc, s.TARGET]
+        if first == s.FIRST_EPSILON:
             time = here
-        elif graph.arcs[arc, KIND] == IGNORES:
-            time = FOREVER  # it stays here
+        elif graph.arcs[arc, s.KIND] == s.IGNORES:
+            time = s.FOREVER  # it stays here
         else:
             time = max(here, min(_earliest(arc, here, part, graph, events, parts), pi[arc]))
         arrival[there] = min(arrival[there], time)
-        arc = graph.arcs[arc, ARC_NEXT]
+        arc = graph.arcs[arc, s.ARC_NEXT]
 
 
 @jit
@@ -88,21 +62,21 @@ def _arrival(
     state: int, time: int, pi: I64, part: int, graph: Graph, events: Events, parts: Parts, arrival: I64, done: I64
 ) -> int:
     """The least path punctuation from a state on to a final one, from ``time`` on; FOREVER: none is reached."""
-    arrival[:] = FOREVER
+    arrival[:] = s.FOREVER
     done[:] = 0
     arrival[state] = time
     while True:
         here = -1
         for one in range(1, arrival.size):
-            if done[one] == 0 and arrival[one] < FOREVER and (here < 0 or arrival[one] < arrival[here]):
+            if done[one] == 0 and arrival[one] < s.FOREVER and (here < 0 or arrival[one] < arrival[here]):
                 here = one
         if here < 0:
-            return FOREVER
-        if graph.states[here, FINAL] != 0:
+            return s.FOREVER
+        if graph.states[here, s.FINAL] != 0:
             return int(arrival[here])
         done[here] = 1
-        _relax(here, FIRST_ARC, pi, part, graph, events, parts, arrival)
-        _relax(here, FIRST_EPSILON, pi, part, graph, events, parts, arrival)
+        _relax(here, s.FIRST_ARC, pi, part, graph, events, parts, arrival)
+        _relax(here, s.FIRST_EPSILON, pi, part, graph, events, parts, arrival)
 
 
 @jit
@@ -111,18 +85,18 @@ def _bounds(
 ) -> None:
     """For each state: partial matches that end before this time are not needed. ``limit``: the punctuation of the arcs."""
     for state in range(1, bounds.size):
-        base = graph.states[state, BASE]
+        base = graph.states[state, s.BASE]
         least = limit
-        for first in (FIRST_ARC, FIRST_EPSILON):
+        for first in (s.FIRST_ARC, s.FIRST_EPSILON):
             arc = graph.states[base, first]
-            while arc != NIL:
+            while arc != s.NIL:
                 # What an ε-arc leads to is live beside it, so that the state behind it has its own bound.
-                if first == FIRST_ARC:
-                    found = _arrival(graph.arcs[arc, TARGET], pi[arc], pi, part, graph, events, parts, arrival, done)
+                if first == s.FIRST_ARC:
+                    found = _arrival(graph.arcs[arc, s.TARGET], pi[arc], pi, part, graph, events, parts, arrival, done)
                     least = min(least, found)
-                arc = graph.arcs[arc, ARC_NEXT]
-        cover = find(part, least - 1, FOREVER, graph.ignores, events, parts) if least > -FOREVER else NIL
-        bounds[state] = events.X[cover, LE] if cover != NIL else -FOREVER
+                arc = graph.arcs[arc, s.ARC_NEXT]
+        cover = find(part, least - 1, s.FOREVER, graph.ignores, events, parts) if least > -s.FOREVER else s.NIL
+        bounds[state] = events.X[cover, s.LE] if cover != s.NIL else -s.FOREVER
 
 
 @jit
@@ -143,36 +117,37 @@ def prune(
     ``pi``: by arc its punctuation. ``bounds``, ``arrival`` and ``done`` are work space, one for each state. For each partition
     O(arcs · (states² + arcs · events passed over)), and O(events + partial matches).
     """
-    extra = REG + graph.real.size
+    extra = s.REG + graph.real.size
     dropped = 0
     for part in range(parts.first.size):
         slot = parts.first[part]
-        if slot == NIL:
+        if slot == s.NIL:
             continue
-        if graph.ignores and parts.root[part] == NIL and slot != parts.last[part]:
+        if graph.ignores and parts.root[part] == s.NIL and slot != parts.last[part]:
             build_with_ends(part, graph, P, events, parts)
         _bounds(pi, limit, part, graph, events, parts, bounds, arrival, done)
         most = bounds[1]
         for state in range(2, bounds.size):  # arrays have no max() without Numba's run-time
             most = max(most, bounds[state])
-        while slot != NIL and events.X[slot, LE] < most:
-            p, last = events.X[slot, FIRST], NIL
-            while p != NIL:
-                following = P[NEXT, p]
-                state = P[STATE, p]
-                over = graph.states[state, FINAL] == 0 and events.X[slot, LE] < bounds[state]
+        while slot != s.NIL and events.X[slot, s.LE] < most:
+            p, last = events.X[slot, s.FIRST], s.NIL
+            while p != s.NIL:
+                following = P[s.NEXT, p]
+                state = P[s.STATE, p]
+                over = graph.states[state, s.FINAL] == 0 and events.X[slot, s.LE] < bounds[state]
                 if over and graph.ignores:  # an anchor may go on behind
-                    over = P[extra + OPEN, p] < 0
+                    over = P[extra + s.OPEN, p] < 0
                     over &= (
-                        P[extra + UNTIL_LE, p] == events.X[slot, LE] and P[extra + UNTIL_SEQ, p] == events.X[slot, SEQ]
+                        P[extra + s.UNTIL_LE, p] == events.X[slot, s.LE]
+                        and P[extra + s.UNTIL_SEQ, p] == events.X[slot, s.SEQ]
                     )
                 if over:
                     drop(p, last, slot, P, events, registers)
-                    events.X[slot, CLEANED] = 1
+                    events.X[slot, s.CLEANED] = 1
                     dropped += 1
                 else:
                     last = p
                 p = following
-            events.X[slot, LAST] = last
-            slot = events.X[slot, BEHIND]
+            events.X[slot, s.LAST] = last
+            slot = events.X[slot, s.BEHIND]
     return dropped

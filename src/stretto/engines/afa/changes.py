@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stretto._jit import jit
-from stretto.engines.afa.structure import ADD_ARC, NIL, PUNCTUATE, RETIRE_ARC
+from stretto.engines.afa import structure as s
 
 __all__ = ["merge", "read"]
 
@@ -59,14 +59,14 @@ def read(
         identity, action = ids[i], actions[i]
         if at[i] < before or at[i] > rows or action < 0 or identity < 0 or adds[action] < 0:
             return False
-        if (in_force[identity] == NIL) != (adds[action] == 1):
+        if (in_force[identity] == s.NIL) != (adds[action] == 1):
             return False
         before = at[i]
         if adds[action] == 0:
-            what[i], which[i] = RETIRE_ARC, in_force[identity]
-            in_force[identity] = NIL
+            what[i], which[i] = s.RETIRE_ARC, in_force[identity]
+            in_force[identity] = s.NIL
             continue
-        what[i], which[i] = ADD_ARC, first + added
+        what[i], which[i] = s.ADD_ARC, first + added
         in_force[identity] = first + added
         if form_of[forms[i]] < 0:
             form_of[forms[i]] = kinds
@@ -87,5 +87,5 @@ def merge(at: I64, what: I64, which: I64, rows: I64, times: I64, all_at: I64, al
             all_at[k], all_what[k], all_which[k] = at[i], what[i], which[i]
             i += 1
         else:
-            all_at[k], all_what[k], all_which[k] = rows[j], PUNCTUATE, times[j]
+            all_at[k], all_what[k], all_which[k] = rows[j], s.PUNCTUATE, times[j]
             j += 1

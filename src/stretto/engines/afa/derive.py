@@ -8,57 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stretto._jit import DONE, FAULTED, GROW_NODES, GROW_STACK, GROW_TABLE, inlined, jit
+from stretto.engines.afa import structure as s
 from stretto.engines.afa.arcs import next_arc
-from stretto.engines.afa.structure import (
-    ARC_NEXT,
-    BASE,
-    COUNT_D,
-    ENDLESS,
-    EPOCH,
-    FAULT,
-    FAULT_ARC,
-    FENCE,
-    FINAL,
-    FINALS,
-    FIRST_ARC,
-    FIRST_EPSILON,
-    FREE,
-    FRESH,
-    HASHED,
-    HEAD,
-    HOME,
-    IGNORES,
-    KIND,
-    LABEL,
-    LE,
-    LEAST,
-    MADE,
-    MOST_CLOSURE,
-    NEED,
-    NEXT,
-    NIL,
-    OPEN,
-    QUIET,
-    RE,
-    REG,
-    ROW,
-    SEED,
-    SEQ,
-    START,
-    START_LE,
-    START_SEQ,
-    STATE,
-    STEPS,
-    TAIL,
-    TARGET,
-    TILL_LE,
-    TILL_SEQ,
-    TRANSFER,
-    UNTIL_LE,
-    UNTIL_SEQ,
-    Memory,
-    Work,
-)
+from stretto.engines.afa.structure import Memory, Work
 from stretto.engines.afa.trails import intern
 
 __all__ = ["derive"]
@@ -69,9 +21,9 @@ I64 = NDArray[np.int64]
 @inlined
 def _same(a: int, b: int, fields: int, P: I64) -> bool:
     """Whether two partial matches of one start have the same state and register."""
-    if P[STATE, a] != P[STATE, b]:
+    if P[s.STATE, a] != P[s.STATE, b]:
         return False
-    for field in range(REG, REG + fields):  # noqa: SIM110 - kernels have no generators
+    for field in range(s.REG, s.REG + fields):  # noqa: SIM110 - kernels have no generators
         if P[field, a] != P[field, b]:
             return False
     return True
@@ -83,8 +35,8 @@ SEVERAL = 24  #: more partial matches of one start than this are looked up in a 
 @inlined
 def _hash(p: int, fields: int, P: I64) -> int:
     """32 bits of a state and a register; products stay below 2^63."""
-    x = P[STATE, p] & 0xFFFFFFFF
-    for field in range(REG, REG + fields):
+    x = P[s.STATE, p] & 0xFFFFFFFF
+    for field in range(s.REG, s.REG + fields):
         word = P[field, p]
         x = ((x ^ (word & 0xFFFFFFFF)) * 1540483477) & 0xFFFFFFFF
         x ^= x >> 15
@@ -98,9 +50,9 @@ def _note(place: int, p: int, fields: int, P: I64, work: Work, registers: I64) -
     """Put D[place] = p into the hash table of its group."""
     mask = work.seen.size - 1
     at = _hash(p, fields, P) & mask
-    while work.seen[at] >> 32 == registers[EPOCH]:
+    while work.seen[at] >> 32 == registers[s.EPOCH]:
         at = (at + 1) & mask
-    work.seen[at] = (registers[EPOCH] << 32) | (place + 1)
+    work.seen[at] = (registers[s.EPOCH] << 32) | (place + 1)
 
 
 @jit
@@ -109,20 +61,20 @@ def _look_up(p: int, group: int, size: int, fields: int, P: I64, work: Work, reg
     D = work.D
     if 2 * (size - group) >= work.seen.size:
         return -2
-    if registers[HASHED] != group:
-        registers[HASHED] = group
-        registers[EPOCH] = (registers[EPOCH] + 1) & 0x3FFFFFFF
-        if registers[EPOCH] == 0:
+    if registers[s.HASHED] != group:
+        registers[s.HASHED] = group
+        registers[s.EPOCH] = (registers[s.EPOCH] + 1) & 0x3FFFFFFF
+        if registers[s.EPOCH] == 0:
             work.seen[:] = 0
-            registers[EPOCH] = 1
+            registers[s.EPOCH] = 1
         for place in range(group, size):
-            if D[place] != NIL:
+            if D[place] != s.NIL:
                 _note(place, D[place], fields, P, work, registers)
     mask = work.seen.size - 1
     at = _hash(p, fields, P) & mask
-    while work.seen[at] >> 32 == registers[EPOCH]:
+    while work.seen[at] >> 32 == registers[s.EPOCH]:
         place = (work.seen[at] & 0xFFFFFFFF) - 1
-        if D[place] != NIL and _same(D[place], p, fields, P):
+        if D[place] != s.NIL and _same(D[place], p, fields, P):
             return int(place)
         at = (at + 1) & mask
     return -1
@@ -133,7 +85,7 @@ def _find(p: int, begin: int, group: int, size: int, fields: int, P: I64, work: 
     """As :func:`_look_up` for D[begin: size], by comparing one by one where there are few."""
     if size - begin <= SEVERAL or begin != group:
         for place in range(begin, size):
-            if work.D[place] != NIL and _same(work.D[place], p, fields, P):
+            if work.D[place] != s.NIL and _same(work.D[place], p, fields, P):
                 return place
         return -1
     return _look_up(p, group, size, fields, P, work, registers)
@@ -146,46 +98,46 @@ def _seeds(theta: Any, z: int, count: int, m: Memory) -> int:
     All but the first take a free partial match, which the caller gives back.
     """
     graph, P, events, work, registers = m.graph, m.P, m.events, m.work, m.registers
-    C, arcs, le = work.C, graph.arcs, events.X[z, LE]
+    C, arcs, le = work.C, graph.arcs, events.X[z, s.LE]
     fields = graph.real.size
     end = count + 1
-    C[count] = SEED
+    C[count] = s.SEED
     at = count
     while at < end:
-        arc = graph.states[graph.states[P[STATE, C[at]], BASE], FIRST_EPSILON]
+        arc = graph.states[graph.states[P[s.STATE, C[at]], s.BASE], s.FIRST_EPSILON]
         while True:
             this = next_arc(arc, z, le, graph, events)
-            if this == NIL:
+            if this == s.NIL:
                 break
-            arc = arcs[this, ARC_NEXT]
-            holds = arcs[this, FENCE] < 0 or theta(arcs[this, FENCE], NIL, C[at], NIL, events.E, P, work.F) != 0
+            arc = arcs[this, s.ARC_NEXT]
+            holds = arcs[this, s.FENCE] < 0 or theta(arcs[this, s.FENCE], s.NIL, C[at], s.NIL, events.E, P, work.F) != 0
             if work.F[0, 0] == 0 and not holds:
                 continue
-            fresh = registers[FREE]
-            if end == C.size or fresh == NIL:
-                registers[NEED] = 0 if fresh == NIL else 1
+            fresh = registers[s.FREE]
+            if end == C.size or fresh == s.NIL:
+                registers[s.NEED] = 0 if fresh == s.NIL else 1
                 return -1 - end
-            if work.F[0, 0] == 0 and arcs[this, TRANSFER] >= 0:
-                theta(arcs[this, TRANSFER], NIL, C[at], fresh, events.E, P, work.F)
+            if work.F[0, 0] == 0 and arcs[this, s.TRANSFER] >= 0:
+                theta(arcs[this, s.TRANSFER], s.NIL, C[at], fresh, events.E, P, work.F)
             elif work.F[0, 0] == 0:
-                for field in range(REG, REG + fields):
+                for field in range(s.REG, s.REG + fields):
                     P[field, fresh] = P[field, C[at]]
             if work.F[0, 0] != 0:
-                registers[FAULT] = work.F[0, 0]
-                registers[FAULT_ARC] = this
+                registers[s.FAULT] = work.F[0, 0]
+                registers[s.FAULT_ARC] = this
                 return -1 - end
-            P[STATE, fresh] = arcs[this, TARGET]
+            P[s.STATE, fresh] = arcs[this, s.TARGET]
             known = False
             for other in range(count, end):
                 known |= _same(C[other], fresh, fields, P)
             if known:
                 continue
-            registers[FREE] = P[NEXT, fresh]
+            registers[s.FREE] = P[s.NEXT, fresh]
             C[end] = fresh
             end += 1
-            if end - count > MOST_CLOSURE:
-                registers[FAULT] = ENDLESS
-                registers[FAULT_ARC] = this
+            if end - count > s.MOST_CLOSURE:
+                registers[s.FAULT] = s.ENDLESS
+                registers[s.FAULT_ARC] = this
                 return -1 - end
         at += 1
     return end
@@ -209,176 +161,189 @@ def derive(
 
     Reads arcs, states, events; writes D and free partial matches. O(count · arcs of a state). On any status but DONE, what is
     linked from HEAD to TAIL is to be given back.
+
+    Three phases: the initial ID and what ε-arcs reach from it come behind C, as matches that begin at z; each member of C takes every
+    arc of its state that holds; what an arc has made goes on by ε-arcs at once, before the next arc is looked at. Nothing that is
+    live is changed, so that the caller may try again with more room.
     """
     graph, P, events, work, registers = m.graph, m.P, m.events, m.work, m.registers
     arcs, states = graph.arcs, graph.states
     C, D, F, E = work.C, work.D, work.F, events.E
     fields = graph.real.size
-    extra = REG + fields
-    le, seq, re, row = events.X[z, LE], events.X[z, SEQ], events.X[z, RE], events.X[z, ROW]
-    registers[HEAD] = registers[TAIL] = NIL
-    registers[FRESH] = registers[FINALS] = registers[COUNT_D] = 0
+    extra = s.REG + fields
+    le, seq, re, row = events.X[z, s.LE], events.X[z, s.SEQ], events.X[z, s.RE], events.X[z, s.ROW]
+    registers[s.HEAD] = registers[s.TAIL] = s.NIL
+    registers[s.FRESH] = registers[s.FINALS] = registers[s.COUNT_D] = 0
     total = count
     if starts:
         if count >= C.size:
-            registers[NEED] = count + 1
+            registers[s.NEED] = count + 1
             return GROW_STACK
         total = count + 1
-        C[count] = SEED
-        if states[graph.start, FIRST_EPSILON] != NIL:
+        C[count] = s.SEED
+        if states[graph.start, s.FIRST_EPSILON] != s.NIL:
             total = _seeds(theta, z, count, m)
     status = DONE
     if total < 0:
         total = -1 - total
-        if work.F[0, 0] != 0 or registers[FAULT] != 0:
+        if work.F[0, 0] != 0 or registers[s.FAULT] != 0:
             status = FAULTED
-        elif registers[NEED] == 0:
+        elif registers[s.NEED] == 0:
             status = GROW_NODES
         else:
             status = GROW_STACK
-            registers[NEED] = C.size + 1
-    free = registers[FREE]
-    head = tail = NIL
+            registers[s.NEED] = C.size + 1
+    # In local variables while the loop runs: a register is memory that the compiler cannot keep to itself.
+    free = registers[s.FREE]
+    head = tail = s.NIL
     size = fresh_ones = finals = group = 0
-    registers[HASHED] = -1
+    registers[s.HASHED] = -1
     of = -1  # the first event's row of the group at hand
     k = 0
     while k < total and status == DONE:
         p = C[k]
         seed = k >= count
         k += 1
-        if p == NIL:
+        if p == s.NIL:
             continue
         if seed:
             of_row, of_le, of_seq, right = row, le, seq, re
         else:
-            of_row, of_le, of_seq, right = P[START, p], P[START_LE, p], P[START_SEQ, p], min(P[LEAST, p], re)
+            of_row, of_le, of_seq, right = P[s.START, p], P[s.START_LE, p], P[s.START_SEQ, p], min(P[s.LEAST, p], re)
         if right <= le:
-            continue
+            continue  # one of its events has ended before z
+        # C is ordered by first event, and only matches of one first event can be equal: their group in D begins here.
         if of_row != of:
             of, group = of_row, size
-            registers[HASHED] = -1
-        arc = states[states[P[STATE, p], BASE], FIRST_ARC]
+            registers[s.HASHED] = -1
+        arc = states[states[P[s.STATE, p], s.BASE], s.FIRST_ARC]
         source, at = p, z
         closing = False
         behind = first = 0
         c = 0
         while True:
             this = next_arc(arc, z, le, graph, events)
-            if this == NIL:
+            if this == s.NIL:
                 if not closing:
                     break
+                # The ε-arcs of D[c] are done: those of the next that the arc has made, and then the arcs of p again.
                 c += 1
                 if c < size:
                     source = D[c]
-                    arc = states[states[P[STATE, source], BASE], FIRST_EPSILON] if source != NIL else NIL
+                    arc = states[states[P[s.STATE, source], s.BASE], s.FIRST_EPSILON] if source != s.NIL else s.NIL
                 else:
                     closing = False
                     source, at, arc = p, z, behind
                 continue
-            arc = arcs[this, ARC_NEXT]
-            if arcs[this, FENCE] >= 0:
-                holds = theta(arcs[this, FENCE], at, source, NIL, E, P, F)
+            arc = arcs[this, s.ARC_NEXT]
+            if arcs[this, s.FENCE] >= 0:
+                holds = theta(arcs[this, s.FENCE], at, source, s.NIL, E, P, F)
                 if F[0, 0] != 0:
                     status = FAULTED
-                    registers[FAULT], registers[FAULT_ARC] = F[0, 0], this
+                    registers[s.FAULT], registers[s.FAULT_ARC] = F[0, 0], this
                     break
                 if holds == 0:
                     continue
             if size == D.size:
                 status = GROW_STACK
-                registers[NEED] = size + 1
+                registers[s.NEED] = size + 1
                 break
-            target = arcs[this, TARGET]
-            made = NIL
-            if arcs[this, KIND] == IGNORES:
-                target = states[P[STATE, source], QUIET]
-                if graph.ignores and not seed and right == P[LEAST, p]:
+            target = arcs[this, s.TARGET]
+            made = s.NIL
+            if arcs[this, s.KIND] == s.IGNORES:
+                # Where a state is final on entering only, its quiet twin stands for it after an ignored event: it gives no output.
+                target = states[P[s.STATE, source], s.QUIET]
+                # The anchor itself goes on where nothing of it changes; where z ends before the events of the match, its least right
+                # end does, and a partial match of its own is made below.
+                if graph.ignores and not seed and right == P[s.LEAST, p]:
                     equal = _find(p, group, group, size, fields, P, work, registers)
                     if equal == -2:
                         status = GROW_STACK
-                        registers[NEED] = 4 * (size - group)
+                        registers[s.NEED] = 4 * (size - group)
                         break
                     if equal < 0:
                         D[size] = p
-                        if registers[HASHED] == group:
+                        if registers[s.HASHED] == group:
                             _note(size, p, fields, P, work, registers)
                         size += 1
-                        P[extra + TILL_LE, p], P[extra + TILL_SEQ, p] = le, seq
-                        finals += states[P[STATE, p], FINAL] == 1
+                        P[extra + s.TILL_LE, p], P[extra + s.TILL_SEQ, p] = le, seq
+                        finals += states[P[s.STATE, p], s.FINAL] == 1
                         made = p
-                    if made == NIL:
+                    if made == s.NIL:
                         continue
-            if made == NIL:
-                if free == NIL:
+            if made == s.NIL:
+                if free == s.NIL:
                     status = GROW_NODES
                     break
-                made = free
-                if arcs[this, TRANSFER] >= 0:
-                    theta(arcs[this, TRANSFER], at, source, made, E, P, F)
+                made = free  # and stays the first free one until it is certain that it is needed
+                if arcs[this, s.TRANSFER] >= 0:
+                    theta(arcs[this, s.TRANSFER], at, source, made, E, P, F)
                     if F[0, 0] != 0:
                         status = FAULTED
-                        registers[FAULT], registers[FAULT_ARC] = F[0, 0], this
+                        registers[s.FAULT], registers[s.FAULT_ARC] = F[0, 0], this
                         break
                 else:
-                    for field in range(REG, REG + fields):
+                    for field in range(s.REG, s.REG + fields):
                         P[field, made] = P[field, source]
-                P[STATE, made] = target
+                P[s.STATE, made] = target
                 if graph.trail >= 0:
-                    field = REG + graph.trail
+                    field = s.REG + graph.trail
                     P[field, made] = P[field, source]
-                    if arcs[this, LABEL] >= 0:
-                        P[field, made] = intern(P[field, source], row, arcs[this, LABEL], work, registers)
-                        if P[field, made] == NIL:
+                    if arcs[this, s.LABEL] >= 0:
+                        P[field, made] = intern(P[field, source], row, arcs[this, s.LABEL], work, registers)
+                        if P[field, made] == s.NIL:
                             status = GROW_TABLE
                             break
+                # With a bag, equal computations stay apart; but an ε-cycle that comes back to where it was must end.
                 begin = (first if closing else size) if graph.bag else group
                 equal = _find(made, begin, group, size, fields, P, work, registers)
                 if equal == -2:
                     status = GROW_STACK
-                    registers[NEED] = 4 * (size - group)
+                    registers[s.NEED] = 4 * (size - group)
                     break
                 if equal >= 0:
-                    if not graph.ignores or P[extra + HOME, D[equal]] == z:
+                    if not graph.ignores or P[extra + s.HOME, D[equal]] == z:
                         continue
-                    P[extra + TILL_LE, D[equal]], P[extra + TILL_SEQ, D[equal]] = before_le, before_seq
-                    D[equal] = NIL
-                free = P[NEXT, made]
-                P[NEXT, made] = NIL
-                P[START, made], P[START_LE, made], P[START_SEQ, made] = of_row, of_le, of_seq
-                P[LEAST, made] = right
+                    # An anchor that goes on is equal, and has not entered its state at z, as this one has: it ends before z.
+                    P[extra + s.TILL_LE, D[equal]], P[extra + s.TILL_SEQ, D[equal]] = before_le, before_seq
+                    D[equal] = s.NIL
+                free = P[s.NEXT, made]
+                P[s.NEXT, made] = s.NIL
+                P[s.START, made], P[s.START_LE, made], P[s.START_SEQ, made] = of_row, of_le, of_seq
+                P[s.LEAST, made] = right
                 if graph.ignores:
-                    P[extra + HOME, made] = z
-                    P[extra + UNTIL_LE, made] = P[extra + TILL_LE, made] = le
-                    P[extra + UNTIL_SEQ, made] = P[extra + TILL_SEQ, made] = seq
-                    P[extra + OPEN, made] = -1
-                if tail == NIL:
+                    P[extra + s.HOME, made] = z
+                    P[extra + s.UNTIL_LE, made] = P[extra + s.TILL_LE, made] = le
+                    P[extra + s.UNTIL_SEQ, made] = P[extra + s.TILL_SEQ, made] = seq
+                    P[extra + s.OPEN, made] = -1
+                if tail == s.NIL:
                     head = made
                 else:
-                    P[NEXT, tail] = made
+                    P[s.NEXT, tail] = made
                 tail = made
                 D[size] = made
-                if registers[HASHED] == group:
+                if registers[s.HASHED] == group:
                     _note(size, made, fields, P, work, registers)
                 size += 1
                 fresh_ones += 1
-                finals += states[target, FINAL] != 0
+                finals += states[target, s.FINAL] != 0
             if closing:
-                if size - first > MOST_CLOSURE:
+                if size - first > s.MOST_CLOSURE:
                     status = FAULTED
-                    registers[FAULT], registers[FAULT_ARC] = ENDLESS, this
+                    registers[s.FAULT], registers[s.FAULT_ARC] = s.ENDLESS, this
                     break
-            elif states[states[P[STATE, made], BASE], FIRST_EPSILON] != NIL:
-                closing, behind, at = True, arc, NIL
+            elif states[states[P[s.STATE, made], s.BASE], s.FIRST_EPSILON] != s.NIL:
+                closing, behind, at = True, arc, s.NIL
                 c = first = size - 1
                 source = made
-                arc = states[states[P[STATE, made], BASE], FIRST_EPSILON]
-    for k in range(count + 1, total):  # seeds of ε-arcs
-        P[NEXT, C[k]] = free
+                arc = states[states[P[s.STATE, made], s.BASE], s.FIRST_EPSILON]
+    # What ε-arcs reached from the initial ID was only there to be looked at.
+    for k in range(count + 1, total):
+        P[s.NEXT, C[k]] = free
         free = C[k]
-    registers[FREE] = free
-    registers[HEAD], registers[TAIL], registers[FRESH] = head, tail, fresh_ones
-    registers[COUNT_D], registers[FINALS] = size, finals
-    registers[MADE] += fresh_ones
-    registers[STEPS] += total + fresh_ones
+    registers[s.FREE] = free
+    registers[s.HEAD], registers[s.TAIL], registers[s.FRESH] = head, tail, fresh_ones
+    registers[s.COUNT_D], registers[s.FINALS] = size, finals
+    registers[s.MADE] += fresh_ones
+    registers[s.STEPS] += total + fresh_ones
     return status

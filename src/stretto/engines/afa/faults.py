@@ -2,22 +2,10 @@
 
 from __future__ import annotations
 
+from stretto.engines.afa import structure as s
 from stretto.engines.afa.code import IS_NULL, OVERFLOWED, RAISED
 from stretto.engines.afa.intake import AfaIntake
-from stretto.engines.afa.structure import (
-    CONTRADICTS,
-    CURSOR,
-    ENDLESS,
-    FAULT,
-    FAULT_ARC,
-    LATE_EVENT,
-    MOST_CLOSURE,
-    PUNCTUATION,
-    SAME_PLACE,
-    SEEN,
-    UNKNOWN,
-    Batch,
-)
+from stretto.engines.afa.structure import Batch
 from stretto.errors import DataError, LimitError, StrettoError
 from stretto.query.afa import Arc, Kind
 
@@ -34,28 +22,28 @@ class AfaFaults(AfaIntake):
     def _error(self, batch: Batch) -> StrettoError:
         """What went wrong, in words."""
         registers = self.state.registers
-        at, fault = int(registers[CURSOR]), int(registers[FAULT])
+        at, fault = int(registers[s.CURSOR]), int(registers[s.FAULT])
         row = int(batch.row[at])
         where = f"row {row}" if row >= 0 else "the end of a window"
         time = self.shown_time(int(batch.le[at]))
-        if fault == LATE_EVENT and self.roles.ordered:
+        if fault == s.LATE_EVENT and self.roles.ordered:
             return DataError(
-                f"{where} comes out of order: its time is {time}, after {self.shown_time(int(registers[SEEN]))}"
+                f"{where} comes out of order: its time is {time}, after {self.shown_time(int(registers[s.SEEN]))}"
             )
-        if fault == LATE_EVENT:
-            limit = self.shown_time(int(registers[PUNCTUATION]))
+        if fault == s.LATE_EVENT:
+            limit = self.shown_time(int(registers[s.PUNCTUATION]))
             return DataError(f"{where} is late: its time is {time}, and the punctuation stands at {limit}\n{_POLICY}")
-        if fault == UNKNOWN:
+        if fault == s.UNKNOWN:
             told = "time and sequence number" if self.options["keyed"] else "time and payload"
             return DataError(
                 f"{where} retracts an event that is not there: no event has its {told} ({time})\n{_POLICY}"
             )
-        if fault == CONTRADICTS:
+        if fault == s.CONTRADICTS:
             return DataError(
                 f"{where}: its sequence number {int(batch.seq[at])} contradicts its time {time}: in a partition both grow together\n"
                 f"{_POLICY}"
             )
-        if fault == SAME_PLACE:
+        if fault == s.SAME_PLACE:
             return DataError(
                 f"{where}: its partition has another event with the time {time} and the sequence number {int(batch.seq[at])}; "
                 "a revision retracts the event before"
@@ -63,13 +51,13 @@ class AfaFaults(AfaIntake):
         return self._function_error(fault, where)
 
     def _function_error(self, fault: int, where: str) -> StrettoError:
-        arc = self.tables.arc(int(self.state.registers[FAULT_ARC]))
+        arc = self.tables.arc(int(self.state.registers[s.FAULT_ARC]))
         name = f"arc '{arc.id}' ({arc.source} -> {arc.target})"
-        if fault == ENDLESS:
+        if fault == s.ENDLESS:
             cycle = " -> ".join(self._cycle(arc))
             return LimitError(
                 f"{name}: its ε-cycle {cycle} goes on without end at {where}: each round gives another register, and from one "
-                f"partial match {MOST_CLOSURE:,} steps are allowed\nhint: a fence on one of its arcs must end it, such as "
+                f"partial match {s.MOST_CLOSURE:,} steps are allowed\nhint: a fence on one of its arcs must end it, such as "
                 'when="r.n < 100"'
             )
         what, hint = {

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from stretto.engines.afa import structure as s
 from stretto.engines.afa.names import Names
-from stretto.engines.afa.structure import FIELDS, FROM, PART, SIGN, STEP, TO
 from stretto.engines.api import Matches
 from stretto.query.typing import kind_of
 
@@ -23,7 +23,7 @@ I64 = NDArray[np.int64]
 def given(rows: I64, offset: I64, position: I64, labels: I64 | None = None) -> Matches:
     """Rows with the events that they hold, and which variables hold these; ``start`` or ``end`` −1: the end of a window."""
     mark = np.zeros(0, np.int32) if labels is None else labels.astype(np.int32)
-    return Matches(rows[:, FROM], rows[:, TO], offset, position, mark, rows[:, SIGN].astype(np.int8))
+    return Matches(rows[:, s.FROM], rows[:, s.TO], offset, position, mark, rows[:, s.SIGN].astype(np.int8))
 
 
 def order_of(rows: I64, register: Mapping[str, pa.DataType], names: Names) -> I64 | None:
@@ -31,14 +31,14 @@ def order_of(rows: I64, register: Mapping[str, pa.DataType], names: Names) -> I6
     kinds = [kind_of(kind) for kind in register.values()]
     if "string" not in kinds or len(rows) < 2:
         return None
-    told = [STEP, SIGN, PART, FROM, TO]
+    told = [s.STEP, s.SIGN, s.PART, s.FROM, s.TO]
     same = (rows[1:, told] == rows[:-1, told]).all(axis=1)
     if not same.any():
         return None
     group = np.concatenate(([0], np.cumsum(~same)))
     keys: list[NDArray[Any]] = []
     for at, kind in enumerate(kinds):
-        words = np.ascontiguousarray(rows[:, FIELDS + at])
+        words = np.ascontiguousarray(rows[:, s.FIELDS + at])
         if kind == "string":
             distinct, place = np.unique(words, return_inverse=True)
             ranks = np.empty(distinct.size, np.int64)

@@ -8,42 +8,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stretto.engines.afa import structure as s
 from stretto.engines.afa.arcs import link_all, link_arc, retire_arc, survivors
 from stretto.engines.afa.code import AfaCode
 from stretto.engines.afa.state import longer
-from stretto.engines.afa.structure import (
-    ARC_FIELDS,
-    ATOM,
-    BASE,
-    CONSUMES,
-    EPSILON,
-    FENCE,
-    FINAL,
-    FIRST_ARC,
-    FIRST_EPSILON,
-    FOREVER,
-    IGNORES,
-    KIND,
-    LABEL,
-    NIL,
-    QUIET,
-    RETIRED,
-    SINCE,
-    SOURCE,
-    STATE_FIELDS,
-    TARGET,
-    TRANSFER,
-    Graph,
-)
+from stretto.engines.afa.structure import Graph
 from stretto.query.afa import Afa, Arc, Emit, Kind
 
 __all__ = ["GraphTables"]
 
 I64 = NDArray[np.int64]
 
-ALWAYS = -FOREVER
+ALWAYS = -s.FOREVER
 
-_KINDS = {Kind.CONSUME: CONSUMES, Kind.EPSILON: EPSILON, Kind.IGNORE: IGNORES}
+_KINDS = {Kind.CONSUME: s.CONSUMES, Kind.EPSILON: s.EPSILON, Kind.IGNORE: s.IGNORES}
 
 
 class GraphTables:
@@ -64,8 +42,8 @@ class GraphTables:
         self.code = code
         self.numbers: dict[str, int] = {}
         self.finals: dict[str, Emit] = dict(afa.finals)
-        self.states = np.zeros((1, STATE_FIELDS), np.int64)
-        self.arcs = np.zeros((1, ARC_FIELDS), np.int64)
+        self.states = np.zeros((1, s.STATE_FIELDS), np.int64)
+        self.arcs = np.zeros((1, s.ARC_FIELDS), np.int64)
         #: What arcs were made of: one without its id and lifetime; and by number which of them an arc is.
         self.forms: list[Arc] = []
         self.form = np.zeros(1, np.int64)
@@ -89,7 +67,7 @@ class GraphTables:
         if name not in self.numbers:
             number = self._new_state()
             self.numbers[name] = number
-            self.states[number, QUIET] = self.states[number, BASE] = number
+            self.states[number, s.QUIET] = self.states[number, s.BASE] = number
             if name in self.finals:
                 self.make_final(name, self.finals[name])
         return self.numbers[name]
@@ -103,38 +81,38 @@ class GraphTables:
         """Output comes at a state from now on."""
         self.finals[name] = emit
         number = self.state(name)
-        if self.states[number, FINAL]:
+        if self.states[number, s.FINAL]:
             return
-        self.states[number, FINAL] = 1 if emit is Emit.EVERY else 2
+        self.states[number, s.FINAL] = 1 if emit is Emit.EVERY else 2
         if emit is Emit.ON_ENTER:
             quiet = self._new_state()
-            self.states[quiet, BASE] = number
-            self.states[quiet, QUIET] = self.states[number, QUIET] = quiet
+            self.states[quiet, s.BASE] = number
+            self.states[quiet, s.QUIET] = self.states[number, s.QUIET] = quiet
 
     def finals_saved(self) -> tuple[dict[str, Emit], I64]:
         """What :meth:`load_finals` goes back to."""
-        return dict(self.finals), self.states[:, [FINAL, QUIET]].copy()
+        return dict(self.finals), self.states[:, [s.FINAL, s.QUIET]].copy()
 
     def load_finals(self, saved: tuple[dict[str, Emit], I64]) -> None:
         """Which states were final, with no partial match in one that was made final since."""
         self.finals, columns = dict(saved[0]), saved[1]
-        self.states[: len(columns), [FINAL, QUIET]] = columns
+        self.states[: len(columns), [s.FINAL, s.QUIET]] = columns
         for name in self.numbers.keys() - self.finals.keys():
-            self.states[self.numbers[name], [FINAL, QUIET]] = 0, self.numbers[name]
+            self.states[self.numbers[name], [s.FINAL, s.QUIET]] = 0, self.numbers[name]
 
     def quiet(self, state: int) -> int:
         """What stands for a state after an ignored event that gives no output."""
-        return int(self.states[state, QUIET])
+        return int(self.states[state, s.QUIET])
 
     def form_of(self, arc: Arc) -> tuple[int, I64]:
         """The number of an arc's form, and what stands in its row."""
         code = self.code.add(arc)
-        row = np.zeros(ARC_FIELDS, np.int64)
-        row[SOURCE], row[TARGET] = self.state(arc.source), self.state(arc.target)
-        row[ATOM], row[FENCE], row[TRANSFER], row[KIND] = code.atom, code.fence, code.transfer, _KINDS[arc.kind]
-        row[LABEL] = arc.label
-        row[SINCE] = ALWAYS if arc.since is None else arc.since
-        row[RETIRED] = FOREVER if arc.until is None else arc.until
+        row = np.zeros(s.ARC_FIELDS, np.int64)
+        row[s.SOURCE], row[s.TARGET] = self.state(arc.source), self.state(arc.target)
+        row[s.ATOM], row[s.FENCE], row[s.TRANSFER], row[s.KIND] = code.atom, code.fence, code.transfer, _KINDS[arc.kind]
+        row[s.LABEL] = arc.label
+        row[s.SINCE] = ALWAYS if arc.since is None else arc.since
+        row[s.RETIRED] = s.FOREVER if arc.until is None else arc.until
         return self.new_form(arc), row
 
     def new_form(self, arc: Arc) -> int:
@@ -152,7 +130,7 @@ class GraphTables:
     def extend(self, rows: I64, which: I64, forms: I64, ids: I64) -> int:
         """Take in arcs, not linked yet; the number of the first. ``which`` and ``forms``: the place in ``rows``, the form of each."""
         first = self.arcs.shape[0]
-        arcs = np.empty((first + which.size, ARC_FIELDS), np.int64)
+        arcs = np.empty((first + which.size, s.ARC_FIELDS), np.int64)
         arcs[:first] = self.arcs
         np.take(rows, which, axis=0, out=arcs[first:], mode="clip")  # other modes copy
         self.arcs = arcs
@@ -177,13 +155,13 @@ class GraphTables:
 
     def arc(self, number: int) -> Arc:
         """An arc with the lifetime that it has now."""
-        since, until = (int(one) for one in self.arcs[number, [SINCE, RETIRED]])
+        since, until = (int(one) for one in self.arcs[number, [s.SINCE, s.RETIRED]])
         form = self.forms[int(self.form[number])]
         return replace(
             form,
             id=self.ids[int(self.id[number])],
             since=None if since <= ALWAYS else since,
-            until=None if until == FOREVER else until,
+            until=None if until == s.FOREVER else until,
         )
 
     def compact(self, least: int) -> None:
@@ -193,15 +171,15 @@ class GraphTables:
         kept = survivors(least, self.arcs, place)
         if 2 * (count - 1 - kept) < count + 1024:
             return
-        self.known = {name: int(place[number]) for name, number in self.known.items() if place[number] != NIL}
-        alive = np.concatenate(([NIL], np.flatnonzero(place)))
+        self.known = {name: int(place[number]) for name, number in self.known.items() if place[number] != s.NIL}
+        alive = np.concatenate(([s.NIL], np.flatnonzero(place)))
         self.arcs, self.form, self.id = self.arcs[alive], self.form[alive], self.id[alive]
         used, self.form[1:] = np.unique(self.form[1:], return_inverse=True)
         self.forms = [self.forms[one] for one in used]
         names = [self.ids[one] for one in self.id[1:]]
         self.ids, self._places = [], {}
         self.id[1:] = [self.place(name) for name in names]
-        self.states[:, [FIRST_ARC, FIRST_EPSILON]] = NIL
+        self.states[:, [s.FIRST_ARC, s.FIRST_EPSILON]] = s.NIL
         link_all(self.arcs, self.states)
 
     def graph(self, **options: Any) -> Graph:

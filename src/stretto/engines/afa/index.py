@@ -11,7 +11,8 @@ Priorities are a hash of the slot's number too, so the expected depth is O(log n
 from __future__ import annotations
 
 from stretto._jit import inlined, jit
-from stretto.engines.afa.structure import BEHIND, HIGH, LE, LEFT, NIL, OWN, PARENT, PREV, REACH, SEQ, Events, Parts
+from stretto.engines.afa import structure as s
+from stretto.engines.afa.structure import Events, Parts
 
 __all__ = ["attach", "build", "detach", "detach_first", "find", "is_indexed", "stretch"]
 
@@ -36,36 +37,36 @@ def is_indexed(slot: int, every: bool) -> bool:
 @inlined
 def _pull(slot: int, events: Events) -> None:
     """The reach of a slot from those below it."""
-    most = events.X[slot, OWN]
-    for side in (events.X[slot, LEFT], events.X[slot, HIGH]):
-        if side != NIL and events.X[side, REACH] > most:
-            most = events.X[side, REACH]
-    events.X[slot, REACH] = most
+    most = events.X[slot, s.OWN]
+    for side in (events.X[slot, s.LEFT], events.X[slot, s.HIGH]):
+        if side != s.NIL and events.X[side, s.REACH] > most:
+            most = events.X[side, s.REACH]
+    events.X[slot, s.REACH] = most
 
 
 @jit
 def _rotate(slot: int, part: int, every: bool, events: Events, parts: Parts) -> None:
     """Lift a slot above its parent."""
-    up = events.X[slot, PARENT]
-    above = events.X[up, PARENT]
-    if events.X[up, LEFT] == slot:
-        inner = events.X[slot, HIGH]
-        events.X[up, LEFT] = inner
-        events.X[slot, HIGH] = up
+    up = events.X[slot, s.PARENT]
+    above = events.X[up, s.PARENT]
+    if events.X[up, s.LEFT] == slot:
+        inner = events.X[slot, s.HIGH]
+        events.X[up, s.LEFT] = inner
+        events.X[slot, s.HIGH] = up
     else:
-        inner = events.X[slot, LEFT]
-        events.X[up, HIGH] = inner
-        events.X[slot, LEFT] = up
-    if inner != NIL:
-        events.X[inner, PARENT] = up
-    events.X[up, PARENT] = slot
-    events.X[slot, PARENT] = above
-    if above == NIL:
+        inner = events.X[slot, s.LEFT]
+        events.X[up, s.HIGH] = inner
+        events.X[slot, s.LEFT] = up
+    if inner != s.NIL:
+        events.X[inner, s.PARENT] = up
+    events.X[up, s.PARENT] = slot
+    events.X[slot, s.PARENT] = above
+    if above == s.NIL:
         parts.root[part] = slot
-    elif events.X[above, LEFT] == up:
-        events.X[above, LEFT] = slot
+    elif events.X[above, s.LEFT] == up:
+        events.X[above, s.LEFT] = slot
     else:
-        events.X[above, HIGH] = slot
+        events.X[above, s.HIGH] = slot
     if every:
         _pull(up, events)
         _pull(slot, events)
@@ -76,105 +77,105 @@ def attach(slot: int, part: int, every: bool, events: Events, parts: Parts) -> N
     """Take in a slot that is already linked in its partition's list. Expected O(1) at the end, else O(log n)."""
     before = slot
     while before != parts.first[part]:
-        before = events.X[before, PREV]
+        before = events.X[before, s.PREV]
         if is_indexed(before, every):
             break
-    events.X[slot, LEFT] = events.X[slot, HIGH] = events.X[slot, PARENT] = NIL
-    events.X[slot, REACH] = events.X[slot, OWN]
-    if parts.root[part] == NIL:
+    events.X[slot, s.LEFT] = events.X[slot, s.HIGH] = events.X[slot, s.PARENT] = s.NIL
+    events.X[slot, s.REACH] = events.X[slot, s.OWN]
+    if parts.root[part] == s.NIL:
         parts.root[part] = slot
         return
     if before == slot or not is_indexed(before, every):  # the first of the treap
         at = parts.root[part]
-    elif events.X[before, HIGH] == NIL:
-        at = NIL
-        events.X[before, HIGH] = slot
-        events.X[slot, PARENT] = before
+    elif events.X[before, s.HIGH] == s.NIL:
+        at = s.NIL
+        events.X[before, s.HIGH] = slot
+        events.X[slot, s.PARENT] = before
     else:
-        at = events.X[before, HIGH]
-    if at != NIL:
-        while events.X[at, LEFT] != NIL:
-            at = events.X[at, LEFT]
-        events.X[at, LEFT] = slot
-        events.X[slot, PARENT] = at
-    up = events.X[slot, PARENT]
-    while every and up != NIL and events.X[up, REACH] < events.X[slot, OWN]:
-        events.X[up, REACH] = events.X[slot, OWN]
-        up = events.X[up, PARENT]
-    while events.X[slot, PARENT] != NIL and _priority(events.X[slot, PARENT]) < _priority(slot):
+        at = events.X[before, s.HIGH]
+    if at != s.NIL:
+        while events.X[at, s.LEFT] != s.NIL:
+            at = events.X[at, s.LEFT]
+        events.X[at, s.LEFT] = slot
+        events.X[slot, s.PARENT] = at
+    up = events.X[slot, s.PARENT]
+    while every and up != s.NIL and events.X[up, s.REACH] < events.X[slot, s.OWN]:
+        events.X[up, s.REACH] = events.X[slot, s.OWN]
+        up = events.X[up, s.PARENT]
+    while events.X[slot, s.PARENT] != s.NIL and _priority(events.X[slot, s.PARENT]) < _priority(slot):
         _rotate(slot, part, every, events, parts)
 
 
 @jit
 def detach(slot: int, part: int, every: bool, events: Events, parts: Parts) -> None:
     """Take out a slot. Expected O(log n)."""
-    while events.X[slot, LEFT] != NIL or events.X[slot, HIGH] != NIL:
-        left, right = events.X[slot, LEFT], events.X[slot, HIGH]
-        if right == NIL or (left != NIL and _priority(left) > _priority(right)):
+    while events.X[slot, s.LEFT] != s.NIL or events.X[slot, s.HIGH] != s.NIL:
+        left, right = events.X[slot, s.LEFT], events.X[slot, s.HIGH]
+        if right == s.NIL or (left != s.NIL and _priority(left) > _priority(right)):
             _rotate(left, part, every, events, parts)
         else:
             _rotate(right, part, every, events, parts)
-    up = events.X[slot, PARENT]
-    if up == NIL:
-        parts.root[part] = NIL
-    elif events.X[up, LEFT] == slot:
-        events.X[up, LEFT] = NIL
+    up = events.X[slot, s.PARENT]
+    if up == s.NIL:
+        parts.root[part] = s.NIL
+    elif events.X[up, s.LEFT] == slot:
+        events.X[up, s.LEFT] = s.NIL
     else:
-        events.X[up, HIGH] = NIL
-    while every and up != NIL:
+        events.X[up, s.HIGH] = s.NIL
+    while every and up != s.NIL:
         _pull(up, events)
-        up = events.X[up, PARENT]
+        up = events.X[up, s.PARENT]
 
 
 @inlined
 def detach_first(slot: int, part: int, events: Events, parts: Parts) -> None:
     """Take out the first slot of a treap: O(1). What is above keeps its reach, which may now be too great."""
-    up, right = events.X[slot, PARENT], events.X[slot, HIGH]
-    if right != NIL:
-        events.X[right, PARENT] = up
-    if up == NIL:
+    up, right = events.X[slot, s.PARENT], events.X[slot, s.HIGH]
+    if right != s.NIL:
+        events.X[right, s.PARENT] = up
+    if up == s.NIL:
         parts.root[part] = right
     else:
-        events.X[up, LEFT] = right
+        events.X[up, s.LEFT] = right
 
 
 @jit
 def build(part: int, every: bool, events: Events, parts: Parts) -> None:
     """The treap of a partition, from its list: O(n). It is empty, so not there, where a few slots are all not to be in it."""
-    parts.root[part] = NIL
+    parts.root[part] = s.NIL
     slot = parts.first[part]
-    while slot != NIL:
+    while slot != s.NIL:
         if is_indexed(slot, every):
             attach(slot, part, every, events, parts)
-        slot = events.X[slot, BEHIND]
+        slot = events.X[slot, s.BEHIND]
 
 
 @jit
 def find(part: int, le: int, seq: int, every: bool, events: Events, parts: Parts) -> int:
     """The last slot at or before (le, seq); NIL if there is none. Expected O(log n), O(1) at the end."""
     last = parts.last[part]
-    if last == NIL or events.X[last, LE] < le or (events.X[last, LE] == le and events.X[last, SEQ] <= seq):
+    if last == s.NIL or events.X[last, s.LE] < le or (events.X[last, s.LE] == le and events.X[last, s.SEQ] <= seq):
         return int(last)
-    if parts.root[part] == NIL:
+    if parts.root[part] == s.NIL:
         build(part, every, events, parts)
-    found, at = NIL, parts.root[part]
-    while at != NIL:
-        if events.X[at, LE] < le or (events.X[at, LE] == le and events.X[at, SEQ] <= seq):
-            found, at = at, events.X[at, HIGH]
+    found, at = s.NIL, parts.root[part]
+    while at != s.NIL:
+        if events.X[at, s.LE] < le or (events.X[at, s.LE] == le and events.X[at, s.SEQ] <= seq):
+            found, at = at, events.X[at, s.HIGH]
         else:
-            at = events.X[at, LEFT]
-    at = parts.first[part] if found == NIL else events.X[found, BEHIND]
-    while at != NIL and (events.X[at, LE] < le or (events.X[at, LE] == le and events.X[at, SEQ] <= seq)):
-        found, at = at, events.X[at, BEHIND]
+            at = events.X[at, s.LEFT]
+    at = parts.first[part] if found == s.NIL else events.X[found, s.BEHIND]
+    while at != s.NIL and (events.X[at, s.LE] < le or (events.X[at, s.LE] == le and events.X[at, s.SEQ] <= seq)):
+        found, at = at, events.X[at, s.BEHIND]
     return found
 
 
 @jit
 def stretch(slot: int, events: Events) -> None:
     """The ends of intervals at a slot have changed: O(log n)."""
-    while slot != NIL:
-        before = events.X[slot, REACH]
+    while slot != s.NIL:
+        before = events.X[slot, s.REACH]
         _pull(slot, events)
-        if events.X[slot, REACH] == before:
+        if events.X[slot, s.REACH] == before:
             return
-        slot = events.X[slot, PARENT]
+        slot = events.X[slot, s.PARENT]

@@ -13,23 +13,13 @@ from numpy.typing import NDArray
 from stretto.budget import Budget
 from stretto.columns.keys import KeyTable
 from stretto.columns.vectorized import mask, numbers_of, valid_of
+from stretto.engines.afa import structure as s
 from stretto.engines.afa.code import AfaCode
 from stretto.engines.afa.compiled import Compiled
 from stretto.engines.afa.graph import GraphTables
 from stretto.engines.afa.names import Names
 from stretto.engines.afa.state import AfaState
-from stretto.engines.afa.structure import (
-    ARCS_CLEAN,
-    FOREVER,
-    INSERT,
-    LATE,
-    MISSED,
-    RETRACT,
-    REVISED,
-    REVISES,
-    SKIP,
-    Batch,
-)
+from stretto.engines.afa.structure import Batch
 from stretto.engines.shared.values import matrix
 from stretto.errors import DataError
 from stretto.query import predicate
@@ -123,7 +113,7 @@ class AfaIntake:
         self.predicated: dict[predicate.Predicate, tuple[int, str]] = {}
         self.swept_at = 0
         self.swept_to = BEFORE_ALL
-        self.state.registers[ARCS_CLEAN] = BEFORE_ALL if roles.dynamic == "explicit" else FOREVER
+        self.state.registers[s.ARCS_CLEAN] = BEFORE_ALL if roles.dynamic == "explicit" else s.FOREVER
 
     @property
     def _words(self) -> int:
@@ -163,18 +153,18 @@ class AfaIntake:
         tie = roles.sequence or roles.numbered
         seq = row if tie is None else self._integers(table, tie, "sequence")
         sign = np.ones(count, np.int64) if roles.sign is None else self._signs(table)
-        re = np.full(count, FOREVER, np.int64)
+        re = np.full(count, s.FOREVER, np.int64)
         if roles.until is not None:
             known = valid_of(table.column(roles.until))
             until = self._times(table.slice(0, count), roles.until, nulls=True)
-            re = until if known is None else np.where(known, until, FOREVER)
+            re = until if known is None else np.where(known, until, s.FOREVER)
         elif self.window is not None:
-            re = np.where(le > FOREVER - self.window, FOREVER, le + self.window)
+            re = np.where(le > s.FOREVER - self.window, s.FOREVER, le + self.window)
         part = np.zeros(count, np.int64)
         if self.keys is not None:
             part = self._partitions(table)
         self.state.fit_partitions(1 if self.keys is None else len(self.keys))
-        op = np.where(sign > 0, INSERT, RETRACT)
+        op = np.where(sign > 0, s.INSERT, s.RETRACT)
         if roles.sign is not None and count > 1:
             pair = (sign[:-1] < 0) & (sign[1:] > 0) & (part[:-1] == part[1:]) & (le[:-1] == le[1:])
             if tie is not None:
@@ -185,8 +175,8 @@ class AfaIntake:
             between = changes.at[(changes.at > 0) & (changes.at < count)]
             pair[between - 1] = False
             first = np.flatnonzero(pair)
-            op[first], op[first + 1] = REVISED, REVISES
-        op[part < 0] = SKIP
+            op[first], op[first + 1] = s.REVISED, s.REVISES
+        op[part < 0] = s.SKIP
         if self.predicated:
             self._refuse_predicated(table, le, op)
         # Columns of Arrow are read-only, for which Numba would compile the kernel once more.
@@ -246,7 +236,7 @@ class AfaIntake:
     def _refuse_predicated(self, table: pa.RecordBatch, le: I64, op: I64) -> None:
         """Events below a punctuation whose condition they satisfy are late."""
         for condition, (time, _) in self.predicated.items():
-            late = (le < time) & (op != SKIP)
+            late = (le < time) & (op != s.SKIP)
             if late.any():
                 late &= mask(condition, table)
             if late.any() and self.late_policy == "error":
@@ -255,8 +245,8 @@ class AfaIntake:
                     f"row {self.rows + at} is late: its time is {self.shown_time(int(le[at]))}, and the punctuation of {condition} "
                     f"stands at {self.shown_time(time)}"
                 )
-            self.state.registers[LATE] += np.count_nonzero(late & (op >= 0))
-            op[late] = MISSED
+            self.state.registers[s.LATE] += np.count_nonzero(late & (op >= 0))
+            op[late] = s.MISSED
 
     def all_keys(self) -> pa.Table:
         """The partition attributes by partition."""
@@ -294,7 +284,7 @@ class AfaIntake:
 
     def shown_time(self, tick: int) -> Any:
         """A time as users write it."""
-        if self.time_kind is None or pa.types.is_integer(self.time_kind) or abs(tick) >= FOREVER:
+        if self.time_kind is None or pa.types.is_integer(self.time_kind) or abs(tick) >= s.FOREVER:
             return tick
         return as_times(np.array([tick]), self.time_kind)[0].as_py()
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stretto._jit import DONE, FAULTED, GROW_ARENA, PAUSED, called, inlined, jit
+from stretto.engines.afa import structure as s
 from stretto.engines.afa.appending import append
 from stretto.engines.afa.arcs import change_arc
 from stretto.engines.afa.cleaning import clean, free_slot
@@ -18,41 +19,7 @@ from stretto.engines.afa.index import find
 from stretto.engines.afa.live import build_with_ends
 from stretto.engines.afa.places import find_taken, is_last, is_late, new_slot
 from stretto.engines.afa.repair import repair
-from stretto.engines.afa.structure import (
-    ARCS_CLEAN,
-    BEHIND,
-    CHANGED,
-    CLEAN,
-    CONTRADICTS,
-    CURSOR,
-    FAULT,
-    FOREVER,
-    INSERT,
-    LATE,
-    LATE_EVENT,
-    LE,
-    MISSED,
-    NIL,
-    OUT_OF_ORDER,
-    PREV,
-    PUNCTUATE,
-    PUNCTUATION,
-    RETRACT,
-    REVISED,
-    REVISES,
-    REVISING,
-    ROW,
-    SAME_PLACE,
-    SEEN,
-    SEQ,
-    SKIP,
-    STEPS,
-    TAKEN,
-    UNKNOWN,
-    Batch,
-    Graph,
-    Memory,
-)
+from stretto.engines.afa.structure import Batch, Graph, Memory
 
 __all__ = ["advance", "recompute"]
 
@@ -75,44 +42,44 @@ def _change(
     """An operation on an event that is not the last one of its partition, or that takes one away."""
     graph, P, events, parts, registers = m.graph, m.P, m.events, m.parts, m.registers
     op, part = batch.op[i], batch.part[i]
-    if parts.root[part] == NIL and parts.first[part] != parts.last[part]:
+    if parts.root[part] == s.NIL and parts.first[part] != parts.last[part]:
         build_with_ends(part, graph, P, events, parts)
-    taken = NIL
-    if op in (RETRACT, REVISED):
+    taken = s.NIL
+    if op in (s.RETRACT, s.REVISED):
         taken = find_taken(i, batch, graph, events, parts)
-        registers[REVISING] = taken
-        if taken == NIL:
-            registers[FAULT] = UNKNOWN
+        registers[s.REVISING] = taken
+        if taken == s.NIL:
+            registers[s.FAULT] = s.UNKNOWN
             return FAULTED
-        if op == REVISED:
+        if op == s.REVISED:
             return DONE
-    elif op == REVISES:
-        taken = registers[REVISING]
-    if taken != NIL:
-        x = events.X[taken, PREV]
+    elif op == s.REVISES:
+        taken = registers[s.REVISING]
+    if taken != s.NIL:
+        x = events.X[taken, s.PREV]
     else:
         x = find(part, batch.le[i], batch.seq[i], graph.ignores, events, parts)
-        if x != NIL and events.X[x, LE] == batch.le[i] and events.X[x, SEQ] == batch.seq[i]:
-            registers[FAULT] = SAME_PLACE
+        if x != s.NIL and events.X[x, s.LE] == batch.le[i] and events.X[x, s.SEQ] == batch.seq[i]:
+            registers[s.FAULT] = s.SAME_PLACE
             return FAULTED
         if graph.numbered:
-            behind = parts.first[part] if x == NIL else events.X[x, BEHIND]
-            if (x != NIL and events.X[x, SEQ] >= batch.seq[i]) or (
-                behind != NIL and events.X[behind, SEQ] <= batch.seq[i]
+            behind = parts.first[part] if x == s.NIL else events.X[x, s.BEHIND]
+            if (x != s.NIL and events.X[x, s.SEQ] >= batch.seq[i]) or (
+                behind != s.NIL and events.X[behind, s.SEQ] <= batch.seq[i]
             ):
-                registers[FAULT] = CONTRADICTS
+                registers[s.FAULT] = s.CONTRADICTS
                 return FAULTED
-    given = NIL
-    if op != RETRACT:
+    given = s.NIL
+    if op != s.RETRACT:
         given = new_slot(i, batch, events, registers)
-        if given == NIL:
+        if given == s.NIL:
             return GROW_ARENA
-        if taken != NIL:
-            events.X[given, SEQ] = events.X[taken, SEQ]
+        if taken != s.NIL:
+            events.X[given, s.SEQ] = events.X[taken, s.SEQ]
             if graph.trail < 0:  # selected events are told apart by their rows, and this is another one
-                events.X[given, ROW] = events.X[taken, ROW]
-    status = repair(theta, part, x, taken, given, -FOREVER, m)
-    if status != DONE and given != NIL:
+                events.X[given, s.ROW] = events.X[taken, s.ROW]
+    status = repair(theta, part, x, taken, given, -s.FOREVER, m)
+    if status != DONE and given != s.NIL:
         free_slot(given, events, registers)
     return int(status)
 
@@ -120,14 +87,14 @@ def _change(
 @inlined
 def _between(batch: Batch, graph: Graph, registers: I64) -> None:
     """Carry out the changes that stand before the operation at hand."""
-    while registers[CHANGED] < batch.at.size and batch.at[registers[CHANGED]] <= registers[CURSOR]:
-        change = registers[CHANGED]
-        if batch.what[change] == PUNCTUATE:
-            registers[PUNCTUATION] = batch.which[change]
-            registers[CLEAN] = min(registers[PUNCTUATION], registers[ARCS_CLEAN])
+    while registers[s.CHANGED] < batch.at.size and batch.at[registers[s.CHANGED]] <= registers[s.CURSOR]:
+        change = registers[s.CHANGED]
+        if batch.what[change] == s.PUNCTUATE:
+            registers[s.PUNCTUATION] = batch.which[change]
+            registers[s.CLEAN] = min(registers[s.PUNCTUATION], registers[s.ARCS_CLEAN])
         else:
             change_arc(change, batch, graph, registers)
-        registers[CHANGED] += 1
+        registers[s.CHANGED] += 1
 
 
 @jit
@@ -143,48 +110,54 @@ def advance(
     """
     theta = functions_at(functions)
     graph, P, events, parts, work, registers = m.graph, m.P, m.events, m.parts, m.work, m.registers
-    while registers[CURSOR] < batch.op.size:
-        i = registers[CURSOR]
+    while registers[s.CURSOR] < batch.op.size:
+        i = registers[s.CURSOR]
         op = batch.op[i]
         _between(batch, graph, registers)
-        if op in (SKIP, MISSED):
-            registers[CURSOR] += 1
+        if op in (s.SKIP, s.MISSED):
+            registers[s.CURSOR] += 1
             continue
-        registers[TAKEN] += 1
+        registers[s.TAKEN] += 1
         part = batch.part[i]
         first = parts.first[part]
         status = DONE
-        if first != NIL and events.X[first, BEHIND] != NIL and events.X[events.X[first, BEHIND], LE] < registers[CLEAN]:
+        if (
+            first != s.NIL
+            and events.X[first, s.BEHIND] != s.NIL
+            and events.X[events.X[first, s.BEHIND], s.LE] < registers[s.CLEAN]
+        ):
             status = clean(part, graph, P, events, parts, work, registers)
         if status == DONE:
             if is_late(i, batch, graph, events, parts, registers):
-                registers[FAULT] = LATE_EVENT
-                registers[REVISING] = NIL
+                registers[s.FAULT] = s.LATE_EVENT
+                registers[s.REVISING] = s.NIL
                 status = FAULTED
-            elif (op == INSERT or (op == REVISES and registers[REVISING] == NIL)) and is_last(i, batch, events, parts):
+            elif (op == s.INSERT or (op == s.REVISES and registers[s.REVISING] == s.NIL)) and is_last(
+                i, batch, events, parts
+            ):
                 last = parts.last[part]
-                if graph.numbered and last != NIL and events.X[last, SEQ] >= batch.seq[i]:
-                    registers[FAULT] = CONTRADICTS
+                if graph.numbered and last != s.NIL and events.X[last, s.SEQ] >= batch.seq[i]:
+                    registers[s.FAULT] = s.CONTRADICTS
                     status = FAULTED
                 else:
                     status = append(theta, i, batch, m)
             else:
-                registers[OUT_OF_ORDER] += op == INSERT
+                registers[s.OUT_OF_ORDER] += op == s.INSERT
                 status = _change(theta, i, batch, m)
                 if status != DONE:
-                    registers[OUT_OF_ORDER] -= op == INSERT
-        if status == FAULTED and graph.lenient and registers[FAULT] in (LATE_EVENT, UNKNOWN, CONTRADICTS):
-            batch.op[i] = MISSED
-            registers[LATE] += 1
-            registers[FAULT] = 0
+                    registers[s.OUT_OF_ORDER] -= op == s.INSERT
+        if status == FAULTED and graph.lenient and registers[s.FAULT] in (s.LATE_EVENT, s.UNKNOWN, s.CONTRADICTS):
+            batch.op[i] = s.MISSED
+            registers[s.LATE] += 1
+            registers[s.FAULT] = 0
             status = DONE
         if status != DONE:
             return int(status)
-        if op not in (RETRACT, REVISED) and batch.op[i] >= 0:
-            registers[SEEN] = max(registers[SEEN], batch.le[i])
-        registers[CURSOR] += 1
-        if registers[STEPS] > PAUSE_AFTER:
-            registers[STEPS] = 0
+        if op not in (s.RETRACT, s.REVISED) and batch.op[i] >= 0:
+            registers[s.SEEN] = max(registers[s.SEEN], batch.le[i])
+        registers[s.CURSOR] += 1
+        if registers[s.STEPS] > PAUSE_AFTER:
+            registers[s.STEPS] = 0
             return PAUSED
     _between(batch, graph, registers)
     return DONE
@@ -203,18 +176,18 @@ def recompute(
     """
     theta = functions_at(functions)
     graph, P, events, parts, registers = m.graph, m.P, m.events, m.parts, m.registers
-    since = max(since, registers[CLEAN])
-    while registers[CURSOR] < parts.first.size:
-        part = registers[CURSOR]
+    since = max(since, registers[s.CLEAN])
+    while registers[s.CURSOR] < parts.first.size:
+        part = registers[s.CURSOR]
         last = parts.last[part]
-        if last != NIL and events.X[last, LE] >= since:
-            if parts.root[part] == NIL and parts.first[part] != last:
+        if last != s.NIL and events.X[last, s.LE] >= since:
+            if parts.root[part] == s.NIL and parts.first[part] != last:
                 build_with_ends(part, graph, P, events, parts)
-            x = find(part, since - 1, FOREVER, graph.ignores, events, parts) if since > -FOREVER else NIL
-            begin = events.X[x, BEHIND] if x != NIL else parts.first[part]
-            if begin != NIL and events.X[begin, LE] < until:
+            x = find(part, since - 1, s.FOREVER, graph.ignores, events, parts) if since > -s.FOREVER else s.NIL
+            begin = events.X[x, s.BEHIND] if x != s.NIL else parts.first[part]
+            if begin != s.NIL and events.X[begin, s.LE] < until:
                 status = repair(theta, part, x, begin, begin, until, m)
                 if status != DONE:
                     return int(status)
-        registers[CURSOR] += 1
+        registers[s.CURSOR] += 1
     return DONE

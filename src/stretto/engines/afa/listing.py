@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stretto._jit import jit
-from stretto.engines.afa.structure import BEHIND, FIRST, NEXT, NIL, Events, Parts
+from stretto.engines.afa import structure as s
+from stretto.engines.afa.structure import Events, Parts
 
 __all__ = ["list_events", "list_partial"]
 
@@ -18,11 +19,11 @@ def list_events(events: Events, parts: Parts, slots: I64) -> int:
     """The slots of all partitions, each in order, those kept for provenance included; how many. O(events)."""
     count = 0
     for part in range(parts.first.size):
-        slot = parts.oldest[part] if parts.oldest[part] != NIL else parts.first[part]
-        while slot != NIL:
+        slot = parts.oldest[part] if parts.oldest[part] != s.NIL else parts.first[part]
+        while slot != s.NIL:
             slots[count] = slot
             count += 1
-            slot = events.X[slot, BEHIND]
+            slot = events.X[slot, s.BEHIND]
     return count
 
 
@@ -31,9 +32,9 @@ def list_partial(slots: I64, events: Events, P: I64, found: I64) -> int:
     """The partial matches of these events, in the order of their lists; how many. O(partial matches)."""
     count = 0
     for slot in slots:
-        p = events.X[slot, FIRST]
-        while p != NIL:
+        p = events.X[slot, s.FIRST]
+        while p != s.NIL:
             found[count] = p
             count += 1
-            p = P[NEXT, p]
+            p = P[s.NEXT, p]
     return count

@@ -6,45 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stretto._jit import inlined, jit
+from stretto.engines.afa import structure as s
 from stretto.engines.afa.index import find
 from stretto.engines.afa.live import sort
-from stretto.engines.afa.structure import (
-    CELLS,
-    FIELDS,
-    FINAL,
-    FROM,
-    FROM_LE,
-    FROM_SEQ,
-    GAINED,
-    HOME,
-    LE,
-    LEAST,
-    LENGTH,
-    NIL,
-    OF,
-    PART,
-    PREV,
-    REG,
-    RETRACTED,
-    RIGHT,
-    ROW,
-    ROWS,
-    SEQ,
-    SIGN,
-    START,
-    START_LE,
-    START_SEQ,
-    STATE,
-    STEP,
-    TO,
-    TO_LE,
-    TO_SEQ,
-    Events,
-    Graph,
-    Memory,
-    Out,
-    Work,
-)
+from stretto.engines.afa.structure import Events, Graph, Memory, Out, Work
 
 __all__ = ["pick", "put", "settle", "trace", "write"]
 
@@ -54,13 +19,13 @@ I64 = NDArray[np.int64]
 @inlined
 def pick(z: int, of: I64, count: int, at: int, graph: Graph, P: I64, work: Work) -> int:
     """Add the finals of ``of[: count]`` to ``picked``; anchors in it ignore event ``z``. Where it ends; −1: no room."""
-    extra = REG + graph.real.size
+    extra = s.REG + graph.real.size
     for k in range(count):
         p = of[k]
-        if p == NIL:
+        if p == s.NIL:
             continue
-        final = graph.states[P[STATE, p], FINAL]
-        if final == 1 or (final == 2 and not (graph.ignores and P[extra + HOME, p] != z)):
+        final = graph.states[P[s.STATE, p], s.FINAL]
+        if final == 1 or (final == 2 and not (graph.ignores and P[extra + s.HOME, p] != z)):
             if at == work.picked.size:
                 return -1
             work.picked[at] = p
@@ -86,7 +51,7 @@ def _word_order(a: int, b: int, real: bool) -> int:
 @inlined
 def _order(a: int, b: int, graph: Graph, P: I64) -> int:
     for field in range(graph.real.size):
-        found = _word_order(P[REG + field, a], P[REG + field, b], graph.real[field])
+        found = _word_order(P[s.REG + field, a], P[s.REG + field, b], graph.real[field])
         if found != 0:
             return found
     return 0
@@ -146,8 +111,8 @@ def put(count: int, z: int, mixed: bool, at: int, step: int, rows: I64, m: Memor
     begin = 0
     while begin < count:
         end = begin + 1
-        start = P[START, picked[begin]]
-        while end < count and P[START, picked[end]] == start:
+        start = P[s.START, picked[begin]]
+        while end < count and P[s.START, picked[end]] == start:
             end += 1
         if end - begin > 1:
             _sort_group(begin, end, graph, P, picked)
@@ -157,13 +122,17 @@ def put(count: int, z: int, mixed: bool, at: int, step: int, rows: I64, m: Memor
                 continue
             if at == rows.shape[0]:
                 return -1
-            rows[at, SIGN] = 1
-            rows[at, PART] = events.X[z, OF]
-            rows[at, FROM], rows[at, FROM_LE], rows[at, FROM_SEQ] = start, P[START_LE, p], P[START_SEQ, p]
-            rows[at, TO], rows[at, TO_LE], rows[at, TO_SEQ] = events.X[z, ROW], events.X[z, LE], events.X[z, SEQ]
-            rows[at, RIGHT], rows[at, LENGTH], rows[at, STEP] = P[LEAST, p], 0, step
+            rows[at, s.SIGN] = 1
+            rows[at, s.PART] = events.X[z, s.OF]
+            rows[at, s.FROM], rows[at, s.FROM_LE], rows[at, s.FROM_SEQ] = start, P[s.START_LE, p], P[s.START_SEQ, p]
+            rows[at, s.TO], rows[at, s.TO_LE], rows[at, s.TO_SEQ] = (
+                events.X[z, s.ROW],
+                events.X[z, s.LE],
+                events.X[z, s.SEQ],
+            )
+            rows[at, s.RIGHT], rows[at, s.LENGTH], rows[at, s.STEP] = P[s.LEAST, p], 0, step
             for field in range(graph.real.size):
-                rows[at, FIELDS + field] = P[REG + field, p]
+                rows[at, s.FIELDS + field] = P[s.REG + field, p]
             at += 1
         begin = end
     return at
@@ -171,11 +140,11 @@ def put(count: int, z: int, mixed: bool, at: int, step: int, rows: I64, m: Memor
 
 @inlined
 def _row_order(a: I64, i: int, b: I64, j: int, graph: Graph) -> int:
-    for column in (TO_LE, TO_SEQ, FROM_LE, FROM_SEQ):
+    for column in (s.TO_LE, s.TO_SEQ, s.FROM_LE, s.FROM_SEQ):
         if a[i, column] != b[j, column]:
             return -1 if a[i, column] < b[j, column] else 1
     for field in range(graph.real.size):
-        found = _word_order(a[i, FIELDS + field], b[j, FIELDS + field], graph.real[field])
+        found = _word_order(a[i, s.FIELDS + field], b[j, s.FIELDS + field], graph.real[field])
         if found != 0:
             return found
     return 0
@@ -183,7 +152,7 @@ def _row_order(a: I64, i: int, b: I64, j: int, graph: Graph) -> int:
 
 @inlined
 def _copy(source: I64, i: int, target: I64, j: int, fields: int) -> None:
-    for column in range(FIELDS + fields):
+    for column in range(s.FIELDS + fields):
         target[j, column] = source[i, column]
 
 
@@ -193,15 +162,15 @@ def settle(graph: Graph, work: Work, registers: I64) -> None:
     lost, won = work.lost, work.won
     fields = graph.real.size
     i = j = kept_lost = kept_won = 0
-    while i < registers[RETRACTED] or j < registers[GAINED]:
+    while i < registers[s.RETRACTED] or j < registers[s.GAINED]:
         order = 0
-        if i == registers[RETRACTED]:
+        if i == registers[s.RETRACTED]:
             order = 1
-        elif j == registers[GAINED]:
+        elif j == registers[s.GAINED]:
             order = -1
         else:
             order = _row_order(lost, i, won, j, graph)
-        if order == 0 and lost[i, RIGHT] == won[j, RIGHT]:
+        if order == 0 and lost[i, s.RIGHT] == won[j, s.RIGHT]:
             i, j = i + 1, j + 1
             continue
         if order <= 0:
@@ -210,33 +179,33 @@ def settle(graph: Graph, work: Work, registers: I64) -> None:
         if order >= 0:
             _copy(won, j, won, kept_won, fields)
             kept_won, j = kept_won + 1, j + 1
-    registers[RETRACTED], registers[GAINED] = kept_lost, kept_won
+    registers[s.RETRACTED], registers[s.GAINED] = kept_lost, kept_won
 
 
 @jit
 def write(graph: Graph, work: Work, out: Out, registers: I64) -> None:
     """Retractions, then insertions; there is room."""
-    at = registers[ROWS]
-    for i in range(registers[RETRACTED]):
+    at = registers[s.ROWS]
+    for i in range(registers[s.RETRACTED]):
         _copy(work.lost, i, out.rows, at, graph.real.size)
-        out.rows[at, SIGN] = -1
+        out.rows[at, s.SIGN] = -1
         at += 1
-    for i in range(registers[GAINED]):
+    for i in range(registers[s.GAINED]):
         _copy(work.won, i, out.rows, at, graph.real.size)
         at += 1
-    registers[ROWS] = at
+    registers[s.ROWS] = at
 
 
 @inlined
 def _before(at: int, x: int, taken: int, given: int, events: Events) -> int:
     """The event before ``at`` once ``taken`` has given its place, behind ``x``, to ``given``."""
     if taken == given:
-        return int(events.X[at, PREV])
+        return int(events.X[at, s.PREV])
     if at == given:
         return x
-    before = int(events.X[at, PREV])
-    if before == (taken if taken != NIL else x):
-        return given if given != NIL else x
+    before = int(events.X[at, s.PREV])
+    if before == (taken if taken != s.NIL else x):
+        return given if given != s.NIL else x
     return before
 
 
@@ -256,22 +225,22 @@ def trace(
     """
     events, parts, out, registers = m.events, m.parts, m.out, m.registers
     for i in range(begin, end):
-        if given != NIL and events.X[given, ROW] == rows[i, TO]:
+        if given != s.NIL and events.X[given, s.ROW] == rows[i, s.TO]:
             at = given
         else:
-            at = find(rows[i, PART], rows[i, TO_LE], rows[i, TO_SEQ], m.graph.ignores, events, parts)
-        first = registers[CELLS]
+            at = find(rows[i, s.PART], rows[i, s.TO_LE], rows[i, s.TO_SEQ], m.graph.ignores, events, parts)
+        first = registers[s.CELLS]
         while True:
-            if registers[CELLS] == out.cells.size:
+            if registers[s.CELLS] == out.cells.size:
                 return False
-            out.cells[registers[CELLS]] = events.X[at, ROW]
-            registers[CELLS] += 1
-            if events.X[at, ROW] == rows[i, FROM]:
+            out.cells[registers[s.CELLS]] = events.X[at, s.ROW]
+            registers[s.CELLS] += 1
+            if events.X[at, s.ROW] == rows[i, s.FROM]:
                 break
             at = _before(at, x, taken, given, events)
-        low, high = first, registers[CELLS] - 1
+        low, high = first, registers[s.CELLS] - 1
         while low < high:
             out.cells[low], out.cells[high] = out.cells[high], out.cells[low]
             low, high = low + 1, high - 1
-        rows[i, LENGTH] = registers[CELLS] - first
+        rows[i, s.LENGTH] = registers[s.CELLS] - first
     return True

@@ -6,21 +6,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from stretto.engines.afa import structure as s
 from stretto.engines.afa.aggressive import prune
 from stretto.engines.afa.intake import BEFORE_ALL, Changes, value_type
 from stretto.engines.afa.stepping import AfaStepping
-from stretto.engines.afa.structure import (
-    ARCS_CLEAN,
-    ATOM,
-    CLEAN,
-    FOREVER,
-    INSERT,
-    PUNCTUATION,
-    RETIRED,
-    SEEN,
-    SINCE,
-    Batch,
-)
+from stretto.engines.afa.structure import Batch
 from stretto.errors import DataError, OptionError
 from stretto.query import predicate
 from stretto.query.implication import implies
@@ -38,7 +28,7 @@ class AfaPunctuating(AfaStepping):
     def punctuate(self, time: int) -> None:
         """A punctuation of the events."""
         self.refuse_back(np.array([time]))
-        self.state.registers[PUNCTUATION] = time
+        self.state.registers[s.PUNCTUATION] = time
         self._clean()
 
     def mark(self, time: int, timer: str) -> None:
@@ -47,7 +37,7 @@ class AfaPunctuating(AfaStepping):
         """
         first = self.state.parts.first
         parts = np.flatnonzero(first[: 1 if self.keys is None else len(self.keys)])
-        if not parts.size or time <= self.state.registers[PUNCTUATION]:
+        if not parts.size or time <= self.state.registers[s.PUNCTUATION]:
             return
         assert self.time_kind is not None
         arrays = {name: pa.nulls(parts.size, value_type(kind)) for name, kind in self.afa.events.items()}
@@ -58,10 +48,10 @@ class AfaPunctuating(AfaStepping):
             values = self.partition_values(parts)
             arrays |= {name: values.column(name) for name in self.afa.partition_by}
         le = np.full(parts.size, time)
-        re = le + self.window if self.window is not None else np.full(parts.size, FOREVER)
+        re = le + self.window if self.window is not None else np.full(parts.size, s.FOREVER)
         zeros = np.zeros(parts.size, np.int64)
         W = self._event_words(pa.record_batch(arrays))
-        self._run(Batch(zeros + INSERT, parts, le, zeros - FOREVER, re, zeros - 1, W, *Changes.none()), None)
+        self._run(Batch(zeros + s.INSERT, parts, le, zeros - s.FOREVER, re, zeros - 1, W, *Changes.none()), None)
 
     def advance_where(self, time: int, condition: predicate.Predicate, text: str) -> None:
         """A punctuation of the events that satisfy a condition (over attributes' own names), which was written so."""
@@ -80,7 +70,7 @@ class AfaPunctuating(AfaStepping):
         if self.roles.ordered:
             return 0
         m = self._memory()
-        limit = m.registers[ARCS_CLEAN] if self.roles.dynamic == "explicit" else m.registers[SEEN] + 1
+        limit = m.registers[s.ARCS_CLEAN] if self.roles.dynamic == "explicit" else m.registers[s.SEEN] + 1
         bounds, arrival, done = (np.zeros(m.graph.states.shape[0], np.int64) for _ in range(3))
         pi = self._arc_punctuations()
         return int(prune(pi, int(limit), m.graph, m.P, m.events, m.parts, bounds, arrival, done, m.registers))
@@ -88,17 +78,17 @@ class AfaPunctuating(AfaStepping):
     def _arc_punctuations(self) -> I64:
         """By arc: no event still to come triggers it before this time."""
         arcs = self.tables.arcs
-        found = np.full(arcs.shape[0], self.state.registers[PUNCTUATION])
+        found = np.full(arcs.shape[0], self.state.registers[s.PUNCTUATION])
         for condition, (time, _) in self.predicated.items():
             for number, atom in enumerate(self.code.atoms):
                 if implies(atom, condition):
-                    concerned = arcs[:, ATOM] == number
+                    concerned = arcs[:, s.ATOM] == number
                     found[concerned] = np.maximum(found[concerned], time)
         return found
 
     def refuse_back(self, times: I64) -> None:
         """Raise a :class:`DataError` when a punctuation would go back."""
-        before = np.concatenate((self.state.registers[PUNCTUATION : PUNCTUATION + 1], times[:-1]))
+        before = np.concatenate((self.state.registers[s.PUNCTUATION : s.PUNCTUATION + 1], times[:-1]))
         if (times < before).any():
             at = int((times < before).argmax())
             raise DataError(
@@ -113,7 +103,7 @@ class AfaPunctuating(AfaStepping):
             raise DataError(
                 f"the arcs' punctuation goes back from {self.shown_time(self.arc_punctuation)} to {self.shown_time(time)}"
             )
-        self.state.registers[ARCS_CLEAN] = time
+        self.state.registers[s.ARCS_CLEAN] = time
         self._clean()
 
     def rescale(self, kind: pa.DataType) -> None:
@@ -122,11 +112,11 @@ class AfaPunctuating(AfaStepping):
         assert before is not None
 
         def moved(ticks: I64) -> I64:
-            bounded = np.abs(ticks) < FOREVER - 1
+            bounded = np.abs(ticks) < s.FOREVER - 1
             times = as_times(np.where(bounded, ticks, 0), before)
             return np.where(bounded, ticks_of(times.cast(kind, safe=False), "time", 0), ticks)
 
         registers, arcs = self.state.registers, self.tables.arcs
-        registers[PUNCTUATION : CLEAN + 1] = moved(registers[PUNCTUATION : CLEAN + 1])
-        arcs[1:, SINCE], arcs[1:, RETIRED] = moved(arcs[1:, SINCE]), moved(arcs[1:, RETIRED])
-        registers[ARCS_CLEAN] = moved(registers[ARCS_CLEAN : ARCS_CLEAN + 1])[0]
+        registers[s.PUNCTUATION : s.CLEAN + 1] = moved(registers[s.PUNCTUATION : s.CLEAN + 1])
+        arcs[1:, s.SINCE], arcs[1:, s.RETIRED] = moved(arcs[1:, s.SINCE]), moved(arcs[1:, s.RETIRED])
+        registers[s.ARCS_CLEAN] = moved(registers[s.ARCS_CLEAN : s.ARCS_CLEAN + 1])[0]

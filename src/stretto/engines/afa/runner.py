@@ -11,41 +11,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stretto import _jit
+from stretto.engines.afa import structure as s
 from stretto.engines.afa.intake import BEFORE_ALL, Changes, value_type
 from stretto.engines.afa.kernels import recompute
 from stretto.engines.afa.saving import Stored
-from stretto.engines.afa.structure import (
-    ADD_ARC,
-    CHANGED,
-    CLEAN,
-    CURSOR,
-    FAULT,
-    FIELDS,
-    FOREVER,
-    FROM,
-    FROM_LE,
-    FROM_SEQ,
-    LATE,
-    LENGTH,
-    MADE,
-    OUT_OF_ORDER,
-    PEAK,
-    RE,
-    REG,
-    RETIRE_ARC,
-    RETIRED,
-    ROW,
-    SEEN,
-    SIGN,
-    SINCE,
-    STATE,
-    TAKEN,
-    TO,
-    TO_LE,
-    TO_SEQ,
-    TRAILS,
-    Batch,
-)
+from stretto.engines.afa.structure import Batch
 from stretto.engines.api import Matches
 from stretto.errors import DataError, OptionError, StrettoError
 from stretto.query import predicate
@@ -119,12 +89,12 @@ class AfaRunner(Stored):
     @property
     def late(self) -> int:
         """How many rows were late or retracted the unknown."""
-        return int(self.state.registers[LATE])
+        return int(self.state.registers[s.LATE])
 
     @property
     def changed(self) -> int:
         """How many changes of arcs, and punctuations among rows, the last call carried out."""
-        return int(self.state.registers[CHANGED])
+        return int(self.state.registers[s.CHANGED])
 
     @property
     def idle(self) -> bool:
@@ -134,8 +104,8 @@ class AfaRunner(Stored):
     @property
     def expires(self) -> int | None:
         """When the last event ends that later ones can meet, in ticks; the greatest integer: never. ``None``: there is none."""
-        ends = self.state.events.X[self.state.live_slots(), RE]
-        ends = ends[ends > self.state.registers[CLEAN]]
+        ends = self.state.events.X[self.state.live_slots(), s.RE]
+        ends = ends[ends > self.state.registers[s.CLEAN]]
         return int(ends.max()) if ends.size else None
 
     oldest = None
@@ -145,12 +115,12 @@ class AfaRunner(Stored):
         state = self.state
         if not self.roles.ordered:
             self.sweep()
-        kept = state.events.X[state.live_slots(), ROW]
+        kept = state.events.X[state.live_slots(), s.ROW]
         if self.trail < 0:
             return np.unique(kept)
         before, row = state.work.trail_before, state.work.trail_row
-        seen = np.zeros(int(state.registers[TRAILS]) + 1, np.bool_)
-        at = np.unique(state.P[REG + self.trail, state.live_partial()])
+        seen = np.zeros(int(state.registers[s.TRAILS]) + 1, np.bool_)
+        at = np.unique(state.P[s.REG + self.trail, state.live_partial()])
         while (at := at[~seen[at]]).size:
             seen[at] = True
             at = np.unique(before[at])
@@ -165,11 +135,11 @@ class AfaRunner(Stored):
         return {
             "rows": self.rows,
             "late": self.late,
-            "out_of_order": int(registers[OUT_OF_ORDER]),
+            "out_of_order": int(registers[s.OUT_OF_ORDER]),
             "events": events,
             "partial_matches": partial,
-            "peak": int(registers[PEAK]),
-            "made": int(registers[MADE]),
+            "peak": int(registers[s.PEAK]),
+            "made": int(registers[s.MADE]),
             "partitions": 1 if self.keys is None else len(self.keys),
             "bytes": self.nbytes,
         }
@@ -179,7 +149,7 @@ class AfaRunner(Stored):
         explicit = self.roles.dynamic == "explicit"
         self.compact()
         size = self.sizes
-        since = -FOREVER if arc.since is None else arc.since
+        since = -s.FOREVER if arc.since is None else arc.since
         if explicit:
             self._refuse_late_arc(arc.id, since)
         known = self.tables.known.get(arc.id)
@@ -189,10 +159,10 @@ class AfaRunner(Stored):
             self._compile_for(number)
             return
         if not explicit:
-            self._change(Changes.of(ADD_ARC, number))
+            self._change(Changes.of(s.ADD_ARC, number))
             return
         try:
-            self.add_number(number, since, FOREVER if arc.until is None else arc.until)
+            self.add_number(number, since, s.FOREVER if arc.until is None else arc.until)
         except StrettoError:
             if known is None:
                 del self.tables.known[arc.id]
@@ -210,17 +180,17 @@ class AfaRunner(Stored):
         """
         row = self.tables.arcs[number]
         if self.roles.dynamic == "explicit":
-            row[SINCE] = row[RETIRED] = since
+            row[s.SINCE] = row[s.RETIRED] = since
             self.tables.link(number)
             self._retired(number, until, since, until)
-        elif since == -FOREVER:
-            self._change(Changes.of(ADD_ARC, number))
+        elif since == -s.FOREVER:
+            self._change(Changes.of(s.ADD_ARC, number))
         elif since <= self.seen:
             raise OptionError(
                 f"since {self.shown_time(since)} concerns events that were seen: use Matcher(…, dynamic='explicit')"
             )
         else:
-            row[SINCE] = since
+            row[s.SINCE] = since
             self.tables.link(number)
 
     def check_final(self, state: str, emit: str) -> None:
@@ -241,7 +211,7 @@ class AfaRunner(Stored):
         if before is None and number is not None:
             if not self.roles.ordered:
                 self.sweep()
-            there = np.count_nonzero(self.state.P[STATE, self.state.live_partial()] == number)
+            there = np.count_nonzero(self.state.P[s.STATE, self.state.live_partial()] == number)
             if there:
                 waits = "a partial match waits" if there == 1 else f"{there} partial matches wait"
                 raise OptionError(
@@ -257,9 +227,9 @@ class AfaRunner(Stored):
         """An arc that is valid no more: after the greatest time seen, or from a time on."""
         number = self.tables.known[name]
         if self.roles.dynamic != "explicit":
-            self._change(Changes.of(RETIRE_ARC, number))
+            self._change(Changes.of(s.RETIRE_ARC, number))
             return
-        since = int(self.tables.arcs[number, SINCE])
+        since = int(self.tables.arcs[number, s.SINCE])
         at = max(since, since if at is None else at)
         if at < self.arc_punctuation:
             self._refuse_late_arc(name, at)
@@ -267,7 +237,7 @@ class AfaRunner(Stored):
 
     def retire_number(self, number: int, at: int) -> None:
         """No event from a time on takes an arc, with explicit lifetimes."""
-        until = int(self.tables.arcs[number, RETIRED])
+        until = int(self.tables.arcs[number, s.RETIRED])
         self._retired(number, min(at, until), at, until)
 
     def _compile_for(self, number: int) -> None:
@@ -293,7 +263,7 @@ class AfaRunner(Stored):
 
     def _retired(self, number: int, at: int, since: int, until: int) -> None:
         """An arc is valid before ``at``, which concerns events in [since, until); where that fails, nothing has changed."""
-        before = int(self.tables.arcs[number, RETIRED])
+        before = int(self.tables.arcs[number, s.RETIRED])
         earlier = [*self.found, self.state.drain()]
         self.found = []
         self.tables.retire(number, at)
@@ -309,15 +279,15 @@ class AfaRunner(Stored):
     def _recompute(self, since: int, until: int) -> None:
         """Derive events in [since, until) anew; the rows that come out are put in order."""
         registers = self.state.registers
-        registers[CURSOR] = registers[FAULT] = 0
-        registers[TAKEN] += 1
+        registers[s.CURSOR] = registers[s.FAULT] = 0
+        registers[s.TAKEN] += 1
         theta = self.code.theta()
         while True:
             status = recompute(theta, since, until, self._memory())
             if status == _jit.DONE:
                 break
             if status == _jit.FAULTED:
-                fault = int(registers[FAULT])
+                fault = int(registers[s.FAULT])
                 self.state.work.F[0, 0] = 0
                 self.state.drain()
                 self.found = []
@@ -327,9 +297,12 @@ class AfaRunner(Stored):
         rows = np.concatenate([rows for rows, _ in self.found])
         cells = np.concatenate([cells for _, cells in self.found])
         columns = [self._sortable(rows, at) for at in range(len(self.real))]
-        keys = [*reversed(columns), *(rows[:, at] for at in (FROM, FROM_SEQ, FROM_LE, TO, TO_SEQ, TO_LE, SIGN))]
+        keys = [
+            *reversed(columns),
+            *(rows[:, at] for at in (s.FROM, s.FROM_SEQ, s.FROM_LE, s.TO, s.TO_SEQ, s.TO_LE, s.SIGN)),
+        ]
         order = np.lexsort(keys)
-        sizes = rows[:, LENGTH]
+        sizes = rows[:, s.LENGTH]
         begins = np.cumsum(sizes) - sizes
         moved = (
             np.repeat(begins[order] - np.concatenate(([0], np.cumsum(sizes[order])[:-1])), sizes[order])
@@ -339,7 +312,7 @@ class AfaRunner(Stored):
         self.found = [(rows[order], cells[moved + np.arange(cells.size)])]
 
     def _sortable(self, rows: I64, field: int) -> NDArray[Any]:
-        column = np.ascontiguousarray(rows[:, FIELDS + field])
+        column = np.ascontiguousarray(rows[:, s.FIELDS + field])
         return column.view(np.float64) if self.real[field] else column
 
     def compact(self) -> None:
@@ -347,7 +320,7 @@ class AfaRunner(Stored):
         if self.later:
             return
         registers = self.state.registers
-        self.tables.compact(int(registers[SEEN if self.roles.ordered else CLEAN]))
+        self.tables.compact(int(registers[s.SEEN if self.roles.ordered else s.CLEAN]))
 
     def refit(self, bits: int, atoms: int) -> None:
         """After new arcs: stored events get the words that they read.

@@ -8,46 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stretto.engines.afa import structure as s
 from stretto.engines.afa.compiled import Compiled
 from stretto.engines.afa.punctuating import AfaPunctuating
 from stretto.engines.afa.state import TRAIL_ARRAYS, AfaState
-from stretto.engines.afa.structure import (
-    ARCS_CLEAN,
-    BASE,
-    BEHIND,
-    CLEAN,
-    CLEANED,
-    FIRST,
-    HOME,
-    LAST,
-    LATE,
-    LE,
-    LIVE_EVENTS,
-    LIVE_PARTIAL,
-    MADE,
-    NEXT,
-    NIL,
-    OF,
-    OPEN,
-    OUT_OF_ORDER,
-    OWN,
-    PEAK,
-    PREV,
-    PUNCTUATION,
-    RE,
-    REG,
-    ROW,
-    SEED,
-    SEEN,
-    SEQ,
-    SIZE,
-    START_LE,
-    START_SEQ,
-    STATE,
-    TRAILS,
-    UNTIL_LE,
-    UNTIL_SEQ,
-)
 from stretto.errors import SnapshotError
 from stretto.frame import Section
 from stretto.query.afa import Afa, Arc, Emit, UserFunction
@@ -57,8 +21,8 @@ __all__ = ["Stored"]
 
 I64 = NDArray[np.int64]
 
-_COUNTERS = (PUNCTUATION, CLEAN, SEEN, LATE, OUT_OF_ORDER, MADE, PEAK, ARCS_CLEAN)
-_FIELDS = (LE, SEQ, RE, ROW, OF, CLEANED)
+_COUNTERS = (s.PUNCTUATION, s.CLEAN, s.SEEN, s.LATE, s.OUT_OF_ORDER, s.MADE, s.PEAK, s.ARCS_CLEAN)
+_FIELDS = (s.LE, s.SEQ, s.RE, s.ROW, s.OF, s.CLEANED)
 
 
 class Stored(AfaPunctuating):
@@ -79,26 +43,26 @@ class Stored(AfaPunctuating):
         section.arrays |= {
             "events.fields": state.events.X[slots][:, list(_FIELDS)].ravel(),
             "events.words": state.events.E[slots].ravel(),
-            "events.sizes": state.events.X[slots, SIZE],
-            "partial.fields": state.P[1 : REG + state.fields, partial].ravel(),
+            "events.sizes": state.events.X[slots, s.SIZE],
+            "partial.fields": state.P[1 : s.REG + state.fields, partial].ravel(),
             "events.kept": _kept(state, slots),
             "counters": state.registers[list(_COUNTERS)],
             "pending": np.concatenate([rows.ravel() for rows, _ in self.found] or [np.zeros(0, np.int64)]),
             "pending.cells": np.concatenate([cells for _, cells in self.found] or [np.zeros(0, np.int64)]),
         }
         if self.trail >= 0:
-            used = slice(1, int(state.registers[TRAILS]) + 1)
+            used = slice(1, int(state.registers[s.TRAILS]) + 1)
             section.arrays |= {name: getattr(state.work, name)[used] for name in TRAIL_ARRAYS}
         if state.ignores:
-            extra = state.P[REG + state.fields :, partial]
+            extra = state.P[s.REG + state.fields :, partial]
             section.arrays |= {
-                "until": extra[[UNTIL_LE, UNTIL_SEQ]].ravel(),
-                "open": (extra[OPEN] >= 0).astype(np.int8),
+                "until": extra[[s.UNTIL_LE, s.UNTIL_SEQ]].ravel(),
+                "open": (extra[s.OPEN] >= 0).astype(np.int8),
             }
         names = dict(zip(tables.numbers.values(), tables.numbers, strict=True))
         section.values |= {
             "states": [
-                [names.get(number, names.get(int(row[BASE]), "")), number not in names]
+                [names.get(number, names.get(int(row[s.BASE]), "")), number not in names]
                 for number, row in enumerate(tables.states)
             ],
             "finals": {name: str(emit) for name, emit in tables.finals.items()},
@@ -166,16 +130,16 @@ class Stored(AfaPunctuating):
         if not count:
             return
         state.reset_events(count)
-        state.registers[LIVE_EVENTS] = count
+        state.registers[s.LIVE_EVENTS] = count
         X, E = state.events.X, state.events.E
         slots = np.arange(1, count + 1)
         X[1 : count + 1, _FIELDS] = fields
-        X[slots, OWN] = X[slots, LE]
-        part = X[slots, OF]
+        X[slots, s.OWN] = X[slots, s.LE]
+        part = X[slots, s.OF]
         same = part[1:] == part[:-1]
-        X[slots[1:], PREV] = np.where(same, slots[:-1], NIL)
-        X[slots[:-1], BEHIND] = np.where(same, slots[1:], NIL)
-        X[1, PREV] = X[count, BEHIND] = NIL
+        X[slots[1:], s.PREV] = np.where(same, slots[:-1], s.NIL)
+        X[slots[:-1], s.BEHIND] = np.where(same, slots[1:], s.NIL)
+        X[1, s.PREV] = X[count, s.BEHIND] = s.NIL
         kept = arrays["events.kept"] != 0
         state.parts.first[part[~kept][::-1]] = slots[~kept][::-1]
         state.parts.oldest[part[kept][::-1]] = slots[kept][::-1]
@@ -203,42 +167,42 @@ class Stored(AfaPunctuating):
         if not count:
             return
         state.reset_partial(count)
-        state.registers[LIVE_PARTIAL] = count
+        state.registers[s.LIVE_PARTIAL] = count
         P, X = state.P, state.events.X
-        numbers = np.arange(SEED + 1, SEED + 1 + count)
-        P[1 : REG + state.fields, numbers] = arrays["partial.fields"].astype(np.int64).reshape(-1, count)
+        numbers = np.arange(s.SEED + 1, s.SEED + 1 + count)
+        P[1 : s.REG + state.fields, numbers] = arrays["partial.fields"].astype(np.int64).reshape(-1, count)
         places = np.zeros(len(values["states"]), np.int64)
         for number, (name, quiet) in enumerate(values["states"]):
             if name:
                 plain = tables.state(name)
                 places[number] = tables.quiet(plain) if quiet else plain
-        P[STATE, numbers] = places[P[STATE, numbers]]
+        P[s.STATE, numbers] = places[P[s.STATE, numbers]]
         for at, kind in enumerate(self.afa.register.values()):
             if kind_of(kind) == "string":
-                P[REG + at, numbers] = _renamed(P[REG + at, numbers], old, new)
+                P[s.REG + at, numbers] = _renamed(P[s.REG + at, numbers], old, new)
         ends = np.cumsum(sizes)
         begins = ends - sizes
         full = np.flatnonzero(sizes)
         slots = full + 1
-        X[slots, FIRST], X[slots, LAST], X[slots, SIZE] = (
+        X[slots, s.FIRST], X[slots, s.LAST], X[slots, s.SIZE] = (
             numbers[begins[full]],
             numbers[ends[full] - 1],
             sizes[full],
         )
-        P[NEXT, numbers] = np.concatenate((numbers[1:], [NIL]))
-        P[NEXT, numbers[ends[full] - 1]] = NIL
+        P[s.NEXT, numbers] = np.concatenate((numbers[1:], [s.NIL]))
+        P[s.NEXT, numbers[ends[full] - 1]] = s.NIL
         if state.ignores:
-            extra = REG + state.fields
+            extra = s.REG + state.fields
             home = np.repeat(np.arange(1, sizes.size + 1), sizes)
-            P[extra + HOME, numbers] = home
-            P[extra + UNTIL_LE : extra + UNTIL_SEQ + 1, numbers] = arrays["until"].astype(np.int64).reshape(2, -1)
-            P[extra + OPEN, numbers] = -1
+            P[extra + s.HOME, numbers] = home
+            P[extra + s.UNTIL_LE : extra + s.UNTIL_SEQ + 1, numbers] = arrays["until"].astype(np.int64).reshape(2, -1)
+            P[extra + s.OPEN, numbers] = -1
             _reopen(state, numbers[arrays["open"] != 0])
 
 
 def _kept(state: AfaState, slots: I64) -> NDArray[Any]:
     """Which events stand before the first of their partition, for provenance."""
-    first = state.parts.first[state.events.X[slots, OF]]
+    first = state.parts.first[state.events.X[slots, s.OF]]
     place = np.zeros(state.events.X.shape[0], np.int64)
     place[slots] = np.arange(slots.size)
     return np.asarray(np.arange(slots.size) < place[first], np.int8)
@@ -276,10 +240,10 @@ def _reopen(state: AfaState, numbers: I64) -> None:
     """The open lists, by partition and first event."""
     if not numbers.size:
         return
-    P, extra = state.P, REG + state.fields
-    part = state.events.X[P[extra + HOME, numbers], OF]
-    order = np.lexsort((P[START_SEQ, numbers], P[START_LE, numbers], part))
+    P, extra = state.P, s.REG + state.fields
+    part = state.events.X[P[extra + s.HOME, numbers], s.OF]
+    order = np.lexsort((P[s.START_SEQ, numbers], P[s.START_LE, numbers], part))
     numbers, part = numbers[order], part[order]
     same = np.concatenate((part[1:] == part[:-1], [False]))
-    P[extra + OPEN, numbers] = np.where(same, np.concatenate((numbers[1:], [NIL])), NIL)
+    P[extra + s.OPEN, numbers] = np.where(same, np.concatenate((numbers[1:], [s.NIL])), s.NIL)
     state.parts.open[part[::-1]] = numbers[::-1]

@@ -5,36 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from stretto.engines.afa import structure as s
 from stretto.engines.afa.listing import list_events, list_partial
-from stretto.engines.afa.structure import (
-    BEHIND,
-    CELLS,
-    CLEAN,
-    CURSOR,
-    EVENT_FIELDS,
-    EXTRA,
-    FIELDS,
-    FREE,
-    FREE_EVENTS,
-    LIVE_EVENTS,
-    LIVE_PARTIAL,
-    NEED,
-    NEXT,
-    NIL,
-    PUNCTUATION,
-    REG,
-    REGISTERS,
-    ROWS,
-    SEED,
-    SEEN,
-    START,
-    STATE,
-    TRAILS,
-    Events,
-    Out,
-    Parts,
-    Work,
-)
+from stretto.engines.afa.structure import Events, Out, Parts, Work
 from stretto.engines.afa.trails import keep, rebuild
 from stretto.errors import LimitError
 from stretto.memory import most_for_state
@@ -64,9 +37,9 @@ LINE = 64  #: bytes of a line of the cache
 
 def _slots(count: int) -> I64:
     """Slots of events, each of which fills whole lines of the cache."""
-    words = np.zeros(count * EVENT_FIELDS + LINE // 8, np.int64)
+    words = np.zeros(count * s.EVENT_FIELDS + LINE // 8, np.int64)
     first = -words.ctypes.data % LINE // 8
-    return words[first : first + count * EVENT_FIELDS].reshape(count, EVENT_FIELDS)
+    return words[first : first + count * s.EVENT_FIELDS].reshape(count, s.EVENT_FIELDS)
 
 
 class AfaState:
@@ -88,22 +61,22 @@ class AfaState:
         small = max(1, capacity)
         self.fields = fields
         self.ignores = ignores
-        self.registers = np.zeros(REGISTERS, np.int64)
+        self.registers = np.zeros(s.REGISTERS, np.int64)
         #: Where trails were forgotten the last time.
         self.trails_grown_at: tuple[int, ...] = ()
-        for bound in (PUNCTUATION, CLEAN, SEEN):
+        for bound in (s.PUNCTUATION, s.CLEAN, s.SEEN):
             self.registers[bound] = BEFORE_ALL
-        rows = REG + fields + (EXTRA if ignores else 0)
-        self.P = np.zeros((rows, SEED + 1), np.int64)
-        self.P[START, SEED] = -1
+        rows = s.REG + fields + (s.EXTRA if ignores else 0)
+        self.P = np.zeros((rows, s.SEED + 1), np.int64)
+        self.P[s.START, s.SEED] = -1
         self.events = Events(X=_slots(1), E=np.zeros((1, words), np.int64))
         self.parts = Parts(*(np.zeros(1, np.int64) for _ in Parts._fields))
         lists = {name: np.zeros(small, np.int64) for name in Work._fields if name not in _OTHERS}
-        tables = {name: np.zeros((small, FIELDS + fields), np.int64) for name in ("lost", "won")}
+        tables = {name: np.zeros((small, s.FIELDS + fields), np.int64) for name in ("lost", "won")}
         trails = {name: np.zeros(small + 1, np.int64) for name in TRAIL_ARRAYS}
         sized = {"seen": np.zeros(64, np.int64), "trail_table": np.zeros(_power(2 * small + 2), np.int64)}
         self.work = Work(**lists, **tables, **trails, **sized, F=np.zeros((1, 1), np.int64))
-        self.out = Out(np.zeros((16 * small, FIELDS + fields), np.int64), np.zeros(16 * small, np.int64))
+        self.out = Out(np.zeros((16 * small, s.FIELDS + fields), np.int64), np.zeros(16 * small, np.int64))
         self.grow_partial(small)
         self.grow_events(small)
 
@@ -113,9 +86,9 @@ class AfaState:
         more = max(2, more or old)
         P = np.zeros((self.P.shape[0], old + more), np.int64)
         P[:, :old] = self.P
-        P[NEXT, old:] = np.arange(old + 1, old + more + 1)
-        P[NEXT, -1] = self.registers[FREE]
-        self.registers[FREE] = old
+        P[s.NEXT, old:] = np.arange(old + 1, old + more + 1)
+        P[s.NEXT, -1] = self.registers[s.FREE]
+        self.registers[s.FREE] = old
         self.P = P
         self._check_room()
 
@@ -126,15 +99,15 @@ class AfaState:
         X = _slots(old + more)
         X[:old] = self.events.X
         events = Events(X, longer(self.events.E, old + more))
-        events.X[old:, BEHIND] = np.arange(old + 1, old + more + 1)
-        events.X[-1, BEHIND] = self.registers[FREE_EVENTS]
-        self.registers[FREE_EVENTS] = old
+        events.X[old:, s.BEHIND] = np.arange(old + 1, old + more + 1)
+        events.X[-1, s.BEHIND] = self.registers[s.FREE_EVENTS]
+        self.registers[s.FREE_EVENTS] = old
         self.events = events
         self._check_room()
 
     def grow_work(self) -> None:
         """Twice the work space, or what is needed."""
-        need = int(self.registers[NEED]) + 2
+        need = int(self.registers[s.NEED]) + 2
         grown = {
             name: longer(array, max(2 * array.shape[0], need))
             for name, array in self.work._asdict().items()
@@ -145,19 +118,19 @@ class AfaState:
 
     def grow_trails(self, alive: I64) -> I64:
         """Forget trails that no partial match holds, or make room for more; what their numbers become."""
-        used, work = int(self.registers[TRAILS]), self.work
+        used, work = int(self.registers[s.TRAILS]), self.work
         place = np.zeros(used + 1, np.int64)
         kept = int(keep(alive, work, place))
         size = work.trail_row.size
         # One step may need more than all that was forgotten: then this is called at the same place again.
-        place_of_call = (*map(int, self.registers[[CURSOR, SEEN, LIVE_EVENTS, LIVE_PARTIAL]]), kept, size)
+        place_of_call = (*map(int, self.registers[[s.CURSOR, s.SEEN, s.LIVE_EVENTS, s.LIVE_PARTIAL]]), kept, size)
         if 2 * kept > size - 2 or place_of_call == self.trails_grown_at:
             size = 2 * size + 16
         self.trails_grown_at = place_of_call
         grown = {name: longer(getattr(work, name)[: kept + 1], size) for name in TRAIL_ARRAYS}
         self.work = work._replace(**grown, trail_table=np.zeros(_power(2 * size), np.int64))
         rebuild(kept, self.work)
-        self.registers[TRAILS] = kept
+        self.registers[s.TRAILS] = kept
         return place
 
     def load_trails(self, arrays: dict[str, I64]) -> None:
@@ -166,13 +139,13 @@ class AfaState:
         grown = {name: longer(np.concatenate(([0], array)), 2 * count + 16) for name, array in arrays.items()}
         self.work = self.work._replace(**grown, trail_table=np.zeros(_power(4 * count + 32), np.int64))
         rebuild(count, self.work)
-        self.registers[TRAILS] = count
+        self.registers[s.TRAILS] = count
 
     def grow_output(self) -> None:
         """A greater output buffer."""
-        rows = max(2 * self.out.rows.shape[0], 2 * int(self.registers[NEED]))
-        assert self.registers[ROWS] == 0
-        self.out = Out(np.zeros((rows, FIELDS + self.fields), np.int64), np.zeros(2 * self.out.cells.size, np.int64))
+        rows = max(2 * self.out.rows.shape[0], 2 * int(self.registers[s.NEED]))
+        assert self.registers[s.ROWS] == 0
+        self.out = Out(np.zeros((rows, s.FIELDS + self.fields), np.int64), np.zeros(2 * self.out.cells.size, np.int64))
 
     def fit_partitions(self, partitions: int) -> None:
         """Room for ``partitions``."""
@@ -188,8 +161,8 @@ class AfaState:
 
     def drain(self) -> tuple[I64, I64]:
         """Take the rows out of the output buffer, and the positions of their events."""
-        rows, cells = int(self.registers[ROWS]), int(self.registers[CELLS])
-        self.registers[ROWS] = self.registers[CELLS] = 0
+        rows, cells = int(self.registers[s.ROWS]), int(self.registers[s.CELLS])
+        self.registers[s.ROWS] = self.registers[s.CELLS] = 0
         return self.out.rows[:rows].copy(), self.out.cells[:cells].copy()
 
     def live_slots(self) -> I64:
@@ -204,15 +177,15 @@ class AfaState:
 
     def reset_events(self, used: int) -> None:
         """Slots 1 to ``used`` are taken, of a state without events."""
-        self.registers[FREE_EVENTS] = NIL
+        self.registers[s.FREE_EVENTS] = s.NIL
         self.events = Events(X=_slots(used + 1), E=np.zeros((used + 1, self.events.E.shape[1]), np.int64))
         self.grow_events(max(16, used))
 
     def reset_partial(self, used: int) -> None:
         """The first ``used`` partial matches behind the seed are taken, of a state without any."""
-        self.registers[FREE] = NIL
-        P = np.zeros((self.P.shape[0], SEED + 1 + used), np.int64)
-        P[:, : SEED + 1] = self.P[:, : SEED + 1]
+        self.registers[s.FREE] = s.NIL
+        P = np.zeros((self.P.shape[0], s.SEED + 1 + used), np.int64)
+        P[:, : s.SEED + 1] = self.P[:, : s.SEED + 1]
         self.P = P
         self.grow_partial(max(16, used))
 
@@ -225,12 +198,12 @@ class AfaState:
     @property
     def live(self) -> tuple[int, int]:
         """How many events and partial matches there are."""
-        return int(self.registers[LIVE_EVENTS]), int(self.registers[LIVE_PARTIAL])
+        return int(self.registers[s.LIVE_EVENTS]), int(self.registers[s.LIVE_PARTIAL])
 
     def set_seed(self, state: int, words: I64) -> None:
         """The initial ID: the start state and the initial register."""
-        self.P[STATE, SEED] = state
-        self.P[REG : REG + self.fields, SEED] = words
+        self.P[s.STATE, s.SEED] = state
+        self.P[s.REG : s.REG + self.fields, s.SEED] = words
 
     def _check_room(self) -> None:
         taken = self.nbytes

@@ -9,41 +9,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stretto import _jit
+from stretto.engines.afa import structure as s
 from stretto.engines.afa.cleaning import sweep
 from stretto.engines.afa.faults import AfaFaults
 from stretto.engines.afa.giving import given, order_of
 from stretto.engines.afa.intake import BEFORE_ALL, Changes
 from stretto.engines.afa.kernels import advance
-from stretto.engines.afa.structure import (
-    ARCS_CLEAN,
-    CHANGED,
-    CLEAN,
-    CURSOR,
-    FAULT,
-    FIELDS,
-    FOREVER,
-    FROM_LE,
-    LATE,
-    LENGTH,
-    LIVE_EVENTS,
-    LIVE_PARTIAL,
-    MISSED,
-    NEED,
-    OF,
-    PART,
-    PUNCTUATION,
-    REG,
-    REVISED,
-    REVISES,
-    RIGHT,
-    ROWS,
-    SEEN,
-    SINCE,
-    SKIP,
-    TO_LE,
-    Batch,
-    Memory,
-)
+from stretto.engines.afa.structure import Batch, Memory
 from stretto.engines.afa.trails import lengths, spell
 from stretto.engines.api import Matches, Outputs
 from stretto.errors import LimitError, StrettoError
@@ -73,24 +45,24 @@ class AfaStepping(AfaFaults):
             self.found.append(state.drain())
             self._refuse_beyond(0)
         elif status == _jit.GROW_OUTPUT:
-            self._refuse_beyond(int(registers[NEED]))
+            self._refuse_beyond(int(registers[s.NEED]))
             state.grow_output()
         elif status == _jit.GROW_TABLE:
             self._grow_trails()
         elif status == _jit.GROW_STACK:
             state.grow_work()
         elif status in (_jit.GROW_NODES, _jit.GROW_ARENA):
-            cursor = int(registers[CURSOR])
-            sweeps = registers[CLEAN] > self.swept_to and not self.roles.ordered
+            cursor = int(registers[s.CURSOR])
+            sweeps = registers[s.CLEAN] > self.swept_to and not self.roles.ordered
             if sweeps:
                 self.sweep()
-            free = state.P.shape[1] - registers[LIVE_PARTIAL]
+            free = state.P.shape[1] - registers[s.LIVE_PARTIAL]
             if status == _jit.GROW_NODES and (not sweeps or 2 * free <= state.P.shape[1]):
                 state.grow_partial()
-            free = state.events.X.shape[0] - registers[LIVE_EVENTS]
+            free = state.events.X.shape[0] - registers[s.LIVE_EVENTS]
             if status == _jit.GROW_ARENA and (not sweeps or 2 * free <= state.events.X.shape[0]):
                 state.grow_events()
-            registers[CURSOR] = cursor
+            registers[s.CURSOR] = cursor
         elif status != _jit.PAUSED:
             raise AssertionError(status)
 
@@ -110,7 +82,7 @@ class AfaStepping(AfaFaults):
         try:
             self._act(status)
         except LimitError as error:
-            at = int(self.state.registers[CURSOR])
+            at = int(self.state.registers[s.CURSOR])
             self._step_back(batch)
             if at < batch.row.size:
                 place = f"row {batch.row[at]} ({self.shown_time(int(batch.le[at]))})"
@@ -120,14 +92,14 @@ class AfaStepping(AfaFaults):
     def sweep(self) -> None:
         """Drop what no partition needs any more."""
         registers = self.state.registers
-        registers[CURSOR] = 0
+        registers[s.CURSOR] = 0
         while True:
             m = self._memory()
             status = sweep(m.graph, m.P, m.events, m.parts, m.work, registers)
             if status == _jit.DONE:
                 break
             self._act(status)
-        self.swept_to = int(registers[CLEAN])
+        self.swept_to = int(registers[s.CLEAN])
         self.swept_at = sum(self.state.live)
         self._forget_keys()
         self._forget_names()
@@ -150,7 +122,7 @@ class AfaStepping(AfaFaults):
             array[kept:] = 0
         events = self.state.events
         live = self.state.live_slots()
-        events.X[live, OF] = place[events.X[live, OF]]
+        events.X[live, s.OF] = place[events.X[live, s.OF]]
 
     def _forget_names(self) -> None:
         """Forget strings that no event and no register holds, when they are most."""
@@ -161,14 +133,14 @@ class AfaStepping(AfaFaults):
         state = self.state
         live = state.live_slots()
         words = [state.events.E[live][:, columns].reshape(-1)] if columns else []
-        words += [state.P[REG + at] for at in fields]  # those of free ones do no harm
+        words += [state.P[s.REG + at] for at in fields]  # those of free ones do no harm
         alive = np.unique(np.concatenate(words))
         if 2 * alive.size + SWEEP_AT_LEAST < len(self.names):
             self.names.keep(alive)
 
     def _grow_trails(self) -> None:
         """Forget trails that neither a partial match nor output holds, or make room for more."""
-        state, field, column = self.state, REG + self.trail, FIELDS + self.trail
+        state, field, column = self.state, s.REG + self.trail, s.FIELDS + self.trail
         self.found.append(state.drain())
         partial = state.live_partial()
         alive = np.concatenate([state.P[field, partial], *(rows[:, column] for rows, _ in self.found)])
@@ -180,7 +152,7 @@ class AfaStepping(AfaFaults):
     @property
     def has_output(self) -> bool:
         """Whether :meth:`take` has rows to give."""
-        return bool(self.state.registers[ROWS]) or any(len(rows) for rows, _ in self.found)
+        return bool(self.state.registers[s.ROWS]) or any(len(rows) for rows, _ in self.found)
 
     def take(self) -> Matches:
         """The output so far: each step's rows by last event, first event and register, first what it takes back."""
@@ -189,9 +161,9 @@ class AfaStepping(AfaFaults):
         cells = np.concatenate([cells for _, cells in self.found])
         self.found = []
         if self.trail >= 0:
-            return given(rows, *self._spelled(np.ascontiguousarray(rows[:, FIELDS + self.trail])))
+            return given(rows, *self._spelled(np.ascontiguousarray(rows[:, s.FIELDS + self.trail])))
         offset = np.concatenate(
-            ([0], np.cumsum(rows[:, LENGTH] if self.roles.provenance else np.zeros(len(rows), np.int64)))
+            ([0], np.cumsum(rows[:, s.LENGTH] if self.roles.provenance else np.zeros(len(rows), np.int64)))
         )
         if self.roles.timer is not None:  # the end of a window has no row
             here = cells >= 0
@@ -207,11 +179,11 @@ class AfaStepping(AfaFaults):
         """What rows say beside their place."""
         kind = self.time_kind or pa.int64()
         return Outputs(
-            as_times(rows[:, FROM_LE], kind),
-            as_times(rows[:, TO_LE], kind),
-            as_times(rows[:, RIGHT], kind, rows[:, RIGHT] == FOREVER),
-            None if self.keys is None else self.partition_values(rows[:, PART]),
-            [self.decoded(rows[:, FIELDS + at], kind) for at, kind in enumerate(self.afa.register.values())],
+            as_times(rows[:, s.FROM_LE], kind),
+            as_times(rows[:, s.TO_LE], kind),
+            as_times(rows[:, s.RIGHT], kind, rows[:, s.RIGHT] == s.FOREVER),
+            None if self.keys is None else self.partition_values(rows[:, s.PART]),
+            [self.decoded(rows[:, s.FIELDS + at], kind) for at, kind in enumerate(self.afa.register.values())],
         )
 
     def _spelled(self, trails: I64) -> tuple[I64, I64, I64]:
@@ -254,8 +226,8 @@ class AfaStepping(AfaFaults):
 
     def _run(self, batch: Batch, table: pa.RecordBatch | None, refused: list[StrettoError] | None = None) -> None:
         registers, theta = self.state.registers, self._theta()
-        registers[CURSOR] = registers[FAULT] = registers[CHANGED] = 0
-        late = int(registers[LATE])
+        registers[s.CURSOR] = registers[s.FAULT] = registers[s.CHANGED] = 0
+        late = int(registers[s.LATE])
         try:
             while True:
                 status = advance(theta, batch, self._memory())
@@ -271,11 +243,11 @@ class AfaStepping(AfaFaults):
                 else:
                     self._act_for(status, batch)
         finally:
-            done = int(registers[CURSOR])
+            done = int(registers[s.CURSOR])
             if table is not None:
                 self.rows += done
-                if self.late_policy == "side" and registers[LATE] > late:
-                    self.side.append(table.filter(pa.array(batch.op == MISSED)))
+                if self.late_policy == "side" and registers[s.LATE] > late:
+                    self.side.append(table.filter(pa.array(batch.op == s.MISSED)))
             self.state.work.F[0, 0] = 0
         if not self.roles.ordered:
             self._sweep_now_and_then()
@@ -293,7 +265,7 @@ class AfaStepping(AfaFaults):
 
     def _link_due(self, time: int) -> None:
         """Link the arcs that an event of this time may take, and wait for their functions."""
-        due = [number for number in self.later if self.tables.arcs[number, SINCE] <= time]
+        due = [number for number in self.later if self.tables.arcs[number, s.SINCE] <= time]
         if (due or time == BEFORE_ALL) and self._compiling is not None:
             self.code.take(self._compiling.result())
             self._compiling = None
@@ -304,47 +276,47 @@ class AfaStepping(AfaFaults):
     def _leave_out(self, batch: Batch) -> None:
         """Go on behind the row that failed; of a revision that failed, neither half is taken."""
         registers = self.state.registers
-        at = int(registers[CURSOR])
-        if batch.op[at] == REVISES:
-            registers[LATE] -= batch.op[at - 1] == MISSED
-            batch.op[at - 1] = SKIP
-        batch.op[at] = SKIP
-        registers[CURSOR] = at + 1
-        registers[FAULT] = self.state.work.F[0, 0] = 0
+        at = int(registers[s.CURSOR])
+        if batch.op[at] == s.REVISES:
+            registers[s.LATE] -= batch.op[at - 1] == s.MISSED
+            batch.op[at - 1] = s.SKIP
+        batch.op[at] = s.SKIP
+        registers[s.CURSOR] = at + 1
+        registers[s.FAULT] = self.state.work.F[0, 0] = 0
 
     def _step_back(self, batch: Batch) -> None:
         """The second half of a revision has failed: its first half is not taken either."""
         registers = self.state.registers
-        at = int(registers[CURSOR])
-        if batch.op[at] == REVISES:
-            registers[LATE] -= batch.op[at - 1] == MISSED
-            batch.op[at - 1] = REVISED
-            registers[CURSOR] = at - 1
+        at = int(registers[s.CURSOR])
+        if batch.op[at] == s.REVISES:
+            registers[s.LATE] -= batch.op[at - 1] == s.MISSED
+            batch.op[at - 1] = s.REVISED
+            registers[s.CURSOR] = at - 1
 
     def _clean(self) -> None:
         registers = self.state.registers
-        registers[CLEAN] = min(int(registers[PUNCTUATION]), self.arc_punctuation)
+        registers[s.CLEAN] = min(int(registers[s.PUNCTUATION]), self.arc_punctuation)
         self._sweep_now_and_then()
 
     def _sweep_now_and_then(self) -> None:
         """Sweep when the state has grown since the last time, and time has gone on."""
         grown = sum(self.state.live) > 2 * self.swept_at + SWEEP_AT_LEAST
-        if grown and self.state.registers[CLEAN] > self.swept_to:
+        if grown and self.state.registers[s.CLEAN] > self.swept_to:
             self.sweep()
 
     @property
     def arc_punctuation(self) -> int:
         """No change of an arc concerns events before this time any more."""
-        return int(self.state.registers[ARCS_CLEAN])
+        return int(self.state.registers[s.ARCS_CLEAN])
 
     @property
     def punctuation(self) -> int | None:
         """No output before this time changes any more."""
-        found = int(self.state.registers[CLEAN])
+        found = int(self.state.registers[s.CLEAN])
         return None if found == BEFORE_ALL else found
 
     @property
     def seen(self) -> int:
         """The greatest time of an event or a punctuation."""
         registers = self.state.registers
-        return int(max(registers[SEEN], registers[PUNCTUATION]))
+        return int(max(registers[s.SEEN], registers[s.PUNCTUATION]))

@@ -28,43 +28,8 @@ from stretto._jit import (
     inlined,
     jit,
 )
-from stretto.engines.nfab.structure import (
-    BUSY,
-    CELLS,
-    CURSOR,
-    DEAD,
-    EMITTED,
-    EPOCH,
-    FREE,
-    FREE_RUNS,
-    HEAD,
-    I64,
-    LIVE,
-    LOW,
-    MADE,
-    MERGED,
-    NEED,
-    NEXT,
-    NIL,
-    PENDING,
-    QUEUED,
-    ROWS,
-    SERIAL,
-    STEPS,
-    THRESHOLD,
-    TIMERS,
-    TOP,
-    TRIGGERS,
-    UNION,
-    VISITED,
-    Events,
-    Machine,
-    Nodes,
-    Output,
-    Parts,
-    Runs,
-    Scratch,
-)
+from stretto.engines.nfab import structure as s
+from stretto.engines.nfab.structure import I64, Events, Machine, Nodes, Output, Parts, Runs, Scratch
 from stretto.engines.shared.counting import Counts, Graph, count_paths
 from stretto.engines.shared.scalar import greatest, least, real, word
 
@@ -89,7 +54,7 @@ def _holds(
     """
     V = runs.V
     unknown = False
-    if machine.asks[edge] and theta(edge, run, row, node, NIL, V, events.C, nodes.P) == 0:
+    if machine.asks[edge] and theta(edge, run, row, node, s.NIL, V, events.C, nodes.P) == 0:
         unknown = V[0, 0] & 1 != 0
         if not unknown:
             return False
@@ -97,7 +62,7 @@ def _holds(
     edges = machine.asks.size
     for at in range(machine.each_first[edge], machine.each_first[edge + 1]):
         one = runs.node[run]
-        while one != NIL:
+        while one != s.NIL:
             mine = nodes.label[one] == machine.each_component[at]
             if mine and theta(edges + at, run, row, node, one, V, events.C, nodes.P) == 0:
                 if V[0, 0] & 1 == 0:
@@ -175,18 +140,18 @@ def _apply(machine: Machine, operations: int, run: int, row: int, events: Events
 
 @inlined
 def _new_run(runs: Runs, registers: I64) -> int:
-    run = registers[FREE]
-    registers[FREE] = runs.next[run]
-    registers[FREE_RUNS] -= 1
-    registers[MADE] += 1
+    run = registers[s.FREE]
+    registers[s.FREE] = runs.next[run]
+    registers[s.FREE_RUNS] -= 1
+    registers[s.MADE] += 1
     return run
 
 
 @inlined
 def _drop(run: int, runs: Runs, registers: I64) -> None:
-    runs.next[run] = registers[FREE]
-    registers[FREE] = run
-    registers[FREE_RUNS] += 1
+    runs.next[run] = registers[s.FREE]
+    registers[s.FREE] = run
+    registers[s.FREE_RUNS] += 1
 
 
 @inlined
@@ -212,10 +177,10 @@ def _copy(run: int, runs: Runs, registers: I64) -> int:
 def _new_node(
     label: int, previous: int, start: int, i: int, events: Events, machine: Machine, nodes: Nodes, registers: I64
 ) -> int:
-    node = registers[HEAD]
-    registers[HEAD] = node + 1
+    node = registers[s.HEAD]
+    registers[s.HEAD] = node + 1
     nodes.previous[node] = previous
-    nodes.other[node] = NIL
+    nodes.other[node] = s.NIL
     nodes.start[node] = start
     nodes.position[node] = events.position[i]
     nodes.tie[node] = events.tie[i]
@@ -242,7 +207,7 @@ def _keep(run: int, part: int, runs: Runs, parts: Parts, registers: I64) -> None
     runs.next[run] = parts.head[part]
     parts.head[part] = run
     parts.size[part] += 1
-    registers[LIVE] += 1
+    registers[s.LIVE] += 1
 
 
 @inlined
@@ -262,10 +227,10 @@ def _go_on(
     """What becomes of a run that has just selected an event for a component: it waits, and it may be complete."""
     kleene = machine.kleene[component]
     last = component == machine.kleene.size - 1
-    if last and (not kleene or _holds(theta, 3 * component + 2, run, i, NIL, events, machine, runs, nodes)):
+    if last and (not kleene or _holds(theta, 3 * component + 2, run, i, s.NIL, events, machine, runs, nodes)):
         done = _copy(run, runs, registers) if kleene else run
-        scratch.queue[registers[QUEUED]] = done
-        registers[QUEUED] += 1
+        scratch.queue[registers[s.QUEUED]] = done
+        registers[s.QUEUED] += 1
     if kleene:
         runs.state[run] = 2 * component + 1
         _keep(run, events.part[i], runs, parts, registers)
@@ -293,20 +258,20 @@ def _step(
     part, bits, low = events.part[i], events.bits[i], events.low[i]
     components = machine.kleene.size
     run = parts.head[part]
-    parts.head[part] = NIL
-    registers[LIVE] -= parts.size[part]
+    parts.head[part] = s.NIL
+    registers[s.LIVE] -= parts.size[part]
     parts.size[part] = 0
-    while run != NIL:
+    while run != s.NIL:
         following = runs.next[run]
         state = runs.state[run]
-        if state == PENDING:
+        if state == s.PENDING:
             _try_pending(theta, run, i, events, machine, runs, nodes, parts, registers)
         elif runs.start[run] < low or (machine.contiguous and runs.last[run] + 1 != events.rank[i]):
             _drop(run, runs, registers)
         elif state % 2 == 0:
             component = state // 2
             if (bits >> (2 * component)) & 1 and _holds(
-                theta, 3 * component, run, i, NIL, events, machine, runs, nodes
+                theta, 3 * component, run, i, s.NIL, events, machine, runs, nodes
             ):
                 taker = run
                 if machine.any:
@@ -322,13 +287,13 @@ def _step(
             component = state // 2
             following_one = component + 1
             takes = (bits >> (2 * component + 1)) & 1 == 1 and _holds(
-                theta, 3 * component + 1, run, i, NIL, events, machine, runs, nodes
+                theta, 3 * component + 1, run, i, s.NIL, events, machine, runs, nodes
             )
             if (
                 following_one < components
                 and (bits >> (2 * following_one)) & 1
-                and _holds(theta, 3 * component + 2, run, i, NIL, events, machine, runs, nodes)
-                and _holds(theta, 3 * following_one, run, i, NIL, events, machine, runs, nodes)
+                and _holds(theta, 3 * component + 2, run, i, s.NIL, events, machine, runs, nodes)
+                and _holds(theta, 3 * following_one, run, i, s.NIL, events, machine, runs, nodes)
             ):
                 # Step 6: proceed only with an event that begins the next component.
                 other = _copy(run, runs, registers)
@@ -346,10 +311,10 @@ def _step(
             else:
                 _keep(run, part, runs, parts, registers)
         run = following
-    if bits & 1 and _holds(theta, 0, NIL, i, NIL, events, machine, runs, nodes):
+    if bits & 1 and _holds(theta, 0, s.NIL, i, s.NIL, events, machine, runs, nodes):
         run = _new_run(runs, registers)
         runs.start[run] = events.key[i]
-        runs.node[run] = NIL
+        runs.node[run] = s.NIL
         runs.V[run, 0] = 0
         _select(0, run, i, events, machine, runs, nodes, registers)
         _go_on(theta, 0, run, i, events, machine, runs, nodes, parts, scratch, registers)
@@ -383,11 +348,11 @@ def _try_pending(
             # In (last.time, first.time + d]: later in time than the last event, and with the first in its window.
             late = runs.start[run] < events.low[i]
             if events.tie[i] > nodes.position[runs.node[run]] and not late:
-                scratch_node = registers[HEAD]  # the event as a node of its own, for the time of the test
-                _new_node(components + negation, NIL, 0, i, events, machine, nodes, registers)
-                registers[HEAD] = scratch_node
+                scratch_node = registers[s.HEAD]  # the event as a node of its own, for the time of the test
+                _new_node(components + negation, s.NIL, 0, i, events, machine, nodes, registers)
+                registers[s.HEAD] = scratch_node
                 if _holds(theta, 3 * components + negation, run, i, scratch_node, events, machine, runs, nodes):
-                    runs.state[run] = DEAD  # it is freed when its time has come
+                    runs.state[run] = s.DEAD  # it is freed when its time has come
                     return
     _keep(run, events.part[i], runs, parts, registers)
 
@@ -408,11 +373,11 @@ def _swap(scratch: Scratch, a: int, b: int) -> None:
 @inlined
 def _push_timer(run: int, runs: Runs, scratch: Scratch, registers: I64) -> None:
     """Onto the heap. O(log pending)."""
-    at = registers[TIMERS]
-    registers[TIMERS] = at + 1
+    at = registers[s.TIMERS]
+    registers[s.TIMERS] = at + 1
     scratch.timer[at] = run
-    scratch.serial[at] = registers[SERIAL]
-    registers[SERIAL] += 1
+    scratch.serial[at] = registers[s.SERIAL]
+    registers[s.SERIAL] += 1
     while at > 0 and _before(scratch, runs, at, (at - 1) // 2):
         _swap(scratch, at, (at - 1) // 2)
         at = (at - 1) // 2
@@ -421,8 +386,8 @@ def _push_timer(run: int, runs: Runs, scratch: Scratch, registers: I64) -> None:
 @inlined
 def _pop_timer(runs: Runs, scratch: Scratch, registers: I64) -> int:
     run = scratch.timer[0]
-    size = registers[TIMERS] - 1
-    registers[TIMERS] = size
+    size = registers[s.TIMERS] - 1
+    registers[s.TIMERS] = size
     scratch.timer[0], scratch.serial[0] = scratch.timer[size], scratch.serial[size]
     at = 0
     while True:
@@ -439,17 +404,17 @@ def _pop_timer(runs: Runs, scratch: Scratch, registers: I64) -> int:
 @inlined
 def _unlink(run: int, part: int, runs: Runs, parts: Parts, registers: I64) -> None:
     """Out of its partition's list. O(runs of the partition)."""
-    before = NIL
+    before = s.NIL
     one = parts.head[part]
     while one != run:
         before = one
         one = runs.next[one]
-    if before == NIL:
+    if before == s.NIL:
         parts.head[part] = runs.next[run]
     else:
         runs.next[before] = runs.next[run]
     parts.size[part] -= 1
-    registers[LIVE] -= 1
+    registers[s.LIVE] -= 1
 
 
 # -- merging -----------------------------------------------------------------------------------------------------------
@@ -493,12 +458,12 @@ def _merge(
     part: int, machine: Machine, runs: Runs, nodes: Nodes, parts: Parts, scratch: Scratch, registers: I64
 ) -> None:
     """Runs of a partition that are equivalent become one. O(runs)."""
-    registers[EPOCH] += 1
-    epoch = registers[EPOCH]
+    registers[s.EPOCH] += 1
+    epoch = registers[s.EPOCH]
     mask = scratch.table.size - 1
-    before = NIL
+    before = s.NIL
     run = parts.head[part]
-    while run != NIL:
+    while run != s.NIL:
         following = runs.next[run]
         at = _hash(run, machine, runs) & mask
         while scratch.stamp[at] == epoch and not _same(scratch.table[at], run, machine, runs):
@@ -512,17 +477,17 @@ def _merge(
             first, second = runs.node[kept], runs.node[run]
             if nodes.start[second] > nodes.start[first]:
                 first, second = second, first
-            node = registers[HEAD]
-            registers[HEAD] = node + 1
+            node = registers[s.HEAD]
+            registers[s.HEAD] = node + 1
             nodes.previous[node], nodes.other[node] = first, second
             nodes.start[node] = nodes.start[first]
-            nodes.label[node] = UNION
+            nodes.label[node] = s.UNION
             runs.node[kept] = node
             runs.start[kept] = nodes.start[first]
             runs.next[before] = following
             parts.size[part] -= 1
-            registers[LIVE] -= 1
-            registers[MERGED] += 1
+            registers[s.LIVE] -= 1
+            registers[s.MERGED] += 1
             _drop(run, runs, registers)
         run = following
 
@@ -563,7 +528,7 @@ def _is_negated(
         if left < 0:
             after = low - 1
         one = parts.negated[events.part[i], negation]
-        while one != NIL and nodes.position[one] > after:
+        while one != s.NIL and nodes.position[one] > after:
             if nodes.position[one] < until and _holds(
                 theta, 3 * components + negation, run, i, one, events, machine, runs, nodes
             ):
@@ -575,7 +540,7 @@ def _is_negated(
 @inlined
 def _write(length: int, machine: Machine, scratch: Scratch, out: Output, registers: I64) -> None:
     """The match on the path into the output buffers. O(length)."""
-    row, cell = registers[ROWS], registers[CELLS]
+    row, cell = registers[s.ROWS], registers[s.CELLS]
     last = cell + length - 1
     for at in range(length):
         out.position[last - at] = scratch.spot[at]
@@ -585,9 +550,9 @@ def _write(length: int, machine: Machine, scratch: Scratch, out: Output, registe
     out.start[row] = out.position[cell]
     out.end[row] = out.position[cell + length - 1]
     out.stop[row] = cell + length
-    registers[ROWS] = row + 1
-    registers[CELLS] = cell + length
-    registers[EMITTED] += 1
+    registers[s.ROWS] = row + 1
+    registers[s.CELLS] = cell + length
+    registers[s.EMITTED] += 1
 
 
 @inlined
@@ -606,28 +571,28 @@ def _enumerate(
     """Write the matches behind the stack's entries. Output-linear: a list that is followed gives a match, or is out of the window."""
     low = events.low[i]
     negates = machine.left.size > 0
-    while registers[TOP] > 0:
-        top = registers[TOP] - 1
+    while registers[s.TOP] > 0:
+        top = registers[s.TOP] - 1
         node, length, run = scratch.stack[top], scratch.depth[top], scratch.owner[top]
         entry, begun = node, length  # put back when there is no room: the entry is read again then
-        threshold = registers[THRESHOLD]
+        threshold = registers[s.THRESHOLD]
         while True:
-            if nodes.label[node] == UNION:
+            if nodes.label[node] == s.UNION:
                 if top + 1 >= scratch.stack.size:
-                    registers[NEED] = 2 * scratch.stack.size
-                    scratch.stack[registers[TOP] - 1], scratch.depth[registers[TOP] - 1] = entry, begun
+                    registers[s.NEED] = 2 * scratch.stack.size
+                    scratch.stack[registers[s.TOP] - 1], scratch.depth[registers[s.TOP] - 1] = entry, begun
                     return GROW_STACK
                 later = nodes.other[node]
                 if nodes.start[later] >= max(low, threshold):
                     scratch.stack[top], scratch.depth[top], scratch.owner[top] = later, length, run
                     top += 1
                 elif nodes.start[later] >= low:
-                    registers[NEXT] = max(registers[NEXT], nodes.start[later])
+                    registers[s.NEXT] = max(registers[s.NEXT], nodes.start[later])
                 node = nodes.previous[node]
                 continue
             if length >= scratch.path.size:
-                registers[NEED] = 2 * scratch.path.size
-                scratch.stack[registers[TOP] - 1], scratch.depth[registers[TOP] - 1] = entry, begun
+                registers[s.NEED] = 2 * scratch.path.size
+                scratch.stack[registers[s.TOP] - 1], scratch.depth[registers[s.TOP] - 1] = entry, begun
                 return GROW_STACK
             scratch.spot[length] = nodes.position[node]
             if machine.marks:
@@ -636,48 +601,48 @@ def _enumerate(
                 scratch.path[length] = node
             length += 1
             behind = nodes.previous[node]
-            if behind == NIL:
+            if behind == s.NIL:
                 break
             node = behind
         start = nodes.start[node]
         if threshold >= 0 and start != threshold:
             if start < threshold:
-                registers[NEXT] = max(registers[NEXT], start)
+                registers[s.NEXT] = max(registers[s.NEXT], start)
         elif start >= low and not (
             negates and _is_negated(theta, run, i, length, low, events, machine, runs, nodes, parts, scratch)
         ):
-            if registers[CELLS] + length > out.position.size or registers[ROWS] == out.start.size:
-                registers[NEED] = length
-                scratch.stack[registers[TOP] - 1], scratch.depth[registers[TOP] - 1] = entry, begun
-                return OUTPUT_FULL if registers[ROWS] > 0 else GROW_OUTPUT
+            if registers[s.CELLS] + length > out.position.size or registers[s.ROWS] == out.start.size:
+                registers[s.NEED] = length
+                scratch.stack[registers[s.TOP] - 1], scratch.depth[registers[s.TOP] - 1] = entry, begun
+                return OUTPUT_FULL if registers[s.ROWS] > 0 else GROW_OUTPUT
             _write(length, machine, scratch, out, registers)
-            if machine.limit > 0 and registers[EMITTED] == machine.limit:
+            if machine.limit > 0 and registers[s.EMITTED] == machine.limit:
                 top = 0
-                registers[NEXT] = -1
-        registers[TOP] = top
+                registers[s.NEXT] = -1
+        registers[s.TOP] = top
     return DONE
 
 
 @inlined
 def _count(i: int, events: Events, nodes: Nodes, scratch: Scratch, out: Output, counts: Counts, registers: I64) -> int:
     """Write how many matches lie behind the stack's entries, and where the first begins, as one row. Cost: see ``count_paths``."""
-    row = registers[ROWS]
-    if registers[TOP] == 0:
+    row = registers[s.ROWS]
+    if registers[s.TOP] == 0:
         return DONE
     if row == out.start.size:
         return OUTPUT_FULL
     graph = Graph(nodes.previous, nodes.other, nodes.start, nodes.position)
-    looked = count_paths(graph, -1, NIL, events.low[i], scratch.stack, registers[TOP], counts, scratch.path)
+    looked = count_paths(graph, -1, s.NIL, events.low[i], scratch.stack, registers[s.TOP], counts, scratch.path)
     if looked < 0:
-        registers[NEED] = 2 * scratch.path.size
+        registers[s.NEED] = 2 * scratch.path.size
         return GROW_STACK
     total = counts.node.size - 1
     out.start[row] = counts.first[total]
     out.end[row] = events.position[i]
     out.stop[row] = counts.matches[total]
-    registers[ROWS] = row + 1
-    registers[EMITTED] = 1
-    registers[STEPS] += looked
+    registers[s.ROWS] = row + 1
+    registers[s.EMITTED] = 1
+    registers[s.STEPS] += looked
     return DONE
 
 
@@ -686,7 +651,7 @@ def _path_of(run: int, runs: Runs, nodes: Nodes, scratch: Scratch) -> int:
     """The events of an unmerged run onto the path, which has room for all nodes; their number."""
     length = 0
     node = runs.node[run]
-    while node != NIL:
+    while node != s.NIL:
         scratch.path[length] = node
         scratch.spot[length] = nodes.position[node]
         scratch.mark[length] = nodes.label[node]
@@ -703,7 +668,7 @@ def _is_better(run: int, best: int, runs: Runs, nodes: Nodes) -> bool:
     a, b = runs.node[run], runs.node[best]
     first = 0  # which is smaller at the first position, from the start on, where both differ; lists go backwards
     label = 0
-    while a > NIL and b > NIL:
+    while a > s.NIL and b > s.NIL:
         if nodes.position[a] != nodes.position[b]:
             first = -1 if nodes.position[a] < nodes.position[b] else 1
         if nodes.label[a] != nodes.label[b]:
@@ -711,7 +676,7 @@ def _is_better(run: int, best: int, runs: Runs, nodes: Nodes) -> bool:
             label = -1 if nodes.label[a] < nodes.label[b] else 1
         a, b = nodes.previous[a], nodes.previous[b]
     if a != b:
-        return a == NIL
+        return a == s.NIL
     return first < 0 or (first == 0 and label > 0)
 
 
@@ -728,31 +693,31 @@ def _choose(
     registers: I64,
 ) -> None:
     """Non-overlap output: the queue keeps one match, and the partition no run (section 5.2.1)."""
-    best = NIL
-    for at in range(registers[QUEUED]):
+    best = s.NIL
+    for at in range(registers[s.QUEUED]):
         run = scratch.queue[at]
         length = _path_of(run, runs, nodes, scratch)
         if _is_negated(theta, run, i, length, events.low[i], events, machine, runs, nodes, parts, scratch):
             _drop(run, runs, registers)
-        elif best == NIL or _is_better(run, best, runs, nodes):
-            if best != NIL:
+        elif best == s.NIL or _is_better(run, best, runs, nodes):
+            if best != s.NIL:
                 _drop(best, runs, registers)
             best = run
         else:
             _drop(run, runs, registers)
-    registers[QUEUED] = 0
-    if best == NIL:
+    registers[s.QUEUED] = 0
+    if best == s.NIL:
         return
     scratch.queue[0] = best
-    registers[QUEUED] = 1
+    registers[s.QUEUED] = 1
     part = events.part[i]
     run = parts.head[part]
-    while run != NIL:
+    while run != s.NIL:
         following = runs.next[run]
         _drop(run, runs, registers)
         run = following
-    registers[LIVE] -= parts.size[part]
-    parts.head[part] = NIL
+    registers[s.LIVE] -= parts.size[part]
+    parts.head[part] = s.NIL
     parts.size[part] = 0
 
 
@@ -769,17 +734,17 @@ def _wait(
     registers: I64,
 ) -> None:
     """Complete runs wait until the time of their negation at the end is over."""
-    for at in range(registers[QUEUED]):
+    for at in range(registers[s.QUEUED]):
         run = scratch.queue[at]
         length = _path_of(run, runs, nodes, scratch)
         if _is_negated(theta, run, i, length, events.low[i], events, machine, runs, nodes, parts, scratch):
             _drop(run, runs, registers)
         else:
-            runs.state[run] = PENDING
+            runs.state[run] = s.PENDING
             runs.last[run] = events.part[i]
             _keep(run, events.part[i], runs, parts, registers)
             _push_timer(run, runs, scratch, registers)
-    registers[QUEUED] = 0
+    registers[s.QUEUED] = 0
 
 
 @inlined
@@ -787,13 +752,13 @@ def _release(
     low: int, machine: Machine, runs: Runs, nodes: Nodes, parts: Parts, scratch: Scratch, out: Output, registers: I64
 ) -> int:
     """Put out pending matches that began before ``low``, by start. O(log pending + length) each."""
-    while registers[TIMERS] > 0 and runs.start[scratch.timer[0]] < low:
+    while registers[s.TIMERS] > 0 and runs.start[scratch.timer[0]] < low:
         run = scratch.timer[0]
-        if runs.state[run] != DEAD:
+        if runs.state[run] != s.DEAD:
             length = _path_of(run, runs, nodes, scratch)
-            if registers[CELLS] + length > out.position.size or registers[ROWS] == out.start.size:
-                registers[NEED] = length
-                return OUTPUT_FULL if registers[ROWS] > 0 else GROW_OUTPUT
+            if registers[s.CELLS] + length > out.position.size or registers[s.ROWS] == out.start.size:
+                registers[s.NEED] = length
+                return OUTPUT_FULL if registers[s.ROWS] > 0 else GROW_OUTPUT
             _write(length, machine, scratch, out, registers)
             _unlink(run, runs.last[run], runs, parts, registers)
         _pop_timer(runs, scratch, registers)
@@ -805,28 +770,28 @@ def _release(
 def _fill_stack(i: int, events: Events, runs: Runs, nodes: Nodes, scratch: Scratch, registers: I64) -> None:
     """All completed runs onto the enumeration stack, those that may begin at the threshold."""
     top = 0
-    for at in range(registers[QUEUED]):
-        run = scratch.queue[registers[QUEUED] - 1 - at]
+    for at in range(registers[s.QUEUED]):
+        run = scratch.queue[registers[s.QUEUED] - 1 - at]
         start = nodes.start[runs.node[run]]
-        if start >= max(events.low[i], registers[THRESHOLD]):
+        if start >= max(events.low[i], registers[s.THRESHOLD]):
             scratch.stack[top], scratch.depth[top], scratch.owner[top] = runs.node[run], 0, run
             top += 1
         elif start >= events.low[i]:
-            registers[NEXT] = max(registers[NEXT], start)
-    registers[TOP] = top
+            registers[s.NEXT] = max(registers[s.NEXT], start)
+    registers[s.TOP] = top
 
 
 @inlined
 def _begin_output(
     i: int, events: Events, machine: Machine, runs: Runs, nodes: Nodes, scratch: Scratch, registers: I64
 ) -> None:
-    registers[BUSY] = 1
-    registers[EMITTED] = 0
-    registers[NEXT] = -1
-    registers[THRESHOLD] = -1
+    registers[s.BUSY] = 1
+    registers[s.EMITTED] = 0
+    registers[s.NEXT] = -1
+    registers[s.THRESHOLD] = -1
     if machine.limit > 0:
-        for at in range(registers[QUEUED]):
-            registers[THRESHOLD] = max(registers[THRESHOLD], nodes.start[runs.node[scratch.queue[at]]])
+        for at in range(registers[s.QUEUED]):
+            registers[s.THRESHOLD] = max(registers[s.THRESHOLD], nodes.start[runs.node[scratch.queue[at]]])
     _fill_stack(i, events, runs, nodes, scratch, registers)
 
 
@@ -836,18 +801,18 @@ def _lacks_room(
 ) -> int:
     """The status that asks for what the event may need at most; DONE when there is room."""
     count = parts.size[events.part[i]]
-    if registers[FREE_RUNS] < 4 * count + 3:
-        registers[NEED] = 4 * count + 3
+    if registers[s.FREE_RUNS] < 4 * count + 3:
+        registers[s.NEED] = 4 * count + 3
         return GROW_TABLE
-    if registers[HEAD] + 5 * count + machine.left.size + 6 > nodes.previous.size:
-        registers[NEED] = 5 * count + machine.left.size + 6
+    if registers[s.HEAD] + 5 * count + machine.left.size + 6 > nodes.previous.size:
+        registers[s.NEED] = 5 * count + machine.left.size + 6
         return GROW_NODES
-    wanted = max(8 * count + 8, registers[TIMERS] + 2 * count + 4)
+    wanted = max(8 * count + 8, registers[s.TIMERS] + 2 * count + 4)
     if scratch.queue.size < wanted:
-        registers[NEED] = wanted
+        registers[s.NEED] = wanted
         return GROW_ACTIVE
-    if (machine.single or machine.pending) and scratch.path.size < registers[HEAD] + 2 * count + 2:
-        registers[NEED] = 2 * (registers[HEAD] + 2 * count + 2)  # no list is longer than all nodes
+    if (machine.single or machine.pending) and scratch.path.size < registers[s.HEAD] + 2 * count + 2:
+        registers[s.NEED] = 2 * (registers[s.HEAD] + 2 * count + 2)  # no list is longer than all nodes
         return GROW_STACK
     return DONE
 
@@ -870,58 +835,58 @@ def advance(
     Cost: O(runs of the event's partition) for an event, and O(length) for each match, or what counting costs (``count_paths``).
     """
     theta = conditions_at(conditions)
-    while registers[CURSOR] < events.part.size:
-        i = registers[CURSOR]
-        if registers[BUSY] == 0:
-            registers[STEPS] += parts.size[events.part[i]]
-            if registers[STEPS] > PAUSE_AFTER:
-                registers[STEPS] = 0
+    while registers[s.CURSOR] < events.part.size:
+        i = registers[s.CURSOR]
+        if registers[s.BUSY] == 0:
+            registers[s.STEPS] += parts.size[events.part[i]]
+            if registers[s.STEPS] > PAUSE_AFTER:
+                registers[s.STEPS] = 0
                 return PAUSED
             status = _lacks_room(i, events, machine, runs, nodes, parts, scratch, registers)
             if status != DONE:
                 return status
-            registers[LOW] = max(registers[LOW], events.low[i])
+            registers[s.LOW] = max(registers[s.LOW], events.low[i])
             if machine.pending:
                 status = _release(events.low[i], machine, runs, nodes, parts, scratch, out, registers)
                 if status != DONE:
                     return status
-            registers[VISITED] += 1
-            registers[QUEUED] = 0
+            registers[s.VISITED] += 1
+            registers[s.QUEUED] = 0
             _step(theta, i, events, machine, runs, nodes, parts, scratch, registers)
             if runs.V[0, 0] != 0:
                 return OVERFLOW
             if machine.merges and parts.size[events.part[i]] > 1:
                 _merge(events.part[i], machine, runs, nodes, parts, scratch, registers)
-            if registers[QUEUED] > 0 and not machine.silent:
+            if registers[s.QUEUED] > 0 and not machine.silent:
                 if machine.pending:
                     _wait(theta, i, events, machine, runs, nodes, parts, scratch, registers)
                 elif machine.single:
                     _choose(theta, i, events, machine, runs, nodes, parts, scratch, registers)
-                if machine.hands and registers[QUEUED] > 0:
-                    registers[BUSY] = 2
+                if machine.hands and registers[s.QUEUED] > 0:
+                    registers[s.BUSY] = 2
                     return HANDED_OVER
                 _begin_output(i, events, machine, runs, nodes, scratch, registers)
-        elif registers[BUSY] == 2:
-            registers[BUSY] = 0
-            registers[TRIGGERS] += 1
-        while registers[BUSY] == 1:
+        elif registers[s.BUSY] == 2:
+            registers[s.BUSY] = 0
+            registers[s.TRIGGERS] += 1
+        while registers[s.BUSY] == 1:
             if machine.counts:
                 status = _count(i, events, nodes, scratch, out, counts, registers)
             else:
                 status = _enumerate(theta, i, events, machine, runs, nodes, parts, scratch, out, registers)
             if status != DONE:
                 return status
-            if registers[THRESHOLD] >= 0 and registers[NEXT] >= 0:
-                registers[THRESHOLD] = registers[NEXT]
-                registers[NEXT] = -1
+            if registers[s.THRESHOLD] >= 0 and registers[s.NEXT] >= 0:
+                registers[s.THRESHOLD] = registers[s.NEXT]
+                registers[s.NEXT] = -1
                 _fill_stack(i, events, runs, nodes, scratch, registers)
             else:
-                registers[BUSY] = 0
-                registers[TRIGGERS] += 1 if registers[EMITTED] > 0 else 0
-        for at in range(registers[QUEUED]):
+                registers[s.BUSY] = 0
+                registers[s.TRIGGERS] += 1 if registers[s.EMITTED] > 0 else 0
+        for at in range(registers[s.QUEUED]):
             _drop(scratch.queue[at], runs, registers)
-        registers[QUEUED] = 0
-        registers[CURSOR] = i + 1
+        registers[s.QUEUED] = 0
+        registers[s.CURSOR] = i + 1
     return DONE
 
 
@@ -930,7 +895,7 @@ def expire(
     low: int, machine: Machine, runs: Runs, nodes: Nodes, parts: Parts, scratch: Scratch, out: Output, registers: I64
 ) -> int:
     """Time has passed: put out the pending matches that began before ``low``."""
-    registers[LOW] = max(registers[LOW], low)
+    registers[s.LOW] = max(registers[s.LOW], low)
     return _release(low, machine, runs, nodes, parts, scratch, out, registers)
 
 
@@ -942,28 +907,28 @@ def sweep(count: int, low: int, runs: Runs, nodes: Nodes, parts: Parts, register
     """Drop what has left the window in the first ``count`` partitions; how many hold something even so. O(partitions + runs)."""
     left = 0
     for part in range(count):
-        before = NIL
+        before = s.NIL
         run = parts.head[part]
-        while run != NIL:  # the order of those that stay is the order of their matches
+        while run != s.NIL:  # the order of those that stay is the order of their matches
             following = runs.next[run]
-            if runs.start[run] < low and runs.state[run] != PENDING:
-                if before == NIL:
+            if runs.start[run] < low and runs.state[run] != s.PENDING:
+                if before == s.NIL:
                     parts.head[part] = following
                 else:
                     runs.next[before] = following
                 parts.size[part] -= 1
-                registers[LIVE] -= 1
+                registers[s.LIVE] -= 1
                 _drop(run, runs, registers)
             else:
                 before = run
             run = following
-        busy = parts.head[part] != NIL
+        busy = parts.head[part] != s.NIL
         for negation in range(parts.negated.shape[1]):
             node = parts.negated[part, negation]
             # Without a window a negated event matters as long as there are runs.
-            if node != NIL and (nodes.start[node] < low or (low < 0 and not busy)):
-                parts.negated[part, negation] = NIL
-            busy = busy or parts.negated[part, negation] != NIL
+            if node != s.NIL and (nodes.start[node] < low or (low < 0 and not busy)):
+                parts.negated[part, negation] = s.NIL
+            busy = busy or parts.negated[part, negation] != s.NIL
         left += busy
     return left
 
@@ -974,7 +939,7 @@ def list_runs(count: int, runs: Runs, parts: Parts, numbers: I64) -> None:
     found = 0
     for part in range(count):
         run = parts.head[part]
-        while run != NIL:
+        while run != s.NIL:
             numbers[found] = run
             found += 1
             run = runs.next[run]
@@ -989,27 +954,27 @@ def collect(count: int, low: int, span: int, runs: Runs, nodes: Nodes, parts: Pa
     """
     for part in range(count):
         run = parts.head[part]
-        while run != NIL:
+        while run != s.NIL:
             place[runs.node[run]] = 1
             run = runs.next[run]
         for negation in range(parts.negated.shape[1]):
             node = parts.negated[part, negation]
             place[node] = 1
             bound = max(low, nodes.start[node] - span)
-            while nodes.previous[node] != NIL:
+            while nodes.previous[node] != s.NIL:
                 if nodes.start[nodes.previous[node]] < bound:
-                    nodes.previous[node] = NIL
+                    nodes.previous[node] = s.NIL
                 else:
                     node = nodes.previous[node]
-    for node in range(registers[HEAD] - 1, 0, -1):
+    for node in range(registers[s.HEAD] - 1, 0, -1):
         if place[node]:
-            if nodes.label[node] == UNION and nodes.start[nodes.other[node]] < low:
-                nodes.other[node] = NIL
+            if nodes.label[node] == s.UNION and nodes.start[nodes.other[node]] < low:
+                nodes.other[node] = s.NIL
             place[nodes.previous[node]] = 1
             place[nodes.other[node]] = 1
-    place[NIL] = 0
+    place[s.NIL] = 0
     head = 1
-    for node in range(1, registers[HEAD]):
+    for node in range(1, registers[s.HEAD]):
         if place[node]:
             place[node] = head
             nodes.previous[head] = place[nodes.previous[node]]
@@ -1024,10 +989,10 @@ def collect(count: int, low: int, span: int, runs: Runs, nodes: Nodes, parts: Pa
             head += 1
     for part in range(count):
         run = parts.head[part]
-        while run != NIL:
+        while run != s.NIL:
             runs.node[run] = place[runs.node[run]]
             run = runs.next[run]
         for negation in range(parts.negated.shape[1]):
             parts.negated[part, negation] = place[parts.negated[part, negation]]
-    registers[HEAD] = head
+    registers[s.HEAD] = head
     return head

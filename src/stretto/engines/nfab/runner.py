@@ -13,27 +13,12 @@ from stretto import _jit
 from stretto.columns.keys import KeyTable
 from stretto.columns.overflow import IntegerOverflow, located
 from stretto.engines.api import Matches
+from stretto.engines.nfab import structure as s
 from stretto.engines.nfab.compiled import Compiled
 from stretto.engines.nfab.forgetting import forget, move_words
 from stretto.engines.nfab.kernels import advance, expire, sweep
 from stretto.engines.nfab.state import NEVER, NfabState
-from stretto.engines.nfab.structure import (
-    BUSY,
-    CURSOR,
-    EMITTED,
-    HEAD,
-    LIVE,
-    LOW,
-    QUEUED,
-    ROWS,
-    TIMERS,
-    TOP,
-    TRIGGERS,
-    VISITED,
-    Events,
-    Machine,
-    Nodes,
-)
+from stretto.engines.nfab.structure import Events, Machine, Nodes
 from stretto.engines.shared.counting import Graph, Unlisted, unlisted
 from stretto.engines.shared.intake import Intake
 from stretto.engines.shared.values import Vocabulary, matrix
@@ -127,22 +112,22 @@ class NfabRunner(Intake):
     @property
     def visited(self) -> int:
         """Events that reached the kernel so far."""
-        return int(self.state.registers[VISITED])
+        return int(self.state.registers[s.VISITED])
 
     @property
     def triggers(self) -> int:
         """Events that have output so far."""
-        return int(self.state.registers[TRIGGERS])
+        return int(self.state.registers[s.TRIGGERS])
 
     @property
     def nodes(self) -> int:
         """Nodes of the lists that hold the events of runs, those of forgotten ones included until they are collected."""
-        return int(self.state.registers[HEAD]) - 1
+        return int(self.state.registers[s.HEAD]) - 1
 
     @property
     def runs(self) -> int:
         """Runs that are active."""
-        return int(self.state.registers[LIVE])
+        return int(self.state.registers[s.LIVE])
 
     @property
     def nbytes(self) -> int:
@@ -154,7 +139,7 @@ class NfabRunner(Intake):
     def expires(self) -> int | float | None:
         """As in :class:`~stretto.engines.shared.intake.Intake`; where matches wait for the end of a window, the first such end."""
         last = super().expires
-        if last is None or not self.state.registers[TIMERS]:
+        if last is None or not self.state.registers[s.TIMERS]:
             return last
         assert self.window is not None
         assert self.measured is not None
@@ -166,7 +151,7 @@ class NfabRunner(Intake):
     @property
     def oldest(self) -> int | None:
         """Rows before this one can take part in no match any more; ``None`` when :meth:`live` must be asked."""
-        return int(self.state.registers[LOW]) if self._prunes else None
+        return int(self.state.registers[s.LOW]) if self._prunes else None
 
     @property
     def _prunes(self) -> bool:
@@ -175,7 +160,7 @@ class NfabRunner(Intake):
 
     @property
     def _low_bound(self) -> int:
-        return int(self.state.registers[LOW]) if self._prunes else NEVER
+        return int(self.state.registers[s.LOW]) if self._prunes else NEVER
 
     def live(self) -> I64:
         """The rows that partial matches hold (sorted), after collecting what is unreachable."""
@@ -226,15 +211,15 @@ class NfabRunner(Intake):
         self.refuse_if_broken()
         events, _ = self.prepare(batch)
         state, registers = self.state, self.state.registers
-        registers[CURSOR] = registers[BUSY] = 0
+        registers[s.CURSOR] = registers[s.BUSY] = 0
         machine = self.program.machine._replace(hands=True)
         while True:
             status = self._call(events, machine)
             if status == _jit.DONE:
                 break
             if status == _jit.HANDED_OVER:
-                at = int(registers[CURSOR])
-                runs = state.scratch.queue[: int(registers[QUEUED])]
+                at = int(registers[s.CURSOR])
+                runs = state.scratch.queue[: int(registers[s.QUEUED])]
                 state.shared = True
                 low = int(events.low[at])
                 yield HandedOver(state.nodes, state.runs.node[runs].copy(), low, int(events.position[at]))
@@ -339,7 +324,7 @@ class NfabRunner(Intake):
 
     def _run(self, events: Events, silent: bool) -> Iterator[Matches]:
         registers = self.state.registers
-        registers[CURSOR] = registers[BUSY] = 0
+        registers[s.CURSOR] = registers[s.BUSY] = 0
         self._events = events
         machine = self.program.machine._replace(silent=silent, marks=self.labels, counts=self.counts)
         while True:
@@ -348,7 +333,7 @@ class NfabRunner(Intake):
                 break
             yield from self._act(status, events)
         self._events = None
-        if registers[ROWS]:
+        if registers[s.ROWS]:
             yield self._drain()
 
     def _call(self, events: Events, machine: Machine) -> int:
@@ -378,16 +363,16 @@ class NfabRunner(Intake):
         """
         state, registers, machine = self.state, self.state.registers, self.program.machine
         events = self._events
-        if registers[BUSY] != 1 or not registers[TOP] or events is None:
+        if registers[s.BUSY] != 1 or not registers[s.TOP] or events is None:
             return None
         nodes = state.nodes
         graph = Graph(nodes.previous, nodes.other, nodes.start, nodes.position)
-        low = int(events.low[int(registers[CURSOR])])
-        roots = state.scratch.stack[: int(registers[TOP])]
+        low = int(events.low[int(registers[s.CURSOR])])
+        roots = state.scratch.stack[: int(registers[s.TOP])]
         if machine.limit:  # the stack has only those that begin where matches are listed now
-            roots = state.runs.node[state.scratch.queue[: int(registers[QUEUED])]]
+            roots = state.runs.node[state.scratch.queue[: int(registers[s.QUEUED])]]
         found = unlisted(graph, -1, 0, low, roots, exact=not machine.left.size)
-        return found.at_most(machine.limit - int(registers[EMITTED])) if machine.limit else found
+        return found.at_most(machine.limit - int(registers[s.EMITTED])) if machine.limit else found
 
     def _act(self, status: int, events: Events | None = None) -> Iterator[Matches]:
         """Do what a kernel asks for."""
@@ -409,7 +394,7 @@ class NfabRunner(Intake):
                 state.grow_stack()
             case _jit.OVERFLOW:
                 assert events is not None
-                row = int(events.position[int(state.registers[CURSOR])])
+                row = int(events.position[int(state.registers[s.CURSOR])])
                 raise IntegerOverflow(self._overflown(), "compute with floats", row)
 
     def _overflown(self) -> str:
@@ -441,12 +426,12 @@ class NfabRunner(Intake):
             if status == _jit.DONE:
                 break
             yield from self._act(status)
-        if state.registers[ROWS]:
+        if state.registers[s.ROWS]:
             yield state.drain()
 
     def finish(self) -> Iterator[Matches]:
         """The stream has ended: what was waiting for more is complete."""
-        if self.state.registers[TIMERS]:
+        if self.state.registers[s.TIMERS]:
             yield from self._expire(ALL_TIME)
 
     def reach(self, value: int | float) -> Iterator[Matches]:
@@ -501,7 +486,7 @@ class NfabRunner(Intake):
     def _renumber_pending(self) -> None:
         """A pending run knows its partition by number."""
         state = self.state
-        if not state.registers[TIMERS]:
+        if not state.registers[s.TIMERS]:
             return
         for part, head in enumerate(state.parts.head.tolist()):
             run = head

@@ -8,30 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stretto.engines.api import Matches
+from stretto.engines.nfab import structure as s
 from stretto.engines.nfab.kernels import collect, list_runs
-from stretto.engines.nfab.structure import (
-    CELLS,
-    FREE,
-    FREE_RUNS,
-    HEAD,
-    LIVE,
-    LOW,
-    MADE,
-    MERGED,
-    NEED,
-    NIL,
-    REGISTERS,
-    ROWS,
-    SERIAL,
-    TIMERS,
-    TRIGGERS,
-    VISITED,
-    Nodes,
-    Output,
-    Parts,
-    Runs,
-    Scratch,
-)
+from stretto.engines.nfab.structure import Nodes, Output, Parts, Runs, Scratch
 from stretto.engines.shared.counting import counts_for
 from stretto.engines.shared.values import Op, Slot
 from stretto.errors import LimitError
@@ -72,8 +51,8 @@ class NfabState:
         #: Whether a set of matches looks at the nodes: then they may be added to, and not moved.
         self.shared = False
         self.columns = columns
-        self.registers = np.zeros(REGISTERS, np.int64)
-        self.registers[HEAD] = 1
+        self.registers = np.zeros(s.REGISTERS, np.int64)
+        self.registers[s.HEAD] = 1
         self.runs = new_runs(1, words)
         self._free(small)
         self.nodes = new_nodes(small, columns)
@@ -88,9 +67,9 @@ class NfabState:
         size = old.state.size
         fresh = Runs(*(_longer(array, size + more) for array in old))
         fresh.next[size : size + more] = np.arange(size + 1, size + more + 1)
-        fresh.next[size + more - 1] = self.registers[FREE]
-        self.registers[FREE] = size
-        self.registers[FREE_RUNS] += more
+        fresh.next[size + more - 1] = self.registers[s.FREE]
+        self.registers[s.FREE] = size
+        self.registers[s.FREE_RUNS] += more
         self.runs = fresh
 
     def fit_partitions(self, partitions: int) -> None:
@@ -103,7 +82,7 @@ class NfabState:
 
     def save(self, section: Section, partitions: int) -> None:
         """Write what is reachable. Runs are written partition by partition, in the order of their lists."""
-        arrays, used = section.arrays, slice(1, int(self.registers[HEAD]))
+        arrays, used = section.arrays, slice(1, int(self.registers[s.HEAD]))
         arrays |= {f"nodes.{name}": array[used] for name, array in self.nodes._asdict().items() if name != "P"}
         if self.columns:
             arrays["nodes.P"] = self.nodes.P[used].ravel()
@@ -113,19 +92,19 @@ class NfabState:
         }
         arrays["parts.size"] = self.parts.size[:partitions].copy()
         arrays["parts.negated"] = self.parts.negated[:partitions].ravel()
-        timers = int(self.registers[TIMERS])
+        timers = int(self.registers[s.TIMERS])
         place = np.zeros(self.runs.state.size, np.int64)
         place[numbers] = np.arange(1, numbers.size + 1)
         waiting = place[self.scratch.timer[:timers]]
-        arrays["timers.run"] = waiting[waiting != NIL]
-        arrays["timers.serial"] = self.scratch.serial[:timers][waiting != NIL]
+        arrays["timers.run"] = waiting[waiting != s.NIL]
+        arrays["timers.serial"] = self.scratch.serial[:timers][waiting != s.NIL]
         arrays["registers"] = self.registers.copy()
 
     def load(self, section: Section, partitions: int, slots: list[Slot]) -> None:
         """Take over what :meth:`save` wrote, of a program whose value vector has these slots."""
         arrays = section.arrays
         registers = arrays["registers"].astype(np.int64)
-        if registers.size != REGISTERS:
+        if registers.size != s.REGISTERS:
             raise ValueError("registers")
         nodes = arrays["nodes.previous"].size
         for name, array in self.nodes._asdict().items():
@@ -148,7 +127,7 @@ class NfabState:
         """Runs 1, 2, … from their fields; the others are free."""
         count = arrays["state"].size
         words = self.runs.V.shape[1] - 1
-        self.registers[FREE] = self.registers[FREE_RUNS] = 0
+        self.registers[s.FREE] = self.registers[s.FREE_RUNS] = 0
         self.counts = counts_for(0)
         self.runs = new_runs(count + 1, words)
         for name, array in arrays.items():
@@ -161,34 +140,34 @@ class NfabState:
         self.parts.size[: sizes.size] = sizes
         first = 1
         for part, size in enumerate(sizes.tolist()):
-            self.parts.head[part] = first if size else NIL
+            self.parts.head[part] = first if size else s.NIL
             self.runs.next[first : first + size - 1] = np.arange(first + 1, first + size)
             if size:
-                self.runs.next[first + size - 1] = NIL
+                self.runs.next[first + size - 1] = s.NIL
             first += size
 
     def _load_timers(self, runs: NDArray[np.int64], serials: NDArray[np.int64]) -> None:
         """The heap of pending runs: sorted, which is a heap."""
         order = np.lexsort((serials, self.runs.start[runs]))
-        self.registers[NEED] = 2 * runs.size + 16
+        self.registers[s.NEED] = 2 * runs.size + 16
         self.grow_queue()
         self.scratch.timer[: runs.size] = runs[order]
         self.scratch.serial[: runs.size] = serials[order]
 
     def _load_registers(self, registers: NDArray[np.int64], head: int) -> None:
         """Counters and bounds; what depends on places in arrays stays as it is here."""
-        for number in (LOW, TRIGGERS, VISITED, MADE, MERGED, SERIAL):
+        for number in (s.LOW, s.TRIGGERS, s.VISITED, s.MADE, s.MERGED, s.SERIAL):
             self.registers[number] = registers[number]
-        self.registers[HEAD] = head
-        self.registers[LIVE] = int(self.parts.size.sum())
-        self.registers[TIMERS] = int(np.count_nonzero(self.scratch.timer))
+        self.registers[s.HEAD] = head
+        self.registers[s.LIVE] = int(self.parts.size.sum())
+        self.registers[s.TIMERS] = int(np.count_nonzero(self.scratch.timer))
 
     def grow_runs(self) -> None:
-        self._free(max(self.runs.state.size, int(self.registers[NEED])))
+        self._free(max(self.runs.state.size, int(self.registers[s.NEED])))
 
     def grow_nodes(self, low: int) -> None:
         """Collect; double the store if more than half of it is in use even so."""
-        need = int(self.registers[NEED])
+        need = int(self.registers[s.NEED])
         used = self.collect(low)
         size = self.nodes.previous.size
         while 2 * (used + need) > size:
@@ -220,12 +199,12 @@ class NfabState:
         most = most_for_state(taken, MOST_BYTES)
         if taken > most:
             raise LimitError(
-                f"partial matches take more than {most >> 20:,} MiB ({self.registers[LIVE]:,} runs): a narrower WITHIN, more "
+                f"partial matches take more than {most >> 20:,} MiB ({self.registers[s.LIVE]:,} runs): a narrower WITHIN, more "
                 "conditions, or another strategy than skip_till_any_match keeps fewer"
             )
 
     def grow_queue(self) -> None:
-        need = int(self.registers[NEED])
+        need = int(self.registers[s.NEED])
         size = 1 << (need - 1).bit_length()
         old = self.scratch
         kept = {
@@ -235,7 +214,7 @@ class NfabState:
         self.scratch = _scratch(size)._replace(**kept)
 
     def grow_stack(self) -> None:
-        need = int(self.registers[NEED])
+        need = int(self.registers[s.NEED])
         old = self.scratch
         grown = {
             name: _longer(getattr(old, name), need) for name in ("stack", "depth", "owner", "path", "spot", "mark")
@@ -248,13 +227,13 @@ class NfabState:
             self.counts = counts_for(self.nodes.previous.size)
 
     def grow_output(self) -> None:
-        cells = max(2 * self.out.position.size, int(self.registers[NEED]))
+        cells = max(2 * self.out.position.size, int(self.registers[s.NEED]))
         self.out = new_output(2 * self.out.start.size, cells)
 
     def drain(self) -> Matches:
         """Take the matches out of the output buffers."""
-        rows, cells = int(self.registers[ROWS]), int(self.registers[CELLS])
-        self.registers[ROWS] = self.registers[CELLS] = 0
+        rows, cells = int(self.registers[s.ROWS]), int(self.registers[s.CELLS])
+        self.registers[s.ROWS] = self.registers[s.CELLS] = 0
         offset = np.zeros(rows + 1, np.int64)
         offset[1:] = self.out.stop[:rows]
         out = self.out
@@ -266,13 +245,13 @@ class NfabState:
 
     def drain_counts(self) -> Matches:
         """Take the counted events out of the output buffers."""
-        rows = int(self.registers[ROWS])
-        self.registers[ROWS] = 0
+        rows = int(self.registers[s.ROWS])
+        self.registers[s.ROWS] = 0
         return Matches.counted(self.out.start[:rows].copy(), self.out.end[:rows].copy(), self.out.stop[:rows].copy())
 
     def live(self) -> NDArray[np.int64]:
         """The positions of all events that nodes hold, after :meth:`collect`; sorted."""
-        used = slice(1, int(self.registers[HEAD]))
+        used = slice(1, int(self.registers[s.HEAD]))
         mine = self.nodes.label[used] >= 0
         return np.unique(self.nodes.position[used][mine])
 
@@ -290,7 +269,7 @@ def new_runs(size: int, words: int) -> Runs:
 
 def new_nodes(size: int, columns: int) -> Nodes:
     previous, other, start, position, tie, label = (np.zeros(size, np.int64) for _ in range(6))
-    start[NIL] = NEVER  # nothing lies behind it
+    start[s.NIL] = NEVER  # nothing lies behind it
     return Nodes(
         previous, other, start, position, tie, label, np.zeros((size if columns else 1, columns + 1), np.int64)
     )

@@ -11,20 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stretto._jit import jit
+from stretto.engines.tecs import structure as s
 from stretto.engines.tecs.kernels import COUNT, HEADER, KEY, STAMP, Records, release
-from stretto.engines.tecs.structure import (
-    CONSUMED,
-    EXPIRED,
-    FIRST,
-    HEAD,
-    I64,
-    LOW,
-    NIL,
-    RING,
-    SPAN,
-    TAIL,
-    Nodes,
-)
+from stretto.engines.tecs.structure import I64, Nodes
 
 __all__ = ["copy", "live_positions", "mark", "pack", "states_in", "sweep", "unpack"]
 
@@ -34,10 +23,10 @@ UNREACHED = np.iinfo(np.int64).max
 @jit
 def _bound(records: Records, registers: I64, at: int) -> int:
     """Keys below this are out of the window of the partition whose record lies at ``at``."""
-    if registers[RING]:
-        return registers[LOW]
-    if registers[SPAN] >= 0:
-        return records.arena[at + KEY] - registers[SPAN]
+    if registers[s.RING]:
+        return registers[s.LOW]
+    if registers[s.SPAN] >= 0:
+        return records.arena[at + KEY] - registers[s.SPAN]
     return np.iinfo(np.int64).min
 
 
@@ -49,13 +38,13 @@ def mark(nodes: Nodes, records: Records, bound: I64, registers: I64) -> int:
     """
     size = nodes.left.size - 1
     bound[:] = UNREACHED
-    tail = registers[TAIL]
+    tail = registers[s.TAIL]
     live = 0
     for part in range(records.head.size):
         at = records.head[part]
         if not at:
             continue
-        if records.arena[at + STAMP] <= registers[CONSUMED]:
+        if records.arena[at + STAMP] <= registers[s.CONSUMED]:
             release(records, registers, part)
             continue
         low = _bound(records, registers, at)
@@ -67,16 +56,16 @@ def mark(nodes: Nodes, records: Records, bound: I64, registers: I64) -> int:
                 if node > tail and nodes.start[node & size] >= low:
                     bound[node & size] = low
             word += 2 + length
-    for node in range(registers[HEAD] - 1, tail, -1):
+    for node in range(registers[s.HEAD] - 1, tail, -1):
         slot = node & size
         low = bound[slot]
         if low == UNREACHED:
             continue
         live += 1
-        if nodes.left[slot] == NIL:
+        if nodes.left[slot] == s.NIL:
             continue
         bound[nodes.left[slot] & size] = low
-        if nodes.right[slot] != NIL and nodes.right_start[slot] >= low:
+        if nodes.right[slot] != s.NIL and nodes.right_start[slot] >= low:
             bound[nodes.right[slot] & size] = low
     return live
 
@@ -88,18 +77,18 @@ def copy(nodes: Nodes, to: Nodes, records: Records, bound: I64, number: I64, reg
     ``number`` is scratch of the size of ``nodes``.
     """
     size = nodes.left.size - 1
-    tail = registers[TAIL]
-    fresh = FIRST
+    tail = registers[s.TAIL]
+    fresh = s.FIRST
     mask = to.left.size - 1
-    for node in range(tail + 1, registers[HEAD]):
+    for node in range(tail + 1, registers[s.HEAD]):
         slot = node & size
         if bound[slot] == UNREACHED:
             continue
         target = fresh & mask
-        to.left[target] = number[nodes.left[slot] & size] if nodes.left[slot] != NIL else NIL
-        right = NIL
-        if nodes.right[slot] != NIL:
-            right = EXPIRED
+        to.left[target] = number[nodes.left[slot] & size] if nodes.left[slot] != s.NIL else s.NIL
+        right = s.NIL
+        if nodes.right[slot] != s.NIL:
+            right = s.EXPIRED
             if nodes.right_start[slot] >= bound[slot]:
                 right = number[nodes.right[slot] & size]
         to.right[target] = right
@@ -110,8 +99,8 @@ def copy(nodes: Nodes, to: Nodes, records: Records, bound: I64, number: I64, reg
         number[slot] = fresh
         fresh += 1
     _renumber(nodes, records, bound, number, registers)
-    registers[TAIL] = FIRST - 1
-    registers[HEAD] = fresh
+    registers[s.TAIL] = s.FIRST - 1
+    registers[s.HEAD] = fresh
 
 
 @jit
@@ -126,10 +115,10 @@ def _renumber(nodes: Nodes, records: Records, bound: I64, number: I64, registers
             length = records.arena[word + 1]
             for i in range(word + 2, word + 2 + length):
                 node = records.arena[i]
-                if node > registers[TAIL] and bound[node & size] != UNREACHED:
+                if node > registers[s.TAIL] and bound[node & size] != UNREACHED:
                     records.arena[i] = number[node & size]
                 else:
-                    records.arena[i] = EXPIRED
+                    records.arena[i] = s.EXPIRED
             word += 2 + length
 
 
@@ -141,9 +130,9 @@ def live_positions(nodes: Nodes, registers: I64, positions: I64) -> int:
     """
     size = nodes.left.size - 1
     count = 0
-    for node in range(registers[TAIL] + 1, registers[HEAD]):
+    for node in range(registers[s.TAIL] + 1, registers[s.HEAD]):
         slot = node & size
-        if nodes.right[slot] == NIL and (count == 0 or positions[count - 1] != nodes.position[slot]):
+        if nodes.right[slot] == s.NIL and (count == 0 or positions[count - 1] != nodes.position[slot]):
             positions[count] = nodes.position[slot]
             count += 1
     return count
@@ -159,13 +148,13 @@ def sweep(nodes: Nodes, records: Records, registers: I64) -> int:
         if not at:
             continue
         alive = False
-        if records.arena[at + STAMP] > registers[CONSUMED]:
+        if records.arena[at + STAMP] > registers[s.CONSUMED]:
             low = _bound(records, registers, at)
             word = at + HEADER
             for _ in range(records.arena[at + COUNT]):
                 length = records.arena[word + 1]
                 node = records.arena[word + 2]
-                if length and node > registers[TAIL] and nodes.start[node & size] >= low:
+                if length and node > registers[s.TAIL] and nodes.start[node & size] >= low:
                     alive = True
                     break
                 word += 2 + length

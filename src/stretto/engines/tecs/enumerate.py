@@ -16,22 +16,8 @@ from numpy.typing import NDArray
 
 from stretto._jit import DONE, GROW_OUTPUT, GROW_STACK, OUTPUT_FULL, inlined, jit
 from stretto.engines.shared.counting import Counts, Graph, count_paths
-from stretto.engines.tecs.structure import (
-    BUSY,
-    CELLS,
-    EMITTED,
-    I64,
-    LIMIT,
-    LINKS,
-    LOW,
-    NIL,
-    NOW,
-    ROWS,
-    STEPS,
-    TAIL,
-    TOP,
-    Nodes,
-)
+from stretto.engines.tecs import structure as s
+from stretto.engines.tecs.structure import I64, Nodes
 
 __all__ = ["Output", "Stack", "count_matches", "enumerate_matches", "push_root"]
 
@@ -67,19 +53,19 @@ FIRST_OF_ALL = 2**62
 def push_root(nodes: Nodes, stack: Stack, registers: I64, node: int) -> None:
     """Add a node whose matches are to be written. The caller has made sure of the room."""
     key = nodes.start[node & (nodes.left.size - 1)]
-    if registers[LIMIT]:
+    if registers[s.LIMIT]:
         _heap_push(stack, registers, key, node, 0)
     else:
-        top = registers[TOP]
+        top = registers[s.TOP]
         stack.node[top] = node
         stack.depth[top] = 0
-        registers[TOP] = top + 1
+        registers[s.TOP] = top + 1
 
 
 @jit
 def enumerate_matches(nodes: Nodes, stack: Stack, out: Output, registers: I64) -> int:
     """Write the matches of the pushed nodes that lie in the window. O(size of what is written) [· log with LIMIT]."""
-    if registers[LIMIT]:
+    if registers[s.LIMIT]:
         return _latest_first(nodes, stack, out, registers)
     return _depth_first(nodes, stack, out, registers)
 
@@ -90,33 +76,40 @@ def count_matches(nodes: Nodes, stack: Stack, out: Output, counts: Counts, regis
 
     Cost: that of :func:`~stretto.engines.shared.counting.count_paths`. Not with LIMIT.
     """
-    row = registers[ROWS]
+    row = registers[s.ROWS]
     if row == out.start.size:
         return OUTPUT_FULL
     graph = Graph(nodes.left, nodes.right, nodes.start, nodes.position)
     looked = count_paths(
-        graph, nodes.left.size - 1, registers[TAIL], registers[LOW], stack.node, registers[TOP], counts, stack.path
+        graph,
+        nodes.left.size - 1,
+        registers[s.TAIL],
+        registers[s.LOW],
+        stack.node,
+        registers[s.TOP],
+        counts,
+        stack.path,
     )
     if looked < 0:
         return GROW_STACK
     total = counts.node.size - 1
     out.start[row] = counts.first[total]
-    out.end[row] = registers[NOW]
+    out.end[row] = registers[s.NOW]
     out.stop[row] = counts.matches[total]
-    registers[ROWS] = row + 1
-    registers[STEPS] += looked
-    registers[TOP] = 0
-    registers[BUSY] = 0
+    registers[s.ROWS] = row + 1
+    registers[s.STEPS] += looked
+    registers[s.TOP] = 0
+    registers[s.BUSY] = 0
     return DONE
 
 
 @inlined
 def _depth_first(nodes: Nodes, stack: Stack, out: Output, registers: I64) -> int:
     size = nodes.left.size - 1
-    low = registers[LOW]
-    top = registers[TOP]
-    rows = registers[ROWS]
-    cells = registers[CELLS]
+    low = registers[s.LOW]
+    top = registers[s.TOP]
+    rows = registers[s.ROWS]
+    cells = registers[s.CELLS]
     status = DONE
     while top:
         top -= 1
@@ -124,7 +117,7 @@ def _depth_first(nodes: Nodes, stack: Stack, out: Output, registers: I64) -> int
         depth = stack.depth[top]
         while True:
             slot = node & size
-            if nodes.right[slot] != NIL:
+            if nodes.right[slot] != s.NIL:
                 if nodes.right_start[slot] >= low:
                     # One slot stays free, to put the path at hand back.
                     if top + 2 > stack.node.size:
@@ -134,7 +127,7 @@ def _depth_first(nodes: Nodes, stack: Stack, out: Output, registers: I64) -> int
                     stack.depth[top] = depth
                     top += 1
                 node = nodes.left[slot]
-            elif nodes.left[slot] != NIL:
+            elif nodes.left[slot] != s.NIL:
                 if depth == stack.path.size:
                     status = GROW_STACK
                     break
@@ -151,7 +144,7 @@ def _depth_first(nodes: Nodes, stack: Stack, out: Output, registers: I64) -> int
                     out.mark[cells + i] = stack.mark[depth - 1 - i]
                 cells += depth
                 out.start[rows] = nodes.position[slot]
-                out.end[rows] = registers[NOW]
+                out.end[rows] = registers[s.NOW]
                 out.stop[rows] = cells
                 rows += 1
                 break
@@ -160,37 +153,37 @@ def _depth_first(nodes: Nodes, stack: Stack, out: Output, registers: I64) -> int
             stack.depth[top] = depth
             top += 1
             break
-    registers[TOP] = top
-    registers[ROWS] = rows
-    registers[CELLS] = cells
-    registers[BUSY] = int(top > 0)
+    registers[s.TOP] = top
+    registers[s.ROWS] = rows
+    registers[s.CELLS] = cells
+    registers[s.BUSY] = int(top > 0)
     return status
 
 
 @inlined
 def _latest_first(nodes: Nodes, stack: Stack, out: Output, registers: I64) -> int:
     size = nodes.left.size - 1
-    low = registers[LOW]
-    while registers[TOP] and registers[EMITTED] < registers[LIMIT]:
+    low = registers[s.LOW]
+    while registers[s.TOP] and registers[s.EMITTED] < registers[s.LIMIT]:
         node = stack.node[0]
         link = stack.depth[0]
         _heap_pop(stack, registers)
         status = DONE
         while True:
             slot = node & size
-            if nodes.right[slot] != NIL:
+            if nodes.right[slot] != s.NIL:
                 if nodes.right_start[slot] >= low:
-                    if registers[TOP] + 2 > stack.node.size:
+                    if registers[s.TOP] + 2 > stack.node.size:
                         status = GROW_STACK
                         break
                     _heap_push(stack, registers, nodes.right_start[slot], nodes.right[slot], link)
                 node = nodes.left[slot]
-            elif nodes.left[slot] != NIL:
-                fresh = registers[LINKS] + 1
+            elif nodes.left[slot] != s.NIL:
+                fresh = registers[s.LINKS] + 1
                 if fresh == stack.path.size:
                     status = GROW_STACK
                     break
-                registers[LINKS] = fresh
+                registers[s.LINKS] = fresh
                 stack.path[fresh] = nodes.position[slot]
                 stack.mark[fresh] = nodes.mark[slot]
                 stack.before[fresh] = link
@@ -203,15 +196,15 @@ def _latest_first(nodes: Nodes, stack: Stack, out: Output, registers: I64) -> in
             # Back on top, whatever its key: the order of equal starts does not depend on where buffers end.
             _heap_push(stack, registers, FIRST_OF_ALL, node, link)
             return status
-    registers[TOP] = 0
-    registers[BUSY] = 0
+    registers[s.TOP] = 0
+    registers[s.BUSY] = 0
     return DONE
 
 
 @inlined
 def _write_links(start: int, link: int, stack: Stack, out: Output, registers: I64) -> int:
-    rows = registers[ROWS]
-    cells = registers[CELLS]
+    rows = registers[s.ROWS]
+    cells = registers[s.CELLS]
     count = 0
     at = link
     while at:
@@ -227,11 +220,11 @@ def _write_links(start: int, link: int, stack: Stack, out: Output, registers: I6
         cells += 1
         at = stack.before[at]
     out.start[rows] = start
-    out.end[rows] = registers[NOW]
+    out.end[rows] = registers[s.NOW]
     out.stop[rows] = cells
-    registers[ROWS] = rows + 1
-    registers[CELLS] = cells
-    registers[EMITTED] += 1
+    registers[s.ROWS] = rows + 1
+    registers[s.CELLS] = cells
+    registers[s.EMITTED] += 1
     return DONE
 
 
@@ -248,8 +241,8 @@ def _before(key: int, node: int, link: int, stack: Stack, at: int) -> bool:
 @inlined
 def _heap_push(stack: Stack, registers: I64, key: int, node: int, link: int) -> None:
     """Add to the heap (greatest key first). O(log size)."""
-    at = registers[TOP]
-    registers[TOP] = at + 1
+    at = registers[s.TOP]
+    registers[s.TOP] = at + 1
     while at:
         parent = (at - 1) >> 1
         if not _before(key, node, link, stack, parent):
@@ -266,8 +259,8 @@ def _heap_push(stack: Stack, registers: I64, key: int, node: int, link: int) -> 
 @inlined
 def _heap_pop(stack: Stack, registers: I64) -> None:
     """Remove the top of the heap. O(log size)."""
-    count = registers[TOP] - 1
-    registers[TOP] = count
+    count = registers[s.TOP] - 1
+    registers[s.TOP] = count
     key = stack.key[count]
     node = stack.node[count]
     link = stack.depth[count]

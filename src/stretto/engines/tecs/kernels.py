@@ -31,34 +31,10 @@ from stretto._jit import (
     jit,
 )
 from stretto.engines.shared.counting import Counts
+from stretto.engines.tecs import structure as s
 from stretto.engines.tecs.enumerate import Output, Stack, count_matches, enumerate_matches, push_root
 from stretto.engines.tecs.structure import (
-    ARENA,
-    BUSY,
-    CONSUME,
-    CONSUMED,
-    COUNTING,
-    CURSOR,
-    EMITTED,
-    EPOCH,
-    FREE,
-    HEAD,
     I64,
-    LINKS,
-    LOW,
-    MISSING_CLASS,
-    MISSING_STATE,
-    NEED,
-    NIL,
-    NOW,
-    PART,
-    RING,
-    STEPS,
-    TAIL,
-    TOP,
-    TOUCHED,
-    TRIGGERS,
-    VISITED,
     Cells,
     Nodes,
     extend,
@@ -156,33 +132,33 @@ def advance(
     Returns a status; on any but DONE the caller mends what it names and calls again.
     """
     while True:
-        if registers[BUSY]:
-            if registers[COUNTING]:
+        if registers[s.BUSY]:
+            if registers[s.COUNTING]:
                 status = count_matches(nodes, stack, out, counts, registers)
             else:
                 status = enumerate_matches(nodes, stack, out, registers)
             if status != DONE:
                 return status
             _consume(records, registers)
-            registers[CURSOR] += 1
-        i = registers[CURSOR]
+            registers[s.CURSOR] += 1
+        i = registers[s.CURSOR]
         if i >= events.position.size:
             return DONE
-        if registers[STEPS] > PAUSE_AFTER:
-            registers[STEPS] = 0
+        if registers[s.STEPS] > PAUSE_AFTER:
+            registers[s.STEPS] = 0
             return PAUSED
         if i & (AHEAD - 1) == 0 and records.head.size > IN_CACHE:
-            registers[TOUCHED] += _touch(i, events, nodes, records)
-        registers[NOW] = events.position[i]
-        registers[LOW] = events.low[i]
-        registers[PART] = events.part[i]
-        if registers[RING]:
+            registers[s.TOUCHED] += _touch(i, events, nodes, records)
+        registers[s.NOW] = events.position[i]
+        registers[s.LOW] = events.low[i]
+        registers[s.PART] = events.part[i]
+        if registers[s.RING]:
             _free(nodes, registers)
         status = _read(events.cls[i], events.key[i], machine, nodes, records, work, cells, stack, registers)
         if status != DONE:
             return status
-        if not registers[BUSY]:
-            registers[CURSOR] = i + 1
+        if not registers[s.BUSY]:
+            registers[s.CURSOR] = i + 1
 
 
 @inlined
@@ -213,12 +189,12 @@ def _touch(first: int, events: Events, nodes: Nodes, records: Records) -> int:
 def _free(nodes: Nodes, registers: I64) -> None:
     """Free the nodes made before the window. Amortized O(1): each node is freed once."""
     size = nodes.left.size - 1
-    low = registers[LOW]
-    tail = registers[TAIL] + 1
-    head = registers[HEAD]
+    low = registers[s.LOW]
+    tail = registers[s.TAIL] + 1
+    head = registers[s.HEAD]
     while tail < head and nodes.position[tail & size] < low:
         tail += 1
-    registers[TAIL] = tail - 1
+    registers[s.TAIL] = tail - 1
 
 
 @inlined
@@ -234,12 +210,12 @@ def _read(
     registers: I64,
 ) -> int:
     """Lines 5 to 12: one event. First make sure that nothing can be missing, then do it."""
-    part = registers[PART]
+    part = registers[s.PART]
     arena = records.arena
     at = records.head[part]
     active = 0
     if at:
-        if arena[at + STAMP] <= registers[CONSUMED]:
+        if arena[at + STAMP] <= registers[s.CONSUMED]:
             release(records, registers, part)
             at = 0
         else:
@@ -248,8 +224,8 @@ def _read(
     # Known transitions, and how many nodes, cells and entries they can need.
     fresh = table[0, cls]
     if fresh == UNKNOWN:
-        registers[MISSING_STATE] = 0
-        registers[MISSING_CLASS] = cls
+        registers[s.MISSING_STATE] = 0
+        registers[s.MISSING_CLASS] = cls
         return TRANSITION_MISSING
     adds = 0
     if fresh >= EDGES:
@@ -262,8 +238,8 @@ def _read(
         length = arena[word + 1]
         code = table[state, cls]
         if code == UNKNOWN:
-            registers[MISSING_STATE] = state
-            registers[MISSING_CLASS] = cls
+            registers[s.MISSING_STATE] = state
+            registers[s.MISSING_CLASS] = cls
             return TRANSITION_MISSING
         total += length
         if code >= EDGES:
@@ -277,21 +253,21 @@ def _read(
     if still:
         return DONE
     need = 2 + 2 * total + 5 * adds
-    if registers[HEAD] + need - registers[TAIL] - 1 > nodes.left.size:
-        registers[NEED] = need
+    if registers[s.HEAD] + need - registers[s.TAIL] - 1 > nodes.left.size:
+        registers[s.NEED] = need
         return GROW_NODES
     most = total + adds + 2
     if most > cells.node.size or HEADER + 2 * adds + most > work.state.size:
-        registers[NEED] = HEADER + 2 * adds + most
+        registers[s.NEED] = HEADER + 2 * adds + most
         return GROW_ACTIVE
     words = 2 * (HEADER + 2 * adds + most)  # a record's size is rounded up to a power of two
-    if registers[ARENA] + words > arena.size:
-        registers[NEED] = words
+    if registers[s.ARENA] + words > arena.size:
+        registers[s.NEED] = words
         return GROW_ARENA
     if adds + 2 > stack.node.size:
-        registers[NEED] = adds + 2
+        registers[s.NEED] = adds + 2
         return GROW_STACK
-    registers[VISITED] += 1
+    registers[s.VISITED] += 1
     count = _transitions(cls, key, at, active, machine, nodes, arena, work, cells, registers)
     _output(count, machine, nodes, arena, work, cells, stack, registers)
     _store(count, key, machine, records, work, cells, registers)
@@ -312,8 +288,8 @@ def _transitions(
     registers: I64,
 ) -> int:
     """Lines 7 to 10: the transitions of the start state, then of the active states in insertion order. Gives |T′|."""
-    epoch = registers[EPOCH] + 1
-    registers[EPOCH] = epoch
+    epoch = registers[s.EPOCH] + 1
+    registers[s.EPOCH] = epoch
     count = 0
     used = 0
     edges = machine.edges
@@ -348,7 +324,7 @@ def _transitions(
             count += 1
             continue
         # From here on the merged node is needed, unless all that happens is that the list moves on as it is.
-        merged = NIL
+        merged = s.NIL
         first_edge = code - EDGES
         steps = 1 if code == KEEP else np.int64(edges[first_edge])
         for k in range(steps):
@@ -362,7 +338,7 @@ def _transitions(
                 _enter_list(target, begin, length, count, epoch, work)
                 count += 1
                 continue
-            if merged == NIL:
+            if merged == s.NIL:
                 merged = merge_list(nodes, registers, arena, begin, length)
             node = extend(nodes, registers, merged, mark) if mark else merged
             if there:
@@ -419,9 +395,9 @@ def _output(
     count: int, machine: Machine, nodes: Nodes, arena: I64, work: Work, cells: Cells, stack: Stack, registers: I64
 ) -> None:
     """Lines 29 to 33: hand the final states' nodes to the enumeration."""
-    registers[TOP] = 0
-    registers[LINKS] = 0
-    registers[EMITTED] = 0
+    registers[s.TOP] = 0
+    registers[s.LINKS] = 0
+    registers[s.EMITTED] = 0
     for entry in range(count):
         if machine.kind[work.state[entry]] & 1:
             if work.first[entry]:
@@ -430,15 +406,15 @@ def _output(
                 node = merge_list(nodes, registers, arena, work.begin[entry], work.length[entry])
             if not is_expired(nodes, registers, node):
                 push_root(nodes, stack, registers, node)
-    if registers[TOP]:
-        registers[BUSY] = 1
-        registers[TRIGGERS] += 1
+    if registers[s.TOP]:
+        registers[s.BUSY] = 1
+        registers[s.TRIGGERS] += 1
 
 
 @inlined
 def _store(count: int, key: int, machine: Machine, records: Records, work: Work, cells: Cells, registers: I64) -> None:
     """T ← T′: write the partition's record, in place where it fits. States that nothing leads on from are left out."""
-    part = registers[PART]
+    part = registers[s.PART]
     arena = records.arena
     words = work.words
     used = HEADER
@@ -474,7 +450,7 @@ def _store(count: int, key: int, machine: Machine, records: Records, work: Work,
     if not at:
         at = _allocate(arena, registers, used)
         records.head[part] = at
-    arena[at + STAMP] = registers[NOW]
+    arena[at + STAMP] = registers[s.NOW]
     arena[at + KEY] = key
     arena[at + COUNT] = kept
     for i in range(HEADER, used):
@@ -487,12 +463,12 @@ def _allocate(arena: I64, registers: I64, words: int) -> int:
     size = 0
     while 8 << size < words:
         size += 1
-    at = registers[FREE + size]
+    at = registers[s.FREE + size]
     if at:
-        registers[FREE + size] = arena[at + STAMP]
+        registers[s.FREE + size] = arena[at + STAMP]
     else:
-        at = registers[ARENA]
-        registers[ARENA] = at + (8 << size)
+        at = registers[s.ARENA]
+        registers[s.ARENA] = at + (8 << size)
     arena[at + SIZE] = size
     return at
 
@@ -503,17 +479,17 @@ def release(records: Records, registers: I64, part: int) -> None:
     at = records.head[part]
     if at:
         size = records.arena[at + SIZE]
-        records.arena[at + STAMP] = registers[FREE + size]
-        registers[FREE + size] = at
+        records.arena[at + STAMP] = registers[s.FREE + size]
+        registers[s.FREE + size] = at
         records.head[part] = 0
 
 
 @inlined
 def _consume(records: Records, registers: I64) -> None:
     """CONSUME BY, after an event has output."""
-    if registers[CONSUME] == CONSUME_PARTITION:
-        release(records, registers, registers[PART])
-    elif registers[CONSUME] == CONSUME_ANY:
-        registers[CONSUMED] = registers[NOW]
-        if registers[RING]:
-            registers[TAIL] = registers[HEAD] - 1
+    if registers[s.CONSUME] == CONSUME_PARTITION:
+        release(records, registers, registers[s.PART])
+    elif registers[s.CONSUME] == CONSUME_ANY:
+        registers[s.CONSUMED] = registers[s.NOW]
+        if registers[s.RING]:
+            registers[s.TAIL] = registers[s.HEAD] - 1

@@ -18,29 +18,13 @@ from stretto.automata.determinize import AMBIGUOUS
 from stretto.engines.api import Matches
 from stretto.engines.shared.counting import Graph, Unlisted, unlisted
 from stretto.engines.shared.intake import Intake
+from stretto.engines.tecs import structure as s
 from stretto.engines.tecs.collect import live_positions, states_in, sweep
 from stretto.engines.tecs.compiled import Compiled
 from stretto.engines.tecs.kernels import Events, advance
 from stretto.engines.tecs.labels import Trace, resolve
 from stretto.engines.tecs.state import State
-from stretto.engines.tecs.structure import (
-    BUSY,
-    COUNTING,
-    CURSOR,
-    EMITTED,
-    HEAD,
-    I64,
-    LIMIT,
-    LOW,
-    MISSING_CLASS,
-    MISSING_STATE,
-    RING,
-    ROWS,
-    TAIL,
-    TOP,
-    TRIGGERS,
-    VISITED,
-)
+from stretto.engines.tecs.structure import I64
 from stretto.errors import DataError
 from stretto.frame import Section
 
@@ -92,16 +76,16 @@ class Runner(Intake):
 
     @property
     def visited(self) -> int:
-        return int(self.state.registers[VISITED])
+        return int(self.state.registers[s.VISITED])
 
     @property
     def triggers(self) -> int:
-        return int(self.state.registers[TRIGGERS])
+        return int(self.state.registers[s.TRIGGERS])
 
     @property
     def nodes(self) -> int:
         """Nodes of the structure that holds the partial matches, those of forgotten ones included until they are collected."""
-        return int(self.state.registers[HEAD] - self.state.registers[TAIL] - 1)
+        return int(self.state.registers[s.HEAD] - self.state.registers[s.TAIL] - 1)
 
     @property
     def nbytes(self) -> int:
@@ -165,8 +149,8 @@ class Runner(Intake):
     def _run(self, events: Events, silent: bool) -> Iterator[Matches]:
         state, program = self.state, self.program
         registers = state.registers
-        registers[CURSOR] = 0
-        registers[COUNTING] = self.counts
+        registers[s.CURSOR] = 0
+        registers[s.COUNTING] = self.counts
         while True:
             state.fit_states(program.machine.table.shape[0])
             machine = program.machine
@@ -190,7 +174,7 @@ class Runner(Intake):
                 case _jit.DONE:
                     break
                 case _jit.TRANSITION_MISSING:
-                    program.determinize(int(registers[MISSING_STATE]), int(registers[MISSING_CLASS]))
+                    program.determinize(int(registers[s.MISSING_STATE]), int(registers[s.MISSING_CLASS]))
                 case _jit.OUTPUT_FULL:
                     yield self._drain()
                 case _jit.GROW_OUTPUT:
@@ -203,21 +187,21 @@ class Runner(Intake):
                     state.grow_active()
                 case _jit.GROW_STACK:
                     state.grow_stack()
-        if registers[ROWS]:
+        if registers[s.ROWS]:
             yield self._drain()
 
     def unlisted(self) -> Unlisted | None:
         """While :meth:`advance` is being read: how many matches of the last event are still to come; ``None``: none."""
         state, registers = self.state, self.state.registers
-        top = int(registers[TOP])
-        if not registers[BUSY] or not top:
+        top = int(registers[s.TOP])
+        if not registers[s.BUSY] or not top:
             return None
         nodes = state.nodes
         graph = Graph(nodes.left, nodes.right, nodes.start, nodes.position)
         size = nodes.left.size - 1
-        found = unlisted(graph, size, int(registers[TAIL]), int(registers[LOW]), state.stack.node[:top], exact=True)
-        most = int(registers[LIMIT]) - int(registers[EMITTED])
-        return found if not registers[LIMIT] else found.at_most(most)
+        found = unlisted(graph, size, int(registers[s.TAIL]), int(registers[s.LOW]), state.stack.node[:top], exact=True)
+        most = int(registers[s.LIMIT]) - int(registers[s.EMITTED])
+        return found if not registers[s.LIMIT] else found.at_most(most)
 
     def _drain(self) -> Matches:
         if self.counts:
@@ -260,8 +244,8 @@ class Runner(Intake):
 
     def _forget_trace(self) -> None:
         registers = self.state.registers
-        if registers[RING]:
-            oldest = int(registers[LOW])
+        if registers[s.RING]:
+            oldest = int(registers[s.LOW])
         elif self.trace.position.size > 2 * self.traced + SWEEP_AT_LEAST:
             live = self.live()
             oldest = int(live[0]) if live.size else self.rows
@@ -300,7 +284,7 @@ class Runner(Intake):
         seen = np.zeros(len(determinizer.states), np.bool_)
         states_in(section.arrays["records"], seen)
         section.values["states"] = {
-            int(s): [hex(mask) for mask in determinizer.states[s]] for s in np.flatnonzero(seen)
+            int(n): [hex(mask) for mask in determinizer.states[n]] for n in np.flatnonzero(seen)
         }
         section.values["classes"] = {int(c): hex(vectors[c]) for c in np.unique(self.trace.cls)}
         section.sub("trace").arrays |= self.trace._asdict()
@@ -335,7 +319,7 @@ class Runner(Intake):
     def oldest(self) -> int | None:
         """Rows before this one can take part in no match any more; ``None`` when :meth:`live` must be asked."""
         registers = self.state.registers
-        return int(registers[LOW]) if registers[RING] else None
+        return int(registers[s.LOW]) if registers[s.RING] else None
 
     def live(self) -> I64:
         """The rows that partial matches hold (sorted), after collecting what is unreachable."""
@@ -364,7 +348,7 @@ class Runner(Intake):
         measured = self.measured
         registers = self.state.registers
         live = measured.begin < measured.end
-        registers[LOW] = max(registers[LOW], measured.positions[measured.begin] if live else self.rows)
+        registers[s.LOW] = max(registers[s.LOW], measured.positions[measured.begin] if live else self.rows)
         if self.keys is not None:
             self._sweep()
         self._forget_trace()

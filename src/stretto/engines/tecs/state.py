@@ -9,27 +9,11 @@ from numpy.typing import NDArray
 
 from stretto.engines.api import Matches
 from stretto.engines.shared.counting import counts_for
+from stretto.engines.tecs import structure as s
 from stretto.engines.tecs.collect import copy, mark, pack, unpack
 from stretto.engines.tecs.enumerate import Output, Stack
 from stretto.engines.tecs.kernels import CONSUME_ANY, CONSUME_PARTITION, Records, Work
-from stretto.engines.tecs.structure import (
-    ARENA,
-    CELLS,
-    CONSUME,
-    CONSUMED,
-    FIRST,
-    FREE,
-    HEAD,
-    LIMIT,
-    NEED,
-    REGISTERS,
-    RING,
-    ROWS,
-    SPAN,
-    TAIL,
-    Cells,
-    Nodes,
-)
+from stretto.engines.tecs.structure import Cells, Nodes
 from stretto.frame import Section
 from stretto.query.query import Consume, ParsedQuery
 
@@ -53,23 +37,25 @@ class State:
         self.out = _output(min(small * 16, 1 << 16), min(small * 64, 1 << 18))
         self.counts = counts_for(0)
         self._counted = self.nodes  # what the counts are of
-        self.registers = np.zeros(REGISTERS, np.int64)
-        self.registers[HEAD] = FIRST
-        self.registers[TAIL] = FIRST - 1
-        self.registers[ARENA] = 8  # offset 0 stands for "no record"
-        self.registers[CONSUMED] = -1
-        self.registers[RING] = ring
-        self.registers[SPAN] = span
-        self.registers[LIMIT] = query.limit or 0
-        self.registers[CONSUME] = {Consume.PARTITION: CONSUME_PARTITION, Consume.ANY: CONSUME_ANY}.get(query.consume, 0)
+        self.registers = np.zeros(s.REGISTERS, np.int64)
+        self.registers[s.HEAD] = s.FIRST
+        self.registers[s.TAIL] = s.FIRST - 1
+        self.registers[s.ARENA] = 8  # offset 0 stands for "no record"
+        self.registers[s.CONSUMED] = -1
+        self.registers[s.RING] = ring
+        self.registers[s.SPAN] = span
+        self.registers[s.LIMIT] = query.limit or 0
+        self.registers[s.CONSUME] = {Consume.PARTITION: CONSUME_PARTITION, Consume.ANY: CONSUME_ANY}.get(
+            query.consume, 0
+        )
 
     def grow_nodes(self) -> None:
         """Collect; double the store if more than half of it is in use even so."""
         self.collect(self._need())
 
     def _need(self) -> int:
-        need = int(self.registers[NEED])
-        self.registers[NEED] = 0
+        need = int(self.registers[s.NEED])
+        self.registers[s.NEED] = 0
         return need
 
     def collect(self, need: int = 0) -> None:
@@ -120,8 +106,8 @@ class State:
 
     def drain(self) -> Matches:
         """Take the matches out of the output buffers."""
-        rows, cells = int(self.registers[ROWS]), int(self.registers[CELLS])
-        self.registers[ROWS] = self.registers[CELLS] = 0
+        rows, cells = int(self.registers[s.ROWS]), int(self.registers[s.CELLS])
+        self.registers[s.ROWS] = self.registers[s.CELLS] = 0
         offset = np.zeros(rows + 1, np.int64)
         offset[1:] = self.out.stop[:rows]
         return Matches(
@@ -134,39 +120,39 @@ class State:
 
     def drain_counts(self) -> Matches:
         """Take the counted events out of the output buffers."""
-        rows = int(self.registers[ROWS])
-        self.registers[ROWS] = 0
+        rows = int(self.registers[s.ROWS])
+        self.registers[s.ROWS] = 0
         return Matches.counted(self.out.start[:rows].copy(), self.out.end[:rows].copy(), self.out.stop[:rows].copy())
 
     def save(self, section: Section) -> None:
         """Write what is reachable: the nodes, the records partition by partition, the registers."""
         self.collect()
-        arrays, count = section.arrays, int(self.registers[HEAD])
+        arrays, count = section.arrays, int(self.registers[s.HEAD])
         for name, array in self.nodes._asdict().items():
-            arrays[f"nodes.{name}"] = np.take(array, np.arange(FIRST, count) & (array.size - 1))
+            arrays[f"nodes.{name}"] = np.take(array, np.arange(s.FIRST, count) & (array.size - 1))
         words = np.zeros(max(1, pack(self.records, np.zeros(0, np.int64))), np.int64)
         arrays["records"] = words[: pack(self.records, words)]
         arrays["registers"] = self.registers.copy()
-        arrays["registers"][FREE:] = 0  # made anew where it is loaded
+        arrays["registers"][s.FREE :] = 0  # made anew where it is loaded
 
     def load(self, section: Section, partitions: int, states: NDArray[np.int64]) -> None:
         """Take over what :meth:`save` wrote; ``states``: the number here of each state of the automaton."""
         arrays = section.arrays
         registers = arrays["registers"].astype(np.int64)
-        if registers.size != REGISTERS:
+        if registers.size != s.REGISTERS:
             raise ValueError("registers")
         count = arrays["nodes.left"].size
         # A store that is small for the events to come is collected again and again, although it is half empty each time.
-        nodes = _nodes(_power(max(self.nodes.left.size, 2 * (count + FIRST))))
+        nodes = _nodes(_power(max(self.nodes.left.size, 2 * (count + s.FIRST))))
         for name in nodes._fields:
-            getattr(nodes, name)[FIRST : FIRST + count] = arrays[f"nodes.{name}"]
+            getattr(nodes, name)[s.FIRST : s.FIRST + count] = arrays[f"nodes.{name}"]
         self.nodes = nodes
         words = arrays["records"].astype(np.int64)
         self.fit_partitions(max(1, partitions))
         self.records = self.records._replace(arena=np.zeros(2 * words.size + 16, np.int64))
-        registers[FREE:] = 0
-        registers[ARENA] = unpack(words, np.arange(partitions), states, self.records, 8)
-        registers[HEAD] = count + FIRST
+        registers[s.FREE :] = 0
+        registers[s.ARENA] = unpack(words, np.arange(partitions), states, self.records, 8)
+        registers[s.HEAD] = count + s.FIRST
         self.registers[:] = registers
 
     @property
