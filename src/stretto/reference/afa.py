@@ -499,7 +499,7 @@ class Replay:
     def step(self, step: Step) -> Change:
         """Apply one input. An error leaves everything as it was."""
         after = replace(self, events=list(self.events), late_rows=list(self.late_rows))
-        after._apply(step)
+        after.apply(step)
         found = self.current
         if after.events != self.events or after.afa is not self.afa:
             found = _counted(after.afa, after.events, bag=self.bag, numbered=self.numbered)
@@ -509,7 +509,8 @@ class Replay:
         self.current = found
         return change
 
-    def _apply(self, step: Step) -> None:
+    def apply(self, step: Step) -> None:
+        """Take one input in, without the change that it makes; an error may leave half of it."""
         match step:
             case Insert(row):
                 self._insert(row)

@@ -67,7 +67,7 @@ class Steps(ABC):
         return _Repeat(self, least, upper)
 
     @abstractmethod
-    def _link(self, into: _Links) -> _Ends:
+    def link(self, into: _Links) -> _Ends:
         """Add the positions and arcs of this pattern."""
 
 
@@ -85,7 +85,7 @@ class Step(Steps):
         shown = "TRUE" if self.when is None else self.when if isinstance(self.when, str) else self.when.__name__
         return f"({shown})"
 
-    def _link(self, into: _Links) -> _Ends:
+    def link(self, into: _Links) -> _Ends:
         return _Ends(False, (at := (into.position(self),)), at)
 
 
@@ -96,10 +96,10 @@ class _Sequence(Steps):
     def __str__(self) -> str:
         return " >> ".join(f"({step})" if isinstance(step, _Either) else str(step) for step in self.steps)
 
-    def _link(self, into: _Links) -> _Ends:
+    def link(self, into: _Links) -> _Ends:
         found = _Ends(True, (), ())
         for step in self.steps:
-            after = step._link(into)
+            after = step.link(into)
             into.follow(found.last, after.first)
             found = _Ends(
                 found.empty and after.empty,
@@ -116,8 +116,8 @@ class _Either(Steps):
     def __str__(self) -> str:
         return " | ".join(map(str, self.choices))
 
-    def _link(self, into: _Links) -> _Ends:
-        ends = [one._link(into) for one in self.choices]
+    def link(self, into: _Links) -> _Ends:
+        ends = [one.link(into) for one in self.choices]
         return _Ends(
             any(one.empty for one in ends),
             tuple(at for one in ends for at in one.first),
@@ -138,12 +138,12 @@ class _Repeat(Steps):
         inner = f"({self.step})" if isinstance(self.step, _Sequence | _Either) else str(self.step)
         return inner + signs.get((self.least, self.most), f"{{{count}}}")
 
-    def _link(self, into: _Links) -> _Ends:
+    def link(self, into: _Links) -> _Ends:
         """Copies in a row, the first ``least`` of them needed; each is reached from the one before only, so in one way."""
         copies = max(self.least, 1) if self.most is None else self.most
         ends: list[_Ends] = []
         for _ in range(copies):
-            ends.append(self.step._link(into))
+            ends.append(self.step.link(into))
             if len(ends) > 1:
                 into.follow(ends[-2].last, ends[-1].first)
         if self.most is None:
@@ -258,7 +258,7 @@ def positions_of(pattern: Steps) -> Linked:
     (((None, 0), (0, 0), (0, 1)), (0, 1))
     """
     into = _Links()
-    ends = pattern._link(into)
+    ends = pattern.link(into)
     into.follow((None,), ends.first)
     arcs = sorted(into.arcs, key=lambda arc: (-1 if arc[0] is None else arc[0], arc[1]))
     return Linked(tuple(into.steps), tuple(arcs), tuple(sorted(set(ends.last))))
