@@ -103,7 +103,7 @@ class Ordered:
         if schema is not None:
             self.bind(Schema.of(schema, **self.roles) if not isinstance(schema, Schema) else schema)
         elif query.schema is not None:
-            self._start()
+            self.start()
 
     # -- what it is ---------------------------------------------------------------------------------------------------
 
@@ -157,9 +157,10 @@ class Ordered:
     def bind(self, schema: Schema) -> None:
         """Take the types of the columns."""
         self.query = self.query.bind(schema)
-        self._start()
+        self.start()
 
-    def _start(self) -> None:
+    def start(self) -> None:
+        """Begin a stream, of which the types are known."""
         streams = self.query.streams
         if len(streams) > 1 and self.query.bound.schema.stream is None:
             raise OptionError(
@@ -239,7 +240,7 @@ class Ordered:
         schema = self.query.bound.schema
         made = copy.copy(self)
         made.query = self.query.bind(replace(schema, attributes={**schema.attributes, **found}))
-        made._start()
+        made.start()
         try:
             self._carry_over(made)
         except DataError as error:
@@ -574,7 +575,7 @@ class Ordered:
         self._held = []
         if not header["started"]:
             if self.position:
-                self._start()
+                self.start()
             return
         if self.query.schema is None:
             there = {name: header["roles"][name] for name in ("type", "time", "stream", "time_unit")}
@@ -582,7 +583,7 @@ class Ordered:
             if there != own:
                 raise SnapshotError(f"the snapshot's columns have other roles: {there}, not {own}")
             self.bind(Schema.of(section.schema("schema"), **there))
-        self._start()
+        self.start()
         run = self._running()
         for key, value in self._identity(run).items():
             if header.get(key) != value:
