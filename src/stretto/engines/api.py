@@ -7,7 +7,7 @@ A program is immutable to its caller and serves any number of runs. A run takes 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -158,6 +158,8 @@ class Run(Protocol):
 
 class Program(Compiled, Protocol):
     """A query that can be started, as often as one likes."""
+
+    abilities: ClassVar[frozenset[str]]  #: what its queries may ask for (``abilities.py``)
 
     def start(self, *, labels: bool = True, counts: bool = False, late: str = "error", capacity: int = 1 << 12) -> Run:
         """A run from the beginning of a stream.

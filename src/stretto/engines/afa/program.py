@@ -11,6 +11,10 @@ __all__ = ["AfaProgram"]
 class AfaProgram(Compiled):
     """A :class:`~stretto.engines.api.Program`."""
 
+    abilities = frozenset(
+        ["any", "next", "contiguity", "negation", "relations", "keys", "time", "return", "disorder", "speculation", "sign", "arcs", "snapshots"]
+    )
+
     def start(
         self, *, labels: bool = True, counts: bool = False, late: str = "error", capacity: int = 1 << 10
     ) -> AfaRunner:

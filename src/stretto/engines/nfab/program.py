@@ -11,6 +11,10 @@ __all__ = ["NfabProgram"]
 class NfabProgram(Compiled):
     """A :class:`~stretto.engines.api.Program`."""
 
+    abilities = frozenset(
+        ["any", "next", "contiguity", "negation", "closing", "relations", "keys", "time", "events", "limit", "return", "summary", "sets", "disorder", "prime", "snapshots", "spark"]
+    )
+
     def start(
         self, *, labels: bool = True, counts: bool = False, late: str = "error", capacity: int = 1 << 12
     ) -> NfabRunner:

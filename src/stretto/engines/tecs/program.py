@@ -11,6 +11,10 @@ __all__ = ["Program"]
 class Program(Compiled):
     """A :class:`~stretto.engines.api.Program`."""
 
+    abilities = frozenset(
+        ["any", "contiguity", "keys", "time", "events", "limit", "return", "summary", "disorder", "prime", "patterns", "snapshots", "spark"]
+    )
+
     def start(
         self, *, labels: bool = True, counts: bool = False, late: str = "error", capacity: int = 1 << 12
     ) -> Runner:

@@ -1,0 +1,102 @@
+"""The table «what each engine can» (docs/engines.md) is that of the code, and every cell of it is so."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import stretto
+from stretto.engines.abilities import ENGINES, FEATURES, table
+from stretto.errors import StrettoError
+
+SCHEMA = pa.schema(
+    [("type", pa.string()), ("t", pa.int64()), ("v", pa.int64()), ("k", pa.string()), ("sign", pa.int8())]
+)
+EVENTS = pa.Table.from_pylist(
+    [{"type": kind, "t": at, "v": at, "k": "x", "sign": 1} for kind, at in (("A", 1), ("B", 2), ("D", 30))], SCHEMA
+)
+AUTOMATON = (
+    stretto.AFA({"type": str}, window=9)
+    .arc("q0", "q1", when="e.type = 'A'", id="one")
+    .arc("q1", "q2", when="e.type = 'B'")
+    .final("q2")
+)
+
+
+def text_of(engine: str, feature: str) -> str:
+    """A query that asks for something, and for what an engine is there for."""
+    strategy = {"next": "skip_till_next_match", "contiguity": "strict_contiguity"}.get(feature, "skip_till_any_match")
+    pattern = {"negation": "A a, ~(C c), B b", "closing": "A a, B b, ~(C c)"}.get(feature, "A a, B b")
+    asked = ["[k]"] if feature == "keys" else []
+    if engine != "tecs" or feature == "relations":
+        asked.append("a.v < b.v")
+    window = "9 EVENTS" if feature == "events" else "9"
+    more = {"limit": " LIMIT 3", "return": " RETURN a.v + b.v AS s"}.get(feature, "")
+    return f"PATTERN SEQ({pattern}) WHERE {strategy} {{ {' AND '.join(asked)} }} WITHIN {window}{more}"
+
+
+def used(engine: str, feature: str) -> tuple[str, int]:
+    """The engine that runs, and how many rows it gives."""
+    text = text_of(engine, feature)
+    if engine == "tecs" and feature == "speculation":
+        text = "SELECT * FROM S WHERE A; B"  # SASE+ runs as an automaton then
+    what: Any = AUTOMATON if engine == "afa" and feature in ("arcs", "summary", "sets", "patterns", "spark") else text
+    if feature == "spark":
+        return engine, int(stretto.spark.match(object(), what, time="t") is not None)  # type: ignore[arg-type]
+    if feature == "patterns":
+        patterns = stretto.PatternSet(SCHEMA, time="t")
+        patterns.change([stretto.Change("p", what)])
+        return "tecs", patterns.push(EVENTS).num_rows
+    options: dict[str, Any] = {"time": "t"}
+    if (engine == "afa" and what is not AUTOMATON) or feature == "speculation":
+        options["speculation"] = math.inf
+    options |= {"summary": {"output": "summary"}, "sets": {"sets": True}, "sign": {"sign": "sign"}}.get(feature, {})
+    if feature == "disorder":
+        options |= {"disorder": 3} | ({"speculation": 2} if engine == "afa" else {})
+    schema = None if what is AUTOMATON or feature == "sign" else SCHEMA
+    matcher = stretto.Matcher(what, schema, **options)
+    events = EVENTS if feature != "disorder" else EVENTS.take([1, 0, 2])
+    if feature == "prime":
+        matcher.prime(events.slice(0, 1))
+        events = events.slice(1)
+    elif feature == "snapshots":
+        matcher.push(events.slice(0, 1))
+        matcher = stretto.Matcher(what, SCHEMA, **options).restore(matcher.snapshot())
+        events = events.slice(1)
+    elif feature == "arcs":
+        matcher.push(events.slice(0, 0))
+        matcher.add_arc("q1", "q2", when="e.type = 'B'", id="another")
+    if feature == "sets":
+        rows = sum(len(found) for found in matcher.push_sets(events))
+    else:
+        rows = matcher.push(events).num_rows + matcher.finish().num_rows
+    return type(matcher._line.run).__module__.split(".")[2], rows
+
+
+def test_the_page_has_the_table() -> None:
+    page = Path(__file__).parent.parent.parent / "docs" / "engines.md"
+    assert table() in page.read_text(encoding="utf-8")
+
+
+def test_what_programs_say_are_features() -> None:
+    for program in ENGINES.values():
+        assert program.abilities <= set(FEATURES)
+
+
+@pytest.mark.parametrize("feature", FEATURES)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_cell(engine: str, feature: str) -> None:
+    if feature in ENGINES[engine].abilities:
+        if feature == "spark":
+            pytest.skip("tests/spark")
+        assert used(engine, feature) == (engine, 1)
+        return
+    try:
+        runs, _ = used(engine, feature)
+    except StrettoError:
+        return
+    assert runs != engine  # another engine does it
