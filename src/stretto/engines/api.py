@@ -16,9 +16,12 @@ from numpy.typing import NDArray
 from stretto.engines.shared.counting import Unlisted
 from stretto.frame import Section
 
-__all__ = ["Compiled", "Matches", "Outputs", "Program", "Run"]
+__all__ = ["COMMON", "Compiled", "Matches", "Outputs", "Program", "Run"]
 
 I64 = NDArray[np.int64]
+
+#: What queries of every engine may ask for (``abilities.py``).
+COMMON = frozenset({"any", "contiguity", "keys", "time", "return", "disorder", "snapshots"})
 
 
 class Matches(NamedTuple):

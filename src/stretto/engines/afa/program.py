@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from stretto.engines.afa.compiled import Compiled
 from stretto.engines.afa.runner import AfaRunner
+from stretto.engines.api import COMMON
 
 __all__ = ["AfaProgram"]
 
@@ -11,9 +14,7 @@ __all__ = ["AfaProgram"]
 class AfaProgram(Compiled):
     """A :class:`~stretto.engines.api.Program`."""
 
-    abilities = frozenset(
-        ["any", "next", "contiguity", "negation", "relations", "keys", "time", "return", "disorder", "speculation", "sign", "arcs", "snapshots"]
-    )
+    abilities: ClassVar[frozenset[str]] = COMMON | {"next", "negation", "relations", "speculation", "sign", "arcs"}
 
     def start(
         self, *, labels: bool = True, counts: bool = False, late: str = "error", capacity: int = 1 << 10

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
+from stretto.engines.api import COMMON
 from stretto.engines.nfab.compiled import Compiled
 from stretto.engines.nfab.runner import NfabRunner
 
@@ -11,9 +14,18 @@ __all__ = ["NfabProgram"]
 class NfabProgram(Compiled):
     """A :class:`~stretto.engines.api.Program`."""
 
-    abilities = frozenset(
-        ["any", "next", "contiguity", "negation", "closing", "relations", "keys", "time", "events", "limit", "return", "summary", "sets", "disorder", "prime", "snapshots", "spark"]
-    )
+    abilities: ClassVar[frozenset[str]] = COMMON | {
+        "next",
+        "negation",
+        "closing",
+        "relations",
+        "events",
+        "limit",
+        "summary",
+        "sets",
+        "prime",
+        "spark",
+    }
 
     def start(
         self, *, labels: bool = True, counts: bool = False, late: str = "error", capacity: int = 1 << 12

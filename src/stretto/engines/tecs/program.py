@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
+from stretto.engines.api import COMMON
 from stretto.engines.tecs.compiled import Compiled
 from stretto.engines.tecs.runner import Runner
 
@@ -11,9 +14,7 @@ __all__ = ["Program"]
 class Program(Compiled):
     """A :class:`~stretto.engines.api.Program`."""
 
-    abilities = frozenset(
-        ["any", "contiguity", "keys", "time", "events", "limit", "return", "summary", "disorder", "prime", "patterns", "snapshots", "spark"]
-    )
+    abilities: ClassVar[frozenset[str]] = COMMON | {"events", "limit", "summary", "prime", "patterns", "spark"}
 
     def start(
         self, *, labels: bool = True, counts: bool = False, late: str = "error", capacity: int = 1 << 12
