@@ -1,0 +1,82 @@
+"""Rows that overflow are left out by going back to a state that is copied now and then, not at each push."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import stretto
+from stretto.matching import ordered, retries
+
+QUERY = "PATTERN SEQ(A a, B b) WHERE skip_till_any_match { a.v < b.v } WITHIN 100000 RETURN a.v + b.v AS total"
+SCHEMA = pa.schema([("type", pa.string()), ("t", pa.int64()), ("v", pa.int64())])
+
+
+class Clock:
+    """Copying takes a hundred times as long as reading a row."""
+
+    now = 0.0
+
+    def perf_counter(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many copies were taken."""
+    clock, copies = Clock(), [0]
+    copied, advance = ordered.Ordered._copied, ordered.Ordered._advance
+
+    def copying(self: Any) -> Any:
+        copies[0] += 1
+        clock.now += 100
+        return copied(self)
+
+    def reading(self: Any, *given: Any, **named: Any) -> Any:
+        clock.now += 1
+        return advance(self, *given, **named)
+
+    monkeypatch.setattr(retries, "clock", clock)
+    monkeypatch.setattr(ordered.Ordered, "_copied", copying)
+    monkeypatch.setattr(ordered.Ordered, "_advance", reading)
+    return copies
+
+
+def rows(*given: tuple[str, int, int]) -> pa.Table:
+    return pa.Table.from_pylist([dict(zip(SCHEMA.names, one, strict=True)) for one in given], SCHEMA)
+
+
+def test_a_state_is_not_copied_at_each_push(counted: list[int]) -> None:
+    matcher = stretto.Matcher(QUERY, SCHEMA, time="t", disorder=0)
+    matcher.push(rows(*(("A", at, at) for at in range(50))))
+    for at in range(50, 1050):
+        matcher.push(rows(("C", at, 0)))
+    assert counted[0] <= 2 + 1050 / (100 * retries.SHARE)
+
+
+@pytest.mark.parametrize("share", [0, 4, 1e9])
+def test_a_row_is_left_out_however_long_ago_the_copy_was(
+    share: float, counted: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retries, "SHARE", share)
+    matcher = stretto.Matcher(QUERY, SCHEMA, time="t", disorder=0, positions=False)
+    right = stretto.Matcher(QUERY, SCHEMA, time="t", disorder=0, positions=False)
+    found, wanted, refused = [], [], 0
+    for at in range(60):
+        good = rows(("AB"[at % 3 % 2], 2 * at, at))
+        wrong = [("B", 2 * at, (1 << 63) - 1)] if at % 7 == 5 else []
+        wanted += right.push(good).to_pylist()
+        try:
+            found += matcher.push(pa.concat_tables([rows(*wrong), good])).to_pylist()
+        except stretto.DataError as error:
+            refused += 1
+            assert "the row was left out; all others were taken" in str(error)
+    found += matcher.finish().to_pylist()
+    wanted += right.finish().to_pylist()
+    assert refused == 8
+    assert [(row["start_time"], row["end_time"], row["total"]) for row in found] == [
+        (row["start_time"], row["end_time"], row["total"]) for row in wanted
+    ]
+    assert matcher.snapshot()
