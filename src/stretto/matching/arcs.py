@@ -11,23 +11,19 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from stretto.engines.afa.between import Changes
 from stretto.engines.afa.changes import read
 from stretto.engines.afa.graph import GraphTables
-from stretto.engines.afa.intake import Changes
 from stretto.engines.afa.runner import AfaRunner
-from stretto.engines.afa.structure import ADD_ARC, FOREVER, NIL, RETIRE_ARC, RETIRED, SINCE
 from stretto.errors import DataError, OptionError, QueryError, StrettoError, nearest, suggestion
 from stretto.events import as_table
 from stretto.languages.afa.builder import make_arc
 from stretto.query.afa import Afa, Arc, Emit, Kind
-from stretto.times import ticks
+from stretto.times import FOREVER, ticks
 
-__all__ = ["ALONE", "ArcChanges"]
+__all__ = ["ArcChanges"]
 
 I64 = NDArray[np.int64]
-
-#: A change that is carried out between two calls of the kernel, in place of ADD_ARC and RETIRE_ARC.
-ALONE = -1
 
 #: Arcs whose texts are not read again.
 _MOST_WRITTEN = 1 << 12
@@ -98,9 +94,7 @@ class ArcChanges:
         first, form = _distinct(self._forms()[0][places])
         self._define(places[first], form, self.ids[places], afa)
         if self.explicit and places.size:  # not valid before the change
-            self.tables.arcs[self.number[places], SINCE] = self.tables.arcs[self.number[places], RETIRED] = self.since[
-                places
-            ]
+            self.tables.suspend(self.number[places], self.since[places])
 
     def _read(self, table: pa.Table, afa: Afa, rows: int) -> bool:
         """As the constructor, in one pass, where nothing is said of lifetimes and finals; false where something is wrong, or odd."""
@@ -115,8 +109,7 @@ class ArcChanges:
         self.at = _integers(table.column("row").combine_chunks())
         actions, words = _encoded(table, "action")
         adds = np.array([{"add": 1, "retire": 0}.get(word, -1) for word in words] or [-1], np.int64)
-        in_force = np.array([tables.known.get(name, NIL) for name in self.names], np.int64)
-        in_force[tables.arcs[in_force, RETIRED] < FOREVER] = NIL
+        in_force = tables.in_force(self.names)
         what, self.which, form, named = (np.empty(count, np.int64) for _ in range(4))
         begins, told = np.empty(min(distinct, count), np.int64), np.zeros(2, np.int64)
         form_of = np.full(distinct, -1)
@@ -126,7 +119,7 @@ class ArcChanges:
             return False
         added, kinds = told.tolist()
         self._define(begins[:kinds], form[:added], named[:added], afa)
-        self.number, self.adds, self.alone = self.which, what == ADD_ARC, np.zeros(count, np.bool_)
+        self.number, self.adds, self.alone = self.which, adds[actions] == 1, np.zeros(count, np.bool_)
         self.what = what
         return True
 
@@ -217,8 +210,7 @@ class ArcChanges:
         # By id, in order: what is in force before a change is what the change before it left.
         order = np.argsort(_narrow(self.ids, len(self.names)), kind="stable")
         ids, adds = self.ids[order], self.adds[order]
-        known = np.array([tables.known.get(name, 0) for name in self.names] or [0], np.int64)
-        known[tables.arcs[known, RETIRED] < FOREVER] = 0
+        known = tables.in_force(self.names or [""])
         before = np.empty(count, np.int64)
         if count:
             opens = np.concatenate(([True], ids[1:] != ids[:-1]))
@@ -227,7 +219,9 @@ class ArcChanges:
         wrong = (before > 0) == adds
         if wrong.any():
             at = int(order[wrong].min())
-            in_force = {name for name, number in tables.known.items() if tables.arcs[number, RETIRED] == FOREVER}
+            in_force = {
+                name for name, number in zip(tables.known, tables.in_force(list(tables.known)), strict=True) if number
+            }
             for code, adding in zip(self.ids[:at], self.adds[:at], strict=True):
                 (in_force.add if adding else in_force.discard)(self.names[code])
             raise self._not_in_force(at, sorted(in_force))
@@ -244,8 +238,7 @@ class ArcChanges:
 
     def _of_lifetimes(self) -> I64:
         """The arc that each change concerns, where lifetimes are explicit; each change is in time."""
-        arcs, known = self.tables.arcs, self.tables.known
-        lives = {name: (number, int(arcs[number, SINCE]), int(arcs[number, RETIRED])) for name, number in known.items()}
+        lives = {name: (number, *self.tables.lifetime(number)) for name, number in self.tables.known.items()}
         which = np.zeros(self.adds.size, np.int64)
         clean = self.runner.arc_punctuation
         for at, code in enumerate(self.ids.tolist()):
@@ -345,14 +338,13 @@ class ArcChanges:
     # -- carrying out -------------------------------------------------------------------------------------------------
 
     def changes(self) -> Changes:
-        """For the runner; where one is ALONE, its place among the changes is told in place of the arc."""
+        """For the runner; where one is carried out alone, its place among the changes is told in place of the arc."""
         if self.what is not None:
             return Changes(self.at, self.what, self.which)
-        what = np.where(self.alone, ALONE, np.where(self.adds, ADD_ARC, RETIRE_ARC))
-        return Changes(self.at, what, np.where(self.alone, np.arange(self.at.size), self.which))
+        return Changes.of_arcs(self.at, self.adds, self.alone, self.which)
 
     def carry_out(self, at: int) -> None:
-        """One of those that are ALONE.
+        """One of those that are carried out alone.
 
         Raises
         ------

@@ -6,7 +6,7 @@ A query in SASE+ that answers ahead of what is certain runs as an automaton as w
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -15,24 +15,22 @@ from numpy.typing import NDArray
 
 from stretto.automata.sase_afa import sase_afa
 from stretto.budget import Budget
-from stretto.engines.afa.changes import merge
+from stretto.engines.afa.between import Changes
 from stretto.engines.afa.compiled import Roles, Texts
-from stretto.engines.afa.intake import Changes
 from stretto.engines.afa.program import AfaProgram
 from stretto.engines.afa.runner import AfaRunner
-from stretto.engines.afa.structure import PUNCTUATE
 from stretto.errors import DataError, OptionError, SnapshotError, StrettoError, suggestion
 from stretto.events import BEFORE, Schema, as_table, conform
 from stretto.frame import Section, reading
 from stretto.languages.afa import Scope, read_fence
 from stretto.languages.afa.builder import make_arc
-from stretto.matching.arcs import ALONE, ArcChanges
+from stretto.matching.arcs import ArcChanges
 from stretto.matching.changing import Arcs
 from stretto.matching.compiled import Query, roles
 from stretto.matching.lateness import check_late
 from stretto.matching.life import Life
 from stretto.matching.reorder import Cleanse, Released, check_span
-from stretto.matching.results import CHUNK, Layout
+from stretto.matching.results import Layout
 from stretto.matching.signed import MatchLayout, OutputLayout, SignedLayout, free_name
 from stretto.query.afa import Afa, Arc
 from stretto.query.afa_text import shown
@@ -551,7 +549,8 @@ class Revising:
         changes = Changes.none()
         if stream is not None:
             times = np.array([front.tick(time) for _, time in pairs], np.int64)
-            changes = _moved(stream.changes(), np.array([row for row, _ in pairs], np.int64), times, released.places)
+            at = np.array([row for row, _ in pairs], np.int64)
+            changes = stream.changes().moved(Changes.punctuations(at, times), released.places)
         self._let(released, changes, stream)
 
     def _let(self, released: Released, changes: Changes, stream: ArcChanges | None) -> None:
@@ -578,52 +577,11 @@ class Revising:
         refused: list[StrettoError] | None = None,
     ) -> None:
         """Rows with changes between them; ``rows`` and ``refused`` as for the run."""
-        run = self.run
-        done = 0
         try:
-            for begin, batch, piece, alone in self._parts(table, changes):
-                own = None if rows is None else rows[begin : begin + batch.num_rows]
-                try:
-                    run.push(batch, piece, own, refused)
-                finally:
-                    done += run.changed
-                if alone is not None:
-                    assert stream is not None
-                    stream.carry_out(alone)
-                    done += 1
+            self.run.carry_out(table, changes, _refuse if stream is None else stream.carry_out, rows, refused)
         finally:
             if stream is not None:
-                stream.carried_out(int(np.count_nonzero(changes.what[:done] != PUNCTUATE)))
-
-    def _parts(self, table: pa.Table, changes: Changes) -> Iterator[tuple[int, pa.RecordBatch, Changes, int | None]]:
-        """Batches with their first rows, the changes that the kernel carries out, and one behind them that it does not."""
-        first = done = 0
-        for at in [*np.flatnonzero(changes.what == ALONE).tolist(), None]:
-            last = table.num_rows if at is None else int(changes.at[at])
-            for begin, batch in self._pieces(table.slice(first, last - first)):
-                here = first + begin
-                end = here + batch.num_rows
-                ends = end == last
-                until = int(np.searchsorted(changes.at[:at], end, side="left")) if not ends else changes.at[:at].size
-                piece = Changes(changes.at[done:until] - here, changes.what[done:until], changes.which[done:until])
-                done = until
-                yield here, batch, piece, int(changes.which[at]) if ends and at is not None else None
-            first, done = last, done if at is None else at + 1
-
-    def _pieces(self, table: pa.Table) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Batches of bounded size with their first rows; they part no retraction from the insertion behind it."""
-        whole = table.combine_chunks()
-        signs = whole.column(self.options["sign"]) if self.options["sign"] else None
-        begin, rows = 0, whole.num_rows
-        while begin < rows or (begin == 0 and not rows):
-            end = min(begin + CHUNK, rows)
-            if signs is not None and end < rows and signs[end].as_py() == 1 and signs[end - 1].as_py() == -1:
-                end += 1
-            pieces = whole.slice(begin, end - begin).to_batches()
-            yield begin, pieces[0] if pieces else _no_rows(whole.schema)
-            if not rows:
-                return
-            begin = end
+                stream.carried_out(changes.arcs_among(self.run.carried))
 
     def _with_punctuations(self, changes: Changes, pairs: list[tuple[int, Any]], rows: int) -> Changes:
         """Changes of arcs with punctuations among them."""
@@ -637,12 +595,7 @@ class Revising:
                 f"punctuation {here} stands at row {at[here]}: rows go up, from 0 to the {rows} of the batch"
             )
         self.run.refuse_back(times)
-        if not changes.at.size:
-            return Changes(at, np.full(at.size, PUNCTUATE), times)
-        both = Changes(*(np.empty(changes.at.size + at.size, np.int64) for _ in changes))
-        changes.at.flags.writeable = False  # as it is where it is a column of Arrow, so that the kernel compiles once
-        merge(changes.at, changes.what, changes.which, at, times, both.at, both.what, both.which)
-        return both
+        return changes.and_then(Changes.punctuations(at, times))
 
     def _condition(self, text: str) -> Predicate:
         """A condition on the event alone."""
@@ -787,13 +740,8 @@ class Revising:
 _WORDS = {"bound": "disorder", "cleanse": "hold"}
 
 
-def _moved(changes: Changes, rows: I64, times: I64, places: I64) -> Changes:
-    """Changes of arcs, and punctuations, among the rows that are let through."""
-    at = np.concatenate((np.searchsorted(places, 2 * changes.at), np.searchsorted(places, 2 * rows, side="right")))
-    # At one row, arcs change before the punctuation.
-    order = np.argsort(np.concatenate((2 * changes.at, 2 * rows + 1)), kind="stable")
-    what = np.concatenate((changes.what, np.full(rows.size, PUNCTUATE)))
-    return Changes(at[order], what[order], np.concatenate((changes.which, times))[order])
+def _refuse(at: int) -> None:
+    raise AssertionError(f"change {at} is of no arc")
 
 
 def _left_out(refused: list[StrettoError]) -> StrettoError:
@@ -806,10 +754,6 @@ def _left_out(refused: list[StrettoError]) -> StrettoError:
     return type(refused[0])(
         "\n".join([what, *hints, f"{done} left out; all others were taken, and the next call gives their output"])
     )
-
-
-def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
 
 
 def _hint(text: str | None) -> str:

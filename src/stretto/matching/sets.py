@@ -20,7 +20,6 @@ from stretto.budget import Budget
 from stretto.engines.api import Matches
 from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.nfab.runner import HandedOver
-from stretto.engines.nfab.structure import NIL, UNION
 from stretto.errors import LimitError, OptionError
 from stretto.matching.compiled import Query
 from stretto.matching.results import Layout, Rows, build_tables
@@ -72,7 +71,7 @@ class MatchSet:
     def _counts(self) -> dict[int, int]:
         """By node: how many matches lie behind it that begin within the window. O(nodes behind the roots)."""
         nodes, low = self._found.nodes, self._found.low
-        counts: dict[int, int] = {NIL: 0}
+        counts: dict[int, int] = {}
         waiting = self._found.roots.tolist()
         while waiting:
             node = waiting[-1]
@@ -82,19 +81,13 @@ class MatchSet:
             if nodes.start[node] < low:
                 counts[node] = 0
                 continue
-            behind = self._behind(node)
+            behind = self._found.behind(node)
             unknown = [one for one in behind if one not in counts]
             if unknown:
                 waiting += unknown
                 continue
-            bottom = nodes.label[node] != UNION and behind == [NIL]
-            counts[node] = 1 if bottom else sum(counts[one] for one in behind)
+            counts[node] = sum(counts[one] for one in behind) if behind else 1
         return counts
-
-    def _behind(self, node: int) -> list[int]:
-        nodes = self._found.nodes
-        first = int(nodes.previous[node])
-        return [first, int(nodes.other[node])] if nodes.label[node] == UNION else [first]
 
     @cached_property
     def count(self) -> int:
@@ -180,10 +173,10 @@ class MatchSet:
                 if number < counts[node]:
                     break
                 number -= counts[node]
-            if self._found.nodes.label[node] != UNION:
+            if not self._found.joins(node):
                 path.append(node)
-            choices = self._behind(node)
-            if choices == [NIL]:
+            choices = self._found.behind(node)
+            if not choices:
                 return path
 
     def _paths(self) -> Iterator[list[int]]:
@@ -193,19 +186,17 @@ class MatchSet:
         path: list[int] = []
         while stack:
             node, length = stack.pop()
-            if node == NIL or nodes.start[node] < low:
+            if nodes.start[node] < low:
                 continue
             del path[length:]
-            if nodes.label[node] == UNION:
-                first, second = self._behind(node)
-                stack += [(second, length), (first, length)]
+            behind = self._found.behind(node)
+            if self._found.joins(node):
+                stack += [(one, length) for one in reversed(behind)]
                 continue
             path.append(node)
-            before = int(nodes.previous[node])
-            if before == NIL:
+            if not behind:
                 yield path.copy()
-            else:
-                stack.append((before, length + 1))
+            stack += [(one, length + 1) for one in behind]
 
     def _table(self, paths: list[list[int]]) -> pa.Table:
         nodes = self._found.nodes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -155,7 +156,7 @@ class GraphTables:
 
     def arc(self, number: int) -> Arc:
         """An arc with the lifetime that it has now."""
-        since, until = (int(one) for one in self.arcs[number, [s.SINCE, s.RETIRED]])
+        since, until = self.lifetime(number)
         form = self.forms[int(self.form[number])]
         return replace(
             form,
@@ -163,6 +164,20 @@ class GraphTables:
             since=None if since <= ALWAYS else since,
             until=None if until == s.FOREVER else until,
         )
+
+    def in_force(self, names: Sequence[str]) -> I64:
+        """By id, the arc that is in force; 0: none."""
+        found = np.array([self.known.get(name, s.NIL) for name in names], np.int64)
+        found[self.arcs[found, s.RETIRED] < s.FOREVER] = s.NIL
+        return found
+
+    def lifetime(self, number: int) -> tuple[int, int]:
+        """From when on an arc is valid, and before when."""
+        return int(self.arcs[number, s.SINCE]), int(self.arcs[number, s.RETIRED])
+
+    def suspend(self, numbers: I64, since: I64) -> None:
+        """Let arcs be valid for no event until their change comes."""
+        self.arcs[numbers, s.SINCE] = self.arcs[numbers, s.RETIRED] = since
 
     def compact(self, least: int) -> None:
         """Forget arcs that no event from time ``least`` on can take, when they are most."""

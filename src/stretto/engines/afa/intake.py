@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import Future
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +14,7 @@ from stretto.budget import Budget
 from stretto.columns.keys import KeyTable
 from stretto.columns.vectorized import mask, numbers_of, valid_of
 from stretto.engines.afa import structure as s
+from stretto.engines.afa.between import Changes
 from stretto.engines.afa.code import AfaCode
 from stretto.engines.afa.compiled import Compiled
 from stretto.engines.afa.graph import GraphTables
@@ -28,28 +29,11 @@ from stretto.query.typing import kind_of
 from stretto.times import as_times
 from stretto.times import ticks as ticks_of
 
-__all__ = ["AfaIntake", "Changes"]
+__all__ = ["AfaIntake"]
 
 I64 = NDArray[np.int64]
 
 BEFORE_ALL = -((1 << 63) - 1)
-
-
-class Changes(NamedTuple):
-    """Changes between the rows of a batch."""
-
-    at: I64  #: how many rows come before; ascending
-    what: I64  #: ADD_ARC, RETIRE_ARC or PUNCTUATE
-    which: I64  #: number of the arc; of a punctuation the time
-
-    @classmethod
-    def none(cls) -> Changes:
-        return cls(*(np.zeros(0, np.int64) for _ in cls._fields))
-
-    @classmethod
-    def of(cls, what: int, which: int) -> Changes:
-        """One, before all rows."""
-        return cls(np.zeros(1, np.int64), np.array([what]), np.array([which]))
 
 
 class AfaIntake:

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from stretto.engines.afa import structure as s
 from stretto.engines.afa.aggressive import prune
-from stretto.engines.afa.intake import BEFORE_ALL, Changes, value_type
+from stretto.engines.afa.between import Changes
+from stretto.engines.afa.intake import BEFORE_ALL, value_type
 from stretto.engines.afa.stepping import AfaStepping
 from stretto.engines.afa.structure import Batch
 from stretto.errors import DataError, OptionError

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from stretto import _jit
 from stretto.engines.afa import structure as s
-from stretto.engines.afa.intake import BEFORE_ALL, Changes, value_type
+from stretto.engines.afa.between import Changes, pieces
+from stretto.engines.afa.intake import BEFORE_ALL, value_type
 from stretto.engines.afa.kernels import recompute
 from stretto.engines.afa.saving import Stored
 from stretto.engines.afa.structure import Batch
@@ -46,6 +47,7 @@ class AfaRunner(Stored):
     """
 
     counts = broken = False
+    carried = 0
 
     def check(self, table: pa.Table) -> None:
         """What is wrong shows row by row: those before it are taken."""
@@ -65,6 +67,29 @@ class AfaRunner(Stored):
             self.state.drain()
             self.found = []
         return self.given()
+
+    def carry_out(
+        self,
+        table: pa.Table,
+        changes: Changes,
+        alone: Callable[[int], None],
+        rows: I64 | None = None,
+        refused: list[StrettoError] | None = None,
+    ) -> None:
+        """Rows of any number with changes between them, as :meth:`push`; ``alone`` carries out those that are left to the caller.
+
+        :attr:`carried` says how many changes were carried out, also when it fails.
+        """
+        self.carried = 0
+        for first, batch, own, behind in pieces(table, changes, self.roles.sign):
+            numbers = None if rows is None else rows[first : first + batch.num_rows]
+            try:
+                self.push(batch, own, numbers, refused)
+            finally:
+                self.carried += int(self.state.registers[s.CHANGED])
+            if behind is not None:
+                alone(behind)
+                self.carried += 1
 
     def reach(self, time: int) -> Iterator[Matches]:
         """A punctuation of the events, and the output so far."""
@@ -90,11 +115,6 @@ class AfaRunner(Stored):
     def late(self) -> int:
         """How many rows were late or retracted the unknown."""
         return int(self.state.registers[s.LATE])
-
-    @property
-    def changed(self) -> int:
-        """How many changes of arcs, and punctuations among rows, the last call carried out."""
-        return int(self.state.registers[s.CHANGED])
 
     @property
     def idle(self) -> bool:

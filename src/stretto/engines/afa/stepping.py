@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from stretto import _jit
 from stretto.engines.afa import structure as s
+from stretto.engines.afa.between import Changes
 from stretto.engines.afa.cleaning import sweep
 from stretto.engines.afa.faults import AfaFaults
 from stretto.engines.afa.giving import given, order_of
-from stretto.engines.afa.intake import BEFORE_ALL, Changes
+from stretto.engines.afa.intake import BEFORE_ALL
 from stretto.engines.afa.kernels import advance
 from stretto.engines.afa.structure import Batch, Memory
 from stretto.engines.afa.trails import lengths, spell

@@ -54,6 +54,17 @@ class HandedOver(NamedTuple):
     low: int  #: matches that begin at a lesser key are out of the window
     end: int  #: position of the event
 
+    def joins(self, node: int) -> bool:
+        """Whether a node is no event, but leads to two others."""
+        return bool(self.nodes.label[node] == s.UNION)
+
+    def behind(self, node: int) -> list[int]:
+        """The nodes that one leads to; none: a match begins there."""
+        first = int(self.nodes.previous[node])
+        if self.joins(node):
+            return [first, int(self.nodes.other[node])]
+        return [] if first == s.NIL else [first]
+
 
 class NfabRunner(Intake):
     """A state of an NFAb program.
