@@ -70,7 +70,7 @@ FOREVER = (1 << 63) - 1
 
 
 def ticks_per_second(kind: pa.DataType, unit: str | None = None) -> Fraction | None:
-    """How many ticks of a time column are in a second; ``unit`` is that of numbers, and ``None``: not known.
+    """Tell how many ticks of a time column are in a second; ``unit`` is that of numbers, and ``None``: not known.
 
     >>> ticks_per_second(pa.timestamp("ms")), ticks_per_second(pa.date32()), ticks_per_second(pa.int64())
     (Fraction(1000, 1), Fraction(1, 86400), None)
@@ -85,13 +85,13 @@ def ticks_per_second(kind: pa.DataType, unit: str | None = None) -> Fraction | N
 
 
 def ticks_in(duration: dt.timedelta, kind: pa.DataType, unit: str | None = None) -> Fraction | None:
-    """A duration in ticks of a time column; ``None``: their unit is not known."""
+    """Give a duration in ticks of a time column; ``None``: their unit is not known."""
     per_second = ticks_per_second(kind, unit)
     return None if per_second is None else per_second * (duration // dt.timedelta(microseconds=1)) / 10**6
 
 
 def width(window: int | dt.timedelta | None, kind: pa.DataType, name: str) -> int | None:
-    """A window in ticks.
+    """Give a window in ticks.
 
     Raises
     ------
@@ -124,7 +124,7 @@ def width(window: int | dt.timedelta | None, kind: pa.DataType, name: str) -> in
 
 
 def ticks(column: pa.Array, name: str, first_row: int) -> I64:
-    """A column of times.
+    """Read a column of times as ticks.
 
     Raises
     ------
@@ -155,14 +155,14 @@ def _is_time(kind: pa.DataType) -> bool:
 
 
 def as_times(values: I64, kind: pa.DataType, missing: NDArray[np.bool_] | None = None) -> pa.Array:
-    """Ticks as a column of times; NULL where ``missing``."""
+    """Write ticks as a column of times; NULL where ``missing``."""
     if pa.types.is_date32(kind):
         return pa.array(values.astype(np.int32), pa.int32(), mask=missing).cast(kind)
     return pa.array(values, pa.int64(), mask=missing).cast(kind)
 
 
 def tick_of(time: Any, kind: pa.DataType, name: str) -> int:
-    """One time that a user gives."""
+    """Read one time that a user gives, as ticks."""
     try:
         check_clock(time, kind)
     except ValueError as error:
@@ -186,7 +186,7 @@ def tick_of(time: Any, kind: pa.DataType, name: str) -> int:
 
 
 def check_clock(value: Any, kind: pa.DataType) -> None:
-    """Whether a time that a caller gives is of the same sort as those of a column; Arrow takes the one for the other.
+    """Check that a time that a caller gives is of the same sort as those of a column; Arrow takes the one for the other.
 
     Raises
     ------

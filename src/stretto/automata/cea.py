@@ -68,7 +68,7 @@ class CEA:
 
 
 def build(pattern: a.Pattern) -> CEA:
-    """The CEA of a formula (theorem 2).
+    """Build the CEA of a formula (theorem 2).
 
     Raises
     ------

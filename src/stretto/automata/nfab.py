@@ -115,7 +115,7 @@ class Nfab:
 
 
 def build(query: BoundSase) -> Nfab:
-    """The automaton of a bound query: steps 1 (structure) and 2 (predicates).
+    """Build the automaton of a bound query: steps 1 (structure) and 2 (predicates).
 
     Steps 3 to 6 are the same for all queries, and the engine does them: ignore edges follow from the strategy
     (:attr:`Nfab.selection`), the window is tested on every edge, and a run proceeds only with an event that begins the next
@@ -201,7 +201,7 @@ def _rank(reference: Reference) -> int:
 
 
 def own_index(edge: Kind, component: Component) -> Index:
-    """How a condition names the event that a move of a component selects."""
+    """Tell how a condition names the event that a move of a component selects."""
     if edge is Kind.TAKE:
         return Index.EACH
     return Index.FIRST if component.kleene else Index.ONLY

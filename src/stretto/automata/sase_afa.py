@@ -57,7 +57,7 @@ __all__ = ["sase_afa"]
 
 
 def sase_afa(query: BoundSase, *, attributes: Iterable[str] | None = None) -> Afa:
-    """The AFA of a query; an output's selected events, with their labels, are a match.
+    """Make the AFA of a query; an output's selected events, with their labels, are a match.
 
     Parameters
     ----------

@@ -122,7 +122,7 @@ class ValueRegister:
         return tuple(_first_value(kind) for kind in self.types.values())
 
     def field(self, slot: Slot) -> p.Attribute:
-        """A field that is read, with those that it needs itself."""
+        """Give a field that is read, with those that it needs itself."""
         if slot not in self.slots:
             attribute = slot.attribute
             if attribute is not None and not slot.known and slot.what not in (Kept.COUNT, Kept.SAME):
@@ -135,7 +135,7 @@ class ValueRegister:
         return Field(f"r.{self.slots[slot]}")
 
     def count(self, component: int, attribute: str) -> p.Attribute:
-        """How many events of a component know an attribute: all, where none of them may lack it."""
+        """Count the events of a component that know an attribute: all, where none of them may lack it."""
         if all(attribute in self.known(component, kind) for kind in self._moves(component)):
             return self.field(Slot(component, Kept.LENGTH))
         return self.field(Slot(component, Kept.COUNT, attribute))
@@ -180,7 +180,7 @@ class ValueRegister:
         return (Kind.BEGIN, Kind.TAKE) if self.nfab.pairs[component].component.kleene else (Kind.BEGIN,)
 
     def known(self, component: int, move: Kind) -> frozenset[str]:
-        """The attributes that an event must have which a component begins with, or takes: a comparison with NULL is false."""
+        """Find the attributes that an event must have which a component begins with, or takes: a comparison with NULL is false."""
         if (component, move) not in self._known:
             pair = self.nfab.pairs[component]
             edge = pair.begin if move is Kind.BEGIN else pair.take
@@ -211,7 +211,7 @@ class ValueRegister:
     # -- reading ------------------------------------------------------------------------------------------------------
 
     def condition(self, node: p.Predicate, moment: Moment, references: Mapping[str, Read]) -> p.Predicate:
-        """A condition over references as one over the event and the register.
+        """Turn a condition over references into one over the event and the register.
 
         Raises
         ------
@@ -500,7 +500,7 @@ NEVER: p.Predicate = p.Or(())
 
 
 def all_of(parts: Iterable[p.Predicate]) -> p.Predicate:
-    """The conjunction, flat."""
+    """Join conditions by AND, flat."""
     flat = [one for part in parts for one in (part.parts if isinstance(part, p.And) else (part,))]
     if any(one == NEVER for one in flat):
         return NEVER
@@ -508,7 +508,7 @@ def all_of(parts: Iterable[p.Predicate]) -> p.Predicate:
 
 
 def any_of(parts: Iterable[p.Predicate]) -> p.Predicate:
-    """The disjunction, flat."""
+    """Join conditions by OR, flat."""
     flat = [one for part in parts for one in (part.parts if isinstance(part, p.Or) else (part,))]
     if any(one == p.And(()) for one in flat):
         return p.And(())
@@ -516,7 +516,7 @@ def any_of(parts: Iterable[p.Predicate]) -> p.Predicate:
 
 
 def negation_of(part: p.Predicate) -> p.Predicate:
-    """``NOT``, without a second one."""
+    """Negate a condition, without a second ``NOT``."""
     if part == NEVER:
         return p.And(())
     if part == p.And(()):
@@ -525,7 +525,7 @@ def negation_of(part: p.Predicate) -> p.Predicate:
 
 
 def of_event(plain: p.Predicate) -> p.Predicate:
-    """A condition over attributes' own names as one on the event at hand."""
+    """Turn a condition over attributes' own names into one on the event at hand."""
     found: p.Predicate = p.substituted(plain, {name: Field(f"e.{name}") for name in p.attributes(plain)})
     return found
 

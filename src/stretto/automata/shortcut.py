@@ -45,7 +45,7 @@ def why_not(nfab: Nfab) -> str:
 
 
 def as_core(nfab: Nfab) -> BoundQuery:
-    """The same query for the tECS engine, where :func:`why_not` has no objection: its valuations are the matches."""
+    """Write the same query for the tECS engine, where :func:`why_not` has no objection: its valuations are the matches."""
     query = nfab.query
     parts = tuple(_part(pair, nfab) for pair in nfab.pairs)
     pattern: Pattern = parts[0]

@@ -102,7 +102,7 @@ class Stage:
         self._values = np.full(self._keys.size, -1, np.int32)
 
     def look_up(self, cell: I64, out: I32) -> bool:
-        """Numbers of cells; whether some are not known (−1)."""
+        """Look up the numbers of cells; whether some are not known (−1)."""
         if self._table.size:
             return bool(_look_up(cell, self._table, out))
         return bool(_look_up_hashed(cell.view(np.uint64), self._keys, self._values, out))
@@ -122,19 +122,19 @@ class Stage:
         _insert(cells, numbers, self._keys, self._values)
 
     def number(self, cells: U64) -> I32:
-        """New numbers for cells, for the next stage."""
+        """Give cells new numbers, for the next stage."""
         numbers = np.arange(self.seen.size, self.seen.size + cells.size, dtype=np.int32)
         self.seen = np.concatenate((self.seen, cells))
         return numbers
 
     def codes(self, cells: U64) -> list[I64]:
-        """The code of every coder in cells."""
+        """Find the code of every coder in cells."""
         parts = zip(self.coders, self.strides, strict=True)
         return [(cells // np.uint64(stride) % np.uint64(coder.radix)).astype(np.int64) for coder, stride in parts]
 
 
 def stages_for(coders: Sequence[Coder]) -> list[Stage]:
-    """As few stages as the sizes allow."""
+    """Put coders in as few stages as the sizes allow."""
     stages: list[Stage] = []
     group: list[Coder] = []
     size = 1

@@ -505,7 +505,7 @@ def _ranks(values: NDArray[np.float64]) -> I64:
 
 
 def coders_for(column: str | None, kind: pa.DataType | None, atoms: Sequence[p.Predicate]) -> list[Coder]:
-    """What can tell the conditions on one column (or on no single column) apart."""
+    """Make what tells the conditions on one column (or on no single column) apart."""
     if column is not None and kind is not None:
         match kind_of(kind):
             case "string":
@@ -529,7 +529,7 @@ def _groups(atoms: Sequence[p.Predicate], most: int = GROUP) -> list[Sequence[p.
 
 
 def single_column(atom: p.Predicate) -> str | None:
-    """The one attribute that an atomic predicate compares with constants, or ``None``."""
+    """Find the one attribute that an atomic predicate compares with constants; ``None``: there is none."""
     if isinstance(atom, p.Like | p.IsNull):
         operand: p.Operand | None = atom.operand
     else:

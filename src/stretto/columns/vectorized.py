@@ -99,7 +99,7 @@ def _or(left: Bits | None, right: Bits | None) -> Bits | None:
 
 
 def mask(predicate: p.Predicate, table: pa.RecordBatch | pa.Table) -> Bits:
-    """Which rows satisfy a typed predicate: bool, one for each row.
+    """Find which rows satisfy a typed predicate: bool, one for each row.
 
     Raises
     ------
@@ -117,7 +117,7 @@ def mask(predicate: p.Predicate, table: pa.RecordBatch | pa.Table) -> Bits:
 
 
 def judged(predicate: p.Predicate, table: pa.RecordBatch | pa.Table) -> Judged:
-    """As :func:`mask`, and in which rows integers of 64 bits do not tell.
+    """Judge rows as :func:`mask` does, and find in which integers of 64 bits do not tell.
 
     >>> from stretto.query.predicate import Arithmetic, Attribute, Comparison, Constant
     >>> square = Arithmetic("*", Attribute("x"), Attribute("x"))
@@ -141,7 +141,7 @@ def judged(predicate: p.Predicate, table: pa.RecordBatch | pa.Table) -> Judged:
 
 
 def overflow_at(asked: p.Predicate | p.Operand, table: pa.RecordBatch | pa.Table, row: int) -> IntegerOverflow:
-    """The error about a row in which 64 bits do not suffice."""
+    """Make the error about a row in which 64 bits do not suffice."""
     event = table.select(list(p.attributes(asked))).slice(row, 1).to_pylist()[0]
     found = bounded(asked, event) if isinstance(asked, p.Operand) else truth(asked, event)
     assert isinstance(found, Beyond)
@@ -150,7 +150,7 @@ def overflow_at(asked: p.Predicate | p.Operand, table: pa.RecordBatch | pa.Table
 
 
 def pieces(table: pa.RecordBatch | pa.Table, names: list[str]) -> Iterator[pa.RecordBatch]:
-    """The named columns of a table in batches, in order, without a copy unless the chunks are tiny.
+    """Give the named columns of a table in batches, in order, without a copy unless the chunks are tiny.
 
     Raises
     ------
@@ -176,21 +176,21 @@ def pieces(table: pa.RecordBatch | pa.Table, names: list[str]) -> Iterator[pa.Re
 
 
 def frozen(array: NDArray[Any]) -> NDArray[Any]:
-    """A read-only view. Numba compiles anew for writable arrays, so whatever is only read looks alike."""
+    """Make a read-only view. Numba compiles anew for writable arrays, so whatever is only read looks alike."""
     view = array.view()
     view.flags.writeable = False
     return view
 
 
 def bits_of(buffer: pa.Buffer, offset: int, length: int) -> Bits:
-    """A bitmap as bool, from bit ``offset`` on."""
+    """Read a bitmap as bool, from bit ``offset`` on."""
     data = np.frombuffer(buffer, np.uint8)[offset >> 3 : (offset + length + 7) >> 3]
     bits = np.unpackbits(data, bitorder="little")[offset & 7 : (offset & 7) + length]
     return bits.view(np.bool_)
 
 
 def valid_of(array: pa.Array) -> Bits | None:
-    """Where an array is not NULL; ``None``: everywhere."""
+    """Tell where an array is not NULL; ``None``: everywhere."""
     if array.null_count == 0:
         return None
     buffer = array.buffers()[0]
@@ -200,7 +200,7 @@ def valid_of(array: pa.Array) -> Bits | None:
 
 
 def numbers_of(array: pa.Array) -> NDArray[Any]:
-    """The values of a column of numbers, times or booleans without a copy (booleans: with one); anything under NULL.
+    """Read a column of numbers, times or booleans without a copy (booleans: with one); anything under NULL.
 
     Times come as ticks; a ``date64`` as days.
     """
@@ -231,7 +231,7 @@ def ticks_of(kind: pa.DataType) -> Fraction:
 
 
 def on_grid(constant: Any, kind: pa.DataType) -> Fraction | float:
-    """A constant in units of an integer, decimal or time column; a float when it is not finite."""
+    """Put a constant in units of an integer, decimal or time column; a float when it is not finite."""
     if isinstance(constant, float) and not math.isfinite(constant):
         return constant
     if isinstance(constant, dt.date):
@@ -399,7 +399,7 @@ class _Column:
 
 
 def computed(operand: p.Operand, batch: pa.RecordBatch, kind: pa.DataType) -> pa.Array:
-    """The values of a typed operand on each row, as an Arrow array; decimals that are computed become ``kind``, too.
+    """Compute a typed operand on each row, as an Arrow array; decimals that are computed become ``kind``, too.
 
     Raises
     ------

@@ -24,7 +24,7 @@ _KINDS = {Kind.CONSUME: "", Kind.EPSILON: "ε", Kind.IGNORE: "ignores"}
 
 
 def explain_afa(afa: Afa) -> str:
-    """Schemas, partition, window, and each state with the arcs that leave it."""
+    """Show schemas, partition, window, and each state with the arcs that leave it."""
     sections = [
         ("events", ", ".join(f"{name} {kind}" for name, kind in afa.events.items()) or "no attribute is read"),
         ("register", _register(afa.register, afa.initial)),
@@ -102,7 +102,7 @@ def _valid(arc: Arc) -> str:
 
 
 def draw_afa(afa: Afa) -> Drawing:
-    """The graph: final states have two circles, an arc says ``id: when / then``; ε-arcs are dotted, ignorable ones dashed."""
+    """Draw the graph: final states have two circles, an arc says ``id: when / then``; ε-arcs are dotted, ignorable ones dashed."""
     lines = [
         "digraph AFA {",
         "  rankdir=LR;",

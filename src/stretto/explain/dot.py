@@ -32,7 +32,7 @@ class Drawing:
         return self.source
 
     def svg(self) -> str:
-        """The picture.
+        """Draw the picture, as SVG.
 
         Raises
         ------
@@ -141,7 +141,7 @@ def _short(text: str) -> str:
 
 
 def quoted(text: str, most: int | None = None) -> str:
-    """A text for a string of the dot language, cut to so many characters."""
+    """Write a text as a string of the dot language, cut to so many characters."""
     text = text if most is None or len(text) <= most else text[: most - 1] + "…"
     return text.replace("\\", "\\\\").replace('"', '\\"')
 

@@ -12,7 +12,7 @@ __all__ = ["warning"]
 
 
 def warning(query: ParsedQuery | SaseQuery) -> str | None:
-    """What may make 2ⁿ matches of n events, and the ways out; ``None`` where nothing does.
+    """Say what may make 2ⁿ matches of n events, and the ways out; ``None`` where nothing does.
 
     An iteration that skips does, where every choice of its events is a match of its own.
     """

@@ -24,7 +24,7 @@ _SELECTIONS = {
 def explain_sase(
     parsed: SaseQuery, bound: BoundSase | None, program: Callable[[], AnyProgram], more: list[tuple[str, str]]
 ) -> list[tuple[str, str]]:
-    """The parts of an explanation, title and text; ``more`` are those that all languages have, for their place."""
+    """Write the parts of an explanation, title and text; ``more`` are those that all languages have, for their place."""
     more = [(title, _own(title, text, parsed)) for title, text in more]
     sections = [
         ("query", parsed.text.strip()),
@@ -96,7 +96,7 @@ def _joined(kinds: str, condition: str, window: str) -> str:
 
 
 def asked(edge: Edge) -> str:
-    """What an edge asks, as text; empty when it asks nothing."""
+    """Write what an edge asks; nothing when it asks nothing."""
     several = len(edge.alone) + len(edge.related) + len(edge.each) > 1
     parts = [_bracketed(one, several) for one in (*edge.alone, *edge.related)]
     return " AND ".join([*parts, *(f"(for every i: {one})" for _, one in edge.each)])
@@ -107,7 +107,7 @@ def _bracketed(one: p.Predicate, several: bool) -> str:
 
 
 def ignored(selection: Selection, *, takes: bool) -> str:
-    """When a run at a state leaves out an event (step 3); ``takes``: the state is that of a further ``a[i]``."""
+    """Say when a run at a state leaves out an event (step 3); ``takes``: the state is that of a further ``a[i]``."""
     return {
         Selection.STRICT: "never",
         Selection.PARTITION: "events of other partitions",
@@ -117,7 +117,7 @@ def ignored(selection: Selection, *, takes: bool) -> str:
 
 
 def proceeds(nfab: Nfab, number: int, pair: Pair) -> str:
-    """When a run leaves a Kleene plus (step 6)."""
+    """Say when a run leaves a Kleene plus (step 6)."""
     condition = asked(pair.proceed)
     if number == len(nfab.pairs) - 1:
         return f"{condition or 'true'}, to the end, after each event that is selected"
@@ -127,7 +127,7 @@ def proceeds(nfab: Nfab, number: int, pair: Pair) -> str:
 
 
 def kinds_of_non_determinism(nfab: Nfab) -> list[str]:
-    """Which of the four kinds (section 4.1) a query may show, each with its state. Conditions may still exclude one another."""
+    """Find which of the four kinds (section 4.1) a query may show, each with its state. Conditions may still exclude one another."""
     found = []
     last = len(nfab.pairs) - 1
     for number, pair in enumerate(nfab.pairs):

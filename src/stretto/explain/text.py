@@ -75,14 +75,14 @@ def _core(
 
 
 def automaton_of(program: Compiled) -> CEA:
-    """The complex event automaton that a query runs on."""
+    """Give the complex event automaton that a query runs on."""
     found = program()
     assert isinstance(found, Program)
     return found.cea
 
 
 def section(title: str, body: str) -> str:
-    """A part of an explanation, with its title before the first line."""
+    """Write a part of an explanation, with its title before the first line."""
     first, *rest = body.splitlines() or [""]
     return "\n".join([f"{title:<11}{first}", *(" " * 11 + line for line in rest)])
 

@@ -94,7 +94,7 @@ class Arc:
     label: int = -1  #: the event is selected, for the variable of this number: outputs tell their selected events apart
 
     def valid_at(self, time: int) -> bool:
-        """Whether an event of this time may take the arc (section 2.3)."""
+        """Tell whether an event of this time may take the arc (section 2.3)."""
         return (self.since is None or self.since <= time) and (self.until is None or time < self.until)
 
 
@@ -127,11 +127,11 @@ class Afa:
         return tuple(found)
 
     def arc(self, name: str) -> Arc:
-        """The arc of this id."""
+        """Find the arc of this id."""
         return next(arc for arc in self.arcs if arc.id == name)
 
     def with_arc(self, arc: Arc) -> Afa:
-        """The same with an arc more, or with another arc of the same id in its place."""
+        """Give the same with an arc more, or with another arc of the same id in its place."""
         others = tuple(one for one in self.arcs if one.id != arc.id)
         return replace(self, arcs=(*others, arc))
 

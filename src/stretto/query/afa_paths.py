@@ -10,7 +10,7 @@ __all__ = ["leading", "reached"]
 
 
 def reached(afa: Afa) -> set[str]:
-    """The states that a computation may be in after at least one event.
+    """Find the states that a computation may be in after at least one event.
 
     >>> from stretto.query.afa import Arc
     >>> arcs = (Arc("a0", "q0", "q1"), Arc("a1", "q1", "q2", kind=Kind.EPSILON), Arc("a2", "q3", "q4"))
@@ -30,7 +30,7 @@ def reached(afa: Afa) -> set[str]:
 
 
 def leading(afa: Afa, to: Collection[str]) -> set[str]:
-    """The states from which a path leads to one of some states, these included.
+    """Find the states from which a path leads to one of some states, these included.
 
     >>> from stretto.query.afa import Arc
     >>> arcs = (Arc("a0", "q0", "q1"), Arc("a1", "q1", "q2"), Arc("a2", "q1", "q3"))

@@ -11,7 +11,7 @@ __all__ = ["fence_text", "shown", "transfer_text"]
 
 
 def shown(arc: Arc, register: Iterable[str]) -> str:
-    """An arc with its states, functions and the time in which it is valid, for a register with these fields.
+    """Write an arc with its states, functions and the time in which it is valid, for a register with these fields.
 
     >>> print(shown(Arc("a0", "q0", "q1", None, (p.Constant(3),), since=10), ["n"]))
     q0 -> q1  a0  then n = 3  since 10
@@ -36,12 +36,12 @@ def _mark(arc: Arc) -> str:
 
 
 def fence_text(arc: Arc) -> str:
-    """The fence; empty where it always holds."""
+    """Write the fence; nothing where it always holds."""
     return "" if arc.when is None else str(arc.when)
 
 
 def transfer_text(arc: Arc, register: Iterable[str]) -> str:
-    """The transfer as assignments of the fields that it changes; empty where it keeps all."""
+    """Write the transfer as assignments of the fields that it changes; nothing where it keeps all."""
     if arc.then is None:
         return ""
     if isinstance(arc.then, UserFunction):

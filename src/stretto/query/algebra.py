@@ -39,7 +39,7 @@ RESERVED = frozenset({"SELECT", "FROM", "WHERE", "FILTER", "PARTITION", "WITHIN"
 
 
 def quote(name: str) -> str:
-    """A name as CEQL writes it: bare where it can be, else in backticks."""
+    """Write a name as CEQL does: bare where it can be, else in backticks."""
     bare = name.isascii() and name.replace("_", "a").isalnum() and not name[:1].isdigit()
     return name if bare and name.upper() not in RESERVED else "`" + name.replace("`", "``") + "`"
 
@@ -155,7 +155,7 @@ def _closed(pattern: Pattern) -> str:
 
 
 def children(pattern: Pattern) -> tuple[Pattern, ...]:
-    """The direct sub-patterns, left to right."""
+    """Give the direct sub-patterns, left to right."""
     match pattern:
         case Atom():
             return ()
@@ -168,7 +168,7 @@ def children(pattern: Pattern) -> tuple[Pattern, ...]:
 
 
 def walk(pattern: Pattern) -> Iterator[Pattern]:
-    """Every node, parents first, left to right; without recursion, so that depth is no matter."""
+    """Go through all nodes, parents first, left to right; without recursion, so that depth is no matter."""
     stack = [pattern]
     while stack:
         node = stack.pop()
@@ -212,7 +212,7 @@ def _with_children(node: Pattern, parts: tuple[Pattern, ...]) -> Pattern:
 
 
 def variables(pattern: Pattern) -> dict[str, Span | None]:
-    """The variables that the pattern can bind, in order of writing, each with its first place in the text."""
+    """Find the variables that the pattern can bind, in order of writing, each with its first place in the text."""
     found: dict[str, Span | None] = {}
     for node in walk(pattern):
         if isinstance(node, Atom):
@@ -224,7 +224,7 @@ def variables(pattern: Pattern) -> dict[str, Span | None]:
 
 
 def reported(pattern: Pattern) -> list[str]:
-    """What ``SELECT *`` reports: the named variables, and the types of atoms that no name covers."""
+    """Find what ``SELECT *`` reports: the named variables, and the types of atoms that no name covers."""
     named = {
         name for node in walk(pattern) if (name := getattr(node, "variable", None)) and not isinstance(node, Filter)
     }

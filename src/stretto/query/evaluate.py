@@ -44,7 +44,7 @@ _EXACT = Context(prec=4000)
 
 
 def holds(predicate: p.Predicate, event: Mapping[str, Any]) -> bool:
-    """Whether an event satisfies a typed predicate.
+    """Tell whether an event satisfies a typed predicate.
 
     >>> from stretto.query.predicate import Attribute, Comparison, Constant
     >>> holds(Comparison(">", Attribute("x"), Constant(3)), {"x": 4})
@@ -56,7 +56,7 @@ def holds(predicate: p.Predicate, event: Mapping[str, Any]) -> bool:
 
 
 def value(operand: p.Operand, event: Mapping[str, Any]) -> Any:
-    """The value of an operand on an event; ``None`` is NULL.
+    """Compute an operand on an event; ``None`` is NULL.
 
     >>> from stretto.query.predicate import Arithmetic, Attribute, Constant
     >>> value(Arithmetic("%", Attribute("x"), Constant(3)), {"x": -7})
@@ -121,7 +121,7 @@ class Beyond:
 
 
 def truth(predicate: p.Predicate, event: Mapping[str, Any]) -> bool | Beyond:
-    """Whether an event satisfies a typed predicate, as far as integers of 64 bits tell.
+    """Tell whether an event satisfies a typed predicate, as far as integers of 64 bits tell.
 
     What they do not tell is neither true nor false: ``AND`` is false all the same where another part is, and ``OR`` true
     (Kleene's logic). So an overflow that the other side of an ``AND`` guards is none.
@@ -138,7 +138,7 @@ def truth(predicate: p.Predicate, event: Mapping[str, Any]) -> bool | Beyond:
 
 
 def bounded(operand: p.Operand, event: Mapping[str, Any]) -> Any:
-    """The value of an operand, computed in integers of 64 bits: :class:`Beyond` where these do not suffice."""
+    """Compute an operand in integers of 64 bits: :class:`Beyond` where these do not suffice."""
     return _Bounded(event).visit(operand)
 
 
@@ -194,7 +194,7 @@ def _negative(number: Any) -> Any:
 
 
 def compare(op: str, left: Any, right: Any) -> bool:
-    """``left op right`` for two values of one kind; false when one of them is ``None``.
+    """Compare two values of one kind, ``left op right``; false when one of them is ``None``.
 
     >>> compare("<", 2**53, 2.0**53 + 2), compare("=", 2**53 + 1, 2.0**53)
     (True, False)
@@ -251,7 +251,7 @@ def _real(number: float | Decimal) -> float:
 
 
 def like(text: str, pattern: str) -> bool:
-    """Whether all of ``text`` matches a LIKE pattern: ``%`` any run of characters, ``_`` any one character.
+    """Tell whether all of ``text`` matches a LIKE pattern: ``%`` any run of characters, ``_`` any one character.
 
     >>> like("abc", "a%_"), like("a", "a%_")
     (True, False)
@@ -274,7 +274,7 @@ def like(text: str, pattern: str) -> bool:
 
 
 def like_search(pattern: str) -> tuple[str, str]:
-    """The cheapest search that says what a LIKE pattern says, and the text that it looks for.
+    """Find the cheapest search that says what a LIKE pattern says, and the text that it looks for.
 
     It is ``equal``, ``starts``, ``ends`` or ``contains``; or ``like``, where no search for one text does.
 
@@ -292,7 +292,7 @@ _SEARCHES = {(False, False): "equal", (False, True): "starts", (True, False): "e
 
 @lru_cache(maxsize=1024)
 def like_pattern(pattern: str) -> re.Pattern[str]:
-    """A LIKE pattern as a regular expression, for those who need one (RE2 reads it as well).
+    """Write a LIKE pattern as a regular expression, for those who need one (RE2 reads it as well).
 
     >>> bool(like_pattern("a%_").fullmatch("abc"))
     True

@@ -90,12 +90,12 @@ def function(given: F | None = None, *, name: str | None = None) -> Any:
 
 
 def known() -> dict[str, Function]:
-    """The registered functions by name."""
+    """Give the registered functions by name."""
     return dict(_KNOWN)
 
 
 def version() -> int:
-    """Changes whenever a function is registered."""
+    """Give a number that changes whenever a function is registered."""
     return _VERSION
 
 

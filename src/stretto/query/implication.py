@@ -13,7 +13,7 @@ __all__ = ["implies"]
 
 
 def implies(given: p.Predicate, wanted: p.Predicate) -> bool:
-    """Whether every event that satisfies ``given`` satisfies ``wanted``, as far as this can tell.
+    """Tell whether every event that satisfies ``given`` satisfies ``wanted``, as far as one can.
 
     Examples
     --------

@@ -77,7 +77,7 @@ def _literal(value: Value) -> str:
 
 
 class _Node:
-    """What all nodes have."""
+    """The base of all nodes: the method that a backend has for it, and the fields that hold expressions."""
 
     method: ClassVar[str]
     inner: ClassVar[tuple[str, ...]] = ()
@@ -295,7 +295,7 @@ class Visitor:
     takes: ClassVar[tuple[type[_Node], ...]] = NODES
 
     def visit(self, node: Expression, *more: Any) -> Any:
-        """What the backend makes of a node.
+        """Say what the backend makes of a node.
 
         Raises
         ------
@@ -320,7 +320,7 @@ class Visitor:
 
 
 def children(expression: Expression) -> tuple[Expression, ...]:
-    """The direct sub-expressions, left to right."""
+    """Give the direct sub-expressions, left to right."""
     found: list[Expression] = []
     for name in expression.inner:
         part = getattr(expression, name)
@@ -329,7 +329,7 @@ def children(expression: Expression) -> tuple[Expression, ...]:
 
 
 def rebuilt(expression: _E, change: Callable[[Any], Any]) -> _E:
-    """The same node over changed sub-expressions."""
+    """Make the same node over changed sub-expressions."""
     fresh: dict[str, Any] = {}
     for name in expression.inner:
         part = getattr(expression, name)
@@ -338,7 +338,7 @@ def rebuilt(expression: _E, change: Callable[[Any], Any]) -> _E:
 
 
 def against_constant(node: Expression) -> tuple[str, Operand, Constant] | None:
-    """A comparison with a constant: operator, operand and constant, which comes last."""
+    """Take apart a comparison with a constant: operator, operand and constant, which comes last."""
     if isinstance(node, Comparison):
         if isinstance(node.right, Constant):
             return node.op, node.left, node.right
@@ -348,12 +348,12 @@ def against_constant(node: Expression) -> tuple[str, Operand, Constant] | None:
 
 
 def comparisons(atom: Predicate) -> tuple[Predicate, ...]:
-    """An atomic condition as the comparisons that it means: all of them, or for ``IN`` one of them."""
+    """Give the comparisons that an atomic condition means: all of them, or for ``IN`` one of them."""
     return atom.meaning.parts if isinstance(atom, In | Between) else (atom,)
 
 
 def spelt_out(node: Predicate, holds: bool = True) -> Predicate:
-    """A condition, or its negation, without ``IN`` and ``BETWEEN``, and with ``NOT`` before single comparisons only.
+    """Write a condition, or its negation, without ``IN`` and ``BETWEEN``, and with ``NOT`` before single comparisons only.
 
     >>> x = Attribute("x")
     >>> print(spelt_out(Not(Between(x, Constant(1), Constant(2)))))
@@ -370,21 +370,21 @@ def spelt_out(node: Predicate, holds: bool = True) -> Predicate:
 
 
 def substituted(expression: Expression, values: Mapping[str, Operand]) -> Any:
-    """An expression with values in place of those attributes that have one."""
+    """Put values in place of those attributes that have one."""
     if isinstance(expression, Attribute):
         return values.get(expression.name, expression)
     return rebuilt(expression, lambda part: substituted(part, values))
 
 
 def renamed(expression: _E, names: Mapping[str, str]) -> _E:
-    """An expression with other names of attributes."""
+    """Give the attributes of an expression other names."""
     spans = attributes(expression)
     found: _E = substituted(expression, {name: Attribute(names[name], span) for name, span in spans.items()})
     return found
 
 
 def walk(expression: Expression) -> Iterator[Expression]:
-    """Every node, parents first."""
+    """Go through all nodes, parents first."""
     stack: list[Expression] = [expression]
     while stack:
         node = stack.pop()
@@ -393,17 +393,17 @@ def walk(expression: Expression) -> Iterator[Expression]:
 
 
 def computes(expression: Expression) -> bool:
-    """Whether an expression has arithmetic."""
+    """Tell whether an expression has arithmetic."""
     return any(isinstance(node, Arithmetic | Negative) for node in walk(expression))
 
 
 def calls(expression: Expression) -> list[Call]:
-    """The calls of registered functions in an expression."""
+    """Find the calls of registered functions in an expression."""
     return [node for node in walk(expression) if isinstance(node, Call)]
 
 
 def attributes(expression: Expression) -> dict[str, Span | None]:
-    """The attributes that an expression reads, in order of writing, each with its first place in the text."""
+    """Find the attributes that an expression reads, in order of writing, each with its first place in the text."""
     found: dict[str, Span | None] = {}
     for node in walk(expression):
         if isinstance(node, Attribute):

@@ -31,7 +31,7 @@ __all__ = ["is_exact", "kind_of", "kind_of_operand", "may_overflow", "type_of_op
 
 
 def kind_of(data_type: pa.DataType) -> str:
-    """``int``, ``float``, ``decimal``, ``string``, ``bool``, ``time`` or ``other``."""
+    """Name the kind of a type: ``int``, ``float``, ``decimal``, ``string``, ``bool``, ``time`` or ``other``."""
     types = pa.types
     if types.is_dictionary(data_type):
         return kind_of(data_type.value_type)
@@ -114,14 +114,14 @@ def typed(predicate: p.Predicate, attributes: Mapping[str, pa.DataType], text: s
 def typed_operand(
     operand: p.Operand, attributes: Mapping[str, pa.DataType], text: str | None = None, *, exact: bool = True
 ) -> p.Operand:
-    """As :func:`typed`, for something that has a value; without ``exact`` decimals are computed as doubles."""
+    """Check something that has a value as :func:`typed` does; without ``exact`` decimals are computed as doubles."""
     checker = _Checker(attributes)
     with placed(text):
         return (checker.value(operand) if exact else checker.operand(operand)).operand
 
 
 def type_of_operand(operand: p.Operand, attributes: Mapping[str, pa.DataType]) -> pa.DataType:
-    """The Arrow type of a typed operand's values; computed decimals are doubles."""
+    """Find the Arrow type of a typed operand's values; computed decimals are doubles."""
     if isinstance(operand, p.Attribute):
         return attributes[operand.name]
     if isinstance(operand, p.Constant):
@@ -131,7 +131,7 @@ def type_of_operand(operand: p.Operand, attributes: Mapping[str, pa.DataType]) -
 
 
 def is_exact(expression: p.Expression, attributes: Mapping[str, pa.DataType]) -> bool:
-    """Whether a comparison, or a value, is one of decimals: it reads one, and nothing that is a double."""
+    """Tell whether a comparison, or a value, is one of decimals: it reads one, and nothing that is a double."""
     kinds = {kind_of(kind) for name in p.attributes(expression) if (kind := attributes.get(name)) is not None}
     if "decimal" not in kinds or "float" in kinds:
         return False
@@ -144,14 +144,14 @@ def is_exact(expression: p.Expression, attributes: Mapping[str, pa.DataType]) ->
 
 
 def may_overflow(expression: p.Expression, attributes: Mapping[str, pa.DataType]) -> bool:
-    """Whether a typed expression computes integers, which may leave 64 bits."""
+    """Tell whether a typed expression computes integers, which may leave 64 bits."""
     checker = _Checker(attributes)
     computed = (node for node in p.walk(expression) if isinstance(node, p.Arithmetic | p.Negative))
     return any(checker.value(node).kind == "int" for node in computed)
 
 
 def kind_of_operand(operand: p.Operand, attributes: Mapping[str, pa.DataType]) -> str:
-    """The kind of a typed operand's values, as :func:`kind_of` names it."""
+    """Name the kind of a typed operand's values, as :func:`kind_of` does."""
     return _Checker(attributes).value(operand).kind
 
 

@@ -289,7 +289,7 @@ class AFA:
 
     @property
     def frozen(self) -> Afa:
-        """The automaton as an immutable value.
+        """Check the automaton and give it as an immutable value.
 
         One without arcs is an empty graph, whose arcs come while a matcher runs. One that has arcs must be able to give output by
         these: what else would come later is not known, and a mistyped state is the usual reason.
@@ -318,11 +318,11 @@ class AFA:
         return found
 
     def explain(self) -> str:
-        """Schemas, states and arcs as text."""
+        """Show schemas, states and arcs as text."""
         return explain_afa(self.frozen)
 
     def draw(self) -> Any:
-        """The graph as in figures 3 and 14 of the paper, for Graphviz; shows itself as SVG in a notebook."""
+        """Draw the graph as in figures 3 and 14 of the paper, for Graphviz; it shows itself as SVG in a notebook."""
         return draw_afa(self.frozen)
 
     def __str__(self) -> str:

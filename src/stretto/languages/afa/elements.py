@@ -39,19 +39,19 @@ class Steps(ABC):
         return _Either((*_parts(self, _Either), *_parts(_checked(other), _Either)))
 
     def plus(self) -> Steps:
-        """One or more."""
+        """Repeat the pattern once or more."""
         return _Repeat(self, 1, None)
 
     def star(self) -> Steps:
-        """None or more."""
+        """Repeat the pattern any number of times."""
         return _Repeat(self, 0, None)
 
     def optional(self) -> Steps:
-        """One or none."""
+        """Take the pattern once or not at all."""
         return _Repeat(self, 0, 1)
 
     def times(self, least: int, most: int | EllipsisType | None = ...) -> Steps:
-        """As many as ``least``; or to ``most``, where ``None`` is any number.
+        """Repeat the pattern ``least`` times; or up to ``most``, where ``None`` is any number.
 
         Raises
         ------
@@ -174,7 +174,7 @@ def element(
     *,
     name: str | None = None,
 ) -> Step:
-    """A pattern of one event, to be joined with others (:class:`Steps`) and given to :meth:`stretto.AFA.pattern`.
+    """Make a pattern of one event, to be joined with others (:class:`Steps`) and given to :meth:`stretto.AFA.pattern`.
 
     Parameters
     ----------
@@ -246,7 +246,7 @@ class Linked:
 
 
 def positions_of(pattern: Steps) -> Linked:
-    """The positions of a pattern and how they follow each other.
+    """Find the positions of a pattern and how they follow each other.
 
     Raises
     ------

@@ -20,7 +20,7 @@ _KINDS = ("int", "float", "decimal", "bool", "time")
 
 
 def read_function(given: Callable[..., Any], scope: Scope, *, epsilon: bool = False) -> UserFunction:
-    """A Python function ``(e, r)``, with what it reads of the event.
+    """Check a Python function ``(e, r)``, and find what it reads of the event.
 
     Where the function hands ``e`` on as a whole, it reads all of it.
 

@@ -31,7 +31,7 @@ AFA = Language(
 
 
 def read_fence(text: str, scope: c.Scope, *, epsilon: bool = False) -> p.Predicate:
-    """A condition over ``e.`` and ``r.`` names, checked against their types.
+    """Read a condition over ``e.`` and ``r.`` names, and check it against their types.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def _as_string(error: QueryError, value: str, field: str, kind: Any) -> QueryErr
 
 
 def read_window(text: str) -> int | dt.timedelta:
-    """A window: a duration with its unit, or a number of the time attribute's own unit.
+    """Read a window: a duration with its unit, or a number of the time attribute's own unit.
 
     Raises
     ------

@@ -43,7 +43,7 @@ class Scope:
 
     @property
     def types(self) -> dict[str, pa.DataType]:
-        """All names with their sides."""
+        """Name all attributes and fields with their sides."""
         sides = (("e", self.events), ("r", self.register))
         return {f"{side}.{name}": kind for side, names in sides for name, kind in names.items()}
 
@@ -52,7 +52,7 @@ class Scope:
 
 
 def fence(predicate: p.Predicate, scope: Scope, *, epsilon: bool) -> p.Predicate:
-    """A fence that fits the schemas."""
+    """Check a fence against the schemas, and type it."""
     _check_names(predicate, scope, epsilon)
     found = typed(predicate, scope.types)
     for node in p.walk(found):
@@ -121,21 +121,21 @@ def _check_strings(node: p.Comparison | p.Between | p.Like, scope: Scope) -> Non
 
 @dataclass(frozen=True, slots=True)
 class Assignments:
-    """``n = r.n + 1, low = e.price``."""
+    """A transfer that names its fields: ``n = r.n + 1, low = e.price``."""
 
     pairs: tuple[tuple[Name, ExpressionPart], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """``(r.n + 1, e.price)``."""
+    """A transfer with a value for each field: ``(r.n + 1, e.price)``."""
 
     values: tuple[ExpressionPart, ...]
     span: Span
 
 
 def transfer(given: Assignments | Row, scope: Scope, *, epsilon: bool) -> tuple[p.Operand, ...]:
-    """What a transfer gives for each field, fitting its type."""
+    """Check a transfer: the value of each field, in its type."""
     if isinstance(given, Row):
         if len(given.values) != len(scope.register):
             fields = ", ".join(scope.register)
@@ -175,12 +175,12 @@ def _operand(expression: p.Expression | None, span: Span) -> p.Operand:
 
 
 def row(values: Mapping[str, p.Operand], scope: Scope) -> tuple[p.Operand, ...]:
-    """Values of all fields, in order: those that are not given stay as they are."""
+    """Put values of all fields in order: those that are not given stay as they are."""
     return tuple(values.get(field, Field(f"r.{field}")) for field in scope.register)
 
 
 def kind_of_field(field: str, scope: Scope) -> pa.DataType:
-    """The type of a field.
+    """Look up the type of a field.
 
     Raises
     ------
@@ -194,7 +194,7 @@ def kind_of_field(field: str, scope: Scope) -> pa.DataType:
 
 
 def constant(value: Any, field: str) -> p.Constant:
-    """A plain value that a transfer sets.
+    """Take a plain value that a transfer sets.
 
     Raises
     ------
@@ -210,7 +210,7 @@ def constant(value: Any, field: str) -> p.Constant:
 
 
 def fitting(operand: p.Operand, field: str, kind: pa.DataType, scope: Scope, *, epsilon: bool) -> p.Operand:
-    """A value that a field of this type takes.
+    """Check a value that a field of this type takes.
 
     Raises
     ------

@@ -45,7 +45,7 @@ class PatternPart:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """``X[P]`` of a FILTER."""
+    """A condition of a FILTER: ``X[P]``."""
 
     variable: str
     predicate: p.Predicate
@@ -58,7 +58,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """``f AND g …`` of a FILTER, or ``f OR g …``."""
+    """Conditions of a FILTER that are joined: ``f AND g …``, or ``f OR g …``."""
 
     parts: tuple[Conditions, ...]
     every: bool
@@ -74,7 +74,7 @@ _Part = TypeVar("_Part", bound="PatternPart | Condition | Joined")
 
 
 def bounded(part: _Part) -> _Part:
-    """The same part, unless it is nested too deep or too large."""
+    """Refuse a part that is nested too deep or too large; else it stays the same."""
     if isinstance(part, PatternPart) and part.size > LARGEST:
         raise Mistake(f"with OR in FILTER written out, the formula has more than {LARGEST:,} parts", part.span)
     return shallow(part)

@@ -45,7 +45,7 @@ class Clauses:
 def lower(
     text: str, selection: Selection, streams: Sequence[Name], formula: PatternPart, clauses: Clauses
 ) -> ParsedQuery:
-    """The query as a value; a :class:`Mistake` when a name is not bound or is listed twice."""
+    """Make the query a value; raise a :class:`Mistake` when a name is not bound or is listed twice."""
     unique(streams, "stream", "FROM")
     _check_streams(formula.qualified, [stream.text for stream in streams])
     _check_selection(selection.items or (), formula.bound)
@@ -96,7 +96,7 @@ def _known(name: str, bound: frozenset[str]) -> str | None:
 
 
 def filtered(formula: PatternPart, conditions: Conditions) -> PatternPart:
-    """``φ FILTER f`` with AND and OR of f written out."""
+    """Write out ``φ FILTER f`` with the AND and OR of f."""
     copies = formula.copies * conditions.copies
     if copies > MOST_COPIES:
         raise Mistake(

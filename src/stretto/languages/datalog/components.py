@@ -11,7 +11,7 @@ N = TypeVar("N", bound=Hashable)
 
 
 def components(reads: Mapping[N, Iterable[N]]) -> list[list[N]]:
-    """Tarjan's strongly connected components, those that are read first; without recursion, as graphs may be deep.
+    """Find the strongly connected components (Tarjan), those that are read first; without recursion, as graphs may be deep.
 
     >>> components({"a": ["b"], "b": ["c", "a"], "c": []})
     [['c'], ['b', 'a']]

@@ -33,7 +33,7 @@ def ending(
     bound: int | None,
     program: Program,
 ) -> str:
-    """Why the recursion of some relations ends.
+    """Say why the recursion of some relations ends.
 
     Raises
     ------

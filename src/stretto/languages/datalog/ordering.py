@@ -22,14 +22,14 @@ __all__ = ["Assign", "Exclude", "Filter", "Ordered", "Scan", "Step", "ordered"]
 
 @dataclass(frozen=True)
 class Scan:
-    """Join with a relation."""
+    """The step that joins with a relation."""
 
     atom: Atom
 
 
 @dataclass(frozen=True)
 class Assign:
-    """A variable gets a value that is computed from known ones."""
+    """The step that gives a variable a value, computed from known ones."""
 
     variable: str
     value: p.Operand
@@ -37,14 +37,14 @@ class Assign:
 
 @dataclass(frozen=True)
 class Filter:
-    """A comparison of known values."""
+    """The step that compares known values."""
 
     comparison: p.Comparison
 
 
 @dataclass(frozen=True)
 class Exclude:
-    """No row of the relation agrees with the known values."""
+    """The step that asks that no row of a relation agrees with the known values."""
 
     atom: Atom
 
@@ -61,12 +61,12 @@ class Ordered:
 
     @property
     def scans(self) -> Iterator[Atom]:
-        """The relations that it joins."""
+        """The relations that the rule joins."""
         return (step.atom for step in self.steps if isinstance(step, Scan))
 
 
 def ordered(rule: Rule) -> Ordered:
-    """The steps of a rule's body.
+    """Put the goals of a rule's body in order, as steps.
 
     Raises
     ------

@@ -49,7 +49,7 @@ class Checked:
 
 
 def checked(program: Program, sources: Mapping[str, Mapping[str, pa.DataType]], bound: int | None = None) -> Checked:
-    """Check a program.
+    """Check a program against its sources, and order it.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ class Names:
 
 
 def stratified(orders: Mapping[str, Sequence[Ordered]]) -> tuple[Names, ...]:
-    """The relations in groups that depend on each other, each group after those that it reads.
+    """Put relations that depend on each other in groups, each group after those that it reads.
 
     Raises
     ------

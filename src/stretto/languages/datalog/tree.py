@@ -20,7 +20,7 @@ ANY = "_"
 
 
 def shown(value: p.Operand | p.Comparison) -> str:
-    """A value or a comparison in Datalog's writing.
+    """Write a value or a comparison as Datalog does.
 
     >>> shown(p.Comparison("=", p.Attribute("X"), p.Constant(True)))
     'X = true'
@@ -56,13 +56,13 @@ _SHOWN = _Shown()
 
 
 def bare(value: p.Operand) -> str:
-    """A value without brackets around the whole of it."""
+    """Write a value without brackets around the whole of it."""
     text = shown(value)
     return text[1:-1] if isinstance(value, p.Arithmetic | p.Negative) else text
 
 
 def variables(*values: p.Operand | p.Comparison) -> dict[str, Span | None]:
-    """The variables with a name, in order of writing, each with its first place."""
+    """Find the variables with a name, in order of writing, each with its first place."""
     found: dict[str, Span | None] = {}
     for value in values:
         for name, span in p.attributes(value).items():
@@ -85,7 +85,7 @@ class Aggregate:
 
 @dataclass(frozen=True)
 class Atom:
-    """``link(X, 'a')``."""
+    """A relation with its arguments: ``link(X, 'a')``."""
 
     name: str
     arguments: tuple[p.Operand, ...]
@@ -112,7 +112,7 @@ Goal = Literal | p.Comparison
 
 @dataclass(frozen=True)
 class Head:
-    """What a rule derives."""
+    """The head of a rule: what it derives."""
 
     name: str
     arguments: tuple[p.Operand | Aggregate, ...]

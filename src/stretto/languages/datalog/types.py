@@ -46,7 +46,7 @@ def inferred(
     sources: Mapping[str, Mapping[str, pa.DataType]],
     program: Program,
 ) -> dict[str, Row]:
-    """The columns of each derived relation.
+    """Find the columns of each derived relation.
 
     Raises
     ------
@@ -220,7 +220,7 @@ def _name(argument: p.Operand | Aggregate) -> str:
 
 
 def settled(rule: Ordered, rows: Mapping[str, Mapping[str, pa.DataType]]) -> Ordered:
-    """The rule with all values checked and in their types, once the columns of all relations are known.
+    """Check all values of a rule and put them in their types, once the columns of all relations are known.
 
     Raises
     ------

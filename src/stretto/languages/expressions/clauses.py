@@ -26,7 +26,7 @@ _UNITS_SHOWN = ("events", "seconds", "minutes", "hours", "days", "weeks", "ms", 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """``[a, b]``."""
+    """A list of attributes in brackets: ``[a, b]``."""
 
     names: tuple[Name, ...]
     span: Span
@@ -67,7 +67,7 @@ class Clause:
 
 @v_args(inline=True)
 class ClauseTransformer(Transformer[Token, Any]):
-    """The callbacks of what clauses are made of."""
+    """The callbacks that read what clauses are made of."""
 
     #: Whether ``WITHIN 1000`` is a number in the unit of the stream's time.
     bare_windows = False

@@ -61,17 +61,17 @@ _SIGNS |= {"BAR": "|", "DOT": ".", "COMMA": ",", "STAR": "*", "IMPLIES": ":-"}
 
 
 def words(names: str) -> tuple[Row, ...]:
-    """Keywords, each by itself."""
+    """Make rows of keywords, each by itself."""
     return tuple((name, name, "") for name in names.split())
 
 
 def signs(names: str) -> tuple[Row, ...]:
-    """Signs in quotes, each by itself."""
+    """Make rows of signs in quotes, each by itself."""
     return tuple((f"'{_SIGNS[name]}'", name, "") for name in names.split())
 
 
 def groups(*rows: Row) -> Groups:
-    """Groups in the order in which they are listed; the end comes last."""
+    """Put rows in the order in which they are listed; the end comes last."""
     ended = (*rows, ("the end", "$END", "SEMICOLON"))
     return tuple((label, frozenset(anchors.split()), frozenset(besides.split())) for label, anchors, besides in ended)
 
@@ -106,7 +106,7 @@ class Unexpected:
 
     @classmethod
     def of(cls, text: str, error: UnexpectedInput, what: str) -> Unexpected:
-        """What a parser's error says."""
+        """Take what a parser's error says."""
         parser = getattr(error, "interactive_parser", None)
         if parser is not None:
             expected = parser.accepts()
@@ -129,24 +129,24 @@ class Unexpected:
         return self.text[self.span.start : self.span.end]
 
     def before(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        """What stands before the word, as far as one looks back."""
+        """Search what stands before the word, as far as one looks back."""
         return pattern.search(self.text[max(0, self.span.start - _LOOK_BACK) : self.span.start])
 
     def place(self, found: re.Match[str], group: str) -> Span:
-        """Where a group of what stands before is in the text."""
+        """Tell where a group of what stands before is in the text."""
         begin = max(0, self.span.start - _LOOK_BACK)
         return Span(begin + found.start(group), begin + found.end(group))
 
     # -- kinds of mistakes --------------------------------------------------------------------------------------------
 
     def mistake(self, known: Groups, hint: str | None) -> Mistake:
-        """What was found, and what could have stood there."""
+        """Say what was found, and what could have stood there."""
         found = f"unexpected '{self.word}'" if self.word else f"the {self.what} ends too early"
         listed = _listing(self.expected, known)
         return Mistake(f"{found}; expected {listed}" if listed else found, self.span, hint)
 
     def unterminated(self) -> Mistake | None:
-        """A string, quoted name or comment that runs on to the end."""
+        """Find a string, quoted name or comment that runs on to the end."""
         text, start = self.text, self.span.start
         if start and text.startswith("*", start) and text.startswith("/", start - 1) and "*/" not in text[start:]:
             return Mistake("a comment that is not closed", Span(start - 1, start + 1), "close it with */")
@@ -159,7 +159,7 @@ class Unexpected:
         return Mistake(_OPENINGS[opening], Span(start, start + 1), f"close it with {closing}")
 
     def duration(self, place: str = "WITHIN {} bounds a whole match; ") -> Mistake | None:
-        """``5 minutes`` or ``INTERVAL '5 minutes'`` inside a condition; ``place`` says where the language has durations."""
+        """Find ``5 minutes`` or ``INTERVAL '5 minutes'`` inside a condition; ``place`` says where the language has durations."""
         number, interval, end = self.before(_NUMBER_BEFORE), self.before(_INTERVAL_BEFORE), self.span.end
         if number is not None and self.word.lower() in SECONDS:
             start = self.place(number, "number").start
@@ -173,7 +173,7 @@ class Unexpected:
         return Mistake("a condition takes no durations", Span(start, end), hint)
 
     def misspelt(self, before: re.Match[str], keywords: Collection[str]) -> Mistake | None:
-        """A keyword that was read as another word: what is found before in the group ``word``."""
+        """Find a keyword that was read as another word: what stands before, in the group ``word``."""
         hint = did_you_mean(before["word"], keywords)
         if hint is None:
             return None
@@ -182,7 +182,7 @@ class Unexpected:
     # -- hints --------------------------------------------------------------------------------------------------------
 
     def hint(self) -> str | None:
-        """What to say about ``1 < x < 3``, and about a closing bracket that closes none."""
+        """Say something about ``1 < x < 3``, and about a closing bracket that closes none."""
         if self.word in COMPARISONS and "AND" in self.expected:
             return "comparisons do not chain; join them with AND"
         opening = _PAIRS.get(self.word)
@@ -192,7 +192,7 @@ class Unexpected:
         return None
 
     def keyword(self, keywords: Iterable[str], instead: str | None, also: Iterable[str] = ()) -> str | None:
-        """What to say about a keyword that is written otherwise as a name, or about a word like one that could stand there.
+        """Say something about a keyword that is written otherwise as a name, or about a word like one that could stand there.
 
         ``also`` are words that could stand there, too.
         """
@@ -201,13 +201,13 @@ class Unexpected:
         return did_you_mean(self.word, [*(keyword for keyword in keywords if keyword in self.expected), *also])
 
     def foreign(self) -> str | None:
-        """What to write for the signs of other languages."""
+        """Say what to write for the signs of other languages."""
         if self.word == "!" and self.expected & {"NOT", "VARIABLE"}:
             return "write NOT"
         return {"&": "write AND", "|": "write OR"}.get(self.word)
 
     def count(self) -> tuple[int, int | None] | None:
-        """``{n}``, ``{n,m}`` or ``{n,}``: the least and the most, ``None`` for no end."""
+        """Read ``{n}``, ``{n,m}`` or ``{n,}``: the least and the most, ``None`` for no end."""
         found = _COUNT.match(self.text, self.span.start)
         if found is None:
             return None
@@ -232,12 +232,12 @@ def _listing(expected: frozenset[str], known: Groups) -> str:
 
 
 def keyword_like(word: str, keywords: Collection[str]) -> str | None:
-    """The keyword that a word of two letters or more resembles."""
+    """Find the keyword that a word of two letters or more resembles."""
     return nearest(word, keywords) if len(word) > 1 and word.isidentifier() else None
 
 
 def did_you_mean(word: str, keywords: Collection[str]) -> str | None:
-    """The keyword that a word resembles, as a question."""
+    """Ask whether a keyword was meant that a word resembles."""
     meant = keyword_like(word, keywords)
     return None if meant is None else f"did you mean '{meant}{' BY' * (meant in WITH_BY)}'?"
 
@@ -248,7 +248,7 @@ _LONGEST_SKETCH = 4
 def written_out(
     counts: tuple[int, int | None] | None, step: Callable[[int], str], more: str, joint: str
 ) -> list[str] | None:
-    """The sequences that a count stands for, each written out; ``None`` where they are many, or there is no count.
+    """Write out the sequences that a count stands for; ``None`` where they are many, or there is no count.
 
     ``step(k)`` is the k-th step, and ``more`` what stands for one or more.
     """

@@ -41,7 +41,7 @@ class Language:
     shared: tuple[str, ...] = SHARED
 
     def read(self, text: str, what: str = "query") -> Any:
-        """What the callbacks make of a text of a kind, which is a rule of the grammar.
+        """Read a text of a kind, which is a rule of the grammar: what the callbacks make of it.
 
         Raises
         ------
@@ -61,7 +61,7 @@ class Language:
 
 @lru_cache(maxsize=16)
 def parser(language: Language, start: str, *, trees: bool = False) -> Lark:
-    """The parser of a language's texts of one kind; with ``trees`` it gives Lark's own, without any callback."""
+    """Make the parser of a language's texts of one kind; with ``trees`` it gives Lark's own, without any callback."""
     from lark import Lark
 
     callbacks = import_module(f"{language.package}.transformer")
@@ -80,7 +80,7 @@ def parser(language: Language, start: str, *, trees: bool = False) -> Lark:
 
 @contextmanager
 def mistakes_of(text: str, what: str = "query") -> Iterator[None]:
-    """A mistake in a text as the error that shows its place; a text that is too long is refused."""
+    """Turn a mistake in a text into the error that shows its place; refuse a text that is too long."""
     if len(text) > LONGEST:
         raise QueryError(f"the {what} has {len(text):,} characters; at most {LONGEST:,} are allowed")
     with placed(text):

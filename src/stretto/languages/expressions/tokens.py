@@ -62,7 +62,7 @@ def unique(names: Iterable[Name], kind: str, where: str) -> None:
 
 
 def reserve(reserved: Mapping[str, frozenset[str]], token: Token) -> Token:
-    """For the lexer: a reserved word is a keyword wherever it stands, by the kind of place (a terminal of the grammar)."""
+    """Make a reserved word a keyword wherever it stands, by the kind of place (a terminal of the grammar); the lexer calls this."""
     word = token.upper()
     if word in reserved[token.type]:
         token.type = word
@@ -70,27 +70,27 @@ def reserve(reserved: Mapping[str, frozenset[str]], token: Token) -> Token:
 
 
 def at(token: Token) -> Span:
-    """Where a token stands."""
+    """Tell where a token stands."""
     assert token.start_pos is not None
     assert token.end_pos is not None
     return Span(token.start_pos, token.end_pos)
 
 
 def at_end(parts: Sequence[object]) -> Span:
-    """Where the token stands that ends a rule's parts."""
+    """Tell where the token stands that ends a rule's parts."""
     closing: Any = parts[-1]
     return at(closing)
 
 
 def find(tokens: Sequence[object], kind: str) -> Token | None:
-    """The first token of a kind among a rule's parts."""
+    """Find the first token of a kind among a rule's parts."""
     from lark import Token
 
     return next((token for token in tokens if isinstance(token, Token) and token.type == kind), None)
 
 
 def name_of(word: Token) -> Name:
-    """A name, without its quotes if it has any."""
+    """Read a name, without its quotes if it has any."""
     if word.type != "QUOTED":
         return Name(str(word), at(word), bare=True)
     quote = word[0]
@@ -100,13 +100,13 @@ def name_of(word: Token) -> Name:
 
 
 def unquoted(token: Token) -> str:
-    """The text of a string."""
+    """Give the text of a string token."""
     closing = token[-1]
     return token[1:-1].replace(closing * 2, closing)
 
 
 def number_of(token: Token) -> int | Decimal:
-    """A number, exactly as written."""
+    """Read a number exactly as it is written."""
     digits, _, power = token.lower().partition("e")
     if len(digits) > LONGEST_NUMBER or len(power) > 5 or abs(int(power or 0)) > LONGEST_NUMBER:
         raise Mistake(f"a number of more than {LONGEST_NUMBER} digits", at(token))

@@ -57,7 +57,7 @@ _Part = TypeVar("_Part", bound=Nested)
 
 
 def shallow(part: _Part) -> _Part:
-    """The same part, unless it is nested too deep."""
+    """Refuse a part that is nested too deep; else it stays the same."""
     if part.height > DEEPEST or part.parens > DEEPEST:
         raise Mistake(f"nested more than {DEEPEST} levels deep", part.span)
     return part
@@ -152,7 +152,7 @@ class PredicateTransformer(Transformer[Token, Any]):
         return _expression(p.Negative(operand, span), (part,), span)
 
     def call(self, function: Token, _: Token, *rest: ExpressionPart | Token) -> ExpressionPart:
-        """A call of a registered function."""
+        """Make a call of a registered function."""
         parts = [part for part in rest if isinstance(part, ExpressionPart)]
         span = at(function) | at_end(rest)
         self.refuse_call(function, span, parts)
@@ -166,11 +166,11 @@ class PredicateTransformer(Transformer[Token, Any]):
         return self.string(word) if word.startswith('"') else self.backticked(word)
 
     def bare(self, word: Token) -> ExpressionPart:
-        """An attribute without quotes."""
+        """Make an attribute of a word without quotes."""
         return attribute_of(name_of(word))
 
     def backticked(self, word: Token) -> ExpressionPart:
-        """An attribute of a name in backticks."""
+        """Make an attribute of a name in backticks."""
         return attribute_of(name_of(word))
 
     def number(self, token: Token) -> ExpressionPart:
@@ -238,12 +238,12 @@ def _is_true_or_false(expression: p.Expression) -> bool:
 
 
 def attribute_of(name: Name) -> ExpressionPart:
-    """The attribute of a name."""
+    """Make an attribute of a name."""
     return ExpressionPart(p.Attribute(name.text, name.span), name.span)
 
 
 def value_of(part: ExpressionPart) -> p.Operand:
-    """What has a value: no condition, and not NULL."""
+    """Take what has a value: no condition, and not NULL."""
     _no_equivalence(part)
     expression = part.expression
     if expression is None:
@@ -261,7 +261,7 @@ def _constant(part: ExpressionPart) -> p.Constant:
 
 
 def predicate_of(part: ExpressionPart) -> p.Predicate:
-    """A condition; a boolean attribute or constant by itself means that it is TRUE."""
+    """Take a condition; a boolean attribute or constant by itself means that it is TRUE."""
     _no_equivalence(part)
     expression = part.expression
     if isinstance(expression, p.Attribute | p.Call) or (

@@ -17,7 +17,7 @@ _ROWS = Language("stretto.languages.relational", {"condition": "cost < 10 AND sr
 
 
 def read_condition(text: str, row: Mapping[str, pa.DataType]) -> p.Predicate:
-    """A condition over the columns of a row, checked against their types.
+    """Read a condition over the columns of a row, and check it against their types.
 
     Raises
     ------
@@ -35,7 +35,7 @@ def read_condition(text: str, row: Mapping[str, pa.DataType]) -> p.Predicate:
 
 
 def read_value(text: str, row: Mapping[str, pa.DataType]) -> p.Operand:
-    """A value computed from the columns of a row, checked against their types.
+    """Read a value computed from the columns of a row, and check it against their types.
 
     Raises
     ------

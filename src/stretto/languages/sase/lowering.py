@@ -32,7 +32,7 @@ __all__ = ["lower"]
 
 
 def lower(text: str, draft: Draft) -> SaseQuery:
-    """The query as a value; a :class:`Mistake` where a reference does not suit the pattern."""
+    """Make the query a value; raise a :class:`Mistake` where a reference does not suit the pattern."""
     pattern = _pattern(draft.components)
     _check_arguments(draft.where.arguments, pattern)
     condition, equal = _condition(draft.where)

@@ -136,7 +136,7 @@ def unknown_aggregate(function: Token) -> Mistake:
 
 
 def is_several(expression: object) -> bool:
-    """Whether an expression is ``a[].x``, without an aggregate around it."""
+    """Tell whether an expression is ``a[].x``, without an aggregate around it."""
     reference = expression.reference if isinstance(expression, Referred) else None
     return isinstance(reference, Aggregate) and not reference.function
 

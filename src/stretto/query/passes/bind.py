@@ -125,7 +125,7 @@ def bind(query: ParsedQuery, schema: Schema) -> BoundQuery:
 
 
 def measure(data_type: pa.DataType) -> Measure | None:
-    """How a column type measures a stream, or ``None`` when it cannot."""
+    """Tell how a column type measures a stream; ``None``: it does not."""
     types = pa.types
     if types.is_integer(data_type):
         return Measure()
@@ -240,7 +240,7 @@ def _typed_filter(node: Pattern, schema: Schema) -> Pattern:
 
 
 def bind_window(window: Window | None, schema: Schema) -> BoundWindow | None:
-    """The window in the unit of what it measures."""
+    """Give a window in the unit of what it measures."""
     if window is None:
         return None
     if window.events is not None:

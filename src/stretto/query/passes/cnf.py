@@ -24,7 +24,7 @@ Clause = dict[str, p.Predicate]
 
 
 def conjuncts(predicate: p.Predicate) -> tuple[p.Predicate, ...]:
-    """The conjuncts of a condition, each once, in the order of writing; all hold exactly where the condition does.
+    """Find the conjuncts of a condition, each once, in the order of writing; all hold exactly where the condition does.
 
     A conjunct is a comparison or the like, ``NOT`` of one, or an ``OR`` of these.
 

@@ -25,7 +25,7 @@ _TEXT = pa.string()
 
 
 def with_types_of_nulls(query: ParsedQuery | SaseQuery, schema: Schema) -> Schema:
-    """The schema with a type for each attribute that is NULL throughout and that a condition or a partition reads."""
+    """Give the schema a type for each attribute that is NULL throughout and that a condition or a partition reads."""
     missing = {name for name, kind in schema.attributes.items() if pa.types.is_null(kind)}
     if not missing:
         return schema

@@ -9,7 +9,7 @@ __all__ = ["plain"]
 
 
 def plain(condition: p.Predicate, query: SaseQuery, own: Index) -> p.Predicate:
-    """A condition whose references all name one event of a component, as a condition on that event."""
+    """Turn a condition whose references all name one event of a component into a condition on that event."""
     names = {}
     for name in p.attributes(condition):
         reference = query.references[name]
