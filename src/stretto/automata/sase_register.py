@@ -3,7 +3,7 @@
 A field keeps what conditions read of the events selected so far: an attribute of a component's first or last event, their number,
 or a running count, sum, minimum or maximum. Fields are never NULL. So a value that may be NULL has a truth value beside it
 (``…_known``), an aggregate its count, and conditions ask for these: where a reference has several *cases*, a comparison becomes an
-OR over them. Kept a field becomes with a selected event has cases as well; each combination of them is an arc.
+OR over them. What a field becomes with a selected event has cases as well; each combination of them is an arc.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ TRUE, FALSE = p.Constant(True), p.Constant(False)
 #: A value with what must hold for it; ``None``: NULL.
 Cases = list[tuple[tuple[p.Predicate, ...], p.Operand | None]]
 
-#: Kept a field becomes, with the truth of questions that must be so.
+#: What a field becomes, with the truth of questions that must be so.
 Decisions = list[tuple[tuple[tuple[p.Predicate, bool], ...], p.Operand]]
 
 
@@ -294,7 +294,7 @@ class ValueRegister:
             )
 
     def read(self, one: Read, moment: Moment) -> Cases:
-        """Kept a reference stands for."""
+        """What a reference stands for."""
         match one:
             case Element():
                 return self._element(one, moment)
@@ -423,7 +423,7 @@ class ValueRegister:
     # -- updates ------------------------------------------------------------------------------------------------------
 
     def updates(self, component: int, move: Kind) -> list[tuple[tuple[p.Predicate, ...], tuple[p.Operand, ...] | None]]:
-        """Kept the register becomes with an event that a component begins with or takes: tests, and a value for each field.
+        """What the register becomes with an event that a component begins with or takes: tests, and a value for each field.
 
         The tests of different cases exclude each other, and one of them holds.
         """
@@ -459,7 +459,7 @@ class ValueRegister:
         ]
 
     def _decisions(self, slot: Slot, move: Kind) -> Decisions | None:
-        """Kept a field becomes; ``None``: it stays."""
+        """What a field becomes; ``None``: it stays."""
         begins = move is Kind.BEGIN
         if slot.what is Kept.FIRST and not begins:
             return None
