@@ -289,7 +289,8 @@ _E = TypeVar("_E", bound=Expression)
 class Visitor:
     """What a backend makes of expressions: a method for each node, called as the node's ``method`` says.
 
-    A node that has a ``meaning`` in others needs none. Subclasses say by ``takes`` if they are for some nodes only.
+    A node that has a ``meaning`` in other nodes needs none: that is visited instead. Subclasses say by ``takes`` if they are for
+    some nodes only.
     """
 
     takes: ClassVar[tuple[type[_Node], ...]] = NODES
@@ -303,17 +304,14 @@ class Visitor:
             It gives such nodes no meaning.
         """
         method = getattr(self, node.method, None)
-        if method is None:
+        if method is not None:
+            return method(node, *more)
+        meaning = getattr(node, "meaning", None)
+        if meaning is None:
             raise NotImplementedError(
                 f"{type(self).__name__} has no method '{node.method}' for {type(node).__name__}: {node}"
             )
-        return method(node, *more)
-
-    def among(self, node: In, *more: Any) -> Any:
-        return self.visit(node.meaning, *more)
-
-    def between(self, node: Between, *more: Any) -> Any:
-        return self.visit(node.meaning, *more)
+        return self.visit(meaning, *more)
 
 
 # ---- What needs no backend
