@@ -130,7 +130,8 @@ def _predicates(condition: p.Predicate | None) -> list[p.Predicate]:
     """The comparisons and the like of a condition, left to right."""
     if condition is None:
         return []
-    return [node for node in p.walk(condition) if isinstance(node, p.Comparison | p.In | p.Between | p.Like | p.IsNull)]
+    inside = (node for node in p.walk(condition) if isinstance(node, p.Predicate))
+    return [node for node in inside if not isinstance(node, p.And | p.Or | p.Not)]
 
 
 def _uses(expression: p.Expression, pattern: _Pattern, *, whole: bool = False) -> list[Referred]:

@@ -101,6 +101,8 @@ class _Uses:
                 case p.Call(_, arguments):
                     for argument in arguments:
                         self._want(argument, _NUMBER)
+                case _ if (meaning := getattr(node, "meaning", None)) is not None:
+                    self.look(meaning)
 
     def _ordered(self, *sides: p.Operand) -> None:
         """Columns of which nothing else is known are numbers where their order counts, which every engine can compare."""
