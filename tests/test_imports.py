@@ -6,6 +6,7 @@ import ast
 from pathlib import Path
 
 import stretto
+from stretto.languages.datalog.components import components
 
 ROOT = Path(stretto.__file__).parent
 
@@ -71,6 +72,26 @@ def test_imports_go_down() -> None:
             if level[other] > level[own]:
                 wrong.append(f"{path.relative_to(ROOT)} imports {module}")
     assert not wrong
+
+
+def test_no_circle_between_files() -> None:
+    """All imports count, those inside functions and those for types, too."""
+    files = {".".join(("stretto", *path.relative_to(ROOT).with_suffix("").parts)): path for path in ROOT.rglob("*.py")}
+    files = {name.removesuffix(".__init__"): path for name, path in files.items()}
+    reads = {name: [one for one in imported(path, set(files)) if one != name] for name, path in files.items()}
+    assert [sorted(group) for group in components(reads) if len(group) > 1] == []
+
+
+def imported(path: Path, files: set[str]) -> list[str]:
+    """The files that a file imports, or imports from."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+            found |= {name if name in files else node.module for name in names}
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+    return sorted(found & files)
 
 
 def test_numba_has_one_door() -> None:
