@@ -58,6 +58,11 @@ def blocks(count: int, most: int = 400) -> list[range]:
     return [range(first, min(first + most, count)) for first in range(0, count, most)]
 
 
+def seeds(*these: int) -> tuple[int, ...]:
+    """The seeds of a test that takes seconds for each: all of them, or the first where a tenth is tried."""
+    return these if SHARE == "all" else these[:1]
+
+
 def size(count: int, interpreted: int) -> int:
     """How large to make something: ``count``, and ``interpreted`` where kernels are."""
     return count if COMPILED else interpreted

@@ -13,6 +13,7 @@ import pytest
 
 import stretto
 from stretto.errors import DataError, OptionError, QueryError
+from tests.conftest import seeds
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
@@ -77,7 +78,7 @@ def found_by_spark(df: Any, query: str, **options: Any) -> pa.Table:
     return found
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", seeds(1, 2))
 @pytest.mark.parametrize("name", QUERIES)
 def test_same_matches_as_embedded(spark: Any, name: str, seed: int) -> None:
     query = QUERIES[name]

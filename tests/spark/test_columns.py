@@ -19,6 +19,7 @@ from stretto.query import predicate as p
 from stretto.query.algebra import Filter, walk
 from stretto.spark.columns import may_be, relevant, relevant_text
 from stretto.spark.frames import spark_schema
+from tests.conftest import seeds
 from tests.spark.test_batch import QUERIES, bag, random_events
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
@@ -125,7 +126,7 @@ def random_conditions(rng: random.Random, number: int) -> Iterator[tuple[str, p.
         number -= 1
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", seeds(1, 2))
 def test_no_row_is_lost(spark: Any, seed: int) -> None:
     """Random conditions on random rows: wherever one is true (false), the column that says where it may be is true."""
     from pyspark.sql import functions as F
@@ -384,7 +385,7 @@ def test_match_finds_the_same(trades: Any, output: str) -> None:
     assert bag(found) == bag(expected)
 
 
-@pytest.mark.parametrize("seed", [5, 6])
+@pytest.mark.parametrize("seed", seeds(5, 6))
 def test_random_queries_find_the_same(spark: Any, seed: int) -> None:
     """Two steps with random conditions, over rows of all types."""
     rng = random.Random(seed)

@@ -16,6 +16,7 @@ from stretto.spark.batch.slices import unsliceable
 from stretto.spark.columns import relevant
 from tests.cases import sase
 from tests.cases.sase import SaseCase, text_of
+from tests.conftest import seeds
 from tests.spark.streams import add_file, bag, read_stream, run
 from tests.spark.test_batch import found_by_spark
 
@@ -115,7 +116,7 @@ def prepared(case: SaseCase) -> pa.Table:
     return pa.table(plain | {"seq": list(range(case.events.num_rows))})
 
 
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", seeds(*range(4)))
 def test_random_cases(spark: Any, part: int) -> None:
     """Queries of all kinds, as one pass in this process has it; half of them in slices."""
     matches = seen = 0

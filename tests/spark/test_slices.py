@@ -21,7 +21,7 @@ from stretto.errors import DataError, OptionError
 from stretto.spark.batch.context import CONTEXT, REACHES, Context
 from stretto.spark.batch.slices import ROWS_A_SLICE, Cells, Slices, cut, cut_for, unsliceable
 from stretto.spark.batch.worker import run_partition
-from tests.conftest import cases
+from tests.conftest import cases, seeds
 from tests.spark.test_batch import bag, found_by_spark
 
 needs_spark = pytest.mark.spark
@@ -348,7 +348,7 @@ def test_time_of_any_kind(spark: Any, kind: str, window: str) -> None:
 @pytest.mark.parametrize(
     ("name", "count", "output"), [("kleene", 2, "events"), ("strict", 9, "summary"), ("limit", 3, "positions")]
 )
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", seeds(1, 2))
 def test_same_matches_on_spark(spark: Any, name: str, count: int, output: str, seed: int) -> None:
     table = events(seed, 80)
     expected = stretto.match(QUERIES[name], table, time="ts", sequence="seq", output=output)
@@ -430,7 +430,7 @@ def test_bad_times_are_errors_in_slices_too(spark: Any) -> None:
 
 @needs_spark
 @same_session
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", seeds(1, 2))
 @pytest.mark.parametrize("partitions", [None, 3])
 def test_a_key_with_most_of_the_events(spark: Any, seed: int, partitions: int | None) -> None:
     rng = random.Random(seed)
