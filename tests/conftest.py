@@ -73,6 +73,11 @@ def compiling(**more: str) -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name != "NUMBA_DISABLE_JIT"} | more
 
 
+def interpreting(**more: str) -> dict[str, str]:
+    """The environment of a process whose kernels run as Python."""
+    return dict(os.environ) | more | {"NUMBA_DISABLE_JIT": "1"}
+
+
 settings.register_profile(
     "stretto",
     deadline=None,
