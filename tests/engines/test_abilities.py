@@ -54,7 +54,12 @@ def used(engine: str, feature: str) -> tuple[str, int]:
     options: dict[str, Any] = {"time": "t"}
     if (engine == "afa" and what is not AUTOMATON) or feature == "speculation":
         options["speculation"] = math.inf
-    options |= {"summary": {"output": "summary"}, "sets": {"sets": True}, "sign": {"sign": "sign"}}.get(feature, {})
+    more: dict[str, dict[str, Any]] = {
+        "summary": {"output": "summary"},
+        "sets": {"sets": True},
+        "sign": {"sign": "sign"},
+    }
+    options |= more.get(feature, {})
     if feature == "disorder":
         options |= {"disorder": 3} | ({"speculation": 2} if engine == "afa" else {})
     schema = None if what is AUTOMATON or feature == "sign" else SCHEMA

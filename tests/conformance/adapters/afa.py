@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import stretto
@@ -30,7 +31,7 @@ def found(vector: Vector) -> list[Row]:
         kept, left_out = (_remains(vector, ignore=ignore) for ignore in (True, False))
         assert sorted(kept) == sorted(left_out), vector.name
         return kept
-    return _remains(vector, disorder="speculate")
+    return _remains(vector, speculation=math.inf)
 
 
 def _remains(vector: Vector, **options: Any) -> list[Row]:
