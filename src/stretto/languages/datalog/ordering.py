@@ -76,7 +76,7 @@ def ordered(rule: Rule) -> Ordered:
     Examples
     --------
     >>> from stretto.languages.datalog.parser import read_program
-    >>> found = ordered(read_program("p(X, D) :- D = C + 1, q(X, C), not r(X), C < 9.").rules[0], "")
+    >>> found = ordered(read_program("p(X, D) :- D = C + 1, q(X, C), not r(X), C < 9.").rules[0])
     >>> [type(step).__name__ for step in found.steps]
     ['Scan', 'Assign', 'Exclude', 'Filter']
     """
