@@ -83,15 +83,11 @@ def test_links_between_pages_lead_somewhere() -> None:
 
 def test_the_files_that_contributing_names_are_there() -> None:
     named = re.findall(
-        r"`([\w/.]+/|[\w/]+\.(?:py|lark|toml|md))`", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+        r"`([\w/.]+/|\w+/[\w/]+\.(?:py|lark|toml|md))`", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     )
     assert len(named) > 30
     places = (ROOT, ROOT / "src" / "stretto")
-    assert not [
-        path
-        for path in named
-        if "NAME" not in path and path != "grammar.lark" and not any((one / path).exists() for one in places)
-    ]
+    assert not [path for path in named if "NAME" not in path and not any((one / path).exists() for one in places)]
 
 
 def modules() -> list[str]:
