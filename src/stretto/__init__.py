@@ -25,8 +25,9 @@ from stretto.languages.afa.elements import element
 from stretto.matching.call import iter_matches, match, match_sets
 from stretto.matching.compiled import Query
 from stretto.matching.compiled import compile_query as compile
+from stretto.matching.many.changes import Change
 from stretto.matching.matcher import Matcher
-from stretto.matching.patterns import Change, PatternSet
+from stretto.matching.patterns import PatternSet
 from stretto.matching.reorder import Cleanse
 from stretto.matching.sets import MatchSet
 from stretto.query.functions import function

@@ -10,8 +10,6 @@ from typing import Any
 from stretto import memory
 from stretto.errors import OptionError
 
-__all__ = ["Budget", "default_bytes", "described_bytes"]
-
 #: Of the memory there is, a result may take so much where nothing is said.
 SHARE = 0.25
 

@@ -6,8 +6,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 import pyarrow as pa
 
-__all__ = ["family", "text_hint", "time_hint", "unified", "wider", "without_views"]
-
 
 def without_views(kind: pa.DataType) -> pa.DataType:
     """A type with plain strings and bytes in place of views (what polars exports), also inside of lists and structs.

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from pyspark.sql import DataFrame
 
-__all__ = ["FLIGHTS", "QUERY", "draw_chain", "find_chains", "run"]
-
 SHOWN = 10
 
 #: An aircraft leaves New York on time, then two or more times in a row late, until it leaves on time again. ``STRICT``: no flight of

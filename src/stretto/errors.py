@@ -30,22 +30,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = [
-    "DataError",
-    "EngineError",
-    "LimitError",
-    "OptionError",
-    "QueryError",
-    "SnapshotError",
-    "Span",
-    "StrettoError",
-    "StrettoWarning",
-    "hinted",
-    "nearest",
-    "suggestion",
-    "warn",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Span:

@@ -12,9 +12,6 @@ import pyarrow as pa
 from stretto.column_types import family, without_views
 from stretto.errors import DataError, OptionError, hinted
 
-__all__ = ["BEFORE", "Schema", "as_table", "conform", "require"]
-
-
 #: Where batches tell the types: who has said so, and what to do where a later batch contradicts (:func:`conform`).
 BEFORE = ("batches before had", "; say what the columns are before the first batch, with schema=…")
 

@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 
 from stretto.errors import SnapshotError
 
-__all__ = ["MAGIC", "Section", "arrow_bytes", "arrow_table", "reading"]
-
 MAGIC = b"STRETTO\0"
 VERSION = 1
 

@@ -6,8 +6,6 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["available", "most_for_state"]
-
 #: A state of fewer bytes is never refused, nor is the system asked.
 SMALL = 64 << 20
 

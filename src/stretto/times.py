@@ -20,21 +20,6 @@ from numpy.typing import NDArray
 from stretto.column_types import time_hint
 from stretto.errors import DataError, OptionError
 
-__all__ = [
-    "DAY",
-    "FOREVER",
-    "MOST",
-    "PER_SECOND",
-    "SECONDS",
-    "as_times",
-    "check_clock",
-    "tick_of",
-    "ticks",
-    "ticks_in",
-    "ticks_per_second",
-    "width",
-]
-
 I64 = NDArray[np.int64]
 
 #: The units of timestamps, and of integers that are times: how many are in a second.

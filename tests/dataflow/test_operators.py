@@ -29,10 +29,11 @@ from stretto.dataflow.operators.reduce import Reduce
 from stretto.dataflow.run.code import Program
 from stretto.dataflow.run.fixpoint import FlyingFixpoint
 from stretto.dataflow.run.messages import Data, Definite, External, Message, Speculative
-from stretto.dataflow.run.rows import FOREVER, LEVEL, NEVER, PAYLOAD, VE, VS, WEIGHT, Rows
+from stretto.dataflow.run.rows import LEVEL, NEVER, PAYLOAD, VE, VS, WEIGHT, Rows
 from stretto.dataflow.run.values import Strings
 from stretto.dataflow.run.vertex import Vertex
 from stretto.errors import OptionError
+from stretto.times import FOREVER
 from tests.conftest import cases
 
 A, B = PAYLOAD, PAYLOAD + 1

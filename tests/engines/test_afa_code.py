@@ -15,8 +15,10 @@ import pytest
 
 import stretto
 from stretto.columns.vectorized import mask
-from stretto.engines.afa.code import IS_NULL, OVERFLOWED, RAISED, REG, AfaCode, ArcCode
+from stretto.engines.afa.code import AfaCode, ArcCode
+from stretto.engines.afa.tree import RAISED, REG
 from stretto.engines.shared.scalar import multiplied
+from stretto.engines.shared.scalar_code import IS_NULL, OVERFLOWED
 from stretto.engines.shared.values import Vocabulary, matrix
 from stretto.errors import LimitError, OptionError, QueryError
 from stretto.languages.afa import Scope, read_fence, read_function, read_transfer

@@ -15,9 +15,10 @@ pytest.importorskip("pyspark.sql.streaming.tws_tester", reason="needs PySpark 4.
 from pyspark.sql import Row
 from pyspark.sql.streaming.tws_tester import TwsTester
 
+from stretto.spark.starting import STATE
 from stretto.spark.streaming.keeping import Settings
 from stretto.spark.streaming.packing import arrived, write_table
-from stretto.spark.streaming.processor import STATE, Buckets
+from stretto.spark.streaming.processor import Buckets
 
 SCHEMA = pa.schema([("type", pa.string()), ("t", pa.int64()), ("k", pa.string())])
 TEXT = "SELECT b[t] FROM S WHERE A ; B AS b PARTITION BY [k] WITHIN 10 seconds"

@@ -21,8 +21,6 @@ try:
 except ImportError:  # Windows, where several processes may compile the same
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["GROUPS", "command", "compiled", "compiling"]
-
 log = logging.getLogger("stretto")
 
 #: The groups, by the modules whose kernels they hold; ``"tecs"`` holds those of all other modules.

@@ -20,8 +20,6 @@ from stretto.errors import LimitError
 from stretto.query import algebra as a
 from stretto.query.guard import Guard
 
-__all__ = ["CEA", "TRUE", "Transition", "build"]
-
 #: The guard of a transition that reads any event.
 TRUE = -1
 

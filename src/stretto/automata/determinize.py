@@ -30,8 +30,6 @@ from stretto.automata.cea import CEA, TRUE
 from stretto.errors import LimitError
 from stretto.query.query import Strategy
 
-__all__ = ["AMBIGUOUS", "SKIP", "Determinizer", "State"]
-
 #: The mark of a transition that marks nothing (∘).
 SKIP = 0
 

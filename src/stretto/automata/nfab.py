@@ -24,8 +24,6 @@ from stretto.query.passes.plain import plain
 from stretto.query.sase import Component, Element, Index, Length, Range, Reference, Selection
 from stretto.query.typing import may_overflow
 
-__all__ = ["Edge", "Kind", "Negation", "Nfab", "Pair", "build", "own_index"]
-
 
 class Kind(StrEnum):
     """Moves of a run."""

@@ -53,8 +53,6 @@ from stretto.query.passes.plain import plain
 from stretto.query.sase import Aggregate, Component, Element, Index, Length, Range, Selection
 from stretto.query.typing import kind_of
 
-__all__ = ["sase_afa"]
-
 
 def sase_afa(query: BoundSase, *, attributes: Iterable[str] | None = None) -> Afa:
     """Make the AFA of a query; an output's selected events, with their labels, are a match.

@@ -23,20 +23,6 @@ from stretto.query.afa import Field
 from stretto.query.sase import Aggregate, Element, Index, Kept, Length, Range, Reference, kept
 from stretto.query.typing import kind_of
 
-__all__ = [
-    "MOST_CASES",
-    "NEVER",
-    "Every",
-    "Moment",
-    "Read",
-    "Same",
-    "ValueRegister",
-    "all_of",
-    "any_of",
-    "negation_of",
-    "of_event",
-]
-
 #: A move with more cases than this is refused: each of them is an arc.
 MOST_CASES = 64
 

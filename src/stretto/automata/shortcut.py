@@ -18,8 +18,6 @@ from stretto.query.passes.plain import plain
 from stretto.query.query import ParsedQuery, Strategy
 from stretto.query.sase import Selection
 
-__all__ = ["Unmarked", "as_core", "why_not"]
-
 #: Before each variable: in CEQL's formulas a type is a variable, too, and SASE+ may give a variable the name of a type.
 OWN = "\0"
 

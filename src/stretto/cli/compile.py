@@ -11,8 +11,6 @@ import typer
 
 from stretto.errors import OptionError, suggestion
 
-__all__ = ["register"]
-
 #: Events that make every kernel run once.
 EVENTS = pa.table(
     {

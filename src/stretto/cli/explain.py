@@ -10,8 +10,6 @@ import typer
 from stretto.cli.files import TYPE_HELP, read_events, read_query, typed_columns
 from stretto.matching.compiled import compile_query
 
-__all__ = ["register"]
-
 
 def register(app: typer.Typer) -> None:
     """Add the command."""

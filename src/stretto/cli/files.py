@@ -17,8 +17,6 @@ from stretto.errors import OptionError, suggestion
 from stretto.languages.sase import is_sase
 from stretto.matching.files import Source, kind_of, open_files
 
-__all__ = ["DATA_HELP", "FORMAT_HELP", "TYPE_HELP", "read_events", "read_query", "typed_columns", "write_matches"]
-
 DATA_HELP = "Events: a .parquet, .csv, .json(l) or .arrow file, a directory of them, a pattern with *, or - for the standard input."
 TYPE_HELP = "Column of the event type ('' for none); or column=string, a column and its type, as often as needed."
 FORMAT_HELP = "What DATA is, whatever its name: parquet, csv, jsonl or arrow."

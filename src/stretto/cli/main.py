@@ -11,8 +11,6 @@ from rich.console import Console
 
 from stretto.errors import OptionError, QueryError, StrettoError, StrettoWarning
 
-__all__ = ["app", "main"]
-
 app = typer.Typer(
     name="stretto",
     help="Find sequences, repetitions and trends in streams of events.",

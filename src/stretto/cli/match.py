@@ -31,8 +31,6 @@ from stretto.matching.files import Source
 from stretto.matching.lateness import tell_of
 from stretto.matching.matcher import Matcher
 
-__all__ = ["register"]
-
 
 class Engine(StrEnum):
     embedded = "embedded"

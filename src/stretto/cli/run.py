@@ -12,8 +12,6 @@ import typer
 
 from stretto.errors import OptionError, QueryError
 
-__all__ = ["register"]
-
 
 def register(app: typer.Typer) -> None:
     """Add the command."""

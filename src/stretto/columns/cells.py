@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from stretto._jit import inlined, jit
 from stretto.columns.coding import Coder
 
-__all__ = ["MOST_SEEN", "Stage", "stages_for"]
-
 I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]
 U64 = NDArray[np.uint64]

@@ -37,8 +37,6 @@ from stretto.query.evaluate import Beyond, holds, truth
 from stretto.query.guard import Guard
 from stretto.query.typing import kind_of
 
-__all__ = ["Classifier", "condition_of"]
-
 I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]
 U64 = NDArray[np.uint64]

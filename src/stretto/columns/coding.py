@@ -30,8 +30,6 @@ from stretto.query import predicate as p
 from stretto.query.evaluate import holds, like_search
 from stretto.query.typing import kind_of
 
-__all__ = ["Coder", "Unknown", "coders_for", "single_column"]
-
 I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]
 U64 = NDArray[np.uint64]

@@ -20,8 +20,6 @@ from stretto.columns.vectorized import frozen, numbers_of, valid_of
 from stretto.errors import DataError, LimitError
 from stretto.frame import Section
 
-__all__ = ["KeyTable"]
-
 I64 = NDArray[np.int64]
 U64 = NDArray[np.uint64]
 U8 = NDArray[np.uint8]

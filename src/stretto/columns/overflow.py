@@ -11,8 +11,6 @@ from typing import Any, Protocol, Self, TypeVar
 
 from stretto.errors import DataError
 
-__all__ = ["IntegerOverflow", "Order", "located"]
-
 T = TypeVar("T")
 
 

@@ -32,23 +32,6 @@ from stretto.query import predicate as p
 from stretto.query.evaluate import COMPARE, Beyond, bounded, compare, holds, like_pattern, like_search, truth, value
 from stretto.times import DAY, PER_SECOND
 
-__all__ = [
-    "bits_of",
-    "computed",
-    "frozen",
-    "judged",
-    "mask",
-    "numbers_of",
-    "on_grid",
-    "overflow_at",
-    "pieces",
-    "reals_of_decimals",
-    "snapped",
-    "snapped_real",
-    "ticks_of",
-    "valid_of",
-]
-
 Bits = NDArray[np.bool_]
 
 _ARROW = {

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["read", "writer"]
-
 _META = "file"
 _END, _KNOWN = "__stretto_end", "__stretto_known"
 

@@ -21,8 +21,6 @@ from stretto.connectors.delta_table import filesystem, open_table
 from stretto.connectors.records import arrow_as_struct
 from stretto.errors import DataError
 
-__all__ = ["DeltaStream"]
-
 _FILE = pa.struct([pa.field("file_path", pa.string()), pa.field("file_modification_time", pa.timestamp("us", "UTC"))])
 
 

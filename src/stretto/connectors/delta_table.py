@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from deltalake import DeltaTable
 
-__all__ = ["filesystem", "open_table", "require_deltalake", "uri_of"]
-
 #: What a table may ask of its readers beyond the first versions of the format.
 _READABLE = frozenset({"timestampNtz"})
 

@@ -16,8 +16,6 @@ from stretto.spark.frames import column
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["FORMATS", "read", "writer"]
-
 FORMATS = ("parquet", "json", "csv")
 
 _ENDINGS = {".parquet": "parquet", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".csv": "csv"}

@@ -20,8 +20,6 @@ from stretto.spark.frames import column
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["SEQUENCE", "package", "read", "writer"]
-
 #: The column that orders events of the same time, unless another one is named.
 SEQUENCE = "sequence"
 

@@ -17,8 +17,6 @@ from stretto.spark.frames import column
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["FORMATS", "parse", "required_of"]
-
 FORMATS = ("json", "csv", "text")
 
 _PARSED = "__stretto_parsed"

@@ -12,20 +12,6 @@ from stretto.spark.frames import column
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = [
-    "ARRIVED",
-    "FAULT",
-    "PLACE",
-    "RAW",
-    "SOURCE",
-    "Events",
-    "arrow_as_struct",
-    "as_struct",
-    "checked",
-    "split",
-    "texts",
-]
-
 #: The columns that a source adds for each record; ``FAULT`` is NULL for a record that can be read.
 FAULT, RAW, SOURCE, PLACE, ARRIVED = (f"__stretto_{name}" for name in ("reason", "raw", "source", "place", "arrived"))
 

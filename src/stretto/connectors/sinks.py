@@ -12,8 +12,6 @@ from stretto.spark.frames import column
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["MATCH_ID", "Writer", "kept", "query_id", "together", "with_match_id"]
-
 #: Writes a batch of rows; called again with the same batch and number, it leaves what one call leaves.
 Writer = Callable[["DataFrame", int], None]
 

@@ -18,8 +18,9 @@
 """
 
 from stretto.dataflow.datalog import datalog
+from stretto.dataflow.plan import Stream
 from stretto.dataflow.run.flow import Dataflow
-from stretto.dataflow.stream import Stream, constant, fixpoint, fixpoints, stream
+from stretto.dataflow.stream import constant, fixpoint, fixpoints, stream
 
 __all__ = ["Dataflow", "Stream", "constant", "datalog", "fixpoint", "fixpoints", "stream"]
 

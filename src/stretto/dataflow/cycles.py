@@ -8,8 +8,6 @@ from stretto.dataflow.node import Fixpoint, Loop, Node, Recursion
 from stretto.errors import OptionError
 from stretto.languages.datalog.components import components
 
-__all__ = ["Cycle", "cycles", "loops_of", "ordered", "ordered_with_loops", "reasons"]
-
 
 class Cycle:
     """A strongly connected part of a plan: loops that depend on each other.

@@ -9,7 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from stretto.dataflow import plan
-from stretto.dataflow.stream import Stream, fixpoints, stream
+from stretto.dataflow.plan import Stream
+from stretto.dataflow.stream import fixpoints, stream
 from stretto.errors import OptionError
 from stretto.languages.datalog import (
     Aggregate,
@@ -28,8 +29,6 @@ from stretto.languages.datalog.ordering import Step
 from stretto.languages.datalog.tree import ANY, variables
 from stretto.query import predicate as p
 from stretto.query.typing import type_of_operand
-
-__all__ = ["datalog"]
 
 _NAME = re.compile(r"(?!(?:not|true|false)\Z)[^\W\d_A-ZÀ-ÖØ-Þ]\w*")
 

@@ -12,8 +12,6 @@ from stretto.dataflow.cycles import Cycle, cycles, ordered
 from stretto.explain.dot import Drawing, quoted
 from stretto.explain.text import section
 
-__all__ = ["drawn", "explained"]
-
 Outputs = Mapping[str, plan.Stream]
 
 #: Where what an operator does may be broken into lines, and how long those are.

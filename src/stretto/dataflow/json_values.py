@@ -15,17 +15,6 @@ from stretto.errors import OptionError, StrettoError
 from stretto.languages.relational import read_condition, read_value
 from stretto.query import predicate as p
 
-__all__ = [
-    "columns",
-    "plain",
-    "read_columns",
-    "read_operand",
-    "read_pairs",
-    "read_plain",
-    "written_operand",
-    "written_text",
-]
-
 _ZONED = re.compile(r"timestamp\[(s|ms|us|ns)(?:, tz=(.+))?\]")
 
 _KINDS = {str(kind): kind for kind in (pa.int64(), pa.float64(), pa.bool_(), pa.string(), pa.date32(), pa.date64())}

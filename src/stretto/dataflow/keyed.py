@@ -25,8 +25,6 @@ from stretto.dataflow.cycles import loops_of, ordered_with_loops
 from stretto.dataflow.operators.project import in_order
 from stretto.dataflow.plan import Stream
 
-__all__ = ["GROUPS", "carries", "keyed"]
-
 #: The input that names the groups, for plans with constant rows: one event for each key, which begins at the first time.
 GROUPS = "the groups"
 

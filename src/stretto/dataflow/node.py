@@ -20,25 +20,6 @@ from stretto.dataflow.run.values import Strings
 from stretto.errors import OptionError, hinted
 from stretto.query.typing import kind_of
 
-__all__ = [
-    "Binary",
-    "Fixpoint",
-    "Groups",
-    "Loop",
-    "Node",
-    "On",
-    "Pairs",
-    "Recursion",
-    "Relation",
-    "Row",
-    "S",
-    "Unary",
-    "check_same",
-    "column_of",
-    "keys_of",
-    "payload_type",
-]
-
 Row = Mapping[str, pa.DataType]
 Pairs = tuple[tuple[str, str], ...]
 

@@ -24,8 +24,6 @@ from stretto.dataflow.cycles import loops_of, ordered_with_loops
 from stretto.dataflow.json_values import columns, read_columns
 from stretto.errors import OptionError, StrettoError
 
-__all__ = ["VERSION", "from_json", "to_json"]
-
 VERSION = 1
 
 

@@ -14,8 +14,6 @@ from stretto.dataflow.plan import Stream
 from stretto.errors import OptionError
 from stretto.events import Schema, as_table
 
-__all__ = ["Stream", "constant", "fixpoint", "fixpoints", "stream"]
-
 
 def stream(name: str, schema: Any, *, insert_only: bool = False) -> Stream:
     """Declare an external input of a dataflow.

@@ -9,8 +9,6 @@ from stretto.engines.afa.program import AfaProgram
 from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.tecs.program import Program
 
-__all__ = ["ENGINES", "FEATURES", "table"]
-
 ENGINES: dict[str, type[Program | NfabProgram | AfaProgram]] = {"tecs": Program, "nfab": NfabProgram, "afa": AfaProgram}
 
 #: What a query may ask for, by the word in :attr:`~stretto.engines.api.Compiled.abilities`.

@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 from stretto.engines.shared.counting import Unlisted
 from stretto.frame import Section
 
-__all__ = ["COMMON", "Compiled", "Matches", "Outputs", "Program", "Run"]
-
 I64 = NDArray[np.int64]
 
 #: What queries of every engine may ask for (``abilities.py``).

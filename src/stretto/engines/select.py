@@ -15,8 +15,6 @@ from stretto.query.passes.bind import BoundQuery
 from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.query import ParsedQuery
 
-__all__ = ["AnyProgram", "Choice", "choose", "program_for"]
-
 AnyProgram = Program | NfabProgram
 
 

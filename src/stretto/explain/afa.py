@@ -13,8 +13,6 @@ from stretto.query.afa import Afa, Arc, Emit, Kind
 from stretto.query.afa_paths import leading, reached
 from stretto.query.afa_text import fence_text, transfer_text
 
-__all__ = ["draw_afa", "explain_afa"]
-
 _EMITS = {
     Emit.EVERY: "output at every event that leads to it or is ignored in it",
     Emit.ON_ENTER: "output at every event that leads to it",

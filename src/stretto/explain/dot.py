@@ -19,8 +19,6 @@ from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.query import ParsedQuery
 from stretto.query.sase import SaseQuery
 
-__all__ = ["Drawing", "draw", "quoted"]
-
 
 @dataclass(frozen=True)
 class Drawing:

@@ -8,8 +8,6 @@ from stretto.query.algebra import As, Atom, Pattern, Plus, children, walk
 from stretto.query.query import ParsedQuery, Strategy
 from stretto.query.sase import SaseQuery, Selection
 
-__all__ = ["warning"]
-
 
 def warning(query: ParsedQuery | SaseQuery) -> str | None:
     """Say what may make 2ⁿ matches of n events, and the ways out; ``None`` where nothing does.

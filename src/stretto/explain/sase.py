@@ -11,8 +11,6 @@ from stretto.query import predicate as p
 from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.sase import SaseQuery, Selection
 
-__all__ = ["asked", "explain_sase", "ignored", "kinds_of_non_determinism", "proceeds"]
-
 _SELECTIONS = {
     Selection.STRICT: "selected events are neighbours in the stream",
     Selection.PARTITION: "selected events are neighbours in their partition",

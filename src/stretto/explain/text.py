@@ -15,8 +15,6 @@ from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.query import Consume, ParsedQuery, Strategy, Window
 from stretto.query.sase import SaseQuery
 
-__all__ = ["Compiled", "automaton_of", "explain", "section"]
-
 #: Gives the machine of a query that has a schema; it is made when it is asked for.
 Compiled = Callable[[], AnyProgram]
 

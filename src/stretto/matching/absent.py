@@ -11,8 +11,6 @@ from stretto.matching.files import Source
 from stretto.query.algebra import Atom, walk
 from stretto.query.sase import SaseQuery
 
-__all__ = ["warn_of_absent_types"]
-
 #: Types that a message lists at most.
 LISTED = 8
 

@@ -21,8 +21,6 @@ from stretto.languages.afa.builder import make_arc
 from stretto.query.afa import Afa, Arc, Emit, Kind
 from stretto.times import FOREVER, ticks
 
-__all__ = ["ArcChanges"]
-
 I64 = NDArray[np.int64]
 
 #: Arcs whose texts are not read again.

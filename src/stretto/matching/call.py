@@ -29,8 +29,6 @@ from stretto.matching.sets import MatchSet, program_of_sets, refuse_unlisted
 from stretto.matching.streams import nothing, one_table, with_types_of_nulls
 from stretto.query.afa import Afa
 
-__all__ = ["iter_matches", "match", "match_sets"]
-
 T = TypeVar("T")
 Found = TypeVar("Found", pa.Table, MatchSet)
 

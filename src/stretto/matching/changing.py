@@ -12,8 +12,6 @@ from stretto.matching.arcs import ArcChanges
 from stretto.query.afa import Afa, Arc
 from stretto.times import FOREVER
 
-__all__ = ["Arcs"]
-
 
 class Arcs:
     """The arcs of a run.

@@ -25,8 +25,6 @@ from stretto.query.passes.nulls import with_types_of_nulls
 from stretto.query.query import Consume, ParsedQuery, Strategy, Window
 from stretto.query.sase import SaseQuery, Selection
 
-__all__ = ["Query", "compile_query"]
-
 LANGUAGES: dict[str, Callable[[str], ParsedQuery | SaseQuery]] = {"ceql": ceql.parse, "sase": sase.parse}
 
 #: The bound queries used last, by language, text and schema.

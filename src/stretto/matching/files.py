@@ -24,8 +24,6 @@ from stretto.errors import DataError, OptionError, suggestion
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
 
-__all__ = ["FORMATS", "Source", "are_files", "open_files", "table_of"]
-
 #: Formats by the ending of a file's name.
 ENDINGS = {
     "parquet": "parquet",

@@ -14,8 +14,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-__all__ = ["Gatherer"]
-
 I64 = NDArray[np.int64]
 
 #: Tables whose chunks are smaller than this on average are joined first: each chunk that is touched costs some calls.

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from stretto.engines.api import Run
 from stretto.matching.files import Source
-from stretto.matching.results import CHUNK, History, Rows, TableRows
-
-__all__ = ["InFiles", "InMemory", "Input", "input_of"]
+from stretto.matching.results import CHUNK, History, TableRows
+from stretto.matching.returns import Rows
 
 I64 = NDArray[np.int64]
 

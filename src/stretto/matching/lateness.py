@@ -10,8 +10,6 @@ from typing import Any, NamedTuple
 
 from stretto.errors import OptionError, warn
 
-__all__ = ["LATE", "OLD_WORDS", "OldWord", "check_late", "renamed", "tell_of"]
-
 #: What may become of late events.
 LATE = ("error", "drop", "side")
 

@@ -7,8 +7,6 @@ from contextlib import contextmanager
 
 from stretto.errors import EngineError, OptionError, SnapshotError
 
-__all__ = ["Life"]
-
 
 class Life:
     """What a matcher may be asked for now.

@@ -26,8 +26,6 @@ from stretto.matching.revising import Lowering, Revising
 from stretto.matching.sets import MatchSet
 from stretto.query.afa import Afa, Arc
 
-__all__ = ["Matcher"]
-
 
 class Matcher:
     """A query or an automaton over a stream that comes in batches.

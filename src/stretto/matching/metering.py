@@ -20,10 +20,9 @@ from stretto.columns.overflow import Order
 from stretto.engines.api import Matches
 from stretto.engines.shared.counting import BEYOND, Unlisted
 from stretto.errors import LimitError
-from stretto.matching.results import Layout, Rows
+from stretto.matching.results import Layout
+from stretto.matching.returns import Rows
 from stretto.query.passes.bind_sase import BoundSase
-
-__all__ = ["Lister", "Meter", "described", "meter_of_task"]
 
 I64 = NDArray[np.int64]
 

@@ -11,8 +11,6 @@ from stretto.errors import OptionError
 from stretto.matching.lateness import renamed, tell_of
 from stretto.matching.reorder import check_span
 
-__all__ = ["OF_QUERIES", "ahead_of", "refuse", "refuse_others", "with_new_words"]
-
 #: Options of queries alone, which say nothing about an AFA.
 OF_QUERIES = ("type", "stream", "time_unit", "output", "positions", "valuations", "language", "sets")
 

@@ -34,8 +34,6 @@ from stretto.query.query import Consume
 from stretto.query.sase import Aggregate, SaseQuery
 from stretto.times import FOREVER, check_clock
 
-__all__ = ["Ordered"]
-
 #: Rows that an error names at most.
 NAMED = 9
 

@@ -43,8 +43,6 @@ from stretto.matching.metering import Meter
 from stretto.matching.results import CHUNK, Layout
 from stretto.query.passes.bind import measure
 
-__all__ = ["Change", "PatternSet"]
-
 #: A piece of the stream goes through all patterns at once: :data:`~stretto.matching.results.CHUNK` events, or fewer where that could
 #: make more pairs of event and pattern than this.
 PAIRS = 1 << 23

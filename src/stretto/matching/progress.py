@@ -7,8 +7,6 @@ from typing import Any
 
 from stretto.matching.results import CHUNK
 
-__all__ = ["Progress"]
-
 
 class Progress:
     """A progress bar for long calls where somebody looks: it appears after a second, in a terminal or notebook."""

@@ -28,8 +28,6 @@ from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.query import Strategy
 from stretto.query.typing import kind_of
 
-__all__ = ["COMPARE", "Translator", "Untranslatable", "all_of", "any_of", "guards_of", "relevant"]
-
 
 def guards_of(query: BoundQuery | BoundSase) -> tuple[Guard, ...] | None:
     """What a query asks of single events; ``None`` where positions count, so that every event matters."""

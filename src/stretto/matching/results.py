@@ -28,8 +28,6 @@ from stretto.matching.returns import Rows, computed_columns
 from stretto.query.passes.bind import BoundQuery
 from stretto.query.passes.bind_sase import BoundSase
 
-__all__ = ["CHUNK", "Arrivals", "History", "Layout", "Rows", "TableRows", "build_tables", "summaries"]
-
 I64 = NDArray[np.int64]
 
 log = logging.getLogger("stretto")

@@ -11,8 +11,6 @@ import time as clock
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-__all__ = ["Retries"]
-
 S = TypeVar("S")
 
 #: A state is copied again when reading has taken so many times as long as copying it did.

@@ -23,8 +23,6 @@ from stretto.query import predicate as p
 from stretto.query.passes.bind_sase import BoundReturn, BoundSase
 from stretto.query.sase import Aggregate, Element, Index, Length, Reference
 
-__all__ = ["Rows", "computed_columns"]
-
 I64 = NDArray[np.int64]
 
 _LOW = (1 << 32) - 1

@@ -40,8 +40,6 @@ from stretto.query.sase import SaseQuery
 from stretto.query.typing import kind_of
 from stretto.times import FOREVER, as_times, check_clock, tick_of, ticks, width
 
-__all__ = ["Lowering", "Revising"]
-
 I64 = NDArray[np.int64]
 
 #: Why nothing can be asked.

@@ -22,11 +22,10 @@ from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.nfab.runner import HandedOver
 from stretto.errors import LimitError, OptionError
 from stretto.matching.compiled import Query
-from stretto.matching.results import Layout, Rows, build_tables
+from stretto.matching.results import Layout, build_tables
+from stretto.matching.returns import Rows
 from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.sase import SaseQuery
-
-__all__ = ["MatchSet", "program_of_sets", "refuse_unlisted"]
 
 I64 = NDArray[np.int64]
 

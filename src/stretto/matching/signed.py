@@ -16,8 +16,6 @@ from stretto.matching.results import CHUNK, History, Layout, build_tables
 from stretto.query.afa import Afa
 from stretto.query.sase import SaseQuery
 
-__all__ = ["MatchLayout", "OutputLayout", "SignedLayout", "free_name"]
-
 I64 = NDArray[np.int64]
 
 #: Columns of an automaton's output; a partition attribute of such a name gets a trailing underscore.

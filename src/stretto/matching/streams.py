@@ -16,8 +16,6 @@ from stretto.query.algebra import Filter, walk
 from stretto.query.passes.bind_sase import attribute_of
 from stretto.query.sase import SaseQuery
 
-__all__ = ["STREAM_COLUMN", "nothing", "one_table", "with_types_of_nulls"]
-
 #: The name of the column that tells streams apart when several tables are given.
 STREAM_COLUMN = "stream"
 

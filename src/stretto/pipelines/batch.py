@@ -17,8 +17,6 @@ from stretto.pipelines.updates import LOOK, Report, Update, failures_named
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["run_batch"]
-
 
 def run_batch(
     plan: Plan, events: Mapping[str, connectors.Events], matches: list[DataFrame], tell: Report, spark: SparkSession

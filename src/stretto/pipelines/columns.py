@@ -8,8 +8,6 @@ import pyarrow as pa
 
 from stretto.errors import OptionError, suggestion
 
-__all__ = ["column_type"]
-
 _PLAIN: dict[str, pa.DataType] = {
     "string": pa.string(),
     "boolean": pa.bool_(),

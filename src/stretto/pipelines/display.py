@@ -15,8 +15,6 @@ from rich.text import Text
 
 from stretto.pipelines.updates import Update
 
-__all__ = ["Display", "LiveDisplay", "LogDisplay", "display"]
-
 
 class Display(Protocol):
     """Takes updates inside a ``with`` block."""

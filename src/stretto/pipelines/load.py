@@ -9,8 +9,6 @@ from stretto.pipelines.problems import PipelineError
 from stretto.pipelines.queries import check_queries
 from stretto.pipelines.rules import check_plan
 
-__all__ = ["load"]
-
 
 def load(path: str | Path) -> Plan:
     """Read a pipeline file and check all that can be checked without starting Spark.

@@ -11,29 +11,6 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
-__all__ = [
-    "REPEATED",
-    "SINKS",
-    "SOURCES",
-    "ConsoleSink",
-    "DeltaSink",
-    "DeltaSource",
-    "Document",
-    "EnvironmentVariable",
-    "Events",
-    "FileSink",
-    "KafkaSink",
-    "KafkaSource",
-    "Option",
-    "ParquetSource",
-    "Pipeline",
-    "Query",
-    "Sink",
-    "Source",
-    "Table",
-    "TextSource",
-]
-
 
 class Table(BaseModel):
     """A TOML table: no unknown keys, no value taken for one of another type."""

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 
 from stretto.errors import Span
 
-__all__ = ["Place", "find_places", "offsets"]
-
 #: The way to a value: keys of tables and indexes of arrays.
 Path = tuple[str | int, ...]
 

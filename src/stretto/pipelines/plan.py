@@ -17,8 +17,6 @@ from stretto.pipelines.places import Path as KeyPath
 from stretto.pipelines.places import Place, find_places
 from stretto.pipelines.problems import PipelineError, Problem
 
-__all__ = ["File", "Plan", "in_order", "parse"]
-
 
 @dataclass(frozen=True)
 class File:

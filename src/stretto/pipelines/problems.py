@@ -13,8 +13,6 @@ from dataclasses import dataclass
 
 from stretto.errors import OptionError, QueryError, Span
 
-__all__ = ["PipelineError", "Problem"]
-
 
 @dataclass(frozen=True)
 class Problem:

@@ -20,8 +20,6 @@ from stretto.pipelines.plan import Plan
 from stretto.pipelines.problems import Problem
 from stretto.query.sase import SaseQuery
 
-__all__ = ["check_queries", "known_columns", "query_problem", "query_text"]
-
 
 @dataclass(frozen=True)
 class Text:

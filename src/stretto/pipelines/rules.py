@@ -17,8 +17,6 @@ from stretto.pipelines.plan import Plan
 from stretto.pipelines.problems import Problem
 from stretto.spark.options import microseconds_of
 
-__all__ = ["check_plan"]
-
 Check = Callable[[Plan], Iterator[Problem]]
 
 

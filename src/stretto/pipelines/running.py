@@ -20,8 +20,6 @@ from stretto.spark import match, session
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["run"]
-
 
 def run(plan: Plan, *, once: bool = False, report: Report | None = None) -> None:
     """Run a pipeline: in batch mode to its end, streaming until it is interrupted (``KeyboardInterrupt``) or fails.

@@ -18,9 +18,6 @@ from stretto.spark.frames import column
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["BAD_RECORDS", "Route", "batch_writer", "labelled", "routes_of", "splitting", "stream_writer"]
-
-
 #: What bad records are called where the parts of a pipeline are named.
 BAD_RECORDS = "bad records"
 

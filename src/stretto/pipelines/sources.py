@@ -16,8 +16,6 @@ from stretto.pipelines.plan import Plan
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["common_sequence", "options_of", "read", "settings", "source_name"]
-
 
 def read(plan: Plan, spark: SparkSession) -> dict[str, connectors.Events]:
     """Every source's events, by the source's name."""

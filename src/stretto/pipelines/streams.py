@@ -17,8 +17,6 @@ from stretto.spark import metrics, progress_line
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["Streams"]
-
 
 class Streams:
     """The streaming queries of a pipeline: one for each query, and one for the bad records of each source."""

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 
 from stretto.errors import EngineError, SnapshotError
 
-__all__ = ["LOOK", "Report", "Update", "failures_named", "reason"]
-
 #: Seconds between two looks at what Spark does.
 LOOK = 0.5
 

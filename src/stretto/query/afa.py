@@ -18,8 +18,6 @@ import pyarrow as pa
 
 from stretto.query import predicate as p
 
-__all__ = ["Afa", "Arc", "Emit", "Fence", "Field", "Kind", "Transfer", "UserFunction"]
-
 
 @dataclass(frozen=True, eq=False)
 class Field(p.Attribute):

@@ -6,8 +6,6 @@ from collections.abc import Collection
 
 from stretto.query.afa import Afa, Kind
 
-__all__ = ["leading", "reached"]
-
 
 def reached(afa: Afa) -> set[str]:
     """Find the states that a computation may be in after at least one event.

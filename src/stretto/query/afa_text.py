@@ -7,8 +7,6 @@ from collections.abc import Iterable
 from stretto.query import predicate as p
 from stretto.query.afa import Arc, Field, Kind, UserFunction
 
-__all__ = ["fence_text", "shown", "transfer_text"]
-
 
 def shown(arc: Arc, register: Iterable[str]) -> str:
     """Write an arc with its states, functions and the time in which it is valid, for a register with these fields.

@@ -15,25 +15,6 @@ from dataclasses import dataclass, field, replace
 from stretto.errors import Span
 from stretto.query.predicate import Predicate
 
-__all__ = [
-    "RESERVED",
-    "As",
-    "Atom",
-    "Filter",
-    "Or",
-    "Pattern",
-    "Plus",
-    "Project",
-    "Sequence",
-    "children",
-    "fold",
-    "quote",
-    "reported",
-    "variables",
-    "walk",
-]
-
-
 RESERVED = frozenset({"SELECT", "FROM", "WHERE", "FILTER", "PARTITION", "WITHIN", "CONSUME", "AS", "OR", "AND", "NOT"})
 """The words that name no type, stream or variable unless they are quoted."""
 

@@ -26,8 +26,6 @@ from typing import Any
 from stretto.query import functions
 from stretto.query import predicate as p
 
-__all__ = ["COMPARE", "Beyond", "bounded", "compare", "holds", "like", "like_pattern", "like_search", "truth", "value"]
-
 COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
     "!=": operator.ne,

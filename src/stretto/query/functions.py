@@ -15,8 +15,6 @@ from typing import Any, TypeVar
 from stretto import _jit
 from stretto.errors import OptionError
 
-__all__ = ["Function", "function", "known", "version"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 #: Names that mean something else in a condition.

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from stretto.query.algebra import Atom
 from stretto.query.predicate import Or, Predicate
 
-__all__ = ["Guard"]
-
 
 @dataclass(frozen=True)
 class Guard:

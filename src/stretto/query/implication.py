@@ -9,8 +9,6 @@ from __future__ import annotations
 from stretto.query import predicate as p
 from stretto.query.evaluate import compare, like
 
-__all__ = ["implies"]
-
 
 def implies(given: p.Predicate, wanted: p.Predicate) -> bool:
     """Tell whether every event that satisfies ``given`` satisfies ``wanted``, as far as one can.

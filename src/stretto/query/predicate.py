@@ -22,38 +22,6 @@ from typing import Any, ClassVar, TypeVar, cast, get_args
 
 from stretto.errors import Span
 
-__all__ = [
-    "FLIPPED",
-    "NODES",
-    "And",
-    "Arithmetic",
-    "Attribute",
-    "Between",
-    "Call",
-    "Comparison",
-    "Constant",
-    "Expression",
-    "In",
-    "IsNull",
-    "Like",
-    "Negative",
-    "Not",
-    "Operand",
-    "Or",
-    "Predicate",
-    "Visitor",
-    "against_constant",
-    "attributes",
-    "calls",
-    "comparisons",
-    "computes",
-    "rebuilt",
-    "renamed",
-    "spelt_out",
-    "substituted",
-    "walk",
-]
-
 Value = int | float | Decimal | str | bool | bytes | dt.datetime | dt.date
 
 

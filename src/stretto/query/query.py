@@ -9,8 +9,6 @@ from enum import StrEnum
 from stretto.errors import Span
 from stretto.query.algebra import Pattern, reported
 
-__all__ = ["Consume", "ParsedQuery", "SelectItem", "Strategy", "Window"]
-
 
 class Strategy(StrEnum):
     """Selection strategies (SEMANTICS: CEQL, selection strategies)."""

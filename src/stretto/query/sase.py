@@ -19,23 +19,6 @@ from stretto.errors import Span
 from stretto.query import predicate as p
 from stretto.query.query import Consume, Window
 
-__all__ = [
-    "FUNCTIONS",
-    "Aggregate",
-    "Component",
-    "Element",
-    "Index",
-    "Kept",
-    "Length",
-    "Range",
-    "Reference",
-    "Referred",
-    "ReturnItem",
-    "SaseQuery",
-    "Selection",
-    "kept",
-]
-
 #: Aggregates over the events of a Kleene plus; NULLs are left out, and all but ``count`` of nothing are NULL.
 FUNCTIONS = ("count", "sum", "avg", "min", "max")
 

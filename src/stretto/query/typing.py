@@ -27,8 +27,6 @@ from stretto.errors import QueryError, Span, placed, suggestion
 from stretto.query import functions
 from stretto.query import predicate as p
 
-__all__ = ["is_exact", "kind_of", "kind_of_operand", "may_overflow", "type_of_operand", "typed", "typed_operand"]
-
 
 def kind_of(data_type: pa.DataType) -> str:
     """Name the kind of a type: ``int``, ``float``, ``decimal``, ``string``, ``bool``, ``time`` or ``other``."""

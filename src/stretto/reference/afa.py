@@ -37,23 +37,6 @@ from stretto.errors import DataError, LimitError, OptionError
 from stretto.query.afa import Afa, Arc, Emit, Kind, UserFunction
 from stretto.query.evaluate import holds, value
 
-__all__ = [
-    "AddArc",
-    "Change",
-    "Event",
-    "Insert",
-    "Output",
-    "Punctuate",
-    "PunctuateArcs",
-    "Replay",
-    "RetireArc",
-    "Retract",
-    "Revise",
-    "Row",
-    "Step",
-    "outputs",
-]
-
 Register = tuple[Any, ...]
 
 #: The state and the register of an instantaneous description; the events that are left are the caller's loop.

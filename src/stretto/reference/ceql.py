@@ -27,8 +27,6 @@ from stretto.query.evaluate import holds
 from stretto.query.passes.bind import BoundQuery
 from stretto.query.query import Consume, Strategy
 
-__all__ = ["Match", "Valuation", "evaluate", "valuations"]
-
 Event = Mapping[str, Any]
 
 

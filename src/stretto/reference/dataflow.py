@@ -32,12 +32,10 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from stretto.dataflow import plan
-from stretto.dataflow.stream import Stream
+from stretto.dataflow.plan import Stream
 from stretto.errors import DataError, LimitError, OptionError
 from stretto.query import predicate as p
 from stretto.query.evaluate import holds, value
-
-__all__ = ["EVER", "FOREVER", "Event", "History", "Span", "before", "evaluate", "history", "settled"]
 
 FOREVER = 2**63 - 1  #: the end of what has none
 EVER = -(2**63) + 1  #: the start of constants

@@ -35,8 +35,6 @@ from stretto.query.passes.cnf import conjuncts
 from stretto.query.sase import Aggregate, Component, Element, Index, Length, Range, Reference, Selection
 from stretto.reference.ceql import number
 
-__all__ = ["SaseMatch", "aggregate", "evaluate_sase", "returned"]
-
 Event = Mapping[str, Any]
 #: The events that each variable holds, in order.
 Chosen = Mapping[str, Sequence[Event]]

@@ -34,8 +34,6 @@ from stretto.spark.streaming import query as streaming
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["match", "prepare"]
-
 
 def match(
     df: DataFrame | Mapping[str, DataFrame],

@@ -40,8 +40,6 @@ from stretto.spark.frames import column
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-__all__ = ["may_be", "relevant", "relevant_text"]
-
 #: A Spark condition, or one that is known to be true (nothing is asked) or false of all rows.
 Condition = Union["Column", bool]
 

@@ -6,8 +6,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-__all__ = ["cuts_partitions", "executed_plan", "hadoop_file", "is_classic", "optimized_plan", "plan_bytes"]
-
 
 def is_classic(df: Any) -> bool:
     """Whether a DataFrame is of a session in a JVM of this process' own; else it is of Spark Connect."""

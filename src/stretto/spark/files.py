@@ -11,8 +11,6 @@ from stretto.spark.session import session
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["read"]
-
 
 def read(path: str | Path) -> DataFrame:
     """A Parquet, CSV (with a header; types are inferred) or JSON-lines file as a DataFrame, by its ending.

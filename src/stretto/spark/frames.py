@@ -17,8 +17,6 @@ from stretto.matching.streams import STREAM_COLUMN
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["arrow_fields", "check_dataframe", "column", "one_dataframe", "spark_schema", "without_duplicates"]
-
 
 def one_dataframe(
     df: DataFrame | Mapping[str, DataFrame], query: Query, stream: str | None

@@ -22,8 +22,6 @@ from platformdirs import user_cache_path
 
 from stretto.errors import OptionError
 
-__all__ = ["MINIMUM", "ensure_java", "java_version"]
-
 MINIMUM = 17
 """The oldest Java that Spark 4 runs on."""
 

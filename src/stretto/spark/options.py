@@ -13,8 +13,6 @@ from stretto.matching.lateness import renamed, tell_of
 from stretto.matching.reorder import check_span
 from stretto.times import SECONDS
 
-__all__ = ["BUCKETS", "METRICS", "Continuous", "microseconds_of"]
-
 #: Into how many buckets keys are hashed unless the caller says otherwise. It belongs to the state: not to be changed by what
 #: machine a query runs on.
 BUCKETS = 64

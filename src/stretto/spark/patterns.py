@@ -12,7 +12,8 @@ import pyarrow as pa
 from stretto.errors import DataError, OptionError, hinted
 from stretto.events import require
 from stretto.matching.compiled import Query
-from stretto.matching.patterns import Change, PatternSet
+from stretto.matching.many.changes import Change
+from stretto.matching.patterns import PatternSet
 from stretto.spark.batch.worker import Roles, pieces, whole_tables
 from stretto.spark.frames import arrow_fields, check_dataframe, column, spark_schema, without_duplicates
 from stretto.spark.kernels import ship
@@ -24,8 +25,6 @@ from stretto.spark.streaming.runs import ManyPatterns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-__all__ = ["match_patterns", "run_patterns"]
 
 #: The most buckets that changes are sent to.
 MOST_BUCKETS = 4096

@@ -17,8 +17,6 @@ from stretto.spark.batch.worker import Roles
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["Prepared"]
-
 
 @dataclass(frozen=True)
 class Prepared:

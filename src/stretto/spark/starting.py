@@ -28,8 +28,6 @@ from stretto.spark.streaming.state import Owner, header_of, header_size
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["STATE", "compare", "compared", "metrics_name"]
-
 log = logging.getLogger("stretto")
 
 #: The name of the state variable; a change of the state's kind takes another.

@@ -14,7 +14,8 @@ from stretto.engines.api import Matches
 from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.nfab.runner import NfabRunner
 from stretto.engines.nfab.state import new_nodes, new_output, new_runs
-from stretto.engines.nfab.structure import Events, Nodes, Output, Runs
+from stretto.engines.nfab.structure import Events, Nodes, Runs
+from stretto.engines.tecs.enumerate import Output
 from stretto.errors import DataError, OptionError
 
 __all__ = ["Backtrack"]

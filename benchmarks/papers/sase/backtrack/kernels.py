@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 
 from stretto._jit import DONE, GROW_NODES, GROW_OUTPUT, GROW_TABLE, OUTPUT_FULL, OVERFLOW, inlined, jit
 from stretto.engines.nfab.kernels import _apply, _holds, conditions_at, copy_run
-from stretto.engines.nfab.structure import I64, NIL, Events, Machine, Nodes, Output, Runs
+from stretto.engines.nfab.structure import I64, NIL, Events, Machine, Nodes, Runs
+from stretto.engines.tecs.enumerate import Output
 
 __all__ = ["BACKTRACKS", "CELLS", "NEED", "READ", "REGISTERS", "ROWS", "Search", "explore"]
 

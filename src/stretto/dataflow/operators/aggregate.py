@@ -19,8 +19,6 @@ from stretto.dataflow.run.values import Strings
 from stretto.errors import OptionError, suggestion
 from stretto.query.typing import kind_of
 
-__all__ = ["Aggregate", "Aggregator", "Item", "aggregate"]
-
 #: What an aggregate may compute, and of which kinds of columns.
 _FUNCTIONS = {
     "count": (),

@@ -6,8 +6,6 @@ from stretto.dataflow.operators.operator import Operator
 from stretto.dataflow.run.code import Program
 from stretto.dataflow.run.rows import Rows
 
-__all__ = ["Compute"]
-
 
 class Compute(Operator):
     """A chain of selections and projections, compiled into one pass."""

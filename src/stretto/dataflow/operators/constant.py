@@ -11,11 +11,10 @@ import pyarrow as pa
 
 from stretto.dataflow.json_values import columns, plain, read_columns, read_plain
 from stretto.dataflow.node import Node
-from stretto.dataflow.run.rows import EVER, FOREVER, PAYLOAD, VE, VS, WEIGHT, Rows
+from stretto.dataflow.run.rows import EVER, PAYLOAD, VE, VS, WEIGHT, Rows
 from stretto.dataflow.run.values import Strings, words
 from stretto.query import predicate as p
-
-__all__ = ["Constant"]
+from stretto.times import FOREVER
 
 
 @dataclass(frozen=True, eq=False)

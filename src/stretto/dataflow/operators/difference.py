@@ -21,8 +21,6 @@ from stretto.dataflow.run.values import Strings
 from stretto.errors import OptionError
 from stretto.frame import Section
 
-__all__ = ["Difference", "Subtractor", "difference"]
-
 
 def difference(stream: S, other: Relation, on: On | None = None) -> S:
     """Keep the rows at the times when no row of another stream agrees with them on the keys (anti-join).

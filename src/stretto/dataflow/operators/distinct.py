@@ -9,8 +9,6 @@ from stretto.dataflow.operators.operator import Operator
 from stretto.dataflow.operators.reduce import Reduce
 from stretto.dataflow.run.values import Strings
 
-__all__ = ["Distinct", "distinct"]
-
 
 def distinct(stream: S) -> S:
     """Keep each row once, wherever it occurs at all. In a loop this stops what is derived again from going around again."""

@@ -13,23 +13,6 @@ from stretto.dataflow.run.index import Chains
 from stretto.dataflow.run.levels import BITS, below, close, expand
 from stretto.dataflow.run.rows import LEVEL, VE, VS, Rows, hashed, same
 
-__all__ = [
-    "BEGIN",
-    "COUNT_OUT",
-    "HIGH",
-    "LEVELS",
-    "LOW",
-    "SEGMENTS",
-    "SIZE",
-    "Group",
-    "arrange",
-    "counts",
-    "gather",
-    "place",
-    "scratch",
-    "sort",
-]
-
 
 class Group(NamedTuple):
     """Scratch for the rows of one group."""

@@ -20,13 +20,12 @@ from stretto.dataflow.operators.operator import Operator, places
 from stretto.dataflow.operators.where import Where
 from stretto.dataflow.run.index import Chains, Index
 from stretto.dataflow.run.levels import joined
-from stretto.dataflow.run.rows import FOREVER, LEVEL, PAYLOAD, VE, VS, WEIGHT, Rows, counted, empty, hashed, same
+from stretto.dataflow.run.rows import LEVEL, PAYLOAD, VE, VS, WEIGHT, Rows, counted, empty, hashed, same
 from stretto.dataflow.run.values import Strings
 from stretto.errors import OptionError
 from stretto.languages.relational import read_condition
 from stretto.query import predicate as p
-
-__all__ = ["Join", "Joiner", "join", "key_places"]
+from stretto.times import FOREVER
 
 CAPACITY = 1 << 15  #: rows of the output buffer
 

@@ -17,11 +17,9 @@ from stretto.dataflow.operators.operator import Operator
 from stretto.dataflow.operators.union import Union
 from stretto.dataflow.run.code import Step
 from stretto.dataflow.run.events import NEW
-from stretto.dataflow.run.rows import FOREVER, LEVEL, NEVER, VE, VS, WEIGHT, Rows, combined
+from stretto.dataflow.run.rows import LEVEL, NEVER, VE, VS, WEIGHT, Rows, combined
 from stretto.errors import OptionError
-from stretto.times import MOST
-
-__all__ = ["Alter", "Lifetime", "Window", "changes", "window"]
+from stretto.times import FOREVER, MOST
 
 #: Duration (None: without end) and hop (None: none).
 Window = tuple[int | None, int | None]

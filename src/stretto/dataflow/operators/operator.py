@@ -11,8 +11,6 @@ from stretto.dataflow.run.index import Index
 from stretto.dataflow.run.rows import NEVER, Rows, empty
 from stretto.frame import Section
 
-__all__ = ["Operator", "Pass", "places"]
-
 
 class Operator:
     """A node of a running plan.

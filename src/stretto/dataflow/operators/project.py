@@ -19,8 +19,6 @@ from stretto.languages.relational import read_value
 from stretto.query import predicate as p
 from stretto.query.typing import kind_of, type_of_operand
 
-__all__ = ["Project", "in_order", "project", "rename"]
-
 
 def project(stream: S, /, *kept: str, **computed: Any) -> S:
     """Compute columns from each row by itself.

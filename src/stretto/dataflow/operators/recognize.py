@@ -16,7 +16,7 @@ import pyarrow as pa
 from stretto.dataflow.node import Groups, Node, S, Unary, payload_type
 from stretto.dataflow.operators.lifetime import Lifetime
 from stretto.dataflow.operators.operator import Operator
-from stretto.dataflow.run.rows import FOREVER, LEVEL, NEVER, PAYLOAD, VE, VS, WEIGHT, Rows, combined, empty
+from stretto.dataflow.run.rows import LEVEL, NEVER, PAYLOAD, VE, VS, WEIGHT, Rows, combined, empty
 from stretto.dataflow.run.values import Strings, arrays, words
 from stretto.errors import OptionError
 from stretto.events import Schema
@@ -28,8 +28,7 @@ from stretto.query import predicate as p
 from stretto.query.afa import Afa
 from stretto.query.query import Consume
 from stretto.query.sase import SaseQuery, Selection
-
-__all__ = ["Recognize", "Recognizer", "recognize"]
+from stretto.times import FOREVER
 
 #: Columns of a matcher's result that say where a match lies, not what it is.
 _PLACES = ("sign", "start", "end", "positions", "until", "register")

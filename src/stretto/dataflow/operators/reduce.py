@@ -31,8 +31,6 @@ from stretto.dataflow.run.index import Chains, Index
 from stretto.dataflow.run.rows import LEVEL, PAYLOAD, VE, VS, WEIGHT, Rows, combined, empty, hashed, same
 from stretto.errors import DataError
 
-__all__ = ["Reduce"]
-
 CAPACITY = 1024  #: rows of the output buffer
 MEMBERS = 64  #: rows of a group that there is room for at first
 

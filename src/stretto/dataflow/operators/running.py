@@ -15,8 +15,6 @@ from stretto.dataflow.run.index import Chains
 from stretto.dataflow.run.rows import VE, VS, WEIGHT, Rows
 from stretto.engines.shared.scalar import mean, real, word
 
-__all__ = ["AVG", "AVG_REAL", "COUNT", "MAX", "MAX_REAL", "MIN", "MIN_REAL", "SUM", "SUM_REAL", "rank", "run"]
-
 # What an item computes.
 COUNT, SUM, SUM_REAL, AVG, AVG_REAL, MIN, MAX, MIN_REAL, MAX_REAL = range(9)
 

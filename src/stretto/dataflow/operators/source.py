@@ -9,8 +9,6 @@ from typing import Any
 from stretto.dataflow.json_values import columns, read_columns
 from stretto.dataflow.node import Groups, Node
 
-__all__ = ["Source"]
-
 
 @dataclass(frozen=True, eq=False)
 class Source(Node):

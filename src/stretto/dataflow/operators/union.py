@@ -13,8 +13,6 @@ from stretto.dataflow.run.rows import PAYLOAD
 from stretto.dataflow.run.values import Strings
 from stretto.errors import OptionError
 
-__all__ = ["Union", "union"]
-
 
 def union(stream: S, *others: Relation) -> S:
     """Put streams together: all rows of all, each as often as it occurs; columns are matched by name.

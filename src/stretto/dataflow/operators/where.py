@@ -14,8 +14,6 @@ from stretto.engines.shared.scalar_code import faulty, name
 from stretto.languages.relational import read_condition
 from stretto.query import predicate as p
 
-__all__ = ["Where", "where"]
-
 
 def where(stream: S, condition: str) -> S:
     """Select the rows for which a condition holds.

@@ -34,8 +34,6 @@ from stretto.errors import DataError, QueryError
 from stretto.query import predicate as p
 from stretto.query.typing import kind_of
 
-__all__ = ["Columns", "Program", "Step", "given_up_if"]
-
 
 @inlined
 def float_word(value: float) -> int:

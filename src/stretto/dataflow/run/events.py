@@ -12,8 +12,6 @@ from stretto._jit import DONE, OUTPUT_FULL, inlined, jit
 from stretto.dataflow.run.index import Chains, Index
 from stretto.dataflow.run.rows import NEVER, PAYLOAD, VE, VS, WEIGHT, Rows, combined, copy_row, empty, hashed, same
 
-__all__ = ["NEW", "Inputs", "Outputs"]
-
 NEW = WEIGHT  #: of an event row: the Ve that a retraction gives it; NEVER: it is an insertion
 
 

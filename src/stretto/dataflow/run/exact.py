@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from stretto._jit import inlined, jit
 
-__all__ = ["MOST_PARTS", "add", "add_times", "rounded"]
-
 #: More parts than floats that do not overlap can be: 2098 bits in parts of at least one.
 MOST_PARTS = 2100
 

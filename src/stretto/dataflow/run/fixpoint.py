@@ -25,12 +25,11 @@ from numpy.typing import NDArray
 from stretto.dataflow.operators.operator import Pass
 from stretto.dataflow.run.levels import BITS, Scope
 from stretto.dataflow.run.messages import Data, Definite, External, Speculative
-from stretto.dataflow.run.rows import FOREVER, LEVEL, NEVER, VS, WEIGHT, Rows, combined
+from stretto.dataflow.run.rows import LEVEL, NEVER, VS, WEIGHT, Rows, combined
 from stretto.dataflow.run.vertex import Multicast, Turning, Vertex
 from stretto.errors import LimitError
 from stretto.frame import Section
-
-__all__ = ["FixpointVertex", "FlyingFixpoint"]
+from stretto.times import FOREVER
 
 
 class FlyingFixpoint(Turning):

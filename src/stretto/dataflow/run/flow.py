@@ -9,20 +9,18 @@ import pyarrow as pa
 
 from stretto.column_types import time_hint
 from stretto.dataflow.explain import drawn, explained
+from stretto.dataflow.plan import Stream
 from stretto.dataflow.run.events import NEW
 from stretto.dataflow.run.graph import Graph, Input
 from stretto.dataflow.run.history import settled
-from stretto.dataflow.run.rows import EVER, FOREVER, NEVER, PAYLOAD, VE, VS, Rows, empty
+from stretto.dataflow.run.rows import EVER, NEVER, PAYLOAD, VE, VS, Rows, empty
 from stretto.dataflow.run.scheduler import step
 from stretto.dataflow.run.values import Strings, arrays, words
-from stretto.dataflow.stream import Stream
 from stretto.errors import DataError, EngineError, OptionError, SnapshotError, StrettoError, hinted
 from stretto.events import as_table
 from stretto.frame import Section, reading
 from stretto.query.typing import kind_of
-from stretto.times import check_clock
-
-__all__ = ["Dataflow"]
+from stretto.times import FOREVER, check_clock
 
 #: The first time that Python can show, in ticks of a unit: constants begin there.
 _FIRST = {"s": -62_135_596_800, "ms": -62_135_596_800_000, "us": -62_135_596_800_000_000}

@@ -18,13 +18,12 @@ from stretto.dataflow.run.fixpoint import FixpointVertex, FlyingFixpoint
 from stretto.dataflow.run.history import last_end
 from stretto.dataflow.run.levels import BITS, Scope
 from stretto.dataflow.run.messages import Data, Definite
-from stretto.dataflow.run.rows import FOREVER, NEVER, PAYLOAD, Rows, empty
+from stretto.dataflow.run.rows import NEVER, PAYLOAD, Rows, empty
 from stretto.dataflow.run.values import Strings
 from stretto.dataflow.run.vertex import Multicast, Vertex
 from stretto.errors import OptionError
 from stretto.frame import Section
-
-__all__ = ["Graph", "Input", "Output"]
+from stretto.times import FOREVER
 
 
 class Input:

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from stretto.dataflow.run.rows import EVER, FOREVER, LEVEL, NEVER, PAYLOAD, VE, VS, WEIGHT, Rows
-
-__all__ = ["last_end", "settled"]
+from stretto.dataflow.run.rows import EVER, LEVEL, NEVER, PAYLOAD, VE, VS, WEIGHT, Rows
+from stretto.times import FOREVER
 
 
 def settled(changes: Rows) -> Rows:

@@ -10,8 +10,6 @@ from stretto._jit import jit
 from stretto.dataflow.run.levels import BITS
 from stretto.dataflow.run.rows import VE, Rows, combined, hashed
 
-__all__ = ["Chains", "Index"]
-
 _LEAST = 16
 
 

@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 
 from stretto._jit import inlined, jit
 
-__all__ = ["BITS", "Scope", "below", "close", "expand", "joined"]
-
 BITS = 62  #: of all fields together
 
 

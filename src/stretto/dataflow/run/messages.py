@@ -6,8 +6,6 @@ from typing import NamedTuple
 
 from stretto.dataflow.run.rows import Rows
 
-__all__ = ["Data", "Definite", "External", "Message", "Speculative"]
-
 
 class Data(NamedTuple):
     """A batch of changes."""

@@ -14,28 +14,6 @@ from numpy.typing import NDArray
 
 from stretto._jit import inlined, jit
 from stretto.errors import LimitError
-from stretto.times import FOREVER
-
-__all__ = [
-    "EVER",
-    "FOREVER",
-    "LEVEL",
-    "NEVER",
-    "PAYLOAD",
-    "VE",
-    "VS",
-    "WEIGHT",
-    "Rows",
-    "columns",
-    "combined",
-    "consolidate",
-    "copy_row",
-    "counted",
-    "empty",
-    "hashed",
-    "moved",
-    "same",
-]
 
 Rows = NDArray[np.int64]
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from stretto.dataflow.run.graph import Graph
 
-__all__ = ["step"]
-
 
 def step(graph: Graph) -> bool:
     """Let one vertex take one batch, or one loop go to its next level; whether there was anything to do."""

@@ -14,9 +14,6 @@ from stretto.errors import DataError
 from stretto.query.typing import kind_of
 from stretto.times import DAY
 
-__all__ = ["NAN", "Strings", "arrays", "word_of_float", "words"]
-
-
 NAN = int(np.float64(np.nan).view(np.int64))  #: the word of every NaN
 
 

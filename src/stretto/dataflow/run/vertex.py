@@ -10,10 +10,9 @@ import numpy as np
 from stretto.dataflow.operators.operator import Operator
 from stretto.dataflow.run.levels import Scope
 from stretto.dataflow.run.messages import Data, Definite, External, Message, Speculative
-from stretto.dataflow.run.rows import FOREVER, LEVEL, NEVER, Rows, moved
+from stretto.dataflow.run.rows import LEVEL, NEVER, Rows, moved
 from stretto.frame import Section
-
-__all__ = ["Multicast", "Turning", "Vertex"]
+from stretto.times import FOREVER
 
 
 class Multicast:

@@ -22,8 +22,6 @@ from stretto.engines.afa.index import find
 from stretto.engines.afa.live import build_with_ends
 from stretto.engines.afa.structure import Events, Graph, Parts
 
-__all__ = ["prune"]
-
 I64 = NDArray[np.int64]
 
 

@@ -13,8 +13,6 @@ from stretto.engines.afa.index import stretch
 from stretto.engines.afa.live import earlier, greatest_end, is_settled
 from stretto.engines.afa.structure import Events, Graph, Memory, Parts, Work
 
-__all__ = ["divide", "prolong", "prolong_new"]
-
 I64 = NDArray[np.int64]
 
 

@@ -17,8 +17,6 @@ from stretto.engines.afa.outputs import pick, put, trace
 from stretto.engines.afa.places import new_slot
 from stretto.engines.afa.structure import Batch, Events, Graph, Memory, Parts, Work
 
-__all__ = ["append"]
-
 I64 = NDArray[np.int64]
 
 

@@ -13,8 +13,6 @@ from stretto._jit import inlined, jit
 from stretto.engines.afa import structure as s
 from stretto.engines.afa.structure import Batch, Events, Graph
 
-__all__ = ["change_arc", "link_all", "link_arc", "next_arc", "retire_arc", "survivors"]
-
 I64 = NDArray[np.int64]
 
 

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from stretto.engines.afa import structure as s
 from stretto.engines.afa.changes import merge
 
-__all__ = ["Changes", "Piece", "pieces"]
-
 I64 = NDArray[np.int64]
 
 #: Rows that one call of the kernel reads.

@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 from stretto._jit import jit
 from stretto.engines.afa import structure as s
 
-__all__ = ["merge", "read"]
-
 I64 = NDArray[np.int64]
 
 

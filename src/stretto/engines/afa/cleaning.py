@@ -14,8 +14,6 @@ from stretto.engines.afa.index import detach_first, is_indexed, stretch
 from stretto.engines.afa.live import chain, earlier, greatest_end, sort
 from stretto.engines.afa.structure import Events, Graph, Parts, Work
 
-__all__ = ["clean", "drop", "free_list", "free_slot", "merge", "part_with", "sweep"]
-
 I64 = NDArray[np.int64]
 
 

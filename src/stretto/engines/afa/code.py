@@ -24,11 +24,9 @@ from numpy.typing import NDArray
 
 from stretto import _jit
 from stretto.engines.afa.python import PythonCode
-from stretto.engines.afa.tree import RAISED, REG, notes, place, returned, stored, word_of
+from stretto.engines.afa.tree import notes, place, returned, stored, word_of
 from stretto.engines.shared import decimals, scalar
 from stretto.engines.shared.scalar_code import (
-    IS_NULL,
-    OVERFLOWED,
     Code,
     ScalarCode,
     all_of,
@@ -46,8 +44,6 @@ from stretto.query.evaluate import holds
 from stretto.query.typing import kind_of, may_overflow
 
 I64 = NDArray[np.int64]
-
-__all__ = ["IS_NULL", "OVERFLOWED", "RAISED", "REG", "AfaCode", "ArcCode"]
 
 #: Bits of the number of a function in ``fn``.
 ROW_BITS = 32

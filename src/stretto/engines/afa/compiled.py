@@ -11,8 +11,6 @@ from typing import Any, NamedTuple
 from stretto.query.afa import Afa, Arc, Transfer
 from stretto.query.predicate import Predicate
 
-__all__ = ["Compiled", "Roles", "Texts"]
-
 
 @dataclass(frozen=True)
 class Roles:

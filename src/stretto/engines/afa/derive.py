@@ -13,8 +13,6 @@ from stretto.engines.afa.arcs import next_arc
 from stretto.engines.afa.structure import Memory, Work
 from stretto.engines.afa.trails import intern
 
-__all__ = ["derive"]
-
 I64 = NDArray[np.int64]
 
 

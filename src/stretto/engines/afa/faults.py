@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from stretto.engines.afa import structure as s
-from stretto.engines.afa.code import IS_NULL, OVERFLOWED, RAISED
 from stretto.engines.afa.intake import AfaIntake
 from stretto.engines.afa.structure import Batch
+from stretto.engines.afa.tree import RAISED
+from stretto.engines.shared.scalar_code import IS_NULL, OVERFLOWED
 from stretto.errors import DataError, LimitError, StrettoError
 from stretto.query.afa import Arc, Kind
-
-__all__ = ["AfaFaults"]
-
 
 #: What may become of such rows.
 _POLICY = "hint: late='drop' leaves such rows out and counts them, late='side' hands them over"

@@ -15,8 +15,6 @@ from stretto.engines.afa.names import Names
 from stretto.engines.api import Matches
 from stretto.query.typing import kind_of
 
-__all__ = ["given", "order_of"]
-
 I64 = NDArray[np.int64]
 
 

@@ -16,8 +16,6 @@ from stretto.engines.afa.state import longer
 from stretto.engines.afa.structure import Graph
 from stretto.query.afa import Afa, Arc, Emit, Kind
 
-__all__ = ["GraphTables"]
-
 I64 = NDArray[np.int64]
 
 ALWAYS = -s.FOREVER

@@ -14,8 +14,6 @@ from stretto._jit import inlined, jit
 from stretto.engines.afa import structure as s
 from stretto.engines.afa.structure import Events, Parts
 
-__all__ = ["attach", "build", "detach", "detach_first", "find", "is_indexed", "stretch"]
-
 SAMPLED = 7  #: where these bits of its hash are 0, a slot is in the treap
 
 

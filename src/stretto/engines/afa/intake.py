@@ -29,8 +29,6 @@ from stretto.query.typing import kind_of
 from stretto.times import as_times
 from stretto.times import ticks as ticks_of
 
-__all__ = ["AfaIntake"]
-
 I64 = NDArray[np.int64]
 
 BEFORE_ALL = -((1 << 63) - 1)

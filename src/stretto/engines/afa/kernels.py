@@ -21,8 +21,6 @@ from stretto.engines.afa.places import find_taken, is_last, is_late, new_slot
 from stretto.engines.afa.repair import repair
 from stretto.engines.afa.structure import Batch, Graph, Memory
 
-__all__ = ["advance", "recompute"]
-
 I64 = NDArray[np.int64]
 
 PAUSE_AFTER = 1 << 24  #: partial matches looked at between two looks at signals

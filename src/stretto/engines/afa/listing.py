@@ -9,8 +9,6 @@ from stretto._jit import jit
 from stretto.engines.afa import structure as s
 from stretto.engines.afa.structure import Events, Parts
 
-__all__ = ["list_events", "list_partial"]
-
 I64 = NDArray[np.int64]
 
 

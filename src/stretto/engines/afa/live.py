@@ -13,8 +13,6 @@ from stretto.engines.afa.arcs import next_arc
 from stretto.engines.afa.index import build
 from stretto.engines.afa.structure import Events, Graph, Memory, Parts, Work
 
-__all__ = ["build_with_ends", "chain", "collect", "earlier", "greatest_end", "is_settled", "sort"]
-
 I64 = NDArray[np.int64]
 
 

@@ -10,8 +10,6 @@ from stretto.columns.keys import KeyTable
 from stretto.engines.shared.values import strings_of
 from stretto.frame import Section
 
-__all__ = ["Names"]
-
 I64 = NDArray[np.int64]
 
 

@@ -11,8 +11,6 @@ from stretto.engines.afa.index import find
 from stretto.engines.afa.live import sort
 from stretto.engines.afa.structure import Events, Graph, Memory, Out, Work
 
-__all__ = ["pick", "put", "settle", "trace", "write"]
-
 I64 = NDArray[np.int64]
 
 

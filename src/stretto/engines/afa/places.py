@@ -11,8 +11,6 @@ from stretto.engines.afa.index import attach, detach, find, is_indexed
 from stretto.engines.afa.live import earlier
 from stretto.engines.afa.structure import Batch, Events, Graph, Parts
 
-__all__ = ["drop_event", "find_taken", "is_last", "is_late", "link_event", "new_slot"]
-
 I64 = NDArray[np.int64]
 
 

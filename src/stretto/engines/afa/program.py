@@ -8,8 +8,6 @@ from stretto.engines.afa.compiled import Compiled
 from stretto.engines.afa.runner import AfaRunner
 from stretto.engines.api import COMMON
 
-__all__ = ["AfaProgram"]
-
 
 class AfaProgram(Compiled):
     """A :class:`~stretto.engines.api.Program`."""

@@ -18,8 +18,6 @@ from stretto.query.implication import implies
 from stretto.times import as_times
 from stretto.times import ticks as ticks_of
 
-__all__ = ["AfaPunctuating"]
-
 I64 = NDArray[np.int64]
 
 

@@ -23,8 +23,6 @@ from stretto.errors import OptionError
 from stretto.query.afa import UserFunction
 from stretto.query.typing import kind_of
 
-__all__ = ["PythonCode"]
-
 #: The kinds that a field of a named tuple has, by those of words.
 _KINDS = {"int": "int", "time": "int", "float": "float", "bool": "bool"}
 

@@ -23,8 +23,6 @@ from stretto.engines.afa.outputs import pick, put, settle, trace, write
 from stretto.engines.afa.places import drop_event, link_event
 from stretto.engines.afa.structure import Events, Graph, Memory, Parts, Work
 
-__all__ = ["repair"]
-
 I64 = NDArray[np.int64]
 
 

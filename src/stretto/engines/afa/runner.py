@@ -23,8 +23,6 @@ from stretto.query import predicate
 from stretto.query.afa import Arc, Emit
 from stretto.query.typing import kind_of
 
-__all__ = ["AfaRunner"]
-
 I64 = NDArray[np.int64]
 
 #: Compiles functions of arcs that are valid later.

@@ -17,8 +17,6 @@ from stretto.frame import Section
 from stretto.query.afa import Afa, Arc, Emit, UserFunction
 from stretto.query.typing import kind_of
 
-__all__ = ["Stored"]
-
 I64 = NDArray[np.int64]
 
 _COUNTERS = (s.PUNCTUATION, s.CLEAN, s.SEEN, s.LATE, s.OUT_OF_ORDER, s.MADE, s.PEAK, s.ARCS_CLEAN)

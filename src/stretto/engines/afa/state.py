@@ -12,8 +12,6 @@ from stretto.engines.afa.trails import keep, rebuild
 from stretto.errors import LimitError
 from stretto.memory import most_for_state
 
-__all__ = ["TRAIL_ARRAYS", "AfaState", "longer"]
-
 I64 = NDArray[np.int64]
 
 BEFORE_ALL = -((1 << 63) - 1)

@@ -23,8 +23,6 @@ from stretto.errors import LimitError, StrettoError
 from stretto.query.typing import kind_of
 from stretto.times import as_times
 
-__all__ = ["AfaStepping"]
-
 I64 = NDArray[np.int64]
 
 #: A sweep visits all partitions: not before the state has grown by as much since the last one.

@@ -21,8 +21,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Batch", "Events", "Graph", "Memory", "Out", "Parts", "Work"]
-
 I64 = NDArray[np.int64]
 
 NIL = 0

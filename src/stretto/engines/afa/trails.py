@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from stretto._jit import inlined, jit
 from stretto.engines.afa.structure import NIL, TRAILS, Work
 
-__all__ = ["intern", "keep", "lengths", "rebuild", "spell"]
-
 I64 = NDArray[np.int64]
 
 _LOW = 0xFFFFFFFF

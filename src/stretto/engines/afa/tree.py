@@ -6,17 +6,6 @@ import ast
 
 from stretto.engines.shared.scalar_code import IS_NULL, Code, call, fault, faulty, name
 
-__all__ = [
-    "RAISED",
-    "REG",
-    "fails",
-    "notes",
-    "place",
-    "returned",
-    "stored",
-    "word_of",
-]
-
 REG = 6  #: the row of P that holds the register's first field
 
 RAISED = 3  #: a Python function raised, or divided by zero

@@ -26,8 +26,6 @@ from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.passes.plain import plain
 from stretto.query.sase import Component, Selection
 
-__all__ = ["Compiled"]
-
 I64 = NDArray[np.int64]
 
 MOST_EDGES = 62  #: bits of an event

@@ -24,8 +24,6 @@ from stretto.engines.shared.values import Column, Op, Values, column_for, decima
 from stretto.query import predicate as p
 from stretto.query.sase import Aggregate, Element, Index, Kept, Length, Range, Reference, kept
 
-__all__ = ["Code", "Conditions"]
-
 PARAMETERS = ("edge", "run", "row", "node", "other", "V", "C", "P")
 
 

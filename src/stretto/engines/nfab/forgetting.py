@@ -16,8 +16,6 @@ from stretto.engines.nfab.state import NfabState
 from stretto.engines.nfab.structure import HEAD
 from stretto.engines.shared.values import Op, Values, Vocabulary
 
-__all__ = ["forget", "move_words"]
-
 I64 = NDArray[np.int64]
 
 

@@ -29,11 +29,10 @@ from stretto._jit import (
     jit,
 )
 from stretto.engines.nfab import structure as s
-from stretto.engines.nfab.structure import I64, Events, Machine, Nodes, Output, Parts, Runs, Scratch
+from stretto.engines.nfab.structure import I64, Events, Machine, Nodes, Parts, Runs, Scratch
 from stretto.engines.shared.counting import Counts, Graph, count_paths
 from stretto.engines.shared.scalar import greatest, least, real, word
-
-__all__ = ["advance", "collect", "conditions_at", "copy_run", "expire", "list_runs", "sweep"]
+from stretto.engines.tecs.enumerate import Output
 
 #: The query's conditions, as the kernel is handed them.
 conditions_at = called(numbers=5, matrices=3)

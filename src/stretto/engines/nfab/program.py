@@ -8,8 +8,6 @@ from stretto.engines.api import COMMON
 from stretto.engines.nfab.compiled import Compiled
 from stretto.engines.nfab.runner import NfabRunner
 
-__all__ = ["NfabProgram"]
-
 
 class NfabProgram(Compiled):
     """A :class:`~stretto.engines.api.Program`."""

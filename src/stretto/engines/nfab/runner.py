@@ -27,8 +27,6 @@ from stretto.query import predicate as p
 from stretto.query.sase import Aggregate
 from stretto.query.typing import may_overflow
 
-__all__ = ["HandedOver", "NfabRunner"]
-
 I64 = NDArray[np.int64]
 
 #: Idle partitions are looked for after as many events as there are partitions, and at least these.

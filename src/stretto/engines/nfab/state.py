@@ -10,14 +10,13 @@ from numpy.typing import NDArray
 from stretto.engines.api import Matches
 from stretto.engines.nfab import structure as s
 from stretto.engines.nfab.kernels import collect, list_runs
-from stretto.engines.nfab.structure import Nodes, Output, Parts, Runs, Scratch
+from stretto.engines.nfab.structure import Nodes, Parts, Runs, Scratch
 from stretto.engines.shared.counting import counts_for
 from stretto.engines.shared.values import Op, Slot
+from stretto.engines.tecs.enumerate import Output
 from stretto.errors import LimitError
 from stretto.frame import Section
 from stretto.memory import most_for_state
-
-__all__ = ["NfabState", "new_nodes", "new_output", "new_runs"]
 
 #: Partial matches that take more bytes than this are refused, or than the machine can give:
 #: their number grows with a power of the window, or faster.

@@ -16,10 +16,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stretto.engines.tecs.enumerate import Output
-
-__all__ = ["Events", "Machine", "Nodes", "Output", "Parts", "Runs", "Scratch"]
-
 I64 = NDArray[np.int64]
 
 NIL = 0

@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 
 from stretto._jit import inlined, jit
 
-__all__ = ["BEYOND", "Counts", "Graph", "Unlisted", "count_paths", "counts_for", "unlisted"]
-
 I64 = NDArray[np.int64]
 
 NIL = 0

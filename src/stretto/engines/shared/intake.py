@@ -22,8 +22,6 @@ from stretto.frame import Section
 from stretto.query.passes.bind import BoundQuery
 from stretto.query.passes.bind_sase import BoundSase
 
-__all__ = ["CHUNK", "Intake", "both", "column_of", "keyed"]
-
 I64 = NDArray[np.int64]
 Bits = NDArray[np.bool_]
 

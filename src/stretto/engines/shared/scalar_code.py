@@ -23,8 +23,6 @@ from stretto.query import predicate as p
 from stretto.query.evaluate import holds
 from stretto.query.typing import is_exact
 
-__all__ = ["IS_NULL", "OVERFLOWED", "Code", "ScalarCode", "all_of", "call", "cell", "fault", "faulty", "name", "number"]
-
 _OPERATORS: dict[str, type[ast.cmpop]] = {
     "=": ast.Eq,
     "!=": ast.NotEq,

@@ -30,20 +30,6 @@ from stretto.query.sase import Kept
 from stretto.query.typing import kind_of
 from stretto.times import DAY
 
-__all__ = [
-    "MOST_WORDS",
-    "Column",
-    "Op",
-    "Slot",
-    "Values",
-    "Vocabulary",
-    "column_for",
-    "decimal_columns",
-    "matrix",
-    "op_of",
-    "strings_of",
-]
-
 I64 = NDArray[np.int64]
 T = TypeVar("T")
 

@@ -16,8 +16,6 @@ from stretto.errors import DataError
 from stretto.frame import Section
 from stretto.times import DAY, MOST
 
-__all__ = ["Measured", "ranks", "values_of"]
-
 I64 = NDArray[np.int64]
 
 

@@ -15,8 +15,6 @@ from stretto.engines.tecs import structure as s
 from stretto.engines.tecs.kernels import COUNT, HEADER, KEY, STAMP, Records, release
 from stretto.engines.tecs.structure import I64, Nodes
 
-__all__ = ["copy", "live_positions", "mark", "pack", "states_in", "sweep", "unpack"]
-
 UNREACHED = np.iinfo(np.int64).max
 
 

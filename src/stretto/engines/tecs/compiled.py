@@ -24,8 +24,6 @@ from stretto.engines.tecs.labels import Arcs, arcs_of
 from stretto.query.passes.bind import BoundQuery
 from stretto.query.query import Strategy
 
-__all__ = ["Compiled"]
-
 
 class Compiled:
     """The machine of a bound query.

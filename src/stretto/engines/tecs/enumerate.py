@@ -19,8 +19,6 @@ from stretto.engines.shared.counting import Counts, Graph, count_paths
 from stretto.engines.tecs import structure as s
 from stretto.engines.tecs.structure import I64, Nodes
 
-__all__ = ["Output", "Stack", "count_matches", "enumerate_matches", "push_root"]
-
 I32 = NDArray[np.int32]
 
 

@@ -45,8 +45,6 @@ from stretto.engines.tecs.structure import (
     new_bottom,
 )
 
-__all__ = ["DEAD", "KEEP", "UNKNOWN", "Events", "Machine", "Records", "Work", "advance", "release"]
-
 I32 = NDArray[np.int32]
 
 # Entries of the transition table; what is not below EDGES is an offset into the edges, plus EDGES.

@@ -17,8 +17,6 @@ from stretto.automata.cea import CEA, TRUE
 from stretto.automata.determinize import AMBIGUOUS, Determinizer
 from stretto.engines.api import Matches
 
-__all__ = ["Arcs", "Trace", "arcs_of", "resolve"]
-
 I64 = NDArray[np.int64]
 
 

@@ -8,8 +8,6 @@ from stretto.engines.api import COMMON
 from stretto.engines.tecs.compiled import Compiled
 from stretto.engines.tecs.runner import Runner
 
-__all__ = ["Program"]
-
 
 class Program(Compiled):
     """A :class:`~stretto.engines.api.Program`."""

@@ -28,8 +28,6 @@ from stretto.engines.tecs.structure import I64
 from stretto.errors import DataError
 from stretto.frame import Section
 
-__all__ = ["Runner"]
-
 #: Key tables and records of idle partitions are looked through after as many events as there are keys, and at least these.
 SWEEP_AT_LEAST = 1 << 16
 

@@ -17,8 +17,6 @@ from stretto.engines.tecs.structure import Cells, Nodes
 from stretto.frame import Section
 from stretto.query.query import Consume, ParsedQuery
 
-__all__ = ["State"]
-
 
 class State:
     """The arrays of one stream's run, and the scratch space beside them.

@@ -17,20 +17,6 @@ from numpy.typing import NDArray
 
 from stretto._jit import inlined
 
-__all__ = [
-    "EXPIRED",
-    "NIL",
-    "Cells",
-    "Nodes",
-    "extend",
-    "insert",
-    "is_expired",
-    "merge_cells",
-    "merge_list",
-    "new_bottom",
-    "union",
-]
-
 I64 = NDArray[np.int64]
 
 NIL = 0  #: no node

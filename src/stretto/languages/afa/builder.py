@@ -21,8 +21,6 @@ from stretto.query.afa_text import shown
 from stretto.query.passes.bind import check_keys
 from stretto.query.typing import kind_of
 
-__all__ = ["AFA", "make_arc"]
-
 When = str | Callable[[Any, Any], Any] | None
 Then = str | Mapping[str, Any] | Callable[[Any, Any], Any] | None
 

@@ -13,8 +13,6 @@ from typing import Any
 
 from stretto.errors import LimitError, OptionError
 
-__all__ = ["Linked", "Step", "Steps", "element", "positions_of"]
-
 #: Arcs that a pattern may have: a repetition is written out, and each of its elements may follow many others.
 MOST_ARCS = 10_000
 

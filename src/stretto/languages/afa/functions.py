@@ -13,8 +13,6 @@ from stretto.languages.afa.scope import Scope
 from stretto.query.afa import UserFunction
 from stretto.query.typing import kind_of
 
-__all__ = ["read_function"]
-
 #: Kinds that a field of a named tuple has: Numba computes with numbers.
 _KINDS = ("int", "float", "decimal", "bool", "time")
 

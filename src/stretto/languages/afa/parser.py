@@ -17,8 +17,6 @@ from stretto.query.typing import kind_of
 if TYPE_CHECKING:
     from stretto.query.query import Window
 
-__all__ = ["read_fence", "read_transfer", "read_window"]
-
 AFA = Language(
     "stretto.languages.afa",
     {

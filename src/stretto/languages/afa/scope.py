@@ -19,8 +19,6 @@ from stretto.query.afa import Field
 from stretto.query.passes.bind import measure
 from stretto.query.typing import NUMBERS, kind_of, kind_of_operand, typed, typed_operand
 
-__all__ = ["Assignments", "Row", "Scope", "constant", "fence", "fitting", "kind_of_field", "row", "transfer"]
-
 _INT64 = (-(1 << 63), (1 << 63) - 1)
 
 _SHOWN = {

@@ -22,8 +22,6 @@ from stretto.query.afa import Field
 from stretto.query.functions import TAKEN
 from stretto.query.query import Window
 
-__all__ = ["CALLBACKS", "RESERVED", "AfaTransformer"]
-
 RESERVED = {"VARIABLE": p.WORDS}
 """The words that are no names without quotes, by the kind of place (a terminal of the grammar)."""
 

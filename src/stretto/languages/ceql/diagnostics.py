@@ -9,8 +9,6 @@ from lark import UnexpectedInput
 from stretto.languages.expressions import diagnostics as d
 from stretto.languages.expressions.tokens import Mistake
 
-__all__ = ["explain"]
-
 _KEYWORDS = (
     *["SELECT", "FROM", "WHERE", "FILTER", "PARTITION", "WITHIN", "CONSUME", "LIMIT", "BY", "AS", "OR", "AND"],
     *["NOT", "IN", "BETWEEN", "LIKE", "IS", "NULL", "TRUE", "FALSE"],

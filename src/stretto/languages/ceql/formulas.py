@@ -11,15 +11,6 @@ from stretto.languages.expressions.transformer import shallow
 from stretto.query import algebra as a
 from stretto.query import predicate as p
 
-__all__ = [
-    "LARGEST",
-    "Condition",
-    "Conditions",
-    "Joined",
-    "PatternPart",
-    "bounded",
-]
-
 LARGEST = 2_000_000
 """How many operators and atoms a formula may have when every OR of a FILTER is written out."""
 

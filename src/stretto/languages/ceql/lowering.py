@@ -16,8 +16,6 @@ from stretto.languages.expressions.tokens import Mistake, Name, unique
 from stretto.query import algebra as a
 from stretto.query.query import Consume, ParsedQuery, SelectItem, Strategy, Window
 
-__all__ = ["Clauses", "Selection", "filtered", "lower"]
-
 MOST_COPIES = 1_024
 """How often FILTER … OR may write out the formula."""
 

@@ -10,8 +10,6 @@ from stretto.query.query import ParsedQuery
 if TYPE_CHECKING:
     from stretto.languages.ceql.transformer import Draft
 
-__all__ = ["CEQL", "parse"]
-
 CEQL = Language("stretto.languages.ceql", {"query": "SELECT * FROM stream WHERE formula"})
 
 

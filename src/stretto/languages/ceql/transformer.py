@@ -20,8 +20,6 @@ from stretto.query import algebra as a
 from stretto.query import predicate as p
 from stretto.query.query import Consume, SelectItem, Strategy
 
-__all__ = ["CALLBACKS", "RESERVED", "CeqlTransformer", "Draft"]
-
 RESERVED = {
     "NAME": a.RESERVED,
     "ATTRIBUTE": p.WORDS,

@@ -10,8 +10,6 @@ from stretto.errors import Span
 from stretto.languages.expressions import diagnostics as d
 from stretto.languages.expressions.tokens import Mistake
 
-__all__ = ["explain"]
-
 _GROUPS = d.groups(
     ("a relation or a comparison", "NOT", "NAME VARIABLE NUMBER STRING TRUE FALSE MINUS LPAR"),
     ("a variable or a constant", "VARIABLE", "NAME NUMBER STRING TRUE FALSE MINUS LPAR"),

@@ -19,9 +19,6 @@ from stretto.languages.datalog.tree import ANY, Aggregate, Atom, Program, bare, 
 from stretto.query import predicate as p
 from stretto.query.typing import kind_of
 
-__all__ = ["ending"]
-
-
 #: How a value changes while a recursion goes on.
 FIXED, FALLS, RISES = "fixed", "falls", "rises"
 

@@ -17,8 +17,6 @@ from stretto.query import predicate as p
 LARGEST = 2_000
 """Values and operations in a value that a rule computes, written out down to the columns of relations."""
 
-__all__ = ["Assign", "Exclude", "Filter", "Ordered", "Scan", "Step", "ordered"]
-
 
 @dataclass(frozen=True)
 class Scan:

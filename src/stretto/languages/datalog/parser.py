@@ -11,8 +11,6 @@ from stretto.languages.expressions.tokens import Mistake
 if TYPE_CHECKING:
     from stretto.languages.datalog.tree import Program
 
-__all__ = ["read_program"]
-
 _DATALOG = Language(
     "stretto.languages.datalog",
     {"program": "reachable(X, Y) :- link(X, Y). reachable(X, Z) :- link(X, Y), reachable(Y, Z)."},

@@ -16,8 +16,6 @@ from stretto.languages.datalog.types import Row, inferred, settled
 from stretto.query import functions
 from stretto.query import predicate as p
 
-__all__ = ["Checked", "Group", "Relation", "checked"]
-
 
 @dataclass(frozen=True)
 class Relation:

@@ -9,8 +9,6 @@ from stretto.errors import QueryError, Span
 from stretto.languages.datalog.components import components
 from stretto.languages.datalog.ordering import Exclude, Ordered, Scan
 
-__all__ = ["Names", "stratified"]
-
 #: Aggregates whose value only gets better while a recursion goes on (section 6: aggregate selection).
 SELECTIONS = ("min", "max")
 

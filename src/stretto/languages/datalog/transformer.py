@@ -12,8 +12,6 @@ from stretto.languages.expressions.tokens import Mistake, at, at_end
 from stretto.languages.expressions.transformer import ExpressionPart, PredicateTransformer, value_of
 from stretto.query import predicate as p
 
-__all__ = ["AGGREGATES", "CALLBACKS", "DatalogTransformer"]
-
 #: Words that are no names: NOT, TRUE and FALSE are told by the lexer.
 RESERVED: dict[str, frozenset[str]] = {}
 

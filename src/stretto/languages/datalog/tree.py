@@ -13,8 +13,6 @@ from typing import get_args
 from stretto.errors import Span
 from stretto.query import predicate as p
 
-__all__ = ["ANY", "Aggregate", "Atom", "Goal", "Head", "Literal", "Program", "Rule", "bare", "shown", "variables"]
-
 ANY = "_"
 """The anonymous variable."""
 

@@ -19,8 +19,6 @@ from stretto.languages.datalog.tree import ANY, Aggregate, Atom, Head, Program, 
 from stretto.query import predicate as p
 from stretto.query.typing import NUMBERS, kind_of, type_of_operand, typed, typed_operand
 
-__all__ = ["Row", "inferred", "settled"]
-
 Row = dict[str, pa.DataType]
 
 #: What each aggregate takes.

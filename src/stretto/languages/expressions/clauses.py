@@ -15,8 +15,6 @@ from stretto.languages.expressions.tokens import LONGEST_NUMBER, Mistake, Name, 
 from stretto.query.query import Window
 from stretto.times import SECONDS
 
-__all__ = ["EXACT", "Clause", "ClauseTransformer", "Columns", "Measure", "window"]
-
 EXACT = decimal.Context(prec=4 * LONGEST_NUMBER)
 """Arithmetic that rounds no number that a query may have."""
 

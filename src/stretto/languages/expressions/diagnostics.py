@@ -13,23 +13,6 @@ from stretto.languages.expressions.tokens import Mistake
 from stretto.query import predicate as p
 from stretto.times import SECONDS
 
-__all__ = [
-    "COMPARISON",
-    "COMPARISONS",
-    "KEYWORDS",
-    "NUMBER",
-    "OPERATOR",
-    "SIGN",
-    "Groups",
-    "Unexpected",
-    "did_you_mean",
-    "groups",
-    "keyword_like",
-    "signs",
-    "words",
-    "written_out",
-]
-
 MOST_EXPECTED = 6
 """How many of the things that could have stood there are listed."""
 

@@ -23,8 +23,6 @@ from stretto.languages.expressions.tokens import Mistake, reserve
 if TYPE_CHECKING:
     from lark import Lark
 
-__all__ = ["LONGEST", "Language", "mistakes_of", "parser"]
-
 LONGEST = 1_000_000
 """Characters that a query may have."""
 

@@ -12,20 +12,6 @@ from stretto.errors import Span
 if TYPE_CHECKING:
     from lark import Token
 
-__all__ = [
-    "LONGEST_NUMBER",
-    "Mistake",
-    "Name",
-    "at",
-    "at_end",
-    "find",
-    "name_of",
-    "number_of",
-    "reserve",
-    "unique",
-    "unquoted",
-]
-
 LONGEST_NUMBER = 400
 """Digits of a number, and its largest power of ten."""
 

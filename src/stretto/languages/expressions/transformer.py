@@ -13,8 +13,6 @@ from stretto.errors import Span
 from stretto.languages.expressions.tokens import Mistake, Name, at, at_end, find, name_of, number_of, unquoted
 from stretto.query import predicate as p
 
-__all__ = ["DEEPEST", "ExpressionPart", "PredicateTransformer", "attribute_of", "predicate_of", "shallow", "value_of"]
-
 #: How deep a formula, a FILTER or an expression may be nested: later passes may recurse that far.
 DEEPEST = 200
 

@@ -7,8 +7,6 @@ from lark import UnexpectedInput
 from stretto.languages.expressions import diagnostics as d
 from stretto.languages.expressions.tokens import Mistake
 
-__all__ = ["explain"]
-
 _GROUPS = d.groups(
     d.COMPARISON,
     d.OPERATOR,

@@ -11,8 +11,6 @@ from stretto.languages.expressions.tokens import Mistake
 from stretto.query import predicate as p
 from stretto.query.typing import typed, typed_operand
 
-__all__ = ["read_condition", "read_value"]
-
 _ROWS = Language("stretto.languages.relational", {"condition": "cost < 10 AND src != dst", "value": "cost + 1"})
 
 

@@ -18,8 +18,6 @@ from stretto.languages.expressions.transformer import (
 from stretto.query import predicate as p
 from stretto.query.functions import TAKEN
 
-__all__ = ["CALLBACKS", "RESERVED", "RelationalTransformer"]
-
 RESERVED = {"VARIABLE": p.WORDS}
 """The words that are no names without quotes, by the kind of place (a terminal of the grammar)."""
 

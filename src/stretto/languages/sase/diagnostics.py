@@ -10,8 +10,6 @@ from stretto.languages.expressions import diagnostics as d
 from stretto.languages.expressions.tokens import Mistake
 from stretto.query.sase import Selection
 
-__all__ = ["explain"]
-
 _CLAUSES = ("WITHIN", "RETURN", "OUTPUT", "LIMIT")
 _KEYWORDS = ("PATTERN", "SEQ", "WHERE", *_CLAUSES, "AS", *d.KEYWORDS)
 

@@ -10,8 +10,6 @@ from stretto.languages.expressions.transformer import ExpressionPart
 from stretto.query.query import Window
 from stretto.query.sase import Component, Selection
 
-__all__ = ["Argument", "Clauses", "Draft", "Item", "Output", "Where"]
-
 
 @dataclass(frozen=True, slots=True)
 class Argument:

@@ -28,8 +28,6 @@ from stretto.query.sase import (
     SaseQuery,
 )
 
-__all__ = ["lower"]
-
 
 def lower(text: str, draft: Draft) -> SaseQuery:
     """Make the query a value; raise a :class:`Mistake` where a reference does not suit the pattern."""

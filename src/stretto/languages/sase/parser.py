@@ -8,8 +8,6 @@ from stretto.errors import nearest
 from stretto.languages.expressions.reading import Language, mistakes_of
 from stretto.query.sase import SaseQuery
 
-__all__ = ["SASE", "is_sase", "parse"]
-
 SASE = Language(
     "stretto.languages.sase",
     {"query": "PATTERN SEQ(A a, B+ b[]) WHERE skip_till_next_match { a.x = b[i].x } WITHIN 1 hour"},

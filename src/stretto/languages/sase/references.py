@@ -15,8 +15,6 @@ from stretto.errors import Span
 from stretto.languages.expressions.tokens import Mistake, Name, at
 from stretto.query.sase import FUNCTIONS, Aggregate, Element, Index, Length, Range, Reference, Referred
 
-__all__ = ["Place", "aggregate", "bare", "element", "is_several", "member", "place", "unknown_aggregate"]
-
 _LENGTH = "LEN"
 
 _PLACES: dict[str, Index | Range] = {

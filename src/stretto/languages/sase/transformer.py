@@ -22,8 +22,6 @@ from stretto.languages.sase.draft import Argument, Clauses, Draft, Item, Output,
 from stretto.query import predicate as p
 from stretto.query.sase import Component, Referred, Selection
 
-__all__ = ["CALLBACKS", "RESERVED", "SaseTransformer"]
-
 RESERVED = {"VARIABLE": p.WORDS}
 """The words that are no names without quotes, by the kind of place (a terminal of the grammar)."""
 

@@ -17,8 +17,6 @@ from stretto.matching.compiled import Query
 from stretto.query.afa import Afa
 from stretto.times import check_clock
 
-__all__ = ["Change", "Instant", "changes_of", "instant_of"]
-
 FIELDS = ("id", "query", "since", "language")
 
 

@@ -19,8 +19,6 @@ from stretto.matching.many.parts import Part
 from stretto.matching.many.results import Results
 from stretto.matching.many.timeline import Lineup, Stretch, Version
 
-__all__ = ["Checked", "Numbers", "checked", "quoted"]
-
 Numbers = NDArray[Any]
 
 

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from stretto._jit import jit
 
-__all__ = ["Shares", "count_shares", "deal"]
-
 I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]
 

@@ -7,8 +7,6 @@ import pyarrow as pa
 
 from stretto.matching.results import I64, History
 
-__all__ = ["Kept"]
-
 
 class Kept(History):
     """A history from which few events are wanted at a time: what is dropped costs nothing."""

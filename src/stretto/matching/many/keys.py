@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from stretto.columns.keys import KeyTable
 from stretto.events import Schema
 
-__all__ = ["OwnNumbers", "SharedKeys"]
-
 I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]
 

@@ -18,8 +18,6 @@ from stretto.matching.compiled import Query, compile_query
 from stretto.query import predicate as p
 from stretto.query.passes.bind_sase import BoundSase
 
-__all__ = ["DOUBLES", "Latest", "Part", "part_of"]
-
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 

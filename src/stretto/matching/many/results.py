@@ -20,8 +20,6 @@ from stretto.events import Schema
 from stretto.matching.many.parts import Part
 from stretto.matching.results import History
 
-__all__ = ["Results", "Source", "in_order"]
-
 I64 = NDArray[np.int64]
 
 

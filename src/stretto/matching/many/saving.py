@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from stretto.frame import Section
 
-__all__ = ["apart", "together"]
-
 
 def together(voices: Sequence[Section], section: Section) -> None:
     """Write the voices: arrays of one name and type as one, with whose they are and how long each is."""

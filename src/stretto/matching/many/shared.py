@@ -27,8 +27,6 @@ from stretto.matching.many.dealing import Shares, count_shares, deal
 from stretto.matching.many.parts import DOUBLES, Latest, Part
 from stretto.query import predicate as p
 
-__all__ = ["Dealt", "Ensemble", "ensemble_of"]
-
 I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]
 Bits = NDArray[np.bool_]

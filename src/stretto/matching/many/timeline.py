@@ -17,8 +17,6 @@ from stretto.matching.many.results import Source
 from stretto.matching.many.shared import Ensemble, ensemble_of
 from stretto.matching.many.voices import Voice
 
-__all__ = ["Lineup", "Stretch", "Timeline", "Version"]
-
 Number = int | float
 
 

@@ -15,8 +15,6 @@ from stretto.engines.tecs.runner import Runner
 from stretto.matching.many.keys import OwnNumbers, SharedKeys
 from stretto.matching.many.shared import Dealt
 
-__all__ = ["Voice"]
-
 I64 = NDArray[np.int64]
 
 

@@ -9,8 +9,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-__all__ = ["codes", "first_rows", "is_unclear", "matched", "one_by_one"]
-
 I64 = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 #: Times as ticks, or real numbers.

@@ -18,8 +18,6 @@ from stretto.matching.reorder.runs import Run
 from stretto.matching.reorder.spans import check_span
 from stretto.times import as_times, check_clock, ticks
 
-__all__ = ["Columns"]
-
 I64 = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 #: Times as ticks, or real numbers.

@@ -21,8 +21,6 @@ from stretto.matching.reorder.spans import span
 from stretto.matching.reorder.waiting import Waiting
 from stretto.times import as_times
 
-__all__ = ["Cleanse"]
-
 I64 = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 #: Times as ticks, or real numbers.

@@ -10,8 +10,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-__all__ = ["Released", "Run", "ascends", "concatenated", "expanded", "one_batch", "segments"]
-
 I64 = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 #: Times as ticks, or real numbers.

@@ -13,8 +13,6 @@ from stretto.errors import OptionError, QueryError
 from stretto.languages.afa import read_window
 from stretto.times import MOST, ticks_in
 
-__all__ = ["check_span", "span"]
-
 #: Spans beyond this cannot be added to times in 64 bits.
 LONGEST = MOST - 1
 

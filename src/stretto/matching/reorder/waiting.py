@@ -14,8 +14,6 @@ from stretto.matching.reorder.annihilating import codes, first_rows, is_unclear,
 from stretto.matching.reorder.columns import Columns
 from stretto.matching.reorder.runs import Released, Run, ascends, concatenated, expanded, one_batch
 
-__all__ = ["Waiting"]
-
 I64 = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 #: Times as ticks, or real numbers.

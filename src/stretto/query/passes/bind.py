@@ -19,19 +19,6 @@ from stretto.query.query import ParsedQuery, Window
 from stretto.query.typing import kind_of, typed
 from stretto.times import MOST, PER_SECOND
 
-__all__ = [
-    "BoundQuery",
-    "BoundWindow",
-    "Measure",
-    "bind",
-    "bind_window",
-    "check_keys",
-    "check_names",
-    "check_roles",
-    "check_size",
-    "measure",
-]
-
 
 @dataclass(frozen=True)
 class Measure:

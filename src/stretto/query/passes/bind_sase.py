@@ -15,8 +15,6 @@ from stretto.query.passes.bind import BoundWindow, bind_window, check_keys, chec
 from stretto.query.sase import Aggregate, Element, Length, Reference, SaseQuery
 from stretto.query.typing import kind_of, type_of_operand, typed, typed_operand
 
-__all__ = ["BoundReturn", "BoundSase", "attribute_of", "bind_sase", "type_of"]
-
 
 @dataclass(frozen=True)
 class BoundReturn:

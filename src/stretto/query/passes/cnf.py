@@ -13,8 +13,6 @@ from operator import or_
 from stretto.errors import LimitError, Span
 from stretto.query import predicate as p
 
-__all__ = ["MOST_CONJUNCTS", "conjuncts"]
-
 #: OR over AND multiplies: a condition with more conjuncts than this is refused.
 MOST_CONJUNCTS = 256
 

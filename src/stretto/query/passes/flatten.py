@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from stretto.query.algebra import Pattern, Plus, fold
 
-__all__ = ["flatten_iterations"]
-
 
 def flatten_iterations(pattern: Pattern) -> Pattern:
     """Join directly nested iterations.

@@ -10,8 +10,6 @@ from __future__ import annotations
 from stretto.query import predicate as p
 from stretto.query.algebra import As, Atom, Filter, Or, Pattern, Plus, Project, Sequence, fold
 
-__all__ = ["join_filters"]
-
 
 def join_filters(pattern: Pattern) -> Pattern:
     """Join disjunctions of filters on the same single event.

@@ -18,8 +18,6 @@ from stretto.query.algebra import Filter, walk
 from stretto.query.query import ParsedQuery
 from stretto.query.sase import Aggregate, Length, SaseQuery
 
-__all__ = ["with_types_of_nulls"]
-
 _NUMBER = pa.int64()
 _TEXT = pa.string()
 

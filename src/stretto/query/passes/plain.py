@@ -5,8 +5,6 @@ from __future__ import annotations
 from stretto.query import predicate as p
 from stretto.query.sase import Element, Index, SaseQuery
 
-__all__ = ["plain"]
-
 
 def plain(condition: p.Predicate, query: SaseQuery, own: Index) -> p.Predicate:
     """Turn a condition whose references all name one event of a component into a condition on that event."""

@@ -12,8 +12,6 @@ from dataclasses import replace
 
 from stretto.query.algebra import As, Atom, Filter, Or, Pattern, Plus, Project, Sequence
 
-__all__ = ["push_filters"]
-
 _Conditions = Mapping[str, tuple[Filter, ...]]
 
 

@@ -16,8 +16,6 @@ from stretto.times import DAY
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-__all__ = ["behind", "comparable", "place"]
-
 _INT64 = 1 << 63
 _WIDE = Context(prec=80)
 

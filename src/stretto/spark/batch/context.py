@@ -10,8 +10,6 @@ from stretto.errors import DataError
 from stretto.query.passes.bind import BoundQuery
 from stretto.query.passes.bind_sase import BoundSase
 
-__all__ = ["CONTEXT", "MARK_BITS", "REACHES", "Context"]
-
 # The lowest bits of the column that tells context from a slice's own rows; the others are the slice's number.
 MARK_BITS = 2
 CONTEXT = 1  #: the row is context

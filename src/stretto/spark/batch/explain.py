@@ -25,8 +25,6 @@ from stretto.spark.prepared import Prepared
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["explain"]
-
 #: So many borders of slices are shown.
 SHOWN = 8
 

@@ -39,8 +39,6 @@ from stretto.spark.prepared import Prepared
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["MOST_SLICES", "Heavy", "Plan", "check_slices", "is_keyed", "make"]
-
 MOST_SLICES = 4096
 
 #: DataFrames below this size, as Spark estimates it, run without being looked at first.

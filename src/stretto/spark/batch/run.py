@@ -34,9 +34,6 @@ from stretto.spark.prepared import Prepared
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-
-__all__ = ["match"]
-
 log = logging.getLogger("stretto")
 
 

@@ -28,9 +28,6 @@ from stretto.spark.prepared import Prepared
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-
-__all__ = ["can_skip", "in_slices", "pieces_of", "side_by_side", "skips", "with_piece"]
-
 #: Formats that keep the extremes of their parts.
 FORMATS = ("Parquet", "ORC")
 

@@ -21,21 +21,6 @@ from stretto.matching.compiled import Query
 from stretto.query.query import Consume
 from stretto.query.sase import SaseQuery
 
-__all__ = [
-    "ROWS_A_SLICE",
-    "SCANNED",
-    "SHUFFLED",
-    "WORTH",
-    "Cells",
-    "Number",
-    "Pieces",
-    "Slices",
-    "are_few",
-    "cut",
-    "cut_for",
-    "unsliceable",
-]
-
 #: Slices that are chosen, not asked for, have at least so many rows: a task and the survey before it cost about as much as
 #: matching some 100,000.
 ROWS_A_SLICE = 500_000

@@ -25,8 +25,6 @@ from stretto.spark.frames import column
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["Frequent", "cells_along", "count_cells", "frequent", "key_hash", "plan_bytes", "task_slots"]
-
 #: A sample has about so many rows; all rows of smaller DataFrames are taken.
 SAMPLE = 100_000
 _SEED = 0x57_4E_77_05  # no number that data are likely to be made with: Spark's rand() and sample() share a generator

@@ -17,8 +17,6 @@ from stretto.matching.metering import meter_of_task
 from stretto.matching.results import CHUNK
 from stretto.spark.batch.context import Context
 
-__all__ = ["Roles", "as_bound", "bound_query", "check_times", "matcher_of", "pieces", "run_partition", "whole_tables"]
-
 #: The columns for type, time and stream, and the unit of time.
 Roles = tuple[str | None, str, str | None, str | None]
 

@@ -17,14 +17,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stretto.dataflow.run.rows import FOREVER, NEVER
+from stretto.dataflow.run.rows import NEVER
 from stretto.errors import DataError
 from stretto.frame import arrow_table
 from stretto.spark.dataflow.groups import OUTPUT, Groups, by_input, in_order
 from stretto.spark.streaming.keeping import WAIT, AnyBucket, Settings
 from stretto.spark.streaming.state import Owner
-
-__all__ = ["GroupBucket", "plan_owner"]
+from stretto.times import FOREVER
 
 
 class GroupBucket(AnyBucket):

@@ -19,12 +19,11 @@ from stretto.dataflow.cycles import ordered
 from stretto.dataflow.keyed import GROUPS, keyed
 from stretto.dataflow.plan import Constant, Recognize, Source
 from stretto.dataflow.plan_json import from_json
-from stretto.dataflow.run.rows import EVER, FOREVER
+from stretto.dataflow.run.rows import EVER
 from stretto.errors import DataError
 from stretto.frame import arrow_table
 from stretto.spark.batch.worker import pieces
-
-__all__ = ["INPUT", "OUTPUT", "Groups", "by_input", "in_order", "run_groups"]
+from stretto.times import FOREVER
 
 #: Under which key an input's name is in the metadata of its packed tables.
 INPUT = b"stretto.input"

@@ -37,8 +37,6 @@ from stretto.spark.streaming.query import bucket_of, marked_columns, observed, p
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["dataflow"]
-
 log = logging.getLogger("stretto")
 
 #: The time of a row, where it is not its start.

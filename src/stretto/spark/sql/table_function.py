@@ -35,8 +35,6 @@ from stretto.spark.frames import spark_schema
 from stretto.spark.options import Continuous
 from stretto.spark.prepared import Prepared
 
-__all__ = ["BUCKETS", "OPTIONS", "Analyzed", "Handler", "analyze", "fitted", "handler"]
-
 #: Into how many buckets a function that arranges its rows hashes the keys: the most tasks that can share the work.
 BUCKETS = 64
 

@@ -29,8 +29,6 @@ from stretto.spark.streaming.runs import Run
 from stretto.spark.streaming.state import Owner
 from stretto.times import ticks_per_second
 
-__all__ = ["Bucket", "microseconds", "query_owner"]
-
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 

@@ -12,8 +12,6 @@ import pyarrow as pa
 from stretto.spark.streaming.state import Owner, framed, unframed
 from stretto.times import ticks_per_second
 
-__all__ = ["WAIT", "AnyBucket", "Counts", "Settings"]
-
 #: What to do about what is late.
 WAIT = "wait longer with disorder='…', or choose late='drop' or late='side'"
 

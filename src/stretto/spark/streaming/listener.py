@@ -7,8 +7,6 @@ from typing import Any
 
 from pyspark.sql.streaming import StreamingQueryListener
 
-__all__ = ["Listener"]
-
 
 class Listener(StreamingQueryListener):  # type: ignore[misc]
     """Hands on what Spark reports of its queries."""

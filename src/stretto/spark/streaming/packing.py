@@ -16,18 +16,6 @@ import pyarrow as pa
 from stretto.frame import arrow_bytes, arrow_table
 from stretto.spark.batch.worker import as_bound, pieces
 
-__all__ = [
-    "PACKED",
-    "Arrived",
-    "arrived",
-    "late_column",
-    "pack",
-    "pack_changes",
-    "unpack",
-    "with_late",
-    "write_table",
-]
-
 #: Rows that a task gathers before it packs them.
 GATHERED = 1 << 18
 

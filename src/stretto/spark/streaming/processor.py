@@ -25,8 +25,6 @@ from stretto.spark.streaming.packing import write_table
 from stretto.spark.streaming.runs import run_of
 from stretto.spark.streaming.state import Owner
 
-__all__ = ["OUTPUT", "Buckets", "owner_of"]
-
 _KINDS = {"int": "bigint", "float": "double"}
 
 #: What the operator puts out: packed results and packed late events, and in each call's first row its counts.

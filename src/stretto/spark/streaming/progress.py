@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming import StreamingQuery, StreamingQueryListener
 
-__all__ = ["metrics", "progress_line", "status", "unwatch", "watch"]
-
 log = logging.getLogger("stretto")
 
 #: Classes of events that take no part, and why.

@@ -35,19 +35,6 @@ if TYPE_CHECKING:
     from stretto.spark.batch.worker import Roles
     from stretto.spark.streaming.state import Owner
 
-__all__ = [
-    "Flow",
-    "bucket_of",
-    "marked_columns",
-    "match",
-    "observed",
-    "processed",
-    "run",
-    "settings_of",
-    "watermarked",
-    "with_watermark",
-]
-
 log = logging.getLogger("stretto")
 
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"

@@ -16,8 +16,6 @@ from stretto.matching.metering import meter_of_task
 from stretto.matching.patterns import PatternSet
 from stretto.spark.batch.worker import Roles, bound_query, matcher_of
 
-__all__ = ["ManyPatterns", "OneQuery", "Run", "run_of"]
-
 
 class Run(Protocol):
     """One query or many patterns."""

@@ -16,8 +16,6 @@ from typing import Any, NamedTuple
 
 from stretto.errors import SnapshotError
 
-__all__ = ["VERSION", "Owner", "framed", "header_of", "header_size", "unframed"]
-
 MAGIC = b"STRBUCK\0"
 VERSION = 1
 
