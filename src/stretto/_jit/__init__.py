@@ -165,6 +165,13 @@ class _Thread(threading.local):
 _THREAD = _Thread()
 
 
+class _Interpreting:
+    """How many threads run a kernel as Python. While none does, a call need not ask."""
+
+    threads = 0
+    lock = threading.Lock()
+
+
 class _Compiler(dispatcher._FunctionCompiler):  # type: ignore[misc, name-defined]
     """What Numba asks to compile a kernel whose code it did not find on disk."""
 
@@ -189,11 +196,11 @@ class _Kernel(CPUDispatcher):  # type: ignore[misc]
 
     python: Callable[..., Any]  #: what it is where it runs as Python
     _compiler: Any
-    _there: bool  #: whether compiled code has been loaded
+    _there: bool  #: whether compiled code has been loaded, or nothing else will do
 
     def __init__(self, function: Callable[..., Any], **options: Any) -> None:
         super().__init__(function, **options)
-        self._there = not _of_package(function)  # those are never compiled elsewhere
+        self._there = not TIERED or not _of_package(function)  # those are never compiled elsewhere
         given = self._compiler
         self._compiler = _Compiler(function, given.targetdescr, given.targetoptions, given.locals, given.pipeline_class)
 
@@ -201,27 +208,45 @@ class _Kernel(CPUDispatcher):  # type: ignore[misc]
         self._cache = _Cache(self.py_func)
 
     def __call__(self, *arguments: Any) -> Any:
+        """Run the kernel; a :class:`Condition` is its first argument."""
+        if self._there and not _Interpreting.threads:
+            if arguments and arguments[0].__class__ is Condition:
+                return _run(self, arguments[0].address, *arguments[1:])
+            return _run(self, *arguments)
         if _THREAD.interprets:
             return self.python(*arguments)
-        if TIERED and not self._there:
-            kinds = tuple(self.typeof_pyval(0 if isinstance(one, Condition) else one) for one in arguments)
-            _THREAD.asks = not background.compiled(CACHE_DIRECTORY, self.py_func.__module__)
-            try:
-                self.compile(kinds)
-                self._there = True
-            except _NotYetError:
-                return self._as_python(arguments)
-            finally:
-                _THREAD.asks = False
-        return super().__call__(*(one.address if isinstance(one, Condition) else one for one in arguments))
+        words = tuple(0 if one.__class__ is Condition else one for one in arguments)
+        if not self._there and not self._load(words):
+            return self._as_python(arguments)
+        return _run(self, *(one.address if one.__class__ is Condition else one for one in arguments))
+
+    def _load(self, arguments: tuple[Any, ...]) -> bool:
+        """Load compiled code for such arguments; it may not be there yet."""
+        _THREAD.asks = not background.compiled(CACHE_DIRECTORY, self.py_func.__module__)
+        try:
+            self.compile(tuple(map(self.typeof_pyval, arguments)))
+        except _NotYetError:
+            return False
+        finally:
+            _THREAD.asks = False
+        self._there = True
+        return True
 
     def _as_python(self, arguments: tuple[Any, ...]) -> Any:
+        with _Interpreting.lock:
+            _Interpreting.threads += 1
         _THREAD.interprets = True
         try:
             with np.errstate(all="ignore"):  # numbers wrap around, as they do in compiled code
                 return self.python(*arguments)
         finally:
             _THREAD.interprets = False
+            with _Interpreting.lock:
+                _Interpreting.threads -= 1
+
+
+#: How a compiled kernel is called.
+_run = CPUDispatcher.__call__
 
 
 def jit(function: F) -> F:
@@ -273,7 +298,7 @@ class Condition:
         finally:
             config.CACHE_DIR = before
 
-    @property
+    @cached_property
     def address(self) -> int:
         """Where the compiled function begins."""
         return int(self.compiled.address)
