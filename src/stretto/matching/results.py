@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -260,7 +261,7 @@ class Layout:
         """Whether it must be known which variable holds which event."""
         return bool(self.variables or self.returns)
 
-    @property
+    @cached_property
     def columns(self) -> tuple[str, ...]:
         """The attributes of events that the result shows, in the schema's order."""
         used = set(self.query.partition_by)
@@ -274,6 +275,10 @@ class Layout:
 
     def schema(self) -> pa.Schema:
         """The result's Arrow schema."""
+        return self._schema
+
+    @cached_property
+    def _schema(self) -> pa.Schema:
         attributes = self.query.schema.attributes
         fields = []
         if self.positions:
