@@ -19,7 +19,8 @@ from stretto.spark.compat import worker_files
 #: What the archive is called where Spark unpacks it.
 NAME = "stretto-kernels"
 
-_shipped: weakref.WeakSet[Any] = weakref.WeakSet()
+#: By session the folder of its archive, from which Spark reads it whenever a worker starts.
+_shipped: weakref.WeakKeyDictionary[Any, tempfile.TemporaryDirectory[str]] = weakref.WeakKeyDictionary()
 
 
 def ship(session: Any) -> None:
@@ -28,10 +29,9 @@ def ship(session: Any) -> None:
     master = session.conf.get("spark.master", "local")
     if session in _shipped or not any(folder.glob("*.compiled")) or master.split("[")[0] == "local":
         return
-    _shipped.add(session)
-    with tempfile.TemporaryDirectory() as draft:
-        archive = shutil.make_archive(str(Path(draft) / NAME), "zip", folder.parent, folder.name)
-        session.addArtifact(f"{archive}#{NAME}", archive=True)
+    _shipped[session] = tempfile.TemporaryDirectory(prefix="stretto-")
+    archive = shutil.make_archive(str(Path(_shipped[session].name) / NAME), "zip", folder.parent, folder.name)
+    session.addArtifact(f"{archive}#{NAME}", archive=True)
 
 
 def receive() -> None:
