@@ -27,10 +27,15 @@ def seconds(made: Stream, events: pa.Table) -> float:
 
 
 def ratio(made: Stream, events: Any) -> float:
-    """How many times as long four times as many rows take."""
+    """How many times as long four times as many rows take: the least of each, measured again while a busy machine blurs it."""
     seconds(made, events(10))  # compiles
-    once = min(seconds(made, events(ROWS)) for _ in range(3))
-    return seconds(made, events(4 * ROWS)) / once
+    few, many = events(ROWS), events(4 * ROWS)
+    once = whole = float("inf")
+    for at in range(8):
+        once, whole = min(once, seconds(made, few)), min(whole, seconds(made, many))
+        if at >= 2 and whole / once < MOST:
+            break
+    return whole / once
 
 
 @pytest.mark.parametrize("function", ["sum", "min", "max", "avg"])
