@@ -136,7 +136,7 @@ def test_what_cannot_travel_is_refused() -> None:
     def double_of(x: float) -> float:
         return 2 * x
 
-    with pytest.raises(OptionError, match="the function 'double_of' is registered in this process"):
+    with pytest.raises(OptionError, match="the function 'double_of' is known to this process only"):
         to_json({"x": ROADS.where("double_of(share) > 1")})
     node = stream("events", {"type": str, "cost": int}).recognize("SELECT * FROM events WHERE A").node
     assert isinstance(node, plan.Recognize)

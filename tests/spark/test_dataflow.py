@@ -212,18 +212,6 @@ def test_mistakes_are_errors_of_the_call(spark: Any) -> None:
         call({**good, "links": pa.table({"src": ["a"]})})
 
 
-def test_a_plan_that_cannot_travel_is_an_error_of_the_call(spark: Any) -> None:
-    import stretto
-
-    @stretto.function
-    def tripled(cost: int) -> int:
-        return 3 * cost
-
-    events = spark.createDataFrame([(1, 0, "k")], "cost int, vs long, k string")
-    with pytest.raises(OptionError, match="the function 'tripled' is registered in this process"):
-        on_spark.dataflow(events, stream("costs", {"cost": int}).where("tripled(cost) > 1"), by="k")
-
-
 def test_what_is_wrong_in_the_rows_is_an_error_when_spark_runs(spark: Any) -> None:
     from pyspark.errors import PythonException
 

@@ -239,13 +239,9 @@ def test_a_negation_at_the_end_comes_out_when_the_watermark_has_passed(spark: An
 
 
 def test_compressed_output_is_bounded(spark: Any) -> None:
-    """On Spark an event's matches are listed, so that LIMIT must say how many; functions of this process do not travel."""
+    """On Spark an event's matches are listed, so that LIMIT must say how many."""
     df = spark.createDataFrame([("A", n) for n in range(6)], "type string, t int")
     query = "PATTERN SEQ(A+ a[]) WHERE skip_till_any_match { } WITHIN 100 OUTPUT compressed"
     with pytest.raises(OptionError, match="LIMIT n list"):
         stretto.spark.match(df, query, time="t")
     assert stretto.spark.match(df, query + " LIMIT 2", time="t", output="positions").count() == 11
-    stretto.function(lambda a, b: a < b, name="below")
-    calling = "PATTERN SEQ(A a, A b) WHERE skip_till_next_match { below(a.t, b.t) }"
-    with pytest.raises(OptionError, match="Spark's workers do not know it"):
-        stretto.spark.match(df, calling, time="t")

@@ -74,11 +74,6 @@ def read_operand(written: Any, row: Row) -> p.Operand:
 
 def written_text(expression: p.Expression, node: Node, row: Row) -> str:
     """An expression as text that means the same when it is read."""
-    if called := p.calls(expression):
-        raise OptionError(
-            f"{node.label}: the function '{called[0].name}' is registered in this process, and Python code does not travel: "
-            "compute a column with it before"
-        )
     text = str(expression)
     read: Callable[[str, Row], p.Expression] = read_value if isinstance(expression, p.Operand) else read_condition
     try:

@@ -14,7 +14,8 @@ are not written, and everything is checked again when it is read.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import is_dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -23,6 +24,9 @@ from stretto.dataflow import plan
 from stretto.dataflow.cycles import loops_of, ordered_with_loops
 from stretto.dataflow.json_values import columns, read_columns
 from stretto.errors import OptionError, StrettoError
+from stretto.matching.compiled import Query
+from stretto.query import functions
+from stretto.query import predicate as p
 
 VERSION = 1
 
@@ -38,9 +42,41 @@ def to_json(outputs: Mapping[str, plan.Stream]) -> str:
     Raises
     ------
     OptionError
-        Something in the plan is Python code, which does not travel: a registered function, an AFA.
+        Something in the plan is Python code of this process, which does not travel: an AFA, a registered function that has no path.
+        Whoever reads the text registers the functions that it calls before.
     """
+    functions_of(outputs)
     return json.dumps(_Writer([one.node for one in outputs.values()]).written(outputs), ensure_ascii=False)
+
+
+def functions_of(outputs: Mapping[str, plan.Stream]) -> functions.Paths:
+    """The registered functions that a plan calls, by their paths.
+
+    Raises
+    ------
+    OptionError
+        One has no path.
+    """
+    return functions.paths(
+        name
+        for node in ordered_with_loops([one.node for one in outputs.values()])
+        for value in vars(node).values()
+        for name in _calls(value)
+    )
+
+
+def _calls(value: Any) -> Iterator[str]:
+    """The functions called in what a node holds: conditions, values, queries, and collections and parts that have some."""
+    if isinstance(value, p.Expression):
+        yield from (call.name for call in p.calls(value))
+    elif isinstance(value, Query):
+        yield from value.calls
+    elif isinstance(value, Mapping | tuple | list):
+        for one in value.values() if isinstance(value, Mapping) else value:
+            yield from _calls(one)
+    elif is_dataclass(value) and not isinstance(value, plan.Node | type):
+        for one in vars(value).values():
+            yield from _calls(one)
 
 
 def from_json(text: str) -> dict[str, plan.Stream]:

@@ -18,6 +18,7 @@ from stretto.languages import ceql, sase
 from stretto.languages.afa.builder import AFA
 from stretto.matching.results import Layout
 from stretto.query import functions
+from stretto.query import predicate as p
 from stretto.query.afa import Afa
 from stretto.query.passes.bind import BoundQuery, bind
 from stretto.query.passes.bind_sase import BoundSase, bind_sase
@@ -86,6 +87,12 @@ class Query:
     def strategy(self) -> Strategy | Selection:
         """The selection strategy, as the query's language names it."""
         return self._parsed.selection if isinstance(self._parsed, SaseQuery) else self._parsed.strategy
+
+    @property
+    def calls(self) -> list[str]:
+        """The registered functions that its conditions call."""
+        condition = self._parsed.condition if isinstance(self._parsed, SaseQuery) else None
+        return [] if condition is None else [call.name for call in p.calls(condition)]
 
     @property
     def streams(self) -> tuple[str, ...]:

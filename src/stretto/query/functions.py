@@ -1,15 +1,16 @@
 """Functions of the user in conditions: Python functions over numbers, compiled into the kernel by Numba or refused with the reason.
 
-They live in this process: a query that calls one cannot travel to Spark's workers.
+To other processes, such as Spark's workers, they travel by their path, ``module:name``: a worker imports the module.
 """
 
 from __future__ import annotations
 
 import dis
+import importlib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, reduce
 from typing import Any, TypeVar
 
 from stretto import _jit
@@ -95,6 +96,61 @@ def known() -> dict[str, Function]:
 def version() -> int:
     """Give a number that changes whenever a function is registered."""
     return _VERSION
+
+
+#: For each function what conditions call it, and its path.
+Paths = tuple[tuple[str, str], ...]
+
+
+def paths(names: Iterable[str]) -> Paths:
+    """Give the paths of registered functions, sorted.
+
+    Raises
+    ------
+    OptionError
+        A function has no path from which this process itself gets it, as one of a notebook or in another function.
+    """
+    found = []
+    for name in sorted(set(names)):
+        given = _KNOWN[name].python
+        module, inside = str(given.__module__), str(given.__qualname__)
+        try:
+            same = module != "__main__" and _imported(f"{module}:{inside}") is given
+        except (ImportError, AttributeError):
+            same = False
+        if not same:
+            raise OptionError(
+                f"the function '{name}' is known to this process only ({module}, {inside}): Spark's workers import functions by "
+                "module and name. Write it into a module, import it from there, and give the module to the workers "
+                "(session.addArtifacts('module.py', pyfile=True), or --py-files); or compute a column with it before"
+            )
+        found.append((name, f"{module}:{inside}"))
+    return tuple(found)
+
+
+def import_functions(given: Paths) -> None:
+    """Register the functions at these paths, unless they are.
+
+    Raises
+    ------
+    OptionError
+        There is no such module or function here.
+    """
+    for name, path in given:
+        try:
+            python = _imported(path)
+        except (ImportError, AttributeError) as error:
+            raise OptionError(
+                f"the function '{name}' is {path.replace(':', '.')}, which this Python process cannot import ({error}): give the "
+                "module to the workers, session.addArtifacts('module.py', pyfile=True), or --py-files"
+            ) from error
+        if name not in _KNOWN or _KNOWN[name].python is not python:
+            function(python, name=name)
+
+
+def _imported(path: str) -> Any:
+    module, _, inside = path.partition(":")
+    return reduce(getattr, inside.split("."), importlib.import_module(module))
 
 
 def _parameters(given: Callable[..., Any], called: str) -> int:

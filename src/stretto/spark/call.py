@@ -19,7 +19,7 @@ from stretto.matching.compiled import Query, compile_query
 from stretto.matching.compiled import roles as roles_of
 from stretto.matching.results import Layout
 from stretto.matching.sets import refuse_unlisted
-from stretto.query import predicate as p
+from stretto.query import functions
 from stretto.query.afa import Afa
 from stretto.query.sase import SaseQuery
 from stretto.spark.batch import run as batch
@@ -180,7 +180,7 @@ def prepare(
     _refuse_automata(query)
     Budget(budget)  # raises
     compiled = compile_query(query, language=language)
-    _refuse_functions(compiled)
+    functions.paths(compiled.calls)  # raises
     refuse_unlisted(compiled)
     if compiled.schema is not None:
         own = compiled.schema
@@ -220,17 +220,6 @@ def _refuse_automata(query: Any) -> None:
             "automata run in process, not on Spark: stretto.match(afa, df.toArrow(), time='…') where the events fit into memory, or "
             "key by key: df.groupBy('key').applyInArrow(lambda events: stretto.match(afa, events, time='…'), schema); queries in "
             "CEQL and SASE+ run on Spark"
-        )
-
-
-def _refuse_functions(query: Query) -> None:
-    """Functions of this process do not travel to workers."""
-    parsed = query.parsed
-    called = p.calls(parsed.condition) if isinstance(parsed, SaseQuery) and parsed.condition is not None else []
-    if called:
-        raise OptionError(
-            f"'{called[0].name}' is registered in this process, and Spark's workers do not know it: compute a column with it "
-            "before, or match with stretto.match"
         )
 
 

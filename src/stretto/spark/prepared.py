@@ -12,6 +12,7 @@ from stretto.events import Schema
 from stretto.matching.compiled import Query
 from stretto.matching.compiled import roles as roles_of
 from stretto.matching.results import Layout
+from stretto.query import functions
 from stretto.spark.batch.worker import Roles
 
 if TYPE_CHECKING:
@@ -68,4 +69,5 @@ class Prepared:
             "valuations": self.valuations,
             "language": self.query.language,
             "budget": self.budget,
+            "functions": functions.paths(self.query.calls),
         }

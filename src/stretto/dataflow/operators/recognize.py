@@ -24,7 +24,6 @@ from stretto.frame import Section
 from stretto.languages.afa.builder import AFA
 from stretto.matching.compiled import Query, compile_query
 from stretto.matching.matcher import Matcher
-from stretto.query import predicate as p
 from stretto.query.afa import Afa
 from stretto.query.query import Consume
 from stretto.query.sase import SaseQuery, Selection
@@ -109,12 +108,6 @@ class Recognize(Unary):
         if not isinstance(pattern, Query):
             raise OptionError(
                 f"{self.label}: an AFA is built by Python code, which does not travel: write the pattern as a query"
-            )
-        parsed = pattern.parsed
-        called = p.calls(parsed.condition) if isinstance(parsed, SaseQuery) and parsed.condition is not None else []
-        if called:
-            raise OptionError(
-                f"{self.label}: the function '{called[0].name}' is registered in this process, and Python code does not travel"
             )
         for name, value in self.options.items():
             if not isinstance(value, str | int | float | bool | None):

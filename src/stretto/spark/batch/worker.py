@@ -15,6 +15,7 @@ from stretto.matching.compiled import Query, compile_query
 from stretto.matching.matcher import Matcher
 from stretto.matching.metering import meter_of_task
 from stretto.matching.results import CHUNK
+from stretto.query.functions import Paths, import_functions
 from stretto.spark.batch.context import Context
 
 #: The columns for type, time and stream, and the unit of time.
@@ -34,11 +35,12 @@ def run_partition(
     valuations: bool,
     language: str,
     budget: int | float | str | None = None,
+    functions: Paths = (),
     marked: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """Match one task's rows, which come ordered by time. ``marked``: the last column tells what is context."""
     matcher: Matcher | None = None
-    query = bound_query(text, schema, roles, language)
+    query = bound_query(text, schema, roles, language, functions)
     time = roles[1]
     kinds = pa.ipc.read_schema(pa.py_buffer(schema))
     context = Context(query.bound) if marked else None
@@ -58,8 +60,9 @@ def run_partition(
 
 
 @lru_cache(maxsize=16)
-def bound_query(text: str, schema: bytes, chosen: Roles, language: str) -> Query:
+def bound_query(text: str, schema: bytes, chosen: Roles, language: str, functions: Paths = ()) -> Query:
     """The query of a task; workers are reused, and so is what the query has compiled."""
+    import_functions(functions)
     kinds = pa.ipc.read_schema(pa.py_buffer(schema))
     type, time, stream, time_unit = chosen
     return compile_query(text, kinds, type=type, time=time, stream=stream, time_unit=time_unit, language=language)

@@ -22,6 +22,7 @@ from stretto.dataflow.plan_json import from_json
 from stretto.dataflow.run.rows import EVER
 from stretto.errors import DataError
 from stretto.frame import arrow_table
+from stretto.query.functions import Paths, import_functions
 from stretto.spark.batch.worker import pieces
 from stretto.times import FOREVER
 
@@ -50,6 +51,8 @@ class Groups:
         Their names and types outside, as a serialized Arrow schema.
     vs
         What the column of starts is called outside, for errors.
+    functions
+        The registered functions that the plan calls, by their paths.
     """
 
     plan: str
@@ -58,11 +61,12 @@ class Groups:
     result: tuple[str, ...]
     kinds: bytes
     vs: str
+    functions: Paths = ()
 
     @property
     def stream(self) -> Stream:
         """The stream that is wanted, with the keys."""
-        return _stream(self.plan, self.keys)
+        return _stream(self.plan, self.keys, self.functions)
 
     @property
     def schema(self) -> pa.Schema:
@@ -112,7 +116,8 @@ class Groups:
 
 
 @lru_cache(maxsize=16)
-def _stream(plan: str, keys: bytes) -> Stream:
+def _stream(plan: str, keys: bytes, functions: Paths) -> Stream:
+    import_functions(functions)
     kinds = pa.ipc.read_schema(pa.py_buffer(keys))
     made = from_json(plan)
     return (keyed(made, dict(zip(kinds.names, kinds.types, strict=True))) if len(kinds) else made)[OUTPUT]

@@ -21,7 +21,7 @@ from stretto.dataflow import Stream, plan
 from stretto.dataflow.cycles import ordered_with_loops
 from stretto.dataflow.keyed import carries
 from stretto.dataflow.node import payload_type
-from stretto.dataflow.plan_json import to_json
+from stretto.dataflow.plan_json import functions_of, to_json
 from stretto.errors import DataError, OptionError, hinted
 from stretto.query.typing import kind_of
 from stretto.spark.dataflow.groups import INPUT, OUTPUT, Groups, run_groups
@@ -194,6 +194,7 @@ def _prepared(
         tuple(own for own, _ in result),
         _bytes(pa.schema([field for _, field in result])),
         str(times["vs"]),
+        functions_of({OUTPUT: stream}),
     )
     travels.start()  # what cannot run shows here
     if streams and travels.names_groups:

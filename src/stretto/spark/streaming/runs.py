@@ -14,6 +14,7 @@ from stretto.matching.compiled import Query
 from stretto.matching.matcher import Matcher
 from stretto.matching.metering import meter_of_task
 from stretto.matching.patterns import PatternSet
+from stretto.query.functions import Paths
 from stretto.spark.batch.worker import Roles, bound_query, matcher_of
 
 
@@ -44,6 +45,7 @@ class OneQuery:
     output: str = "events"
     valuations: bool = False
     budget: int | float | str | None = None
+    functions: Paths = ()
 
     @property
     def text(self) -> str:
@@ -51,7 +53,8 @@ class OneQuery:
 
     @property
     def identity(self) -> dict[str, Any]:
-        return {"language": self.query.language, "output": self.output, "valuations": self.valuations}
+        own = {"language": self.query.language, "output": self.output, "valuations": self.valuations}
+        return own | ({"functions": [list(one) for one in self.functions]} if self.functions else {})
 
     @property
     def attributes(self) -> Mapping[str, pa.DataType]:
@@ -131,5 +134,5 @@ def run_of(task: dict[str, Any]) -> Run:
     """What a task runs, from plain data."""
     if "changes" in task:
         return ManyPatterns(**task)
-    query = bound_query(task["text"], task["schema"], task["roles"], task["language"])
-    return OneQuery(query, task["output"], task["valuations"], task["budget"])
+    query = bound_query(task["text"], task["schema"], task["roles"], task["language"], task["functions"])
+    return OneQuery(query, task["output"], task["valuations"], task["budget"], task["functions"])
