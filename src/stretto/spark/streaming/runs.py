@@ -134,5 +134,5 @@ def run_of(task: dict[str, Any]) -> Run:
     """What a task runs, from plain data."""
     if "changes" in task:
         return ManyPatterns(**task)
-    query = bound_query(task["text"], task["schema"], task["roles"], task["language"], task["functions"])
-    return OneQuery(query, task["output"], task["valuations"], task["budget"], task["functions"])
+    query = bound_query(task["text"], task["schema"], task["roles"], task["language"], task.get("functions", ()))
+    return OneQuery(query, task["output"], task["valuations"], task["budget"], task.get("functions", ()))
