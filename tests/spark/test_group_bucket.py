@@ -5,19 +5,22 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from stretto.dataflow import Dataflow, Stream, fixpoint, stream
+from stretto.dataflow import Dataflow, Stream, constant, fixpoint, stream
 from stretto.dataflow.keyed import keyed
 from stretto.dataflow.plan_json import to_json
 from stretto.errors import DataError, SnapshotError
+from stretto.spark.dataflow import groups as of_batches
 from stretto.spark.dataflow.group_bucket import GroupBucket
-from stretto.spark.dataflow.groups import INPUT, OUTPUT, Groups
+from stretto.spark.dataflow.groups import INPUT, OUTPUT, Groups, run_groups
 from stretto.spark.streaming.keeping import Settings
 from stretto.spark.streaming.packing import write_table
+from tests.conftest import cases
 
 LINKS = stream("links", {"src": str, "dst": str})
 REACH = fixpoint(
@@ -270,3 +273,34 @@ def test_times_that_are_timestamps(kind: pa.DataType) -> None:
         ("b", "c", 15),
         ("a", "c", 15),
     ]
+
+
+@pytest.mark.parametrize("seed", range(cases(200)))
+def test_a_batch_takes_groups_a_share_at_a_time(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    random_ = random.Random(f"shares {seed}")
+    sources = stream("sources", {"dst": str})
+    both = REACH.join(sources, on={"dst": "dst"}).project(src="src", dst="dst")
+    made = random_.choice([REACH, both, both.union(constant([{"src": "c", "dst": "d"}]))])
+
+    def rows(columns: Sequence[str], number: int) -> pa.Table:
+        row = {"net": "xyzuvw", "src": "abc", "dst": "abc"}
+        drawn = [{name: random_.choice(row[name]) for name in columns} for _ in range(number)]
+        table = pa.Table.from_pylist([{**one, "vs": random_.randrange(9)} for one in drawn], schema=None)
+        return table.replace_schema_metadata({INPUT: b"sources" if "src" not in columns else b"links"})
+
+    tables = [rows(("net", "src", "dst"), random_.randint(1, 30))]
+    if made is not REACH:
+        tables.append(rows(("net", "dst"), random_.randint(1, 10)))
+    packed = pa.record_batch({"bucket": [0] * len(tables), "data": [write_table(one) for one in tables]})
+    # Those of a stream have `ve_new` as well.
+    whole = groups(made)
+    kinds = whole.schema.remove(len(whole.schema) - 1)
+    task = asdict(whole) | {"result": whole.result[:-1], "kinds": kinds.serialize().to_pybytes()}
+
+    def found(most: int) -> list[dict[str, Any]]:
+        monkeypatch.setattr(of_batches, "ROWS", most)
+        out = pa.Table.from_batches(run_groups(iter([packed]), task=task), kinds)
+        return sorted(out.to_pylist(), key=repr)
+
+    assert found(random_.randint(1, 12)) == found(10**9)
+    assert made is both or found(10**9)

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stretto.columns.keys import KeyTable
 from stretto.dataflow import Dataflow, Stream
 from stretto.dataflow.cycles import ordered
 from stretto.dataflow.keyed import GROUPS, keyed
@@ -28,6 +29,9 @@ from stretto.times import FOREVER
 
 #: Under which key an input's name is in the metadata of its packed tables.
 INPUT = b"stretto.input"
+
+#: About how many rows of a bucket go through one dataflow.
+ROWS = 1 << 15
 
 #: What the stream that is wanted is called in the plan that travels.
 OUTPUT = "result"
@@ -127,7 +131,8 @@ def run_groups(batches: Iterator[pa.RecordBatch], *, task: Mapping[str, Any]) ->
     """The final history of every bucket of a task: packed rows, those of a bucket one after the other."""
     groups = Groups(**task)
     for tables in _by_bucket(batches):
-        yield from pieces(groups.shown(_run(groups, tables)))
+        for inputs in _parts(groups, by_input(tables)):
+            yield from pieces(groups.shown(_run(groups, inputs)))
 
 
 def _by_bucket(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.Table]]:
@@ -146,10 +151,28 @@ def _by_bucket(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.Table]]:
         yield tables
 
 
-def _run(groups: Groups, tables: list[pa.Table]) -> pa.Table:
-    """What the rows of a bucket come to."""
+def _parts(groups: Groups, inputs: dict[str, pa.Table]) -> Iterator[dict[str, pa.Table]]:
+    """The rows of a bucket, a share of its groups at a time: a dataflow holds several times the memory of its rows."""
+    parts = -(-sum(rows.num_rows for rows in inputs.values()) // ROWS) if groups.key_names else 1
+    if parts == 1:
+        yield inputs
+        return
+    kinds = pa.ipc.read_schema(pa.py_buffer(groups.keys))
+    numbers = KeyTable(kinds.types)
+    order, edges = {}, {}
+    inputs = {name: rows.combine_chunks() for name, rows in inputs.items()}
+    for name, rows in inputs.items():
+        part = numbers.ids([rows.column(key) for key in kinds.names], np.arange(rows.num_rows)) % parts
+        order[name] = np.argsort(part, kind="stable")
+        edges[name] = np.searchsorted(part[order[name]], np.arange(parts + 1))
+    for at in range(parts):
+        own = {name: order[name][edges[name][at] : edges[name][at + 1]] for name in inputs}
+        yield {name: inputs[name].take(pa.array(rows)) for name, rows in own.items()}
+
+
+def _run(groups: Groups, inputs: dict[str, pa.Table]) -> pa.Table:
+    """What some groups of a bucket come to."""
     flow = groups.start()
-    inputs = by_input(tables)
     if groups.names_groups:
         flow.push(GROUPS, _present(groups, inputs.values()))
     for name, rows in inputs.items():
