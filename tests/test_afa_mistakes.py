@@ -200,6 +200,7 @@ REFUSED: list[tuple[Callable[[Any], Any], type[Exception], str]] = [
         stretto.OptionError,
         "an ignorable arc on the start state 'q0'",
     ),
+    (lambda m: m.add_arc("q0", "q9"), stretto.OptionError, "needs a name: id='…'"),
     (lambda m: m.add_arc("q0", "q9", id="n", since=2), stretto.OptionError, "since=2 concerns events that were seen"),
     (lambda m: m.retire_arc("a9"), stretto.OptionError, "no arc 'a9' is in force; known arcs: a0, a1"),
     (lambda m: m.advance_arcs(9), stretto.OptionError, "arcs have explicit lifetimes only with dynamic='explicit'"),

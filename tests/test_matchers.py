@@ -54,6 +54,7 @@ CALLS: dict[str, Callable[[stretto.Matcher], Any]] = {
     "finish": lambda one: one.finish(),
     "snapshot": lambda one: one.restore(one.snapshot()),
     "add_arc": lambda one: one.add_arc("q1", "q2", when="e.type = 'C'", id="two"),
+    "add_arc without id": lambda one: one.add_arc("q1", "q2"),
     "retire_arc": lambda one: one.retire_arc("one"),
     "advance_arcs": lambda one: one.advance_arcs(0),
     "arcs": lambda one: one.arcs(),

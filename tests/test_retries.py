@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 import stretto
+from stretto.engines.nfab.runner import NfabRunner
 from stretto.matching import ordered, retries
 
 QUERY = "PATTERN SEQ(A a, B b) WHERE skip_till_any_match { a.v < b.v } WITHIN 100000 RETURN a.v + b.v AS total"
@@ -79,3 +80,30 @@ def test_a_row_is_left_out_however_long_ago_the_copy_was(
         (row["start_time"], row["end_time"], row["total"]) for row in wanted
     ]
     assert matcher.snapshot()
+
+
+def test_punctuations_without_events_are_counted_once_and_not_kept_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr(retries, "clock", clock)
+    copied, reach = ordered.Ordered._copied, NfabRunner.reach
+
+    def copying(self: Any) -> Any:
+        clock.now += 100
+        return copied(self)
+
+    def reaching(self: Any, value: Any) -> Any:
+        clock.now += 1
+        return reach(self, value)
+
+    monkeypatch.setattr(ordered.Ordered, "_copied", copying)
+    monkeypatch.setattr(NfabRunner, "reach", reaching)
+    matcher = stretto.Matcher(QUERY, SCHEMA, time="t", disorder=0)
+    matcher.push(rows(("A", 0, 1)))
+    kept: retries.Retries[Any] = matcher._line._retries
+    for at in range(1, 1001):
+        clock.now += 7  # what the caller does in between is no reading
+        matcher.advance(at)
+        assert kept._reading <= at
+        assert len(kept._since) <= 100 * retries.SHARE + 2
+    matcher.push(rows(("B", 1001, 2)))
+    assert matcher.finish()["total"].to_pylist() == [3]

@@ -15,7 +15,7 @@ from stretto.engines.afa.between import Changes
 from stretto.engines.afa.changes import read
 from stretto.engines.afa.graph import GraphTables
 from stretto.engines.afa.runner import AfaRunner
-from stretto.errors import DataError, OptionError, QueryError, StrettoError, nearest, suggestion
+from stretto.errors import DataError, OptionError, QueryError, StrettoError, hinted, nearest, suggestion
 from stretto.events import as_table
 from stretto.languages.afa.builder import make_arc
 from stretto.query.afa import Afa, Arc, Emit, Kind
@@ -231,8 +231,7 @@ class ArcChanges:
         name = self.names[self.ids[at]]
         if self.adds[at]:
             return self._mistake(at, f"there is an arc '{name}' in force already; retire it first, or give another id")
-        hint = suggestion(name, known, kind="arc")
-        return self._mistake(at, f"no arc '{name}' is in force" + (f"; {hint}" if hint else ""))
+        return self._mistake(at, hinted(f"no arc '{name}' is in force", name, known, kind="arc"))
 
     def _of_lifetimes(self) -> I64:
         """The arc that each change concerns, where lifetimes are explicit; each change is in time."""
@@ -390,8 +389,9 @@ def _as_changes(given: Any) -> pa.Table:
         raise DataError(f"the changes of arcs: {error}") from error
     for name in ("action", "id"):
         if name not in table.column_names:
-            hint = suggestion(name, table.column_names, kind="column")
-            raise DataError(f"the changes of arcs have no column '{name}'" + (f"; {hint}" if hint else ""))
+            raise DataError(
+                hinted(f"the changes of arcs have no column '{name}'", name, table.column_names, kind="column")
+            )
     for field in table.schema:
         if field.name not in _COLUMNS:
             close = nearest(field.name, _COLUMNS)

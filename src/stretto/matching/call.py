@@ -13,7 +13,7 @@ from stretto.budget import Budget
 from stretto.columns.overflow import IntegerOverflow
 from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.nfab.runner import NfabRunner
-from stretto.errors import DataError, LimitError, OptionError, suggestion
+from stretto.errors import LimitError, OptionError
 from stretto.events import Schema, as_table, require
 from stretto.languages.afa.builder import AFA
 from stretto.matching.absent import warn_of_absent_types
@@ -216,10 +216,7 @@ class _Call:
         compiled = compile_query(query, language=language)
         if not sets:
             refuse_unlisted(compiled)
-        if isinstance(query, Query) and query.schema is not None:
-            own = query.schema
-            type, time, stream = own.type, time or own.time, stream or own.stream
-            time_unit = time_unit or own.time_unit
+        type, time, stream, time_unit = compiled.roles(type, time, stream, time_unit)
         source = open_files(events) if are_files(events) and not sets else None
         if source is not None and any(pa.types.is_null(kind) for kind in source.schema.types):
             source = None  # their types depend on the query
@@ -235,7 +232,7 @@ class _Call:
         for name, role in ((time, "time"), (sequence, "sequence"), (stream, "stream"), (type, "type")):
             if name is not None:
                 require(table, name, role)
-        if not (isinstance(query, Query) and query.schema == schema):
+        if compiled.schema != schema:
             compiled = compiled.bind(schema)
         table = with_types_of_nulls(table, compiled.bound.schema)
         self.query = compiled
@@ -337,10 +334,7 @@ def _iter_match_afa(
     if not frozen.arcs:
         raise OptionError("the AFA has no arcs, so that nothing can match: afa.arc(source, target, when=…)")
     table = as_table(events)
-    if time not in table.column_names:
-        raise DataError(
-            f"the events have no column '{time}' (time)" + f"; {suggestion(time, table.column_names, kind='column')}"
-        )
+    require(table, time, "time")
     keys = [(time, "ascending")]
     tie = sequence or options.get("numbered")
     if tie is not None and tie in table.column_names:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from stretto.engines.afa.runner import AfaRunner
-from stretto.errors import OptionError, StrettoError, suggestion
+from stretto.errors import OptionError, StrettoError, hinted
 from stretto.languages.afa.builder import make_arc
 from stretto.matching.arcs import ArcChanges
 from stretto.query.afa import Afa, Arc
@@ -53,7 +53,7 @@ class Arcs:
         *,
         when: Any,
         then: Any,
-        id: str,
+        id: str | None,
         kind: str,
         since: Any,
         until: Any,
@@ -61,6 +61,8 @@ class Arcs:
     ) -> None:
         """Add an arc; see :meth:`stretto.Matcher.add_arc`."""
         run = self._run
+        if id is None:
+            raise OptionError("an arc that comes while the automaton runs needs a name: id='…'")
         if not self._explicit and until is not None:
             raise OptionError("an arc has a lifetime of its own only with Matcher(…, dynamic='explicit')")
         if id in run.tables.known and not self._is_retired(id):
@@ -87,8 +89,7 @@ class Arcs:
         run = self._run
         if id not in run.tables.known or self._is_retired(id):
             known = [name for name in run.tables.known if not self._is_retired(name)]
-            hint = suggestion(id, known, kind="arc")
-            raise OptionError(f"no arc '{id}' is in force" + (f"; {hint}" if hint else ""))
+            raise OptionError(hinted(f"no arc '{id}' is in force", id, known, kind="arc"))
         if at is not None and not self._explicit:
             raise OptionError("retire_arc(…, at=…) needs Matcher(…, dynamic='explicit')")
         run.retire_arc(id, None if at is None else self._tick(at))

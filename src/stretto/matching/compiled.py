@@ -79,6 +79,15 @@ class Query:
         """The schema that the query is bound to, if any."""
         return self._bound.schema if self._bound else None
 
+    def roles(
+        self, type: str | None, time: str | None, stream: str | None, time_unit: str | None
+    ) -> tuple[str | None, str | None, str | None, str | None]:
+        """The roles of a call's columns: as the query's schema names them, where it has one, else as given."""
+        own = self.schema
+        if own is None:
+            return type, time, stream, time_unit
+        return own.type, time or own.time, stream or own.stream, time_unit or own.time_unit
+
     @property
     def language(self) -> str:
         return self._parsed.language

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stretto.column_types import without_views
-from stretto.errors import DataError, OptionError, suggestion
+from stretto.errors import DataError, OptionError, hinted
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
@@ -272,8 +272,7 @@ def _expanded(path: str | Path, format: str | None) -> dict[str, str]:
         base = re.split(r"[*?\[]", text)[0]
         return dict.fromkeys(names, str(Path(base).parent if not base.endswith("/") else Path(base)))
     there = [one.name for one in found.parent.iterdir()] if found.parent.is_dir() else []
-    hint = suggestion(found.name, there, kind="file")
-    raise OptionError(f"no such file: {text}" + (f"; {hint}" if hint else ""))
+    raise OptionError(hinted(f"no such file: {text}", found.name, there, kind="file"))
 
 
 def _is_hidden(path: Path) -> bool:
@@ -326,8 +325,9 @@ def _opened(paths: list[str], base: str, kind: str, types: dict[str, pa.DataType
     made = Source(parts, types)
     for name in types:
         if name not in made.schema.names:
-            hint = suggestion(name, made.schema.names, kind="column")
-            raise OptionError(f"there is no column '{name}' to give a type" + (f"; {hint}" if hint else ""))
+            raise OptionError(
+                hinted(f"there is no column '{name}' to give a type", name, made.schema.names, kind="column")
+            )
     return made
 
 

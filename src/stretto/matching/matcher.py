@@ -424,7 +424,7 @@ class Matcher:
         *,
         when: Any = None,
         then: Any = None,
-        id: str,
+        id: str | None = None,
         kind: str = "consume",
         since: Any = None,
         until: Any = None,

@@ -18,8 +18,8 @@ from stretto.columns.overflow import IntegerOverflow
 from stretto.engines.api import Matches, Program, Run
 from stretto.engines.nfab.runner import NfabRunner
 from stretto.engines.shared.windows import values_of
-from stretto.errors import DataError, OptionError, SnapshotError, StrettoError, suggestion
-from stretto.events import BEFORE, Schema, as_table, conform
+from stretto.errors import DataError, OptionError, SnapshotError, StrettoError
+from stretto.events import BEFORE, Schema, as_table, conform, require
 from stretto.frame import Section, reading
 from stretto.matching.compiled import Query, roles
 from stretto.matching.lateness import check_late
@@ -190,11 +190,7 @@ class Ordered:
         span(self.disorder, "disorder", schema.attributes[schema.time], schema.time, schema.time_unit)
         names = dict.fromkeys((*bound.tested, *self.layout.columns, schema.time))
         if self.sequence is not None:
-            if self.sequence not in schema.attributes:
-                hint = suggestion(self.sequence, schema.attributes, kind="column")
-                raise DataError(
-                    f"the events have no column '{self.sequence}' (sequence)" + (f"; {hint}" if hint else "")
-                )
+            require(schema.attributes, self.sequence, "sequence")
             names[self.sequence] = None
         return Cleanse(
             pa.schema([(name, schema.attributes[name]) for name in names]),
@@ -466,9 +462,14 @@ class Ordered:
         if time is None or name is None:
             return
         value = values_of(time, name, run.rows)[0].item()
-        if self._may_overflow():
+        if not self._deep:
+            yield from self._tables(run.reach(value))
+            return
+        self._retries.before()
+        try:
+            yield from self._tables(run.reach(value))
+        finally:
             self._retries.after(lambda: _drained(self._running().reach(value)))
-        yield from self._tables(run.reach(value))
 
     def _may_overflow(self) -> bool:
         """Whether a row may fail that the run reads."""
@@ -477,12 +478,17 @@ class Ordered:
             return bound.computes
         return bound.returns is not None or any(isinstance(one, Aggregate) for one in bound.parsed.references.values())
 
+    @property
+    def _deep(self) -> bool:
+        """Whether a row may fail when a match is listed that it completes, so that it has been read by then."""
+        return self._may_overflow() and isinstance(self.query.bound, BoundSase)
+
     def _leave_out(self, released: Released) -> IntegerOverflow | None:
         """Read events, but for those that make an integer overflow; the error that names these. Output is held."""
         table, rows = released.table, released.rows
         refused: list[IntegerOverflow] = []
         # Conditions on single events are computed before any is read; computations over the events of a match when it is listed.
-        deep = isinstance(self.query.bound, BoundSase)
+        deep = self._deep
         if deep and rows.size:
             self._retries.before()
         while rows.size:

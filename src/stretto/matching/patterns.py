@@ -22,7 +22,7 @@ from stretto.errors import (
     QueryError,
     SnapshotError,
     StrettoError,
-    suggestion,
+    hinted,
 )
 from stretto.events import Schema, as_table, conform, require
 from stretto.frame import Section, reading
@@ -41,7 +41,7 @@ from stretto.matching.many.timeline import Lineup, Timeline, Version
 from stretto.matching.many.voices import Voice
 from stretto.matching.metering import Meter
 from stretto.matching.results import CHUNK, Layout
-from stretto.query.passes.bind import measure
+from stretto.query.passes.bind import check_roles, measure
 
 #: A piece of the stream goes through all patterns at once: :data:`~stretto.matching.results.CHUNK` events, or fewer where that could
 #: make more pairs of event and pattern than this.
@@ -636,10 +636,7 @@ def _time_of(schema: Schema) -> tuple[str, pa.DataType]:
     name = schema.time
     if name is None:
         raise OptionError("changes hold from event times on: name the time column with time='…'")
-    for role, column in (("time", name), ("type", schema.type), ("stream", schema.stream)):
-        if column is not None and column not in schema.attributes:
-            hint = suggestion(column, schema.attributes, kind="column")
-            raise OptionError(f"{role}='{column}': there is no such column" + (f" ({hint})" if hint else ""))
+    check_roles(schema)
     kind = schema.attributes[name]
     if measure(kind) is None:
         raise OptionError(f"time='{name}' is {kind}, not a number, timestamp or date{time_hint(name, kind)}")
@@ -650,6 +647,5 @@ def _by_of(by: Iterable[str], schema: Schema) -> tuple[str, ...]:
     names = (by,) if isinstance(by, str) else tuple(dict.fromkeys(by))
     for name in names:
         if name not in schema.attributes:
-            hint = suggestion(name, schema.attributes, kind="column")
-            raise OptionError(f"by: there is no column '{name}'" + (f" ({hint})" if hint else ""))
+            raise OptionError(hinted(f"by: there is no column '{name}'", name, schema.attributes, kind="column"))
     return names

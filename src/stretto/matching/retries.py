@@ -43,7 +43,8 @@ class Retries(Generic[S]):
     def after(self, again: Callable[[], None]) -> None:
         """It is done; ``again`` repeats it without giving anything."""
         self._since.append(again)
-        self._reading += clock.perf_counter() - self._began
+        now = clock.perf_counter()
+        self._reading, self._began = self._reading + now - self._began, now
 
     def back(self) -> None:
         """It has failed: go back to before it."""

@@ -19,8 +19,8 @@ from stretto.engines.afa.between import Changes
 from stretto.engines.afa.compiled import Roles, Texts
 from stretto.engines.afa.program import AfaProgram
 from stretto.engines.afa.runner import AfaRunner
-from stretto.errors import DataError, OptionError, SnapshotError, StrettoError, suggestion
-from stretto.events import BEFORE, Schema, as_table, conform
+from stretto.errors import DataError, OptionError, SnapshotError, StrettoError, hinted
+from stretto.events import BEFORE, Schema, as_table, conform, require
 from stretto.frame import Section, reading
 from stretto.languages.afa import Scope, read_fence
 from stretto.languages.afa.builder import make_arc
@@ -233,8 +233,8 @@ class Revising:
         if timer is not None and (own["ordered"] or own["numbered"] is not None):
             raise OptionError("timer= puts events between others: leave out ordered= and numbered=")
         if timer is not None and afa.events.get(timer) != pa.bool_():
-            hint = _hint(suggestion(timer, afa.events, kind="attribute"))
-            raise OptionError(f"timer={timer!r}: the AFA's events need a truth value of that name{hint}")
+            told = f"timer={timer!r}: the AFA's events need a truth value of that name"
+            raise OptionError(hinted(told, timer, afa.events, kind="attribute"))
         if own["ordered"] and own["dynamic"] == "explicit":
             raise OptionError("arcs with explicit lifetimes concern events that an ordered stream does not keep")
 
@@ -317,10 +317,8 @@ class Revising:
         afa, given = self.automaton, dict(zip(schema.names, schema.types, strict=True))
         kinds = {}
         for name in self._needed():
-            if name not in afa.events and name not in given:
-                role = next(role for role, column in self.options.items() if column == name)
-                hint = _hint(suggestion(name, given, kind="column"))
-                raise DataError(f"the events have no column '{name}' ({role}){hint}")
+            if name not in afa.events:
+                require(given, name, next(role for role, column in self.options.items() if column == name))
             kinds[name] = afa.events.get(name) or given[name]
         until = self.options["until"]
         if until is not None and pa.types.is_null(kinds[until]):  # all live for ever, so far
@@ -752,7 +750,3 @@ def _left_out(refused: list[StrettoError]) -> StrettoError:
     return type(refused[0])(
         "\n".join([what, *hints, f"{done} left out; all others were taken, and the next call gives their output"])
     )
-
-
-def _hint(text: str | None) -> str:
-    return f"; {text}" if text else ""

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from stretto.column_types import unified
-from stretto.errors import DataError, suggestion, warn
+from stretto.errors import DataError, hinted, warn
 from stretto.events import Schema, as_table
 from stretto.matching.compiled import Query
 from stretto.query import predicate
@@ -36,8 +36,7 @@ def one_table(
     names = tuple(tables) if query.language == "sase" else query.streams  # SASE+ reads whatever there is
     for name in names:
         if name not in tables:
-            hint = suggestion(name, tables, kind="stream")
-            raise DataError(f"there are no events for stream '{name}'" + (f"; {hint}" if hint else ""))
+            raise DataError(hinted(f"there are no events for stream '{name}'", name, tables, kind="stream"))
     if len(names) > 1 and time is None:
         raise DataError("several streams are merged by time: name the time column with time='…'")
     if len(names) == 1 and query.language != "sase":

@@ -182,10 +182,7 @@ def prepare(
     compiled = compile_query(query, language=language)
     functions.paths(compiled.calls)  # raises
     refuse_unlisted(compiled)
-    if compiled.schema is not None:
-        own = compiled.schema
-        type, time, stream = own.type, time or own.time, stream or own.stream
-        time_unit = time_unit or own.time_unit
+    type, time, stream, time_unit = compiled.roles(type, time, stream, time_unit)
     if time is None:
         raise OptionError("name the time column, time='…': on Spark the order in which rows arrive means nothing")
     events, stream = one_dataframe(streaming.with_watermark(df, time, time_unit, continuous.disorder), compiled, stream)

@@ -19,18 +19,20 @@ from stretto.spark.compat import worker_files
 #: What the archive is called where Spark unpacks it.
 NAME = "stretto-kernels"
 
-#: By session the folder of its archive, from which Spark reads it whenever a worker starts.
-_shipped: weakref.WeakKeyDictionary[Any, tempfile.TemporaryDirectory[str]] = weakref.WeakKeyDictionary()
+#: By session the folder of its archive, from which Spark reads it whenever a worker starts; ``None``: it runs on this machine.
+_shipped: weakref.WeakKeyDictionary[Any, tempfile.TemporaryDirectory[str] | None] = weakref.WeakKeyDictionary()
 
 
 def ship(session: Any) -> None:
     """Hand the kernels that are compiled here to the workers of a session, once; on this machine they read the same folder."""
     folder = Path(_jit.CACHE_DIRECTORY)
-    master = session.conf.get("spark.master", "local")
-    if session in _shipped or not any(folder.glob("*.compiled")) or master.split("[")[0] == "local":
+    if session in _shipped or not any(folder.glob("*.compiled")):
         return
-    _shipped[session] = tempfile.TemporaryDirectory(prefix="stretto-")
-    archive = shutil.make_archive(str(Path(_shipped[session].name) / NAME), "zip", folder.parent, folder.name)
+    if session.conf.get("spark.master", "local").split("[")[0] == "local":
+        _shipped[session] = None
+        return
+    _shipped[session] = made = tempfile.TemporaryDirectory(prefix="stretto-")
+    archive = shutil.make_archive(str(Path(made.name) / NAME), "zip", folder.parent, folder.name)
     session.addArtifact(f"{archive}#{NAME}", archive=True)
 
 

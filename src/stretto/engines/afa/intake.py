@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from stretto.budget import Budget
 from stretto.columns.keys import KeyTable
-from stretto.columns.vectorized import mask, numbers_of, valid_of
+from stretto.columns.vectorized import mask, valid_of
 from stretto.engines.afa import structure as s
 from stretto.engines.afa.between import Changes
 from stretto.engines.afa.code import AfaCode
@@ -21,6 +21,7 @@ from stretto.engines.afa.graph import GraphTables
 from stretto.engines.afa.names import Names
 from stretto.engines.afa.state import AfaState
 from stretto.engines.afa.structure import Batch
+from stretto.engines.shared.roles import integers, signs
 from stretto.engines.shared.values import matrix
 from stretto.errors import DataError
 from stretto.query import predicate
@@ -133,8 +134,8 @@ class AfaIntake:
         le = self._times(table, roles.time)
         row = np.arange(self.rows, self.rows + count) if rows is None else rows
         tie = roles.sequence or roles.numbered
-        seq = row if tie is None else self._integers(table, tie, "sequence")
-        sign = np.ones(count, np.int64) if roles.sign is None else self._signs(table)
+        seq = row if tie is None else integers(table, tie, "sequence", self.rows)
+        sign = np.ones(count, np.int64) if roles.sign is None else signs(table, roles.sign, self.rows)
         re = np.full(count, s.FOREVER, np.int64)
         if roles.until is not None:
             known = valid_of(table.column(roles.until))
@@ -182,24 +183,6 @@ class AfaIntake:
         if nulls and column.null_count:
             column = pc.fill_null(column, as_times(np.zeros(1, np.int64), column.type)[0])
         return ticks_of(column, name, self.rows)
-
-    def _integers(self, table: pa.RecordBatch, name: str, role: str) -> I64:
-        column = table.column(name)
-        if column.null_count:
-            at = self.rows + pc.index(pc.is_null(column), True).as_py()
-            raise DataError(f"'{name}' ({role}) is NULL at row {at}")
-        if not pa.types.is_integer(column.type):
-            raise DataError(f"'{name}' ({role}) is {column.type}, not an integer")
-        return np.asarray(numbers_of(column)).astype(np.int64)
-
-    def _signs(self, table: pa.RecordBatch) -> I64:
-        assert self.roles.sign is not None
-        found = self._integers(table, self.roles.sign, "sign")
-        wrong = (found != 1) & (found != -1)
-        if wrong.any():
-            at = int(wrong.argmax())
-            raise DataError(f"'{self.roles.sign}' (sign) is {found[at]} at row {self.rows + at}; it is +1 or −1")
-        return found
 
     def _partitions(self, table: pa.RecordBatch) -> I64:
         """The number of each row's partition; −1 where an attribute is NULL."""

@@ -21,11 +21,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from stretto import times
+
 I64 = NDArray[np.int64]
 
 NIL = 0
 SEED = 1  #: a partial match that stands for the initial ID (q0, Z)
-FOREVER = (1 << 63) - 1  #: a right end (RE) that never comes
+FOREVER = times.FOREVER  #: a right end (RE) that never comes
 
 # Rows of P.
 NEXT = 0  #: next in the list of its event, or of the free ones

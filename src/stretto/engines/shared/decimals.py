@@ -123,6 +123,14 @@ def _kept(result: Any) -> Any:
 
 
 @inlined
+def _noted(result: Any, V: Words) -> Any:
+    """The words of a result; notes one that does not fit."""
+    if result[-1] != 0:
+        V[0, 0] = V[0, 0] | 1
+    return _kept(result)
+
+
+@inlined
 def wide(word: int) -> Any:
     """An integer of 64 bits."""
     sign = word >> 63
@@ -151,19 +159,13 @@ def wide_sum(a: Any, b: Any) -> Any:
 @inlined
 def wide_added(a: Any, b: Any, V: Words) -> Any:
     """``a + b``; notes a result that does not fit."""
-    found = _add(a, b)
-    if found[-1] != 0:
-        V[0, 0] = V[0, 0] | 1
-    return _kept(found)
+    return _noted(_add(a, b), V)
 
 
 @inlined
 def wide_subtracted(a: Any, b: Any, V: Words) -> Any:
     """``a − b``; notes a result that does not fit."""
-    found = _subtract(a, b)
-    if found[-1] != 0:
-        V[0, 0] = V[0, 0] | 1
-    return _kept(found)
+    return _noted(_subtract(a, b), V)
 
 
 @inlined
@@ -181,10 +183,7 @@ def wide_product(a: Any, b: Any) -> Any:
 @inlined
 def wide_multiplied(a: Any, b: Any, V: Words) -> Any:
     """``a · b``; notes a result that does not fit."""
-    found = _multiply(a, b)
-    if found[-1] != 0:
-        V[0, 0] = V[0, 0] | 1
-    return _kept(found)
+    return _noted(_multiply(a, b), V)
 
 
 @inlined

@@ -101,11 +101,7 @@ class Runner(Intake):
         if prepared is None:
             return
         self.broken = True
-        events = prepared
-        if self.labels:
-            self._follow(events)
-        yield from self._run(events, silent)
-        self._forget()
+        yield from self._carried_out(prepared, silent)
         self.broken = False
 
     # -- columns to kernel input ------------------------------------------------------------------------------------
@@ -129,9 +125,21 @@ class Runner(Intake):
             self.state.fit_partitions(self.partitions)
         if not rows.size:
             return None
+        return self._placed_events(cls[rows], rows, part, key, measures, first)
+
+    def _placed_events(
+        self,
+        cls: NDArray[np.int32],
+        rows: I64,
+        part: I64,
+        key: I64 | None,
+        measures: NDArray[np.generic] | None,
+        first: int,
+    ) -> Events:
+        """What the kernel reads of the events to visit: ``cls``, ``part`` and ``key`` are theirs, ``measures`` all rows'."""
         position = rows + first
         low = self._low(position, key, measures, rows)
-        return Events(cls[rows], part, position, position if key is None else key, low)
+        return Events(cls, part, position, position if key is None else key, low)
 
     def _visited(self, cls: NDArray[np.int32], member: NDArray[np.bool_] | None) -> I64:
         """The rows whose class can change something."""
@@ -141,6 +149,12 @@ class Runner(Intake):
         if member is not None:
             relevant &= member
         return np.flatnonzero(relevant)
+
+    def _carried_out(self, events: Events, silent: bool = False) -> Iterator[Matches]:
+        if self.labels:
+            self._follow(events)
+        yield from self._run(events, silent)
+        self._forget()
 
     # -- the kernel -------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from stretto.errors import OptionError, QueryError, StrettoError, nearest, suggestion
+from stretto.errors import OptionError, QueryError, StrettoError, hinted, nearest
 from stretto.events import Schema
 from stretto.explain.afa import draw_afa, explain_afa
 from stretto.languages.afa import Scope, read_fence, read_function, read_transfer, read_window
@@ -533,8 +533,7 @@ def _initial(fields: Mapping[str, pa.DataType], defaults: Mapping[str, Any], giv
         raise OptionError(f"initial= takes a dict or a tuple, not {type(given).__name__}")
     for name in given:
         if name not in fields:
-            hint = suggestion(str(name), fields, kind="field")
-            raise OptionError(f"initial=: the register has no field '{name}'" + (f" ({hint})" if hint else ""))
+            raise OptionError(hinted(f"initial=: the register has no field '{name}'", name, fields, kind="field"))
     values = {**defaults, **given}
     return tuple(_first(name, kind, values.get(name)) for name, kind in fields.items())
 
@@ -580,8 +579,7 @@ def _keys(given: str | Iterable[str], known: Mapping[str, pa.DataType]) -> tuple
     keys = (given,) if isinstance(given, str) else tuple(given)
     for name in keys:
         if name not in known:
-            hint = suggestion(str(name), known, kind="attribute")
-            raise OptionError(f"partition_by: there is no attribute '{name}'" + (f" ({hint})" if hint else ""))
+            raise OptionError(hinted(f"partition_by: there is no attribute '{name}'", name, known, kind="attribute"))
         if keys.count(name) > 1:
             raise OptionError(f"partition_by names '{name}' twice")
     try:

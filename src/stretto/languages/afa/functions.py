@@ -8,7 +8,7 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from stretto.errors import OptionError, suggestion
+from stretto.errors import OptionError, hinted
 from stretto.languages.afa.scope import Scope
 from stretto.query.afa import UserFunction
 from stretto.query.typing import kind_of
@@ -55,9 +55,10 @@ def read_function(given: Callable[..., Any], scope: Scope, *, epsilon: bool = Fa
             if epsilon and side == "e":
                 raise OptionError(f"{name} reads {side}.{read}, and an ε-arc consumes no event: it reads r.")
             if read not in names:
-                hint = suggestion(read, names, kind="attribute" if side == "e" else "field")
                 what = "event has no attribute" if side == "e" else "register has no field"
-                raise OptionError(f"{name}: the {what} '{read}'" + (f" ({hint})" if hint else ""))
+                raise OptionError(
+                    hinted(f"{name}: the {what} '{read}'", read, names, kind="attribute" if side == "e" else "field")
+                )
             if kind_of(names[read]) not in _KINDS:
                 raise OptionError(
                     f"{name} reads {side}.{read} ({names[read]}), and Python functions get numbers, truth values and times: "

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from stretto.errors import OptionError, QueryError, Span, suggestion
+from stretto.errors import OptionError, QueryError, Span, hinted, suggestion
 from stretto.languages.expressions.tokens import Name
 from stretto.languages.expressions.transformer import ExpressionPart
 from stretto.query import predicate as p
@@ -186,8 +186,7 @@ def kind_of_field(field: str, scope: Scope) -> pa.DataType:
         The register has no such field.
     """
     if field not in scope.register:
-        hint = suggestion(str(field), scope.register, kind="field")
-        raise OptionError(f"the register has no field '{field}'" + (f" ({hint})" if hint else ""))
+        raise OptionError(hinted(f"the register has no field '{field}'", field, scope.register, kind="field"))
     return scope.register[field]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from stretto.engines.shared.windows import values_of
-from stretto.errors import OptionError, suggestion
+from stretto.errors import OptionError, hinted
 from stretto.events import as_table
 from stretto.languages.afa.builder import AFA
 from stretto.matching.compiled import Query
@@ -114,10 +114,7 @@ def _check_names(names: Iterable[Any], what: str) -> None:
     have = list(names)
     for name in have:
         if name not in FIELDS:
-            hint = suggestion(str(name), FIELDS)
-            raise OptionError(
-                f"{what} has '{name}', which is none of {', '.join(FIELDS)}" + (f"; {hint}" if hint else "")
-            )
+            raise OptionError(hinted(f"{what} has '{name}', which is none of {', '.join(FIELDS)}", name, FIELDS))
     for name in ("id", "query"):
         if name not in have:
             more = " (NULL retires a pattern)" if name == "query" else ""

@@ -9,7 +9,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stretto.engines.api import Matches
-from stretto.engines.tecs.kernels import Events
 from stretto.engines.tecs.program import Program
 from stretto.engines.tecs.runner import Runner
 from stretto.matching.many.keys import OwnNumbers, SharedKeys
@@ -57,15 +56,7 @@ class Voice(Runner):
         if not rows.size:
             return
         cls = dealt.cls if rows.size == dealt.rows.size else dealt.cls[np.searchsorted(dealt.rows, rows)]
-        position = rows + first
-        low = self._low(position, key, measures, rows)
-        events = Events(cls, part, position, position if key is None else key, low)
-        if self.labels:
-            self._follow(events)
-        for found in self._run(events, silent=False):
-            assert isinstance(found, Matches)  # a voice does not count
-            yield found
-        self._forget()
+        yield from self._carried_out(self._placed_events(cls, rows, part, key, measures, first))
 
     def _placed(self, batch: pa.RecordBatch, dealt: Dealt, shared: SharedKeys | None) -> tuple[I64, I64, I64 | None]:
         """The events to visit that are in a substream, with its number and, where the window counts, their ranks in it."""

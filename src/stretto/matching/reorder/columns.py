@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from stretto.engines.shared.windows import values_of
-from stretto.errors import DataError, OptionError
+from stretto.errors import OptionError
 from stretto.matching.lateness import check_late
 from stretto.matching.reorder.runs import Run
 from stretto.matching.reorder.spans import check_span
@@ -94,24 +94,6 @@ class Columns:
             if pa.types.is_floating(column.type)
             else ticks(column, self._time, first)
         )
-
-    def _integers(self, batch: pa.RecordBatch, name: str, role: str) -> I64:
-        column = batch.column(name)
-        if column.null_count:
-            at = self._rows + pc.index(pc.is_null(column), True).as_py()
-            raise DataError(f"'{name}' ({role}) is NULL at row {at}")
-        if not pa.types.is_integer(column.type):
-            raise DataError(f"'{name}' ({role}) is {column.type}, not an integer")
-        return np.asarray(column.cast(pa.int64()))
-
-    def _signs(self, batch: pa.RecordBatch) -> I64:
-        assert self._sign is not None
-        found = self._integers(batch, self._sign, "sign")
-        wrong = (found != 1) & (found != -1)
-        if wrong.any():
-            at = int(wrong.argmax())
-            raise DataError(f"'{self._sign}' (sign) is {found[at]} at row {self._rows + at}; it is +1 or −1")
-        return found
 
     def _shown(self, tick: int | float) -> Any:
         """A time as users write it."""

@@ -11,8 +11,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stretto.column_types import wider
-from stretto.errors import DataError, OptionError, SnapshotError, suggestion
-from stretto.events import BEFORE, Schema, as_table, conform
+from stretto.engines.shared.roles import integers, signs
+from stretto.errors import DataError, OptionError, SnapshotError
+from stretto.events import BEFORE, Schema, as_table, conform, require
 from stretto.frame import Section, reading
 from stretto.matching.lateness import renamed
 from stretto.matching.reorder.columns import AFTER_ALL, BEFORE_ALL
@@ -247,8 +248,8 @@ class Cleanse(Waiting):
         """Rows of a push, from its row ``first`` on."""
         count = batch.num_rows
         time = self._ticks(batch.column(self._time), self._rows)
-        tie = None if self._sequence is None else self._integers(batch, self._sequence, "sequence")
-        sign = None if self._sign is None else self._signs(batch)
+        tie = None if self._sequence is None else integers(batch, self._sequence, "sequence", self._rows)
+        sign = None if self._sign is None else signs(batch, self._sign, self._rows)
         row = np.arange(self._rows, self._rows + count)
         # The punctuation before each row and behind the last, and what each row lets through.
         nowhere = self._nowhere(batch)
@@ -384,9 +385,7 @@ class Cleanse(Waiting):
         named += [(name, "partition_by") for name in self._partition_by]
         named += [(name, "payload") for name in self._payload or ()]
         for name, role in named:
-            if name not in schema.names:
-                hint = suggestion(name, schema.names, kind="column")
-                raise DataError(f"the events have no column '{name}' ({role})" + (f"; {hint}" if hint else ""))
+            require(schema.names, name, role)
         kind = schema.field(self._time).type
         ahead = span(self._speculation, "speculation", kind, self._time, self._unit)
         slack = None if self._bound is None else span(self._bound, "disorder", kind, self._time, self._unit)
@@ -495,7 +494,7 @@ class Cleanse(Waiting):
         for size in arrays["sizes"].tolist():
             batch = one_batch(table.slice(begin, size))
             time = self._ticks(batch.column(self._time), 0)
-            tie = None if self._sequence is None else self._integers(batch, self._sequence, "sequence")
+            tie = None if self._sequence is None else integers(batch, self._sequence, "sequence", self._rows)
             row = arrays["row"][begin : begin + size].astype(np.int64)
             self._runs.append(Run(time, tie, row, batch))
             begin += size

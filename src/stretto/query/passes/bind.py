@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Decimal
 from functools import cached_property
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -69,14 +70,31 @@ class BoundQuery:
     @cached_property
     def tested(self) -> tuple[str, ...]:
         """The attributes that conditions, windows, order and partitions read, in the schema's order."""
-        used = set(self.partition_by)
-        used.update(name for name in (self.schema.type, self.schema.stream, self.schema.time, self.time) if name)
-        if self.window is not None and self.window.attribute:
-            used.add(self.window.attribute)
+        used = placing(self)
         for node in walk(self.pattern):
             if isinstance(node, Filter):
                 used.update(p.attributes(node.predicate))
         return tuple(name for name in self.schema.attributes if name in used)
+
+
+class Placed(Protocol):
+    """A bound query of any language."""
+
+    @property
+    def schema(self) -> Schema: ...
+    @property
+    def partition_by(self) -> tuple[str, ...]: ...
+    @property
+    def window(self) -> BoundWindow | None: ...
+    @property
+    def time(self) -> str | None: ...
+
+
+def placing(bound: Placed) -> set[str]:
+    """The attributes that say where an event belongs: its partition, stream and type, its time, and its window."""
+    own = bound.schema
+    window = None if bound.window is None else bound.window.attribute
+    return {*bound.partition_by} | {name for name in (own.type, own.stream, own.time, bound.time, window) if name}
 
 
 def bind(query: ParsedQuery, schema: Schema) -> BoundQuery:

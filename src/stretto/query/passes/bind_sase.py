@@ -11,7 +11,7 @@ import pyarrow as pa
 from stretto.errors import OptionError, QueryError, Span, placed, suggestion
 from stretto.events import Schema
 from stretto.query import predicate as p
-from stretto.query.passes.bind import BoundWindow, bind_window, check_keys, check_names, check_roles
+from stretto.query.passes.bind import BoundWindow, bind_window, check_keys, check_names, check_roles, placing
 from stretto.query.sase import Aggregate, Element, Length, Reference, SaseQuery
 from stretto.query.typing import kind_of, type_of_operand, typed, typed_operand
 
@@ -69,10 +69,7 @@ class BoundSase:
     @cached_property
     def tested(self) -> tuple[str, ...]:
         """The attributes that conditions, windows, order and partitions read, in the schema's order."""
-        used = set(self.partition_by)
-        used.update(name for name in (self.schema.type, self.schema.stream, self.schema.time, self.time) if name)
-        if self.window is not None and self.window.attribute:
-            used.add(self.window.attribute)
+        used = placing(self)
         if self.condition is not None:
             for name in p.attributes(self.condition):
                 attribute = attribute_of(self.parsed.references[name])
