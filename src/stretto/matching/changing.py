@@ -9,6 +9,7 @@ from stretto.engines.afa.runner import AfaRunner
 from stretto.errors import OptionError, StrettoError, hinted
 from stretto.languages.afa.builder import make_arc
 from stretto.matching.arcs import ArcChanges
+from stretto.matching.life import Life
 from stretto.query.afa import Afa, Arc
 from stretto.times import FOREVER
 
@@ -24,10 +25,12 @@ class Arcs:
         The run.
     tick
         A time that a user gives, in ticks.
+    life
+        Where the matcher stands.
     """
 
-    def __init__(self, afa: Afa, run: AfaRunner, tick: Callable[[Any], int]) -> None:
-        self._afa, self._run, self._tick = afa, run, tick
+    def __init__(self, afa: Afa, run: AfaRunner, tick: Callable[[Any], int], life: Life) -> None:
+        self._afa, self._run, self._tick, self._life = afa, run, tick, life
         self._explicit = run.roles.dynamic == "explicit"
 
     def known(self, *, retired: bool) -> list[Arc]:
@@ -60,6 +63,7 @@ class Arcs:
         final: str | None,
     ) -> None:
         """Add an arc; see :meth:`stretto.Matcher.add_arc`."""
+        self._life.refuse_finished()
         run = self._run
         if id is None:
             raise OptionError("an arc that comes while the automaton runs needs a name: id='…'")
@@ -86,6 +90,7 @@ class Arcs:
 
     def retire(self, id: str, at: Any) -> None:
         """Retire an arc; see :meth:`stretto.Matcher.retire_arc`."""
+        self._life.refuse_finished()
         run = self._run
         if id not in run.tables.known or self._is_retired(id):
             known = [name for name in run.tables.known if not self._is_retired(name)]

@@ -8,21 +8,15 @@ from __future__ import annotations
 
 import datetime as dt
 import inspect
-import math
 from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
 
-from stretto.errors import OptionError
-from stretto.events import as_table
 from stretto.languages.afa.builder import AFA
-from stretto.matching.compiled import Query, compile_query
+from stretto.matching.compiled import Query
 from stretto.matching.metering import Meter
-from stretto.matching.options import ahead_of, refuse, refuse_others, with_new_words
-from stretto.matching.ordered import Ordered
-from stretto.matching.results import CHUNK
-from stretto.matching.revising import Lowering, Revising
+from stretto.matching.options import line_of
 from stretto.matching.sets import MatchSet
 from stretto.query.afa import Afa, Arc
 
@@ -174,32 +168,10 @@ class Matcher:
         cleanse: str | None = None,
     ) -> None:
         given = {name: value for name, value in locals().items() if name in _DEFAULTS and value != _DEFAULTS[name]}
-        given = with_new_words(given)
-        self._line: Ordered | Revising
-        refuse_others(given, automaton=isinstance(query, AFA | Afa))
-        if isinstance(query, AFA | Afa):
-            self._line = Revising(query.frozen if isinstance(query, AFA) else query, schema, **given)
-            return
-        compiled = compile_query(query, language=given.pop("language", None))
-        refuse(given, ("hold",), "AFAs, and this is a query")
-        if not ahead_of(given):
-            refuse(given, ("sign",), "streams with retractions: speculation=math.inf takes them (SASE+)")
-            if given.pop("speculation", None) is not None:
-                given.setdefault("disorder", math.inf)
-            self._line = Ordered(compiled, schema, **given)
-            return
-        refuse(given, ("valuations", "sets"), "matches that are not taken back: leave out speculation=")
-        shared = ("time", "sequence", "sign")
-        own = {
-            name: given.pop(name) for name in ("type", "stream", "time_unit", "output", "positions") if name in given
-        }
-        both = {name: value for name, value in given.items() if name in shared}
-        self._line = Revising(Lowering(compiled, schema, **own, **both), **given)
+        self._line = line_of(query, schema, given)
 
     def __repr__(self) -> str:
-        if self._revising is None:
-            return f"<stretto.Matcher: {self.position} rows read>"
-        return f"<stretto.Matcher: {self.position} rows read, {self.stats['partial_matches']} partial matches>"
+        return f"<stretto.Matcher: {self._line}>"
 
     # -- what it is ---------------------------------------------------------------------------------------------------
 
@@ -212,12 +184,7 @@ class Matcher:
         OptionError
             It is an automaton: see :attr:`afa`.
         """
-        line = self._line
-        if isinstance(line, Ordered):
-            return line.query
-        if line.lowering is None:
-            raise OptionError("the matcher runs an AFA, which is no query: see matcher.afa")
-        return line.lowering.query
+        return self._line.query
 
     @property
     def afa(self) -> Afa:
@@ -228,7 +195,7 @@ class Matcher:
         OptionError
             A query on tECS or NFAb has none, and one that speculates none before its schema is known.
         """
-        return self._automaton("afa").automaton
+        return self._line.afa
 
     @property
     def position(self) -> int:
@@ -283,19 +250,11 @@ class Matcher:
 
     def explain(self) -> str:
         """What runs, as text."""
-        if self._revising is None:
-            return self.query.explain()
-        from stretto.explain.afa import explain_afa
-
-        return explain_afa(self.afa)
+        return self._line.explain()
 
     def draw(self) -> Any:
         """The automaton as a Graphviz graph."""
-        if self._revising is None:
-            return self.query.draw()
-        from stretto.explain.afa import draw_afa
-
-        return draw_afa(self.afa)
+        return self._line.draw()
 
     # -- events -------------------------------------------------------------------------------------------------------
 
@@ -328,28 +287,21 @@ class Matcher:
         LimitError
             There is more than the budget allows, or an ε-cycle goes on without end.
         """
-        if isinstance(self._line, Revising):
-            return self._line.push(events, arcs=arcs, punctuations=punctuations)
-        if arcs is not None:
-            self._automaton("push(…, arcs=…)")
-        return self._line.gathered(self._line.push(events, punctuations=punctuations))
+        return self._line.push(events, arcs=arcs, punctuations=punctuations)
 
     def iter_push(self, events: Any) -> Iterator[pa.Table]:
         """As :meth:`push`, in pieces of bounded size; of an AFA, a piece is what so many events give.
 
         Must be read to the end before the next call.
         """
-        if isinstance(self._line, Ordered):
-            return self._line.push(events, pieces=True)
-        line, table = self._line, as_table(events)
-        return (line.push(table.slice(begin, CHUNK)) for begin in range(0, max(1, table.num_rows), CHUNK))
+        return self._line.iter_push(events)
 
     def push_sets(self, events: Any) -> Iterator[MatchSet]:
         """As :meth:`push`, with the matches of each event that completes some as a set (see :func:`match_sets`).
 
         The matcher must have been made with ``sets=True``. Must be read to the end before the next call.
         """
-        return self._in_order("push_sets()").push_sets(events)
+        return self._line.push_sets(events)
 
     def prime(self, events: Any) -> None:
         """Read the next events without what they complete: they only may begin or prolong matches that later events complete.
@@ -371,7 +323,7 @@ class Matcher:
         >>> matcher.push([{"type": "B"}]).to_pylist()
         [{'start': 0, 'end': 2, 'positions': [0, 2]}]
         """
-        self._in_order("prime()").prime(events)
+        self._line.prime(events)
 
     def advance(self, time: int | float | dt.datetime | dt.date, *, where: str | None = None) -> pa.Table:
         """A punctuation: no event before ``time`` will come; one at ``time`` is on time. Gives the matches that waited for it.
@@ -392,17 +344,11 @@ class Matcher:
         DataError
             The punctuation goes back.
         """
-        if isinstance(self._line, Revising):
-            return self._line.advance(time, where=where)
-        if where is not None:
-            self._automaton("advance(…, where=…)")
-        return self._line.gathered(self._line.advance(time))
+        return self._line.advance(time, where=where)
 
     def finish(self) -> pa.Table:
         """The stream has ended, and all is final: gives what waited, and the matches that only the end completes (for CEQL, none)."""
-        if isinstance(self._line, Revising):
-            return self._line.finish()
-        return self._line.gathered(self._line.finish())
+        return self._line.finish()
 
     # -- arcs ---------------------------------------------------------------------------------------------------------
 
@@ -415,7 +361,7 @@ class Matcher:
             Also arcs whose id has gone to another one since, as long as they are kept: until a punctuation is past them. Given with
             these lifetimes to a matcher with ``dynamic="explicit"``, they give the same output (a replay).
         """
-        return self._automaton("arcs()").arcs.known(retired=retired)
+        return self._line.changing("arcs()").known(retired=retired)
 
     def add_arc(
         self,
@@ -450,10 +396,10 @@ class Matcher:
         DataError
             The lifetime begins before the arcs' punctuation, or a function fails for a stored event.
         """
-        line = self._automaton("add_arc()")
-        line.life.refuse_finished()
-        line.arcs.add(source, target, when=when, then=then, id=id, kind=kind, since=since, until=until, final=final)
-        return line.given()
+        self._line.changing("add_arc()").add(
+            source, target, when=when, then=then, id=id, kind=kind, since=since, until=until, final=final
+        )
+        return self._line.given()
 
     def retire_arc(self, id: str, at: Any = None) -> pa.Table:
         """Retire an arc of an AFA: no event with a time behind the greatest one seen takes it any more.
@@ -466,16 +412,13 @@ class Matcher:
         OptionError
             No arc of this id is in force.
         """
-        line = self._automaton("retire_arc()")
-        line.life.refuse_finished()
-        line.arcs.retire(id, at)
-        return line.given()
+        self._line.changing("retire_arc()").retire(id, at)
+        return self._line.given()
 
     def advance_arcs(self, time: Any) -> pa.Table:
         """A punctuation of the arcs: no change of an arc will concern events before ``time`` (``dynamic="explicit"``)."""
-        line = self._automaton("advance_arcs()")
-        line.arcs.advance(time)
-        return line.given()
+        self._line.changing("advance_arcs()").advance(time)
+        return self._line.given()
 
     # -- state --------------------------------------------------------------------------------------------------------
 
@@ -500,34 +443,6 @@ class Matcher:
         """
         self._line.restore(snapshot)
         return self
-
-    @property
-    def _revising(self) -> Revising | None:
-        return self._line if isinstance(self._line, Revising) else None
-
-    def _in_order(self, what: str) -> Ordered:
-        """What reads events in order.
-
-        Raises
-        ------
-        OptionError
-            Nothing does.
-        """
-        if isinstance(self._line, Ordered):
-            return self._line
-        raise OptionError(f"{what} is for queries on events in order, and this matcher takes back what it gives")
-
-    def _automaton(self, what: str) -> Revising:
-        """What runs an automaton.
-
-        Raises
-        ------
-        OptionError
-            Nothing does.
-        """
-        if isinstance(self._line, Revising) and (what == "afa" or self._line.lowering is None):
-            return self._line
-        raise OptionError(f"{what} is for AFAs, and this matcher runs a query")
 
 
 #: Options with the values that they have where nothing is said.

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import math
 from collections.abc import Mapping
 from typing import Any
 
 from stretto.errors import OptionError
+from stretto.languages.afa.builder import AFA
+from stretto.matching.compiled import Query, compile_query
 from stretto.matching.lateness import renamed, tell_of
+from stretto.matching.line import Line, Reading
+from stretto.matching.ordered import Ordered
 from stretto.matching.reorder import check_span
+from stretto.matching.revising import Lowering, Revising
+from stretto.query.afa import Afa
 
 #: Options of queries alone, which say nothing about an AFA.
 OF_QUERIES = ("type", "stream", "time_unit", "output", "positions", "valuations", "language", "sets")
@@ -46,21 +51,36 @@ def with_new_words(given: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def ahead_of(given: Mapping[str, Any]) -> int | float | dt.timedelta | None:
-    """How far answers go ahead of what is certain, as far as that is said."""
-    value = given.get("speculation")
-    return None if value is None else check_span(value, "speculation")
+def line_of(query: str | Query | AFA | Afa, schema: Any, options: Mapping[str, Any]) -> Line:
+    """The line of a matcher: which query or automaton it runs, and what of the options was said.
 
-
-def refuse_others(given: Mapping[str, Any], *, automaton: bool) -> None:
-    """Raise an :class:`OptionError` for an option of queries given for an AFA, or the reverse."""
-    if automaton:
-        refuse(given, OF_QUERIES, "queries in CEQL or SASE+, and this is an AFA")
+    Raises
+    ------
+    OptionError
+        An option is for another kind of query, or does not go with another one.
+    """
+    given = with_new_words(options)
+    if isinstance(query, AFA | Afa):
+        _refuse(given, OF_QUERIES, "queries in CEQL or SASE+, and this is an AFA")
+        return Revising(query.frozen if isinstance(query, AFA) else query, schema, **given)
+    _refuse(given, OF_AUTOMATA, "AFAs, and this is a query")
+    compiled = compile_query(query, language=given.pop("language", None))
+    _refuse(given, ("hold",), "AFAs, and this is a query")
+    ahead = check_span(given.get("speculation") or 0, "speculation")
+    if ahead:
+        _refuse(given, ("valuations", "sets"), "matches that are not taken back: leave out speculation=")
     else:
-        refuse(given, OF_AUTOMATA, "AFAs, and this is a query")
+        _refuse(given, ("sign",), "streams with retractions: speculation=math.inf takes them (SASE+)")
+    reading = Reading(**{name: given.pop(name) for name in Reading._fields if name in given})
+    if ahead:
+        told: dict[str, Any] = {"time": reading.time, "sequence": reading.sequence, "sign": reading.sign}
+        return Revising(Lowering(compiled, schema, reading), **told, **given)
+    if given.pop("speculation", None) is not None:
+        given.setdefault("disorder", math.inf)
+    return Ordered(compiled, schema, reading, **given)
 
 
-def refuse(given: Mapping[str, Any], names: tuple[str, ...], whose: str) -> None:
+def _refuse(given: Mapping[str, Any], names: tuple[str, ...], whose: str) -> None:
     """Raise an :class:`OptionError` for the first option with one of some names."""
     for name in given:
         if name in names:

@@ -21,9 +21,10 @@ from stretto.engines.shared.windows import values_of
 from stretto.errors import DataError, OptionError, SnapshotError, StrettoError
 from stretto.events import BEFORE, Schema, as_table, conform, require
 from stretto.frame import Section, reading
-from stretto.matching.compiled import Query, roles
+from stretto.matching.compiled import Query
 from stretto.matching.lateness import check_late
 from stretto.matching.life import Life
+from stretto.matching.line import AS_USUAL, Line, Reading
 from stretto.matching.metering import Meter
 from stretto.matching.reorder import Cleanse, Released, check_span, span
 from stretto.matching.results import CHUNK, Arrivals, History, Layout, build_tables
@@ -51,37 +52,29 @@ class _State(NamedTuple):
     arrivals: Arrivals
 
 
-class Ordered:
+class Ordered(Line):
     """What runs a CEQL or SASE+ query on tECS or NFAb; the parameters are those of :class:`~stretto.Matcher`."""
 
     def __init__(
         self,
         query: Query,
         schema: Any = None,
+        reading: Reading = AS_USUAL,
         *,
-        type: str | None = "type",
-        time: str | None = None,
-        stream: str | None = None,
-        time_unit: str | None = None,
-        output: str = "events",
-        positions: bool = True,
         valuations: bool = False,
         late: str = "error",
         sets: bool = False,
         disorder: Any = None,
-        sequence: str | None = None,
         budget: int | float | str | Meter | None = None,
         capacity: int = 1 << 12,
     ) -> None:
         check_late(late, ("error", "drop") if disorder is None else ("error", "drop", "side"))
-        if disorder is None and sequence is not None:
+        if disorder is None and reading.sequence is not None:
             raise OptionError("sequence= orders events of one time where a matcher sorts: give disorder= as well")
-        self.roles = roles(type, time, stream, None, time_unit)
-        self.query = query
-        self.options = {"output": output, "positions": positions}
+        self._query, self.reading = query, reading
         self.valuations, self.sets = valuations, sets
         self.late_policy, self.capacity, self.budget = late, capacity, budget
-        self.disorder, self.sequence = disorder, sequence
+        self.disorder, self.sequence = disorder, reading.sequence
         self.sorter: Cleanse | None = None
         self.arrivals: Arrivals | None = None
         self._held: list[pa.Table] = []  # what a call that failed would have given
@@ -89,7 +82,7 @@ class Ordered:
             check_span(disorder, "disorder")
             if sets:
                 raise OptionError("sets of matches are of events in order: leave out disorder=, or list the matches")
-            if time is None and not isinstance(schema, Schema) and query.schema is None:
+            if reading.time is None and not isinstance(schema, Schema) and query.schema is None:
                 raise OptionError(_NO_TIME)
         self.run: Run | None = None
         self.meter = Meter.of_call(budget)  # of the call at hand
@@ -97,13 +90,26 @@ class Ordered:
         #: Whether batches tell the types, and the columns that had nothing but NULL so far.
         self.inferred = schema is None and query.schema is None
         self.unknown: frozenset[str] = frozenset()
-        Layout.check(output)
+        Layout.check(reading.output)
         if schema is not None:
-            self.bind(Schema.of(schema, **self.roles) if not isinstance(schema, Schema) else schema)
+            self.bind(reading.schema(schema))
         elif query.schema is not None:
             self.start()
 
     # -- what it is ---------------------------------------------------------------------------------------------------
+
+    @property
+    def query(self) -> Query:
+        return self._query
+
+    def explain(self) -> str:
+        return self.query.explain()
+
+    def draw(self) -> Any:
+        return self.query.draw()
+
+    def __str__(self) -> str:
+        return f"{self.position} rows read"
 
     @property
     def late(self) -> int:
@@ -154,7 +160,7 @@ class Ordered:
 
     def bind(self, schema: Schema) -> None:
         """Take the types of the columns."""
-        self.query = self.query.bind(schema)
+        self._query = self.query.bind(schema)
         self.start()
 
     def start(self) -> None:
@@ -165,7 +171,7 @@ class Ordered:
                 f"the query reads {len(streams)} streams ({', '.join(streams)}): name the column that tells them apart "
                 "with stream='…'"
             )
-        self.layout = Layout(self.query.bound, **self.options)  # type: ignore[arg-type]
+        self.layout = Layout(self.query.bound, **self.reading.shown)
         if self.sets:
             program: Program = program_of_sets(self.query)
         else:
@@ -211,7 +217,7 @@ class Ordered:
         """
         if self.run is None:
             if table.num_columns:
-                self.bind(Schema.of(table.schema, **self.roles))
+                self.bind(self.reading.schema(table.schema))
                 nulls = {one.name for one in table.schema if pa.types.is_null(one.type)}
                 self.unknown = frozenset(nulls if self.inferred else ())
             return
@@ -233,8 +239,7 @@ class Ordered:
         """Go on with other types of columns; where that cannot be, nothing has changed."""
         schema = self.query.bound.schema
         made = copy.copy(self)
-        made.query = self.query.bind(replace(schema, attributes={**schema.attributes, **found}))
-        made.start()
+        made.bind(replace(schema, attributes={**schema.attributes, **found}))
         try:
             self._carry_over(made)
         except DataError as error:
@@ -242,7 +247,7 @@ class Ordered:
             raise DataError(
                 f"column '{name}' is {found[name]}, and batches before had {schema.attributes[name]}: {error}{BEFORE[1]}"
             ) from error
-        self.query, self.layout = made.query, made.layout
+        self._query, self.layout = made.query, made.layout
         self.run, self.history = made.run, made.history
         self._retries = Retries(self._copied, self._put_back)
 
@@ -271,14 +276,19 @@ class Ordered:
 
     # -- events -------------------------------------------------------------------------------------------------------
 
-    def push(self, events: Any, *, pieces: bool = False, punctuations: Any = ()) -> Iterator[pa.Table]:
-        """The matches of the next events, in pieces; ``pieces``: they are handed on one by one."""
+    def push(self, events: Any, *, arcs: Any = None, punctuations: Any = ()) -> pa.Table:
+        if arcs is not None:
+            self._refuse_arcs("push(…, arcs=…)")
         tables = self._read(events, silent=False, punctuations=list(punctuations))
-        self.meter = Meter.of_call(self.budget, pieces=pieces)
+        self.meter = Meter.of_call(self.budget)
+        return self._gathered(tables)
+
+    def iter_push(self, events: Any) -> Iterator[pa.Table]:
+        tables = self._read(events, silent=False)
+        self.meter = Meter.of_call(self.budget, pieces=True)
         return tables
 
     def prime(self, events: Any) -> None:
-        """Read the next events without what they complete."""
         if self.disorder is not None:
             raise OptionError("prime() does not fit disorder=: what waits would be listed when it is read")
         if self.query.consume is not Consume.NONE:
@@ -287,12 +297,16 @@ class Ordered:
             pass
 
     def push_sets(self, events: Any) -> Iterator[MatchSet]:
-        """The matches of each event that completes some, as a set."""
         if not self.sets:
             raise OptionError("push_sets() needs Matcher(…, sets=True)")
         return self._set_by_set(as_table(events))
 
-    def advance(self, time: Any) -> Iterator[pa.Table]:
+    def advance(self, time: Any, *, where: str | None = None) -> pa.Table:
+        if where is not None:
+            self._refuse_arcs("advance(…, where=…)")
+        return self._gathered(self._punctuated(time))
+
+    def _punctuated(self, time: Any) -> Iterator[pa.Table]:
         """The matches that a punctuation gives."""
         run = self._running()
         self.meter = Meter.of_call(self.budget)
@@ -318,7 +332,10 @@ class Ordered:
         yield from self._tables(run.reach(value))
         self._forget()
 
-    def finish(self) -> Iterator[pa.Table]:
+    def finish(self) -> pa.Table:
+        return self._gathered(self._ended())
+
+    def _ended(self) -> Iterator[pa.Table]:
         """The matches that only the end of the stream completes."""
         sorter = self.sorter
         self.meter = Meter.of_call(self.budget)
@@ -328,7 +345,7 @@ class Ordered:
         if self.run is not None:
             yield from self._tables(self.run.finish())
 
-    def gathered(self, tables: Iterable[pa.Table]) -> pa.Table:
+    def _gathered(self, tables: Iterable[pa.Table]) -> pa.Table:
         """Pieces as one table."""
         parts = list(tables)
         if self.run is None:
@@ -537,7 +554,6 @@ class Ordered:
     # -- state --------------------------------------------------------------------------------------------------------
 
     def snapshot(self) -> bytes:
-        """The whole state (see ``docs/snapshots.md``)."""
         if self._held:
             raise SnapshotError("the last call failed, and its matches were not given yet: push([]) gives them")
         run = self.run
@@ -559,13 +575,6 @@ class Ordered:
         return section.to_bytes()
 
     def restore(self, snapshot: bytes) -> None:
-        """Take over a state.
-
-        Raises
-        ------
-        SnapshotError
-            The bytes are damaged, of another version, or of another query, schema or option.
-        """
         section = Section.of_bytes(snapshot)
         header = section.values
         if "afa" in header:
@@ -583,7 +592,7 @@ class Ordered:
             return
         if self.query.schema is None:
             there = {name: header["roles"][name] for name in ("type", "time", "stream", "time_unit")}
-            own = {name: self.roles[name] for name in there}
+            own = {name: self.reading.roles[name] for name in there}
             if there != own:
                 raise SnapshotError(f"the snapshot's columns have other roles: {there}, not {own}")
             self.bind(Schema.of(section.schema("schema"), **there))
@@ -613,7 +622,7 @@ class Ordered:
             "attributes": {name: str(schema.attributes[name]) for name in used},
             "roles": {"type": schema.type, "time": schema.time, "stream": schema.stream, "time_unit": schema.time_unit},
             "options": {
-                "output": self.options["output"],
+                "output": self.reading.output,
                 "valuations": self.valuations,
                 "late": run.late_policy if self.disorder is None else self.late_policy,
             }

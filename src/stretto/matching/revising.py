@@ -6,7 +6,7 @@ A query in SASE+ that answers ahead of what is certain runs as an automaton as w
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -21,16 +21,18 @@ from stretto.engines.afa.program import AfaProgram
 from stretto.engines.afa.runner import AfaRunner
 from stretto.errors import DataError, OptionError, SnapshotError, StrettoError, hinted
 from stretto.events import BEFORE, Schema, as_table, conform, require
+from stretto.explain.afa import draw_afa, explain_afa
 from stretto.frame import Section, reading
 from stretto.languages.afa import Scope, read_fence
 from stretto.languages.afa.builder import make_arc
 from stretto.matching.arcs import ArcChanges
 from stretto.matching.changing import Arcs
-from stretto.matching.compiled import Query, roles
+from stretto.matching.compiled import Query
 from stretto.matching.lateness import check_late
 from stretto.matching.life import Life
+from stretto.matching.line import AS_USUAL, Line, Reading
 from stretto.matching.reorder import Cleanse, Released, check_span
-from stretto.matching.results import Layout
+from stretto.matching.results import CHUNK, Layout
 from stretto.matching.signed import MatchLayout, OutputLayout, SignedLayout, free_name
 from stretto.query.afa import Afa, Arc
 from stretto.query.afa_text import shown
@@ -47,38 +49,22 @@ NO_SCHEMA = "the matcher has no schema yet: pass schema=…, or push events firs
 
 
 class Lowering:
-    """A SASE+ query that is to run as an automaton; the parameters are those of :class:`~stretto.Matcher`."""
+    """A SASE+ query that is to run as an automaton."""
 
-    def __init__(
-        self,
-        query: Query,
-        schema: Any = None,
-        *,
-        type: str | None = "type",
-        time: str | None = None,
-        stream: str | None = None,
-        time_unit: str | None = None,
-        output: str = "events",
-        positions: bool = True,
-        sign: str | None = None,
-        sequence: str | None = None,
-    ) -> None:
+    def __init__(self, query: Query, schema: Any = None, reading: Reading = AS_USUAL) -> None:
         if not isinstance(query.parsed, SaseQuery):
             raise OptionError(
                 "speculation= needs an engine that revises its output, and CEQL runs on tECS, which reads events in order: sort "
                 "with a bound, such as disorder='10 seconds'"
             )
-        Layout.check(output)
-        if output == "summary":
+        Layout.check(reading.output)
+        if reading.output == "summary":
             raise OptionError("output='summary' counts the matches of an event, which late events change: list them")
-        self.query = query
-        self.shown = {"output": output, "positions": positions}
-        self._roles = roles(type, time, stream, None, time_unit)
-        self._sign, self._sequence = sign, sequence
+        self.query, self.reading = query, reading
         self._inferred = schema is None and query.schema is None
         self.given: Schema | None = query.schema
         if schema is not None:
-            self.given = schema if isinstance(schema, Schema) else Schema.of(schema, **self._roles)
+            self.given = reading.schema(schema)
 
     def lowered(self, schema: Schema) -> tuple[Afa, MatchLayout, str]:
         """The automaton, the layout of its matches, and the column that orders the stream."""
@@ -86,16 +72,16 @@ class Lowering:
         bound = self.query.bound
         assert isinstance(bound, BoundSase)
         read = list(bound.tested)
-        if self._sign is not None and self._sequence is None:
+        if self.reading.sign is not None and self.reading.sequence is None:
             # A retraction names the event by all that it says.
             read = [name for name, kind in bound.schema.attributes.items() if kind_of(kind) != "other"]
         afa = sase_afa(bound, attributes=read)
         assert bound.time is not None
-        return afa, MatchLayout(Layout(bound, **self.shown)), bound.time  # type: ignore[arg-type]
+        return afa, MatchLayout(Layout(bound, **self.reading.shown)), bound.time
 
     def schema_of(self, table: pa.Table) -> Schema:
         """As a first batch tells it."""
-        return Schema.of(self._events(table).schema, **self._roles)
+        return self.reading.schema(self._events(table).schema)
 
     def kept(self, table: pa.Table, layout: MatchLayout) -> pa.Table:
         """The events of a batch with all that matches read and show."""
@@ -106,16 +92,17 @@ class Lowering:
 
     def _events(self, table: pa.Table) -> pa.Table:
         """The columns that are attributes of events."""
-        return table.drop_columns([self._sign]) if self._sign in table.column_names else table
+        sign = self.reading.sign
+        return table.drop_columns([sign]) if sign in table.column_names else table
 
     def identity(self, layout: MatchLayout) -> dict[str, Any]:
         """What a state depends on, beside the automaton."""
         kinds = self.query.bound.schema.attributes
         columns = {name: str(kinds[name]) for name in layout.layout.columns}
-        return {"query": self.query.text, "shown": self.shown, "columns": columns}
+        return {"query": self.query.text, "shown": self.reading.shown, "columns": columns}
 
 
-class Revising:
+class Revising(Line):
     """What runs an AFA, or a SASE+ query that speculates; the parameters are those of :class:`~stretto.Matcher`.
 
     Parameters
@@ -166,7 +153,7 @@ class Revising:
         self._capacity = capacity
         self._budget = Budget(budget)
         self.life = Life()
-        self.afa: Afa | None = None
+        self._afa: Afa | None = None
         self._layout: SignedLayout
         self.run: AfaRunner
         self._bound = self._guessed = False
@@ -177,7 +164,7 @@ class Revising:
         self._reorders(disorder, speculation, hold)
         if isinstance(what, Afa):
             self._check(what)
-            self.afa, self._layout = what, OutputLayout(what, positions=provenance)
+            self._afa, self._layout = what, OutputLayout(what, positions=provenance)
             self._start(what.events.get(time or ""))
             if schema is not None:
                 self._bind(schema if isinstance(schema, pa.Schema) else pa.schema(list(dict(schema).items())))
@@ -243,14 +230,14 @@ class Revising:
     def _lower(self, schema: Schema) -> None:
         """Make the automaton of the query."""
         assert self.lowering is not None
-        self.afa, self._layout, self.options["time"] = self.lowering.lowered(schema)
+        self._afa, self._layout, self.options["time"] = self.lowering.lowered(schema)
         self._start(self.afa.events.get(self.options["time"]))
 
     def _start(self, kind: pa.DataType | None) -> None:
         self.run = self._program().start(late=self.options["late"], capacity=self._capacity)
         self.run.budget = self._budget
         self._bound = self._guessed = False
-        options, afa = self.options, self.automaton
+        options, afa = self.options, self.afa
         self._front = self._back = None
         if self._waits and (not self._behind or self._disorder is not None):
             self._front = Cleanse(
@@ -272,16 +259,16 @@ class Revising:
 
     def _program(self) -> AfaProgram:
         own = {name: value for name, value in self.options.items() if name != "late"}
-        return AfaProgram(self.automaton, Roles(**own), texts=Texts(self._read_arc, self._condition))
+        return AfaProgram(self.afa, Roles(**own), texts=Texts(self._read_arc, self._condition))
 
     @property
     def automaton(self) -> Afa:
-        if self.afa is None:
+        if self._afa is None:
             raise OptionError(NO_SCHEMA)
         return self.afa
 
     def _running(self) -> AfaRunner:
-        if self.afa is None:
+        if self._afa is None:
             raise OptionError(NO_SCHEMA)
         return self.run
 
@@ -314,7 +301,7 @@ class Revising:
         """Take the types of the columns that the first batch tells."""
         if self._bound:
             return
-        afa, given = self.automaton, dict(zip(schema.names, schema.types, strict=True))
+        afa, given = self.afa, dict(zip(schema.names, schema.types, strict=True))
         kinds = {}
         for name in self._needed():
             if name not in afa.events:
@@ -333,10 +320,10 @@ class Revising:
     def _needed(self) -> list[str]:
         """The columns that the matcher reads."""
         named = (self.options[name] for name in ("time", "sequence", "until", "sign", "numbered"))
-        return list(dict.fromkeys([*self.automaton.events, *(name for name in named if name is not None)]))
+        return list(dict.fromkeys([*self.afa.events, *(name for name in named if name is not None)]))
 
     def _set_time(self, kind: pa.DataType) -> None:
-        window = width(self.automaton.window, kind, self.options["time"])
+        window = width(self.afa.window, kind, self.options["time"])
         before = self.run.time_kind
         if self._guessed and before is not None and before != kind:
             try:
@@ -353,14 +340,36 @@ class Revising:
     # -- what it is ---------------------------------------------------------------------------------------------------
 
     @property
+    def query(self) -> Query:
+        if self.lowering is None:
+            raise OptionError("the matcher runs an AFA, which is no query: see matcher.afa")
+        return self.lowering.query
+
+    @property
+    def afa(self) -> Afa:
+        if self._afa is None:
+            raise OptionError(NO_SCHEMA)
+        return self._afa
+
+    def explain(self) -> str:
+        return explain_afa(self.afa)
+
+    def draw(self) -> Any:
+        return draw_afa(self.afa)
+
+    def __str__(self) -> str:
+        held = "" if self._afa is None else f", {self.run.stats['partial_matches']} partial matches"
+        return f"{self.position} rows read{held}"
+
+    @property
     def position(self) -> int:
-        if self.afa is None:
+        if self._afa is None:
             return 0
         return self.run.rows if self._front is None else self._front.position
 
     @property
     def late(self) -> int:
-        if self.afa is None:
+        if self._afa is None:
             return 0
         return self.run.late + (0 if self._front is None else self._front.late)
 
@@ -375,16 +384,12 @@ class Revising:
 
     @property
     def punctuation(self) -> Any:
-        found = None if self.afa is None else self.run.punctuation
+        found = None if self._afa is None else self.run.punctuation
         return None if found is None else self.run.shown_time(found)
 
     @property
-    def idle(self) -> bool:
-        return self.ends is None
-
-    @property
     def ends(self) -> int | None:
-        if self.life.finished or self.afa is None:
+        if self.life.finished or self._afa is None:
             return None
         return FOREVER if self._waiting else self.run.expires
 
@@ -409,15 +414,19 @@ class Revising:
         found["bytes"] += sum(one.stats["bytes"] for one in (self._front, self._back) if one is not None)
         return found
 
+    def changing(self, what: str) -> Arcs:
+        if self.lowering is not None:
+            self._refuse_arcs(what)
+        return self._arcs
+
     @property
-    def arcs(self) -> Arcs:
+    def _arcs(self) -> Arcs:
         """The arcs of the run, which may change."""
-        return Arcs(self.automaton, self.run, self._tick)
+        return Arcs(self.afa, self.run, self._tick, self.life)
 
     # -- events -------------------------------------------------------------------------------------------------------
 
     def push(self, events: Any, *, arcs: Any = None, punctuations: Any = ()) -> pa.Table:
-        """The signed output of the steps of the next rows."""
         self._ready()
         pairs = list(punctuations)
         try:
@@ -431,16 +440,20 @@ class Revising:
             if self._front is not None:
                 self._push_behind(self._front, table, arcs, pairs)
             else:
-                stream = None if arcs is None else self.arcs.changes(arcs, table.num_rows)
+                stream = None if arcs is None else self._arcs.changes(arcs, table.num_rows)
                 changes = Changes.none() if stream is None else stream.changes()
                 if pairs:
                     changes = self._with_punctuations(changes, pairs, table.num_rows)
                 self._carry_out(table, changes, stream)
         except BaseException:
-            if self.afa is not None:
+            if self._afa is not None:
                 self._layout.cut(self.position)
             raise
         return self.given()
+
+    def iter_push(self, events: Any) -> Iterator[pa.Table]:
+        table = as_table(events)
+        return (self.push(table.slice(begin, CHUNK)) for begin in range(0, max(1, table.num_rows), CHUNK))
 
     def take(self, events: pa.Table, rows: I64 | None) -> pa.Table:
         """The output of rows with these numbers, in order (of a whole table)."""
@@ -450,7 +463,6 @@ class Revising:
         return self.given()
 
     def advance(self, time: Any, *, where: str | None = None) -> pa.Table:
-        """The output that a punctuation lets go."""
         self._running()
         self._ready()
         front = self._front
@@ -475,8 +487,7 @@ class Revising:
         return found
 
     def finish(self) -> pa.Table:
-        """What was not given yet: all output is final."""
-        if self.afa is None:
+        if self._afa is None:
             return pa.table({})
         if self._front is not None and not self.life.finished:
             self.life.refuse_inside()
@@ -489,7 +500,7 @@ class Revising:
 
     def given(self) -> pa.Table:
         """The output so far that may be seen."""
-        if self.afa is None:
+        if self._afa is None:
             return pa.table({})
         run, back = self.run, self._back
         found = self._layout.table(run.take(), self._time_kind) if run.has_output else self._empty()
@@ -519,7 +530,7 @@ class Revising:
                 )
             return None
         if self.lowering is not None:
-            if self.afa is None:
+            if self._afa is None:
                 self._lower(self.lowering.schema_of(table))
             assert isinstance(self._layout, MatchLayout)
             self._layout.keep(self.lowering.kept(table, self._layout), self.position)
@@ -535,7 +546,7 @@ class Revising:
         """Rows go through what reorders them."""
         if arcs is not None and self._disorder is not None:
             raise OptionError("with disorder= arcs change between pushes: add_arc(), retire_arc()")
-        stream = None if arcs is None else self.arcs.changes(arcs, table.num_rows)
+        stream = None if arcs is None else self._arcs.changes(arcs, table.num_rows)
         try:
             released = front.let(table, pairs, places=stream is not None)
         except StrettoError:
@@ -595,7 +606,7 @@ class Revising:
 
     def _condition(self, text: str) -> Predicate:
         """A condition on the event alone."""
-        afa = self.automaton
+        afa = self.afa
         fence = read_fence(text, Scope(afa.events, afa.register))
         asked = [name for name in attributes(fence) if name.startswith("r.")]
         if asked:
@@ -611,13 +622,6 @@ class Revising:
     # -- state --------------------------------------------------------------------------------------------------------
 
     def snapshot(self) -> bytes:
-        """The whole state (see ``docs/snapshots.md``).
-
-        Raises
-        ------
-        SnapshotError
-            An arc has a Python function, which no snapshot holds, beside those that the automaton was made with.
-        """
         run = self._running()
         self.life.refuse_snapshot()
         section = Section()
@@ -641,13 +645,6 @@ class Revising:
         return whole.to_bytes()
 
     def restore(self, snapshot: bytes) -> None:
-        """Take over a state.
-
-        Raises
-        ------
-        SnapshotError
-            The bytes are damaged, or of another version, automaton, query or option.
-        """
         section = Section.of_bytes(snapshot)
         if self.lowering is None:
             self._load(section)
@@ -699,7 +696,7 @@ class Revising:
 
     def _read_arc(self, given: Mapping[str, Any]) -> Arc:
         """An arc from its texts."""
-        afa, then = self.automaton, given.get("then")
+        afa, then = self.afa, given.get("then")
         row = None if then is None else dict(zip(afa.register, then, strict=True))
         return make_arc(
             afa,
@@ -713,7 +710,7 @@ class Revising:
 
     def _identity(self) -> dict[str, Any]:
         """What a state depends on."""
-        afa = self.automaton
+        afa = self.afa
         own = {
             "speculation": str(self._speculation),
             "bound": str(self._disorder),
