@@ -1,8 +1,9 @@
 """Exactly once under ``kill -9``: a continuous query is killed at random moments, and its rows are those of one ordered pass.
 
-Each life is a process of its own with its own JVM; the whole process group is killed. Run more kills than the tests do::
+Each life is a process of its own with its own JVM; the whole process group is killed. Every other kill is aimed: it falls as soon as
+the sink has written a micro-batch that is not committed. Where kills fell is read from the logs. Run more than the tests do::
 
-    python -m tests.spark.kill --kills 100
+    python -m tests.spark.kill SASE+ --kills 100
 """
 
 from __future__ import annotations
@@ -16,35 +17,118 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections import Counter
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 import stretto
+from stretto.dataflow import Dataflow, Stream, stream
+from stretto.dataflow.keyed import keyed
 from tests.spark.conftest import SETTINGS
 from tests.spark.streams import add_file, bag, read_stream, run
 
-__all__ = ["killed_and_started_again"]
+__all__ = ["KINDS", "killed_and_started_again"]
 
-QUERY = "SELECT a, b FROM S WHERE A AS a ; B+ AS b ; C PARTITION BY [key] WITHIN 12 seconds"
 START = dt.datetime(2024, 1, 1, tzinfo=dt.UTC)
 ROWS = 60
 KEYS = 12
+COLUMNS: dict[str, Any] = {"time": "ts", "sequence": "seq"}
+RUNNING: dict[str, Any] = {"disorder": "3 seconds", "buckets": 5}
 
 #: The longest time in seconds that a life has after its query started: the first micro-batches take some seconds.
 LONGEST = 9.0
 
+#: A change of a pattern holds so many seconds after the events beside it: further ahead than the query can have read.
+AHEAD = 100
 
-def life(folder: Path) -> None:
+
+class Kind(NamedTuple):
+    """What is killed."""
+
+    #: The query over the files of a folder.
+    query: Callable[[Any, Path], Any]
+    #: What all its rows must come to, from all events in order.
+    expected: Callable[[list[pa.Table]], Any]
+    #: What the rows of the sink come to.
+    found: Callable[[pa.Table], Any] = bag
+
+
+def _matching(text: str) -> Kind:
+    return Kind(
+        lambda spark, folder: stretto.spark.match(read_stream(spark, folder / "in"), text, **COLUMNS, **RUNNING),
+        lambda files: bag(stretto.match(text, pa.concat_tables(files), **COLUMNS)),
+    )
+
+
+def changes(number: int) -> list[stretto.Change]:
+    """How patterns change with the file of events ``number``: two take turns in getting another window, or none."""
+    since = START + dt.timedelta(seconds=number * ROWS / 10 + AHEAD) if number else None
+    text = f"SELECT a, b FROM S WHERE A AS a ; B AS b PARTITION BY [key] WITHIN {1 + number % 7} seconds"
+    return [stretto.Change(f"p{number % 2}", None if number % 5 == 4 else text, since)]
+
+
+def _patterns(spark: Any, folder: Path) -> Any:
+    events, changing = (read_stream(spark, folder / name) for name in ("in", "changes"))
+    return stretto.spark.match_patterns(events, changing, by=["key"], **COLUMNS, **RUNNING)
+
+
+def _expected_of_patterns(files: list[pa.Table]) -> list[str]:
+    patterns = stretto.PatternSet(files[0].schema, time="ts", by=["key"])
+    patterns.change([change for number in range(len(files) - 1) for change in changes(number)])
+    return bag(patterns.push(pa.concat_tables(files).sort_by([("ts", "ascending"), ("seq", "ascending")])))
+
+
+def _counting() -> Stream:
+    """How many events of each type lie within 10 seconds."""
+    return stream("S", {"type": str}, insert_only=True).window(10).aggregate("type", n="count()")
+
+
+def _dataflow(spark: Any, folder: Path) -> Any:
+    rows = read_stream(spark, folder / "in").selectExpr("type", "key", "unix_seconds(ts) AS vs")
+    return stretto.spark.dataflow(rows, _counting(), by="key", time_unit="s", **RUNNING)
+
+
+def history(rows: Iterable[dict[str, Any]]) -> Counter[tuple[Any, ...]]:
+    """What holds in each second, from insertions and retractions."""
+    found: Counter[tuple[Any, ...]] = Counter()
+    for row in rows:
+        to = row.get("ve_new")
+        for second in range(row["vs"] if to is None else to, row["ve"]):
+            found[row["key"], row["type"], row["n"], second] += 1 if to is None else -1
+    return +found
+
+
+def _expected_of_the_dataflow(files: list[pa.Table]) -> Counter[tuple[Any, ...]]:
+    flow = Dataflow(result=keyed({"r": _counting()}, {"key": pa.string()})["r"])
+    rows = pa.concat_tables(files)
+    seconds = rows.column("ts").cast(pa.timestamp("s", "UTC"), safe=False).cast(pa.int64())
+    flow.push("S", rows.select(["type", "key"]).append_column("vs", seconds))
+    flow.finish()
+    flow.run_until_idle()
+    return history(flow.history("result").to_pylist())
+
+
+KINDS = {
+    "CEQL": _matching("SELECT a, b FROM S WHERE A AS a ; B+ AS b ; C PARTITION BY [key] WITHIN 12 seconds"),
+    "SASE+": _matching(
+        "PATTERN SEQ(A a, B+ b[], C c) WHERE skip_till_next_match { [key] and b[i].seq > a.seq + 9 } WITHIN 12 seconds"
+    ),
+    "patterns": Kind(_patterns, _expected_of_patterns),
+    "dataflow": Kind(_dataflow, _expected_of_the_dataflow, lambda rows: history(rows.to_pylist())),
+}
+
+
+def life(kind: Kind, folder: Path) -> None:
     """Run the query over the files that are there; the process may be killed at any moment."""
     spark = stretto.spark.session("kill", cores=2, **SETTINGS)
     spark.sparkContext.setLogLevel("OFF")
-    matches = stretto.spark.match(
-        read_stream(spark, folder / "in"), QUERY, time="ts", sequence="seq", disorder="3 seconds", buckets=5
-    )
+    found = kind.query(spark, folder)
     print("ready", flush=True)
-    run(matches, folder / "checkpoint", folder / "out")
+    run(found, folder / "checkpoint", folder / "out")
     print("done", flush=True)
 
 
@@ -62,24 +146,29 @@ def events(rng: random.Random, number: int) -> pa.Table:
     )
 
 
-def killed_and_started_again(folder: Path, kills: int, seed: int) -> Counter[str]:
+def killed_and_started_again(name: str, folder: Path, kills: int, seed: int) -> Counter[str]:
     """Kill the query ``kills`` times, let it end, and compare.
 
     Returns
     -------
     Counter
-        How often the process died before its query started, in a micro-batch, and between micro-batches.
+        How often the process died before its query started, in a micro-batch before and after the sink had written it, and
+        between micro-batches.
 
     Raises
     ------
     AssertionError
-        The rows of the sink are not exactly those of one pass over all events.
+        What is in the sink is not exactly what one pass over all events gives.
     """
-    rng = random.Random(seed)
+    rng, kind = random.Random(seed), KINDS[name]
     files: list[pa.Table] = []
 
     def feed(count: int) -> None:
         for _ in range(count):
+            if name == "patterns":
+                rows = [change._asdict() for change in changes(len(files))]
+                kinds = pa.schema([("id", pa.string()), ("query", pa.string()), ("since", pa.timestamp("us", "UTC"))])
+                add_file(folder / "changes", pa.Table.from_pylist(rows, kinds), len(files))
             files.append(events(rng, len(files)))
             add_file(folder / "in", files[-1], len(files))
 
@@ -88,17 +177,17 @@ def killed_and_started_again(folder: Path, kills: int, seed: int) -> Counter[str
     while sum(moments.values()) < kills:
         unread = len(files) - committed(folder)
         feed(max(0, 8 - unread))
-        moments[killed(folder, rng.uniform(0.0, LONGEST))] += 1
+        aimed = sum(moments.values()) % 2 == 1
+        moments[killed(name, folder, None if aimed else rng.uniform(0.0, LONGEST))] += 1
     end = events(rng, 10 * len(files)).slice(0, 1)  # far behind the others: the watermark passes them all
     files.append(end)
     add_file(folder / "in", end, len(files))
-    child = start(folder)
+    child = start(name, folder)
     child.communicate(timeout=1800)
     assert child.returncode == 0, f"seed {seed}: {(folder / 'errors').read_text()[-4000:]}"
-    expected = stretto.match(QUERY, pa.concat_tables(files), time="ts", sequence="seq")
-    found = sink(folder).select(["start_time", "end_time", "key", "a", "b"])
-    assert expected.num_rows > 0
-    assert bag(found) == bag(expected), f"seed {seed}: {found.num_rows} rows, not {expected.num_rows}"
+    expected, found = kind.expected(files), kind.found(sink(folder))
+    assert expected
+    assert found == expected, f"{name}, seed {seed}: {len(found)} rows, not {len(expected)}; {dict(moments)}"
     return moments
 
 
@@ -109,8 +198,8 @@ def sink(folder: Path) -> pa.Table:
     return table
 
 
-def start(folder: Path) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "tests.spark.kill", "--life", str(folder)]
+def start(name: str, folder: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "tests.spark.kill", name, "--life", str(folder)]
     with (folder / "errors").open("w") as errors:
         return subprocess.Popen(
             command,
@@ -122,46 +211,61 @@ def start(folder: Path) -> subprocess.Popen[str]:
         )
 
 
-def killed(folder: Path, seconds: float) -> str:
-    """Start a life and kill it so long after its query started; tells when it died."""
-    child = start(folder)
+def killed(name: str, folder: Path, seconds: float | None) -> str:
+    """Start a life and kill it so long after its query started, or as soon as a micro-batch is written; tells when it died."""
+    child = start(name, folder)
     assert child.stdout is not None
     line = child.stdout.readline().strip()
     if line != "ready":
-        raise AssertionError(f"the process ended before its query started: {line!r}")
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        child.wait(seconds)
+        raise AssertionError(f"the process ended before its query started: {line!r} {(folder / 'errors').read_text()}")
+    if seconds is None:
+        until = time.monotonic() + 10 * LONGEST
+        while child.poll() is None and written(folder) <= committed(folder) and time.monotonic() < until:
+            time.sleep(0.0005)
+    else:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(seconds)
     with contextlib.suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)
     child.wait()
     child.stdout.close()
-    started, ended = latest(folder / "checkpoint" / "offsets"), latest(folder / "checkpoint" / "commits")
+    started, ended = latest(folder / "checkpoint" / "offsets"), committed(folder)
     if started < 0:
         return "before the first micro-batch"
-    return "in a micro-batch" if started > ended else "between micro-batches"
+    if started < ended:
+        return "between micro-batches"
+    return "between the sink's write and the commit" if written(folder) > ended else "in a micro-batch"
 
 
 def latest(log: Path) -> int:
     """The last entry of one of Spark's logs; −1: none."""
-    return max((int(path.name) for path in log.glob("*") if path.name.isdigit()), default=-1)
+    names = (path.name.removesuffix(".compact") for path in log.glob("*"))
+    return max((int(name) for name in names if name.isdigit()), default=-1)
 
 
 def committed(folder: Path) -> int:
+    """How many micro-batches are done."""
     return latest(folder / "checkpoint" / "commits") + 1
+
+
+def written(folder: Path) -> int:
+    """How many micro-batches the sink has."""
+    return latest(folder / "out" / "_spark_metadata") + 1
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("kind", choices=KINDS)
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--seed", type=int, default=random.randrange(10**6))
     parser.add_argument("--life", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.life is not None:
-        life(arguments.life)
+        life(KINDS[arguments.kind], arguments.life)
         return
     with tempfile.TemporaryDirectory() as folder:
-        moments = killed_and_started_again(Path(folder), arguments.kills, arguments.seed)
-    print(f"seed {arguments.seed}: exact after {sum(moments.values())} kills ({dict(moments)})")
+        moments = killed_and_started_again(arguments.kind, Path(folder), arguments.kills, arguments.seed)
+    print(f"{arguments.kind}, seed {arguments.seed}: exact after {sum(moments.values())} kills ({dict(moments)})")
 
 
 if __name__ == "__main__":
