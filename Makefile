@@ -5,7 +5,7 @@
 unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help demo test test-all check bench format clean
 # The lanes of test-all, each by itself `make test-NAME`. No name may hold a space, and .ci/run takes one a day.
-LANES := uncompiled checked seeds seeds-uncompiled fuzz spark kills kafka delta benchmarks
+LANES := uncompiled checked seeds seeds-uncompiled fuzz spark versions cluster kills kafka delta benchmarks
 .PHONY: lanes $(LANES:%=test-%)
 
 VENV ?= .venv
@@ -28,6 +28,8 @@ help:
 	@echo "                  seeds-uncompiled  all random cases, interpreted: many more where each would be compiled"
 	@echo "                  fuzz              all cases of mistyped queries and automata"
 	@echo "                  spark             all of Spark, all random cases"
+	@echo "                  versions          batch and streams with each PySpark of tests/spark/versions"
+	@echo "                  cluster           batch and streams on executors that share nothing, and are killed"
 	@echo "                  kills             continuous queries killed at random moments, many times"
 	@echo "                  kafka, delta      against a real broker; against Delta tables"
 	@echo "                  benchmarks        the benchmarks at toy size, against their oracles"
@@ -49,7 +51,7 @@ demo: $(VENV)/.stamp
 # What one runs before each commit. What is left out here is a lane of its own below.
 test: $(VENV)/.stamp
 	@echo "== test: compiled, Spark included, a tenth of the random cases"
-	$(PYTEST) -m "not (kafka or delta or benchmark)"
+	$(PYTEST) -m "not (kafka or delta or benchmark or everywhere)"
 
 # Every lane, whatever happens to those before it; it fails if one did.
 test-all: $(VENV)/.stamp
@@ -89,6 +91,25 @@ test-fuzz: $(VENV)/.stamp
 test-spark: $(VENV)/.stamp
 	@echo "== test-spark: all of Spark, all random cases"
 	export STRETTO_CASES=all; $(PYTEST) -m "spark and not (kill or kafka or delta or benchmark)"
+
+# Each version has an environment of its own, of the project's dependencies as they are pinned for it.
+VERSIONS ?= 3.5 4.0 4.1 4.2
+$(VENV)/pyspark-%/.stamp: tests/spark/versions/%.txt tests/spark/versions/common.txt pyproject.toml $(VENV)/.stamp
+	$(BIN)/python -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
+
+test-versions: $(VENV)/.stamp $(VERSIONS:%=$(VENV)/pyspark-%/.stamp)
+	@echo "== test-versions: batch and streams with PySpark $(VERSIONS)"
+	$(BIN)/stretto compile
+	@failed=; for version in $(VERSIONS); do \
+		echo "-- PySpark $$version"; \
+		$(VENV)/pyspark-$$version/bin/python -m pytest -m everywhere tests/spark/test_everywhere.py || failed="$$failed $$version"; \
+	done; test -z "$$failed" || { echo "failed with PySpark$$failed" >&2; exit 1; }
+
+test-cluster: $(VENV)/.stamp
+	@echo "== test-cluster: executors of their own, which are killed"
+	export STRETTO_SPARK_MASTER='local-cluster[2,1,1024]'; $(PYTEST) -m everywhere tests/spark/test_everywhere.py
 
 test-kills: $(VENV)/.stamp
 	@echo "== test-kills: continuous queries killed at random moments"

@@ -111,13 +111,14 @@ def find_chains(flights: DataFrame, shown: int = SHOWN) -> tuple[int, list[Chain
     from pyspark.sql import functions as F
 
     from stretto.spark import match
+    from stretto.spark.compat import to_arrow
 
     chains = match(flights, QUERY, time="sched_dep", sequence="id").cache()
     try:
         minutes = F.expr("aggregate(late.dep_delay, 0, (sum, delay) -> sum + delay)")
         longest = chains.orderBy(F.size("late").desc(), minutes.desc(), "start_time").limit(shown)
         # Arrow keeps the times in UTC; rows would come in the machine's time zone.
-        return chains.count(), longest.toArrow().to_pylist()
+        return chains.count(), to_arrow(longest).to_pylist()
     finally:
         chains.unpersist()
 

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from tests.spark import cluster
+
 #: Two sessions, their workers and two processes of tests share 8 GB.
 SETTINGS = {"spark.sql.shuffle.partitions": 2, "spark.driver.memory": "1g"}
 
@@ -22,7 +24,7 @@ def spark() -> Iterator[Any]:
     from stretto.spark import session
 
     try:
-        started = session("stretto tests", cores=2, **SETTINGS)
+        started = session("stretto tests", cores=2, **SETTINGS, **cluster.settings())
     except OptionError as error:  # no Java
         pytest.skip(str(error))
     yield started

@@ -14,14 +14,16 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import importlib.resources
 import importlib.util
 import logging
 import os
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -83,13 +85,21 @@ log = logging.getLogger("stretto")
 def _sources_digest() -> str:
     """A digest of every module that may hold kernels, so that a changed helper gets a new cache directory."""
     digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parents[1].rglob("*.py")):
-        text = path.read_bytes()
+    for path, text in sorted(_sources(importlib.resources.files("stretto"))):
         # Compiled code also holds the constants that say where a field lies.
-        if b"@jit" in text or b"@inlined" in text or path.stem == "structure" or path.parent.name == "_jit":
-            digest.update(path.relative_to(Path(__file__).parents[1]).as_posix().encode())
+        if b"@jit" in text or b"@inlined" in text or path.endswith("/structure.py") or path.startswith("_jit/"):
+            digest.update(path.encode())
             digest.update(text)
     return digest.hexdigest()[:12]
+
+
+def _sources(folder: Traversable, at: str = "") -> Iterator[tuple[str, bytes]]:
+    """The modules of a package that may lie in an archive (Spark's ``--py-files``), by their paths in it."""
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            yield from _sources(entry, f"{at}{entry.name}/")
+        elif entry.name.endswith(".py"):
+            yield at + entry.name, entry.read_bytes()
 
 
 def _cache_directory() -> str:

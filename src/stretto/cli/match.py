@@ -187,9 +187,10 @@ def _span(given: str | None) -> Any:
 
 def _on_spark(text: str, data: str, roles: dict[str, Any]) -> tuple[pa.Schema, Iterable[pa.Table]]:
     from stretto import spark
+    from stretto.spark.compat import to_arrow
 
     found = spark.match(spark.read(data), text, **roles)
-    table = found.toArrow()
+    table = to_arrow(found)
     return table.schema, [table]
 
 

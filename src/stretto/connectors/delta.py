@@ -21,6 +21,7 @@ from stretto.connectors.delta_table import filesystem, open_table, require_delta
 from stretto.connectors.records import ARRIVED, FAULT, PLACE, RAW, SOURCE, Events, arrow_as_struct, split
 from stretto.connectors.sinks import Writer, query_id
 from stretto.errors import DataError, OptionError, hinted
+from stretto.spark.compat import needs
 from stretto.spark.frames import arrow_fields, column
 
 if TYPE_CHECKING:
@@ -150,6 +151,7 @@ def _with_partitions(spark: SparkSession, rows: DataFrame, table: DeltaTable) ->
 
 
 def _stream(spark: SparkSession, uri: str, storage: dict[str, str]) -> DataFrame:
+    needs("a Delta table as a stream", 4, 0)
     from stretto.connectors.delta_stream import DeltaStream
 
     spark.dataSource.register(DeltaStream)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from stretto.connectors.records import FAULT, RAW, texts
 from stretto.errors import OptionError
+from stretto.spark.compat import needs
 from stretto.spark.frames import column
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ def parse(
     """
     from pyspark.sql import functions as F
 
+    needs("reading records of text", 4, 0)
     if how not in FORMATS:
         raise OptionError(f"value={how!r}: expected one of {', '.join(map(repr, FORMATS))}")
     if pattern is not None and how != "text":

@@ -1,10 +1,58 @@
-"""What is private in PySpark, of classic sessions and of Spark Connect."""
+"""What is private in PySpark, of classic sessions and of Spark Connect, and what its versions do in different ways."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 from typing import Any
+
+import pyarrow as pa
+
+from stretto.errors import OptionError
+
+
+def needs(what: str, *least: int) -> None:
+    """Raise an :class:`OptionError` where the installed PySpark is too old for something."""
+    import pyspark
+
+    if tuple(map(int, pyspark.__version__.split(".")[:2])) < least:
+        raise OptionError(
+            f"{what} needs PySpark {'.'.join(map(str, least))} or newer, and {pyspark.__version__} is installed: "
+            "docs/spark.md has a table of what runs where"
+        )
+
+
+def to_arrow(df: Any) -> pa.Table:
+    """The rows of a DataFrame in this process."""
+    if hasattr(df, "toArrow"):
+        return df.toArrow()
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    batches = df._collect_as_arrow()  # PySpark 3.5
+    return pa.Table.from_batches(batches, batches[0].schema if batches else to_arrow_schema(df.schema))
+
+
+def repartition_by_number(rows: Any, tasks: int, number: Any) -> Any:
+    """The rows with each number below ``tasks`` in a partition of its own."""
+    if hasattr(rows, "repartitionById"):
+        return rows.repartitionById(tasks, number)
+    from pyspark.sql import functions as F
+
+    # Before PySpark 4.1 rows go where the hash of a value says: for each partition one value is looked for that goes there.
+    tried = rows.sparkSession.range(64 * tasks).groupBy(F.pmod(F.hash("id"), F.lit(tasks)).alias("task"))
+    value = {row[0]: row[1] for row in tried.agg(F.min("id")).collect()}
+    values = F.array(*[F.lit(value[task]) for task in range(tasks)]).cast("array<bigint>")
+    return rows.repartition(tasks, F.get(values, number.cast("int")))
+
+
+def send_archive(session: Any, archive: str) -> None:
+    """Hand an archive to the workers of a session, which unpack it under the name behind its ``#``."""
+    import pyspark
+
+    if pyspark.__version__ < "4":
+        session.sparkContext.addArchive(archive)
+    else:
+        session.addArtifact(archive, archive=True)
 
 
 def is_classic(df: Any) -> bool:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from stretto import _jit
-from stretto.spark.compat import worker_files
+from stretto.spark.compat import send_archive, worker_files
 
 #: What the archive is called where Spark unpacks it.
 NAME = "stretto-kernels"
@@ -33,7 +33,7 @@ def ship(session: Any) -> None:
         return
     _shipped[session] = made = tempfile.TemporaryDirectory(prefix="stretto-")
     archive = shutil.make_archive(str(Path(made.name) / NAME), "zip", folder.parent, folder.name)
-    session.addArtifact(f"{archive}#{NAME}", archive=True)
+    send_archive(session, f"{archive}#{NAME}")
 
 
 def receive() -> None:

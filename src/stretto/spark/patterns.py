@@ -15,6 +15,7 @@ from stretto.matching.compiled import Query
 from stretto.matching.many.changes import Change
 from stretto.matching.patterns import PatternSet
 from stretto.spark.batch.worker import Roles, pieces, whole_tables
+from stretto.spark.compat import to_arrow
 from stretto.spark.frames import arrow_fields, check_dataframe, column, spark_schema, without_duplicates
 from stretto.spark.kernels import ship
 from stretto.spark.options import Continuous
@@ -104,7 +105,7 @@ buckets, budget, watermark
         if given.isStreaming:
             changes = given
         else:
-            patterns = given.toArrow()
+            patterns = to_arrow(given)
     schema = pa.schema(list(columns.items())).serialize().to_pybytes()
     known = _known(patterns, changes, columns[time])
     run = ManyPatterns(schema, roles, output, valuations, tuple(by), language, known, budget)

@@ -28,6 +28,7 @@ from stretto.spark.batch.scans import in_slices, side_by_side
 from stretto.spark.batch.slices import Slices
 from stretto.spark.batch.survey import key_hash
 from stretto.spark.batch.worker import run_partition
+from stretto.spark.compat import repartition_by_number
 from stretto.spark.frames import column, spark_schema
 from stretto.spark.prepared import Prepared
 
@@ -132,7 +133,7 @@ def _cut(call: Prepared, plan: Plan) -> DataFrame:
     # One number for both: every column makes the shuffle wider.
     place_and_mark = (F.col("_task") * F.lit(1 << MARK_BITS) + mark).alias("_mark")
     rows = rows.select(*renamed.values(), place_and_mark)
-    rows = rows.repartitionById(tasks, F.shiftright("_mark", MARK_BITS))
+    rows = repartition_by_number(rows, tasks, F.shiftright("_mark", MARK_BITS))
     order = [renamed[name] for name in call.order]
     return rows.sortWithinPartitions(*order).select(*(renamed[name] for name in call.columns), "_mark")
 

@@ -21,7 +21,7 @@ from stretto.errors import DataError
 from stretto.spark.batch.borders import behind
 from stretto.spark.batch.context import CONTEXT, REACHES
 from stretto.spark.batch.slices import Number, Pieces, Slices
-from stretto.spark.compat import executed_plan, is_classic, optimized_plan
+from stretto.spark.compat import executed_plan, is_classic, optimized_plan, to_arrow
 from stretto.spark.frames import column
 from stretto.spark.prepared import Prepared
 
@@ -78,7 +78,7 @@ def skips(df: DataFrame, time: str, kind: pa.DataType, before: Number) -> bool:
     help, over the column for the time.
     """
     found = df.select(column(time)).filter(~behind(column(time), kind, before))
-    rows = found.toArrow().num_rows
+    rows = to_arrow(found).num_rows
     leaves = executed_plan(found).collectLeaves()
     read = leaves.head().metrics().get("numOutputRows")
     return bool(leaves.size() == 1 and read.isDefined() and int(read.get().value()) <= rows)

@@ -19,7 +19,7 @@ from stretto.errors import DataError
 from stretto.spark.batch.borders import place
 from stretto.spark.batch.scans import can_skip, pieces_of, with_piece
 from stretto.spark.batch.slices import Cells, Pieces
-from stretto.spark.compat import is_classic, optimized_plan
+from stretto.spark.compat import is_classic, optimized_plan, to_arrow
 from stretto.spark.frames import column
 
 if TYPE_CHECKING:
@@ -93,8 +93,8 @@ def _sample(df: DataFrame, least: int) -> tuple[pa.Table, float]:
     rows = df.count() if size is None else size // _LEAST_BYTES
     wanted = max(SAMPLE, least)
     if rows <= wanted:
-        return df.toArrow(), 1.0
-    return df.sample(wanted / rows, _SEED).toArrow(), wanted / rows
+        return to_arrow(df), 1.0
+    return to_arrow(df.sample(wanted / rows, _SEED)), wanted / rows
 
 
 def count_cells(df: DataFrame, time: str, kind: pa.DataType, cells: Cells, measured: str | None) -> Cells | None:
@@ -110,7 +110,7 @@ def count_cells(df: DataFrame, time: str, kind: pa.DataType, cells: Cells, measu
     if measured is not None:
         wanted.append(column(measured))
         counts += [F.min(column(measured)).alias("least"), F.max(column(measured)).alias("most")]
-    table = df.select(*wanted).groupBy(at).agg(*counts).toArrow().sort_by("cell").combine_chunks()
+    table = to_arrow(df.select(*wanted).groupBy(at).agg(*counts)).sort_by("cell").combine_chunks()
     if not table.num_rows:
         return None
     numbers = [np.asarray(table.column(name).to_numpy()).astype(np.int64) for name in ("cell", "rows")]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from stretto.errors import OptionError, suggestion
 from stretto.matching.compiled import Query, compile_query
+from stretto.spark.compat import needs
 from stretto.spark.kernels import ship
 from stretto.spark.session import require_pyspark
 
@@ -65,6 +66,7 @@ def register(
         An option that is not known, a name that SQL cannot have, or no name for a query.
     """
     require_pyspark()
+    needs("a query as a table function of SQL", 4, 1)
     ship(spark)
     from stretto.spark.sql import table_function
 

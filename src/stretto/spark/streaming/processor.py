@@ -44,6 +44,39 @@ def owner_of(task: dict[str, Any], settings: Settings) -> Owner:
     return plan_owner(Groups(**task), settings) if "plan" in task else query_owner(run_of(task), settings)
 
 
+def transformed(grouped: Any, buckets: Buckets) -> Any:
+    """The rows of packed results of all buckets."""
+    how = {"outputMode": "append", "timeMode": "EventTime"}
+    if hasattr(grouped, "transformWithState"):
+        return grouped.transformWithState(buckets, OUTPUT, **how)
+    return grouped.transformWithStateInPandas(InPandas(buckets), OUTPUT, **how)
+
+
+class InPandas(StatefulProcessor):  # type: ignore[misc]
+    """The operator of PySpark 4.0, which gets and gives pandas frames in place of rows."""
+
+    def __init__(self, buckets: Buckets) -> None:
+        self.buckets = buckets
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self.buckets.init(handle)
+
+    def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Any]:
+        given = (row for frame in rows for row in frame.itertuples(index=False))
+        return self._frames(self.buckets.handleInputRows(key, given, timerValues))
+
+    def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Any]:
+        return self._frames(self.buckets.handleExpiredTimer(key, timerValues, expiredTimerInfo))
+
+    def _frames(self, rows: Iterator[Row]) -> Iterator[Any]:
+        import pandas as pd
+
+        return (pd.DataFrame([row.asDict()]) for row in rows)
+
+    def close(self) -> None:
+        self.buckets.close()
+
+
 class Buckets(StatefulProcessor):  # type: ignore[misc]
     """One call a bucket and micro-batch. The attributes are plain data: they travel to the workers."""
 

@@ -22,6 +22,7 @@ from stretto.events import require
 from stretto.query.sase import SaseQuery
 from stretto.spark.batch.plan import is_keyed
 from stretto.spark.columns import relevant
+from stretto.spark.compat import needs
 from stretto.spark.frames import column, spark_schema
 from stretto.spark.options import BUCKETS, Continuous, microseconds_of
 from stretto.spark.prepared import Prepared
@@ -62,6 +63,7 @@ def watermarked(df: DataFrame, time: str, time_unit: str | None, delay: str | No
     """A streaming DataFrame with a watermark on its time; a batch DataFrame as it is."""
     if not getattr(df, "isStreaming", False):
         return df
+    needs("a continuous query", 4, 0)
     require(df.columns, time, "time")
     marked = marked_columns(df)
     if marked:
@@ -176,12 +178,10 @@ def processed(
     """Packed rows through the stateful operator, and its results unpacked; ``late``: the columns of late rows."""
     from pyspark.sql import functions as F
 
-    from stretto.spark.streaming.processor import OUTPUT, Buckets
+    from stretto.spark.streaming.processor import Buckets, transformed
 
     _use_rocksdb(packed)
-    made = packed.groupBy("bucket").transformWithState(
-        Buckets(task, settings), OUTPUT, outputMode="append", timeMode="EventTime"
-    )
+    made = transformed(packed.groupBy("bucket"), Buckets(task, settings))
     names = [part.name for part in fields(Counts)]
     counted = made.observe(metrics_name(owner), *[F.sum(name).alias(name) for name in names])
     filled = counted.select("data", "late_data").filter("data IS NOT NULL OR late_data IS NOT NULL")
