@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from stretto.connectors.changes import debezium, kafka_sequence
 from stretto.connectors.parsing import parse, required_of
 from stretto.connectors.records import ARRIVED, PLACE, SOURCE, Events, as_struct, split, texts
 from stretto.connectors.sinks import MATCH_ID, Writer, with_match_id
@@ -25,10 +26,6 @@ SEQUENCE = "sequence"
 
 _META = "kafka"
 _VALUE = "__stretto_value"
-#: A sequence is the offset with the partition in the low bits: what both must fit.
-_PARTITION_BITS = 16
-_MAX_OFFSET = 1 << (63 - _PARTITION_BITS)
-
 _SET_BY_ARGUMENTS = {
     "kafka.bootstrap.servers": "servers",
     "subscribe": "topic",
@@ -96,7 +93,7 @@ def read(
         The attributes that play these roles; always required.
     sequence
         The attribute that orders events of the same time. ``None``: a column ``sequence``, made of the record's
-        offset and partition (see the top of this module).
+        offset and partition (see the top of this module), but of envelopes none.
     columns
         Attributes to add or to replace: name to Spark SQL expression. The record's metadata are fields of
         ``kafka``: ``{"ts": "kafka.timestamp", "user": "cast(kafka.key AS string)"}``; there are ``key`` (binary),
@@ -104,7 +101,8 @@ def read(
     required
         Further attributes that no event may lack.
     value
-        What a value is: ``"json"`` (one object), ``"csv"`` (one record) or ``"text"``.
+        What a value is: ``"json"`` (one object), ``"csv"`` (one record), ``"text"``, or ``"debezium"``: an envelope with the rows
+        of ``schema`` before and after a change (:func:`stretto.connectors.changes.debezium`).
     value_options
         Options of Spark's ``from_json`` or ``from_csv``, such as ``{"timestampFormat": "…"}``.
     pattern
@@ -145,9 +143,24 @@ def read(
         source = _load(spark.readStream.format("kafka").options(**given))
     else:
         source = _load(spark.read.format("kafka").options(**given, endingOffsets=_offsets(ending)))
+    if value == "debezium":
+        if pattern is not None:
+            raise OptionError("pattern= is for value='text', and the value is 'debezium'")
+        return debezium(
+            source,
+            schema=struct,
+            time=time,
+            type=type,
+            sequence=sequence,
+            columns=columns,
+            required=required,
+            value_options=value_options,
+            bad_records=bad_records,
+            name=name or ",".join(topics),
+        )
     rows, own = parse(_records(source), _VALUE, struct, value, options=value_options, pattern=pattern), {}
     if sequence is None:
-        sequence, own = SEQUENCE, {SEQUENCE: _sequence()}
+        sequence, own = SEQUENCE, {SEQUENCE: kafka_sequence(_META)}
         if SEQUENCE in {*struct.names, *(columns or {})}:
             raise OptionError(f"there is an attribute '{SEQUENCE}': name it, or another one, with sequence='…'")
     return split(
@@ -176,12 +189,6 @@ def _records(source: DataFrame) -> DataFrame:
         place.alias(PLACE),
         F.col("timestamp").alias(ARRIVED),
     )
-
-
-def _sequence() -> str:
-    """Offset, then partition, as one number; NULL where they do not fit, and then the record is bad."""
-    fits = f"{_META}.offset < {_MAX_OFFSET} AND {_META}.partition < {1 << _PARTITION_BITS}"
-    return f"CASE WHEN {fits} THEN shiftleft({_META}.offset, {_PARTITION_BITS}) + {_META}.partition END"
 
 
 def _load(reader: Any) -> DataFrame:

@@ -38,11 +38,14 @@ class Events:
     #: The name under which a streaming query's progress counts ``records`` and ``bad`` ones
     #: (``observedMetrics``); ``None``: they are not counted while ``good`` is read.
     metrics: str | None
+    #: The column that says +1 or −1 of each event; ``None``: events are never taken back.
+    sign: str | None = None
 
     @property
     def roles(self) -> dict[str, str | None]:
         """The columns' roles as arguments of :func:`stretto.spark.match`."""
-        return {"type": self.type, "time": self.time, "sequence": self.sequence}
+        roles = {"type": self.type, "time": self.time, "sequence": self.sequence}
+        return roles if self.sign is None else roles | {"sign": self.sign}
 
 
 def checked(
@@ -117,6 +120,7 @@ def split(
     bad_records: str,
     name: str,
     counted: bool,
+    sign: str | None = None,
 ) -> Events:
     """Records with their five columns of :data:`FAULT` and the rest, apart.
 
@@ -149,7 +153,7 @@ def split(
     if metrics is not None:
         good = good.observe(metrics, F.count(F.lit(1)).alias("records"), F.count(column(FAULT)).alias("bad"))
     good = good.filter(_failing(name) if bad_records == "error" else column(FAULT).isNull())
-    return Events(good.select(*map(column, shown)), bad, type, time, sequence, metrics)
+    return Events(good.select(*map(column, shown)), bad, type, time, sequence, metrics, sign)
 
 
 def _missing(rows: DataFrame, needed: Iterable[str], time: str) -> list[Column]:
