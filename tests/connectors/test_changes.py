@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -157,6 +159,39 @@ def test_deltas_feed(spark: Any, tmp_path: Path) -> None:
         reasons = ["_change_type is no kind of change: no", "attribute 'type' is missing or NULL"]
         assert sorted(one.reason for one in bad) == reasons
         assert {one.place for one in bad if "type'" in one.reason} == {"version 0"}
+
+
+@pytest.mark.parametrize("kept", ["true", "false"])
+def test_a_delta_table_as_a_stream_of_changes(spark: Any, tmp_path: Path, kept: str) -> None:
+    """Whether the table keeps change data or not: without, rows that were only moved cancel each other."""
+    deltalake = pytest.importorskip("deltalake")
+    path = str(tmp_path / "trades")
+    day = dt.date(2024, 1, 2)
+    first = pa.table({"type": ["SELL", "BUY", "BUY", None], "n": [1, 2, 4, 3], "t": [10, 20, 40, 30], "day": [day] * 4})
+    setting = {"delta.enableChangeDataFeed": kept}
+    deltalake.write_deltalake(path, first, configuration=setting, partition_by=["day"])
+    events = connectors.delta.read(spark, path, time="t", sequence="n", streaming=True, changes=True)
+    query = events.good.writeStream.format("parquet").option("path", str(tmp_path / "out"))
+    query = query.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True)
+    assert query.start().awaitTermination(300)
+    table = deltalake.DeltaTable(path)
+    table.update({"t": "9"}, predicate="n = 2")
+    table.delete("n = 1")
+    deltalake.write_deltalake(path, first.slice(0, 1).set_column(1, "n", pa.array([5])), mode="append")
+    deltalake.DeltaTable(path).optimize.compact()
+    assert query.start().awaitTermination(300)
+    rows = spark.read.parquet(str(tmp_path / "out")).collect()
+    assert {row.day for row in rows} == {day}
+    ordered = sorted((row.change, row.sign, row.n, row.t) for row in rows)
+    net: Counter[tuple[int, int]] = Counter()
+    for _, sign, n, t in ordered:
+        net[n, t] += sign
+        assert net[n, t] in (0, 1)
+    assert +net == Counter([(2, 9), (4, 40), (5, 10)])
+    if kept == "true":
+        assert ordered[3:] == [(1, -1, 2, 20), (1, 1, 2, 9), (2, -1, 1, 10), (3, 1, 5, 10)]
+    with pytest.raises(OptionError, match="changes= is for streaming=True"):
+        connectors.delta.read(spark, path, time="t", changes=True)
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from stretto.connectors.changes import delta as signed
 from stretto.connectors.delta_table import filesystem, open_table, require_deltalake, uri_of
 from stretto.connectors.records import ARRIVED, FAULT, PLACE, RAW, SOURCE, Events, arrow_as_struct, split
 from stretto.connectors.sinks import Writer, query_id
@@ -48,6 +49,7 @@ def read(
     columns: Mapping[str, str] | None = None,
     required: Iterable[str] = (),
     streaming: bool = False,
+    changes: bool = False,
     version: int | None = None,
     storage_options: Mapping[str, str] | None = None,
     bad_records: str = "side",
@@ -56,8 +58,8 @@ def read(
     """A Delta table's rows as events.
 
     As a stream, the rows of the table as it is at the start come in one batch, and then those that each new version
-    adds. A version that removes or changes rows stops the query with an error; one that only moves them to other files
-    (``OPTIMIZE``) does not.
+    adds. A version that removes or changes rows stops the query with an error, unless ``changes`` are wanted; one that only moves
+    them to other files (``OPTIMIZE``) does not.
 
     Parameters
     ----------
@@ -74,6 +76,10 @@ def read(
         Further attributes that no event may lack.
     streaming
         A streaming DataFrame; ``False``: the table as it is.
+    changes
+        With ``streaming=True``: rows that are removed or changed are read as well, and events have a ``sign``
+        (:func:`stretto.connectors.changes.delta`). Where the table keeps no change data, all rows of the files that a version writes
+        anew are taken back and given again.
     version
         With ``streaming=False``: the version to read; ``None``: the newest.
     storage_options
@@ -92,8 +98,23 @@ def read(
     """
     if streaming and version is not None:
         raise OptionError("version= is for streaming=False: a stream begins with the newest version")
+    if changes and not streaming:
+        raise OptionError(
+            "changes= is for streaming=True: give what DeltaTable.load_cdf reads to connectors.changes.delta"
+        )
     uri, storage = uri_of(path), dict(storage_options or {})
     table = open_table(uri, storage, version)
+    if changes:
+        return signed(
+            _stream(spark, uri, storage, changes="true"),
+            time=time,
+            type=type,
+            sequence=sequence,
+            columns=columns,
+            required=required,
+            bad_records=bad_records,
+            name=name or str(path),
+        )
     kinds = pa.schema(table.schema().to_arrow())
     if _META in kinds.names:
         raise OptionError(f"the name '{_META}' is taken by the file's metadata: rename the column")
@@ -150,12 +171,13 @@ def _with_partitions(spark: SparkSession, rows: DataFrame, table: DeltaTable) ->
     return joined.filter(F.coalesce(column(_KNOWN), lost))
 
 
-def _stream(spark: SparkSession, uri: str, storage: dict[str, str]) -> DataFrame:
+def _stream(spark: SparkSession, uri: str, storage: dict[str, str], **more: str) -> DataFrame:
     needs("a Delta table as a stream", 4, 0)
     from stretto.connectors.delta_stream import DeltaStream
 
     spark.dataSource.register(DeltaStream)
-    return spark.readStream.format(DeltaStream.name()).option("path", uri).option("storage", json.dumps(storage)).load()
+    options = {"path": uri, "storage": json.dumps(storage), **more}
+    return spark.readStream.format(DeltaStream.name()).options(**options).load()
 
 
 def _records(rows: DataFrame, names: list[str]) -> DataFrame:
