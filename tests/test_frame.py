@@ -59,8 +59,35 @@ def test_other_bytes(data: bytes) -> None:
 
 
 def test_another_version() -> None:
-    with pytest.raises(SnapshotError, match="format version 2; this stretto reads version 1"):
-        Section.of_bytes(whole().to_bytes(version=2))
+    with pytest.raises(SnapshotError, match="format version 3; this stretto reads version 2: upgrade stretto"):
+        Section.of_bytes(whole().to_bytes(version=3))
+
+
+EDGE = 2**63 - 1
+
+
+@pytest.mark.parametrize(
+    ("numbers", "most"),
+    [
+        ([7] * 100, 1),
+        ([*range(300)] * 2, 2),
+        ([10**12 + 1000 * i for i in range(100)], 2),  # steps
+        ([10**12 + (1 << i // 5) for i in range(100)], 4),
+        ([5, *range(99)], 1),
+        ([5, *range(300)], 2),
+        ([-EDGE - 1, EDGE] * 50, 8),
+        ([-EDGE - 1] * 50 + [EDGE] * 50, 8),
+        ([-(2**61)] * 50 + [2**61 - 1] * 50, 8),
+        ([3, -2], 8),
+        ([], 8),
+    ],
+)
+def test_numbers_take_the_bytes_that_they_need(numbers: list[int], most: int) -> None:
+    data = Section({}, {"x": np.array(numbers, np.int64)}).to_bytes()
+    assert len(data) < 120 + most * len(numbers)
+    again = Section.of_bytes(data).arrays["x"]
+    assert again.dtype == np.int64
+    assert again.tolist() == numbers
 
 
 @pytest.mark.parametrize(

@@ -565,8 +565,8 @@ def test_damaged_and_foreign_snapshots_are_refused() -> None:
     for stop in (0, 7, 13, len(saved) // 2, len(saved) - 1):
         with pytest.raises(stretto.SnapshotError):
             patterns.restore(saved[:stop])
-    newer = saved[:8] + b"\x02\x00" + saved[10:-4]
-    with pytest.raises(stretto.SnapshotError, match="format version 2; this stretto reads version 1"):
+    newer = saved[:8] + b"\x03\x00" + saved[10:-4]
+    with pytest.raises(stretto.SnapshotError, match="format version 3; this stretto reads version 2"):
         patterns.restore(newer + zlib.crc32(newer).to_bytes(4, "little"))
     matcher = stretto.Matcher(AB, SCHEMA, time="t")
     with pytest.raises(stretto.SnapshotError, match="of a Matcher"):

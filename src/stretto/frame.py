@@ -10,7 +10,7 @@ import base64
 import json
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -21,7 +21,15 @@ from numpy.typing import NDArray
 from stretto.errors import SnapshotError
 
 MAGIC = b"STRETTO\0"
-VERSION = 1
+
+#: The version that is written; those before are read. The first has all numbers at their full width.
+VERSION = 2
+
+#: Arrays that are shorter keep their width: to say how they were narrowed would take as much.
+_SHORT = 64
+
+#: Magic, version, and the length of the header.
+_HEAD = struct.Struct("<8sHI")
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -95,11 +103,10 @@ class Section:
         chunks, listed = [], []
         for name, array in arrays.items():
             little = np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"), copy=False)
-            listed.append([name, little.dtype.str, int(little.size)])
-            chunks.append(little.tobytes())
-        text = json.dumps(values | {"arrays": listed}, separators=(",", ":")).encode()
-        body = b"".join([magic, struct.pack("<HI", version, len(text)), text, *chunks])
-        return body + struct.pack("<I", zlib.crc32(body))
+            little, *how = _narrow(little.reshape(-1))
+            listed.append([name, array.dtype.newbyteorder("<").str, int(little.size), *how])
+            chunks.append(little.view(np.uint8).data)
+        return framed(values | {"arrays": listed}, chunks, magic, version)
 
     @classmethod
     def of_bytes(cls, snapshot: bytes, magic: bytes = MAGIC, version: int = VERSION) -> Section:
@@ -110,22 +117,84 @@ class Section:
         SnapshotError
             The bytes are damaged, or of another kind or version.
         """
-        head = len(magic) + 6
-        if len(snapshot) < head + 4 or snapshot[: len(magic)] != magic:
-            raise SnapshotError("these bytes are not a stretto snapshot")
-        found, length = struct.unpack_from("<HI", snapshot, len(magic))
-        if found != version:
-            raise SnapshotError(f"the snapshot has format version {found}; this stretto reads version {version}")
-        if zlib.crc32(snapshot[:-4]) != struct.unpack("<I", snapshot[-4:])[0]:
-            raise SnapshotError("the snapshot is damaged: its checksum does not match")
-        values = json.loads(snapshot[head : head + length])
+        values, at = unframed(snapshot, magic, *range(1, version + 1))
         arrays: Arrays = {}
-        at = head + length
-        for name, kind, size in values.pop("arrays"):
-            dtype = np.dtype(kind)
-            arrays[name] = np.frombuffer(snapshot, dtype, size, at)
+        for name, kind, size, *how in values.pop("arrays"):
+            dtype = np.dtype(how[0] if how else kind)
+            found = np.frombuffer(snapshot, dtype, size, at)
+            arrays[name] = _widen(found, *how[1:]) if how else found
             at += size * dtype.itemsize
         return cls(values, arrays)
+
+
+def _narrow(array: NDArray[Any]) -> tuple[Any, ...]:
+    """Integers in as few bytes as they take, with the type, the least one, and whether steps are kept in place of the numbers.
+
+    The array alone: it stays as it is.
+    """
+    if array.dtype != np.int64 or array.size < _SHORT:
+        return (array,)
+    low, spread = int(array.min()), int(array.max()) - int(array.min())
+    kind = np.min_scalar_type(spread)
+    if kind.itemsize > 1 and spread < 1 << 62:
+        steps = np.diff(array, prepend=array[0])
+        if int(array[0]) == low and int(steps.min()) >= 0:
+            of_steps = np.min_scalar_type(int(steps.max()))
+            if of_steps.itemsize < kind.itemsize:
+                return steps.astype(of_steps.newbyteorder("<")), of_steps.newbyteorder("<").str, low, True
+    if kind.itemsize == array.itemsize:
+        return (array,)
+    return (array - low).astype(kind.newbyteorder("<")), kind.newbyteorder("<").str, low, False
+
+
+def _widen(array: NDArray[Any], low: int, steps: bool) -> NDArray[np.int64]:
+    """What :func:`_narrow` was given."""
+    wide: NDArray[np.int64] = np.cumsum(array, dtype=np.int64) if steps else array.astype(np.int64)
+    wide += low
+    return wide
+
+
+def framed(header: dict[str, Any], chunks: Sequence[bytes | memoryview], magic: bytes, version: int) -> bytes:
+    """A header and what follows it as a frame."""
+    text = json.dumps(header, separators=(",", ":")).encode()
+    chunks = [_HEAD.pack(magic, version, len(text)), text, *chunks]
+    check = 0
+    for chunk in chunks:
+        check = zlib.crc32(chunk, check)
+    return b"".join([*chunks, struct.pack("<I", check)])
+
+
+def unframed(frame: bytes, magic: bytes, *versions: int) -> tuple[dict[str, Any], int]:
+    """The header of a frame of one of the versions that are read, and where the chunks begin.
+
+    Raises
+    ------
+    SnapshotError
+        The bytes are damaged, or of another kind or version.
+    """
+    at = header_size(frame, magic, *versions)
+    if len(frame) < at + 4 or zlib.crc32(memoryview(frame)[:-4]) != struct.unpack("<I", frame[-4:])[0]:
+        raise SnapshotError("the snapshot is damaged: its checksum does not match")
+    return header_of(frame, at), at
+
+
+def header_size(start: bytes, magic: bytes, *versions: int) -> int:
+    """How many bytes of a frame its header takes, with what stands before it."""
+    if len(start) < _HEAD.size or not start.startswith(magic):
+        raise SnapshotError("these bytes are not a stretto snapshot")
+    _, found, length = _HEAD.unpack_from(start)
+    if found not in versions:
+        newer = ": upgrade stretto" if found > max(versions) else ""
+        raise SnapshotError(
+            f"the snapshot has format version {found}; this stretto reads version {versions[-1]}{newer}"
+        )
+    return _HEAD.size + int(length)
+
+
+def header_of(start: bytes, size: int) -> dict[str, Any]:
+    """The header, of the first bytes of a frame, of which it takes ``size``."""
+    found: dict[str, Any] = json.loads(start[_HEAD.size : size])
+    return found
 
 
 @contextmanager

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 import stretto
 from stretto.dataflow import stream
@@ -182,3 +184,21 @@ path = "out"
             with pytest.raises(EngineError, match="pairs: the checkpoint holds the state of another query"):
                 run_pipeline(load("pipeline.toml"), once=True)
     assert not spark.streams.active
+
+
+def test_a_checkpoint_of_before_the_journal(spark: Any, tmp_path: Path) -> None:
+    """It was left by PySpark 4.3 and states of version 1, after the events that are in the comment."""
+    pyspark = pytest.importorskip("pyspark")
+    if tuple(map(int, pyspark.__version__.split(".")[:2])) < (4, 3):
+        pytest.skip("an older PySpark does not read it")
+    with tarfile.open(Path(__file__).with_name("kept") / "v1.tar.gz") as kept:
+        kept.extractall(tmp_path, filter="data")
+    # ("A", 10, "x"), ("B", 11, "x"), ("A", 12, "y"), ("A", 13, "z")
+    add(tmp_path / "in", 1, ("B", 20, "y"), ("A", 21, "x"), ("A", 21, "w"))
+    add(tmp_path / "in", 2, ("B", 30, "x"), ("B", 31, "z"), ("B", 32, "w"), ("Z", 5000, "x"))
+    found = stretto.spark.match(read_stream(spark, tmp_path / "in"), PAIRS, **OPTIONS)
+    query = run(found, tmp_path / "checkpoint", tmp_path / "out")
+    assert sum(stretto.spark.metrics(progress)["state_written"] for progress in query.recentProgress) > 0
+    rows = [row for file in (tmp_path / "out").glob("*.parquet") for row in parquet.read_table(file).to_pylist()]
+    times = sorted((row["k"], row["start_time"], row["end_time"]) for row in rows)
+    assert times == [("w", 21, 32), ("x", 10, 30), ("x", 21, 30), ("y", 12, 20), ("z", 13, 31)]

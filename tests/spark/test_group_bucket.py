@@ -229,7 +229,7 @@ def test_a_state_of_another_plan_or_other_settings_is_refused() -> None:
         SnapshotError, match="the checkpoint was written with buckets=8, and the query now has buckets=9"
     ):
         bucket(buckets=9).load(state)
-    with pytest.raises(SnapshotError, match="damaged: its checksum is wrong"):
+    with pytest.raises(SnapshotError, match="damaged: its checksum does not match"):
         one.load(state[:-6] + bytes([state[-6] ^ 1]) + state[-5:])
 
 

@@ -78,7 +78,7 @@ def test_a_state_that_does_not_fit_is_refused() -> None:
     damaged = bytearray(state)
     damaged[len(state) // 2] ^= 4
     tws.updateValueState(STATE, 3, (bytes(damaged),))
-    with pytest.raises(SnapshotError, match="damaged: its checksum is wrong"):
+    with pytest.raises(SnapshotError, match="damaged: its checksum does not match"):
         tws.test(3, rows(("B", 11, "x")))
     other = operator(text=TEXT.replace("10", "11"))
     other.updateValueState(STATE, 3, (state,))

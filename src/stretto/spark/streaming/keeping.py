@@ -57,6 +57,7 @@ class Counts:
     released: int = 0
     matches: int = 0
     kernel_ms: float = 0.0
+    state_written: int = 0
     held: int = 0
     keys: int = 0
     partial_matches: int = 0
@@ -131,22 +132,28 @@ class AnyBucket:
         """Take what :meth:`saved` gave."""
         raise NotImplementedError
 
-    def dump(self) -> bytes:
-        """The bucket's state."""
+    def state(self) -> tuple[dict[str, Any], list[bytes]]:
+        """The bucket's state: a header and parts."""
         values, parts = self.saved()
-        state = framed(self.owner.header | {"timer": self.timer} | values, parts)
-        self.counts.state_bytes = len(state)
-        return state
+        self.counts.state_bytes = sum(map(len, parts))
+        return self.owner.header | {"timer": self.timer} | values, parts
 
-    def load(self, state: bytes) -> None:
-        """Take over a state.
+    def take_over(self, header: dict[str, Any], parts: list[bytes]) -> None:
+        """Go on from a state.
 
         Raises
         ------
         SnapshotError
-            The bytes are damaged, of a newer version, or of another query or plan, or other settings.
+            It is damaged, or of another query or plan, or other settings.
         """
-        header, parts = unframed(state)
         self.owner.check(header)
         self.timer = header["timer"]
         self.restore(header, parts)
+
+    def dump(self) -> bytes:
+        """The bucket's state as bytes."""
+        return framed(*self.state())
+
+    def load(self, state: bytes) -> None:
+        """As :meth:`take_over`, of bytes, which may also be of a newer version."""
+        self.take_over(*unframed(state))

@@ -1,15 +1,17 @@
 """The stateful operator of a continuous query: Spark's ``transformWithState`` over buckets of keys.
 
-A bucket's state is one binary value (:mod:`stretto.spark.streaming.bucket`), read and written once in a micro-batch that touches the
-bucket. One event-time timer calls a bucket that has something to do although nothing arrives for it: events to release, or
-windows to close. A bucket that holds nothing has no state, except bucket 0, which keeps its header: it tells whose the checkpoint
-is, when a query starts (:mod:`stretto.spark.starting`) and in every micro-batch that has events, before it is committed.
+A micro-batch that touches a bucket reads its state and writes what changed, once (:mod:`stretto.spark.streaming.journal`). One
+event-time timer calls a bucket that has something to do although nothing arrives for it: events to release, or windows to close. A
+bucket that holds nothing has no state, except bucket 0, which keeps its header: it tells whose the checkpoint is, when a query
+starts (:mod:`stretto.spark.starting`) and in every micro-batch that has events, before it is committed.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import asdict, fields
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -20,23 +22,26 @@ from stretto.spark.dataflow.group_bucket import GroupBucket, plan_owner
 from stretto.spark.dataflow.groups import Groups
 from stretto.spark.starting import STATE
 from stretto.spark.streaming.bucket import Bucket, query_owner
+from stretto.spark.streaming.journal import Copies, Journal, Packed
 from stretto.spark.streaming.keeping import AnyBucket, Counts, Settings
 from stretto.spark.streaming.packing import write_table
 from stretto.spark.streaming.runs import run_of
 from stretto.spark.streaming.state import Owner
+
+#: The name of the second state variable: what arrived since the first was written.
+JOURNAL = "stretto_journal_v1"
 
 _KINDS = {"int": "bigint", "float": "double"}
 
 #: What the operator puts out: packed results and packed late events, and in each call's first row its counts.
 OUTPUT = ", ".join(["data binary", "late_data binary", *(f"{f.name} {_KINDS[str(f.type)]}" for f in fields(Counts))])
 
-#: A row of what arrived: where it comes from, its number there, and a table.
-Packed = tuple[int, int, bytes]
 
-
-def _bucket(task: dict[str, Any], settings: Settings) -> AnyBucket:
-    """A bucket of a query, of patterns, or of a dataflow."""
-    return GroupBucket(Groups(**task), settings) if "plan" in task else Bucket(run_of(task), settings)
+def _bucket(task: dict[str, Any], settings: Settings, unbounded: bool) -> AnyBucket:
+    """A bucket of a query, of patterns, or of a dataflow; ``unbounded``: it may list as much as it likes."""
+    if "plan" in task:
+        return GroupBucket(Groups(**task), settings)
+    return Bucket(run_of(task | {"budget": math.inf} if unbounded else task), settings)
 
 
 def owner_of(task: dict[str, Any], settings: Settings) -> Owner:
@@ -80,13 +85,16 @@ class InPandas(StatefulProcessor):  # type: ignore[misc]
 class Buckets(StatefulProcessor):  # type: ignore[misc]
     """One call a bucket and micro-batch. The attributes are plain data: they travel to the workers."""
 
-    def __init__(self, task: dict[str, Any], settings: Settings) -> None:
+    def __init__(self, task: dict[str, Any], settings: Settings, *, copies: bool = True) -> None:
         self.task = task
         self.settings = settings
+        self.copied = copies
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self.handle = handle
         self.state = handle.getValueState(STATE, "state binary")
+        self.entries = handle.getMapState(JOURNAL, "number int", "entry binary")
+        self.copies = Copies.here() if self.copied else None
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
         """Take what arrived for the bucket, and match what the watermark has passed."""
@@ -101,14 +109,17 @@ class Buckets(StatefulProcessor):  # type: ignore[misc]
         """Nothing is held between calls."""
 
     def _call(self, number: int, packed: list[Packed], timers: Any, fired: int | None = None) -> Iterator[Row]:
-        bucket = _bucket(self.task, self.settings)
-        known = self.state.get()
-        if known is not None:
-            bucket.load(bytes(known[0]))
+        journal = Journal(self.state, self.entries, self.copies, partial(_bucket, self.task), self.settings)
+        bucket = journal.read()
         milliseconds = timers.getCurrentWatermarkInMs()
         watermark = 1000 * milliseconds if milliseconds > 0 else None  # 0 is Spark's word for none yet
         yield from self._rows(bucket, packed, watermark)
-        yield self._row(bucket, None, None, self._save(number, bucket, known is not None, fired))
+        self._set_timer(bucket, fired)
+        if not bucket.idle or number == 0:
+            journal.write(bucket, packed, watermark)
+        else:
+            journal.clear()
+        yield self._row(bucket, None, None, self._counts(bucket, number))
 
     def _rows(self, bucket: AnyBucket, packed: list[Packed], watermark: int | None) -> Iterator[Row]:
         bucket.receive(packed, watermark)
@@ -126,8 +137,7 @@ class Buckets(StatefulProcessor):  # type: ignore[misc]
             **{name: float(value) if name == "kernel_ms" else value for name, value in (empty | counts).items()},
         )
 
-    def _save(self, number: int, bucket: AnyBucket, known: bool, fired: int | None) -> dict[str, Any]:
-        """Write the state, set the timer, and give the counts of the call."""
+    def _set_timer(self, bucket: AnyBucket, fired: int | None) -> None:
         wanted = None if bucket.idle else bucket.wakes_at()
         if wanted != bucket.timer or fired is not None:
             if bucket.timer is not None and bucket.timer != fired:
@@ -135,10 +145,9 @@ class Buckets(StatefulProcessor):  # type: ignore[misc]
             if wanted is not None:
                 self.handle.registerTimer(wanted)
             bucket.timer = wanted
-        if not bucket.idle or number == 0:
-            self.state.update((bucket.dump(),))
-        elif known:
-            self.state.clear()
+
+    def _counts(self, bucket: AnyBucket, number: int) -> dict[str, Any]:
+        """The counts of the call."""
         counts = asdict(bucket.counts)
         if number != 0:  # all buckets get the same changes
             counts["late_changes"] = counts["bad_changes"] = 0

@@ -35,9 +35,9 @@ def metrics(progress: Any) -> dict[str, float]:
 
     ``events`` (in), ``relevant`` (with a key, and of use to the query), ``late``, ``duplicates``, ``no_key``, ``no_time``
     (these four take no part), ``late_changes`` and ``bad_changes`` (of patterns), ``released`` (passed by the watermark, so
-    matched), ``matches`` and ``kernel_ms`` (milliseconds in matching) are of this micro-batch; ``held`` (events the watermark
-    has not passed), ``keys``, ``partial_matches`` (nodes of the structure that holds them) and ``state_bytes`` are levels after
-    it, of the buckets that it touched.
+    matched), ``matches``, ``kernel_ms`` (milliseconds in matching) and ``state_written`` (bytes, to Spark's store) are of this
+    micro-batch; ``held`` (events the watermark has not passed), ``keys``, ``partial_matches`` (nodes of the structure that
+    holds them) and ``state_bytes`` are levels after it, of the buckets that it touched.
 
     Parameters
     ----------

@@ -40,6 +40,7 @@ log = logging.getLogger("stretto")
 
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+_ENCRYPTION = "spark.io.encryption.enabled"
 _DELAY = "spark.watermarkDelayMs"
 
 #: The column of the watermark, where the time itself cannot carry one.
@@ -181,7 +182,9 @@ def processed(
     from stretto.spark.streaming.processor import Buckets, transformed
 
     _use_rocksdb(packed)
-    made = transformed(packed.groupBy("bucket"), Buckets(task, settings))
+    # Where Spark encrypts what it leaves on disks, nothing is left there in the clear.
+    copies = packed.sparkSession.conf.get(_ENCRYPTION, "false") != "true"
+    made = transformed(packed.groupBy("bucket"), Buckets(task, settings, copies=copies))
     names = [part.name for part in fields(Counts)]
     counted = made.observe(metrics_name(owner), *[F.sum(name).alias(name) for name in names])
     filled = counted.select("data", "late_data").filter("data IS NOT NULL OR late_data IS NOT NULL")

@@ -1,32 +1,27 @@
-"""The bytes of a bucket's state, and what a state belongs to (``docs/snapshots.md``); never pickle::
+"""The bytes of a bucket's state, and what a state belongs to (``docs/snapshots.md``): a frame (:mod:`stretto.frame`) with parts.
 
-    magic "STRBUCK\\0" · version (u16) · header length (u32) · header (JSON) · parts · CRC-32 of all before it (u32)
-
-The header has the lengths of the parts under ``parts``, and ``query``, ``columns`` and ``settings``. Integers are little-endian.
+The header has the lengths of the parts under ``parts``, and ``query``, ``columns`` and ``settings``.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import struct
-import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from stretto import frame
 from stretto.errors import SnapshotError
 
 MAGIC = b"STRBUCK\0"
-VERSION = 1
 
-_HEAD = struct.Struct("<8sHI")
+#: The versions that are read; the last one is written. States of the first have no journal beside them.
+VERSIONS = (1, 2)
 
 
 def framed(header: Mapping[str, Any], parts: Sequence[bytes]) -> bytes:
     """A state of a header and parts."""
-    written = json.dumps({**header, "parts": [len(part) for part in parts]}).encode()
-    body = b"".join([_HEAD.pack(MAGIC, VERSION, len(written)), written, *parts])
-    return body + struct.pack("<I", zlib.crc32(body))
+    return frame.framed({**header, "parts": [len(part) for part in parts]}, parts, MAGIC, VERSIONS[-1])
 
 
 def unframed(state: bytes) -> tuple[dict[str, Any], list[bytes]]:
@@ -37,40 +32,22 @@ def unframed(state: bytes) -> tuple[dict[str, Any], list[bytes]]:
     SnapshotError
         The bytes are damaged, or of a newer version.
     """
-    _checked(state[:-4])
-    body, check = state[:-4], struct.unpack("<I", state[-4:])[0]
-    if zlib.crc32(body) != check:
-        raise SnapshotError("the state is damaged: its checksum is wrong")
-    at, header = header_size(state), header_of(state)
+    header, at = frame.unframed(state, MAGIC, *VERSIONS)
     parts = []
     for size in header["parts"]:
-        parts.append(body[at : at + size])
+        parts.append(state[at : at + size])
         at += size
     return header, parts
 
 
 def header_size(start: bytes) -> int:
     """How many bytes of a state its header takes, with what stands before it."""
-    _checked(start)
-    length: int = _HEAD.unpack_from(start)[2]
-    return _HEAD.size + length
+    return frame.header_size(start, MAGIC, *VERSIONS)
 
 
 def header_of(start: bytes) -> dict[str, Any]:
     """The header alone, of the first :func:`header_size` bytes of a state or more."""
-    found: dict[str, Any] = json.loads(start[_HEAD.size : header_size(start)])
-    return found
-
-
-def _checked(state: bytes) -> None:
-    """Raise unless the bytes begin as a state of a known version does."""
-    if len(state) < _HEAD.size or not state.startswith(MAGIC):
-        raise SnapshotError("the state is damaged: it does not start as a state of stretto does")
-    version = _HEAD.unpack_from(state)[1]
-    if version > VERSION:
-        raise SnapshotError(
-            f"the state was written by a newer stretto (version {version}; this one reads {VERSION}): upgrade stretto"
-        )
+    return frame.header_of(start, header_size(start))
 
 
 class Owner(NamedTuple):
