@@ -11,6 +11,7 @@ from benchmarks.spark import process, queries
 from benchmarks.spark.outcome import Comparison, Side
 from benchmarks.spark.streams import Stream
 from benchmarks.spark.suite.options import START_ROWS, Options
+from stretto.spark.options import BUCKETS
 
 __all__ = ["left_out", "per_key", "streaming", "streaming_query", "total", "warm"]
 
@@ -64,7 +65,7 @@ def _streaming_case(options: Options, case: str, keys: int, stream: Stream, name
     result = process.run("stream", job | {"kind": "match"})
     found.sides.append(_streaming_side("match", stream, result))
     found.sides[0].matches = total(result, "matches")
-    size = _state_size(result)
+    size = _state_size(result, min(keys + 1, options.buckets or BUCKETS))
     for kind in ("packed", "packed, pandas", "frames"):
         counted = process.run("stream", job | {"kind": kind, "state_size": size})
         found.sides.append(_streaming_side(f"count, {kind}", stream, counted))
@@ -139,13 +140,9 @@ def left_out(result: dict[str, Any]) -> str:
     return ""
 
 
-def _state_size(result: dict[str, Any]) -> int:
-    """What a bucket's state takes in the middle of the stream, in bytes."""
-    sizes = [
-        batch["metrics"]["state_bytes"] / batch["state_keys"]
-        for batch in warm(result["batches"])
-        if batch.get("state_keys")
-    ]
+def _state_size(result: dict[str, Any], states: int) -> int:
+    """What a bucket's state takes in the middle of the stream, in bytes; bucket 0 has one in any case."""
+    sizes = [batch["metrics"].get("state_bytes", 0) / states for batch in warm(result["batches"])]
     return int(sum(sizes) / len(sizes)) if sizes else 8
 
 
