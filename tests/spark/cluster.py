@@ -1,7 +1,8 @@
 """A cluster on this machine (``local-cluster``): executors are processes of their own, and have only what Spark sends them.
 
 ``STRETTO_SPARK_MASTER`` names it for the tests. Executors run this interpreter, for the packages that stretto needs. Stretto itself
-they must not find there: a ``sitecustomize`` takes it off their path, and it travels as an archive (``addPyFile``).
+they must not find there: a ``sitecustomize`` takes it off their path, and it travels as an archive (``addPyFile``). Each has a cache
+of kernels of its own, in the folder that Spark gives it.
 """
 
 from __future__ import annotations
@@ -24,9 +25,11 @@ MASTER = os.environ.get("STRETTO_SPARK_MASTER", "")
 #: What stretto is sent as.
 ARCHIVE = "stretto.zip"
 
-_WITHOUT = """
+_OF_EXECUTORS = """
 import os, sys
-sys.path[:] = [path for path in sys.path if path.endswith(".zip") or not os.path.exists(os.path.join(path, "stretto"))]
+if "SPARK_EXECUTOR_DIRS" in os.environ:  # the driver has a Python worker, too, which starts streams
+    sys.path[:] = [path for path in sys.path if path.endswith(".zip") or not os.path.exists(os.path.join(path, "stretto"))]
+    os.environ["STRETTO_CACHE_DIR"] = os.path.abspath("kernels")
 """
 
 _folder = tempfile.TemporaryDirectory(prefix="stretto-cluster-")
@@ -36,11 +39,10 @@ def settings() -> dict[str, Any]:
     """The session's settings."""
     if not MASTER:
         return {}
-    (Path(_folder.name) / "sitecustomize.py").write_text(_WITHOUT)
+    (Path(_folder.name) / "sitecustomize.py").write_text(_OF_EXECUTORS)
     return {
         "spark.master": MASTER,
         "spark.executorEnv.PYTHONPATH": _folder.name,
-        "spark.executorEnv.STRETTO_CACHE_DIR": "kernels",  # in each executor's own folder
         "spark.executor.memory": "1g",
     }
 
