@@ -22,6 +22,7 @@ from stretto.errors import (
 from stretto.events import Schema
 from stretto.languages.afa.builder import AFA
 from stretto.languages.afa.elements import element
+from stretto.languages.afa.written import read_afa, write_afa
 from stretto.matching.call import iter_matches, match, match_sets
 from stretto.matching.compiled import Query
 from stretto.matching.compiled import compile_query as compile
@@ -56,7 +57,9 @@ __all__ = [
     "iter_matches",
     "match",
     "match_sets",
+    "read_afa",
     "spark",
+    "write_afa",
 ]
 
 try:

@@ -2,9 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 
 import pyarrow as pa
+
+_ZONED = re.compile(r"timestamp\[(s|ms|us|ns), tz=(.+)\]")
+_DECIMAL = re.compile(r"decimal(128|256)\((\d+), (-?\d+)\)")
+
+
+def type_named(text: str) -> pa.DataType:
+    """The type of a name, as ``str`` gives it for types without inner ones, or as Arrow's aliases are.
+
+    Raises
+    ------
+    ValueError
+        There is none.
+
+    >>> type_named("timestamp[us, tz=UTC]"), type_named("decimal128(10, 2)"), type_named("int64")
+    (TimestampType(timestamp[us, tz=UTC]), Decimal128Type(decimal128(10, 2)), DataType(int64))
+    """
+    if zoned := _ZONED.fullmatch(text):
+        return pa.timestamp(zoned[1], zoned[2])
+    if decimal := _DECIMAL.fullmatch(text):
+        return (pa.decimal128 if decimal[1] == "128" else pa.decimal256)(int(decimal[2]), int(decimal[3]))
+    return pa.type_for_alias(text)
 
 
 def without_views(kind: pa.DataType) -> pa.DataType:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from stretto.column_types import family, without_views
+from stretto.column_types import family, type_named, without_views
 from stretto.errors import DataError, OptionError, hinted
 
 #: Where batches tell the types: who has said so, and what to do where a later batch contradicts (:func:`conform`).
@@ -95,7 +95,7 @@ def _data_type(name: str, value: pa.DataType | str | type) -> pa.DataType:
             return _PYTHON_TYPES[value]
     else:
         try:
-            return pa.type_for_alias(value)
+            return type_named(value)
         except ValueError:
             pass
     raise OptionError(f"attribute '{name}': {value!r} is not an Arrow type (try 'int64', 'double', 'string')")

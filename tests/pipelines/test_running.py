@@ -131,11 +131,32 @@ bad_records = "drop"
 [[query]]
 name = "pairs"
 text = "{PAIRS}"
+sinks = ["out"]
+
+[[query]]
+name = "rises"
+language = "afa"
+text = """
+partition_by = ["name"]
+register = {{ low = "double" }}
+final = ["q2"]
+arcs = [
+    {{ source = "q0", target = "q1", then = "low = e.price" }},
+    {{ source = "q1", target = "q2", when = "e.price >= r.low" }},
+]
+"""
+sinks = ["rises"]
 
 [[sink]]
 name = "out"
 kind = "parquet"
 path = "out"
+mode = "append"
+
+[[sink]]
+name = "rises"
+kind = "parquet"
+path = "rises"
 mode = "append"
 '''
     told: list[Update] = []
@@ -147,6 +168,8 @@ mode = "append"
         *[(1, 2, "MSFT")] * 2,
     ]
     assert [u.line for u in told if u.name == "bad records of events" and u.state == "done"] == ["1 dropped"] * 2
+    rises = [(row["name"], row["register"]["low"]) for row in pq.read_table("rises").to_pylist()]
+    assert sorted(rises) == [("INTC", 4.0)] * 4 + [("MSFT", 4.0)] * 2
     run(load(spoilt(text, ("append", "overwrite"))))
     assert pq.read_table("out").num_rows == 2
 
@@ -154,6 +177,10 @@ mode = "append"
         run(load(spoilt(text, ("sold[price]", "sold[prize]"))))
     assert caught.value.in_queries
     assert str(caught.value).startswith("pipeline.toml, line 13, column 21: query 'pairs': unknown attribute 'prize'")
+    with pytest.raises(
+        PipelineError, match=r"pipeline.toml, line 25, .*: query 'rises': the event has no attribute 'prize'"
+    ):
+        run(load(spoilt(text, ("e.price >=", "e.prize >="))))
 
 
 def test_batch_stops_at_a_bad_record(spark: Any, folder: Path) -> None:

@@ -730,6 +730,17 @@ def test_a_query_in_a_file_of_its_own(write: Write, folder: Path) -> None:
         "           ^^^^^",
         "hint: did you mean 'price'?",
     ]
+    automaton = """final = ["q1"]\narcs = [{ source = "q0", target = "q1", when = "e.prize > 90" }]\n"""
+    Path("dear.toml").write_text(automaton, encoding="utf-8")
+    path = write(('file = "dear.ceql"', 'file = "dear.toml"\nlanguage = "afa"'))
+    assert (
+        told(path)
+        .split("\n")[0]
+        .endswith("dear.toml, line 2, column 49: query 'dear': the event has no attribute 'prize'")
+    )
+    Path("dear.toml").write_text("final = [", encoding="utf-8")
+    assert "query 'dear': the automaton's text is no TOML" in told(path)
+    path = write()
     Path("dear.ceql").write_bytes(b"SELECT \xff")
     assert "line 30, column 8: query 'dear': " in told(path)
     assert "dear.ceql is not UTF-8 text" in told(path)

@@ -11,6 +11,8 @@ from __future__ import annotations
 import argparse
 import contextlib
 import datetime as dt
+import json
+import math
 import os
 import random
 import signal
@@ -24,8 +26,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 import stretto
+from stretto import connectors
 from stretto.dataflow import Dataflow, Stream, stream
 from stretto.dataflow.keyed import keyed
 from tests.spark.conftest import SETTINGS
@@ -55,6 +59,10 @@ class Kind(NamedTuple):
     expected: Callable[[list[pa.Table]], Any]
     #: What the rows of the sink come to.
     found: Callable[[pa.Table], Any] = bag
+    #: Changes of what runs, which come with the file of events of a number.
+    changes: Callable[[int], pa.Table] | None = None
+    #: Whether the sink is a table of current matches.
+    current: bool = False
 
 
 def _matching(text: str) -> Kind:
@@ -87,6 +95,61 @@ def _counting() -> Stream:
     return stream("S", {"type": str}, insert_only=True).window(10).aggregate("type", n="count()")
 
 
+def _changes_of_patterns(number: int) -> pa.Table:
+    rows = [change._asdict() for change in changes(number)]
+    kinds = pa.schema([("id", pa.string()), ("query", pa.string()), ("since", pa.timestamp("us", "UTC"))])
+    return pa.Table.from_pylist(rows, kinds)
+
+
+AHEAD_OF_ALL = "PATTERN SEQ(A a, ~(C n), B b) WHERE skip_till_next_match { [key] } WITHIN 12 seconds"
+
+
+def _ahead(spark: Any, folder: Path) -> Any:
+    events = read_stream(spark, folder / "in")
+    return stretto.spark.match(events, AHEAD_OF_ALL, **COLUMNS, **RUNNING, speculation=math.inf)
+
+
+def _expected_ahead(files: list[pa.Table]) -> list[str]:
+    return net(stretto.match(AHEAD_OF_ALL, pa.concat_tables(files), **COLUMNS))
+
+
+def net(table: pa.Table) -> list[str]:
+    """Matches that are given and not taken back, in the sink or in a table of them."""
+    total: Counter[str] = Counter()
+    for row in table.to_pylist():
+        count = row.pop("sign", 1) * row.pop("count", 1)
+        shown = {name: row[name] for name in sorted(row) if name not in ("start", "end", "positions", "match_id")}
+        total[repr(shown)] += count
+    assert all(count >= 0 for count in total.values())
+    return sorted(total.elements())
+
+
+def _arcs(number: int) -> pa.Table:
+    """An arc that comes with the file of events ``number`` and is valid for 20 seconds."""
+    since = START + dt.timedelta(seconds=number * ROWS / 10 + AHEAD)
+    row = {"action": "add", "id": f"c{number}", "source": "q1", "target": "q1", "when": "e.type = 'C'"}
+    times = {"since": since, "until": since + dt.timedelta(seconds=20)}
+    kinds = pa.schema([*((name, pa.string()) for name in row), *((name, pa.timestamp("us", "UTC")) for name in times)])
+    return pa.Table.from_pylist([row | times], kinds)
+
+
+def _automaton() -> stretto.AFA:
+    made = stretto.AFA({"type": str, "key": str}, window="12 seconds", partition_by="key")
+    return made.arc("q0", "q1", "e.type = 'A'").arc("q1", "q2", "e.type = 'B'").final("q2")
+
+
+def _afa(spark: Any, folder: Path) -> Any:
+    events, arcs = (read_stream(spark, folder / name) for name in ("in", "changes"))
+    return stretto.spark.match(events, _automaton(), **COLUMNS, **RUNNING, arcs=arcs, speculation="1 second")
+
+
+def _expected_of_the_automaton(files: list[pa.Table]) -> list[str]:
+    matcher = stretto.Matcher(_automaton(), **COLUMNS, dynamic="explicit")
+    arcs = pa.concat_tables([_arcs(number) for number in range(len(files) - 1)])
+    matcher.push(files[0].schema.empty_table(), arcs=arcs)
+    return net(matcher.push(pa.concat_tables(files)).drop_columns(["register"]))
+
+
 def _dataflow(spark: Any, folder: Path) -> Any:
     rows = read_stream(spark, folder / "in").selectExpr("type", "key", "unix_seconds(ts) AS vs")
     return stretto.spark.dataflow(rows, _counting(), by="key", time_unit="s", **RUNNING)
@@ -117,7 +180,10 @@ KINDS = {
     "SASE+": _matching(
         "PATTERN SEQ(A a, B+ b[], C c) WHERE skip_till_next_match { [key] and b[i].seq > a.seq + 9 } WITHIN 12 seconds"
     ),
-    "patterns": Kind(_patterns, _expected_of_patterns),
+    "SASE+ ahead": Kind(_ahead, _expected_ahead, net),
+    "AFA": Kind(_afa, _expected_of_the_automaton, net, _arcs),
+    "current": Kind(_ahead, _expected_ahead, net, current=True),
+    "patterns": Kind(_patterns, _expected_of_patterns, changes=_changes_of_patterns),
     "dataflow": Kind(_dataflow, _expected_of_the_dataflow, lambda rows: history(rows.to_pylist())),
 }
 
@@ -128,7 +194,8 @@ def life(kind: Kind, folder: Path) -> None:
     spark.sparkContext.setLogLevel("OFF")
     found = kind.query(spark, folder)
     print("ready", flush=True)
-    run(found, folder / "checkpoint", folder / "out")
+    write = connectors.current.writer(folder / "out", "kill", format="parquet") if kind.current else None
+    run(found, folder / "checkpoint", folder / "out", write)
     print("done", flush=True)
 
 
@@ -165,10 +232,8 @@ def killed_and_started_again(name: str, folder: Path, kills: int, seed: int) -> 
 
     def feed(count: int) -> None:
         for _ in range(count):
-            if name == "patterns":
-                rows = [change._asdict() for change in changes(len(files))]
-                kinds = pa.schema([("id", pa.string()), ("query", pa.string()), ("since", pa.timestamp("us", "UTC"))])
-                add_file(folder / "changes", pa.Table.from_pylist(rows, kinds), len(files))
+            if kind.changes is not None:
+                add_file(folder / "changes", kind.changes(len(files)), len(files))
             files.append(events(rng, len(files)))
             add_file(folder / "in", files[-1], len(files))
 
@@ -249,8 +314,11 @@ def committed(folder: Path) -> int:
 
 
 def written(folder: Path) -> int:
-    """How many micro-batches the sink has."""
-    return latest(folder / "out" / "_spark_metadata") + 1
+    """How many micro-batches the sink has; of a table of current matches, up to which one a file of it goes."""
+    if (folder / "out" / "_spark_metadata").exists():
+        return latest(folder / "out" / "_spark_metadata") + 1
+    known = [pq.read_schema(part).metadata[b"stretto"] for part in (folder / "out").glob("part-*.parquet")]
+    return max((json.loads(one)["batch"] + 1 for one in known), default=0)
 
 
 def main() -> None:

@@ -28,16 +28,14 @@ def read_stream(spark: Any, folder: Path) -> Any:
     return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder))
 
 
-def run(found: Any, checkpoint: Path, output: Path) -> Any:
-    """Read all that is there, with a checkpoint and a Parquet sink; returns the ended query."""
-    query = (
-        found.writeStream.format("parquet")
-        .option("path", str(output))
-        .option("checkpointLocation", str(checkpoint))
-        .outputMode("append")
-        .trigger(availableNow=True)
-        .start()
-    )
+def run(found: Any, checkpoint: Path, output: Path, write: Any = None) -> Any:
+    """Read all that is there, with a checkpoint and a Parquet sink, or a writer; returns the ended query."""
+    writer = found.writeStream.option("checkpointLocation", str(checkpoint)).outputMode("append")
+    if write is None:
+        writer = writer.format("parquet").option("path", str(output))
+    else:
+        writer = writer.foreachBatch(write)
+    query = writer.trigger(availableNow=True).start()
     if not query.awaitTermination(900):
         query.stop()
         raise AssertionError("the query did not end within 900 seconds")

@@ -240,8 +240,8 @@ class TestMistakes:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            ({"disorder": "speculate"}, "tECS or NFAb, which read events in order"),
-            ({"speculation": "1 s"}, "speculation='1 s' needs an engine that revises its output"),
+            ({"disorder": "speculate"}, "a continuous query needs a watermark"),
+            ({"speculation": "1 s"}, "speculation= needs an engine that revises its output"),
             ({"disorder": "guess"}, "disorder='guess': expected a number and a unit"),
             ({"watermark": "1 second"}, "watermark=… is an old word for disorder=: give one of them"),
             ({"late": "keep"}, "late='keep': expected 'drop', 'error' or 'side'"),

@@ -17,8 +17,8 @@ A sink is a function for ``foreachBatch``, which may be called again for a batch
     matches.writeStream.foreachBatch(write).option("checkpointLocation", "…").start()
 """
 
-from stretto.connectors import changes, delta, files, kafka
+from stretto.connectors import changes, current, delta, files, kafka
 from stretto.connectors.records import Events, checked
 from stretto.connectors.sinks import Writer, together, with_match_id
 
-__all__ = ["Events", "Writer", "changes", "checked", "delta", "files", "kafka", "together", "with_match_id"]
+__all__ = ["Events", "Writer", "changes", "checked", "current", "delta", "files", "kafka", "together", "with_match_id"]

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
 
+from stretto.column_types import type_named
 from stretto.dataflow.node import Node, Pairs, Row
 from stretto.errors import OptionError, StrettoError
 from stretto.languages.relational import read_condition, read_value
 from stretto.query import predicate as p
-
-_ZONED = re.compile(r"timestamp\[(s|ms|us|ns)(?:, tz=(.+))?\]")
 
 _KINDS = {str(kind): kind for kind in (pa.int64(), pa.float64(), pa.bool_(), pa.string(), pa.date32(), pa.date64())}
 
@@ -34,10 +32,10 @@ def _kind(text: str) -> pa.DataType:
     """The Arrow type of a name; those that a payload can have."""
     if text in _KINDS:
         return _KINDS[text]
-    zoned = _ZONED.fullmatch(text)
-    if zoned is None:
+    kind = type_named(text)
+    if not pa.types.is_timestamp(kind):
         raise ValueError(f"'{text}' is no type of a payload")
-    return pa.timestamp(zoned[1], zoned[2])
+    return kind
 
 
 def plain(value: Any) -> Any:

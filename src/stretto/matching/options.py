@@ -61,16 +61,16 @@ def line_of(query: str | Query | AFA | Afa, schema: Any, options: Mapping[str, A
     """
     given = with_new_words(options)
     if isinstance(query, AFA | Afa):
-        _refuse(given, OF_QUERIES, "queries in CEQL or SASE+, and this is an AFA")
+        refuse(given, OF_QUERIES, "queries in CEQL or SASE+, and this is an AFA")
         return Revising(query.frozen if isinstance(query, AFA) else query, schema, **given)
-    _refuse(given, OF_AUTOMATA, "AFAs, and this is a query")
+    refuse(given, OF_AUTOMATA, "AFAs, and this is a query")
     compiled = compile_query(query, language=given.pop("language", None))
-    _refuse(given, ("hold",), "AFAs, and this is a query")
+    refuse(given, ("hold",), "AFAs, and this is a query")
     ahead = check_span(given.get("speculation") or 0, "speculation")
     if ahead:
-        _refuse(given, ("valuations", "sets"), "matches that are not taken back: leave out speculation=")
+        refuse(given, ("valuations", "sets"), "matches that are not taken back: leave out speculation=")
     else:
-        _refuse(given, ("sign",), "streams with retractions: speculation=math.inf takes them (SASE+)")
+        refuse(given, ("sign",), "streams with retractions: speculation=math.inf takes them (SASE+)")
     reading = Reading(**{name: given.pop(name) for name in Reading._fields if name in given})
     if ahead:
         told: dict[str, Any] = {"time": reading.time, "sequence": reading.sequence, "sign": reading.sign}
@@ -80,7 +80,7 @@ def line_of(query: str | Query | AFA | Afa, schema: Any, options: Mapping[str, A
     return Ordered(compiled, schema, reading, **given)
 
 
-def _refuse(given: Mapping[str, Any], names: tuple[str, ...], whose: str) -> None:
+def refuse(given: Mapping[str, Any], names: tuple[str, ...], whose: str) -> None:
     """Raise an :class:`OptionError` for the first option with one of some names."""
     for name in given:
         if name in names:

@@ -115,6 +115,7 @@ class Events(Table):
     sequence: Text | None = None
     stream: Text | None = None
     event_id: Text | None = None
+    sign: Text | None = None
     disorder: Text | None = None
     #: The old word for ``disorder``.
     watermark: Text | None = None
@@ -136,6 +137,8 @@ class Query(Table):
     name: Name
     text: Text | None = None
     file: Text | None = None
+    language: Literal["ceql", "sase", "afa"] | None = None
+    speculation: Text | None = None
     output: Literal["events", "positions"] = "events"
     valuations: bool = False
     sinks: Texts | None = None

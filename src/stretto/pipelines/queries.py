@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from stretto.errors import OptionError, QueryError, Span, StrettoError, suggestion
+from stretto.languages.afa.written import read_afa
 from stretto.matching.compiled import Query, compile_query
 from stretto.matching.streams import STREAM_COLUMN
 from stretto.pipelines import model
@@ -19,6 +20,7 @@ from stretto.pipelines.places import offsets
 from stretto.pipelines.plan import Plan
 from stretto.pipelines.problems import Problem
 from stretto.query.sase import SaseQuery
+from stretto.spark.revised import AFA
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,11 @@ def check_queries(plan: Plan) -> list[Problem]:
             problems.append(plan.file.problem((*path, "file"), f"{label}: {error}"))
             continue
         try:
-            compiled = compile_query(text.text)
+            if query.language == AFA:
+                if known is not None and not problems:
+                    read_afa(text.text, known)
+                continue
+            compiled = compile_query(text.text, language=query.language)
             problems += _stream_problems(plan, compiled, text, label)
             if known is not None and not problems:
                 _bind(plan, compiled, query, known)
@@ -135,7 +141,7 @@ def _stream_problems(plan: Plan, compiled: Query, text: Text, label: str) -> lis
 def _role_problems(plan: Plan, known: Mapping[str, pa.DataType]) -> list[Problem]:
     """Roles that no column plays."""
     found = []
-    for role in ("type", "time", "sequence", "stream", "event_id"):
+    for role in ("type", "time", "sequence", "stream", "event_id", "sign"):
         name = getattr(plan.events, role)
         if not name:
             continue

@@ -156,7 +156,7 @@ def _query_keys(plan: Plan) -> Iterator[Problem]:
         if query.text is not None and query.file is not None:
             told = f"{label} has both 'text' and 'file': leave one out"
             yield plan.file.problem((*path, "file"), told, at_key=True)
-        for key, mode in (("partitions", "batch"), ("buckets", "streaming")):
+        for key, mode in (("partitions", "batch"), ("buckets", "streaming"), ("speculation", "streaming")):
             if getattr(query, key) is not None and mode != plan.pipeline.mode:
                 yield plan.file.problem((*path, key), f'{label}: {key} is for mode = "{mode}"', at_key=True)
         for i, name in enumerate(query.sinks or ()):

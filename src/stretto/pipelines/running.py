@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -119,6 +120,8 @@ def _match(plan: Plan, number: int, events: Mapping[str, connectors.Events]) -> 
     good = {name: source.good for name, source in events.items()}
     text = query_text(plan, number)
     arguments: dict[str, Any] = {"late": roles.late, "disorder": roles.delay[1], "buckets": query.buckets}
+    ahead = query.speculation or 0
+    arguments["speculation"] = math.inf if ahead == "inf" else ahead
     try:
         return match(
             good if len(good) > 1 else next(iter(good.values())),
@@ -129,6 +132,8 @@ def _match(plan: Plan, number: int, events: Mapping[str, connectors.Events]) -> 
             stream=roles.stream,
             time_unit=roles.time_unit,
             event_id=roles.event_id,
+            sign=roles.sign,
+            language=query.language,
             output=query.output,
             valuations=query.valuations,
             partitions=query.partitions,

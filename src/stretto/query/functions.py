@@ -112,20 +112,24 @@ def paths(names: Iterable[str]) -> Paths:
     """
     found = []
     for name in sorted(set(names)):
-        given = _KNOWN[name].python
-        module, inside = str(given.__module__), str(given.__qualname__)
-        try:
-            same = module != "__main__" and _imported(f"{module}:{inside}") is given
-        except (ImportError, AttributeError):
-            same = False
-        if not same:
-            raise OptionError(
-                f"the function '{name}' is known to this process only ({module}, {inside}): Spark's workers import functions by "
-                "module and name. Write it into a module, import it from there, and give the module to the workers "
-                "(session.addArtifacts('module.py', pyfile=True), or --py-files); or compute a column with it before"
-            )
-        found.append((name, f"{module}:{inside}"))
+        found.append((name, path_of(_KNOWN[name].python, f"the function '{name}'")))
     return tuple(found)
+
+
+def path_of(python: Any, what: str) -> str:
+    """Give the path of a function; :class:`OptionError` as for :func:`paths`."""
+    module, inside = str(python.__module__), str(python.__qualname__)
+    try:
+        same = module != "__main__" and imported(f"{module}:{inside}") is python
+    except (ImportError, AttributeError):
+        same = False
+    if not same:
+        raise OptionError(
+            f"{what} is known to this process only ({module}, {inside}): Spark's workers import functions by "
+            "module and name. Write it into a module, import it from there, and give the module to the workers "
+            "(session.addArtifacts('module.py', pyfile=True), or --py-files); or compute a column with it before"
+        )
+    return f"{module}:{inside}"
 
 
 def import_functions(given: Paths) -> None:
@@ -138,7 +142,7 @@ def import_functions(given: Paths) -> None:
     """
     for name, path in given:
         try:
-            python = _imported(path)
+            python = imported(path)
         except (ImportError, AttributeError) as error:
             raise OptionError(
                 f"the function '{name}' is {path.replace(':', '.')}, which this Python process cannot import ({error}): give the "
@@ -148,7 +152,8 @@ def import_functions(given: Paths) -> None:
             function(python, name=name)
 
 
-def _imported(path: str) -> Any:
+def imported(path: str) -> Any:
+    """Give the function at a path."""
     module, _, inside = path.partition(":")
     return reduce(getattr, inside.split("."), importlib.import_module(module))
 

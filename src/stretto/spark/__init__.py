@@ -9,6 +9,7 @@
 
 from stretto.spark.batch.explain import explain
 from stretto.spark.call import match
+from stretto.spark.current import current, with_match_id
 from stretto.spark.dataflow.run import dataflow
 from stretto.spark.files import read
 from stretto.spark.kernels import receive
@@ -18,6 +19,7 @@ from stretto.spark.sql.query import register
 from stretto.spark.streaming.progress import metrics, progress_line, status, unwatch, watch
 
 __all__ = [
+    "current",
     "dataflow",
     "explain",
     "match",
@@ -30,6 +32,7 @@ __all__ = [
     "status",
     "unwatch",
     "watch",
+    "with_match_id",
 ]
 
 receive()

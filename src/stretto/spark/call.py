@@ -17,17 +17,20 @@ from stretto.events import Schema, require
 from stretto.languages.afa.builder import AFA
 from stretto.matching.compiled import Query, compile_query
 from stretto.matching.compiled import roles as roles_of
+from stretto.matching.options import refuse
 from stretto.matching.results import Layout
 from stretto.matching.sets import refuse_unlisted
 from stretto.query import functions
 from stretto.query.afa import Afa
 from stretto.query.sase import SaseQuery
+from stretto.spark import automata
 from stretto.spark.batch import run as batch
 from stretto.spark.batch.plan import check_slices
-from stretto.spark.frames import arrow_fields, one_dataframe, without_duplicates
+from stretto.spark.frames import arrow_fields, check_sign, one_dataframe, settled_events
 from stretto.spark.kernels import ship
 from stretto.spark.options import Continuous
 from stretto.spark.prepared import Prepared
+from stretto.spark.revised import AFA as AUTOMATON
 from stretto.spark.session import require_pyspark
 from stretto.spark.streaming import query as streaming
 
@@ -37,7 +40,7 @@ if TYPE_CHECKING:
 
 def match(
     df: DataFrame | Mapping[str, DataFrame],
-    query: str | Query,
+    query: str | Query | AFA | Afa,
     *,
     type: str | None = "type",
     time: str | None = None,
@@ -55,6 +58,11 @@ def match(
     buckets: int | None = None,
     slices: int | None = None,
     budget: int | float | str | None = None,
+    sign: str | None = None,
+    arcs: DataFrame | None = None,
+    until: str | None = None,
+    bag: bool = False,
+    numbered: str | None = None,
     watermark: str | None = None,
 ) -> DataFrame:
     """Find the complex events of ``query`` in a DataFrame, batch or streaming.
@@ -68,7 +76,8 @@ def match(
     df
         The events, in any order; for a query ``FROM`` several streams a dict of DataFrames by stream name.
     query
-        A query's text, or a compiled :class:`stretto.Query`.
+        A query's text, a compiled :class:`stretto.Query`, or an automaton: a :class:`stretto.AFA`, or its text with
+        ``language="afa"`` (:func:`stretto.read_afa`). Its arcs are texts; Python functions must be importable on the workers.
     type
         The column that holds the event type. ``None``: an event's type is the name of its stream.
     time
@@ -92,13 +101,16 @@ def match(
     valuations
         One row for each valuation in place of each complex event.
     language
-        The query's language, where the text does not tell.
+        The query's language, where the text does not tell: ``"ceql"``, ``"sase"``, ``"afa"``.
     disorder
         Streaming: how much later than the latest event one may still arrive, such as ``"10 seconds"``, or a timedelta. Events are
         held until Spark's watermark, which is so far behind the latest event, has passed them. ``None``: the events have a
         watermark on ``time`` already.
     speculation
-        How far answers go ahead of what is certain: 0, since the engines that run queries on Spark do not revise their output.
+        Streaming: how far answers go ahead of what is certain. 0: a match comes when the watermark has passed its last event, and
+        stays. Else, of SASE+ queries and automata, the result has a column ``sign``: a match comes (+1) with the micro-batch that
+        brings its last event, if that is before the watermark plus so much (``"30 seconds"``, ticks; ``math.inf``: always), and is
+        taken back (−1) when a late event says so. A batch is certain.
     late
         Streaming: what becomes of events behind the watermark. ``"drop"`` counts them (see :func:`stretto.spark.metrics`),
         ``"error"`` ends the query, ``"side"`` shows them in a column ``late`` of the result, in rows of their own.
@@ -115,6 +127,17 @@ def match(
         How much one task may list (streaming: for one bucket in one micro-batch): a number of rows, bytes such as ``"2 GiB"``, or
         ``math.inf``. ``None``: the matches of one event may take a quarter of the memory that its worker finds. What would be more
         ends the task; the text of the exception holds the ``LimitError``, as that of :func:`stretto.match`.
+    sign
+        A column that says +1 of an event that comes, and −1 of one that is taken back and shown as it was; an event that is revised
+        is taken back and comes anew. In a batch, and in a micro-batch, the order of the rows means nothing. In a stream, what
+        is taken back may have come before, and must not be late; a retraction of what is not there goes the way of ``late``, and
+        in a batch is an error.
+    arcs
+        Automata: a DataFrame of changes of arcs, batch or streaming, with the columns ``action`` (``"add"`` or ``"retire"``),
+        ``id``, ``source``, ``target``, ``when``, ``then``, ``kind``, ``final``, ``since`` and ``until``
+        (:meth:`stretto.Matcher.push`): an arc holds for the events from ``since`` on and before ``until``.
+    until, bag, numbered
+        Automata: as in :class:`stretto.Matcher`.
     watermark
         The old word for ``disorder``.
 
@@ -122,7 +145,8 @@ def match(
     -------
     pyspark.sql.DataFrame
         One row a match: ``start_time``, ``end_time``, the partition attributes, and for each selected
-        variable an array of its events (structs). Streaming results are written in append mode.
+        variable an array of its events (structs); of an automaton ``until`` and ``register`` in their place. Streaming results
+        are written in append mode.
 
     Raises
     ------
@@ -137,27 +161,31 @@ def match(
     if partitions is not None and partitions < 1:
         raise OptionError(f"partitions={partitions}: give a positive number, or None to let Spark decide")
     check_slices(slices)
-    continuous = Continuous.of(disorder, late, event_id, buckets, speculation=speculation, watermark=watermark)
-    prepared = prepare(
-        df,
-        query,
-        type=type,
-        time=time,
-        sequence=sequence,
-        stream=stream,
-        time_unit=time_unit,
-        output=output,
-        valuations=valuations,
-        language=language,
-        continuous=continuous,
-        budget=budget,
+    continuous = Continuous.of(
+        disorder, late, event_id, buckets, speculation=speculation, sign=sign, watermark=watermark
     )
+    shared: dict[str, Any] = {"time": time, "sequence": sequence, "time_unit": time_unit, "budget": budget}
+    of_queries: dict[str, Any] = {"type": type, "stream": stream, "output": output, "valuations": valuations}
+    of_queries["language"] = language
+    of_automata: dict[str, Any] = {"arcs": arcs, "until": until, "bag": bag, "numbered": numbered}
+    if is_automaton(query, language):
+        automaton = automata.prepare(df, query, continuous, **shared, **of_automata, **of_queries, slices=slices)
+        ship(automaton.events.sparkSession)
+        return automata.match(automaton, continuous, partitions)
+    others = {name: value for name, value in of_automata.items() if value}
+    refuse(others, automata.OWN, "AFAs, and this is a query")
+    assert not isinstance(query, AFA | Afa)
+    prepared = prepare(df, query, **shared, **of_queries, continuous=continuous)
     ship(prepared.events.sparkSession)
     if prepared.events.isStreaming:
         return streaming.match(prepared, continuous)
-    if event_id is not None:
-        prepared = replace(prepared, events=without_duplicates(prepared.events, event_id))
-    return batch.match(prepared, partitions=partitions, slices=slices)
+    settled = settled_events(prepared.events, prepared.columns, prepared.order, continuous)
+    return batch.match(replace(prepared, events=settled), partitions=partitions, slices=slices)
+
+
+def is_automaton(query: Any, language: str | None) -> bool:
+    """Whether a call is of an automaton."""
+    return isinstance(query, AFA | Afa) or language == AUTOMATON
 
 
 def prepare(
@@ -177,7 +205,6 @@ def prepare(
 ) -> Prepared:
     """Check a call against its DataFrame."""
     require_pyspark()
-    _refuse_automata(query)
     Budget(budget)  # raises
     compiled = compile_query(query, language=language)
     functions.paths(compiled.calls)  # raises
@@ -193,6 +220,8 @@ def prepare(
 
     # Bind to all columns, so that mistakes show now; then again to those that the query and its result need.
     chosen = roles_of(type, time, stream, None, time_unit)
+    check_sign(fields, continuous.sign)
+    fields.pop(continuous.sign or "", None)
     known = {name: kind for name, kind in fields.items() if kind is not None}
     layout = Layout(compiled.bind(Schema(known, **chosen)).bound, output=output, positions=False)
     wanted = {*layout.query.tested, *layout.columns}
@@ -209,15 +238,6 @@ def prepare(
         valuations,
         budget,
     )
-
-
-def _refuse_automata(query: Any) -> None:
-    if isinstance(query, AFA | Afa):
-        raise OptionError(
-            "automata run in process, not on Spark: stretto.match(afa, df.toArrow(), time='…') where the events fit into memory, or "
-            "key by key: df.groupBy('key').applyInArrow(lambda events: stretto.match(afa, events, time='…'), schema); queries in "
-            "CEQL and SASE+ run on Spark"
-        )
 
 
 def _shows_everything(query: Query, output: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,8 @@ from stretto.matching.streams import STREAM_COLUMN
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+
+    from stretto.spark.options import Continuous
 
 
 def one_dataframe(
@@ -77,6 +79,57 @@ def without_duplicates(df: DataFrame, event_id: str) -> DataFrame:
     require(df.columns, event_id, "event_id")
     named = column(event_id).isNotNull()
     return df.filter(named).dropDuplicates([event_id]).union(df.filter(~named))
+
+
+def check_sign(fields: Mapping[str, pa.DataType | None], sign: str | None) -> None:
+    """Raise a :class:`DataError` unless the column of signs is there, and holds integers."""
+    if sign is None:
+        return
+    require(fields, sign, "sign")
+    if (kind := fields[sign]) is None or not pa.types.is_integer(kind):
+        raise DataError(
+            f"column '{sign}' (sign) is {kind}, and it says 1 of an event that comes, -1 of one that is taken back"
+        )
+
+
+def settled_events(df: DataFrame, columns: Iterable[str], order: Iterable[str], options: Continuous) -> DataFrame:
+    """The events of a batch without duplicates, and without what is taken back."""
+    if options.event_id is not None:
+        df = without_duplicates(df, options.event_id)
+    return df if options.sign is None else _without_signs(df, options.sign, dict.fromkeys([*columns, *order]))
+
+
+def _without_signs(df: DataFrame, sign: str, names: Iterable[str]) -> DataFrame:
+    """The events of a batch that stay, in these columns. A retraction says what it takes back in all of them; one of what never was
+    is an error when Spark runs.
+    """
+    from pyspark.sql import functions as F
+
+    total = "__stretto_total"
+    one = column(sign).cast("bigint")
+    wrong = F.raise_error(F.lit(f"column '{sign}' (sign) says 1 or -1, and nothing else"))
+    summed = df.groupBy(*map(column, names)).agg(F.sum(F.when(one.isin(1, -1), one).otherwise(wrong)).alias(total))
+    unknown = F.raise_error(
+        F.concat(F.lit("a retraction of an event that is not there: "), F.to_json(F.struct(*map(column, names))))
+    )
+    times = F.when(F.col(total) < 0, unknown).otherwise(F.col(total)).cast("int")
+    repeated = summed.withColumn(total, F.explode(F.array_repeat(F.lit(1), times)))
+    return repeated.drop(total)
+
+
+def ordered_by_key(
+    df: DataFrame, columns: Iterable[str], keys: Sequence[str], order: Sequence[str], partitions: int | None
+) -> DataFrame:
+    """Each key in one partition, or all rows in one, in order; the columns that travel, by number. Rows without a key go."""
+    for name in keys:
+        df = df.filter(column(name).isNotNull())
+    if not keys:
+        df = df.repartition(1)
+    else:
+        by = [column(name) for name in keys]
+        df = df.repartition(*by) if partitions is None else df.repartition(partitions, *by)
+    shown = [column(name).alias(f"_{i}") for i, name in enumerate(columns)]
+    return df.sortWithinPartitions(*map(column, order)).select(*shown)
 
 
 def spark_schema(schema: pa.Schema) -> Any:

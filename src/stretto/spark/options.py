@@ -30,6 +30,10 @@ class Continuous:
     late: str = "drop"
     event_id: str | None = None
     buckets: int | None = None
+    #: How far answers go ahead of what is certain.
+    speculation: int | float | dt.timedelta = 0
+    #: The column that says whether a row takes an event back.
+    sign: str | None = None
 
     @classmethod
     def of(
@@ -40,6 +44,7 @@ class Continuous:
         buckets: int | None = None,
         *,
         speculation: Any = 0,
+        sign: str | None = None,
         watermark: str | None = None,
     ) -> Continuous:
         """The options of a call, checked; old words are taken with a warning.
@@ -55,14 +60,10 @@ class Continuous:
         elif disorder == "speculate":
             disorder, speculation = None, math.inf
         delay = renamed("watermark", watermark, "disorder", disorder)
-        if check_span(0 if speculation is None else speculation, "speculation"):
-            raise OptionError(
-                f"speculation={speculation!r} needs an engine that revises its output, and on Spark queries run on tECS or "
-                "NFAb, which read events in order: leave it out, or for SASE+ in one process stretto.Matcher(…, speculation=math.inf)"
-            )
+        ahead = check_span(0 if speculation is None else speculation, "speculation")
         if isinstance(delay, dt.timedelta):
             delay = f"{delay // dt.timedelta(microseconds=1)} microseconds"
-        made = cls(delay, late, event_id, buckets)
+        made = cls(delay, late, event_id, buckets, ahead or 0, sign)
         made.check()
         return made
 
@@ -70,6 +71,8 @@ class Continuous:
         """Raise an :class:`OptionError` for what cannot be."""
         if self.late not in ("drop", "error", "side"):
             raise OptionError(f"late={self.late!r}: expected 'drop', 'error' or 'side'")
+        if self.sign is not None and self.event_id is not None:
+            raise OptionError("an event and what takes it back have the same id: leave out event_id=, or sign=")
         if self.buckets is not None and not 1 <= self.buckets < 2**62:
             raise OptionError(f"buckets={self.buckets}: give a positive number, or None for {BUCKETS}")
 

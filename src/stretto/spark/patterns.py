@@ -16,7 +16,14 @@ from stretto.matching.many.changes import Change
 from stretto.matching.patterns import PatternSet
 from stretto.spark.batch.worker import Roles, pieces, whole_tables
 from stretto.spark.compat import to_arrow
-from stretto.spark.frames import arrow_fields, check_dataframe, column, spark_schema, without_duplicates
+from stretto.spark.frames import (
+    arrow_fields,
+    check_dataframe,
+    column,
+    ordered_by_key,
+    spark_schema,
+    without_duplicates,
+)
 from stretto.spark.kernels import ship
 from stretto.spark.options import Continuous
 from stretto.spark.session import require_pyspark
@@ -92,6 +99,11 @@ buckets, budget, watermark
     """
     require_pyspark()
     continuous = Continuous.of(disorder, late, event_id, buckets, speculation=speculation, watermark=watermark)
+    if continuous.speculation:
+        raise OptionError(
+            f"speculation={speculation!r}: patterns wait for the watermark, for their engines read events in order; match() of one "
+            "SASE+ query or automaton answers ahead"
+        )
     check_dataframe(df, "df")
     events = streaming.watermarked(df, time, time_unit, continuous.disorder)
     ship(events.sparkSession)
@@ -200,17 +212,9 @@ def _batch(
 ) -> DataFrame:
     if event_id is not None:
         events = without_duplicates(events, event_id)
-    keys = [column(name) for name in run.by]
-    for key in keys:
-        events = events.filter(key.isNotNull())
-    if not keys:
-        events = events.repartition(1)
-    else:
-        events = events.repartition(*keys) if partitions is None else events.repartition(partitions, *keys)
     time = run.roles[1]
     order = [time] if sequence is None or sequence == time else [time, sequence]
-    shown = [column(name).alias(f"_{i}") for i, name in enumerate(columns)]
-    ordered = events.sortWithinPartitions(*map(column, order)).select(*shown)
+    ordered = ordered_by_key(events, columns, run.by, order, partitions)
     return ordered.mapInArrow(partial(run_patterns, **run.plain), spark_schema(result))
 
 

@@ -13,6 +13,8 @@ from stretto.matching.compiled import Query
 from stretto.matching.compiled import roles as roles_of
 from stretto.matching.results import Layout
 from stretto.query import functions
+from stretto.query.query import Consume
+from stretto.query.sase import SaseQuery, Selection
 from stretto.spark.batch.worker import Roles
 
 if TYPE_CHECKING:
@@ -47,6 +49,21 @@ class Prepared:
         """The columns that order the stream."""
         time = self.roles[1]
         return (time,) if self.sequence is None or self.sequence == time else (time, self.sequence)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The attributes by which events can be matched apart; none: every event counts, whatever its key."""
+        return () if self.is_one_stream or self.query.consume is Consume.ANY else self.query.partition_by
+
+    @property
+    def is_one_stream(self) -> bool:
+        """Whether every event of the stream counts, with a key or without: SASE+'s strict contiguity."""
+        parsed = self.query.parsed
+        return isinstance(parsed, SaseQuery) and parsed.selection is Selection.STRICT
+
+    @property
+    def result(self) -> pa.Schema:
+        return self.layout.schema()
 
     @property
     def layout(self) -> Layout:

@@ -298,22 +298,7 @@ class AFA:
             There are arcs, and no state is final, no arc leaves the start state, no path leads from it to a final state, or a state
             is final or ignores events that no arc leads to.
         """
-        arcs = tuple(self._arcs.values())
-        found = replace(self._empty, arcs=arcs, finals=dict(self._finals))
-        if not arcs:
-            return found
-        reached = dict.fromkeys(arc.target for arc in arcs if arc.kind is not Kind.IGNORE)
-        if not self._finals:
-            raise OptionError("no state is final, so there is no output: afa.final(state)")
-        for state in self._finals:
-            if state not in reached:
-                raise OptionError(f"the final state '{state}' is never reached{_meant(state, reached)}")
-        for arc in arcs:
-            if arc.kind is Kind.IGNORE and arc.source not in reached:
-                where = f"'{arc.source}', which is never reached{_meant(arc.source, reached)}"
-                raise OptionError(f"the arc '{arc.id}' ignores events in {where}")
-        _check_paths(found)
-        return found
+        return checked(replace(self._empty, arcs=tuple(self._arcs.values()), finals=dict(self._finals)))
 
     def explain(self) -> str:
         """Show schemas, states and arcs as text."""
@@ -332,6 +317,30 @@ class AFA:
 
     def __repr__(self) -> str:
         return f"<stretto.AFA: {len(self._arcs)} arcs>"
+
+
+def checked(found: Afa) -> Afa:
+    """An automaton that can give output, or has no arcs.
+
+    Raises
+    ------
+    OptionError
+        As :attr:`AFA.frozen`.
+    """
+    if not found.arcs:
+        return found
+    reached = dict.fromkeys(arc.target for arc in found.arcs if arc.kind is not Kind.IGNORE)
+    if not found.finals:
+        raise OptionError("no state is final, so there is no output: afa.final(state)")
+    for state in found.finals:
+        if state not in reached:
+            raise OptionError(f"the final state '{state}' is never reached{_meant(state, reached)}")
+    for arc in found.arcs:
+        if arc.kind is Kind.IGNORE and arc.source not in reached:
+            where = f"'{arc.source}', which is never reached{_meant(arc.source, reached)}"
+            raise OptionError(f"the arc '{arc.id}' ignores events in {where}")
+    _check_paths(found)
+    return found
 
 
 def make_arc(

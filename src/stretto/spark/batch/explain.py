@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from stretto.matching.compiled import Query
+from stretto.explain.afa import explain_afa
+from stretto.spark import automata
 from stretto.spark.batch import plan as plans
 from stretto.spark.batch.plan import Heavy, Plan
 from stretto.spark.batch.slices import Slices
 from stretto.spark.batch.survey import key_hash
-from stretto.spark.call import match, prepare
+from stretto.spark.call import is_automaton, match, prepare
 from stretto.spark.columns import relevant_text
-from stretto.spark.frames import column, without_duplicates
+from stretto.spark.frames import column, settled_events
 from stretto.spark.options import BUCKETS, Continuous
 from stretto.spark.prepared import Prepared
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 SHOWN = 8
 
 
-def explain(df: DataFrame | Mapping[str, DataFrame], query: str | Query, **options: Any) -> str:
+def explain(df: DataFrame | Mapping[str, DataFrame], query: Any, **options: Any) -> str:
     """What a query means, and how :func:`stretto.spark.match` would run it over these events.
 
     Looks at the events as ``match`` does, with small Spark jobs where they are many, and matches nothing.
@@ -66,12 +67,15 @@ def explain(df: DataFrame | Mapping[str, DataFrame], query: str | Query, **optio
     plans.check_slices(slices)
     names = [name for name in inspect.signature(Continuous.of).parameters if name in given]
     continuous = Continuous.of(**{name: given.pop(name) for name in names})
-    call = prepare(df, query, **given, continuous=continuous)
+    if is_automaton(query, given["language"]):
+        automaton = automata.prepare(df, query, continuous, **given, slices=slices)
+        return "\n".join([explain_afa(automaton.afa), "", "How it runs on Spark", *_automaton(automaton, continuous)])
+    of_queries = {name: value for name, value in given.items() if name not in automata.OWN}
+    call = prepare(df, query, **of_queries, continuous=continuous)
     if call.events.isStreaming:
         lines = _streaming(call, continuous)
     else:
-        if continuous.event_id is not None:
-            call = replace(call, events=without_duplicates(call.events, continuous.event_id))
+        call = replace(call, events=settled_events(call.events, call.columns, call.order, continuous))
         lines = _batch(call, plans.make(call, partitions=partitions, slices=slices))
     return "\n".join([call.query.explain(), "", "How it runs on Spark", *lines])
 
@@ -81,20 +85,32 @@ def _section(title: str, *body: str) -> Iterator[str]:
         yield f"{'' if number else title:<11}{line}"
 
 
-def _common(call: Prepared) -> Iterator[str]:
+def _common(call: Prepared | automata.Prepared) -> Iterator[str]:
     read = [*call.columns, *(name for name in call.order if name not in call.columns)]
     yield from _section("columns", f"{', '.join(read)} ({len(read)} of {len(call.events.columns)})")
 
 
+def _automaton(call: automata.Prepared, continuous: Continuous) -> Iterator[str]:
+    yield from _common(call)
+    if call.events.isStreaming:
+        yield from _continuously(continuous, bool(call.keys))
+    else:
+        tasks = f"hashed by {', '.join(call.keys)}" if call.keys else "one task for all events"
+        yield from _section("tasks", f"{tasks}, in the order of time; an automaton is not cut in time")
+
+
 def _streaming(call: Prepared, continuous: Continuous) -> Iterator[str]:
     yield from _common(call)
+    yield from _continuously(continuous, bool(call.keys))
+
+
+def _continuously(continuous: Continuous, keyed: bool) -> Iterator[str]:
     buckets = continuous.buckets or BUCKETS
-    whole = (
-        "one state, in one task"
-        if not plans.is_keyed(call)
-        else f"keys hashed into {buckets} buckets with one state each"
-    )
-    yield from _section("tasks", f"continuously: events are held until the watermark has passed them; {whole}")
+    whole = f"keys hashed into {buckets} buckets with one state each" if keyed else "one state, in one task"
+    when = "events are held until the watermark has passed them"
+    if continuous.speculation:
+        when = "answers go ahead of the watermark, and are taken back where a late event says so"
+    yield from _section("tasks", f"continuously: {when}; {whole}")
 
 
 def _batch(call: Prepared, plan: Plan) -> Iterator[str]:

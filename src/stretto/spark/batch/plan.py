@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING
 
 from stretto.errors import OptionError
 from stretto.matching.compiled import Query
-from stretto.query.query import Consume
-from stretto.query.sase import SaseQuery, Selection
 from stretto.spark.batch import survey
 from stretto.spark.batch.borders import comparable
 from stretto.spark.batch.scans import skips
@@ -109,27 +107,15 @@ def check_slices(slices: int | None) -> None:
         )
 
 
-def is_keyed(call: Prepared) -> bool:
-    """Whether keys can be matched apart from each other."""
-    if _is_one_stream(call.query):
-        return False
-    return bool(call.query.partition_by) and call.query.consume is not Consume.ANY
-
-
-def _is_one_stream(query: Query) -> bool:
-    """Whether every event of the stream counts, whatever its key: SASE+'s strict contiguity."""
-    return isinstance(query.parsed, SaseQuery) and query.parsed.selection is Selection.STRICT
-
-
 def make(call: Prepared, *, partitions: int | None, slices: int | None) -> Plan:
     """Decide how a call runs. May run small Spark jobs over the columns for time and keys."""
     condition = relevant(call.query)
     rows = call.events if condition is None else call.events.filter(condition)
     kept = list(dict.fromkeys([*call.columns, *call.order]))
     rows = rows.select(*map(column, kept))
-    for name in () if _is_one_stream(call.query) else call.query.partition_by:
+    for name in () if call.is_one_stream else call.query.partition_by:
         rows = rows.filter(column(name).isNotNull())
-    plan = Plan(rows, is_keyed(call), tasks=partitions)
+    plan = Plan(rows, bool(call.keys), tasks=partitions)
     why = unsliceable(call.query, shows_events=bool(call.layout.variables)) or _unreadable(
         call, filtered=condition is not None
     )

@@ -27,13 +27,14 @@ from stretto.errors import DataError, OptionError, StrettoError, hinted
 from stretto.events import require
 from stretto.matching.matcher import Matcher
 from stretto.matching.results import CHUNK
-from stretto.query.query import Consume
+from stretto.spark import automata
 from stretto.spark.batch.worker import bound_query, check_times, matcher_of, pieces
 from stretto.spark.call import prepare
 from stretto.spark.compat import cuts_partitions
 from stretto.spark.frames import spark_schema
 from stretto.spark.options import Continuous
 from stretto.spark.prepared import Prepared
+from stretto.spark.revised import AFA, Revised
 
 #: Into how many buckets a function that arranges its rows hashes the keys: the most tasks that can share the work.
 BUCKETS = 64
@@ -100,6 +101,7 @@ class Handler:
         self._waiting: list[pa.RecordBatch] = []
         self._rows = 0
         self._matcher: Matcher | None = None
+        self._revised = Revised(**result.task) if "ahead" in result.task else None
 
     def eval(self, *arguments: Any, **named: Any) -> Iterator[pa.RecordBatch]:
         """Take the next rows."""
@@ -118,7 +120,17 @@ class Handler:
         if self._rows:
             yield from self._match()
         if self._matcher is not None:
-            yield from pieces(self._matcher.finish())
+            yield from pieces(self._shown(self._matcher.finish()))
+
+    def _start(self) -> Matcher:
+        task = self._task
+        if self._revised is not None:
+            return self._revised.start(ordered=True)
+        query = bound_query(task["text"], task["schema"], task["roles"], task["language"], task["functions"])
+        return matcher_of(query, task["output"], task["valuations"], task["budget"])
+
+    def _shown(self, found: pa.Table) -> pa.Table:
+        return found if self._revised is None else self._revised.shown(found)
 
     def _match(self) -> Iterator[pa.RecordBatch]:
         events = pa.Table.from_batches(self._waiting)
@@ -128,11 +140,10 @@ class Handler:
         require(events, time, "time")
         check_times(events, time)
         if self._matcher is None:
-            query = bound_query(task["text"], task["schema"], task["roles"], task["language"])
-            self._matcher = matcher_of(query, task["output"], task["valuations"], task["budget"])
+            self._matcher = self._start()
         try:
             for found in self._matcher.iter_push(events):
-                yield from pieces(found)
+                yield from pieces(self._shown(found))
         except DataError as error:
             if " decreases from " in str(error):
                 error.add_note(
@@ -194,12 +205,16 @@ def _analyzed(
     return _planned(_prepared(events.dataType, text, options, name, arranged), name, arranged)
 
 
-def _prepared(columns: StructType, query: str, given: Mapping[str, Any], name: str, arranged: bool) -> Prepared:
+def _prepared(
+    columns: StructType, query: str, given: Mapping[str, Any], name: str, arranged: bool
+) -> Prepared | automata.Prepared:
     options = {key: default for key, (default, _) in OPTIONS.items()} | dict(given)
     if not arranged and options["sequence"] is not None:
         raise OptionError(f"{name} takes the rows in the order of SQL: ORDER BY (time, {options['sequence']})")
     if options["time"] is None:
         options["time"] = _only_time(columns, name)
+    if options["language"] == AFA:
+        return automata.prepare(_Columns(columns), query, Continuous(), **options)
     return prepare(_Columns(columns), query, **options, continuous=Continuous())
 
 
@@ -254,14 +269,13 @@ class _Columns:
         self.columns = schema.names
 
 
-def _planned(call: Prepared, name: str, arranged: bool) -> Analyzed:
-    found = Analyzed(spark_schema(call.layout.schema()), name=name, arranged=arranged, task=call.task)
+def _planned(call: Prepared | automata.Prepared, name: str, arranged: bool) -> Analyzed:
+    found = Analyzed(spark_schema(call.result), name=name, arranged=arranged, task=call.task)
     found.select = [SelectedColumn(_quoted(column)) for column in call.columns]
     if not arranged:
         return found
-    keys = [_quoted(key) for key in call.query.partition_by]
-    together = not keys or call.query.consume is Consume.ANY
-    bucket = "1" if together else f"pmod(xxhash64({', '.join(keys)}), {BUCKETS})"
+    keys = [_quoted(key) for key in call.keys]
+    bucket = "1" if not keys else f"pmod(xxhash64({', '.join(keys)}), {BUCKETS})"
     found.partitionBy = [PartitioningColumn(bucket)]
     found.orderBy = [OrderingColumn(_quoted(column)) for column in call.order]
     return found

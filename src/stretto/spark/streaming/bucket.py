@@ -23,9 +23,10 @@ from numpy.typing import NDArray
 from stretto.errors import DataError, EngineError, LimitError, OptionError, QueryError
 from stretto.frame import arrow_table
 from stretto.matching.patterns import PatternSet
-from stretto.spark.streaming.keeping import WAIT, AnyBucket, Settings
+from stretto.spark.streaming.keeping import UNKNOWN, WAIT, AnyBucket, Settings
 from stretto.spark.streaming.packing import arrived, write_table
 from stretto.spark.streaming.runs import Run
+from stretto.spark.streaming.signs import netted
 from stretto.spark.streaming.state import Owner
 from stretto.times import ticks_per_second
 
@@ -43,6 +44,9 @@ class Bucket(AnyBucket):
         How events are treated.
     """
 
+    #: What changes are of, as messages name it.
+    changing = "pattern"
+
     def __init__(self, run: Run, settings: Settings) -> None:
         super().__init__(settings, run.attributes[settings.time])
         self.run = run
@@ -51,6 +55,7 @@ class Bucket(AnyBucket):
         self.held: pa.Table | None = None
         #: Ids of events that are known, with their times.
         self.seen: pa.Table | None = None
+        self._latest: int | None = None  #: the greatest time that arrived in this call
         #: Whether patterns have changed since the query started: then there is something to keep.
         self.changed = False
 
@@ -62,23 +67,22 @@ class Bucket(AnyBucket):
             self.take(new.events, watermark)
 
     def change(self, changes: pa.Table, watermark: int | None) -> None:
-        """Change the patterns from their times on; a time that the watermark has passed is late, as an event is.
+        """Change what runs from the changes' times on; a time that the watermark has passed is late, as an event is.
 
         Parameters
         ----------
         changes
-            The columns ``id``, ``query`` and ``since``, which has the type of the events' time.
+            The columns ``id``, ``query`` and ``since``, which has the type of the events' time; of arcs those of
+            :meth:`stretto.Matcher.push`.
         watermark
             As for :meth:`take`.
 
         Raises
         ------
         DataError
-            With ``late="error"``: a change is late, or its query is wrong.
+            With ``late="error"``: a change is late, or wrong.
         """
-        if not isinstance(self.matcher, PatternSet):
-            raise EngineError("a query that is one text has no patterns to change")
-        since = changes.column("since")
+        since = self.since(changes)
         times = microseconds(since, self.settings.time_unit)
         for row in range(changes.num_rows):
             # NULL is the beginning of the stream, and the least number.
@@ -86,18 +90,28 @@ class Bucket(AnyBucket):
                 self.counts.late_changes += 1
                 if self.settings.late == "error":
                     raise DataError(
-                        f"pattern '{changes.column('id')[row]}': the change holds from {since[row]} on, and the watermark has "
-                        f"passed {_instant(watermark)}; give it earlier, or choose late='drop' or late='side'"
+                        f"{self.changing} '{changes.column('id')[row]}': the change holds from {since[row]} on, and the watermark "
+                        f"has passed {_instant(watermark)}; give it earlier, or choose late='drop' or late='side'"
                     )
                 continue
             try:
-                self.matcher.change(changes.slice(row, 1))
-            except (QueryError, OptionError, LimitError) as error:
+                self.apply(changes.slice(row, 1))
+            except (QueryError, OptionError, LimitError, DataError) as error:
                 self.counts.bad_changes += 1
                 if self.settings.late == "error":
-                    raise DataError(f"a change of patterns is wrong: {error}") from error
+                    raise DataError(f"a change of {self.changing}s is wrong: {error}") from error
                 continue
             self.changed = True
+
+    def since(self, changes: pa.Table) -> pa.ChunkedArray:
+        """From when on changes concern events."""
+        return changes.column("since")
+
+    def apply(self, change: pa.Table) -> None:
+        """Carry out one change."""
+        if not isinstance(self.matcher, PatternSet):
+            raise EngineError("a query that is one text has no patterns to change")
+        self.matcher.change(change)
 
     def take(self, events: pa.Table, watermark: int | None) -> None:
         """Hold the next events to arrive, less those that are late, known, or without a time.
@@ -126,6 +140,7 @@ class Bucket(AnyBucket):
         if self.settings.event_id is not None and events.num_rows:
             events = self._without_known(events, times)
         if events.num_rows:
+            self._latest = int(times.max())
             self.held = events if self.held is None else pa.concat_tables([self.held, events])
 
     def _refuse(
@@ -172,15 +187,33 @@ class Bucket(AnyBucket):
         if events is not None:
             self.counts.released += events.num_rows
             for found in self.matcher.iter_push(events):
-                self.counts.matches += found.num_rows
+                self.count(found, watermark)
                 self.counts.kernel_ms += 1000 * (clock.perf_counter() - began)
                 yield found
                 began = clock.perf_counter()
         if self.matcher.position:
             found = self.matcher.advance(self._time(watermark))
-            self.counts.matches += found.num_rows
+            self.count(found, watermark)
             yield found
         self.counts.kernel_ms += 1000 * (clock.perf_counter() - began)
+        self.forget_ids(watermark)
+
+    def count(self, found: pa.Table, watermark: int | None) -> None:
+        """Count what comes out, and how long it waited: how far the stream had come by then."""
+        self.counts.matches += found.num_rows
+        if "sign" in found.column_names:
+            given = pc.greater(found.column("sign"), 0)
+            self.counts.revisions += found.num_rows - (pc.sum(given).as_py() or 0)
+            found = found.filter(given)
+        latest = max(
+            -1 if watermark is None else watermark + self.settings.delay, -1 if self._latest is None else self._latest
+        )
+        if found.num_rows and latest >= 0:
+            ends = microseconds(found.column("end_time"), self.settings.time_unit)
+            self.counts.waited_ms += float(np.maximum(latest - ends, 0).sum()) / 1000
+
+    def forget_ids(self, watermark: int) -> None:
+        """Forget the ids of events that the watermark has passed by its delay."""
         if self.seen is not None:
             recent = self.seen.column("time").to_numpy() + self.settings.delay >= watermark
             self.seen = self.seen.filter(pa.array(recent)) if recent.any() else None
@@ -196,22 +229,53 @@ class Bucket(AnyBucket):
         everything = bool(passed.all())
         events = self.held if everything else self.held.filter(pa.array(passed))
         self.held = None if everything else self.held.filter(pa.array(~passed))
-        keys = [(self.settings.time, "ascending")]
-        if self.settings.sequence is not None and self.settings.sequence != self.settings.time:
-            keys.append((self.settings.sequence, "ascending"))
-        return events.take(pc.sort_indices(events, sort_keys=keys))
+        return self._without_signs(in_order(events, self.settings))
+
+    def _without_signs(self, events: pa.Table) -> pa.Table:
+        """Events that stay; a retraction of what never was is late: what it takes back was, or never came."""
+        sign = self.settings.sign
+        if sign is None:
+            return events
+        back = np.asarray(events.column(sign)) < 0
+        if back.any():
+            self.refuse_unknown(events.filter(pa.array(back)), int(np.count_nonzero(back)))
+            events = events.filter(pa.array(~back))
+        return events.drop_columns([sign])
+
+    def refuse_unknown(self, events: pa.Table, number: int) -> None:
+        """Count retractions of what is not there.
+
+        Raises
+        ------
+        DataError
+            With ``late="error"``.
+        """
+        if self.settings.late == "error":
+            at = events.column(self.settings.time)[0].as_py()
+            raise DataError(
+                f"{number} retractions of events that are not there: the first has '{self.settings.time}' = {at}; {UNKNOWN}"
+            )
+        self.counts.late += number
+        if self.settings.late == "side":
+            self.set_aside.append(events)
 
     @property
     def idle(self) -> bool:
         return self.held is None and self.seen is None and not self.changed and self.matcher.idle
+
+    @property
+    def expiry(self) -> int | None:
+        """When what the matcher holds can matter no more, in microseconds; ``None``: it holds nothing, or nobody knows."""
+        last = self.matcher.expires
+        return None if last is None else int(last * self.unit) + 1
 
     def wakes_at(self) -> int | None:
         wanted = []
         if self.held is not None:
             times = microseconds(self.held.column(self.settings.time), self.settings.time_unit)
             wanted.append(int(times.min()))
-        elif (expiry := self.matcher.expires) is not None:
-            wanted.append(int(expiry * self.unit) + 1)
+        elif (expiry := self.expiry) is not None:
+            wanted.append(expiry)
         if self.held is None and self.seen is not None:
             wanted.append(int(pc.max(self.seen.column("time")).as_py()) + self.settings.delay)
         return max(0, max(wanted) // 1000 + 1) if wanted else None
@@ -237,7 +301,8 @@ class Bucket(AnyBucket):
         parts = [b"" if empty else self.matcher.snapshot(), *map(_ipc, (self.held, self.seen))]
         self.counts.held = 0 if self.held is None else self.held.num_rows
         stats = self.matcher.stats
-        self.counts.keys, self.counts.partial_matches = stats["partitions"], stats["nodes"]
+        self.counts.keys = stats.get("partitions", 0)
+        self.counts.partial_matches = stats["nodes"] if "nodes" in stats else stats["partial_matches"]
         return {"changed": self.changed}, parts
 
     def restore(self, header: dict[str, Any], parts: list[bytes]) -> None:
@@ -251,8 +316,21 @@ class Bucket(AnyBucket):
 def query_owner(run: Run, settings: Settings) -> Owner:
     """What the states of a query or of patterns belong to."""
     columns = {name: str(kind) for name, kind in run.attributes.items()}
-    named = ("buckets", "time", "sequence", "time_unit", "event_id")
+    named = ["buckets", "time", "sequence", "time_unit", "event_id"]
+    if settings.sign is not None:
+        named.append("sign")
     return Owner(run.text, columns, {name: getattr(settings, name) for name in named} | run.identity)
+
+
+def in_order(events: pa.Table, settings: Settings) -> pa.Table:
+    """Events in the order of time, sequence and arrival; of a place first what is taken back, and nothing that cancels out."""
+    keys = [(settings.time, "ascending")]
+    if settings.sequence is not None and settings.sequence != settings.time:
+        keys.append((settings.sequence, "ascending"))
+    if settings.sign is not None:
+        events = netted(events, settings.sign)
+        keys.append((settings.sign, "ascending"))
+    return events.take(pc.sort_indices(events, sort_keys=keys))
 
 
 def microseconds(column: pa.ChunkedArray, unit: str | None) -> NDArray[np.int64]:

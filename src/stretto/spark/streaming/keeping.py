@@ -15,6 +15,9 @@ from stretto.times import ticks_per_second
 #: What to do about what is late.
 WAIT = "wait longer with disorder='…', or choose late='drop' or late='side'"
 
+#: What to do about a retraction that finds nothing.
+UNKNOWN = "a retraction shows the event as it was, and comes with it or in a later micro-batch; choose late='drop' or late='side'"
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -34,6 +37,8 @@ class Settings:
         The watermark's delay in microseconds: for so long ids are known.
     buckets
         Into how many buckets keys are hashed; a state of another number cannot be read.
+    sign
+        The column that says +1 of a row, or −1: it takes an event back. ``None``: all are insertions.
     """
 
     time: str
@@ -43,6 +48,7 @@ class Settings:
     event_id: str | None
     delay: int
     buckets: int
+    sign: str | None = None
 
 
 @dataclass
@@ -56,6 +62,8 @@ class Counts:
     bad_changes: int = 0
     released: int = 0
     matches: int = 0
+    revisions: int = 0
+    waited_ms: float = 0.0
     kernel_ms: float = 0.0
     state_written: int = 0
     held: int = 0

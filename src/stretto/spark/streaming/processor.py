@@ -20,11 +20,13 @@ from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
 from stretto.spark.dataflow.group_bucket import GroupBucket, plan_owner
 from stretto.spark.dataflow.groups import Groups
+from stretto.spark.revised import Revised
 from stretto.spark.starting import STATE
 from stretto.spark.streaming.bucket import Bucket, query_owner
 from stretto.spark.streaming.journal import Copies, Journal, Packed
 from stretto.spark.streaming.keeping import AnyBucket, Counts, Settings
 from stretto.spark.streaming.packing import write_table
+from stretto.spark.streaming.revising import RevisingBucket
 from stretto.spark.streaming.runs import run_of
 from stretto.spark.streaming.state import Owner
 
@@ -38,10 +40,14 @@ OUTPUT = ", ".join(["data binary", "late_data binary", *(f"{f.name} {_KINDS[str(
 
 
 def _bucket(task: dict[str, Any], settings: Settings, unbounded: bool) -> AnyBucket:
-    """A bucket of a query, of patterns, or of a dataflow; ``unbounded``: it may list as much as it likes."""
+    """A bucket of a dataflow, of what revises its answers, or of a query or patterns over events in order.
+
+    ``unbounded``: it may list as much as it likes.
+    """
     if "plan" in task:
         return GroupBucket(Groups(**task), settings)
-    return Bucket(run_of(task | {"budget": math.inf} if unbounded else task), settings)
+    run = run_of(task | {"budget": math.inf} if unbounded else task)
+    return RevisingBucket(run, settings) if isinstance(run, Revised) else Bucket(run, settings)
 
 
 def owner_of(task: dict[str, Any], settings: Settings) -> Owner:
@@ -134,7 +140,7 @@ class Buckets(StatefulProcessor):  # type: ignore[misc]
         return Row(
             data=None if found is None else write_table(found),
             late_data=None if late is None else write_table(late),
-            **{name: float(value) if name == "kernel_ms" else value for name, value in (empty | counts).items()},
+            **{name: float(value) if name.endswith("_ms") else value for name, value in (empty | counts).items()},
         )
 
     def _set_timer(self, bucket: AnyBucket, fired: int | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import logging
 from collections.abc import Mapping
@@ -34,10 +35,12 @@ def metrics(progress: Any) -> dict[str, float]:
     """A query's counts in one progress report of Spark, summed over the stretto queries in it.
 
     ``events`` (in), ``relevant`` (with a key, and of use to the query), ``late``, ``duplicates``, ``no_key``, ``no_time``
-    (these four take no part), ``late_changes`` and ``bad_changes`` (of patterns), ``released`` (passed by the watermark, so
-    matched), ``matches``, ``kernel_ms`` (milliseconds in matching) and ``state_written`` (bytes, to Spark's store) are of this
-    micro-batch; ``held`` (events the watermark has not passed), ``keys``, ``partial_matches`` (nodes of the structure that
-    holds them) and ``state_bytes`` are levels after it, of the buckets that it touched.
+    (these four take no part), ``late_changes`` and ``bad_changes`` (of patterns or arcs), ``released`` (given to the matcher),
+    ``matches``, ``revisions`` (matches taken back), ``waited_ms`` (over all matches, how far the stream had come behind their last
+    events), ``kernel_ms`` (milliseconds in matching) and ``state_written`` (bytes, to Spark's store) are of this micro-batch;
+    ``held`` (events the watermark has not passed), ``keys``, ``partial_matches`` (nodes of the structure that holds them) and
+    ``state_bytes`` are levels after it, of the buckets that it touched. ``final`` is the watermark in seconds since 1970: nothing
+    before it changes any more.
 
     Parameters
     ----------
@@ -49,7 +52,16 @@ def metrics(progress: Any) -> dict[str, float]:
         if name.partition(":")[0] == METRICS:
             for key, value in _pairs(row):
                 found[key] = found.get(key, 0) + (value or 0)
+    if found and (watermark := _watermark(progress)):
+        found["final"] = dt.datetime.fromisoformat(watermark).timestamp()
     return found
+
+
+def _watermark(progress: Any) -> str | None:
+    if isinstance(progress, str):
+        progress = json.loads(progress)
+    times = progress.get("eventTime") if isinstance(progress, Mapping) else progress.eventTime
+    return (times or {}).get("watermark")
 
 
 def _observed(progress: Any) -> Mapping[str, Any]:
@@ -77,6 +89,10 @@ def progress_line(progress: Any) -> str:
     count = {name: f"{int(value):,}" for name, value in found.items()}
     parts = [f"{count['events']} events", f"{count['matches']} matches"]
     parts += [f"{count[name]} {label}" for name, label in _DROPPED_SHORT.items() if found.get(name)]
+    if found.get("revisions"):
+        parts.append(f"{count['revisions']} taken back")
+    if waited := found.get("waited_ms"):
+        parts.append(f"{waited / (found['matches'] - found.get('revisions', 0)) / 1000:.1f} s behind their events")
     parts += [f"{count['held']} held", f"{count['keys']} keys", f"{found['state_bytes'] / 2**20:.1f} MiB state"]
     parts.append(f"{found['kernel_ms']:.0f} ms matching")
     return f"batch {_batch(progress)}: " + ", ".join(parts)

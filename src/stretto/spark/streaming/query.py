@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial, reduce
@@ -19,13 +20,14 @@ import pyarrow as pa
 
 from stretto.errors import OptionError
 from stretto.events import require
+from stretto.matching.reorder.spans import span
 from stretto.query.sase import SaseQuery
-from stretto.spark.batch.plan import is_keyed
 from stretto.spark.columns import relevant
 from stretto.spark.compat import needs
 from stretto.spark.frames import column, spark_schema
 from stretto.spark.options import BUCKETS, Continuous, microseconds_of
 from stretto.spark.prepared import Prepared
+from stretto.spark.revised import Revised
 from stretto.spark.starting import compared, metrics_name
 from stretto.spark.streaming.keeping import Counts, Settings
 from stretto.spark.streaming.packing import PACKED, late_column, pack, pack_changes, unpack, with_late
@@ -146,20 +148,47 @@ class Flow:
 def match(call: Prepared, options: Continuous) -> DataFrame:
     """The matches of a checked call as a streaming DataFrame (append mode)."""
     call = _with_columns(call, options)
-    alone = not is_keyed(call)
+    alone = not call.keys
     if alone:
         log.warning("the query relates all events (%s): it runs in one ordered state, in one task", _why_alone(call))
-    # What is late is counted, or shown, whether or not the query could use it.
-    useful = relevant(call.query) if options.late == "drop" else None
-    flow = Flow(
-        call.events,
-        call.columns,
-        call.query.partition_by,
-        useful,
-        call.task,
-        call.layout.schema(),
-    )
+    # What is late is counted, or shown, whether or not the query could use it; a retraction need not say what it takes back.
+    useful = relevant(call.query) if options.late == "drop" and options.sign is None else None
+    columns, task, result = signed(call.columns, options.sign), call.task, call.layout.schema()
+    if options.speculation:
+        ahead = _ahead(call, options)
+        task, result = ahead.plain, ahead.result
+    flow = Flow(call.events, columns, call.query.partition_by, useful, task, result)
     return run(flow, settings_of(call.events, call.roles, call.sequence, options, alone))
+
+
+def _ahead(call: Prepared, options: Continuous) -> Revised:
+    """The query as what answers ahead of what is certain."""
+    if call.valuations:
+        raise OptionError("valuations=True lists what is never taken back: leave out speculation=")
+    time, unit = call.roles[1], call.roles[3]
+    return Revised(
+        call.query.text,
+        call.query.language,
+        call.schema,
+        call.roles,
+        call.sequence,
+        call.output,
+        ticks_ahead(options, call.columns[time], time, unit),
+        {} if options.sign is None else {"sign": options.sign},
+        budget=call.budget,
+        functions=call.task["functions"],
+    )
+
+
+def ticks_ahead(options: Continuous, kind: pa.DataType, time: str, unit: str | None) -> int | float:
+    """How far answers go ahead, in ticks of the time."""
+    found = span(options.speculation, "speculation", kind, time, unit if pa.types.is_integer(kind) else None)
+    return math.inf if found is None else found
+
+
+def signed(columns: Mapping[str, pa.DataType], sign: str | None) -> Mapping[str, pa.DataType]:
+    """The columns that travel, and behind them the sign."""
+    return columns if sign is None else {**columns, sign: pa.int8()}
 
 
 def run(flow: Flow, settings: Settings) -> DataFrame:
@@ -209,7 +238,7 @@ def _with_columns(call: Prepared, options: Continuous) -> Prepared:
     wanted = [name for name in (*call.order, options.event_id) if name is not None]
     if options.late == "side":  # late events are shown whole
         wanted += [name for name, kind in known.items() if kind is not None]
-    columns = {name: kind for name, kind in known.items() if name in call.columns or name in wanted}
+    columns = {name: kind for name, kind in known.items() if name in {*call.columns, *wanted} - {options.sign}}
     if len(columns) == len(call.columns):
         return call
     unreadable = [name for name, kind in columns.items() if kind is None]
@@ -224,7 +253,7 @@ def settings_of(events: DataFrame, roles: Roles, sequence: str | None, options: 
     delays = [field.metadata[_DELAY] for field in events.schema.fields if _DELAY in (field.metadata or {})]
     delay = microseconds_of(options.disorder) if options.disorder else 1000 * int(max(delays, default=0))
     buckets = 1 if alone else options.buckets or BUCKETS
-    return Settings(time, sequence, time_unit, options.late, options.event_id, delay, buckets)
+    return Settings(time, sequence, time_unit, options.late, options.event_id, delay, buckets, options.sign)
 
 
 def _why_alone(call: Prepared) -> str:

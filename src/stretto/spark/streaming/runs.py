@@ -1,4 +1,7 @@
-"""What a bucket runs: one query, or many patterns that change. Each makes its matcher, and says what a state belongs to."""
+"""What a bucket runs: one query, many patterns that change, or what revises its answers.
+
+Each makes its matcher, and says what a state belongs to.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ from stretto.matching.metering import meter_of_task
 from stretto.matching.patterns import PatternSet
 from stretto.query.functions import Paths
 from stretto.spark.batch.worker import Roles, bound_query, matcher_of
+from stretto.spark.revised import Revised
 
 
 class Run(Protocol):
@@ -132,6 +136,8 @@ class ManyPatterns:
 
 def run_of(task: dict[str, Any]) -> Run:
     """What a task runs, from plain data."""
+    if "ahead" in task:
+        return Revised(**task)
     if "changes" in task:
         return ManyPatterns(**task)
     query = bound_query(task["text"], task["schema"], task["roles"], task["language"], task.get("functions", ()))
