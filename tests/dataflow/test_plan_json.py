@@ -145,12 +145,15 @@ def test_what_cannot_travel_is_refused() -> None:
         to_json({"x": odd})
 
 
-def test_an_afa_does_not_travel() -> None:
-    machine = stretto.AFA({"cost": int})
-    machine.arc("q0", "end", when="e.cost > 3")
-    machine.final("end")
+def test_an_afa_travels() -> None:
+    machine = stretto.AFA({"cost": int}, {"n": int}, window=5)
+    machine.arc("q0", "q1", then="n = e.cost").arc("q1", "end", when="e.cost > r.n").final("end")
     events = stream("events", {"cost": int})
-    with pytest.raises(OptionError, match="Recognize AFA: an AFA is built by Python code"):
+    made = from_json(to_json({"x": events.recognize(machine, bag=True)}))["x"].node
+    assert isinstance(made, plan.Recognize)
+    assert (made.pattern, made.options) == (machine.frozen, {"bag": True})
+    machine.arc("end", "end", when=lambda e, r: e.cost > 3)
+    with pytest.raises(OptionError, match="Recognize AFA: the arc 'a2' has a Python function, which does not travel"):
         to_json({"x": events.recognize(machine)})
 
 

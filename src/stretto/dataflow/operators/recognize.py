@@ -22,9 +22,10 @@ from stretto.errors import OptionError
 from stretto.events import Schema
 from stretto.frame import Section
 from stretto.languages.afa.builder import AFA
+from stretto.languages.afa.written import read_afa, write_afa
 from stretto.matching.compiled import Query, compile_query
 from stretto.matching.matcher import Matcher
-from stretto.query.afa import Afa
+from stretto.query.afa import Afa, UserFunction
 from stretto.query.query import Consume
 from stretto.query.sase import SaseQuery, Selection
 from stretto.times import FOREVER
@@ -105,31 +106,35 @@ class Recognize(Unary):
 
     def written(self) -> dict[str, Any]:
         pattern = self.pattern
-        if not isinstance(pattern, Query):
-            raise OptionError(
-                f"{self.label}: an AFA is built by Python code, which does not travel: write the pattern as a query"
-            )
         for name, value in self.options.items():
             if not isinstance(value, str | int | float | bool | None):
                 raise OptionError(
                     f"{self.label}: the option {name}={value!r} does not travel: it is no text, number or truth value"
                 )
+        if isinstance(pattern, Afa):
+            with_functions = [arc.id for arc in pattern.arcs if UserFunction in (type(arc.when), type(arc.then))]
+            if with_functions:
+                raise OptionError(
+                    f"{self.label}: the arc '{with_functions[0]}' has a Python function, which does not travel in a plan: write it "
+                    "as a text"
+                )
+            return {"text": write_afa(pattern), "language": "afa", "options": dict(self.options)}
         return {"text": pattern.text, "language": pattern.language, "options": dict(self.options)}
 
     @classmethod
     def read(cls, written: Mapping[str, Any], inputs: Sequence[Node]) -> Recognize:
-        pattern = compile_query(written["text"], language=written["language"])
+        text, language = written["text"], written["language"]
+        pattern = read_afa(text) if language == "afa" else compile_query(text, language=language)
         return _recognized(inputs[0], pattern, written["options"])
 
     def keyed(self, groups: Groups) -> Node:
-        return _recognized(groups.made(self.given[0]), self._partitioned(tuple(groups.keys)), self.options)
+        return _recognized(groups.made(self.given[0]), self._partitioned(groups.keys), self.options)
 
-    def _partitioned(self, keys: tuple[str, ...]) -> Query:
-        """The matcher's query, partitioned by the key as well."""
-        if not isinstance(self.pattern, Query):
-            raise OptionError(
-                f"{self.label}: an AFA cannot run by groups: give it partition_by, and make the key part of the plan"
-            )
+    def _partitioned(self, keys: Mapping[str, pa.DataType]) -> Query | Afa:
+        """The matcher's query or automaton, partitioned by the key as well."""
+        if isinstance(self.pattern, Afa):
+            events, by = {**self.pattern.events, **keys}, (*self.pattern.partition_by, *keys)
+            return replace(self.pattern, events=events, partition_by=by)
         own = self.pattern.parsed
         # Compiled queries are known by their text.
         text = f"{own.text}\n-- by {', '.join(keys)}"
