@@ -375,13 +375,12 @@ def summaries(found: Iterable[Matches]) -> Iterator[Matches]:
 def _shared_columns(found: Matches, layout: Layout, rows: Rows) -> list[pa.Array]:
     """Times and partition attributes."""
     query = layout.query
-    columns = []
-    if query.time:
-        for ends in (found.start, found.end):
-            columns.append(_one(rows.take(ends, [query.time]).column(0)))
-    if query.partition_by:
-        keys = rows.take(found.end, query.partition_by)
-        columns += [_one(keys.column(name)) for name in query.partition_by]
+    time = (query.time,) if query.time else ()
+    names = list(dict.fromkeys((*time, *query.partition_by)))
+    at_end = rows.take(found.end, names) if names else None
+    columns = [_one(rows.take(found.start, time).column(0))] if time else []
+    if at_end is not None:
+        columns += [_one(at_end.column(name)) for name in (*time, *query.partition_by)]
     return columns
 
 

@@ -21,8 +21,11 @@ from stretto.spark.batch.context import Context
 #: The columns for type, time and stream, and the unit of time.
 Roles = tuple[str | None, str, str | None, str | None]
 
-#: Rows of a result batch: a row holds the events of a match, so it is wider than an input row.
+#: Rows of a result batch: at least so many, as a row may hold the events of a match, and more where rows are narrow: each
+#: batch costs Spark something.
 RESULT_ROWS = 1 << 12
+_MOST_ROWS = 1 << 16
+_RESULT_BYTES = 1 << 21
 
 
 def run_partition(
@@ -117,4 +120,6 @@ def as_bound(batches: Sequence[pa.RecordBatch], kinds: pa.Schema) -> pa.Table:
 
 def pieces(table: pa.Table) -> Iterator[pa.RecordBatch]:
     """A result as batches of bounded size."""
-    return (batch for batch in table.to_batches(max_chunksize=RESULT_ROWS) if batch.num_rows)
+    width = max(1, table.nbytes // max(1, table.num_rows))
+    rows = min(_MOST_ROWS, max(RESULT_ROWS, _RESULT_BYTES // width))
+    return (batch for batch in table.to_batches(max_chunksize=rows) if batch.num_rows)
