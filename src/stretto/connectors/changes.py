@@ -1,7 +1,7 @@
 """Change feeds as events with a sign: what a table's log says of its rows, as insertions (+1) and retractions (−1).
 
-An update is a retraction of the row before it and an insertion of the row after it, of the same ``change``: ordered by ``change`` and
-``sign``, they follow each other and are one step. Only columns are computed, so a batch and a stream are read in the same way.
+An update is a retraction of the row before it and an insertion of the row after it, in one micro-batch. Only columns are computed, so
+a batch and a stream are read in the same way.
 """
 
 from __future__ import annotations
@@ -17,16 +17,12 @@ from stretto.spark.frames import column
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-#: +1 or −1, and the number of the change, which orders changes of one event.
-SIGN, CHANGE = "sign", "change"
+#: The column that says +1 or −1.
+SIGN = "sign"
 
 _META, _ENVELOPE = "kafka", "debezium"
 _KEY, _VALUE, _SIDE = "__stretto_key", "__stretto_value", "__stretto_side"
 _KIND = "_change_type"
-
-#: A sequence is the offset with the partition in the low bits: what both must fit.
-_PARTITION_BITS = 16
-_MAX_OFFSET = 1 << (63 - _PARTITION_BITS)
 
 _SIGNS = {"insert": 1, "update_postimage": 1, "delete": -1, "update_preimage": -1}
 
@@ -54,18 +50,19 @@ def delta(
         ``spark.read.format("delta").option("readChangeFeed", "true")`` gives it, or ``DeltaTable.load_cdf`` of ``deltalake``.
     time, type, sequence, columns, required, bad_records, name
         As for :func:`stretto.connectors.checked`. A ``sequence`` must stay with an event when it is corrected: the table's key.
+        Expressions may read ``_commit_version``.
 
     Returns
     -------
     Events
-        ``good`` has the table's columns, ``sign``, and as ``change`` the version of the commit.
+        ``good`` has the table's columns and ``sign``.
 
     Raises
     ------
     DataError
         A column that was named, or one of the feed's own, is not there.
     OptionError
-        The table has a column ``sign`` or ``change``, or ``bad_records`` is neither of the two.
+        The table has a column ``sign``, or ``bad_records`` is neither of the two.
     """
     from pyspark.sql import functions as F
 
@@ -81,7 +78,7 @@ def delta(
     rows = df.select(
         *map(column, attributes),
         sign.alias(SIGN),
-        F.col("_commit_version").cast("bigint").alias(CHANGE),
+        *[column(one) for one in df.columns if one not in attributes],
         F.when(sign.isNull(), F.concat(F.lit(f"{_KIND} is no kind of change: "), kind)).alias(FAULT),
         F.to_json(F.struct(*map(column, df.columns))).alias(RAW),
         F.lit(name).alias(SOURCE),
@@ -92,12 +89,12 @@ def delta(
     )
     return split(
         rows,
-        attributes=[*attributes, SIGN, CHANGE],
+        attributes=[*attributes, SIGN],
         columns=columns,
         type=type,
         time=time,
         sequence=sequence,
-        required=[*required, CHANGE],
+        required=required,
         bad_records=bad_records,
         name=name,
         counted=True,
@@ -117,7 +114,6 @@ def debezium(
     key: str = "key",
     value: str = "value",
     value_options: Mapping[str, Any] | None = None,
-    change: str | None = None,
     bad_records: str = "side",
     name: str = "changes",
 ) -> Events:
@@ -142,21 +138,18 @@ def debezium(
         The columns of the key and of the envelope, string or binary.
     value_options
         Options of Spark's ``from_json``.
-    change
-        An expression for the column ``change``. ``None``: the record's offset and partition, where there are such columns, else
-        the time of the change (``ts_ms``).
 
     Returns
     -------
     Events
-        ``good`` has the table's columns, ``sign`` and ``change``.
+        ``good`` has the table's columns and ``sign``.
 
     Raises
     ------
     DataError
         A column that was named is not there.
     OptionError
-        The table has a column ``sign`` or ``change``, or an argument is wrong.
+        The table has a column ``sign``, or an argument is wrong.
     """
     struct = as_struct(schema)
     _not_taken(struct.names)
@@ -165,9 +158,6 @@ def debezium(
             raise DataError(
                 hinted(f"{name}: the records have no column '{one}' ({role})", one, df.columns, kind="column")
             )
-    if change is None:
-        in_kafka = {"offset", "partition"} <= {*df.columns}
-        change = kafka_sequence(_META) if in_kafka else f"{_ENVELOPE}.ts_ms"
     tombstone = column(_VALUE).isNull() & column(_KEY).isNotNull()
     rows = _records(df, key, value, name)
     if bad_records == "error":
@@ -176,11 +166,11 @@ def debezium(
     return split(
         rows,
         attributes=[*struct.names, SIGN],
-        columns={CHANGE: change, **(columns or {})},
+        columns=columns,
         type=type,
         time=time,
         sequence=sequence,
-        required=[*required, *required_of(struct), CHANGE],
+        required=[*required, *required_of(struct)],
         bad_records=bad_records,
         name=name,
         counted=True,
@@ -188,14 +178,8 @@ def debezium(
     )
 
 
-def kafka_sequence(meta: str) -> str:
-    """Offset, then partition, as one number; NULL where they do not fit, and then the record is bad."""
-    fits = f"{meta}.offset < {_MAX_OFFSET} AND {meta}.partition < {1 << _PARTITION_BITS}"
-    return f"CASE WHEN {fits} THEN shiftleft({meta}.offset, {_PARTITION_BITS}) + {meta}.partition END"
-
-
 def _not_taken(names: Iterable[str]) -> None:
-    for own in (SIGN, CHANGE, _META, _ENVELOPE):
+    for own in (SIGN, _META, _ENVELOPE):
         if own in names:
             raise OptionError(f"the table has a column '{own}', which the feed adds: rename it before")
 

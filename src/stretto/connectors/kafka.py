@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from stretto.connectors.changes import debezium, kafka_sequence
+from stretto.connectors.changes import debezium
 from stretto.connectors.parsing import parse, required_of
 from stretto.connectors.records import ARRIVED, PLACE, SOURCE, Events, as_struct, split, texts
 from stretto.connectors.sinks import MATCH_ID, Writer, with_match_id
@@ -26,6 +26,10 @@ SEQUENCE = "sequence"
 
 _META = "kafka"
 _VALUE = "__stretto_value"
+#: A sequence is the offset with the partition in the low bits: what both must fit.
+_PARTITION_BITS = 16
+_MAX_OFFSET = 1 << (63 - _PARTITION_BITS)
+
 _SET_BY_ARGUMENTS = {
     "kafka.bootstrap.servers": "servers",
     "subscribe": "topic",
@@ -160,7 +164,7 @@ def read(
         )
     rows, own = parse(_records(source), _VALUE, struct, value, options=value_options, pattern=pattern), {}
     if sequence is None:
-        sequence, own = SEQUENCE, {SEQUENCE: kafka_sequence(_META)}
+        sequence, own = SEQUENCE, {SEQUENCE: _sequence()}
         if SEQUENCE in {*struct.names, *(columns or {})}:
             raise OptionError(f"there is an attribute '{SEQUENCE}': name it, or another one, with sequence='…'")
     return split(
@@ -189,6 +193,12 @@ def _records(source: DataFrame) -> DataFrame:
         place.alias(PLACE),
         F.col("timestamp").alias(ARRIVED),
     )
+
+
+def _sequence() -> str:
+    """Offset, then partition, as one number; NULL where they do not fit, and then the record is bad."""
+    fits = f"{_META}.offset < {_MAX_OFFSET} AND {_META}.partition < {1 << _PARTITION_BITS}"
+    return f"CASE WHEN {fits} THEN shiftleft({_META}.offset, {_PARTITION_BITS}) + {_META}.partition END"
 
 
 def _load(reader: Any) -> DataFrame:
