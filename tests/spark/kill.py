@@ -96,7 +96,7 @@ def _counting() -> Stream:
 
 
 def _changes_of_patterns(number: int) -> pa.Table:
-    rows = [change._asdict() for change in changes(number)]
+    rows = [{"id": one.id, "query": one.query, "since": one.since} for one in changes(number)]
     kinds = pa.schema([("id", pa.string()), ("query", pa.string()), ("since", pa.timestamp("us", "UTC"))])
     return pa.Table.from_pylist(rows, kinds)
 
