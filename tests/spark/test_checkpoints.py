@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -193,6 +194,8 @@ def test_a_checkpoint_of_before_the_journal(spark: Any, tmp_path: Path) -> None:
         pytest.skip("an older PySpark does not read it")
     with tarfile.open(Path(__file__).with_name("kept") / "v1.tar.gz") as kept:
         kept.extractall(tmp_path, filter="data")
+    schemas = tmp_path / "checkpoint" / "state" / "0" / "_metadata" / "v2" / "0"  # it names files by where they were
+    schemas.write_text(schemas.read_text().replace("/tmp/stretto-kept", str(tmp_path)))
     # ("A", 10, "x"), ("B", 11, "x"), ("A", 12, "y"), ("A", 13, "z")
     add(tmp_path / "in", 1, ("B", 20, "y"), ("A", 21, "x"), ("A", 21, "w"))
     add(tmp_path / "in", 2, ("B", 30, "x"), ("B", 31, "z"), ("B", 32, "w"), ("Z", 5000, "x"))
@@ -202,3 +205,10 @@ def test_a_checkpoint_of_before_the_journal(spark: Any, tmp_path: Path) -> None:
     rows = [row for file in (tmp_path / "out").glob("*.parquet") for row in parquet.read_table(file).to_pylist()]
     times = sorted((row["k"], row["start_time"], row["end_time"]) for row in rows)
     assert times == [("w", 21, 32), ("x", 10, 30), ("x", 21, 30), ("y", 12, 20), ("z", 13, 31)]
+    shutil.rmtree(tmp_path / "checkpoint" / "stretto")  # then the state says whose it is
+    with pytest.raises(SnapshotError, match="another query"):
+        run(
+            stretto.spark.match(read_stream(spark, tmp_path / "in"), OTHERS, **OPTIONS),
+            tmp_path / "checkpoint",
+            tmp_path,
+        )

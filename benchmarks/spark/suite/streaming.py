@@ -51,7 +51,7 @@ def streaming(options: Options) -> Iterator[Comparison]:
                 f"{case}, cost of an event at 1,000,000 keys over 1,000",
                 sides=[few, many],
                 value=few.rate / many.rate,
-                goal=5.0,
+                goal=2.0,
                 at_most=True,
             )
 

@@ -13,6 +13,7 @@ A journal is read with the settings that it was written with; a query that start
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -167,8 +168,9 @@ class Copies:
         """Delete what was left by queries that have ended, and of buckets that are elsewhere by now."""
         oldest = clock.time() - _STALE
         for file in os.scandir(self._folder):
-            if file.stat().st_mtime < oldest:
-                os.unlink(file)
+            with contextlib.suppress(FileNotFoundError):  # another worker has taken it, or deleted it as well
+                if file.stat().st_mtime < oldest:
+                    os.unlink(file)
 
     def take(self, name: str, stamp: str) -> tuple[dict[str, Any], list[bytes]] | None:
         """Header and parts of the copy with this stamp, which then is no more; ``None``: there is none."""
