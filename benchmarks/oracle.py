@@ -90,7 +90,7 @@ def _numpy(bits: Any) -> np.ndarray:
 
 
 @numba.njit(cache=False)
-def _count(
+def _count(  # noqa: C901, PLR0912 - one branch for each case of the definition
     satisfied: np.ndarray, times: np.ndarray, keys: np.ndarray, plus: np.ndarray, rules: Rules
 ) -> tuple[int, int]:
     steps, events = satisfied.shape

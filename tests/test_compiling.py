@@ -26,7 +26,7 @@ for _ in range(2):
 """
 NFAB = """
 from stretto.engines.nfab.structure import Parts, Runs
-from stretto.engines.nfab.kernels import list_runs
+from stretto.engines.nfab.cleaning import list_runs
 none, table = np.zeros(1, np.int64), np.zeros((1, 1), np.int64)
 for _ in range(2):
     list_runs(0, Runs(none, none, none, none, none, table), Parts(none, none, table), none)
@@ -111,7 +111,7 @@ def test_one_process_compiles_for_all(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(background, "_looked", {})
     monkeypatch.setattr(background, "_children", {})
     monkeypatch.setattr(background, "PAUSE", 0.0)
-    folder, module = str(tmp_path), "stretto.engines.nfab.kernels"
+    folder, module = str(tmp_path), "stretto.engines.nfab.cleaning"
     with background.compiling(folder, "nfab") as left:
         assert left
         if background.fcntl is not None:

@@ -168,7 +168,7 @@ def number(choice: Seeded, depth: int = 0) -> str:
     return f"({number(choice, depth + 1)} {choice.one_of('+-*/%')} {number(choice, depth + 1)})"
 
 
-def condition(choice: Seeded, depth: int = 0) -> str:
+def condition(choice: Seeded, depth: int = 0) -> str:  # noqa: PLR0911 - one case after the other
     op = choice.one_of(["=", "!=", "<", "<=", ">", ">="])
     if depth < 3 and choice.chance(50):
         joint = choice.one_of([" AND ", " OR ", " AND ", "NOT "])

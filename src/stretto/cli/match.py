@@ -60,7 +60,7 @@ def register(app: typer.Typer) -> None:
     app.command("match")(match)
 
 
-def match(
+def match(  # noqa: PLR0913 - the options of the command
     query: Annotated[str, typer.Argument(help="A file with the query, or the query itself.", metavar="QUERY")],
     data: Annotated[str, typer.Argument(help=DATA_HELP, metavar="DATA")],
     out: Annotated[Path | None, typer.Option(help="Write the matches: .parquet, .arrow, .jsonl or .csv.")] = None,

@@ -39,7 +39,7 @@ _WRITABLE = frozenset({"timestampNtz", "appendOnly", "invariants"})
 _WRITTEN = "path string, size bigint, rows bigint"
 
 
-def read(
+def read(  # noqa: PLR0913 - the options of the source
     spark: SparkSession,
     path: str | Path,
     *,

@@ -29,7 +29,7 @@ _CORRUPT = "__stretto_corrupt"
 _OWNER = "_stretto_query"
 
 
-def read(
+def read(  # noqa: PLR0913 - the options of the source
     spark: SparkSession,
     path: str | Path | Iterable[str | Path],
     *,

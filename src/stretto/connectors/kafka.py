@@ -59,7 +59,7 @@ def package(version: str | None = None) -> str:
     return f"org.apache.spark:spark-sql-kafka-0-10_2.13:{version}"
 
 
-def read(
+def read(  # noqa: PLR0913 - the options of the source
     spark: SparkSession,
     servers: str | Iterable[str],
     topic: str | Iterable[str],

@@ -358,15 +358,15 @@ class ArcChanges:
     def _carry_out(self, at: int) -> None:
         runner, number = self.runner, int(self.which[at])
         if not self.adds[at]:
-            runner.retire_number(number, int(self.until[at]))
+            runner.arcs.retire_number(number, int(self.until[at]))
             return
         undo = self.tables.finals_saved()
         if at in self.finals:
             target = self.tables.arc(number).target
-            runner.check_final(target, self.finals[at])
-            runner.make_final(target, self.finals[at])
+            runner.arcs.check_final(target, self.finals[at])
+            runner.arcs.make_final(target, self.finals[at])
         try:
-            runner.add_number(number, int(self.since[at]), int(self.until[at]))
+            runner.arcs.add_number(number, int(self.since[at]), int(self.until[at]))
         except StrettoError:
             self.tables.load_finals(undo)
             raise

@@ -20,6 +20,7 @@ from stretto.matching.absent import warn_of_absent_types
 from stretto.matching.compiled import Query, compile_query, roles
 from stretto.matching.files import are_files, open_files, table_of
 from stretto.matching.inputs import input_of
+from stretto.matching.line import Reading
 from stretto.matching.metering import Meter
 from stretto.matching.progress import Progress
 from stretto.matching.relevance import relevant
@@ -33,7 +34,7 @@ T = TypeVar("T")
 Found = TypeVar("Found", pa.Table, MatchSet)
 
 
-def match(
+def match(  # noqa: PLR0913 - the options that users have
     query: str | Query | AFA | Afa,
     events: Any,
     *,
@@ -131,7 +132,8 @@ def match(
         return _match_afa(query, table_of(events), time=time, sequence=sequence, **_of_afa(given | options))
     if options:
         raise TypeError(f"match() got an unexpected keyword argument '{min(options)}'")
-    call = _Call(query, events, type, time, sequence, stream, time_unit, output, valuations, language)
+    reading = Reading(type, time, sequence, stream, time_unit, output=output)
+    call = _Call(query, events, reading, valuations=valuations, language=language)
     return pa.Table.from_batches(
         [batch for table in call.told(call.tables(progress, Meter.of_call(budget))) for batch in table.to_batches()],
         schema=call.layout.schema(),
@@ -195,6 +197,10 @@ def match_sets(query: str | Query, events: Any, **options: Any) -> Iterator[Matc
     return call.told(call.sets())
 
 
+#: What of a :class:`Reading` a call over a whole table is told.
+_READ = ("type", "time", "sequence", "stream", "time_unit", "output")
+
+
 class _Call:
     """One call of :func:`match`: the query bound to the table, and the table in stream order."""
 
@@ -202,21 +208,17 @@ class _Call:
         self,
         query: str | Query,
         events: Any,
-        type: str | None,
-        time: str | None,
-        sequence: str | None,
-        stream: str | None,
-        time_unit: str | None,
-        output: str,
-        valuations: bool,
-        language: str | None,
+        reading: Reading,
         *,
+        valuations: bool = False,
+        language: str | None = None,
         sets: bool = False,
     ) -> None:
+        sequence = reading.sequence
         compiled = compile_query(query, language=language)
         if not sets:
             refuse_unlisted(compiled)
-        type, time, stream, time_unit = compiled.roles(type, time, stream, time_unit)
+        type, time, stream, time_unit = compiled.roles(reading.type, reading.time, reading.stream, reading.time_unit)
         source = open_files(events) if are_files(events) and not sets else None
         if source is not None and any(pa.types.is_null(kind) for kind in source.schema.types):
             source = None  # their types depend on the query
@@ -236,7 +238,7 @@ class _Call:
             compiled = compiled.bind(schema)
         table = with_types_of_nulls(table, compiled.bound.schema)
         self.query = compiled
-        self.layout = Layout(compiled.bound, output=output)
+        self.layout = Layout(compiled.bound, output=reading.output)
         self.program = program_of_sets(compiled) if sets else compiled.program(valuations=valuations)
         self.events = table if source is None else source
         tested, shown = self.layout.query.tested, self.layout.columns
@@ -246,20 +248,12 @@ class _Call:
     @classmethod
     def of(cls, query: str | Query, events: Any, options: dict[str, Any], *, sets: bool = False) -> _Call:
         """A call with the options that were given, and the defaults of the others."""
-        defaults: dict[str, Any] = {
-            "type": "type",
-            "time": None,
-            "sequence": None,
-            "stream": None,
-            "time_unit": None,
-            "output": "events",
-            "valuations": False,
-            "language": None,
-        }
-        unknown = set(options) - set(defaults)
+        own = {name: options[name] for name in _READ if name in options}
+        others = {name: value for name, value in options.items() if name not in own}
+        unknown = set(others) - {"valuations", "language"}
         if unknown:
             raise TypeError(f"unexpected argument '{min(unknown)}'")
-        return cls(query, events, **(defaults | options), sets=sets)
+        return cls(query, events, Reading(**own), **others, sets=sets)
 
     def sets(self) -> Iterator[MatchSet]:
         """The matches, in a set for each event that completes some."""

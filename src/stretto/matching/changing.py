@@ -42,12 +42,12 @@ class Arcs:
     def changes(self, given: Any, rows: int) -> ArcChanges:
         """Changes between the rows of a batch."""
         run = self._run
-        run.compact()
+        run.arcs.compact()
         size = run.sizes
         try:
             return ArcChanges(given, self._afa, run, rows, self._tick)
         finally:
-            run.refit(*size)
+            run.arcs.refit(*size)
 
     def add(
         self,
@@ -78,12 +78,12 @@ class Arcs:
             self._afa, source, target, when=when, then=then, id=id, kind=kind, since=bounds[0], until=bounds[1]
         )
         if final is not None:
-            run.check_final(arc.target, final)
+            run.arcs.check_final(arc.target, final)
         undo = run.tables.finals_saved()
         if final is not None:
-            run.make_final(arc.target, final)
+            run.arcs.make_final(arc.target, final)
         try:
-            run.add_arc(arc)
+            run.arcs.add(arc)
         except StrettoError:  # nothing has changed
             run.tables.load_finals(undo)
             raise
@@ -97,11 +97,11 @@ class Arcs:
             raise OptionError(hinted(f"no arc '{id}' is in force", id, known, kind="arc"))
         if at is not None and not self._explicit:
             raise OptionError("retire_arc(…, at=…) needs Matcher(…, dynamic='explicit')")
-        run.retire_arc(id, None if at is None else self._tick(at))
+        run.arcs.retire(id, None if at is None else self._tick(at))
 
     def advance(self, time: Any) -> None:
         """A punctuation of the arcs; see :meth:`stretto.Matcher.advance_arcs`."""
-        self._run.advance_arcs(self._tick(time))
+        self._run.punctuations.advance_arcs(self._tick(time))
 
     def _is_retired(self, name: str) -> bool:
         arc = self._run.tables.arc(self._run.tables.known[name])

@@ -134,7 +134,7 @@ class Matcher:
     [{'sign': 1, 'start': 0, 'end': 1}]
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the options that users have
         self,
         query: str | Query | AFA | Afa,
         schema: Any = None,

@@ -111,7 +111,7 @@ class PatternSet:
     bb 3 3 4
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the options that users have
         self,
         schema: Any,
         *,

@@ -111,7 +111,7 @@ class Revising(Line):
         The automaton, or the query.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the options that users have
         self,
         what: Afa | Lowering,
         schema: Any = None,
@@ -333,7 +333,7 @@ class Revising(Line):
                     f"'{self.options['time']}' is {kind}, and a time that was given before its first event is {before}: give both "
                     "with a time zone, or both without"
                 ) from None
-            self.run.rescale(kind)
+            self.run.punctuations.rescale(kind)
         self.run.time_kind = kind
         self.run.window = window
 
@@ -475,12 +475,12 @@ class Revising(Line):
             return self.given()
         run, tick = self.run, self._tick(time)
         if where is not None:
-            run.advance_where(tick, run.code.plain(self._condition(where)), where)
+            run.punctuations.advance_where(tick, run.code.plain(self._condition(where)), where)
             return self.given()
-        run.refuse_back(np.array([tick]))
+        run.punctuations.refuse_back(np.array([tick]))
         if self.options["timer"] is not None:
-            run.mark(tick, self.options["timer"])
-        run.punctuate(tick)
+            run.punctuations.mark(tick, self.options["timer"])
+        run.punctuations.punctuate(tick)
         found = self.given()
         if front is not None:
             front.advance(time)
@@ -571,7 +571,7 @@ class Revising(Line):
         run.rows = front.position
         time = front.last_punctuation
         if time is not None:
-            run.punctuate(int(time))
+            run.punctuations.punctuate(int(time))
         if refused:
             raise _left_out(refused)
 
@@ -601,7 +601,7 @@ class Revising(Line):
             raise DataError(
                 f"punctuation {here} stands at row {at[here]}: rows go up, from 0 to the {rows} of the batch"
             )
-        self.run.refuse_back(times)
+        self.run.punctuations.refuse_back(times)
         return changes.and_then(Changes.punctuations(at, times))
 
     def _condition(self, text: str) -> Predicate:

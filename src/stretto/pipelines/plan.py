@@ -250,7 +250,7 @@ def _model_at(table: KeyPath) -> type[BaseModel]:
     return _TABLES[str(table[0])]
 
 
-def _wrong_value(what: str, error: Any) -> tuple[str, str | None]:
+def _wrong_value(what: str, error: Any) -> tuple[str, str | None]:  # noqa: PLR0911 - one kind of mistake after the other
     """Message and hint for a value that its key cannot have."""
     given, context = _shown(error["input"]), error.get("ctx", {})
     wrong = f"{what} = {given}"

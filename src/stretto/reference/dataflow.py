@@ -349,7 +349,7 @@ class _Level:
             self.known[node] = self._relation(node)
         return self.known[node]
 
-    def _relation(self, node: plan.Node) -> Bag:
+    def _relation(self, node: plan.Node) -> Bag:  # noqa: PLR0911 - one operator after the other
         match node:
             case plan.Source() | plan.Lifetime() | plan.Recognize():
                 return self.inputs[node]

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def match(
+def match(  # noqa: PLR0913 - the options that users have
     df: DataFrame | Mapping[str, DataFrame],
     query: str | Query | AFA | Afa,
     *,
@@ -188,7 +188,7 @@ def is_automaton(query: Any, language: str | None) -> bool:
     return isinstance(query, AFA | Afa) or language == AUTOMATON
 
 
-def prepare(
+def prepare(  # noqa: PLR0913 - the options that users have
     df: DataFrame | Mapping[str, DataFrame],
     query: str | Query,
     *,

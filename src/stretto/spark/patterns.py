@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 MOST_BUCKETS = 4096
 
 
-def match_patterns(
+def match_patterns(  # noqa: PLR0913 - the options that users have
     df: DataFrame,
     patterns: DataFrame | Mapping[str, str | Query] | Iterable[Change],
     *,

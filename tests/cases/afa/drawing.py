@@ -346,7 +346,7 @@ class _Drawing:
             f"r.{one}" not in text or one in self.register for one in REGISTER
         )
 
-    def atom(self, epsilon: bool) -> str:
+    def atom(self, epsilon: bool) -> str:  # noqa: C901, PLR0911, PLR0912 - one case after the other
         choose = self.choose
         events = () if epsilon else self.events
         options = []

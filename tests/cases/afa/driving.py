@@ -643,7 +643,7 @@ def shrunk(case: AfaCase, seed: int) -> AfaCase:
     return case
 
 
-def _smaller(case: AfaCase) -> Iterator[AfaCase]:
+def _smaller(case: AfaCase) -> Iterator[AfaCase]:  # noqa: C901, PLR0912 - one case after the other
     size = len(case.steps)
     for length in sorted({size // 2, size // 4, 2, 1} - {0}, reverse=True):
         for at in range(size - length, -1, -1):

@@ -390,7 +390,7 @@ class _Maker:
         names = list(self.known)
         return self.choose.choice(names[-3:] if self.choose.random() < 0.5 else names)
 
-    def grow(self) -> str | None:
+    def grow(self) -> str | None:  # noqa: PLR0911 - one case after the other
         """One more operator outside loops."""
         way = self.choose.choices(
             ["where", "project", "join", "union", "distinct", "aggregate", "difference", "rename", "loop"],

@@ -167,7 +167,7 @@ def _window(window: Window) -> str:
     return f"{window.seconds} seconds{where}" if window.seconds is not None else f"{window.number}{where}"
 
 
-def _written(node: p.Expression, query: SaseQuery, place: str = "") -> str:
+def _written(node: p.Expression, query: SaseQuery, place: str = "") -> str:  # noqa: PLR0911 - one case after the other
     """An expression; ``place`` is ``or`` where an OR can stand bare, ``and`` where an AND can."""
 
     def below(one: p.Expression, place: str = "") -> str:

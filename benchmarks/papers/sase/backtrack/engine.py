@@ -14,7 +14,7 @@ from stretto.engines.api import Matches
 from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.nfab.runner import NfabRunner
 from stretto.engines.nfab.state import new_nodes, new_output, new_runs
-from stretto.engines.nfab.structure import Events, Nodes, Runs
+from stretto.engines.nfab.structure import Events, Memory, Nodes, Parts, Runs, Scratch
 from stretto.engines.tecs.enumerate import Output
 from stretto.errors import DataError, OptionError
 
@@ -92,8 +92,11 @@ class Backtrack:
         found = _search(np.searchsorted(events.part, events.part, side="right"), size)
         out = new_output(min(16 * size, 1 << 16), min(64 * size, 1 << 20))
         registers = np.zeros(REGISTERS, np.int64)
+        nothing = np.zeros(1, np.int64)
+        unused = Parts(nothing, nothing, np.zeros((1, 0), np.int64)), Scratch(*(nothing for _ in Scratch._fields))
         while True:
-            status = explore(self.program.theta, events, machine, runs, nodes, found, out, registers)
+            memory = Memory(runs, nodes, *unused, registers)
+            status = explore(self.program.theta, events, machine, memory, found, out)
             self.read, self.backtracks = int(registers[READ]), int(registers[BACKTRACKS])
             if registers[ROWS] and status in (_jit.OUTPUT_FULL, _jit.DONE):
                 yield _drained(out, registers)

@@ -15,8 +15,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from stretto._jit import DONE, GROW_NODES, GROW_OUTPUT, GROW_TABLE, OUTPUT_FULL, OVERFLOW, inlined, jit
-from stretto.engines.nfab.kernels import _apply, _holds, conditions_at, copy_run
-from stretto.engines.nfab.structure import I64, NIL, Events, Machine, Nodes, Runs
+from stretto.engines.nfab.edges import apply, conditions_at, holds
+from stretto.engines.nfab.runs import copy_run
+from stretto.engines.nfab.structure import I64, NIL, Events, Machine, Memory, Nodes
 from stretto.engines.tecs.enumerate import Output
 
 __all__ = ["BACKTRACKS", "CELLS", "NEED", "READ", "REGISTERS", "ROWS", "Search", "explore"]
@@ -55,8 +56,9 @@ class Search(NamedTuple):
 
 
 @inlined
-def _postpone(at: int, move: int, runs: Runs, search: Search, registers: I64) -> None:
+def _postpone(at: int, move: int, memory: Memory, search: Search) -> None:
     """Put a copy of the singleton onto the stack."""
+    runs, registers = memory.runs, memory.registers
     registers[TOP] += 1
     other = RUN + registers[TOP]
     copy_run(RUN, other, runs)
@@ -65,8 +67,9 @@ def _postpone(at: int, move: int, runs: Runs, search: Search, registers: I64) ->
 
 
 @inlined
-def _resume(runs: Runs, search: Search, registers: I64) -> None:
+def _resume(memory: Memory, search: Search) -> None:
     """The latest postponed run becomes the singleton."""
+    runs, registers = memory.runs, memory.registers
     other = RUN + registers[TOP]
     registers[TOP] -= 1
     registers[BACKTRACKS] += 1
@@ -77,8 +80,9 @@ def _resume(runs: Runs, search: Search, registers: I64) -> None:
 
 
 @inlined
-def _select(operations: int, i: int, events: Events, machine: Machine, runs: Runs, nodes: Nodes) -> None:
+def _select(operations: int, i: int, events: Events, machine: Machine, memory: Memory) -> None:
     """The singleton selects an event for component ``operations // 2``."""
+    runs, nodes = memory.runs, memory.nodes
     node = runs.node[RUN] + 1
     runs.node[RUN] = node
     runs.last[RUN] = events.rank[i]
@@ -88,28 +92,20 @@ def _select(operations: int, i: int, events: Events, machine: Machine, runs: Run
     if machine.keeps:
         for at in range(events.C.shape[1]):
             nodes.P[node, at] = events.C[i, at]
-    _apply(machine, operations, RUN, i, events, runs)
+    apply(machine, operations, RUN, i, events, runs)
 
 
 @inlined
 def _go_on(
-    theta: Any,
-    component: int,
-    i: int,
-    events: Events,
-    machine: Machine,
-    runs: Runs,
-    nodes: Nodes,
-    search: Search,
-    out: Output,
-    registers: I64,
+    theta: Any, component: int, i: int, events: Events, machine: Machine, memory: Memory, search: Search, out: Output
 ) -> bool:
     """The singleton has just selected an event for a component: it may be a match, and it may go on."""
+    runs, nodes, registers = memory.runs, memory.nodes, memory.registers
     kleene = machine.kleene[component]
     last = component == machine.kleene.size - 1
-    if last and (not kleene or _holds(theta, 3 * component + 2, RUN, i, NIL, events, machine, runs, nodes)):
+    if last and (not kleene or holds(theta, 3 * component + 2, RUN, i, NIL, events, machine, memory)):
         if machine.single:
-            _compare(i, runs, nodes, search, registers)
+            _compare(i, memory, search)
         else:
             _write(runs.node[RUN], nodes.position, nodes.label, machine, out, registers)
     runs.state[RUN] = 2 * component + (1 if kleene else 2)
@@ -117,21 +113,12 @@ def _go_on(
 
 
 @inlined
-def _begin(
-    theta: Any,
-    i: int,
-    events: Events,
-    machine: Machine,
-    runs: Runs,
-    nodes: Nodes,
-    search: Search,
-    out: Output,
-    registers: I64,
-) -> bool:
+def _begin(theta: Any, i: int, events: Events, machine: Machine, memory: Memory, search: Search, out: Output) -> bool:
     """Whether the event begins a run; it is the singleton then."""
+    runs, registers = memory.runs, memory.registers
     if registers[BEST] == 0:
         registers[END] = search.stop[i]
-    if events.bits[i] & 1 == 0 or not _holds(theta, 0, NIL, i, NIL, events, machine, runs, nodes):
+    if events.bits[i] & 1 == 0 or not holds(theta, 0, NIL, i, NIL, events, machine, memory):
         return False
     registers[READ] += 1
     registers[AT] = i + 1
@@ -139,23 +126,14 @@ def _begin(
     runs.start[RUN] = events.key[i]
     runs.node[RUN] = NIL
     runs.V[RUN, 0] = 0
-    _select(0, i, events, machine, runs, nodes)
-    return _go_on(theta, 0, i, events, machine, runs, nodes, search, out, registers)
+    _select(0, i, events, machine, memory)
+    return _go_on(theta, 0, i, events, machine, memory, search, out)
 
 
 @inlined
-def _move(
-    theta: Any,
-    i: int,
-    events: Events,
-    machine: Machine,
-    runs: Runs,
-    nodes: Nodes,
-    search: Search,
-    out: Output,
-    registers: I64,
-) -> bool:
+def _move(theta: Any, i: int, events: Events, machine: Machine, memory: Memory, search: Search, out: Output) -> bool:
     """The singleton reads an event; whether it goes on. O(1) but for conditions on every ``a[i]``."""
+    runs, registers = memory.runs, memory.registers
     move = registers[MOVE]
     registers[MOVE] = READS
     if i >= registers[END] or runs.start[RUN] < events.low[i]:
@@ -169,34 +147,32 @@ def _move(
     taken = move == TAKES
     begun = False
     if runs.state[RUN] % 2 == 0:
-        begun = (bits >> (2 * component)) & 1 == 1 and _holds(
-            theta, 3 * component, RUN, i, NIL, events, machine, runs, nodes
-        )
+        begun = (bits >> (2 * component)) & 1 == 1 and holds(theta, 3 * component, RUN, i, NIL, events, machine, memory)
     elif not taken:
-        taken = (bits >> (2 * component + 1)) & 1 == 1 and _holds(
-            theta, 3 * component + 1, RUN, i, NIL, events, machine, runs, nodes
+        taken = (bits >> (2 * component + 1)) & 1 == 1 and holds(
+            theta, 3 * component + 1, RUN, i, NIL, events, machine, memory
         )
         begun = (
             component + 1 < machine.kleene.size
             and (bits >> (2 * component + 2)) & 1 == 1
-            and _holds(theta, 3 * component + 2, RUN, i, NIL, events, machine, runs, nodes)
-            and _holds(theta, 3 * component + 3, RUN, i, NIL, events, machine, runs, nodes)
+            and holds(theta, 3 * component + 2, RUN, i, NIL, events, machine, memory)
+            and holds(theta, 3 * component + 3, RUN, i, NIL, events, machine, memory)
         )
     if move == READS and begun | taken:
         # Ignore beside select: always under skip till any match; where a run proceeds without a take, under skip till next.
         proceeds = runs.state[RUN] % 2 == 1 and begun
         if machine.any or (proceeds and not taken and not machine.contiguous):
-            _postpone(i + 1, READS, runs, search, registers)
+            _postpone(i + 1, READS, memory, search)
         if proceeds and taken:
-            _postpone(i, TAKES, runs, search, registers)
+            _postpone(i, TAKES, memory, search)
     if begun:
         component = (runs.state[RUN] + 1) // 2
-        _select(2 * component, i, events, machine, runs, nodes)
+        _select(2 * component, i, events, machine, memory)
     elif taken:
-        _select(2 * component + 1, i, events, machine, runs, nodes)
+        _select(2 * component + 1, i, events, machine, memory)
     else:
         return not machine.contiguous
-    return _go_on(theta, component, i, events, machine, runs, nodes, search, out, registers)
+    return _go_on(theta, component, i, events, machine, memory, search, out)
 
 
 # -- output ------------------------------------------------------------------------------------------------------------
@@ -219,12 +195,13 @@ def _write(length: int, position: I64, label: I64, machine: Machine, out: Output
 
 
 @inlined
-def _compare(i: int, runs: Runs, nodes: Nodes, search: Search, registers: I64) -> None:
+def _compare(i: int, memory: Memory, search: Search) -> None:
     """Non-overlap: keep the singleton's match if it is the best so far, and read no further than to its end. O(length).
 
     The best one ends first; then it has the earliest start, which is the first one found; then it is the shortest, and has the
     smallest positions.
     """
+    runs, nodes, registers = memory.runs, memory.nodes, memory.registers
     length = runs.node[RUN]
     if registers[BEST] > 0 and i + 1 == registers[END]:
         if runs.start[RUN] != registers[BEST_START] or length > registers[BEST]:
@@ -253,8 +230,9 @@ def _is_smaller(length: int, nodes: Nodes, search: Search) -> bool:
 
 
 @inlined
-def _lacks_room(runs: Runs, nodes: Nodes, out: Output, registers: I64) -> int:
+def _lacks_room(memory: Memory, out: Output) -> int:
     """The status that asks for what a move may need at most; DONE when there is room."""
+    runs, nodes, registers = memory.runs, memory.nodes, memory.registers
     if RUN + registers[TOP] + 3 > runs.state.size:
         return GROW_TABLE
     if runs.node[RUN] + 2 > nodes.previous.size:
@@ -267,37 +245,29 @@ def _lacks_room(runs: Runs, nodes: Nodes, out: Output, registers: I64) -> int:
 
 
 @jit
-def explore(
-    conditions: int,
-    events: Events,
-    machine: Machine,
-    runs: Runs,
-    nodes: Nodes,
-    search: Search,
-    out: Output,
-    registers: I64,
-) -> int:
+def explore(conditions: int, events: Events, machine: Machine, memory: Memory, search: Search, out: Output) -> int:
     """All events, from where the registers say; a status says why it stopped.
 
     Cost: O(1) for each event that a singleton reads, and O(length) for each match.
     """
+    runs, registers = memory.runs, memory.registers
     theta = conditions_at(conditions)
     while True:
-        status = _lacks_room(runs, nodes, out, registers)
+        status = _lacks_room(memory, out)
         if status != DONE:
             return status
         if registers[RUNNING] == 1:
-            goes_on = _move(theta, registers[AT], events, machine, runs, nodes, search, out, registers)
+            goes_on = _move(theta, registers[AT], events, machine, memory, search, out)
             registers[RUNNING] = 1 if goes_on else 0
         elif registers[TOP] > 0:
-            _resume(runs, search, registers)
+            _resume(memory, search)
         elif registers[BEST] > 0 and registers[START] >= registers[END]:
             _write(registers[BEST], search.position, search.label, machine, out, registers)
             registers[BEST] = 0
         elif registers[START] < events.part.size:
             first = registers[START]
             registers[START] = first + 1
-            goes_on = _begin(theta, first, events, machine, runs, nodes, search, out, registers)
+            goes_on = _begin(theta, first, events, machine, memory, search, out)
             registers[RUNNING] = 1 if goes_on else 0
         else:
             return DONE

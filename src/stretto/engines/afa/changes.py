@@ -12,7 +12,7 @@ I64 = NDArray[np.int64]
 
 
 @jit
-def read(
+def read(  # noqa: PLR0913 - three streams of columns are merged into one
     at: I64,
     rows: int,
     actions: I64,

@@ -142,7 +142,7 @@ def _seeds(theta: Any, z: int, count: int, m: Memory) -> int:
 
 
 @inlined
-def derive(
+def derive(  # noqa: C901, PLR0912, PLR0915 - one loop, whose state lies in local variables; its phases are above
     theta: Any,
     z: int,
     count: int,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Future
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from stretto.engines.afa import structure as s
 from stretto.engines.afa.between import Changes
 from stretto.engines.afa.code import AfaCode
 from stretto.engines.afa.compiled import Compiled
+from stretto.engines.afa.compiling import BEFORE_ALL, Functions
 from stretto.engines.afa.graph import GraphTables
 from stretto.engines.afa.names import Names
 from stretto.engines.afa.state import AfaState
@@ -31,8 +31,6 @@ from stretto.times import as_times
 from stretto.times import ticks as ticks_of
 
 I64 = NDArray[np.int64]
-
-BEFORE_ALL = -((1 << 63) - 1)
 
 
 class AfaIntake:
@@ -79,19 +77,15 @@ class AfaIntake:
             "lenient": self.late_policy != "error",
             "keyed": keyed,
         }
-        self.state = AfaState(fields=len(kinds), words=self._words, ignores=ignores, capacity=self.capacity)
-        self._take_constants()
+        self.state = AfaState(fields=len(kinds), words=self.words, ignores=ignores, capacity=self.capacity)
+        self.take_constants()
         self.state.set_seed(self.tables.start, self._initial())
         self.keys = KeyTable([afa.events[name] for name in afa.partition_by]) if afa.partition_by else None
         self.key_values: list[pa.RecordBatch] = []
         self.rows = 0
         self.found: list[tuple[I64, I64]] = []
         self.side: list[pa.RecordBatch] = []
-        #: Arcs that are valid from a later time on, not linked yet; their functions compile in another thread.
-        self.later: list[int] = []
-        self._compiling: Future[tuple[int, Any]] | None = None
-        self._functions: Any = None
-        self._compiles = 0  # the version of the code that is being compiled
+        self.functions = Functions(self.code, self.tables)
         #: Punctuations with a condition, over attributes' own names: the time, and how it was written.
         self.predicated: dict[predicate.Predicate, tuple[int, str]] = {}
         self.swept_at = 0
@@ -99,7 +93,7 @@ class AfaIntake:
         self.state.registers[s.ARCS_CLEAN] = BEFORE_ALL if roles.dynamic == "explicit" else s.FOREVER
 
     @property
-    def _words(self) -> int:
+    def words(self) -> int:
         """Words of an event: which are known, attributes, truths of conditions."""
         return 1 + len(self.code.columns) + (len(self.code.atoms) + 63) // 64
 
@@ -108,7 +102,7 @@ class AfaIntake:
         """The word of an event where truths of conditions begin, and how many there are."""
         return 1 + len(self.code.columns), len(self.code.atoms)
 
-    def _take_constants(self) -> None:
+    def take_constants(self) -> None:
         """The constants of functions, which lie beside the word in which these note what goes wrong."""
         if self.code.rows != self.state.work.F.shape[0] or self.code.rows == 1:
             self.state.work = self.state.work._replace(F=self.code.faults())
@@ -164,13 +158,13 @@ class AfaIntake:
             self._refuse_predicated(table, le, op)
         # Columns of Arrow are read-only, for which Numba would compile the kernel once more.
         part, le, seq, re = (np.require(one, requirements=("C", "W")) for one in (part, le, seq, re))
-        return Batch(op, part, le, seq, re, row, self._event_words(table), *changes)
+        return Batch(op, part, le, seq, re, row, self.event_words(table), *changes)
 
-    def _event_words(self, table: pa.RecordBatch) -> I64:
+    def event_words(self, table: pa.RecordBatch) -> I64:
         """[row, word]: known bits, attributes, truths of conditions."""
         columns, atoms = self.code.columns, self.code.atoms
         bits = 1 + len(columns)
-        found = np.zeros((table.num_rows, self._words), np.int64)
+        found = np.zeros((table.num_rows, self.words), np.int64)
         found[:, :bits] = matrix(columns, table, self.names, None)  # type: ignore[arg-type]
         for number, atom in enumerate(atoms):
             held = mask(atom, table).astype(np.int64)

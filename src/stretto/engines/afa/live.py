@@ -58,7 +58,7 @@ def sort(count: int, which: I64, P: I64) -> None:
 
 
 @jit
-def collect(x: int, part: int, graph: Graph, P: I64, events: Events, parts: Parts, work: Work) -> int:
+def collect(x: int, part: int, graph: Graph, P: I64, events: Events, parts: Parts, work: Work) -> int:  # noqa: C901, PLR0912 - one walk, whose state lies in local variables
     """L: the partial matches that are live at event ``x``, by first event; how many, or −1 for want of room.
 
     Those of its list; with ignorable arcs also the anchors whose intervals reach over it: of the open list those that begin

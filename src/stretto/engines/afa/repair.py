@@ -110,7 +110,7 @@ def _lose_all(z: int, bound_le: int, bound_seq: int, m: Memory) -> int:
 
 
 @jit
-def _lose(
+def _lose(  # noqa: C901, PLR0912 - one walk along the events, whose state lies in local variables
     z: int,
     first: bool,
     bound_le: int,
@@ -176,7 +176,7 @@ def _lose(
 
 
 @jit
-def repair(
+def repair(  # noqa: C901, PLR0912, PLR0915 - one walk along the events, whose state lies in local variables
     theta: Any,
     part: int,
     x: int,

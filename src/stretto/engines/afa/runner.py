@@ -3,33 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from stretto import _jit
 from stretto.engines.afa import structure as s
 from stretto.engines.afa.between import Changes, pieces
-from stretto.engines.afa.intake import BEFORE_ALL, value_type
-from stretto.engines.afa.kernels import recompute
-from stretto.engines.afa.saving import Stored
-from stretto.engines.afa.structure import Batch
+from stretto.engines.afa.changing import RunningArcs
+from stretto.engines.afa.compiled import Compiled
+from stretto.engines.afa.punctuating import Punctuations
+from stretto.engines.afa.saving import load, save
+from stretto.engines.afa.stepping import AfaStepping
 from stretto.engines.api import Matches
-from stretto.errors import DataError, OptionError, StrettoError
-from stretto.query import predicate
-from stretto.query.afa import Arc, Emit
-from stretto.query.typing import kind_of
+from stretto.errors import DataError, StrettoError
+from stretto.frame import Section
 
 I64 = NDArray[np.int64]
 
-#: Compiles functions of arcs that are valid later.
-_COMPILER = ThreadPoolExecutor(1, "stretto-compiler")
 
-
-class AfaRunner(Stored):
+class AfaRunner(AfaStepping):
     """The operator over one stream.
 
     Parameters
@@ -46,6 +39,16 @@ class AfaRunner(Stored):
 
     counts = broken = False
     carried = 0
+
+    def begin(self, program: Compiled, ignores: bool | None) -> None:
+        super().begin(program, ignores)
+        self.punctuations, self.arcs = Punctuations(self), RunningArcs(self)
+
+    def save(self, section: Section) -> None:
+        save(self, section)
+
+    def load(self, section: Section) -> None:
+        load(self, section)
 
     def check(self, table: pa.Table) -> None:
         """What is wrong shows row by row: those before it are taken."""
@@ -91,7 +94,7 @@ class AfaRunner(Stored):
 
     def reach(self, time: int) -> Iterator[Matches]:
         """A punctuation of the events, and the output so far."""
-        self.punctuate(time)
+        self.punctuations.punctuate(time)
         return self.given()
 
     def finish(self) -> Iterator[Matches]:
@@ -161,225 +164,6 @@ class AfaRunner(Stored):
             "partitions": 1 if self.keys is None else len(self.keys),
             "bytes": self.nbytes,
         }
-
-    def add_arc(self, arc: Arc) -> None:
-        """A new arc. Without explicit lifetimes it is valid from the next time unit on."""
-        explicit = self.roles.dynamic == "explicit"
-        self.compact()
-        size = self.sizes
-        since = -s.FOREVER if arc.since is None else arc.since
-        if explicit:
-            self._refuse_late_arc(arc.id, since)
-        known = self.tables.known.get(arc.id)
-        number = self.tables.add(arc)
-        self.refit(*size)
-        if not explicit and arc.since is not None:
-            self._compile_for(number)
-            return
-        if not explicit:
-            self._change(Changes.of(s.ADD_ARC, number))
-            return
-        try:
-            self.add_number(number, since, s.FOREVER if arc.until is None else arc.until)
-        except StrettoError:
-            if known is None:
-                del self.tables.known[arc.id]
-            else:
-                self.tables.known[arc.id] = known
-            raise
-
-    def add_number(self, number: int, since: int, until: int) -> None:
-        """An arc that the graph knows and does not use yet, with its lifetime.
-
-        Raises
-        ------
-        OptionError
-            Without explicit lifetimes, it is to be valid for events that were seen.
-        """
-        row = self.tables.arcs[number]
-        if self.roles.dynamic == "explicit":
-            row[s.SINCE] = row[s.RETIRED] = since
-            self.tables.link(number)
-            self._retired(number, until, since, until)
-        elif since == -s.FOREVER:
-            self._change(Changes.of(s.ADD_ARC, number))
-        elif since <= self.seen:
-            raise OptionError(
-                f"since {self.shown_time(since)} concerns events that were seen: use Matcher(…, dynamic='explicit')"
-            )
-        else:
-            row[s.SINCE] = since
-            self.tables.link(number)
-
-    def check_final(self, state: str, emit: str) -> None:
-        """Whether a state can be made final while the query runs.
-
-        Raises
-        ------
-        OptionError
-            There is no such ``emit``, the state is final already with another one, or partial matches have reached it: they would be
-            outputs that nothing gave.
-        """
-        if emit not in tuple(Emit):
-            raise OptionError(f"final={emit!r}: expected 'every' or 'on_enter'")
-        before = self.tables.finals.get(state)
-        if before is not None and before != emit:
-            raise OptionError(f"the state '{state}' is final already, with emit='{before}'")
-        number = self.tables.numbers.get(state)
-        if before is None and number is not None:
-            if not self.roles.ordered:
-                self.sweep()
-            there = np.count_nonzero(self.state.P[s.STATE, self.state.live_partial()] == number)
-            if there:
-                waits = "a partial match waits" if there == 1 else f"{there} partial matches wait"
-                raise OptionError(
-                    f"the state '{state}' cannot become final: {waits} in it, whose output should have come before; lead the arc "
-                    "to a new state"
-                )
-
-    def make_final(self, state: str, emit: str) -> None:
-        """Output comes at a state from now on; as :meth:`check_final` allows."""
-        self.tables.make_final(state, Emit(emit))
-
-    def retire_arc(self, name: str, at: int | None) -> None:
-        """An arc that is valid no more: after the greatest time seen, or from a time on."""
-        number = self.tables.known[name]
-        if self.roles.dynamic != "explicit":
-            self._change(Changes.of(s.RETIRE_ARC, number))
-            return
-        since = int(self.tables.arcs[number, s.SINCE])
-        at = max(since, since if at is None else at)
-        if at < self.arc_punctuation:
-            self._refuse_late_arc(name, at)
-        self.retire_number(number, at)
-
-    def retire_number(self, number: int, at: int) -> None:
-        """No event from a time on takes an arc, with explicit lifetimes."""
-        until = int(self.tables.arcs[number, s.RETIRED])
-        self._retired(number, min(at, until), at, until)
-
-    def _compile_for(self, number: int) -> None:
-        """Compile an arc's functions while the others go on; it is linked when an event comes that may take it."""
-        self._link_due(BEFORE_ALL)
-        self._functions = self._functions or self.code.theta()
-        self.later.append(number)
-        self._compiles = self.code.version
-        self._compiling = _COMPILER.submit(self.code.compilation())
-
-    def _refuse_late_arc(self, name: str, since: int) -> None:
-        if since < self.arc_punctuation:
-            raise DataError(
-                f"the change of arc '{name}' is late: it concerns events from {self.shown_time(since)} on, and the arcs' punctuation "
-                f"stands at {self.shown_time(self.arc_punctuation)}"
-            )
-
-    def _change(self, changes: Changes) -> None:
-        """Changes without events."""
-        nothing = np.zeros(0, np.int64)
-        W = np.zeros((0, self._words), np.int64)
-        self._run(Batch(nothing, nothing, nothing, nothing, nothing, nothing, W, *changes), None)
-
-    def _retired(self, number: int, at: int, since: int, until: int) -> None:
-        """An arc is valid before ``at``, which concerns events in [since, until); where that fails, nothing has changed."""
-        before = int(self.tables.arcs[number, s.RETIRED])
-        earlier = [*self.found, self.state.drain()]
-        self.found = []
-        self.tables.retire(number, at)
-        try:
-            self._recompute(since, until)
-        except StrettoError:
-            self.tables.retire(number, before)
-            self._recompute(since, until)
-            self.found = earlier
-            raise
-        self.found = [*earlier, *self.found]
-
-    def _recompute(self, since: int, until: int) -> None:
-        """Derive events in [since, until) anew; the rows that come out are put in order."""
-        registers = self.state.registers
-        registers[s.CURSOR] = registers[s.FAULT] = 0
-        registers[s.TAKEN] += 1
-        theta = self.code.theta()
-        while True:
-            status = recompute(theta, since, until, self._memory())
-            if status == _jit.DONE:
-                break
-            if status == _jit.FAULTED:
-                fault = int(registers[s.FAULT])
-                self.state.work.F[0, 0] = 0
-                self.state.drain()
-                self.found = []
-                raise self._function_error(fault, "an event that it would concern")
-            self._act(status)
-        self.found.append(self.state.drain())
-        rows = np.concatenate([rows for rows, _ in self.found])
-        cells = np.concatenate([cells for _, cells in self.found])
-        columns = [self._sortable(rows, at) for at in range(len(self.real))]
-        keys = [
-            *reversed(columns),
-            *(rows[:, at] for at in (s.FROM, s.FROM_SEQ, s.FROM_LE, s.TO, s.TO_SEQ, s.TO_LE, s.SIGN)),
-        ]
-        order = np.lexsort(keys)
-        sizes = rows[:, s.LENGTH]
-        begins = np.cumsum(sizes) - sizes
-        moved = (
-            np.repeat(begins[order] - np.concatenate(([0], np.cumsum(sizes[order])[:-1])), sizes[order])
-            if cells.size
-            else cells
-        )
-        self.found = [(rows[order], cells[moved + np.arange(cells.size)])]
-
-    def _sortable(self, rows: I64, field: int) -> NDArray[Any]:
-        column = np.ascontiguousarray(rows[:, s.FIELDS + field])
-        return column.view(np.float64) if self.real[field] else column
-
-    def compact(self) -> None:
-        """Forget arcs that no event can take any more, when they are most."""
-        if self.later:
-            return
-        registers = self.state.registers
-        self.tables.compact(int(registers[s.SEEN if self.roles.ordered else s.CLEAN]))
-
-    def refit(self, bits: int, atoms: int) -> None:
-        """After new arcs: stored events get the words that they read.
-
-        Parameters
-        ----------
-        bits, atoms
-            The word where conditions began, and how many there were.
-        """
-        self._take_constants()
-        if self.sizes == (bits, atoms):
-            return
-        old = self.state.events.E
-        now = 1 + len(self.code.columns)
-        fresh = np.zeros((old.shape[0], self._words), np.int64)
-        fresh[:, :bits] = old[:, :bits]
-        fresh[:, now : now + old.shape[1] - bits] = old[:, bits:]
-        self.state.events = self.state.events._replace(E=fresh)
-        # Without explicit lifetimes no stored event is asked anew: the arcs are valid behind all of them. But where the payload tells
-        # which event is retracted, its words are compared.
-        told = self.roles.sign is not None and not self.options["keyed"] and now > bits
-        if told or (self.roles.dynamic == "explicit" and (now > bits or len(self.code.atoms) > atoms)):
-            live = self.state.live_slots()
-            if live.size:
-                fresh[live] = self._event_words(self._stored(live))
-
-    def _stored(self, slots: I64) -> pa.RecordBatch:
-        """Stored events as columns again."""
-        E = self.state.events.E[slots]
-        read = {column.attribute: at for at, column in enumerate(self.code.columns, 1) if column.attribute is not None}
-        arrays = {}
-        for name, kind in self.afa.events.items():
-            if name in read and kind_of(kind) != "decimal":
-                at = read[name]
-                arrays[name] = self.decoded(E[:, at], value_type(kind), (E[:, 0] >> at) & 1 == 0)
-        asked = {name for atom in self.code.atoms for name in predicate.attributes(atom)}
-        if asked - set(arrays):
-            raise OptionError(
-                f"'{min(asked - set(arrays))}' is not kept with stored events, so a new arc cannot ask them for it"
-            )
-        return pa.record_batch(arrays)
 
     @property
     def nbytes(self) -> int:

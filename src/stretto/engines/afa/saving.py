@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from stretto.engines.afa import structure as s
 from stretto.engines.afa.compiled import Compiled
-from stretto.engines.afa.punctuating import AfaPunctuating
 from stretto.engines.afa.state import TRAIL_ARRAYS, AfaState
+from stretto.engines.afa.stepping import AfaStepping
 from stretto.errors import SnapshotError
 from stretto.frame import Section
 from stretto.query.afa import Afa, Arc, Emit, UserFunction
@@ -23,179 +23,179 @@ _COUNTERS = (s.PUNCTUATION, s.CLEAN, s.SEEN, s.LATE, s.OUT_OF_ORDER, s.MADE, s.P
 _FIELDS = (s.LE, s.SEQ, s.RE, s.ROW, s.OF, s.CLEANED)
 
 
-class Stored(AfaPunctuating):
-    """Writes and reads the state of the operator."""
+def save(run: AfaStepping, section: Section) -> None:
+    """Write the state: arcs as they are by now, live events and partial matches, output that was not given.
 
-    def save(self, section: Section) -> None:
-        """Write the state: arcs as they are by now, live events and partial matches, output that was not given.
-
-        Raises
-        ------
-        SnapshotError
-            An arc that was added later has a Python function.
-        """
-        if not self.roles.ordered:
-            self.sweep()
-        state, tables = self.state, self.tables
-        slots, partial = state.live_slots(), state.live_partial()
+    Raises
+    ------
+    SnapshotError
+        An arc that was added later has a Python function.
+    """
+    if not run.roles.ordered:
+        run.sweep()
+    state, tables = run.state, run.tables
+    slots, partial = state.live_slots(), state.live_partial()
+    section.arrays |= {
+        "events.fields": state.events.X[slots][:, list(_FIELDS)].ravel(),
+        "events.words": state.events.E[slots].ravel(),
+        "events.sizes": state.events.X[slots, s.SIZE],
+        "partial.fields": state.P[1 : s.REG + state.fields, partial].ravel(),
+        "events.kept": _kept(state, slots),
+        "counters": state.registers[list(_COUNTERS)],
+        "pending": np.concatenate([rows.ravel() for rows, _ in run.found] or [np.zeros(0, np.int64)]),
+        "pending.cells": np.concatenate([cells for _, cells in run.found] or [np.zeros(0, np.int64)]),
+    }
+    if run.trail >= 0:
+        used = slice(1, int(state.registers[s.TRAILS]) + 1)
+        section.arrays |= {name: getattr(state.work, name)[used] for name in TRAIL_ARRAYS}
+    if state.ignores:
+        extra = state.P[s.REG + state.fields :, partial]
         section.arrays |= {
-            "events.fields": state.events.X[slots][:, list(_FIELDS)].ravel(),
-            "events.words": state.events.E[slots].ravel(),
-            "events.sizes": state.events.X[slots, s.SIZE],
-            "partial.fields": state.P[1 : s.REG + state.fields, partial].ravel(),
-            "events.kept": _kept(state, slots),
-            "counters": state.registers[list(_COUNTERS)],
-            "pending": np.concatenate([rows.ravel() for rows, _ in self.found] or [np.zeros(0, np.int64)]),
-            "pending.cells": np.concatenate([cells for _, cells in self.found] or [np.zeros(0, np.int64)]),
+            "until": extra[[s.UNTIL_LE, s.UNTIL_SEQ]].ravel(),
+            "open": (extra[s.OPEN] >= 0).astype(np.int8),
         }
-        if self.trail >= 0:
-            used = slice(1, int(state.registers[s.TRAILS]) + 1)
-            section.arrays |= {name: getattr(state.work, name)[used] for name in TRAIL_ARRAYS}
-        if state.ignores:
-            extra = state.P[s.REG + state.fields :, partial]
-            section.arrays |= {
-                "until": extra[[s.UNTIL_LE, s.UNTIL_SEQ]].ravel(),
-                "open": (extra[s.OPEN] >= 0).astype(np.int8),
-            }
-        names = dict(zip(tables.numbers.values(), tables.numbers, strict=True))
-        section.values |= {
-            "states": [
-                [names.get(number, names.get(int(row[s.BASE]), "")), number not in names]
-                for number, row in enumerate(tables.states)
-            ],
-            "finals": {name: str(emit) for name, emit in tables.finals.items()},
-            "arcs": [_written(tables.arc(number), self.given_as) for number in range(1, tables.arcs.shape[0])],
-            "columns": [f"{column.kind} {column}" for column in self.code.columns],
-            "atoms": [str(atom) for atom in self.code.atoms],
-            "ignores": state.ignores,
-            "rows": self.rows,
-            "predicated": [[time, text] for time, text in self.predicated.values()],
-        }
-        self.names.save(section)
-        there = section.sub("tables")
-        if self.keys is not None:
-            self.keys.save(section.sub("keys"))
-            there.put_table("keys", self.all_keys())
-        for number, batch in enumerate(self.side):
-            there.put_table(f"side.{number}", batch)
+    names = dict(zip(tables.numbers.values(), tables.numbers, strict=True))
+    section.values |= {
+        "states": [
+            [names.get(number, names.get(int(row[s.BASE]), "")), number not in names]
+            for number, row in enumerate(tables.states)
+        ],
+        "finals": {name: str(emit) for name, emit in tables.finals.items()},
+        "arcs": [_written(tables.arc(number), run.given_as) for number in range(1, tables.arcs.shape[0])],
+        "columns": [f"{column.kind} {column}" for column in run.code.columns],
+        "atoms": [str(atom) for atom in run.code.atoms],
+        "ignores": state.ignores,
+        "rows": run.rows,
+        "predicated": [[time, text] for time, text in run.predicated.values()],
+    }
+    run.names.save(section)
+    there = section.sub("tables")
+    if run.keys is not None:
+        run.keys.save(section.sub("keys"))
+        there.put_table("keys", run.all_keys())
+    for number, batch in enumerate(run.side):
+        there.put_table(f"side.{number}", batch)
 
-    def load(self, section: Section) -> None:
-        """Take over what :meth:`save` wrote, of the same automaton.
 
-        Raises
-        ------
-        LookupError, ValueError
-            Something is missing or has another size.
-        """
-        values, arrays, program = section.values, section.arrays, self.program
-        assert program.texts is not None
-        afa = self.given_as
-        own = {arc.id: arc for arc in afa.arcs}
-        arcs = [
-            replace(own[one["id"]] if one["own"] else program.texts.arc(one), since=one["since"], until=one["until"])
-            for one in values["arcs"]
-        ]
-        finals = {name: Emit(emit) for name, emit in values["finals"].items()}
-        now = replace(afa, arcs=tuple(arcs), finals=finals)
-        self.begin(Compiled(now, program.roles, program.marks, program.texts), values["ignores"])
-        self.given_as = afa
-        state = self.state
-        state.registers[list(_COUNTERS)] = arrays["counters"]
-        self.rows = values["rows"]
-        there = section.sub("tables")
-        sides = [name for name in (*there.values, *there.arrays) if name.startswith("side.")]
-        self.side = [batch for name in sides for batch in there.table(name).to_batches()]
-        if arrays["pending"].size:
-            rows = arrays["pending"].astype(np.int64).reshape(-1, state.out.rows.shape[1])
-            self.found = [(rows, arrays["pending.cells"].astype(np.int64))]
-        if self.keys is not None:
-            self.keys.load(section.sub("keys"))
-            self.key_values = there.table("keys").to_batches()
-            state.fit_partitions(len(self.keys))
-        old, new = self.names.load(section)
-        if self.trail >= 0:
-            state.load_trails({name: arrays[name].astype(np.int64) for name in TRAIL_ARRAYS})
-        self._load_events(section, old, new)
-        self._load_partial(section, old, new)
-        for time, text in values["predicated"]:
-            self.predicated[self.code.plain(program.texts.condition(text))] = time, text
+def load(run: AfaStepping, section: Section) -> None:
+    """Take over what :meth:`save` wrote, of the same automaton.
 
-    def _load_events(self, section: Section, old: I64, new: I64) -> None:
-        """Events at slots 1, 2, …; the words that this runner's code reads, wherever they stood."""
-        state, arrays = self.state, section.arrays
-        fields = arrays["events.fields"].astype(np.int64).reshape(-1, len(_FIELDS))
-        count = len(fields)
-        if not count:
-            return
-        state.reset_events(count)
-        state.registers[s.LIVE_EVENTS] = count
-        X, E = state.events.X, state.events.E
-        slots = np.arange(1, count + 1)
-        X[1 : count + 1, _FIELDS] = fields
-        X[slots, s.OWN] = X[slots, s.LE]
-        part = X[slots, s.OF]
-        same = part[1:] == part[:-1]
-        X[slots[1:], s.PREV] = np.where(same, slots[:-1], s.NIL)
-        X[slots[:-1], s.BEHIND] = np.where(same, slots[1:], s.NIL)
-        X[1, s.PREV] = X[count, s.BEHIND] = s.NIL
-        kept = arrays["events.kept"] != 0
-        state.parts.first[part[~kept][::-1]] = slots[~kept][::-1]
-        state.parts.oldest[part[kept][::-1]] = slots[kept][::-1]
-        state.parts.last[part] = slots
-        words = arrays["events.words"].astype(np.int64).reshape(count, -1)
-        known = {name: at for at, name in enumerate(section.values["columns"], 1)}
-        for at, column in enumerate(self.code.columns, 1):
-            was = known.get(f"{column.kind} {column}")
-            if was is not None:
-                values, told = words[:, was], (words[:, 0] >> was) & 1
-                E[slots, at] = np.where(told, _renamed(values, old, new), 0) if column.kind == "string" else values
-                E[slots, 0] |= told << at
-        held = {name: at for at, name in enumerate(section.values["atoms"])}
-        before, now = 1 + len(section.values["columns"]), 1 + len(self.code.columns)
-        for at, atom in enumerate(self.code.atoms):
-            was = held.get(str(atom))
-            if was is not None:
-                E[slots, now + (at >> 6)] |= ((words[:, before + (was >> 6)] >> (was & 63)) & 1) << (at & 63)
+    Raises
+    ------
+    LookupError, ValueError
+        Something is missing or has another size.
+    """
+    values, arrays, program = section.values, section.arrays, run.program
+    assert program.texts is not None
+    afa = run.given_as
+    own = {arc.id: arc for arc in afa.arcs}
+    arcs = [
+        replace(own[one["id"]] if one["own"] else program.texts.arc(one), since=one["since"], until=one["until"])
+        for one in values["arcs"]
+    ]
+    finals = {name: Emit(emit) for name, emit in values["finals"].items()}
+    now = replace(afa, arcs=tuple(arcs), finals=finals)
+    run.begin(Compiled(now, program.roles, program.marks, program.texts), values["ignores"])
+    run.given_as = afa
+    state = run.state
+    state.registers[list(_COUNTERS)] = arrays["counters"]
+    run.rows = values["rows"]
+    there = section.sub("tables")
+    sides = [name for name in (*there.values, *there.arrays) if name.startswith("side.")]
+    run.side = [batch for name in sides for batch in there.table(name).to_batches()]
+    if arrays["pending"].size:
+        rows = arrays["pending"].astype(np.int64).reshape(-1, state.out.rows.shape[1])
+        run.found = [(rows, arrays["pending.cells"].astype(np.int64))]
+    if run.keys is not None:
+        run.keys.load(section.sub("keys"))
+        run.key_values = there.table("keys").to_batches()
+        state.fit_partitions(len(run.keys))
+    old, new = run.names.load(section)
+    if run.trail >= 0:
+        state.load_trails({name: arrays[name].astype(np.int64) for name in TRAIL_ARRAYS})
+    _load_events(run, section, old, new)
+    _load_partial(run, section, old, new)
+    for time, text in values["predicated"]:
+        run.predicated[run.code.plain(program.texts.condition(text))] = time, text
 
-    def _load_partial(self, section: Section, old: I64, new: I64) -> None:
-        """Partial matches behind the seed, in the order of their lists."""
-        state, tables, values, arrays = self.state, self.tables, section.values, section.arrays
-        sizes = arrays["events.sizes"].astype(np.int64)
-        count = int(sizes.sum())
-        if not count:
-            return
-        state.reset_partial(count)
-        state.registers[s.LIVE_PARTIAL] = count
-        P, X = state.P, state.events.X
-        numbers = np.arange(s.SEED + 1, s.SEED + 1 + count)
-        P[1 : s.REG + state.fields, numbers] = arrays["partial.fields"].astype(np.int64).reshape(-1, count)
-        places = np.zeros(len(values["states"]), np.int64)
-        for number, (name, quiet) in enumerate(values["states"]):
-            if name:
-                plain = tables.state(name)
-                places[number] = tables.quiet(plain) if quiet else plain
-        P[s.STATE, numbers] = places[P[s.STATE, numbers]]
-        for at, kind in enumerate(self.afa.register.values()):
-            if kind_of(kind) == "string":
-                P[s.REG + at, numbers] = _renamed(P[s.REG + at, numbers], old, new)
-        ends = np.cumsum(sizes)
-        begins = ends - sizes
-        full = np.flatnonzero(sizes)
-        slots = full + 1
-        X[slots, s.FIRST], X[slots, s.LAST], X[slots, s.SIZE] = (
-            numbers[begins[full]],
-            numbers[ends[full] - 1],
-            sizes[full],
-        )
-        P[s.NEXT, numbers] = np.concatenate((numbers[1:], [s.NIL]))
-        P[s.NEXT, numbers[ends[full] - 1]] = s.NIL
-        if state.ignores:
-            extra = s.REG + state.fields
-            home = np.repeat(np.arange(1, sizes.size + 1), sizes)
-            P[extra + s.HOME, numbers] = home
-            P[extra + s.UNTIL_LE : extra + s.UNTIL_SEQ + 1, numbers] = arrays["until"].astype(np.int64).reshape(2, -1)
-            P[extra + s.OPEN, numbers] = -1
-            _reopen(state, numbers[arrays["open"] != 0])
+
+def _load_events(run: AfaStepping, section: Section, old: I64, new: I64) -> None:
+    """Events at slots 1, 2, …; the words that this runner's code reads, wherever they stood."""
+    state, arrays = run.state, section.arrays
+    fields = arrays["events.fields"].astype(np.int64).reshape(-1, len(_FIELDS))
+    count = len(fields)
+    if not count:
+        return
+    state.reset_events(count)
+    state.registers[s.LIVE_EVENTS] = count
+    X, E = state.events.X, state.events.E
+    slots = np.arange(1, count + 1)
+    X[1 : count + 1, _FIELDS] = fields
+    X[slots, s.OWN] = X[slots, s.LE]
+    part = X[slots, s.OF]
+    same = part[1:] == part[:-1]
+    X[slots[1:], s.PREV] = np.where(same, slots[:-1], s.NIL)
+    X[slots[:-1], s.BEHIND] = np.where(same, slots[1:], s.NIL)
+    X[1, s.PREV] = X[count, s.BEHIND] = s.NIL
+    kept = arrays["events.kept"] != 0
+    state.parts.first[part[~kept][::-1]] = slots[~kept][::-1]
+    state.parts.oldest[part[kept][::-1]] = slots[kept][::-1]
+    state.parts.last[part] = slots
+    words = arrays["events.words"].astype(np.int64).reshape(count, -1)
+    known = {name: at for at, name in enumerate(section.values["columns"], 1)}
+    for at, column in enumerate(run.code.columns, 1):
+        was = known.get(f"{column.kind} {column}")
+        if was is not None:
+            values, told = words[:, was], (words[:, 0] >> was) & 1
+            E[slots, at] = np.where(told, _renamed(values, old, new), 0) if column.kind == "string" else values
+            E[slots, 0] |= told << at
+    held = {name: at for at, name in enumerate(section.values["atoms"])}
+    before, now = 1 + len(section.values["columns"]), 1 + len(run.code.columns)
+    for at, atom in enumerate(run.code.atoms):
+        was = held.get(str(atom))
+        if was is not None:
+            E[slots, now + (at >> 6)] |= ((words[:, before + (was >> 6)] >> (was & 63)) & 1) << (at & 63)
+
+
+def _load_partial(run: AfaStepping, section: Section, old: I64, new: I64) -> None:
+    """Partial matches behind the seed, in the order of their lists."""
+    state, tables, values, arrays = run.state, run.tables, section.values, section.arrays
+    sizes = arrays["events.sizes"].astype(np.int64)
+    count = int(sizes.sum())
+    if not count:
+        return
+    state.reset_partial(count)
+    state.registers[s.LIVE_PARTIAL] = count
+    P, X = state.P, state.events.X
+    numbers = np.arange(s.SEED + 1, s.SEED + 1 + count)
+    P[1 : s.REG + state.fields, numbers] = arrays["partial.fields"].astype(np.int64).reshape(-1, count)
+    places = np.zeros(len(values["states"]), np.int64)
+    for number, (name, quiet) in enumerate(values["states"]):
+        if name:
+            plain = tables.state(name)
+            places[number] = tables.quiet(plain) if quiet else plain
+    P[s.STATE, numbers] = places[P[s.STATE, numbers]]
+    for at, kind in enumerate(run.afa.register.values()):
+        if kind_of(kind) == "string":
+            P[s.REG + at, numbers] = _renamed(P[s.REG + at, numbers], old, new)
+    ends = np.cumsum(sizes)
+    begins = ends - sizes
+    full = np.flatnonzero(sizes)
+    slots = full + 1
+    X[slots, s.FIRST], X[slots, s.LAST], X[slots, s.SIZE] = (
+        numbers[begins[full]],
+        numbers[ends[full] - 1],
+        sizes[full],
+    )
+    P[s.NEXT, numbers] = np.concatenate((numbers[1:], [s.NIL]))
+    P[s.NEXT, numbers[ends[full] - 1]] = s.NIL
+    if state.ignores:
+        extra = s.REG + state.fields
+        home = np.repeat(np.arange(1, sizes.size + 1), sizes)
+        P[extra + s.HOME, numbers] = home
+        P[extra + s.UNTIL_LE : extra + s.UNTIL_SEQ + 1, numbers] = arrays["until"].astype(np.int64).reshape(2, -1)
+        P[extra + s.OPEN, numbers] = -1
+        _reopen(state, numbers[arrays["open"] != 0])
 
 
 def _kept(state: AfaState, slots: I64) -> NDArray[Any]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -12,9 +10,10 @@ from stretto import _jit
 from stretto.engines.afa import structure as s
 from stretto.engines.afa.between import Changes
 from stretto.engines.afa.cleaning import sweep
-from stretto.engines.afa.faults import AfaFaults
+from stretto.engines.afa.compiling import BEFORE_ALL
+from stretto.engines.afa.faults import error_at
 from stretto.engines.afa.giving import given, order_of
-from stretto.engines.afa.intake import BEFORE_ALL
+from stretto.engines.afa.intake import AfaIntake
 from stretto.engines.afa.kernels import advance
 from stretto.engines.afa.structure import Batch, Memory
 from stretto.engines.afa.trails import lengths, spell
@@ -29,15 +28,16 @@ I64 = NDArray[np.int64]
 SWEEP_AT_LEAST = 1 << 12
 
 
-class AfaStepping(AfaFaults):
+class AfaStepping(AfaIntake):
     """Carries out operations."""
 
-    def _memory(self) -> Memory:
+    def memory(self) -> Memory:
+        """What the kernels read and write, as it lies now."""
         state = self.state
         graph = self.tables.graph(bits=1 + len(self.code.columns), **self.options)
         return Memory(graph, state.P, state.events, state.parts, state.work, state.out, state.registers)
 
-    def _act(self, status: int) -> None:
+    def act(self, status: int) -> None:
         """Do what a status asks for."""
         state, registers = self.state, self.state.registers
         if status == _jit.OUTPUT_FULL:
@@ -79,7 +79,7 @@ class AfaStepping(AfaFaults):
     def _act_for(self, status: int, batch: Batch) -> None:
         """Do what a status asks for at a row; where a bound is reached, the row is not taken."""
         try:
-            self._act(status)
+            self.act(status)
         except LimitError as error:
             at = int(self.state.registers[s.CURSOR])
             self._step_back(batch)
@@ -93,11 +93,11 @@ class AfaStepping(AfaFaults):
         registers = self.state.registers
         registers[s.CURSOR] = 0
         while True:
-            m = self._memory()
+            m = self.memory()
             status = sweep(m.graph, m.P, m.events, m.parts, m.work, registers)
             if status == _jit.DONE:
                 break
-            self._act(status)
+            self.act(status)
         self.swept_to = int(registers[s.CLEAN])
         self.swept_at = sum(self.state.live)
         self._forget_keys()
@@ -219,21 +219,22 @@ class AfaStepping(AfaFaults):
             and what comes behind has not.
         """
         batch = self._read(table, changes or Changes.none(), rows)
-        if self.later and batch.le.size:
-            self._link_due(int(batch.le.max()))
-        self._run(batch, table, refused)
+        if self.functions.later and batch.le.size:
+            self.functions.link_due(int(batch.le.max()))
+        self.carry(batch, table, refused)
 
-    def _run(self, batch: Batch, table: pa.RecordBatch | None, refused: list[StrettoError] | None = None) -> None:
-        registers, theta = self.state.registers, self._theta()
+    def carry(self, batch: Batch, table: pa.RecordBatch | None, refused: list[StrettoError] | None = None) -> None:
+        """Carry out operations, which are the rows of ``table``; without one they have no rows. ``refused`` as for :meth:`push`."""
+        registers, theta = self.state.registers, self.functions.theta()
         registers[s.CURSOR] = registers[s.FAULT] = registers[s.CHANGED] = 0
         late = int(registers[s.LATE])
         try:
             while True:
-                status = advance(theta, batch, self._memory())
+                status = advance(theta, batch, self.memory())
                 if status == _jit.DONE:
                     break
                 if status == _jit.FAULTED:
-                    error = self._error(batch)
+                    error = error_at(self, batch)
                     if refused is None:
                         self._step_back(batch)
                         raise error
@@ -250,27 +251,6 @@ class AfaStepping(AfaFaults):
             self.state.work.F[0, 0] = 0
         if not self.roles.ordered:
             self._sweep_now_and_then()
-
-    def _theta(self) -> Any:
-        """The functions of all arcs that are linked."""
-        if self._compiling is not None:
-            # What has come since is needed at once.
-            if not self._compiling.done() and self.code.version == self._compiles:
-                return self._functions
-            self.code.take(self._compiling.result())
-            self._compiling = None
-        self._functions = self.code.theta()
-        return self._functions
-
-    def _link_due(self, time: int) -> None:
-        """Link the arcs that an event of this time may take, and wait for their functions."""
-        due = [number for number in self.later if self.tables.arcs[number, s.SINCE] <= time]
-        if (due or time == BEFORE_ALL) and self._compiling is not None:
-            self.code.take(self._compiling.result())
-            self._compiling = None
-        for number in due:
-            self.tables.link(number)
-            self.later.remove(number)
 
     def _leave_out(self, batch: Batch) -> None:
         """Go on behind the row that failed; of a revision that failed, neither half is taken."""
@@ -292,7 +272,8 @@ class AfaStepping(AfaFaults):
             batch.op[at - 1] = s.REVISED
             registers[s.CURSOR] = at - 1
 
-    def _clean(self) -> None:
+    def clean(self) -> None:
+        """After a punctuation: say what it makes final, and free what only depends on that."""
         registers = self.state.registers
         registers[s.CLEAN] = min(int(registers[s.PUNCTUATION]), self.arc_punctuation)
         self._sweep_now_and_then()

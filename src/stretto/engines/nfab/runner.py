@@ -14,9 +14,10 @@ from stretto.columns.keys import KeyTable
 from stretto.columns.overflow import IntegerOverflow, located
 from stretto.engines.api import Matches
 from stretto.engines.nfab import structure as s
+from stretto.engines.nfab.cleaning import sweep
 from stretto.engines.nfab.compiled import Compiled
 from stretto.engines.nfab.forgetting import forget, move_words
-from stretto.engines.nfab.kernels import advance, expire, sweep
+from stretto.engines.nfab.kernels import advance, expire
 from stretto.engines.nfab.state import NEVER, NfabState
 from stretto.engines.nfab.structure import Events, Machine, Nodes
 from stretto.engines.shared.counting import Graph, Unlisted, unlisted
@@ -353,13 +354,9 @@ class NfabRunner(Intake):
             self.program.theta,
             events,
             machine,
-            state.runs,
-            state.nodes,
-            state.parts,
-            state.scratch,
+            state.memory,
             state.out,
             state.counts,
-            state.registers,
         )
 
     def _drain(self) -> Matches:
@@ -425,12 +422,8 @@ class NfabRunner(Intake):
             status = expire(
                 low,
                 self.program.machine,
-                state.runs,
-                state.nodes,
-                state.parts,
-                state.scratch,
+                state.memory,
                 state.out,
-                state.registers,
             )
             if status == _jit.DONE:
                 break
@@ -478,7 +471,7 @@ class NfabRunner(Intake):
         """Release runs out of their window and idle partitions, and forget their keys when most of them are idle."""
         state = self.state
         count = self.partitions
-        left = sweep(count, self._low_bound, state.runs, state.nodes, state.parts, state.registers)
+        left = sweep(count, self._low_bound, state.memory)
         if self.keys is None or 2 * left >= count:
             return
         head, negated = state.parts.head[:count], state.parts.negated[:count]

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from stretto.engines.api import Matches
 from stretto.engines.nfab import structure as s
-from stretto.engines.nfab.kernels import collect, list_runs
-from stretto.engines.nfab.structure import Nodes, Parts, Runs, Scratch
+from stretto.engines.nfab.cleaning import collect, list_runs
+from stretto.engines.nfab.structure import Memory, Nodes, Parts, Runs, Scratch
 from stretto.engines.shared.counting import counts_for
 from stretto.engines.shared.values import Op, Slot
 from stretto.engines.tecs.enumerate import Output
@@ -59,6 +59,11 @@ class NfabState:
         self.scratch = _scratch(16)
         self.out = new_output(min(16 * small, 1 << 16), min(64 * small, 1 << 20))
         self.counts = counts_for(0)
+
+    @property
+    def memory(self) -> Memory:
+        """What kernels write, as it lies now."""
+        return Memory(self.runs, self.nodes, self.parts, self.scratch, self.registers)
 
     def _free(self, more: int) -> None:
         """Add ``more`` free runs."""
@@ -184,7 +189,7 @@ class NfabState:
         self.counts = counts_for(0)  # the nodes get new numbers
         place = np.zeros(self.nodes.previous.size, np.int64)
         count = self.parts.head.size
-        return int(collect(count, low, self.span, self.runs, self.nodes, self.parts, place, self.registers))
+        return int(collect(count, low, self.span, self.memory, place))
 
     def listed(self, partitions: int) -> NDArray[np.int64]:
         """The numbers of all runs that are in lists, partition by partition, in the order of these."""

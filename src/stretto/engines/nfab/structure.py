@@ -139,3 +139,13 @@ class Scratch(NamedTuple):
     stamp: I64  #: … valid in this epoch
     timer: I64  #: pending runs as a heap by start …
     serial: I64  #: … and order of completion
+
+
+class Memory(NamedTuple):
+    """All that a kernel writes but the output."""
+
+    runs: Runs
+    nodes: Nodes
+    parts: Parts
+    scratch: Scratch
+    registers: I64

@@ -42,7 +42,7 @@ def _unclosed(found: d.Unexpected) -> Mistake | None:
     return mistake if found.word in ("'", "/") else None
 
 
-def _hint(found: d.Unexpected) -> str | None:
+def _hint(found: d.Unexpected) -> str | None:  # noqa: C901, PLR0911, PLR0912 - one mistake after the other
     text, span, expected = found.text, found.span, found.expected
     word = found.word
     before = text[: span.start].rstrip()

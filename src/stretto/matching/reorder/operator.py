@@ -82,7 +82,7 @@ class Cleanse(Waiting):
     ([{'t': 1}, {'t': 2}], 3)
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the options that users have
         self,
         schema: Any = None,
         *,

@@ -43,7 +43,7 @@ log = logging.getLogger("stretto")
 _MOMENT = "__stretto_moment"
 
 
-def dataflow(
+def dataflow(  # noqa: PLR0913 - the options that users have
     df: DataFrame | Mapping[str, DataFrame],
     stream: Stream,
     *,
