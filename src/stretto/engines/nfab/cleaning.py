@@ -25,7 +25,7 @@ def sweep(count: int, low: int, memory: Memory) -> int:
                     runs.next[before] = following
                 parts.size[part] -= 1
                 registers[s.LIVE] -= 1
-                drop(run, memory)
+                drop(run, runs, registers)
             else:
                 before = run
             run = following

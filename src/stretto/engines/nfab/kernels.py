@@ -128,7 +128,7 @@ def advance(conditions: int, events: Events, machine: Machine, memory: Memory, o
         if status != DONE:
             return status
         for at in range(registers[s.QUEUED]):
-            drop(memory.scratch.queue[at], memory)
+            drop(memory.scratch.queue[at], memory.runs, registers)
         registers[s.QUEUED] = 0
         registers[s.CURSOR] = i + 1
     return DONE

@@ -11,7 +11,7 @@ from stretto.engines.nfab import structure as s
 from stretto.engines.nfab.edges import holds
 from stretto.engines.nfab.pending import pop_timer, push_timer
 from stretto.engines.nfab.runs import drop, keep, unlink
-from stretto.engines.nfab.structure import Events, Machine, Memory, Nodes, Runs
+from stretto.engines.nfab.structure import I64, Events, Machine, Memory, Nodes, Runs, Scratch
 from stretto.engines.shared.counting import Counts, Graph, count_paths
 from stretto.engines.tecs.enumerate import Output
 
@@ -50,9 +50,8 @@ def _is_negated(
 
 
 @inlined
-def _room(length: int, memory: Memory, out: Output) -> int:
+def _room(length: int, registers: I64, out: Output) -> int:
     """The status that asks for room for a match; DONE where there is some."""
-    registers = memory.registers
     if registers[s.CELLS] + length <= out.position.size and registers[s.ROWS] < out.start.size:
         return DONE
     registers[s.NEED] = length
@@ -79,9 +78,8 @@ def _write(length: int, machine: Machine, memory: Memory, out: Output) -> None:
 
 
 @inlined
-def _path_of(run: int, memory: Memory) -> int:
+def _path_of(run: int, runs: Runs, nodes: Nodes, scratch: Scratch) -> int:
     """The events of an unmerged run onto the path, which has room for all nodes; their number."""
-    runs, nodes, scratch = memory.runs, memory.nodes, memory.scratch
     length = 0
     node = runs.node[run]
     while node != s.NIL:
@@ -120,15 +118,15 @@ def choose(theta: Any, i: int, events: Events, machine: Machine, memory: Memory)
     best = s.NIL
     for at in range(registers[s.QUEUED]):
         run = scratch.queue[at]
-        length = _path_of(run, memory)
+        length = _path_of(run, runs, nodes, scratch)
         if _is_negated(theta, run, i, length, events.low[i], events, machine, memory):
-            drop(run, memory)
+            drop(run, runs, registers)
         elif best == s.NIL or _is_better(run, best, runs, nodes):
             if best != s.NIL:
-                drop(best, memory)
+                drop(best, runs, registers)
             best = run
         else:
-            drop(run, memory)
+            drop(run, runs, registers)
     registers[s.QUEUED] = 0
     if best == s.NIL:
         return
@@ -138,7 +136,7 @@ def choose(theta: Any, i: int, events: Events, machine: Machine, memory: Memory)
     run = parts.head[part]
     while run != s.NIL:
         following = runs.next[run]
-        drop(run, memory)
+        drop(run, runs, registers)
         run = following
     registers[s.LIVE] -= parts.size[part]
     parts.head[part] = s.NIL
@@ -151,14 +149,14 @@ def wait(theta: Any, i: int, events: Events, machine: Machine, memory: Memory) -
     runs, scratch, registers = memory.runs, memory.scratch, memory.registers
     for at in range(registers[s.QUEUED]):
         run = scratch.queue[at]
-        length = _path_of(run, memory)
+        length = _path_of(run, runs, memory.nodes, scratch)
         if _is_negated(theta, run, i, length, events.low[i], events, machine, memory):
-            drop(run, memory)
+            drop(run, runs, registers)
         else:
             runs.state[run] = s.PENDING
             runs.last[run] = events.part[i]
-            keep(run, events.part[i], memory)
-            push_timer(run, memory)
+            keep(run, events.part[i], runs, memory.parts, registers)
+            push_timer(run, runs, scratch, registers)
     registers[s.QUEUED] = 0
 
 
@@ -169,14 +167,14 @@ def release(low: int, machine: Machine, memory: Memory, out: Output) -> int:
     while registers[s.TIMERS] > 0 and runs.start[scratch.timer[0]] < low:
         run = scratch.timer[0]
         if runs.state[run] != s.DEAD:
-            length = _path_of(run, memory)
-            status = _room(length, memory, out)
+            length = _path_of(run, runs, memory.nodes, scratch)
+            status = _room(length, registers, out)
             if status != DONE:
                 return status
             _write(length, machine, memory, out)
-            unlink(run, runs.last[run], memory)
-        pop_timer(memory)
-        drop(run, memory)
+            unlink(run, runs.last[run], runs, memory.parts, registers)
+        pop_timer(runs, scratch, registers)
+        drop(run, runs, registers)
     return DONE
 
 
@@ -234,14 +232,14 @@ def begin_output(i: int, events: Events, machine: Machine, memory: Memory) -> No
 
 
 @inlined
-def _follow(top: int, low: int, machine: Machine, memory: Memory) -> tuple[int, int, int]:
+def _follow(
+    top: int, node: int, length: int, run: int, low: int, threshold: int, machine: Machine, memory: Memory
+) -> tuple[int, int, int]:
     """Bring the list of the stack's entry onto the path; of unions the later start first, the other onto the stack.
 
     Gives the node of the first event, the number of events, and the top of the stack; for the number −1 where room is missing.
     """
     nodes, scratch, registers = memory.nodes, memory.scratch, memory.registers
-    threshold = registers[s.THRESHOLD]
-    node, length, run = scratch.stack[top], scratch.depth[top], scratch.owner[top]
     while True:
         if nodes.label[node] == s.UNION:
             if top + 1 >= scratch.stack.size:
@@ -278,7 +276,7 @@ def list_matches(theta: Any, i: int, events: Events, machine: Machine, memory: M
         at = registers[s.TOP] - 1
         entry, begun, run = scratch.stack[at], scratch.depth[at], scratch.owner[at]
         threshold = registers[s.THRESHOLD]
-        node, length, top = _follow(at, low, machine, memory)
+        node, length, top = _follow(at, entry, begun, run, low, threshold, machine, memory)
         start = nodes.start[node]
         status = DONE
         if length < 0:
@@ -289,7 +287,7 @@ def list_matches(theta: Any, i: int, events: Events, machine: Machine, memory: M
         elif start >= low and not (
             machine.left.size > 0 and _is_negated(theta, run, i, length, low, events, machine, memory)
         ):
-            status = _room(length, memory, out)
+            status = _room(length, registers, out)
             if status == DONE:
                 _write(length, machine, memory, out)
                 if machine.limit > 0 and registers[s.EMITTED] == machine.limit:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stretto._jit import inlined
 from stretto.engines.nfab import structure as s
-from stretto.engines.nfab.structure import Memory, Runs, Scratch
+from stretto.engines.nfab.structure import I64, Runs, Scratch
 
 
 @inlined
@@ -21,9 +21,8 @@ def _swap(scratch: Scratch, a: int, b: int) -> None:
 
 
 @inlined
-def push_timer(run: int, memory: Memory) -> None:
+def push_timer(run: int, runs: Runs, scratch: Scratch, registers: I64) -> None:
     """Onto the heap. O(log pending)."""
-    runs, scratch, registers = memory.runs, memory.scratch, memory.registers
     at = registers[s.TIMERS]
     registers[s.TIMERS] = at + 1
     scratch.timer[at] = run
@@ -35,8 +34,7 @@ def push_timer(run: int, memory: Memory) -> None:
 
 
 @inlined
-def pop_timer(memory: Memory) -> int:
-    runs, scratch, registers = memory.runs, memory.scratch, memory.registers
+def pop_timer(runs: Runs, scratch: Scratch, registers: I64) -> int:
     run = scratch.timer[0]
     size = registers[s.TIMERS] - 1
     registers[s.TIMERS] = size

@@ -7,12 +7,11 @@ import numpy as np
 from stretto._jit import inlined
 from stretto.engines.nfab import structure as s
 from stretto.engines.nfab.edges import apply
-from stretto.engines.nfab.structure import Events, Machine, Memory, Runs
+from stretto.engines.nfab.structure import I64, Events, Machine, Memory, Parts, Runs
 
 
 @inlined
-def new_run(memory: Memory) -> int:
-    runs, registers = memory.runs, memory.registers
+def new_run(runs: Runs, registers: I64) -> int:
     run = registers[s.FREE]
     registers[s.FREE] = runs.next[run]
     registers[s.FREE_RUNS] -= 1
@@ -21,8 +20,7 @@ def new_run(memory: Memory) -> int:
 
 
 @inlined
-def drop(run: int, memory: Memory) -> None:
-    runs, registers = memory.runs, memory.registers
+def drop(run: int, runs: Runs, registers: I64) -> None:
     runs.next[run] = registers[s.FREE]
     registers[s.FREE] = run
     registers[s.FREE_RUNS] += 1
@@ -40,10 +38,9 @@ def copy_run(source: int, target: int, runs: Runs) -> None:
 
 
 @inlined
-def copied(run: int, memory: Memory) -> int:
+def copied(run: int, runs: Runs, registers: I64) -> int:
     """A new run in the same computation state."""
-    runs = memory.runs
-    fresh = new_run(memory)
+    fresh = new_run(runs, registers)
     copy_run(run, fresh, runs)
     return fresh
 
@@ -75,9 +72,8 @@ def select(operations: int, run: int, i: int, events: Events, machine: Machine, 
 
 
 @inlined
-def keep(run: int, part: int, memory: Memory) -> None:
+def keep(run: int, part: int, runs: Runs, parts: Parts, registers: I64) -> None:
     """Put a run into its partition's list."""
-    runs, parts, registers = memory.runs, memory.parts, memory.registers
     runs.next[run] = parts.head[part]
     parts.head[part] = run
     parts.size[part] += 1
@@ -85,9 +81,8 @@ def keep(run: int, part: int, memory: Memory) -> None:
 
 
 @inlined
-def unlink(run: int, part: int, memory: Memory) -> None:
+def unlink(run: int, part: int, runs: Runs, parts: Parts, registers: I64) -> None:
     """Out of its partition's list. O(runs of the partition)."""
-    runs, parts, registers = memory.runs, memory.parts, memory.registers
     before = s.NIL
     one = parts.head[part]
     while one != run:
@@ -168,5 +163,5 @@ def merge(part: int, machine: Machine, memory: Memory) -> None:
             parts.size[part] -= 1
             registers[s.LIVE] -= 1
             registers[s.MERGED] += 1
-            drop(run, memory)
+            drop(run, runs, registers)
         run = following

@@ -18,21 +18,21 @@ def _go_on(theta: Any, component: int, run: int, i: int, events: Events, machine
     kleene = machine.kleene[component]
     last = component == machine.kleene.size - 1
     if last and (not kleene or holds(theta, 3 * component + 2, run, i, s.NIL, events, machine, memory)):
-        done = copied(run, memory) if kleene else run
+        done = copied(run, runs, registers) if kleene else run
         scratch.queue[registers[s.QUEUED]] = done
         registers[s.QUEUED] += 1
     if kleene:
         runs.state[run] = 2 * component + 1
-        keep(run, events.part[i], memory)
+        keep(run, events.part[i], runs, memory.parts, registers)
     elif not last:
         runs.state[run] = 2 * component + 2
-        keep(run, events.part[i], memory)
+        keep(run, events.part[i], runs, memory.parts, registers)
 
 
 @inlined
-def _move(theta: Any, run: int, i: int, events: Events, machine: Machine, memory: Memory) -> None:
+def _move(theta: Any, run: int, i: int, part: int, bits: int, events: Events, machine: Machine, memory: Memory) -> None:
     """A run that waits tries its edges: out of its Kleene plus first, as that leaves the run as it is, then to select the event."""
-    runs, part, bits = memory.runs, events.part[i], events.bits[i]
+    runs, parts, registers = memory.runs, memory.parts, memory.registers
     # Of states, bits and operations 2c is the begin of component c and 2c + 1 its take; edges have the proceed as a third.
     state = runs.state[run]
     component, more = state // 2, state % 2
@@ -46,20 +46,20 @@ def _move(theta: Any, run: int, i: int, events: Events, machine: Machine, memory
         and holds(theta, 3 * behind, run, i, s.NIL, events, machine, memory)
     ):
         # Step 6: proceed only with an event that begins the next component.
-        other = copied(run, memory)
+        other = copied(run, runs, registers)
         select(2 * behind, other, i, events, machine, memory)
         _go_on(theta, behind, other, i, events, machine, memory)
     if takes:
         taker = run
         if machine.any:
-            taker = copied(run, memory)
-            keep(run, part, memory)
+            taker = copied(run, runs, registers)
+            keep(run, part, runs, parts, registers)
         select(state, taker, i, events, machine, memory)
         _go_on(theta, component, taker, i, events, machine, memory)
     elif machine.contiguous:
-        drop(run, memory)
+        drop(run, runs, registers)
     else:
-        keep(run, part, memory)
+        keep(run, part, runs, parts, registers)
 
 
 @inlined
@@ -67,7 +67,7 @@ def _begin(theta: Any, i: int, events: Events, machine: Machine, memory: Memory)
     """The event may begin a run."""
     runs = memory.runs
     if events.bits[i] & 1 and holds(theta, 0, s.NIL, i, s.NIL, events, machine, memory):
-        run = new_run(memory)
+        run = new_run(runs, memory.registers)
         runs.start[run] = events.key[i]
         runs.node[run] = s.NIL
         runs.V[run, 0] = 0
@@ -90,7 +90,7 @@ def _note_negated(i: int, events: Events, machine: Machine, memory: Memory) -> N
 def step(theta: Any, i: int, events: Events, machine: Machine, memory: Memory) -> None:
     """The runs of the event's partition make their moves; then it begins one, which must not move with it. O(runs)."""
     runs, parts, registers = memory.runs, memory.parts, memory.registers
-    part = events.part[i]
+    part, bits, low = events.part[i], events.bits[i], events.low[i]
     run = parts.head[part]  # the list is made anew: a run stays by being kept
     parts.head[part] = s.NIL
     registers[s.LIVE] -= parts.size[part]
@@ -99,10 +99,10 @@ def step(theta: Any, i: int, events: Events, machine: Machine, memory: Memory) -
         following = runs.next[run]
         if runs.state[run] == s.PENDING:
             _try_pending(theta, run, i, events, machine, memory)
-        elif runs.start[run] < events.low[i] or (machine.contiguous and runs.last[run] + 1 != events.rank[i]):
-            drop(run, memory)
+        elif runs.start[run] < low or (machine.contiguous and runs.last[run] + 1 != events.rank[i]):
+            drop(run, runs, registers)
         else:
-            _move(theta, run, i, events, machine, memory)
+            _move(theta, run, i, part, bits, events, machine, memory)
         run = following
     _begin(theta, i, events, machine, memory)
     _note_negated(i, events, machine, memory)
@@ -124,4 +124,4 @@ def _try_pending(theta: Any, run: int, i: int, events: Events, machine: Machine,
                 if holds(theta, 3 * components + negation, run, i, scratch_node, events, machine, memory):
                     runs.state[run] = s.DEAD  # it is freed when its time has come
                     return
-    keep(run, events.part[i], memory)
+    keep(run, events.part[i], runs, memory.parts, registers)

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from stretto.engines.shared.roles import integers
 from stretto.engines.shared.windows import values_of
 from stretto.errors import OptionError
-from stretto.matching.lateness import check_late
+from stretto.events import require
 from stretto.matching.reorder.runs import Run
-from stretto.matching.reorder.spans import check_span
 from stretto.times import as_times, check_clock, ticks
 
 I64 = NDArray[np.int64]
@@ -29,76 +29,70 @@ AFTER_ALL = (1 << 63) - 1
 
 
 class Columns:
-    """The options of a :class:`~stretto.matching.reorder.Cleanse`, and the columns of events that play a role."""
+    """The columns of events that play a role in a :class:`~stretto.matching.reorder.Cleanse`, and how they are read."""
 
     def __init__(
         self,
-        *,
         time: str,
-        sequence: str | None = None,
-        sign: str | None = None,
-        partition_by: Sequence[str] = (),
-        payload: Sequence[str] | None = None,
-        speculation: Any = 0,
-        disorder: Any = None,
-        late: str = "error",
-        time_unit: str | None = None,
+        sequence: str | None,
+        sign: str | None,
+        partition_by: Sequence[str],
+        payload: Sequence[str] | None,
     ) -> None:
-        check_late(late)
-        self._time, self._sequence, self._sign = time, sequence, sign
-        self._partition_by, self._payload = tuple(partition_by), None if payload is None else tuple(payload)
-        self._speculation, self._bound = speculation, None if disorder == math.inf else disorder
-        self._late_policy = late
-        self._unit = time_unit
-        check_span(speculation, "speculation")
-        if disorder is not None:
-            check_span(disorder, "disorder")
-        self._schema: pa.Schema | None = None
-        self._ahead: int | float | None = None  # ticks; None: without end
-        self._slack: int | float | None = None
-        self._before: Any = BEFORE_ALL
-        self._after: Any = AFTER_ALL
-        self._punctuation: Any = BEFORE_ALL
-        self._greatest: Any = BEFORE_ALL  # time seen
-        self._limit: Any = BEFORE_ALL  # what is below has passed
-        self._dtype: Any = np.dtype(np.int64)
-        self._told: Any = None  # a punctuation before the type of the time is known
-        self._finished = False
-        self._rows = self._late = self._released = self._annihilated = self._peak = 0
-        self._side: list[pa.RecordBatch] = []
-        self._runs: list[Run] = []
-        self._revised = False  # whether a buffered event has the row of another
+        self.time, self.sequence, self.sign = time, sequence, sign
+        self.partition_by, self.payload = tuple(partition_by), None if payload is None else tuple(payload)
+        self.schema: pa.Schema | None = None  #: of the events, once it is known
+        self.before: Any = BEFORE_ALL  #: all times
+        self.after: Any = AFTER_ALL
+        self.dtype: Any = np.dtype(np.int64)
+
+    def bind(self, schema: pa.Schema) -> None:
+        """Take the names and types of the columns."""
+        roles = {"time": self.time, "sequence": self.sequence, "sign": self.sign}
+        named = [(name, role) for role, name in roles.items() if name is not None]
+        named += [(name, "partition_by") for name in self.partition_by]
+        named += [(name, "payload") for name in self.payload or ()]
+        for name, role in named:
+            require(schema.names, name, role)
+        self.schema = schema
+        real = pa.types.is_floating(self.kind)
+        self.dtype = np.dtype(np.float64 if real else np.int64)
+        self.before, self.after = (-math.inf, math.inf) if real else (BEFORE_ALL, AFTER_ALL)
 
     @property
-    def schema(self) -> pa.Schema | None:
-        """Of the events, once it is known."""
-        return self._schema
+    def kind(self) -> pa.DataType:
+        """The type of times."""
+        assert self.schema is not None
+        return self.schema.field(self.time).type
+
+    def read(self, batch: pa.RecordBatch, row: I64, first: int) -> Run:
+        """Events of these rows; ``first`` is the number that errors give the first."""
+        tie = None if self.sequence is None else integers(batch, self.sequence, "sequence", first)
+        return Run(self._ticks(batch.column(self.time), first), tie, row, batch)
 
     def tick(self, time: Any) -> int | float:
         """One time as the operator counts."""
-        assert self._schema is not None
-        kind = self._schema.field(self._time).type
+        kind = self.kind
         try:
             check_clock(time, kind)
         except ValueError as error:
-            raise OptionError(f"{time!r} is no time of '{self._time}', which is {kind}; {error}") from error
+            raise OptionError(f"{time!r} is no time of '{self.time}', which is {kind}; {error}") from error
         try:
             found: int | float = self._ticks(pa.array([time], kind), 0)[0].item()
         except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, OverflowError) as error:
-            raise OptionError(f"{time!r} is no time of '{self._time}', which is {kind}") from error
+            raise OptionError(f"{time!r} is no time of '{self.time}', which is {kind}") from error
         return found
 
     def _ticks(self, column: pa.Array, first: int) -> Times:
         return (
-            values_of(column, self._time, first)
+            values_of(column, self.time, first)
             if pa.types.is_floating(column.type)
-            else ticks(column, self._time, first)
+            else ticks(column, self.time, first)
         )
 
-    def _shown(self, tick: int | float) -> Any:
+    def shown(self, tick: int | float) -> Any:
         """A time as users write it."""
-        assert self._schema is not None
-        kind = self._schema.field(self._time).type
+        kind = self.kind
         if pa.types.is_integer(kind) or pa.types.is_floating(kind):
             return tick.item() if isinstance(tick, np.generic) else tick
         found = as_times(np.array([tick]), kind)[0]
@@ -107,36 +101,36 @@ class Columns:
         except ValueError:  # nanoseconds, which Python's times do not have
             return found
 
-    def _nowhere(self, batch: pa.RecordBatch) -> Bools | None:
+    def nowhere(self, batch: pa.RecordBatch) -> Bools | None:
         """Which rows are in no partition; ``None``: none."""
         found: Bools | None = None
-        for name in self._partition_by:
+        for name in self.partition_by:
             column = batch.column(name)
             if column.null_count:
                 missing = np.asarray(column.is_null())
                 found = missing if found is None else found | missing
         return found
 
-    def _seen(self, time: Times, sign: I64 | None, nowhere: Bools | None) -> Times:
+    def seen(self, time: Times, sign: I64 | None, nowhere: Bools | None) -> Times:
         """The times of events that come; of all else, a time before all."""
         if sign is not None:
-            time = np.where(sign > 0, time, self._before)
-        return time if nowhere is None else np.where(nowhere, self._before, time)
+            time = np.where(sign > 0, time, self.before)
+        return time if nowhere is None else np.where(nowhere, self.before, time)
 
     @property
-    def _telling(self) -> list[str]:
+    def telling(self) -> list[str]:
         """The columns that tell which event is retracted."""
-        assert self._schema is not None
-        if self._sequence is not None:
-            return [*self._partition_by, self._time, self._sequence]
-        payload = self._schema.names if self._payload is None else self._payload
-        return list(dict.fromkeys([*self._partition_by, self._time, *(name for name in payload if name != self._sign)]))
+        assert self.schema is not None
+        if self.sequence is not None:
+            return [*self.partition_by, self.time, self.sequence]
+        payload = self.schema.names if self.payload is None else self.payload
+        return list(dict.fromkeys([*self.partition_by, self.time, *(name for name in payload if name != self.sign)]))
 
-    def _revisions(self, here: Run, sign: I64, inside: I64) -> I64:
+    def revisions(self, here: Run, sign: I64, inside: I64) -> I64:
         """The retractions among rows that have the insertion of the same place right behind them."""
         pair = (np.diff(inside) == 1) & (sign[inside[:-1]] < 0) & (sign[inside[1:]] > 0)
         first = np.flatnonzero(pair)
-        names = [*self._partition_by, self._time, *([] if self._sequence is None else [self._sequence])]
+        names = [*self.partition_by, self.time, *([] if self.sequence is None else [self.sequence])]
         same = np.ones(first.size, np.bool_)
         for name in names:
             column = here.batch.column(name)

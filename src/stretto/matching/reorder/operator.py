@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,15 +12,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stretto.column_types import wider
-from stretto.engines.shared.roles import integers, signs
-from stretto.errors import DataError, OptionError, SnapshotError
-from stretto.events import BEFORE, Schema, as_table, conform, require
+from stretto.engines.shared.roles import signs
+from stretto.errors import DataError, OptionError, SnapshotError, StrettoError
+from stretto.events import BEFORE, Schema, as_table, conform
 from stretto.frame import Section, reading
-from stretto.matching.lateness import renamed
-from stretto.matching.reorder.columns import AFTER_ALL, BEFORE_ALL
+from stretto.matching.lateness import check_late, renamed
+from stretto.matching.reorder.columns import BEFORE_ALL, Columns
 from stretto.matching.reorder.runs import Released, Run, one_batch, segments
-from stretto.matching.reorder.spans import span
-from stretto.matching.reorder.waiting import Waiting
+from stretto.matching.reorder.spans import check_span, span
+from stretto.matching.reorder.waiting import Buffer
 from stretto.times import as_times
 
 I64 = NDArray[np.int64]
@@ -28,7 +29,7 @@ Bools = NDArray[np.bool_]
 Times = NDArray[Any]
 
 
-class Cleanse(Waiting):
+class Cleanse:
     """Puts a disordered stream in order, as far as is wished (AFA paper, section 5.3).
 
     With the latest punctuation at t, only events with a time below t + ``speculation`` are let through; others wait, in order, until
@@ -97,17 +98,24 @@ class Cleanse(Waiting):
         time_unit: str | None = None,
         bound: Any = None,
     ) -> None:
-        super().__init__(
-            time=time,
-            sequence=sequence,
-            sign=sign,
-            partition_by=partition_by,
-            payload=payload,
-            speculation=speculation,
-            disorder=renamed("bound", bound, "disorder", disorder),
-            late=late,
-            time_unit=time_unit,
-        )
+        disorder = renamed("bound", bound, "disorder", disorder)
+        check_late(late)
+        check_span(speculation, "speculation")
+        if disorder is not None:
+            check_span(disorder, "disorder")
+        self._columns = Columns(time, sequence, sign, partition_by, payload)
+        self._buffer = Buffer(self._columns, strict=late == "error")
+        self._speculation, self._bound = speculation, None if disorder == math.inf else disorder
+        self._late_policy, self._unit = late, time_unit
+        self._ahead: int | float | None = None  # ticks; None: without end
+        self._slack: int | float | None = None
+        self._punctuation: Any = BEFORE_ALL
+        self._greatest: Any = BEFORE_ALL  # time seen
+        self._limit: Any = BEFORE_ALL  # what is below has passed
+        self._told: Any = None  # a punctuation before the type of the time is known
+        self._finished = False
+        self._rows = self._late = 0
+        self._side: list[pa.RecordBatch] = []
         self._inferred = schema is None
         if schema is not None:
             self.bind(pa.schema(list(Schema.of(schema).attributes.items())))
@@ -134,7 +142,7 @@ class Cleanse(Waiting):
         DataError
             The punctuation goes back.
         """
-        if self._schema is None:
+        if self.schema is None:
             if self._told is not None and time < self._told:
                 raise DataError(f"the punctuation goes back from {self._told} to {time}")
             self._told = time
@@ -148,9 +156,9 @@ class Cleanse(Waiting):
     @property
     def punctuation(self) -> Any:
         """No event before this time will come out any more; ``None``: none is known."""
-        if self._schema is None:
+        if self.schema is None:
             return self._told
-        return None if self._punctuation == self._before else self._shown(self._punctuation)
+        return None if self._punctuation == self._columns.before else self._columns.shown(self._punctuation)
 
     @property
     def late(self) -> int:
@@ -159,10 +167,10 @@ class Cleanse(Waiting):
 
     def late_events(self) -> pa.Table:
         """With ``late="side"``: the events that were late or retracted the unknown, since the last call."""
-        if self._schema is None:
+        if self.schema is None:
             return pa.table({})
         side, self._side = self._side, []
-        return pa.Table.from_batches(side, schema=self._schema)
+        return pa.Table.from_batches(side, schema=self.schema)
 
     @property
     def stats(self) -> dict[str, int]:
@@ -170,12 +178,46 @@ class Cleanse(Waiting):
         return {
             "rows": self._rows,
             "late": self._late,
-            "released": self._released,
-            "annihilated": self._annihilated,
+            "released": self._buffer.released,
+            "annihilated": self._buffer.annihilated,
             "buffered": self.buffered,
-            "peak": self._peak,
-            "bytes": sum(run.batch.nbytes + 16 * run.size for run in self._runs),
+            "peak": self._buffer.peak,
+            "bytes": sum(run.batch.nbytes + 16 * run.size for run in self._buffer.runs),
         }
+
+    @property
+    def schema(self) -> pa.Schema | None:
+        """Of the events, once it is known."""
+        return self._columns.schema
+
+    @property
+    def buffered(self) -> int:
+        """How many events wait."""
+        return self._buffer.buffered
+
+    @property
+    def waiting_rows(self) -> I64:
+        """The rows of the events that wait, in any order."""
+        return self._buffer.waiting_rows
+
+    def tick(self, time: Any) -> int | float:
+        """One time as the operator counts."""
+        return self._columns.tick(time)
+
+    def retype(self, schema: pa.Schema) -> None:
+        """Go on with other types of columns, other than those that play a role.
+
+        Raises
+        ------
+        DataError
+            A value that waits does not fit.
+        """
+        try:
+            runs = [replace(run, batch=run.batch.cast(schema)) for run in self._buffer.runs]
+            side = [batch.cast(schema) for batch in self._side]
+        except pa.ArrowInvalid as error:
+            raise DataError(f"an event that waits does not fit: {error}") from error
+        self._buffer.runs, self._side, self._columns.schema = runs, side, schema
 
     def let(self, events: Any, punctuations: Sequence[tuple[int, Any]] = (), *, places: bool = False) -> Released:
         """As :meth:`push`, with the rows of the events.
@@ -191,12 +233,12 @@ class Cleanse(Waiting):
             raise OptionError("the stream is finished; start a new Cleanse, or restore a snapshot")
         table = as_table(events)
         if not table.num_columns:
-            return self._nothing()
+            return self._buffer.nothing()
         self.bind(table.schema)
-        assert self._schema is not None
+        assert self.schema is not None
         if self._inferred:
             self._widen(table)
-        kinds = dict(zip(self._schema.names, self._schema.types, strict=True))
+        kinds = dict(zip(self.schema.names, self.schema.types, strict=True))
         table = conform(table, kinds, kinds, *(BEFORE if self._inferred else ("the schema says",)))
         batch = one_batch(table)
         before = self.saved()
@@ -210,7 +252,7 @@ class Cleanse(Waiting):
         except DataError:
             self.go_back(before)
             raise
-        return self._joined(found)
+        return self._buffer.joined(found)
 
     def pass_on(self, time: int | float) -> Released:
         """As :meth:`advance`, of a time as the operator counts, with the rows."""
@@ -219,24 +261,24 @@ class Cleanse(Waiting):
     def end(self) -> Released:
         """As :meth:`finish`, with the rows."""
         self._finished = True
-        if self._schema is None:
-            return self._nothing()
-        self._limit = self._after
+        if self.schema is None:
+            return self._buffer.nothing()
+        self._limit = self._columns.after
         return self._flush(0)
 
     @property
     def last_punctuation(self) -> int | float | None:
         """The punctuation as the operator counts; ``None``: none is known."""
         found: int | float = self._punctuation
-        return None if found == self._before else found
+        return None if found == self._columns.before else found
 
     @property
     def last_time(self) -> pa.Array | None:
         """The punctuation as a column of one time; ``None``: none is known."""
         found = self.last_punctuation
-        if found is None or self._schema is None:
+        if found is None or self.schema is None:
             return None
-        kind = self._schema.field(self._time).type
+        kind = self._columns.kind
         return pa.array([found], kind) if pa.types.is_floating(kind) else as_times(np.array([found]), kind)
 
     @property
@@ -247,12 +289,13 @@ class Cleanse(Waiting):
     def _take(self, batch: pa.RecordBatch, first: int, placed: bool) -> Released:
         """Rows of a push, from its row ``first`` on."""
         count = batch.num_rows
-        time = self._ticks(batch.column(self._time), self._rows)
-        tie = None if self._sequence is None else integers(batch, self._sequence, "sequence", self._rows)
-        sign = None if self._sign is None else signs(batch, self._sign, self._rows)
+        columns = self._columns
         row = np.arange(self._rows, self._rows + count)
+        here = columns.read(batch, row, self._rows)
+        time = here.time
+        sign = None if columns.sign is None else signs(batch, columns.sign, self._rows)
         # The punctuation before each row and behind the last, and what each row lets through.
-        nowhere = self._nowhere(batch)
+        nowhere = columns.nowhere(batch)
         punctuation = self._punctuations(time, sign, nowhere)
         limits = self._beyond(punctuation[1:]) if self._slack is not None else np.full(1, self._limit, time.dtype)
         late = time < punctuation[:-1]
@@ -261,20 +304,21 @@ class Cleanse(Waiting):
         if self._late_policy == "error" and late.any():
             at = int(late.argmax())
             raise DataError(
-                f"row {row[at]} is late: its time is {self._shown(time[at])}, and the punctuation stands at "
-                f"{self._shown(punctuation[at])}"
+                f"row {row[at]} is late: its time is {self._columns.shown(time[at])}, and the punctuation stands at "
+                f"{self._columns.shown(punctuation[at])}"
             )
         passes = ~late if nowhere is None else ~(late | nowhere)
-        here = Run(time, tie, row, batch)
         if sign is not None:
             waits = passes & (time >= limits)
             if (sign[waits] < 0).any():
-                here = self._annihilate(here, sign, waits, passes, late)
+                here = self._buffer.annihilate(here, sign, waits, passes, late)
         self._rows += count
         self._set_aside(batch, late)
         if self._slack is not None:
             self._punctuation, self._limit = punctuation[-1].item(), limits[-1].item()
-            self._greatest = max(self._greatest, self._seen(time, sign, nowhere).max(initial=self._before).item())
+            self._greatest = max(
+                self._greatest, self._columns.seen(time, sign, nowhere).max(initial=self._columns.before).item()
+            )
         return self._split(here, passes, limits, first, placed)
 
     def _punctuations(self, time: Times, sign: I64 | None, nowhere: Bools | None) -> Times:
@@ -283,11 +327,11 @@ class Cleanse(Waiting):
             return np.full(time.size + 1, self._punctuation, time.dtype)
         seen = np.empty(time.size + 1, time.dtype)
         seen[0] = self._greatest
-        seen[1:] = self._seen(time, sign, nowhere)
+        seen[1:] = self._columns.seen(time, sign, nowhere)
         np.maximum.accumulate(seen, out=seen)
-        if self._greatest == self._before:
-            known = seen != self._before
-            seen = np.where(known, np.where(known, seen, 0) - self._slack, self._before)
+        if self._greatest == self._columns.before:
+            known = seen != self._columns.before
+            seen = np.where(known, np.where(known, seen, 0) - self._slack, self._columns.before)
         else:
             seen -= self._slack
         told: Times = np.maximum(seen, self._punctuation)
@@ -296,11 +340,11 @@ class Cleanse(Waiting):
     def _beyond(self, punctuation: Times) -> Times:
         """Times below this pass."""
         if self._ahead is None:
-            return np.full_like(punctuation, self._after)
+            return np.full_like(punctuation, self._columns.after)
         if not self._ahead:
             return punctuation
-        known = punctuation != self._before
-        return np.where(known, np.where(known, punctuation, 0) + self._ahead, self._before)
+        known = punctuation != self._columns.before
+        return np.where(known, np.where(known, punctuation, 0) + self._ahead, self._columns.before)
 
     def _split(self, here: Run, passes: Bools, limits: Times, first: int, placed: bool) -> Released:
         """Let through what is certain enough; the rest waits."""
@@ -309,51 +353,53 @@ class Cleanse(Waiting):
             at = np.flatnonzero(passes)
             here, place = here.taken(at), place[at]
         if self._ahead is None:
-            return self._released_now(here, place)
+            return self._buffer.let(here, place)
         if self._slack is None:
             # Nothing that waits goes by a row.
             through = here.time < self._limit
             if through.all():
-                return self._released_now(here, place)
+                return self._buffer.let(here, place)
             at = np.flatnonzero(through)
-            found = self._released_now(here.taken(at), place[at]) if at.size else self._nothing()
-            self._wait(here.taken(np.flatnonzero(~through)) if at.size else here)
+            found = self._buffer.let(here.taken(at), place[at]) if at.size else self._buffer.nothing()
+            self._buffer.wait(here.taken(np.flatnonzero(~through)) if at.size else here)
             return found
-        order = self._order(here, stable=True)
+        order = self._buffer.order(here, stable=True)
         if order is not None:
             here, place = here.taken(order), place[order]
         cut = int(np.searchsorted(here.time, self._limit, side="left"))
-        parts = self._prefixes()
+        parts = self._buffer.below(self._limit)
         waited = sum(part.size for part in parts)
         if cut:
             parts.append(here if cut == here.size else here.part(0, cut))
         if cut < here.size:
-            self._wait(here.part(cut, here.size).small() if cut else here)
+            self._buffer.wait(here.part(cut, here.size).small() if cut else here)
         if not parts:
-            return self._nothing()
+            return self._buffer.nothing()
         if not (self._ahead or placed):
-            return self._out(parts, np.zeros(0, np.int64))
+            return self._buffer.out(parts, np.zeros(0, np.int64), by_place=False)
         # Row i lets go what is below its limit.
         time = np.concatenate([part.time for part in parts])
         lets = 2 * (first + np.searchsorted(limits, time, side="right")) + 1
         own = np.concatenate((np.full(waited, -1), place[:cut]))
-        return self._out(parts, np.maximum(lets, own))
+        return self._buffer.out(parts, np.maximum(lets, own), by_place=bool(self._ahead))
 
     def _advance(self, time: int | float, place: int) -> Released:
         if time < self._punctuation:
             if self._slack is not None:
-                return self._nothing()
-            raise DataError(f"the punctuation goes back from {self._shown(self._punctuation)} to {self._shown(time)}")
+                return self._buffer.nothing()
+            raise DataError(
+                f"the punctuation goes back from {self._columns.shown(self._punctuation)} to {self._columns.shown(time)}"
+            )
         self._punctuation = time
-        self._limit = self._beyond(np.array([time], self._dtype))[0].item()
+        self._limit = self._beyond(np.array([time], self._columns.dtype))[0].item()
         return self._flush(place)
 
     def _flush(self, place: int) -> Released:
         """What waited and need not any more."""
-        parts = self._prefixes()
+        parts = self._buffer.below(self._limit)
         if not parts:
-            return self._nothing()
-        return self._out(parts, np.full(sum(part.size for part in parts), place))
+            return self._buffer.nothing()
+        return self._buffer.out(parts, np.full(sum(part.size for part in parts), place), by_place=bool(self._ahead))
 
     def _set_aside(self, batch: pa.RecordBatch, late: Bools) -> None:
         count = int(np.count_nonzero(late))
@@ -363,10 +409,11 @@ class Cleanse(Waiting):
 
     def _widen(self, table: pa.Table) -> None:
         """Take wider types where a batch contradicts those before it."""
-        assert self._schema is not None
-        known = dict(zip(self._schema.names, self._schema.types, strict=True))
+        assert self.schema is not None
+        known = dict(zip(self.schema.names, self.schema.types, strict=True))
         nulls = [name for name, kind in known.items() if pa.types.is_null(kind)]
-        fixed = {self._time, self._sequence, self._sign, *self._partition_by}
+        own = self._columns
+        fixed = {own.time, own.sequence, own.sign, *own.partition_by}
         if found := wider(table, known, nulls, fixed):
             try:
                 self.retype(pa.schema(list((known | found).items())))
@@ -378,47 +425,40 @@ class Cleanse(Waiting):
 
     def bind(self, schema: pa.Schema) -> None:
         """Take the names and types of the columns, unless they are known."""
-        if self._schema is not None:
+        if self.schema is not None:
             return
-        roles = {"time": self._time, "sequence": self._sequence, "sign": self._sign}
-        named = [(name, role) for role, name in roles.items() if name is not None]
-        named += [(name, "partition_by") for name in self._partition_by]
-        named += [(name, "payload") for name in self._payload or ()]
-        for name, role in named:
-            require(schema.names, name, role)
-        kind = schema.field(self._time).type
-        ahead = span(self._speculation, "speculation", kind, self._time, self._unit)
-        slack = None if self._bound is None else span(self._bound, "disorder", kind, self._time, self._unit)
-        real = pa.types.is_floating(kind)
-        self._schema = schema
+        columns = self._columns
+        columns.bind(schema)
+        try:
+            ahead = span(self._speculation, "speculation", columns.kind, columns.time, self._unit)
+            slack = (
+                None if self._bound is None else span(self._bound, "disorder", columns.kind, columns.time, self._unit)
+            )
+            told = None if self._told is None else self.tick(self._told)
+        except StrettoError:
+            columns.schema = None
+            raise
         self._ahead, self._slack = ahead, slack
-        self._dtype = np.dtype(np.float64 if real else np.int64)
-        self._before = -math.inf if real else BEFORE_ALL
-        self._after = math.inf if real else AFTER_ALL
-        self._punctuation = self._greatest = self._before
-        self._limit = self._after if ahead is None else self._before
-        if self._told is not None:
-            try:
-                told = self.tick(self._told)
-            except OptionError:
-                self._schema = None
-                raise
+        self._punctuation = self._greatest = columns.before
+        self._limit = columns.after if ahead is None else columns.before
+        if told is not None:
             self._advance(told, 0)
 
     # -- state --------------------------------------------------------------------------------------------------------
 
-    _STATE = ("_told", "_finished", "_rows", "_late", "_released", "_annihilated", "_peak", "_revised")
+    _STATE = ("_told", "_finished", "_rows", "_late")
     _TIMES = ("_punctuation", "_greatest", "_limit")
 
     def saved(self) -> dict[str, Any]:
-        """The state; runs never change."""
-        names = (*self._STATE, *self._TIMES)
-        return {name: getattr(self, name) for name in names} | {"_runs": list(self._runs), "_side": list(self._side)}
+        """The state."""
+        own = {name: getattr(self, name) for name in (*self._STATE, *self._TIMES)}
+        return {"own": own | {"_side": list(self._side)}, "buffer": self._buffer.saved()}
 
     def go_back(self, saved: dict[str, Any]) -> None:
         """Go back to what :meth:`saved` gave."""
-        for name, value in saved.items():
+        for name, value in saved["own"].items():
             setattr(self, name, value)
+        self._buffer.go_back(saved["buffer"])
 
     def snapshot(self) -> bytes:
         """The whole state, in a versioned format (``docs/snapshots.md``)."""
@@ -446,18 +486,19 @@ class Cleanse(Waiting):
         values, arrays = section.values, section.arrays
         values["options"] = self._identity()
         values["state"] = {name: getattr(self, name) for name in self._STATE if name != "_told"}
-        values["bound"] = self._schema is not None
-        if self._schema is None:
+        values["state"] |= {f"_{name}": getattr(self._buffer, name) for name in self._buffer.COUNTS}
+        values["bound"] = self.schema is not None
+        if self.schema is None:
             if self._told is not None:
                 section.put_table("told", pa.table({"time": pa.array([self._told], pa.scalar(self._told).type)}))
             return
-        section.put_schema("schema", self._schema)
-        arrays["times"] = np.array([getattr(self, name) for name in self._TIMES], self._dtype)
-        runs = [run.plain() for run in self._runs]
+        section.put_schema("schema", self.schema)
+        arrays["times"] = np.array([getattr(self, name) for name in self._TIMES], self._columns.dtype)
+        runs = [run.plain() for run in self._buffer.runs]
         arrays["sizes"] = np.array([run.size for run in runs], np.int64)
         arrays["row"] = np.concatenate([run.row for run in runs] or [np.zeros(0, np.int64)])
-        section.put_table("table", pa.Table.from_batches([run.batch for run in runs], schema=self._schema))
-        section.put_table("side", pa.Table.from_batches(self._side, schema=self._schema))
+        section.put_table("table", pa.Table.from_batches([run.batch for run in runs], schema=self.schema))
+        section.put_table("side", pa.Table.from_batches(self._side, schema=self.schema))
 
     def load(self, section: Section) -> None:
         """Take over what :meth:`save` wrote.
@@ -474,17 +515,18 @@ class Cleanse(Waiting):
                 raise SnapshotError(
                     f"the snapshot is of a Cleanse with other options: {_WORDS.get(name, name)} is {there} there, {value} here"
                 )
-        self.go_back(values["state"])
-        self._told, self._runs, self._side = None, [], []
+        counts = {name: values["state"][f"_{name}"] for name in self._buffer.COUNTS}
+        own = {name: values["state"][name] for name in self._STATE if name != "_told"}
+        self.go_back({"own": own | {"_told": None, "_side": []}, "buffer": counts | {"runs": []}})
         if not values["bound"]:
-            self._schema = None
+            self._columns.schema = None
             if "told" in arrays or values.get("told") is not None:
                 self._told = section.table("told")["time"][0].as_py()
             return
         schema = section.schema("schema")
-        if self._schema is not None and self._schema != schema:
+        if self.schema is not None and self.schema != schema:
             raise SnapshotError(
-                f"the snapshot is of events with other columns: {schema.names}, not {self._schema.names}"
+                f"the snapshot is of events with other columns: {schema.names}, not {self.schema.names}"
             )
         self.bind(schema)
         for name, value in zip(self._TIMES, arrays["times"].tolist(), strict=True):
@@ -493,17 +535,19 @@ class Cleanse(Waiting):
         begin = 0
         for size in arrays["sizes"].tolist():
             batch = one_batch(table.slice(begin, size))
-            time = self._ticks(batch.column(self._time), 0)
-            tie = None if self._sequence is None else integers(batch, self._sequence, "sequence", self._rows)
             row = arrays["row"][begin : begin + size].astype(np.int64)
-            self._runs.append(Run(time, tie, row, batch))
+            self._buffer.runs.append(self._columns.read(batch, row, 0))
             begin += size
         self._side = section.table("side").to_batches()
 
     def _identity(self) -> dict[str, Any]:
         """What a state depends on."""
-        names = ("time", "sequence", "sign", "partition_by", "payload", "speculation", "bound", "late_policy", "unit")
-        return {name: _plain(getattr(self, f"_{name}")) for name in names}
+        roles = ("time", "sequence", "sign", "partition_by", "payload")
+        own = ("speculation", "bound", "late_policy", "unit")
+        found = {name: getattr(self._columns, name) for name in roles} | {
+            name: getattr(self, f"_{name}") for name in own
+        }
+        return {name: _plain(value) for name, value in found.items()}
 
 
 #: Options that have another name in states.

@@ -20,61 +20,72 @@ Bools = NDArray[np.bool_]
 Times = NDArray[Any]
 
 
-class Waiting(Columns):
-    """Events in runs of about twice the size of the next."""
+class Buffer:
+    """Events that wait, in runs of about twice the size of the next.
 
-    def retype(self, schema: pa.Schema) -> None:
-        """Go on with other types of columns, other than those that play a role.
+    Parameters
+    ----------
+    columns
+        How events are read.
+    strict
+        Whether a retraction of the unknown is an error.
+    """
 
-        Raises
-        ------
-        DataError
-            A value that waits does not fit.
-        """
-        try:
-            runs = [replace(run, batch=run.batch.cast(schema)) for run in self._runs]
-            side = [batch.cast(schema) for batch in self._side]
-        except pa.ArrowInvalid as error:
-            raise DataError(f"an event that waits does not fit: {error}") from error
-        self._runs, self._side, self._schema = runs, side, schema
+    #: What a state says beside the runs.
+    COUNTS = ("released", "annihilated", "peak", "revised")
+
+    def __init__(self, columns: Columns, *, strict: bool) -> None:
+        self._columns, self._strict = columns, strict
+        self.runs: list[Run] = []
+        self.released = self.annihilated = self.peak = 0
+        self.revised = False  # whether a buffered event has the row of another
+
+    def saved(self) -> dict[str, Any]:
+        """The state; runs never change."""
+        return {name: getattr(self, name) for name in self.COUNTS} | {"runs": list(self.runs)}
+
+    def go_back(self, saved: dict[str, Any]) -> None:
+        """Go back to what :meth:`saved` gave, or a part of it."""
+        for name, value in saved.items():
+            setattr(self, name, value)
 
     @property
     def buffered(self) -> int:
         """How many events wait."""
-        return sum(run.living for run in self._runs)
+        return sum(run.living for run in self.runs)
 
-    def _prefixes(self) -> list[Run]:
-        """What is below the limit, taken out of the buffer."""
+    def below(self, limit: Any) -> list[Run]:
+        """What is below a limit, taken out of the buffer."""
         found, kept = [], []
-        for run in self._runs:
-            cut = int(np.searchsorted(run.time, self._limit, side="left"))
+        for run in self.runs:
+            cut = int(np.searchsorted(run.time, limit, side="left"))
             if cut:
                 part = (run if cut == run.size else run.part(0, cut)).plain()
                 if part.size:
                     found.append(part)
             if cut < run.size:
                 kept.append(run.part(cut, run.size).small() if cut else run)
-        self._runs = kept
+        self.runs = kept
         return found
 
-    def _out(self, parts: list[Run], place: I64) -> Released:
-        """Parts in order; ``place`` comes before time where it is given."""
+    def out(self, parts: list[Run], place: I64, *, by_place: bool) -> Released:
+        """Parts in order of time, or of ``place`` before it."""
         run = Run(*concatenated(parts), parts[0].batch)
         table = pa.Table.from_batches([part.batch for part in parts])
-        order = self._order(run, stable=not self._revised, place=place if place.size and self._ahead else None)
+        order = self.order(run, stable=not self.revised, place=place if place.size and by_place else None)
         rows = run.row
         if order is not None:
             table = table.combine_chunks().take(pa.array(order))
             rows = rows[order]
             place = place[order] if place.size else place
-        self._released += rows.size
-        if not self._runs:
-            self._revised = False
+        self.released += rows.size
+        if not self.runs:
+            self.revised = False
         return Released(table, rows, place)
 
-    def _order(self, run: Run, *, stable: bool, place: I64 | None = None) -> I64 | None:
+    def order(self, run: Run, *, stable: bool, place: I64 | None = None) -> I64 | None:
         """The order by (place, time, tie, row); ``None``: that is it already. ``stable``: equal ones are in order of rows."""
-        stable &= not self._revised
+        stable &= not self.revised
         keys = [] if place is None else [place]
         keys.append(run.time)
         keys += [] if run.tie is None else [run.tie]
@@ -93,12 +104,12 @@ class Waiting(Columns):
     @property
     def waiting_rows(self) -> I64:
         """The rows of the events that wait, in any order."""
-        return np.concatenate([run.row for run in self._runs] or [np.zeros(0, np.int64)])
+        return np.concatenate([run.row for run in self.runs] or [np.zeros(0, np.int64)])
 
-    def _wait(self, here: Run) -> None:
+    def wait(self, here: Run) -> None:
         """Events to the buffer: runs of about twice the size of the next, so that each event is merged O(log n) times."""
-        order = self._order(here, stable=True)
-        runs = self._runs
+        order = self.order(here, stable=True)
+        runs = self.runs
         runs.append(here if order is None else here.taken(order))
         while len(runs) > 1 and runs[-2].size < 2 * runs[-1].size:
             parts = [run for run in (runs[-2].plain(), runs[-1].plain()) if run.size]
@@ -107,23 +118,25 @@ class Waiting(Columns):
                 break
             batch = one_batch(pa.Table.from_batches([part.batch for part in parts]))
             merged = Run(*concatenated(parts), batch)
-            order = self._order(merged, stable=True)
+            order = self.order(merged, stable=True)
             runs.append(merged if order is None else merged.taken(order))
-        self._peak = max(self._peak, self.buffered)
+        self.peak = max(self.peak, self.buffered)
 
-    def _released_now(self, here: Run, place: I64) -> Released:
+    def let(self, here: Run, place: I64) -> Released:
         """As they came."""
-        self._released += here.size
+        self.released += here.size
         return Released(pa.Table.from_batches([here.batch]), here.row, place)
 
-    def _nothing(self) -> Released:
-        none = np.zeros(0, np.int64)
-        return Released(pa.table({}) if self._schema is None else self._schema.empty_table(), none, none)
+    def nothing(self) -> Released:
+        """No event."""
+        none, schema = np.zeros(0, np.int64), self._columns.schema
+        return Released(pa.table({}) if schema is None else schema.empty_table(), none, none)
 
-    def _joined(self, found: list[Released]) -> Released:
+    def joined(self, found: list[Released]) -> Released:
+        """What several operations let through."""
         found = [one for one in found if one.rows.size]
         if not found:
-            return self._nothing()
+            return self.nothing()
         if len(found) == 1:
             return found[0]
         return Released(
@@ -132,58 +145,56 @@ class Waiting(Columns):
             np.concatenate([one.places for one in found]),
         )
 
-    def _annihilate(self, here: Run, sign: I64, waits: Bools, passes: Bools, late: Bools) -> Run:
+    def annihilate(self, here: Run, sign: I64, waits: Bools, passes: Bools, late: Bools) -> Run:
         """Retractions of events that wait take these away. Marks both in ``passes``, and retractions of the unknown in ``late``."""
         times = np.unique(here.time[waits & (sign < 0)])
         inside = np.flatnonzero(waits & np.isin(here.time, times))
-        found = [expanded(run, times) for run in self._runs]
+        found = [expanded(run, times) for run in self.runs]
         older = one_batch(
             pa.Table.from_batches(
-                [run.batch.take(pa.array(where)) for run, where in zip(self._runs, found, strict=True)],
-                schema=self._schema,
+                [run.batch.take(pa.array(where)) for run, where in zip(self.runs, found, strict=True)],
+                schema=self._columns.schema,
             )
         )
-        waited = np.concatenate(
-            [run.row[where] for run, where in zip(self._runs, found, strict=True)] or [here.row[:0]]
-        )
+        waited = np.concatenate([run.row[where] for run, where in zip(self.runs, found, strict=True)] or [here.row[:0]])
         old = waited.size
         # The latest arrived of equals is meant, so that those that waited come in the order of their rows.
         by_row = np.argsort(waited, kind="stable")
         both = pa.Table.from_batches([older.take(pa.array(by_row)), here.batch.take(pa.array(inside))])
         signs = np.concatenate((np.ones(old, np.int64), sign[inside]))
-        group = codes(both.select(self._telling))
+        group = codes(both.select(self._columns.telling))
         match = matched(group, signs)
         rows = np.concatenate((waited[by_row], here.row[inside]))
-        revises = self._revisions(here, sign, inside) + old
+        revises = self._columns.revisions(here, sign, inside) + old
         if is_unclear(group, signs, match, revises):
             match, rows = one_by_one(group, signs, rows, revises)
         else:
             rows = first_rows(rows, match, revises)
         unknown = (signs < 0) & (match < 0)
-        if self._late_policy == "error" and unknown.any():
+        if self._strict and unknown.any():
             at = int(inside[int(unknown.argmax()) - old])
-            told = "time and payload" if self._sequence is None else "time and sequence"
+            told = "time and payload" if self._columns.sequence is None else "time and sequence"
             raise DataError(
                 f"row {here.row[at]} retracts an event that is not there: none that waits has its {told} "
-                f"({self._shown(here.time[at])})"
+                f"({self._columns.shown(here.time[at])})"
             )
         dead = np.zeros(signs.size, np.bool_)
         dead[match[match >= 0]] = True
         late[inside[unknown[old:]]] = True
         passes[inside[(signs < 0)[old:] | dead[old:]]] = False
-        self._annihilated += 2 * int(np.count_nonzero(dead))
+        self.annihilated += 2 * int(np.count_nonzero(dead))
         row = here.row.copy()
         row[inside] = rows[old:]
-        self._revised |= bool((row != here.row).any())
+        self.revised |= bool((row != here.row).any())
         lost = np.zeros(old, np.bool_)
         lost[by_row] = dead[:old]
         begin = 0
         for number, places in enumerate(found):
             gone = places[lost[begin : (begin := begin + places.size)]]
             if gone.size:
-                run = self._runs[number]
+                run = self.runs[number]
                 alive = np.ones(run.size, np.bool_) if run.alive is None else run.alive.copy()
                 alive[gone] = False
-                self._runs[number] = replace(run, alive=alive)
-        self._runs = [run.plain() if 2 * run.living < run.size else run for run in self._runs if run.living]
+                self.runs[number] = replace(run, alive=alive)
+        self.runs = [run.plain() if 2 * run.living < run.size else run for run in self.runs if run.living]
         return replace(here, row=row)
