@@ -1,7 +1,6 @@
 """A query or an automaton over a stream of batches: ``stretto.Matcher``.
 
-All of them are one composition, reorder? → run → reorder? → layout. What reads events in order is in
-:mod:`~stretto.matching.ordered`, what takes them in any order in :mod:`~stretto.matching.revising`.
+It hands its calls to a :class:`~stretto.matching.line.Line`, of which there is one for each way to take events.
 """
 
 from __future__ import annotations
@@ -118,7 +117,7 @@ class Matcher:
     >>> matcher.push([{"type": "C", "t": 2}]).select(["sign", "positions"]).to_pylist()
     [{'sign': -1, 'positions': [0, 1]}]
 
-    An automaton, at once and without speculation:
+    An automaton:
 
     >>> afa = stretto.AFA({"kind": str}, window=10)
     >>> afa = afa.arc("q0", "q1", when="e.kind = 'a'").arc("q1", "q2", when="e.kind = 'b'").final("q2")
@@ -127,11 +126,6 @@ class Matcher:
     [{'sign': 1, 'start': 0, 'end': 1}]
     >>> matcher.push([{"t": 2, "kind": "c"}]).select(["sign", "start", "end"]).to_pylist()
     [{'sign': -1, 'start': 0, 'end': 1}]
-    >>> matcher = stretto.Matcher(afa, time="t", speculation=0)
-    >>> matcher.push([{"t": 4, "kind": "a"}, {"t": 5, "kind": "b"}]).num_rows
-    0
-    >>> matcher.advance(6).select(["sign", "start", "end"]).to_pylist()
-    [{'sign': 1, 'start': 0, 'end': 1}]
     """
 
     def __init__(  # noqa: PLR0913 - the options that users have
@@ -177,24 +171,12 @@ class Matcher:
 
     @property
     def query(self) -> Query:
-        """The query; bound once the schema is known.
-
-        Raises
-        ------
-        OptionError
-            It is an automaton: see :attr:`afa`.
-        """
+        """The query; bound once the schema is known. An OptionError where it is an automaton: see :attr:`afa`."""
         return self._line.query
 
     @property
     def afa(self) -> Afa:
-        """The automaton that runs.
-
-        Raises
-        ------
-        OptionError
-            A query on tECS or NFAb has none, and one that speculates none before its schema is known.
-        """
+        """The automaton that runs. An OptionError for a query on tECS or NFAb, and before one that speculates knows its schema."""
         return self._line.afa
 
     @property
@@ -282,18 +264,13 @@ class Matcher:
             a computation leaves 64 bits. A query in order has stopped inside the batch then, if it is one between events, and a
             snapshot goes on. Where events wait, and of an AFA, the event for which it does (which may have come before) is left out,
             or it and all behind it; the others are taken, and the next call gives their matches.
-        QueryError
-            A fence or a transfer of ``arcs`` is wrong. Nothing is taken.
-        LimitError
-            There is more than the budget allows, or an ε-cycle goes on without end.
+        QueryError, LimitError
+            A fence or a transfer of ``arcs`` is wrong (nothing is taken); more than the budget allows; an ε-cycle without end.
         """
         return self._line.push(events, arcs=arcs, punctuations=punctuations)
 
     def iter_push(self, events: Any) -> Iterator[pa.Table]:
-        """As :meth:`push`, in pieces of bounded size; of an AFA, a piece is what so many events give.
-
-        Must be read to the end before the next call.
-        """
+        """As :meth:`push`, in pieces of bounded size, to be read to the end; of an AFA, a piece is what so many events give."""
         return self._line.iter_push(events)
 
     def push_sets(self, events: Any) -> Iterator[MatchSet]:
@@ -306,17 +283,9 @@ class Matcher:
     def prime(self, events: Any) -> None:
         """Read the next events without what they complete: they only may begin or prolong matches that later events complete.
 
-        For the events before the part of a stream whose matches are wanted. Costs less than :meth:`push`, which lists matches.
+        For the events before the part of a stream whose matches are wanted. Costs less than :meth:`push`, which lists matches. Not
+        with ``CONSUME BY``, where what an event forgets depends on the matches that it completes, nor where events come out of order.
 
-        Raises
-        ------
-        DataError
-            As :meth:`push`.
-        OptionError
-            The query has ``CONSUME BY``: what an event forgets depends on the matches that it completes. Or events come out of order.
-
-        Examples
-        --------
         >>> import stretto
         >>> matcher = stretto.Matcher("SELECT * FROM S WHERE A; B", output="positions")
         >>> matcher.prime([{"type": "A"}, {"type": "B"}])
@@ -333,16 +302,11 @@ class Matcher:
         Parameters
         ----------
         time
-            Of the column that orders the stream.
+            Of the column that orders the stream; it never goes back.
         where
             AFAs: a condition on the event, such as ``"e.floor <= 3"``: the punctuation is of the events that satisfy it (appendix
             F.2). Partial matches that none still to come can complete are freed; no output becomes final. For streams without
             retractions.
-
-        Raises
-        ------
-        DataError
-            The punctuation goes back.
         """
         return self._line.advance(time, where=where)
 
@@ -355,11 +319,8 @@ class Matcher:
     def arcs(self, *, retired: bool = False) -> list[Arc]:
         """The arcs of an AFA with their lifetimes in ticks; those retired for all events are left out.
 
-        Parameters
-        ----------
-        retired
-            Also arcs whose id has gone to another one since, as long as they are kept: until a punctuation is past them. Given with
-            these lifetimes to a matcher with ``dynamic="explicit"``, they give the same output (a replay).
+        ``retired``: also arcs whose id has gone to another one since, until a punctuation is past them. Given with these lifetimes to
+        a matcher with ``dynamic="explicit"``, they give the same output (a replay).
         """
         return self._line.changing("arcs()").known(retired=retired)
 
@@ -391,10 +352,9 @@ class Matcher:
 
         Raises
         ------
-        OptionError
-            An arc of this id is in force, or a lifetime is given without ``dynamic="explicit"``.
-        DataError
-            The lifetime begins before the arcs' punctuation, or a function fails for a stored event.
+        OptionError, DataError
+            An arc of this id is in force, or a lifetime is given without ``dynamic="explicit"``; or it begins before the arcs'
+            punctuation, or a function fails for a stored event.
         """
         self._line.changing("add_arc()").add(
             source, target, when=when, then=then, id=id, kind=kind, since=since, until=until, final=final
@@ -402,15 +362,10 @@ class Matcher:
         return self._line.given()
 
     def retire_arc(self, id: str, at: Any = None) -> pa.Table:
-        """Retire an arc of an AFA: no event with a time behind the greatest one seen takes it any more.
+        """Retire an arc of an AFA that is in force: no event with a time behind the greatest one seen takes it any more.
 
         With ``dynamic="explicit"`` no event from ``at`` on takes it (``None``: none at all, as if it had never been); what this takes
         back or gives comes at once.
-
-        Raises
-        ------
-        OptionError
-            No arc of this id is in force.
         """
         self._line.changing("retire_arc()").retire(id, at)
         return self._line.given()
@@ -425,22 +380,13 @@ class Matcher:
     def snapshot(self) -> bytes:
         """The matcher's whole state, in a versioned format (see ``docs/snapshots.md``); small for a small state.
 
-        Raises
-        ------
-        SnapshotError
-            The matcher has stopped inside a batch, or has matches to give; or an arc has a Python function, which no snapshot holds,
-            beside those that the automaton was made with.
+        A SnapshotError where the matcher has stopped inside a batch, or has matches to give; or where an arc has a Python function,
+        which no snapshot holds, beside those that the automaton was made with.
         """
         return self._line.snapshot()
 
     def restore(self, snapshot: bytes) -> Matcher:
-        """Take over the state of a snapshot of the same query or automaton, schema and options.
-
-        Raises
-        ------
-        SnapshotError
-            The bytes are damaged, of another version, or of another query, automaton, schema or option.
-        """
+        """Take over the state of a snapshot of the same query or automaton, schema and options; of any other, a SnapshotError."""
         self._line.restore(snapshot)
         return self
 
