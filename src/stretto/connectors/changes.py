@@ -102,7 +102,7 @@ def delta(
     )
 
 
-def debezium(
+def debezium(  # noqa: PLR0913 - the options of the source
     df: DataFrame,
     *,
     schema: Any,

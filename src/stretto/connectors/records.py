@@ -108,7 +108,7 @@ def checked(
     )
 
 
-def split(
+def split(  # noqa: PLR0913 - the options of the source
     rows: DataFrame,
     *,
     attributes: Iterable[str],

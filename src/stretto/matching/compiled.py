@@ -95,7 +95,7 @@ class Query:
     @property
     def strategy(self) -> Strategy | Selection:
         """The selection strategy, as the query's language names it."""
-        return self._parsed.selection if isinstance(self._parsed, SaseQuery) else self._parsed.strategy
+        return self._parsed.strategy
 
     @property
     def calls(self) -> list[str]:

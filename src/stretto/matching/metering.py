@@ -22,7 +22,6 @@ from stretto.engines.shared.counting import BEYOND, Unlisted
 from stretto.errors import LimitError
 from stretto.matching.results import Layout
 from stretto.matching.returns import Rows
-from stretto.query.passes.bind_sase import BoundSase
 
 I64 = NDArray[np.int64]
 
@@ -204,7 +203,7 @@ def _shown(value: Any) -> str:
 
 def _ways_out(layout: Layout, *, alone: bool) -> str:
     """What gives fewer matches, or needs no list of them; ``alone``: the query runs by itself."""
-    if isinstance(layout.query, BoundSase) or layout.query.parsed.language == "sase":
+    if layout.query.parsed.language == "sase":
         ways = "skip_till_next_match, LIMIT n or a narrower WITHIN has fewer; stretto.match_sets() hands them over unlisted"
     else:
         ways = "LIMIT n, SELECT NEXT, LAST or MAX, a narrower WITHIN or CONSUME BY has fewer"

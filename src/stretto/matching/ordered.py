@@ -30,9 +30,7 @@ from stretto.matching.reorder import Cleanse, Released, check_span, span
 from stretto.matching.results import CHUNK, Arrivals, History, Layout, build_tables
 from stretto.matching.retries import Retries
 from stretto.matching.sets import MatchSet, program_of_sets, refuse_unlisted
-from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.query import Consume
-from stretto.query.sase import Aggregate, SaseQuery
 from stretto.times import FOREVER, check_clock
 
 #: Rows that an error names at most.
@@ -468,9 +466,8 @@ class Ordered(Line):
 
     def _decided(self) -> Iterator[pa.Table]:
         """The matches that the punctuation decides."""
-        parsed = self.query.parsed
         assert self.sorter is not None
-        if isinstance(parsed, SaseQuery) and parsed.components[-1].negated:
+        if self.query.parsed.last_negation is not None:
             yield from self._wait_for(self.sorter.last_time)
 
     def _wait_for(self, time: pa.Array | None) -> Iterator[pa.Table]:
@@ -490,15 +487,12 @@ class Ordered(Line):
 
     def _may_overflow(self) -> bool:
         """Whether a row may fail that the run reads."""
-        bound = self.query.bound
-        if bound.computes or not isinstance(bound, BoundSase):
-            return bound.computes
-        return bound.returns is not None or any(isinstance(one, Aggregate) for one in bound.parsed.references.values())
+        return self.query.bound.computes or self.query.bound.computes_matches
 
     @property
     def _deep(self) -> bool:
         """Whether a row may fail when a match is listed that it completes, so that it has been read by then."""
-        return self._may_overflow() and isinstance(self.query.bound, BoundSase)
+        return self._may_overflow() and self.query.language == "sase"
 
     def _leave_out(self, released: Released) -> IntegerOverflow | None:
         """Read events, but for those that make an integer overflow; the error that names these. Output is held."""

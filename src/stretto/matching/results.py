@@ -228,14 +228,14 @@ class Layout:
         self.positions = positions
         self._told = False
         self.summary = output == "summary"
-        if self.summary and isinstance(query, BoundSase) and query.parsed.components[-1].negated:
+        if self.summary and query.parsed.last_negation is not None:
             raise OptionError(
-                f"output='summary' counts the matches of the event that completes them, and {query.parsed.components[-1]} at the "
+                f"output='summary' counts the matches of the event that completes them, and {query.parsed.last_negation} at the "
                 "end completes them by time: list them, or count what is listed"
             )
         self.variables = query.selected if output == "events" else ()
         #: Computed columns (SASE+: RETURN).
-        self.returns = query.returns or () if isinstance(query, BoundSase) and output == "events" else ()
+        self.returns = query.returns or () if output == "events" else ()
         taken = {"start", "end", "positions", "start_time", "end_time", *query.partition_by}
         self.names = [_free_name(variable, taken) for variable, _ in self.variables]
         self.return_names = [_free_name(one.name, taken) for one in self.returns]
@@ -269,7 +269,7 @@ class Layout:
             used.add(self.query.time)
         for _, attributes in self.variables:
             used.update(attributes)
-        if isinstance(self.query, BoundSase) and self.returns:
+        if self.returns:
             used.update(self.query.returned)
         return tuple(name for name in self.query.schema.attributes if name in used)
 

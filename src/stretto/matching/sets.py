@@ -248,8 +248,7 @@ def refuse_unlisted(query: Query) -> None:
     OptionError
         The query has OUTPUT compressed and no LIMIT.
     """
-    parsed = query.parsed
-    if isinstance(parsed, SaseQuery) and parsed.compressed and parsed.limit is None:
+    if query.parsed.compressed and query.limit is None:
         raise OptionError(
             "OUTPUT compressed hands matches over as sets: read them with stretto.match_sets(query, events), or let LIMIT n list "
             "at most n for each event"

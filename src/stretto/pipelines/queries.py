@@ -19,7 +19,6 @@ from stretto.pipelines.places import Path as KeyPath
 from stretto.pipelines.places import offsets
 from stretto.pipelines.plan import Plan
 from stretto.pipelines.problems import Problem
-from stretto.query.sase import SaseQuery
 from stretto.spark.revised import AFA
 
 
@@ -119,7 +118,7 @@ def _stream_problems(plan: Plan, compiled: Query, text: Text, label: str) -> lis
     """Streams behind FROM that no source gives."""
     found: list[Problem] = []
     names = [source.name for source in plan.sources if source.name is not None]
-    if isinstance(compiled.parsed, SaseQuery):  # it reads whatever there is
+    if compiled.parsed.any_stream:
         return found
     spans = compiled.parsed.stream_spans
     for number, stream in enumerate(compiled.streams):

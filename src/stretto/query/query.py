@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
+from typing import ClassVar
 
 from stretto.errors import Span
 from stretto.query.algebra import Pattern, reported
@@ -78,6 +79,9 @@ class ParsedQuery:
     consume: Consume = Consume.NONE
     limit: int | None = None
     language: str = "ceql"
+    compressed: ClassVar[bool] = False
+    any_stream: ClassVar[bool] = False
+    last_negation: ClassVar[None] = None
     partition_spans: tuple[Span, ...] = field(default=(), compare=False, repr=False)
     stream_spans: tuple[Span, ...] = field(default=(), compare=False, repr=False)
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import ClassVar
 
 from stretto.errors import Span
 from stretto.query import predicate as p
@@ -195,6 +196,17 @@ class SaseQuery:
     limit: int | None = None
     equal_spans: tuple[Span, ...] = field(default=(), compare=False, repr=False)
     language: str = "sase"
+    any_stream: ClassVar[bool] = True  #: it reads whatever there is
+    stream_spans: ClassVar[tuple[Span, ...]] = ()
+
+    @property
+    def strategy(self) -> Selection:
+        return self.selection
+
+    @property
+    def last_negation(self) -> Component | None:
+        """The negation at the end, which time completes."""
+        return self.components[-1] if self.components[-1].negated else None
 
     @property
     def streams(self) -> tuple[str, ...]:

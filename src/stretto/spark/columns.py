@@ -33,7 +33,6 @@ from stretto.matching.relevance import COMPARE, Translator, Untranslatable, all_
 from stretto.query import predicate as p
 from stretto.query.evaluate import like_search, value
 from stretto.query.guard import Guard
-from stretto.query.sase import SaseQuery
 from stretto.query.typing import kind_of
 from stretto.spark.frames import column
 
@@ -161,7 +160,7 @@ def _by_type(guards: Iterable[Guard]) -> list[list[Guard]]:
 def _in_streams(query: Query) -> Condition:
     """Events of streams that FROM does not name take no part; not even positions count them."""
     name = query.bound.schema.stream
-    if isinstance(query.parsed, SaseQuery):  # it reads whatever there is
+    if query.parsed.any_stream:
         return True
     return True if name is None else _is_one_of(name, query.streams, query.bound.schema)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Decimal
 from functools import cached_property
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import pyarrow as pa
 
@@ -57,9 +57,16 @@ class BoundQuery:
     selected: tuple[tuple[str, tuple[str, ...]], ...]
     time: str | None
 
+    returns: ClassVar[None] = None
+    computes_matches: ClassVar[bool] = False
+
     @property
     def partition_by(self) -> tuple[str, ...]:
         return self.parsed.partition_by
+
+    @property
+    def returned(self) -> set[str]:
+        return set()
 
     @property
     def computes(self) -> bool:

@@ -66,6 +66,11 @@ class BoundSase:
         """Whether a condition has arithmetic, which can fail on the events of a batch."""
         return self.condition is not None and p.computes(self.condition)
 
+    @property
+    def computes_matches(self) -> bool:
+        """Whether something is computed over the events of a match."""
+        return self.returns is not None or any(isinstance(one, Aggregate) for one in self.parsed.references.values())
+
     @cached_property
     def tested(self) -> tuple[str, ...]:
         """The attributes that conditions, windows, order and partitions read, in the schema's order."""

@@ -140,11 +140,10 @@ def unsliceable(query: Query, *, shows_events: bool = True) -> str | None:
     window = query.bound.window
     if window is None:
         return "without WITHIN a match may begin with the first event"
-    if isinstance(query.parsed, SaseQuery):
-        if query.parsed.non_overlap:
-            return "OUTPUT non_overlap makes a match depend on all matches before it"
-        if query.parsed.components[-1].negated:
-            return f"{query.parsed.components[-1]} looks at the events after a match"
+    if isinstance(query.parsed, SaseQuery) and query.parsed.non_overlap:
+        return "OUTPUT non_overlap makes a match depend on all matches before it"
+    if query.parsed.last_negation is not None:
+        return f"{query.parsed.last_negation} looks at the events after a match"
     if query.consume is not Consume.NONE:
         return f"CONSUME BY {query.consume} makes an event depend on all matches before it"
     if query.limit is not None and shows_events:
