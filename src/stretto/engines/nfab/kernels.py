@@ -9,8 +9,6 @@ Arrays read: ``events``, ``machine``. Written: all others. Nothing grows here: c
 
 from __future__ import annotations
 
-from typing import Any
-
 from stretto._jit import (
     DONE,
     GROW_ACTIVE,
@@ -57,78 +55,70 @@ def _lacks_room(i: int, events: Events, machine: Machine, memory: Memory) -> int
     return DONE
 
 
-@inlined
-def _read(theta: Any, i: int, events: Events, machine: Machine, memory: Memory, out: Output) -> int:
-    """An event, up to the output that it begins.
-
-    What it may need is there before anything changes. Pending matches whose time is over come first, as they end before the event;
-    runs merge when all have moved.
-    """
-    runs, parts, registers = memory.runs, memory.parts, memory.registers
-    part = events.part[i]
-    registers[s.STEPS] += parts.size[part]
-    if registers[s.STEPS] > PAUSE_AFTER:
-        registers[s.STEPS] = 0
-        return PAUSED
-    status = _lacks_room(i, events, machine, memory)
-    if status != DONE:
-        return status
-    registers[s.LOW] = max(registers[s.LOW], events.low[i])
-    if machine.pending:
-        status = release(events.low[i], machine, memory, out)
-        if status != DONE:
-            return status
-    registers[s.VISITED] += 1
-    registers[s.QUEUED] = 0
-    step(theta, i, events, machine, memory)
-    if runs.V[0, 0] != 0:
-        return OVERFLOW
-    if machine.merges and parts.size[part] > 1:
-        merge(part, machine, memory)
-    if registers[s.QUEUED] > 0 and not machine.silent:
-        if machine.pending:
-            wait(theta, i, events, machine, memory)
-        elif machine.single:
-            choose(theta, i, events, machine, memory)
-        if machine.hands and registers[s.QUEUED] > 0:
-            registers[s.BUSY] = 2
-            return HANDED_OVER
-        begin_output(i, events, machine, memory)
-    return DONE
-
-
 @jit
-def advance(conditions: int, events: Events, machine: Machine, memory: Memory, out: Output, counts: Counts) -> int:
+def advance(  # noqa: C901, PLR0912 - what is most of the kernel would compile twice as a function of its own
+    conditions: int, events: Events, machine: Machine, memory: Memory, out: Output, counts: Counts
+) -> int:
     """All visited events of a batch, from ``registers[CURSOR]`` on; a status says why it stopped.
 
     Cost: O(runs of the event's partition) for an event, and O(length) for each match, or what counting costs (``count_paths``).
+
+    What an event may need is there before anything changes. Pending matches whose time is over come first, as they end before it;
+    then runs move, and merge when all have; then matches are written. BUSY says where an event goes on.
     """
-    registers = memory.registers
+    runs, parts, registers = memory.runs, memory.parts, memory.registers
     theta = conditions_at(conditions)
     while registers[s.CURSOR] < events.part.size:
         i = registers[s.CURSOR]
-        status = DONE
         if registers[s.BUSY] == 0:
-            status = _read(theta, i, events, machine, memory, out)
+            part = events.part[i]
+            registers[s.STEPS] += parts.size[part]
+            if registers[s.STEPS] > PAUSE_AFTER:
+                registers[s.STEPS] = 0
+                return PAUSED
+            status = _lacks_room(i, events, machine, memory)
+            if status != DONE:
+                return status
+            registers[s.LOW] = max(registers[s.LOW], events.low[i])
+            if machine.pending:
+                status = release(events.low[i], machine, memory, out)
+                if status != DONE:
+                    return status
+            registers[s.VISITED] += 1
+            registers[s.QUEUED] = 0
+            step(theta, i, events, machine, memory)
+            if runs.V[0, 0] != 0:
+                return OVERFLOW
+            if machine.merges and parts.size[part] > 1:
+                merge(part, machine, memory)
+            if registers[s.QUEUED] > 0 and not machine.silent:
+                if machine.pending:
+                    wait(theta, i, events, machine, memory)
+                elif machine.single:
+                    choose(theta, i, events, machine, memory)
+                if machine.hands and registers[s.QUEUED] > 0:
+                    registers[s.BUSY] = 2
+                    return HANDED_OVER
+                begin_output(i, events, machine, memory)
         elif registers[s.BUSY] == 2:
             registers[s.BUSY] = 0
             registers[s.TRIGGERS] += 1
-        while registers[s.BUSY] == 1 and status == DONE:
+        while registers[s.BUSY] == 1:
             if machine.counts:
                 status = count_matches(i, events, memory, out, counts)
             else:
                 status = list_matches(theta, i, events, machine, memory, out)
-            if status == DONE and registers[s.THRESHOLD] >= 0 and registers[s.NEXT] >= 0:
+            if status != DONE:
+                return status
+            if registers[s.THRESHOLD] >= 0 and registers[s.NEXT] >= 0:
                 registers[s.THRESHOLD] = registers[s.NEXT]
                 registers[s.NEXT] = -1
                 fill_stack(i, events, memory)
-            elif status == DONE:
+            else:
                 registers[s.BUSY] = 0
                 registers[s.TRIGGERS] += 1 if registers[s.EMITTED] > 0 else 0
-        if status != DONE:
-            return status
         for at in range(registers[s.QUEUED]):
-            drop(memory.scratch.queue[at], memory.runs, registers)
+            drop(memory.scratch.queue[at], runs, registers)
         registers[s.QUEUED] = 0
         registers[s.CURSOR] = i + 1
     return DONE
