@@ -72,7 +72,7 @@ class Prepared:
         return self.afa.partition_by
 
 
-def prepare(
+def prepare(  # noqa: PLR0913 - the options that users have
     df: DataFrame,
     query: Any,
     options: Continuous,
