@@ -108,10 +108,6 @@ def test_a_file_as_a_disordered_stream(run: Run) -> None:
     code, out, _ = run("match", ordered, *shown, "--disorder", "7")
     assert [json.loads(line)["positions"] for line in out.splitlines()] == [[0, 2]]
     for arguments, words in [
-        (
-            ("--speculation", "inf"),
-            "error: speculation= needs an engine that revises its output, and CEQL runs on",
-        ),
         (("--disorder", "soon"), "error: disorder='soon': expected ticks of the time column"),
         (("--disorder", "5 s"), "error: disorder='5 s': 't' is int64, whose unit is not known"),
         (("--late", "drop"), "error: --late is for streams: give --disorder as well"),
@@ -119,6 +115,9 @@ def test_a_file_as_a_disordered_stream(run: Run) -> None:
     ]:
         code, _, err = run("match", ordered, *shown, *arguments)
         assert (code, err[: len(words)]) == (2, words)
+    code, _, err = run("match", "SELECT MAX * FROM S WHERE A; C", *shown, "--speculation", "inf")
+    assert code != 0
+    assert "SELECT MAX chooses among matches" in err
     code, _, err = run("match", ordered, *shown, "--disorder", "1")
     assert code == 1
     assert "row 2 is late: its time is 2, and the punctuation stands at 2" not in err

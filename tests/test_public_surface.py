@@ -58,12 +58,7 @@ def test_every_matcher_is_one() -> None:
     [
         ({"until": "t"}, "until='t' is for AFAs, and this is a query"),
         ({"hold": "events"}, "hold='events' is for AFAs, and this is a query"),
-        (
-            {"speculation": 3},
-            "speculation= needs an engine that revises its output, and CEQL runs on tECS, which reads events in order: sort with a "
-            "bound, such as disorder='10 seconds'",
-        ),
-        ({"sign": "s"}, "sign='s' is for streams with retractions: speculation=math.inf takes them (SASE+)"),
+        ({"sign": "s"}, "sign='s' is for streams with retractions: speculation=math.inf takes them"),
     ],
 )
 def test_options_of_another_sort_of_matcher(options: dict[str, object], message: str) -> None:

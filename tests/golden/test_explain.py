@@ -45,7 +45,7 @@ automaton  states 0..2, initial 0, final {2}
            events that satisfy no guard are not visited
 engine     tecs: conditions relate events only by equal name (PARTITION BY): constant time per event whatever the window, output-linear delay
            not nfab: it has a run for each partial match, with registers that no condition of this query needs
-           not afa: it runs automata with a register, and SASE+ as such; events in CEQL come in order"""
+           not afa: it keeps what it needs to take output back, which events in order never ask for"""
 
 MAX_UNBOUND = """\
 query      SELECT MAX * FROM Stock
@@ -69,7 +69,7 @@ automaton  states 0..2, initial 0, final {2}
            events that satisfy no guard are not visited
 engine     tecs: conditions relate events only by equal name (PARTITION BY): constant time per event whatever the window, output-linear delay
            not nfab: it has a run for each partial match, with registers that no condition of this query needs
-           not afa: it runs automata with a register, and SASE+ as such; events in CEQL come in order
+           not afa: it keeps what it needs to take output back, which events in order never ask for
 schema     none yet: attributes and types are checked when the query meets its events"""
 
 CONTIGUOUS = """\
@@ -86,7 +86,7 @@ automaton  states 0..2, initial 0, final {2}
            every event of the stream is visited: some state does not wait
 engine     tecs: no condition relates events: constant time per event whatever the window, output-linear delay
            not nfab: it has a run for each partial match, with registers that no condition of this query needs
-           not afa: it runs automata with a register, and SASE+ as such; events in CEQL come in order
+           not afa: it keeps what it needs to take output back, which events in order never ask for
 schema     none yet: attributes and types are checked when the query meets its events"""
 
 NONE_BOUND = """\
@@ -106,7 +106,7 @@ automaton  states 0..2, initial 0, final {2}
            events that satisfy no guard are not visited
 engine     tecs: no condition relates events: constant time per event whatever the window, output-linear delay
            not nfab: it has a run for each partial match, with registers that no condition of this query needs
-           not afa: it runs automata with a register, and SASE+ as such; events in CEQL come in order"""
+           not afa: it keeps what it needs to take output back, which events in order never ask for"""
 
 DRAWN = """\
 digraph CEA {

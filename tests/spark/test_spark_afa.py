@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import stretto
-from stretto.errors import DataError, OptionError
+from stretto.errors import DataError, OptionError, QueryError
 from tests.conftest import SHARE
 from tests.spark.streams import add_file, read_stream, run
 from tests.spark.test_bucket import cut, events
@@ -132,7 +132,7 @@ def test_what_cannot_be(spark: Any, tmp_path: Path) -> None:
     arcs = read_stream(spark, tmp_path / "arcs")
     options = {**ROLES, "time_unit": "s", "disorder": "1 second", "speculation": math.inf}
     lambdas = stretto.AFA({"x": int}).arc("q0", "q1", when=lambda e, r: e.x > 3).final("q1")
-    ceql = "SELECT * FROM S WHERE A ; B PARTITION BY [key]"
+    ceql = "SELECT * FROM S WHERE A ; B PARTITION BY [key] LIMIT 3"
     for call, fault, message in (
         (
             lambda: stretto.spark.match(df, lambdas, time="ts"),
@@ -154,8 +154,8 @@ def test_what_cannot_be(spark: Any, tmp_path: Path) -> None:
         (lambda: stretto.spark.match(df.withColumn("x", df.key), afa(), time="ts"), DataError, "'x' is string"),
         (
             lambda: stretto.spark.match(given, ceql, **options),
-            OptionError,
-            "CEQL runs on tECS, which reads events in order",
+            QueryError,
+            "LIMIT chooses among matches, which late events add and take back",
         ),
         (
             lambda: stretto.spark.match(given, SASE, **options | {"speculation": 3, "sequence": None}, sign="seq"),

@@ -83,7 +83,7 @@ def match(  # noqa: PLR0913 - the options of the command
     speculation: Annotated[
         str | None,
         typer.Option(
-            help="How far matches go ahead of what is certain, as --disorder (SASE+); 'inf': they come at once. A column 'sign' says "
+            help="How far matches go ahead of what is certain, as --disorder; 'inf': they come at once. A column 'sign' says "
             "-1 where one is taken back.",
         ),
     ] = None,

@@ -58,7 +58,7 @@ def choose(query: ParsedQuery | BoundSase) -> Choice:
 def _why_not_afa(query: ParsedQuery | BoundSase) -> str:
     """Why a query over events in order does not run on the operator that takes its output back."""
     if not isinstance(query, BoundSase):
-        return "it runs automata with a register, and SASE+ as such; events in CEQL come in order"
+        return "it keeps what it needs to take output back, which events in order never ask for"
     if query.time is None:
         return "it puts events in the order of a time column, and none is named"
     try:

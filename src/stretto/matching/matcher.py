@@ -54,7 +54,8 @@ class Matcher:
     speculation
         How far answers go ahead of what is certain (AFA paper, section 5.3): events with a time below the punctuation plus so much do
         not wait. 0 where ``disorder`` is given: nothing is ever taken back; ``math.inf``: nothing waits. Whatever it is, the final
-        result is the same. More than 0 is for AFAs, which without ``disorder`` never let anything wait, and for SASE+.
+        result is the same. More than 0 is for AFAs, which without ``disorder`` never let anything wait, and for queries
+        that can be automata.
     hold
         AFAs: what waits. ``"events"``: events, in front of the automaton, so that it sees them in order beyond what is speculated.
         ``"results"``: the automaton reads events as they come, and its output waits; what is taken back in the meantime is never
@@ -64,7 +65,7 @@ class Matcher:
         :attr:`late`, or where events come out of order ``"side"``: :meth:`late_events` hands them over.
     sign
         The column that says +1 (insertion) or −1 (retraction of the event with the same partition, time and sequence; without a
-        sequence: time and payload). ``None``: insertions only. For AFAs, and for SASE+ with ``speculation=math.inf``.
+        sequence: time and payload). ``None``: insertions only. For AFAs, and for queries with ``speculation=math.inf``.
     until
         AFAs: the column with the right end (RE) of each event's lifetime, NULL for ever; ``None``: time + window.
     numbered

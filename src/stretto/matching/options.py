@@ -70,7 +70,7 @@ def line_of(query: str | Query | AFA | Afa, schema: Any, options: Mapping[str, A
     if ahead:
         refuse(given, ("valuations", "sets"), "matches that are not taken back: leave out speculation=")
     else:
-        refuse(given, ("sign",), "streams with retractions: speculation=math.inf takes them (SASE+)")
+        refuse(given, ("sign",), "streams with retractions: speculation=math.inf takes them")
     reading = Reading(**{name: given.pop(name) for name in Reading._fields if name in given})
     if ahead:
         told: dict[str, Any] = {"time": reading.time, "sequence": reading.sequence, "sign": reading.sign}

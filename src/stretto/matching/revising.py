@@ -6,13 +6,14 @@ A query in SASE+ that answers ahead of what is certain runs as an automaton as w
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from stretto.automata.ceql_afa import ceql_afa
 from stretto.automata.sase_afa import sase_afa
 from stretto.budget import Budget
 from stretto.engines.afa.between import Changes
@@ -38,7 +39,6 @@ from stretto.query.afa import Afa, Arc
 from stretto.query.afa_text import shown
 from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.predicate import Predicate, attributes
-from stretto.query.sase import SaseQuery
 from stretto.query.typing import kind_of
 from stretto.times import FOREVER, as_times, check_clock, tick_of, ticks, width
 
@@ -49,14 +49,9 @@ NO_SCHEMA = "the matcher has no schema yet: pass schema=…, or push events firs
 
 
 class Lowering:
-    """A SASE+ query that is to run as an automaton."""
+    """A query that is to run as an automaton."""
 
     def __init__(self, query: Query, schema: Any = None, reading: Reading = AS_USUAL) -> None:
-        if not isinstance(query.parsed, SaseQuery):
-            raise OptionError(
-                "speculation= needs an engine that revises its output, and CEQL runs on tECS, which reads events in order: sort "
-                "with a bound, such as disorder='10 seconds'"
-            )
         Layout.check(reading.output)
         if reading.output == "summary":
             raise OptionError("output='summary' counts the matches of an event, which late events change: list them")
@@ -70,14 +65,17 @@ class Lowering:
         """The automaton, the layout of its matches, and the column that orders the stream."""
         self.query = self.query.bind(schema)
         bound = self.query.bound
-        assert isinstance(bound, BoundSase)
         read = list(bound.tested)
         if self.reading.sign is not None and self.reading.sequence is None:
             # A retraction names the event by all that it says.
             read = [name for name, kind in bound.schema.attributes.items() if kind_of(kind) != "other"]
-        afa = sase_afa(bound, attributes=read)
+        if isinstance(bound, BoundSase):
+            afa = sase_afa(bound, attributes=read)
+            marks: Sequence[frozenset[str]] = [frozenset({one.variable}) for one in bound.parsed.positive]
+        else:
+            afa, marks = ceql_afa(bound, attributes=read)
         assert bound.time is not None
-        return afa, MatchLayout(Layout(bound, **self.reading.shown)), bound.time
+        return afa, MatchLayout(Layout(bound, **self.reading.shown), marks), bound.time
 
     def schema_of(self, table: pa.Table) -> Schema:
         """As a first batch tells it."""
@@ -660,7 +658,7 @@ class Revising(Line):
                     f"the snapshot is of another query or other options: {name} is {given.get(name)} there, {value} here"
                 )
         self._load(Section.of_bytes(section.arrays["operator"].tobytes()))
-        self._layout = MatchLayout(self._layout.layout)
+        self._layout = MatchLayout(self._layout.layout, self._layout.marks)
         self._layout.history.load(section)
 
     def _load(self, section: Section) -> None:

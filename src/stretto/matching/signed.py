@@ -14,7 +14,6 @@ from stretto.engines.api import Matches
 from stretto.matching.reorder import Cleanse
 from stretto.matching.results import CHUNK, History, Layout, build_tables
 from stretto.query.afa import Afa
-from stretto.query.sase import SaseQuery
 
 I64 = NDArray[np.int64]
 
@@ -112,20 +111,20 @@ class OutputLayout:
 
 
 class MatchLayout:
-    """The matches of a SASE+ query, with their signs.
+    """The matches of a query, with their signs.
 
     Parameters
     ----------
     layout
         The columns of its matches.
+    marks
+        The variables of each label.
     """
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: Layout, marks: Sequence[frozenset[str]]) -> None:
         self.layout = layout
         self.history = History(layout.columns)
-        parsed = layout.query.parsed
-        assert isinstance(parsed, SaseQuery)
-        self._marks: Sequence[frozenset[str]] = [frozenset({one.variable}) for one in parsed.positive]
+        self.marks = marks
         own = [field.with_name("sign_") if field.name == "sign" else field for field in layout.schema()]
         self._schema = pa.schema([pa.field("sign", pa.int8()), *own])
         self._kept = 0
@@ -136,7 +135,7 @@ class MatchLayout:
 
     def table(self, found: Matches, time: pa.DataType) -> pa.Table:
         order = None if _ascends(found) else _AsPushed()
-        body = pa.concat_tables(build_tables([found], self.layout, self.history, self._marks, order))
+        body = pa.concat_tables(build_tables([found], self.layout, self.history, self.marks, order))
         sign = pa.chunked_array([pa.array(found.sign)])
         return pa.table([sign, *body.columns], schema=self._schema)
 

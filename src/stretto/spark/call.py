@@ -108,9 +108,9 @@ def match(  # noqa: PLR0913 - the options that users have
         watermark on ``time`` already.
     speculation
         Streaming: how far answers go ahead of what is certain. 0: a match comes when the watermark has passed its last event, and
-        stays. Else, of SASE+ queries and automata, the result has a column ``sign``: a match comes (+1) with the micro-batch that
-        brings its last event, if that is before the watermark plus so much (``"30 seconds"``, ticks; ``math.inf``: always), and is
-        taken back (−1) when a late event says so. A batch is certain.
+        stays. Else, of automata and queries that can be one, the result has a column ``sign``: a match comes (+1) with the
+        micro-batch that brings its last event, if that is before the watermark plus so much (``"30 seconds"``, ticks;
+        ``math.inf``: always), and is taken back (−1) when a late event says so. A batch is certain.
     late
         Streaming: what becomes of events behind the watermark. ``"drop"`` counts them (see :func:`stretto.spark.metrics`),
         ``"error"`` ends the query, ``"side"`` shows them in a column ``late`` of the result, in rows of their own.

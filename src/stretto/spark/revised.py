@@ -1,4 +1,4 @@
-"""An automaton, or a SASE+ query that answers ahead of what is certain, as it travels to workers and runs there."""
+"""An automaton, or a query that answers ahead of what is certain, as it travels to workers and runs there."""
 
 from __future__ import annotations
 
