@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import os
 import random
 import time
@@ -10,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import stretto
@@ -18,7 +20,9 @@ from stretto.spark.streaming.bucket import Bucket, microseconds
 from stretto.spark.streaming.journal import Copies, Journal
 from stretto.spark.streaming.keeping import AnyBucket, Settings
 from stretto.spark.streaming.packing import write_table
+from stretto.spark.streaming.revising import RevisingBucket
 from tests.conftest import cases
+from tests.spark import test_revising_bucket
 from tests.spark.streams import bag
 from tests.spark.test_bucket import QUERIES, cut, events, make
 
@@ -52,6 +56,8 @@ class Entries:
 
 
 def made(bucket: Bucket, settings: Settings, unbounded: bool) -> AnyBucket:
+    if isinstance(bucket, RevisingBucket):
+        return RevisingBucket(bucket.run, settings)
     return Bucket(bucket.run, settings)
 
 
@@ -69,12 +75,12 @@ class Executors:
         return self.rng.choices(self.all, [1, 5, 2])[0]
 
 
-def call(store: Store, copies: Copies | None, empty: Bucket, rows: list[Any], watermark: int | None) -> list[str]:
+def call(store: Store, copies: Copies | None, empty: Bucket, rows: list[Any], watermark: int | None) -> list[pa.Table]:
     """What the operator does in a call."""
     journal = journal_of(store, copies, empty)
     bucket = journal.read()
     bucket.receive(rows, watermark)
-    found = [row for table in bucket.advance(watermark) for row in bag(table)]
+    found = list(bucket.advance(watermark))
     if bucket.idle:
         journal.clear()
     else:
@@ -82,31 +88,51 @@ def call(store: Store, copies: Copies | None, empty: Bucket, rows: list[Any], wa
     return found
 
 
+def through(
+    rng: random.Random, folder: Path, empty: Bucket, table: pa.Table, unit: str | None
+) -> tuple[list[pa.Table], int]:
+    """What comes of micro-batches, some of which fail or move; and how often there was a journal."""
+    folder.mkdir()
+    executors, journals = Executors(rng, folder), 0
+    store, found, greatest = Store(), list[pa.Table](), None
+    for number, part in enumerate([*cut(rng, table), None]):
+        watermark = None if greatest is None else greatest - 4_000_000
+        rows: list[Any] = []
+        if part is None:
+            watermark = (greatest or 0) + 100_000_000
+        else:
+            rows = [(0, number, write_table(part))]
+            greatest = max(greatest or 0, int(microseconds(part.column("ts"), unit).max()))
+        while rng.random() < 0.2:  # the call is done, and what it wrote is lost; the copy is not
+            call(copy.deepcopy(store), executors.any(), empty, rows, watermark)
+        found += call(store, executors.any(), empty, rows, watermark)
+        journals += len(store.map) > 1
+    return found, journals
+
+
 @pytest.mark.parametrize("text", QUERIES)
 def test_calls_that_fail_and_move(text: str, tmp_path: Path) -> None:
     journals = 0
     for seed in range(cases(20)):
         rng = random.Random(seed)
-        folder = tmp_path / str(seed)
-        folder.mkdir()
         table = events(rng, rng.randrange(1, 120), "timestamp")
         expected = stretto.match(text, table, time="ts", sequence="seq")
-        empty = make(text, table)
-        executors = Executors(rng, folder)
-        store, found, greatest = Store(), list[str](), None
-        for number, part in enumerate([*cut(rng, table), None]):
-            watermark = None if greatest is None else greatest - 4_000_000
-            rows: list[Any] = []
-            if part is None:
-                watermark = (greatest or 0) + 1000
-            else:
-                rows = [(0, number, write_table(part))]
-                greatest = max(greatest or 0, int(microseconds(part.column("ts"), None).max()))
-            while rng.random() < 0.2:  # the call is done, and what it wrote is lost; the copy is not
-                call(copy.deepcopy(store), executors.any(), empty, rows, watermark)
-            found += call(store, executors.any(), empty, rows, watermark)
-            journals += len(store.map) > 1
-        assert sorted(found) == bag(expected), f"seed {seed}: {text}"
+        found, had = through(rng, tmp_path / str(seed), make(text, table), table, None)
+        assert sorted(row for one in found for row in bag(one)) == bag(expected), f"seed {seed}: {text}"
+        journals += had
+    assert journals
+
+
+@pytest.mark.parametrize("language", ["afa", "sase"])
+def test_answers_ahead_of_what_is_certain(language: str, tmp_path: Path) -> None:
+    journals = 0
+    for seed in range(cases(20)):
+        rng = random.Random(seed)
+        table = events(rng, rng.randrange(1, 120), "seconds")
+        run = test_revising_bucket.revised(language, table, math.inf if seed % 2 else 2)
+        found, had = through(rng, tmp_path / str(seed), test_revising_bucket.make(run), table, "s")
+        assert test_revising_bucket.net(found) == test_revising_bucket.expected(run, table), f"seed {seed}"
+        journals += had
     assert journals
 
 
