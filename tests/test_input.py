@@ -213,17 +213,6 @@ def test_a_type_that_is_a_number() -> None:
     assert stretto.match("SELECT * FROM S WHERE `3` AS a ; `4` AS b", events).num_rows == 1
 
 
-def test_an_automaton_for_spark() -> None:
-    pytest.importorskip("pyspark")
-    with pytest.raises(stretto.OptionError) as caught:
-        stretto.spark.match(None, automaton(str), time="t")
-    assert str(caught.value) == (
-        "automata run in process, not on Spark: stretto.match(afa, df.toArrow(), time='…') where the events fit into memory, or key "
-        "by key: df.groupBy('key').applyInArrow(lambda events: stretto.match(afa, events, time='…'), schema); queries in CEQL and "
-        "SASE+ run on Spark"
-    )
-
-
 # ---- Columns of NULLs
 
 
