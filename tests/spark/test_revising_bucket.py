@@ -19,6 +19,7 @@ from stretto.spark.streaming.bucket import Bucket, microseconds
 from stretto.spark.streaming.keeping import Settings
 from stretto.spark.streaming.packing import write_table
 from stretto.spark.streaming.revising import RevisingBucket
+from stretto.spark.streaming.runs import OneQuery
 from stretto.spark.streaming.signs import netted
 from tests.conftest import cases
 from tests.spark.test_bucket import cut, events
@@ -182,8 +183,6 @@ def test_final_answers_of_corrected_events() -> None:
     table = signed(("A", 10, 0, 1), ("B", 12, 1, 1), ("C", 11, 7, 1), ("C", 11, 7, -1), ("C", 11, 8, -1))
     text = "SELECT * FROM S WHERE A : B"
     plain = table.drop_columns(["sign"])
-    from stretto.spark.streaming.runs import OneQuery
-
     run = OneQuery(stretto.compile(text, plain, time="ts", time_unit="s"))
     settings = Settings("ts", "seq", "s", "side", None, DELAY, 1, "sign")
     bucket = Bucket(run, settings)
@@ -281,6 +280,16 @@ def test_how_long_answers_wait() -> None:
                 bucket.take(part, watermark)
             list(bucket.advance(watermark))
         assert (bucket.counts.matches, bucket.counts.revisions, bucket.counts.waited_ms) == (1, 0, waited)
+
+
+@pytest.mark.parametrize("name", ["sign", "end_time"])
+def test_attributes_with_names_of_the_result(name: str) -> None:
+    table = pa.table({"type": ["A", "B"], "ts": [10, 12], "seq": [0, 1], name: ["a", "a"]})
+    query = stretto.compile(f"SELECT * FROM S WHERE A : B PARTITION BY [{name}]", table, time="ts", time_unit="s")
+    bucket = Bucket(OneQuery(query), Settings("ts", "seq", "s", "drop", None, DELAY, 1))
+    bucket.take(table, None)
+    list(bucket.advance(20_000_000))
+    assert (bucket.counts.matches, bucket.counts.revisions) == (1, 0)
 
 
 def test_late_events_and_another_state() -> None:

@@ -44,8 +44,8 @@ class Bucket(AnyBucket):
         How events are treated.
     """
 
-    #: What changes are of, as messages name it.
-    changing = "pattern"
+    #: What changes are of, as messages name it, and whether results have signs.
+    changing, signs = "pattern", False
 
     def __init__(self, run: Run, settings: Settings) -> None:
         super().__init__(settings, run.attributes[settings.time])
@@ -201,15 +201,16 @@ class Bucket(AnyBucket):
     def count(self, found: pa.Table, watermark: int | None) -> None:
         """Count what comes out, and how long it waited: how far the stream had come by then."""
         self.counts.matches += found.num_rows
-        if "sign" in found.column_names:
+        if self.signs:
             given = pc.greater(found.column("sign"), 0)
             self.counts.revisions += found.num_rows - (pc.sum(given).as_py() or 0)
             found = found.filter(given)
         latest = max(
             -1 if watermark is None else watermark + self.settings.delay, -1 if self._latest is None else self._latest
         )
-        if found.num_rows and latest >= 0:
-            ends = microseconds(found.column("end_time"), self.settings.time_unit)
+        at = found.schema.get_field_index("end_time")  # less than 0: a partition attribute has this name as well
+        if found.num_rows and latest >= 0 <= at:
+            ends = microseconds(found.column(at), self.settings.time_unit)
             self.counts.waited_ms += float(np.maximum(latest - ends, 0).sum()) / 1000
 
     def forget_ids(self, watermark: int) -> None:

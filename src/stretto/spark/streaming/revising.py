@@ -37,6 +37,7 @@ class RevisingBucket(Bucket):
 
     def __init__(self, run: Revised, settings: Settings) -> None:
         super().__init__(run, settings)
+        self.signs = bool(run.ahead)
         self._due: list[pa.Table] = []
         self._milliseconds = 0  #: of the watermark
 
