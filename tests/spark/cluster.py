@@ -32,12 +32,13 @@ if "SPARK_EXECUTOR_DIRS" in os.environ:  # the driver has a Python worker, too, 
     os.environ["STRETTO_CACHE_DIR"] = os.path.abspath("kernels")
 """
 
-_folder = tempfile.TemporaryDirectory(prefix="stretto-cluster-")
+#: What is sent from here, where there is a cluster.
+_folder = tempfile.TemporaryDirectory(prefix="stretto-cluster-") if MASTER else None
 
 
 def settings() -> dict[str, Any]:
     """The session's settings."""
-    if not MASTER:
+    if _folder is None:
         return {}
     (Path(_folder.name) / "sitecustomize.py").write_text(_OF_EXECUTORS)
     return {
@@ -49,7 +50,7 @@ def settings() -> dict[str, Any]:
 
 def send(spark: Any) -> None:
     """Send stretto to the executors, if there are any."""
-    if MASTER:
+    if _folder is not None:
         archive = Path(_folder.name) / ARCHIVE
         root = Path(stretto.__file__).parents[1]
         with ZipFile(archive, "w") as file:
