@@ -159,7 +159,7 @@ def random_events(rng: random.Random) -> pa.Table:
 
 @pytest.mark.filterwarnings("ignore:no event has the type")
 def test_matches_are_those_of_one_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inputs, "CHUNK", 3)
+    monkeypatch.setattr(inputs, "PIECE", 3)
     monkeypatch.setattr(matches, "CHUNK", 3)
     passed_over = 0
     for seed in range(cases(300)):
@@ -201,7 +201,7 @@ def test_only_the_columns_that_are_needed_are_read(monkeypatch: pytest.MonkeyPat
 
 
 def test_what_is_kept_in_memory_is_bounded_by_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inputs, "CHUNK", 50)
+    monkeypatch.setattr(inputs, "PIECE", 50)
     rows = 5_000
     events = pa.table({"type": ["A", "B"] * (rows // 2), "t": range(rows), "text": [f"event {i}" for i in range(rows)]})
     pq.write_table(events, "e.parquet", row_group_size=100)

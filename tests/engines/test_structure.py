@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from stretto.engines.tecs.kernels import COUNT, HEADER
+from stretto.engines.tecs.kernels import COUNT, HEADER, LENGTH, WORDS
 from stretto.engines.tecs.runner import Runner
 from stretto.engines.tecs.structure import HEAD, LOW, NIL, TAIL
 from stretto.matching.compiled import compile_query
@@ -40,12 +40,12 @@ class Structure:
         for at in self.records.head:
             word = at + HEADER
             for _ in range(arena[at + COUNT] if at else 0):
-                length = int(arena[word + 1])
-                nodes = [int(n) for n in arena[word + 2 : word + 2 + length]]
+                length = int(arena[word]) & LENGTH
+                nodes = [int(n) for n in arena[word + WORDS : word + WORDS + length]]
                 live = [n for n in nodes if n > self.registers[TAIL] and self.start(n) >= self.registers[LOW]]
                 if live:
                     yield live
-                word += 2 + length
+                word += WORDS + length
 
     def start(self, node: int) -> int:
         return int(self.nodes.start[node & self.mask])
@@ -79,7 +79,8 @@ class Structure:
             right = self.right(node)
             return self.opened(self.left(node)) + ([] if right is None else self.opened(right))
         if self.left(node) == NIL:
-            return [(int(self.nodes.position[slot]), ())]
+            position = int(self.nodes.position[slot])
+            return [(position, (position,) if self.nodes.mark[slot] else ())]
         return [(s, (*d, int(self.nodes.position[slot]))) for s, d in self.opened(self.left(node))]
 
     def reachable(self) -> set[int]:

@@ -30,6 +30,7 @@ from typing import Any, TypeVar
 import numba
 import numpy as np
 import platformdirs
+from llvmlite import ir
 from numba.core import caching, cgutils, config, dispatcher
 from numba.core.registry import CPUDispatcher
 from numba.extending import _Intrinsic
@@ -59,6 +60,7 @@ __all__ = [
     "interprets",
     "intrinsic",
     "jit",
+    "prefetch",
     "result_kind",
     "result_of_tuples",
 ]
@@ -394,6 +396,23 @@ def intrinsic(typed: Callable[..., Any], python: Callable[..., Any]) -> Any:
     made.python = python
     made._register()
     return made
+
+
+def _prefetched(context: Any, array: Any, index: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        data = context.make_array(array)(context, builder, arguments[0]).data
+        place = builder.bitcast(builder.gep(data, [arguments[1]]), cgutils.voidptr_t)
+        word = cgutils.int32_t
+        kind = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, word, word, word])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+        builder.call(function, [place, word(0), word(3), word(1)])  # to read, into all caches, data
+        return context.get_dummy_value()
+
+    return numba.types.void(array, numba.types.int64), generate
+
+
+#: Have an element of an array loaded into the caches, and do not wait for it.
+prefetch = intrinsic(_prefetched, lambda array, index: None)
 
 
 @lru_cache(maxsize=256)

@@ -43,8 +43,8 @@ _COMPRESSED = ("gz", "zst", "bz2", "lz4")
 #: A column of strings is read as a dictionary if Parquet holds it in so many bytes a row at most: in codes, that is.
 CODED = 4.0
 
-#: Rows of a piece that is read.
-PIECE = 1 << 16
+#: Rows of a piece that is read: few of them, since each costs some hundred calls; ^C acts between two.
+PIECE = 1 << 18
 
 _ZERO_FIRST = "^[+-]?0[0-9]"
 

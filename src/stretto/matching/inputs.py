@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from stretto.engines.api import Run
-from stretto.matching.files import Source
-from stretto.matching.results import CHUNK, History, TableRows
+from stretto.matching.files import PIECE, Source
+from stretto.matching.results import History, TableRows
 from stretto.matching.returns import Rows
 
 I64 = NDArray[np.int64]
@@ -57,7 +57,7 @@ class InMemory:
 
     def batches(self, tested: Sequence[str], reader: Run) -> Iterator[pa.RecordBatch]:
         """As :class:`Input`."""
-        yield from self._table.select(list(tested)).to_batches(max_chunksize=CHUNK)
+        yield from self._table.select(list(tested)).to_batches(max_chunksize=PIECE)
 
 
 class InFiles:
@@ -87,8 +87,8 @@ class InFiles:
             if isinstance(piece, int):  # nothing that is read; positions count it
                 reader.rows += piece
                 continue
-            for begin in range(0, piece.num_rows, CHUNK):
-                batch = piece.slice(begin, CHUNK)
+            for begin in range(0, piece.num_rows, PIECE):
+                batch = piece.slice(begin, PIECE)
                 if self._shown:
                     positions = np.arange(reader.rows, reader.rows + batch.num_rows)
                     self._history.append(positions, pa.Table.from_batches([batch.select(self._shown)]))

@@ -86,12 +86,12 @@ class History:
         """Keep only the events at the positions ``live`` (sorted)."""
         kept = []
         for positions, table in self.pieces:
-            at = np.searchsorted(live, positions)
-            found = np.zeros(positions.size, np.bool_)
-            inside = at < live.size
-            found[inside] = live[at[inside]] == positions[inside]
-            if found.any():
-                kept.append((positions[found], table.filter(pa.array(found))))
+            # Few of them are live.
+            within = live[np.searchsorted(live, positions[0]) : np.searchsorted(live, positions[-1], side="right")]
+            at = np.searchsorted(positions, within)
+            at = at[positions[at] == within]
+            if at.size:
+                kept.append((positions[at], table.take(pa.array(at))))
         self._replace(kept)
 
     def let_go(self, reader: Run) -> int | None:

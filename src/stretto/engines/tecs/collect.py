@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from stretto._jit import jit
 from stretto.engines.tecs import structure as s
-from stretto.engines.tecs.kernels import COUNT, HEADER, KEY, STAMP, Records, release
+from stretto.engines.tecs.kernels import COUNT, HEADER, KEY, LENGTH, STAMP, WORDS, Records, release
 from stretto.engines.tecs.structure import I64, Nodes
 
 UNREACHED = np.iinfo(np.int64).max
@@ -48,12 +48,12 @@ def mark(nodes: Nodes, records: Records, bound: I64, registers: I64) -> int:
         low = _bound(records, registers, at)
         word = at + HEADER
         for _ in range(records.arena[at + COUNT]):
-            length = records.arena[word + 1]
-            for i in range(word + 2, word + 2 + length):
+            length = records.arena[word] & LENGTH
+            for i in range(word + WORDS, word + WORDS + length):
                 node = records.arena[i]
                 if node > tail and nodes.start[node & size] >= low:
                     bound[node & size] = low
-            word += 2 + length
+            word += WORDS + length
     for node in range(registers[s.HEAD] - 1, tail, -1):
         slot = node & size
         low = bound[slot]
@@ -110,14 +110,14 @@ def _renumber(nodes: Nodes, records: Records, bound: I64, number: I64, registers
             continue
         word = at + HEADER
         for _ in range(records.arena[at + COUNT]):
-            length = records.arena[word + 1]
-            for i in range(word + 2, word + 2 + length):
+            length = records.arena[word] & LENGTH
+            for i in range(word + WORDS, word + WORDS + length):
                 node = records.arena[i]
                 if node > registers[s.TAIL] and bound[node & size] != UNREACHED:
                     records.arena[i] = number[node & size]
                 else:
                     records.arena[i] = s.EXPIRED
-            word += 2 + length
+            word += WORDS + length
 
 
 @jit
@@ -137,9 +137,8 @@ def live_positions(nodes: Nodes, registers: I64, positions: I64) -> int:
 
 
 @jit
-def sweep(nodes: Nodes, records: Records, registers: I64) -> int:
+def sweep(records: Records, registers: I64) -> int:
     """Release the records in which nothing lies in the window any more; gives how many are left. O(partitions)."""
-    size = nodes.left.size - 1
     left = 0
     for part in range(records.head.size):
         at = records.head[part]
@@ -150,12 +149,10 @@ def sweep(nodes: Nodes, records: Records, registers: I64) -> int:
             low = _bound(records, registers, at)
             word = at + HEADER
             for _ in range(records.arena[at + COUNT]):
-                length = records.arena[word + 1]
-                node = records.arena[word + 2]
-                if length and node > registers[s.TAIL] and nodes.start[node & size] >= low:
+                if records.arena[word + 1] >= low:
                     alive = True
                     break
-                word += 2 + length
+                word += WORDS + (records.arena[word] & LENGTH)
         if alive:
             left += 1
         else:
@@ -165,50 +162,60 @@ def sweep(nodes: Nodes, records: Records, registers: I64) -> int:
 
 @jit
 def pack(records: Records, words: I64) -> int:
-    """Write all records one after the other as (partition, stamp, key, count, entries…); gives the words used.
+    """Write all records one after the other as (partition, stamp, key, count, and for each state (state, length, list…)).
 
-    Called with an empty array it only counts.
+    Gives the words used. Called with an empty array it only counts.
     """
     used = 0
+    arena = records.arena
     for part in range(records.head.size):
         at = records.head[part]
         if not at:
             continue
         length = HEADER
-        for _ in range(records.arena[at + COUNT]):
-            length += 2 + records.arena[at + length + 1]
+        for _ in range(arena[at + COUNT]):
+            length += WORDS + (arena[at + length] & LENGTH)
         if words.size:
             words[used] = part
             for i in range(1, length):
-                words[used + i] = records.arena[at + i]
+                words[used + i] = arena[at + i]
+            word = HEADER
+            for _ in range(arena[at + COUNT]):
+                words[used + word] = arena[at + word] >> 32
+                words[used + word + 1] = arena[at + word] & LENGTH
+                word += WORDS + (arena[at + word] & LENGTH)
         used += length
     return used
 
 
 @jit
-def unpack(words: I64, renamed: NDArray[np.int64], states: NDArray[np.int64], records: Records, top: int) -> int:
+def unpack(words: I64, renamed: I64, states: I64, nodes: Nodes, records: Records, top: int) -> int:
     """Put packed records into an arena from offset ``top`` on, with partitions and states renamed; gives the new top."""
     at = 0
+    size = nodes.left.size - 1
     while at < words.size:
         begin = at
         at += HEADER
         for _ in range(words[begin + COUNT]):
-            at += 2 + words[at + 1]
+            at += WORDS + words[at + 1]
         length = at - begin
-        size = 0
-        while 8 << size < length:
-            size += 1
-        records.arena[top] = size
+        class_ = 0
+        while 8 << class_ < length:
+            class_ += 1
+        records.arena[top] = class_
         for i in range(1, length):
             records.arena[top + i] = words[begin + i]
         word = top + HEADER
         for _ in range(words[begin + COUNT]):
-            records.arena[word] = states[records.arena[word]]
-            word += 2 + records.arena[word + 1]
+            first = records.arena[word + WORDS]
+            long = records.arena[word + 1]
+            records.arena[word] = states[records.arena[word]] << 32 | long
+            records.arena[word + 1] = nodes.start[first & size] if first != s.EXPIRED else np.iinfo(np.int64).min
+            word += WORDS + long
         part = renamed[words[begin]]
         if part >= 0:
             records.head[part] = top
-            top += 8 << size
+            top += 8 << class_
     return top
 
 

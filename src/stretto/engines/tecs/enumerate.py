@@ -48,9 +48,8 @@ FIRST_OF_ALL = 2**62
 
 
 @inlined
-def push_root(nodes: Nodes, stack: Stack, registers: I64, node: int) -> None:
-    """Add a node whose matches are to be written. The caller has made sure of the room."""
-    key = nodes.start[node & (nodes.left.size - 1)]
+def push_root(stack: Stack, registers: I64, node: int, key: int) -> None:
+    """Add a node of maximum-start ``key`` whose matches are to be written. The caller has made sure of the room."""
     if registers[s.LIMIT]:
         _heap_push(stack, registers, key, node, 0)
     else:
@@ -134,9 +133,14 @@ def _depth_first(nodes: Nodes, stack: Stack, out: Output, registers: I64) -> int
                 depth += 1
                 node = nodes.left[slot]
             else:
-                if rows == out.start.size or cells + depth > out.position.size:
+                marked = int(nodes.mark[slot] != 0)
+                if rows == out.start.size or cells + depth + marked > out.position.size:
                     status = OUTPUT_FULL if rows else GROW_OUTPUT
                     break
+                if marked:
+                    out.position[cells] = nodes.position[slot]
+                    out.mark[cells] = nodes.mark[slot]
+                    cells += 1
                 for i in range(depth):
                     out.position[cells + i] = stack.path[depth - 1 - i]
                     out.mark[cells + i] = stack.mark[depth - 1 - i]
@@ -188,7 +192,7 @@ def _latest_first(nodes: Nodes, stack: Stack, out: Output, registers: I64) -> in
                 link = fresh
                 node = nodes.left[slot]
             else:
-                status = _write_links(nodes.position[slot], link, stack, out, registers)
+                status = _write_links(nodes.position[slot], nodes.mark[slot], link, stack, out, registers)
                 break
         if status != DONE:
             # Back on top, whatever its key: the order of equal starts does not depend on where buffers end.
@@ -200,16 +204,20 @@ def _latest_first(nodes: Nodes, stack: Stack, out: Output, registers: I64) -> in
 
 
 @inlined
-def _write_links(start: int, link: int, stack: Stack, out: Output, registers: I64) -> int:
+def _write_links(start: int, mark: int, link: int, stack: Stack, out: Output, registers: I64) -> int:
     rows = registers[s.ROWS]
     cells = registers[s.CELLS]
-    count = 0
+    count = int(mark != 0)
     at = link
     while at:
         count += 1
         at = stack.before[at]
     if rows == out.start.size or cells + count > out.position.size:
         return OUTPUT_FULL if rows else GROW_OUTPUT
+    if mark:
+        out.position[cells] = start
+        out.mark[cells] = mark
+        cells += 1
     at = link
     while at:
         # The last link is the earliest event.

@@ -9,6 +9,10 @@ What differs from the paper, and why:
 - **Freeing.** Nodes are a ring in the order of their making. A node made at a position that has left the window holds
   only matches that have left it too, so the ring's tail moves with the window and nothing is traced. Without such a
   window, :mod:`~stretto.engines.tecs.collect` traces what is reachable when the ring is full.
+- **LIMIT 1** keeps the first node of each union-list, and none beside it. The match that it takes is the leftmost path of the
+  nodes at the end: ``merge`` puts the first of a list leftmost, ``insert`` never changes which node is first, and of several
+  final states the maximum-start decides, which is that of the first. So nothing else of a list is ever looked at.
+- **Bottoms carry a mark.** A run's first event is marked in the node that starts the run.
 - **Events that satisfy no guard** never come here (see ``program.py``).
 """
 
@@ -29,6 +33,7 @@ from stretto._jit import (
     TRANSITION_MISSING,
     inlined,
     jit,
+    prefetch,
 )
 from stretto.engines.shared.counting import Counts
 from stretto.engines.tecs import structure as s
@@ -53,18 +58,20 @@ DEAD = 0  #: no transition: the run dies
 KEEP = 1  #: only an unmarked loop, and no output: nothing happens
 EDGES = 2
 
-# A record in the arena: a header and then, for each active state, the state, the length of its list and the list.
+# A record in the arena: a header and then, for each active state, an entry: what it is, the maximum-start of its list, the list.
 SIZE = 0  #: size class: the record has 8 << class words
 STAMP = 1  #: position of the last event that changed the record
 KEY = 2  #: its key
 COUNT = 3  #: active states
 HEADER = 4
+WORDS = 2  #: before an entry's list: state · 2^32 + length of the list; the maximum-start
+LENGTH = 0xFFFFFFFF
 
 #: The kernel pauses after counting so many nodes, which takes well below a second, so that ^C acts soon.
 PAUSE_AFTER = 1 << 24
 
-#: What the next so many events will read is loaded ahead, a power of two; where there are more partitions than the caches hold.
-AHEAD = 32
+#: What an event reads is loaded so many events ahead, where there are more partitions than the caches hold.
+AHEAD = 16
 IN_CACHE = 1 << 11
 
 CONSUME_PARTITION = 1
@@ -102,6 +109,7 @@ class Work(NamedTuple):
     slot: I64  #: [state]: its entry, if ``epoch[state]`` is the event's
     epoch: I64  #: [state]
     state: I64  #: [entry]
+    start: I64  #: [entry]: maximum-start of its union-list
     first: I64  #: [entry]: first cell of its union-list; 0: the list still lies in the old record
     begin: I64  #: [entry]: where in the arena
     length: I64  #: [entry]: and how long
@@ -145,13 +153,11 @@ def advance(
         if registers[s.STEPS] > PAUSE_AFTER:
             registers[s.STEPS] = 0
             return PAUSED
-        if i & (AHEAD - 1) == 0 and records.head.size > IN_CACHE:
-            registers[s.TOUCHED] += _touch(i, events, nodes, records)
+        if records.head.size > IN_CACHE:
+            _load_ahead(i, events, records)
         registers[s.NOW] = events.position[i]
         registers[s.LOW] = events.low[i]
         registers[s.PART] = events.part[i]
-        if registers[s.RING]:
-            _free(nodes, registers)
         status = _read(events.cls[i], events.key[i], machine, nodes, records, work, cells, stack, registers)
         if status != DONE:
             return status
@@ -160,27 +166,23 @@ def advance(
 
 
 @inlined
-def _touch(first: int, events: Events, nodes: Nodes, records: Records) -> int:
-    """Load what the next events will read: with many partitions each load misses the cache, and these do not wait for one another.
+def _load_ahead(i: int, events: Events, records: Records) -> None:
+    """Have the record of a later event loaded: with many partitions it lies in no cache, and waiting for it costs most."""
+    last = events.part.size - 1
+    prefetch(records.head, events.part[min(i + 2 * AHEAD, last)])
+    at = records.head[events.part[min(i + AHEAD, last)]]
+    prefetch(records.arena, at)
+    prefetch(records.arena, at + 7)
 
-    O(active states) an event. Gives the sum of what was read, which nobody needs.
-    """
-    arena = records.arena
-    size = nodes.left.size - 1
-    stop = min(first + AHEAD, events.part.size)
-    read = 0
-    for i in range(stop, min(stop + AHEAD, events.part.size)):
-        read += records.head[events.part[i]]
-    for i in range(first, stop):
-        read += arena[records.head[events.part[i]] + COUNT]
-    for i in range(first, stop):
-        at = records.head[events.part[i]]
-        word = at + HEADER
-        for _ in range(arena[at + COUNT] if at else 0):
-            length = arena[word + 1]
-            read += nodes.start[arena[word + 2] & size] + nodes.start[arena[word + 1 + length] & size]
-            word += 2 + length
-    return read
+
+@inlined
+def _has_room(need: int, nodes: Nodes, registers: I64) -> bool:
+    """Whether so many nodes fit into the ring, if need be after freeing."""
+    room = nodes.left.size - (registers[s.HEAD] - registers[s.TAIL] - 1)
+    if need > room and registers[s.RING]:
+        _free(nodes, registers)
+        room = nodes.left.size - (registers[s.HEAD] - registers[s.TAIL] - 1)
+    return bool(need <= room)
 
 
 @inlined
@@ -232,8 +234,8 @@ def _read(
     total = 0
     word = at + HEADER
     for _ in range(active):
-        state = arena[word]
-        length = arena[word + 1]
+        state = arena[word] >> 32
+        length = arena[word] & LENGTH
         code = table[state, cls]
         if code == UNKNOWN:
             registers[s.MISSING_STATE] = state
@@ -247,11 +249,11 @@ def _read(
             adds += 1
         else:
             still = False
-        word += 2 + length
+        word += WORDS + length
     if still:
         return DONE
     need = 2 + 2 * total + 5 * adds
-    if registers[s.HEAD] + need - registers[s.TAIL] - 1 > nodes.left.size:
+    if not _has_room(need, nodes, registers):
         registers[s.NEED] = need
         return GROW_NODES
     most = total + adds + 2
@@ -288,37 +290,36 @@ def _transitions(
     """Lines 7 to 10: the transitions of the start state, then of the active states in insertion order. Gives |T′|."""
     epoch = registers[s.EPOCH] + 1
     registers[s.EPOCH] = epoch
+    low = registers[s.LOW]
     count = 0
     used = 0
     edges = machine.edges
     code = machine.table[0, cls]
     if code >= EDGES:
-        bottom = new_bottom(nodes, registers, key)
         edge = code - EDGES
         for k in range(edges[edge]):
-            mark = edges[edge + 1 + 2 * k]
             target = np.int64(edges[edge + 2 + 2 * k])
-            node = extend(nodes, registers, bottom, mark) if mark else bottom
+            node = new_bottom(nodes, registers, key, edges[edge + 1 + 2 * k])
             if work.epoch[target] == epoch:
                 used = _insert(target, node, used, nodes, arena, work, cells, registers)
             else:
                 used += 1
-                _enter_node(target, node, used, count, epoch, work, cells)
+                _enter_node(target, node, key, used, count, epoch, work, cells)
                 count += 1
     word = at + HEADER
     for _ in range(active):
-        state = arena[word]
-        stored = arena[word + 1]
-        begin = word + 2
-        word = begin + stored
-        length = stored
-        while length and is_expired(nodes, registers, arena[begin + length - 1]):
-            length -= 1
+        state = arena[word] >> 32
+        length = arena[word] & LENGTH
+        start = arena[word + 1]
+        begin = word + WORDS
+        word = begin + length
         code = machine.table[state, cls]
-        if not length or code == DEAD:
+        if start < low or code == DEAD:
             continue
+        while length > 1 and is_expired(nodes, registers, arena[begin + length - 1]):
+            length -= 1
         if code == KEEP and work.epoch[state] != epoch:
-            _enter_list(state, begin, length, count, epoch, work)
+            _enter_list(state, start, begin, length, count, epoch, work)
             count += 1
             continue
         # From here on the merged node is needed, unless all that happens is that the list moves on as it is.
@@ -333,38 +334,42 @@ def _transitions(
                 target = np.int64(edges[first_edge + 2 + 2 * k])
             there = work.epoch[target] == epoch
             if not mark and not there:
-                _enter_list(target, begin, length, count, epoch, work)
+                _enter_list(target, start, begin, length, count, epoch, work)
                 count += 1
                 continue
             if merged == s.NIL:
                 merged = merge_list(nodes, registers, arena, begin, length)
-            node = extend(nodes, registers, merged, mark) if mark else merged
+            node = extend(nodes, registers, merged, start, mark) if mark else merged
             if there:
                 used = _insert(target, node, used, nodes, arena, work, cells, registers)
             else:
                 used += 1
-                _enter_node(target, node, used, count, epoch, work, cells)
+                _enter_node(target, node, start, used, count, epoch, work, cells)
                 count += 1
     return count
 
 
 @inlined
-def _enter_node(target: int, node: int, cell: int, count: int, epoch: int, work: Work, cells: Cells) -> None:
+def _enter_node(
+    target: int, node: int, start: int, cell: int, count: int, epoch: int, work: Work, cells: Cells
+) -> None:
     """T′[q] ← new-ulist(n), lines 17 and 26; ``node`` is no union."""
     cells.node[cell] = node
     cells.next[cell] = 0
     work.epoch[target] = epoch
     work.slot[target] = count
     work.state[count] = target
+    work.start[count] = start
     work.first[count] = cell
 
 
 @inlined
-def _enter_list(target: int, begin: int, length: int, count: int, epoch: int, work: Work) -> None:
+def _enter_list(target: int, start: int, begin: int, length: int, count: int, epoch: int, work: Work) -> None:
     """T′[q] ← ul, line 26: the list stays where it is until something is inserted into it."""
     work.epoch[target] = epoch
     work.slot[target] = count
     work.state[count] = target
+    work.start[count] = start
     work.first[count] = 0
     work.begin[count] = begin
     work.length[count] = length
@@ -374,7 +379,9 @@ def _enter_list(target: int, begin: int, length: int, count: int, epoch: int, wo
 def _insert(
     target: int, node: int, used: int, nodes: Nodes, arena: I64, work: Work, cells: Cells, registers: I64
 ) -> int:
-    """T′[q] ← insert(T′[q], n), line 24. Gives the cells used."""
+    """T′[q] ← insert(T′[q], n), line 24; nothing with LIMIT 1. Gives the cells used."""
+    if registers[s.LIMIT] == 1:
+        return used
     entry = work.slot[target]
     first = work.first[entry]
     if not first:
@@ -402,8 +409,7 @@ def _output(
                 node = merge_cells(nodes, registers, cells, work.first[entry])
             else:
                 node = merge_list(nodes, registers, arena, work.begin[entry], work.length[entry])
-            if not is_expired(nodes, registers, node):
-                push_root(nodes, stack, registers, node)
+            push_root(stack, registers, node, work.start[entry])
     if registers[s.TOP]:
         registers[s.BUSY] = 1
         registers[s.TRIGGERS] += 1
@@ -422,22 +428,22 @@ def _store(count: int, key: int, machine: Machine, records: Records, work: Work,
         if machine.kind[state] & 2:
             continue
         kept += 1
-        words[used] = state
+        words[used + 1] = work.start[entry]
         cell = work.first[entry]
         if cell:
-            top = used + 2
+            top = used + WORDS
             while cell:
                 words[top] = cells.node[cell]
                 top += 1
                 cell = cells.next[cell]
-            words[used + 1] = top - used - 2
+            words[used] = state << 32 | (top - used - WORDS)
             used = top
         else:
             length = work.length[entry]
-            words[used + 1] = length
+            words[used] = state << 32 | length
             for i in range(length):
-                words[used + 2 + i] = arena[work.begin[entry] + i]
-            used += 2 + length
+                words[used + WORDS + i] = arena[work.begin[entry] + i]
+            used += WORDS + length
     if not kept:
         release(records, registers, part)
         return

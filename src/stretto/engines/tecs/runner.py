@@ -17,7 +17,7 @@ from stretto import _jit
 from stretto.automata.determinize import AMBIGUOUS
 from stretto.engines.api import Matches
 from stretto.engines.shared.counting import Graph, Unlisted, unlisted
-from stretto.engines.shared.intake import Intake
+from stretto.engines.shared.intake import CHUNK, Intake
 from stretto.engines.tecs import structure as s
 from stretto.engines.tecs.collect import live_positions, states_in, sweep
 from stretto.engines.tecs.compiled import Compiled
@@ -69,7 +69,7 @@ class Runner(Intake):
         self.state = State(query.parsed, ring=ring, span=self.span if ranked else -1, capacity=capacity)
         self.state.fit_partitions(1)
         self.swept_at = 0
-        self.trace = Trace(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int32))
+        self._traces: list[Trace] = []
         self.traced = 0
 
     @property
@@ -88,7 +88,7 @@ class Runner(Intake):
     @property
     def nbytes(self) -> int:
         """Bytes that the run holds."""
-        return int(self.state.nbytes + self.intake_nbytes + sum(array.nbytes for array in self.trace))
+        return int(self.state.nbytes + self.intake_nbytes + sum(array.nbytes for one in self._traces for array in one))
 
     def advance(self, batch: pa.RecordBatch, *, silent: bool = False) -> Iterator[Matches]:
         """Read the next events; yields their matches, or counts of them, in pieces that fit the output buffers.
@@ -229,12 +229,17 @@ class Runner(Intake):
         """Keep the classes of visited events, to tell variables apart where runs disagree."""
         if self.program.valuations:
             return
-        old = self.trace
-        self.trace = Trace(
-            np.concatenate((old.position, events.position)),
-            np.concatenate((old.part, events.part)),
-            np.concatenate((old.cls, events.cls)),
-        )
+        traces, last = self._traces, Trace(events.position, events.part, events.cls)
+        while traces and traces[-1].position.size < min(2 * last.position.size, CHUNK):
+            last = _joined([traces.pop(), last])
+        traces.append(last)
+
+    @property
+    def trace(self) -> Trace:
+        """The classes of visited events, as far as they are kept."""
+        if len(self._traces) != 1:
+            self._traces = [_joined(self._traces)]
+        return self._traces[0]
 
     def _resolve(self, found: Matches) -> None:
         program = self.program
@@ -251,28 +256,24 @@ class Runner(Intake):
         if self.keys is not None and self.rows - self.swept_at > max(SWEEP_AT_LEAST, len(self.keys)):
             self.swept_at = self.rows
             self._sweep()
-        if self.trace.position.size:
-            self._forget_trace()
+        self._forget_trace()
 
     def _forget_trace(self) -> None:
         registers = self.state.registers
         if registers[s.RING]:
             oldest = int(registers[s.LOW])
-        elif self.trace.position.size > 2 * self.traced + SWEEP_AT_LEAST:
+        elif sum(one.position.size for one in self._traces) > 2 * self.traced + SWEEP_AT_LEAST:
             live = self.live()
             oldest = int(live[0]) if live.size else self.rows
         else:
             return
-        gone = int(np.searchsorted(self.trace.position, oldest))
-        if gone:
-            position, part, cls = self.trace
-            self.trace = Trace(position[gone:].copy(), part[gone:].copy(), cls[gone:].copy())
-        self.traced = self.trace.position.size
+        self._traces = [one for one in self._traces if one.position.size and one.position[-1] >= oldest]
+        self.traced = sum(one.position.size for one in self._traces)
 
     def _sweep(self) -> None:
         """Release idle partitions, and forget their keys when most of them are idle."""
         assert self.keys is not None
-        left = sweep(self.state.nodes, self.state.records, self.state.registers)
+        left = sweep(self.state.records, self.state.registers)
         if 2 * left >= len(self.keys):
             return
         head = self.state.records.head
@@ -286,8 +287,9 @@ class Runner(Intake):
             counter = np.zeros(max(1, survivors.size), np.int64)
             counter[: survivors.size] = self.counter[survivors]
             self.counter = counter
-        if self.trace.part.size:
-            self.trace = self.trace._replace(part=np.where(self.trace.part >= 0, renamed[self.trace.part], -1))
+        self._traces = [
+            one._replace(part=np.where(one.part >= 0, renamed[one.part], -1)) for one in self._traces if one.part.size
+        ]
 
     def save(self, section: Section) -> None:
         """Write the state: what is reachable, and states and classes by what they stand for, as their numbers are this process's."""
@@ -319,11 +321,8 @@ class Runner(Intake):
         program.refresh()
         self.state.load(section, self._load_intake(section), states)
         trace = section.sub("trace").arrays
-        self.trace = Trace(
-            trace["position"].astype(np.int64),
-            trace["part"].astype(np.int64),
-            classes[trace["cls"]].astype(np.int32),
-        )
+        position, part = trace["position"].astype(np.int64), trace["part"].astype(np.int64)
+        self._traces = [Trace(position, part, classes[trace["cls"]].astype(np.int32))]
         for name in SCALARS:
             setattr(self, name, values["scalars"][name])
 
@@ -365,6 +364,11 @@ class Runner(Intake):
             self._sweep()
         self._forget_trace()
         return iter(())
+
+
+def _joined(traces: list[Trace]) -> Trace:
+    none = Trace(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int32))
+    return Trace(*map(np.concatenate, zip(none, *traces, strict=True)))
 
 
 def _renumbered(named: Mapping[str, Any], number: Callable[[Any], int]) -> I64:

@@ -17,6 +17,9 @@ from stretto.engines.tecs.structure import Cells, Nodes
 from stretto.frame import Section
 from stretto.query.query import Consume, ParsedQuery
 
+#: Names of arrays of nodes in a snapshot, where they are others.
+SAVED = {"mark": "marks"}
+
 
 class State:
     """The arrays of one stream's run, and the scratch space beside them.
@@ -57,12 +60,16 @@ class State:
         return need
 
     def collect(self, need: int = 0) -> None:
-        """Keep what is reachable, in a store that is at least half empty and has room for ``need`` more."""
+        """Keep what is reachable, in a store that is at least half empty and has room for ``need`` more.
+
+        With LIMIT 1 little of what is made stays, so that an emptier store is still a small one, and collecting is rare.
+        """
+        most = 4 if self.registers[s.LIMIT] == 1 else 2
         old = self.nodes
         bound = np.empty(old.left.size, np.int64)
         live = int(mark(old, self.records, bound, self.registers))
         capacity = old.left.size
-        while 2 * (live + need) > capacity:
+        while most * (live + need) > capacity:
             capacity *= 2
         self.nodes = _nodes(capacity)
         copy(old, self.nodes, self.records, bound, np.empty(old.left.size, np.int64), self.registers)
@@ -127,7 +134,7 @@ class State:
         self.collect()
         arrays, count = section.arrays, int(self.registers[s.HEAD])
         for name, array in self.nodes._asdict().items():
-            arrays[f"nodes.{name}"] = np.take(array, np.arange(s.FIRST, count) & (array.size - 1))
+            arrays[f"nodes.{SAVED.get(name, name)}"] = np.take(array, np.arange(s.FIRST, count) & (array.size - 1))
         words = np.zeros(max(1, pack(self.records, np.zeros(0, np.int64))), np.int64)
         arrays["records"] = words[: pack(self.records, words)]
         arrays["registers"] = self.registers.copy()
@@ -142,14 +149,16 @@ class State:
         count = arrays["nodes.left"].size
         # A store that is small for the events to come is collected again and again, although it is half empty each time.
         nodes = _nodes(_power(max(self.nodes.left.size, 2 * (count + s.FIRST))))
+        if "nodes.mark" in arrays:  # from before bottoms had marks
+            arrays["nodes.marks"] = np.where(arrays["nodes.left"] == s.NIL, 0, arrays["nodes.mark"])
         for name in nodes._fields:
-            getattr(nodes, name)[s.FIRST : s.FIRST + count] = arrays[f"nodes.{name}"]
+            getattr(nodes, name)[s.FIRST : s.FIRST + count] = arrays[f"nodes.{SAVED.get(name, name)}"]
         self.nodes = nodes
         words = arrays["records"].astype(np.int64)
         self.fit_partitions(max(1, partitions))
         self.records = self.records._replace(arena=np.zeros(2 * words.size + 16, np.int64))
         registers[s.FREE :] = 0
-        registers[s.ARENA] = unpack(words, np.arange(partitions), states, self.records, 8)
+        registers[s.ARENA] = unpack(words, np.arange(partitions), states, nodes, self.records, 8)
         registers[s.HEAD] = count + s.FIRST
         self.registers[:] = registers
 

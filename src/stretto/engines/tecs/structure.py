@@ -53,7 +53,6 @@ REGISTERS = FREE + 48
 # No record has a size of the last classes; these words of a snapshot are not read.
 COUNTING = REGISTERS - 2  #: 1: matches are counted, not listed
 STEPS = REGISTERS - 1  #: nodes looked at by counting since the kernel last paused
-TOUCHED = REGISTERS - 3  #: what was looked at ahead, so that it is not left out as of no use
 
 
 class Nodes(NamedTuple):
@@ -64,7 +63,7 @@ class Nodes(NamedTuple):
     start: I64  #: max(n), the maximum-start, as a key
     right_start: I64  #: union: max(right(u)), kept so that a freed child is never looked at
     position: I64  #: bottom and output: pos(n); union: the position at which it was made
-    mark: NDArray[np.int32]  #: output: which variables hold the event
+    mark: NDArray[np.int32]  #: output: which variables hold the event; bottom: as well, or 0
 
 
 class Cells(NamedTuple):
@@ -76,8 +75,8 @@ class Cells(NamedTuple):
 
 
 @inlined
-def new_bottom(nodes: Nodes, registers: I64, key: int) -> int:
-    """new-bottom(i): a run starts at the event at hand. O(1)."""
+def new_bottom(nodes: Nodes, registers: I64, key: int, mark: int) -> int:
+    """new-bottom(i): a run starts at the event at hand; with a mark also extend(n, i), in the same node. O(1)."""
     number = registers[HEAD]
     registers[HEAD] = number + 1
     slot = number & (nodes.left.size - 1)
@@ -85,19 +84,19 @@ def new_bottom(nodes: Nodes, registers: I64, key: int) -> int:
     nodes.right[slot] = NIL
     nodes.start[slot] = key
     nodes.position[slot] = registers[NOW]
+    nodes.mark[slot] = mark
     return number
 
 
 @inlined
-def extend(nodes: Nodes, registers: I64, node: int, mark: int) -> int:
-    """extend(n, j): every open complex event of ``node`` gets the event at hand. O(1)."""
-    size = nodes.left.size - 1
+def extend(nodes: Nodes, registers: I64, node: int, start: int, mark: int) -> int:
+    """extend(n, j): every open complex event of ``node``, of maximum-start ``start``, gets the event at hand. O(1)."""
     number = registers[HEAD]
     registers[HEAD] = number + 1
-    slot = number & size
+    slot = number & (nodes.left.size - 1)
     nodes.left[slot] = node
     nodes.right[slot] = NIL
-    nodes.start[slot] = nodes.start[node & size]
+    nodes.start[slot] = start
     nodes.position[slot] = registers[NOW]
     nodes.mark[slot] = mark
     return number
@@ -170,6 +169,8 @@ def merge_list(nodes: Nodes, registers: I64, array: I64, begin: int, length: int
 @inlined
 def merge_cells(nodes: Nodes, registers: I64, cells: Cells, first: int) -> int:
     """merge(ul) of a union-list in cells."""
+    if not cells.next[first]:
+        return cells.node[first]
     length = 0
     cell = first
     while cell:
