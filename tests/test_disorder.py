@@ -256,7 +256,6 @@ def test_what_cannot_be_sorted_is_refused() -> None:
         ({"disorder": 5}, "disorder= sorts events by time"),
         ({"disorder": "soon", "time": "t"}, "expected ticks of the time column"),
         ({"disorder": -1, "time": "t"}, "not negative"),
-        ({"speculation": math.inf, "time": "t"}, "tECS, which reads events in order"),
         ({"sequence": "n", "time": "t"}, "give disorder= as well"),
         ({"late": "side", "time": "t"}, "'error' or 'drop'"),
         ({"late": "later", "time": "t", "disorder": 1}, "'side'"),

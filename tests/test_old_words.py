@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import math
 from pathlib import Path
 
 import pytest
@@ -56,5 +55,3 @@ def test_options_of_spark() -> None:
     with pytest.warns(stretto.StrettoWarning, match=r"disorder='sort' is an old word"):
         assert Continuous.of("sort", "drop").disorder is None
     assert Continuous.of(dt.timedelta(seconds=2), "drop").disorder == "2000000 microseconds"
-    with pytest.raises(stretto.OptionError, match="read events in order"):
-        Continuous.of(None, "drop", speculation=math.inf)

@@ -221,8 +221,6 @@ def test_what_is_refused(query: str, why: str) -> None:
 
 
 def test_options() -> None:
-    with pytest.raises(OptionError, match="CEQL"):
-        stretto.Matcher("SELECT * FROM S WHERE A", speculation=math.inf)
     query = "PATTERN SEQ(A a) WHERE skip_till_next_match { }"
     with pytest.raises(OptionError, match="late='no'"):
         stretto.Matcher(query, speculation=math.inf, late="no")

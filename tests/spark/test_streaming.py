@@ -241,7 +241,6 @@ class TestMistakes:
         ("options", "message"),
         [
             ({"disorder": "speculate"}, "a continuous query needs a watermark"),
-            ({"speculation": "1 s"}, "speculation= needs an engine that revises its output"),
             ({"disorder": "guess"}, "disorder='guess': expected a number and a unit"),
             ({"watermark": "1 second"}, "watermark=… is an old word for disorder=: give one of them"),
             ({"late": "keep"}, "late='keep': expected 'drop', 'error' or 'side'"),

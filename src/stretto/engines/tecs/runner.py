@@ -294,6 +294,9 @@ class Runner(Intake):
     def save(self, section: Section) -> None:
         """Write the state: what is reachable, and states and classes by what they stand for, as their numbers are this process's."""
         self.state.save(section)
+        gone = int(np.searchsorted(self.trace.position, self.oldest)) if self.oldest is not None else 0
+        position, part, cls = self.trace
+        self._traces = [Trace(position[gone:].copy(), part[gone:].copy(), cls[gone:].copy())]
         determinizer, vectors = self.program.determinizer, self.program.classifier.vectors
         seen = np.zeros(len(determinizer.states), np.bool_)
         states_in(section.arrays["records"], seen)
