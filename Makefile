@@ -5,8 +5,9 @@
 unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help demo test test-all check bench format clean
 # The lanes of test-all, each by itself `make test-NAME`. No name may hold a space, and .ci/run takes one a day.
-LANES := uncompiled checked seeds seeds-uncompiled fuzz spark versions cluster kills kafka delta benchmarks
-.PHONY: lanes $(LANES:%=test-%)
+KILLS := $(addprefix kills-,ceql sase ahead afa current patterns dataflow)
+LANES := uncompiled checked seeds seeds-uncompiled fuzz spark versions cluster $(KILLS) kafka delta benchmarks
+.PHONY: lanes test-kills $(LANES:%=test-%)
 
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -30,7 +31,7 @@ help:
 	@echo "                  spark             all of Spark, all random cases"
 	@echo "                  versions          batch and streams with each PySpark of tests/spark/versions"
 	@echo "                  cluster           batch and streams on executors that share nothing, and are killed"
-	@echo "                  kills             continuous queries killed at random moments, many times"
+	@echo "                  kills-ceql, …     a continuous query of that kind killed at random moments, many times; kills: of all kinds"
 	@echo "                  kafka, delta      against a real broker; against Delta tables"
 	@echo "                  benchmarks        the benchmarks at toy size, against their oracles"
 	@echo "make check      linter, formatter, type checker (of the tests, too)"
@@ -111,9 +112,11 @@ test-cluster: $(VENV)/.stamp
 	@echo "== test-cluster: executors of their own, which are killed"
 	export STRETTO_SPARK_MASTER='local-cluster[2,1,1024]'; $(PYTEST) -m everywhere tests/spark/test_everywhere.py
 
-test-kills: $(VENV)/.stamp
-	@echo "== test-kills: continuous queries killed at random moments"
-	export STRETTO_CASES=all; $(PYTEST) -m kill
+test-kills: $(KILLS:%=test-%)
+
+$(KILLS:%=test-%): $(VENV)/.stamp
+	@echo "== $@: a continuous query killed at random moments"
+	export STRETTO_CASES=all; $(PYTEST) -m kill -k "$(@:test-kills-%=%)" tests/spark/test_kill.py
 
 test-kafka: $(VENV)/.stamp
 	@echo "== test-kafka: sources and sinks against a real broker"

@@ -3,7 +3,7 @@
 Each life is a process of its own with its own JVM; the whole process group is killed. Every other kill is aimed: it falls as soon as
 the sink has written a micro-batch that is not committed. Where kills fell is read from the logs. Run more than the tests do::
 
-    python -m tests.spark.kill SASE+ --kills 100
+    python -m tests.spark.kill sase --kills 100
 """
 
 from __future__ import annotations
@@ -175,13 +175,14 @@ def _expected_of_the_dataflow(files: list[pa.Table]) -> Counter[tuple[Any, ...]]
     return history(flow.history("result").to_pylist())
 
 
+#: By name, each a lane of its own (``make test-kills-NAME``); ``ahead`` is SASE+ that does not wait for late events.
 KINDS = {
-    "CEQL": _matching("SELECT a, b FROM S WHERE A AS a ; B+ AS b ; C PARTITION BY [key] WITHIN 12 seconds"),
-    "SASE+": _matching(
+    "ceql": _matching("SELECT a, b FROM S WHERE A AS a ; B+ AS b ; C PARTITION BY [key] WITHIN 12 seconds"),
+    "sase": _matching(
         "PATTERN SEQ(A a, B+ b[], C c) WHERE skip_till_next_match { [key] and b[i].seq > a.seq + 9 } WITHIN 12 seconds"
     ),
-    "SASE+ ahead": Kind(_ahead, _expected_ahead, net),
-    "AFA": Kind(_afa, _expected_of_the_automaton, net, _arcs),
+    "ahead": Kind(_ahead, _expected_ahead, net),
+    "afa": Kind(_afa, _expected_of_the_automaton, net, _arcs),
     "current": Kind(_ahead, _expected_ahead, net, current=True),
     "patterns": Kind(_patterns, _expected_of_patterns, changes=_changes_of_patterns),
     "dataflow": Kind(_dataflow, _expected_of_the_dataflow, lambda rows: history(rows.to_pylist())),
