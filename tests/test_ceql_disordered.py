@@ -25,6 +25,12 @@ QUERIES = [
     "SELECT * FROM S WHERE A+ WITHIN 3 [t]",
     "SELECT * FROM S WHERE (A ; B) AS z FILTER z[v > 1] WITHIN 9 [t]",
     "SELECT * FROM S WHERE A ; A ; A WITHIN 4 [t]",
+    "SELECT b FROM S WHERE A ; A ; B AS b WITHIN 5 [t]",
+    "SELECT * FROM S WHERE A{2} AS a ; B? ; C WITHIN 9 [t]",
+    "SELECT * FROM S WHERE A? ; B PARTITION BY [k] WITHIN 9 [t]",
+    "SELECT * FROM S WHERE A : (B OR C):* : A{2} WITHIN 9 [t]",
+    "SELECT * FROM S WHERE A{1,3} AS a ; B FILTER a[v > 1] WITHIN 9 [t]",
+    "SELECT b FROM S WHERE A{2,3} AS a ; B AS b WITHIN 6 [t]",
 ]
 SCHEMA = pa.schema([("type", pa.string()), *((name, pa.int64()) for name in ("t", "k", "v", "n"))])
 
@@ -64,6 +70,8 @@ def test_what_is_left_is_what_one_pass_gives(query: str) -> None:
 @pytest.mark.parametrize(
     ("query", "message"),
     [
+        ("SELECT * FROM S WHERE A? ; A? ; B", "the same events in several ways"),
+        ("SELECT * FROM S WHERE (A ; B){2}", "the same events in several ways"),
         ("SELECT * FROM S WHERE A+ ; B+", "the same events in several ways"),
         ("SELECT * FROM S WHERE (A ; B)+", "the same events in several ways"),
         ("SELECT * FROM S WHERE (A ; B) OR C", "the same events in several ways"),

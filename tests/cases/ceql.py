@@ -8,8 +8,10 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
+from stretto.languages.ceql import parse
 from stretto.matching.compiled import Query, compile_query
 from stretto.matching.matcher import Matcher
+from stretto.query.algebra import nullable
 from stretto.query.passes.bind import BoundQuery
 from stretto.reference.ceql import Match, evaluate
 from tests.cases.choices import Choices, Drawn, Seeded
@@ -60,6 +62,9 @@ def _case(choose: Choices) -> Case:
     streams = choose.chance(15)
     bound: list[str] = []
     pattern = _pattern(choose, choose.integer(0, 3), bound, streams)
+    if nullable(parse(f"SELECT * FROM S1, S2 WHERE A ; ({pattern})").pattern.parts[1]):
+        pattern = choose.one_of([f"({pattern}) ; A", f"C : ({pattern})"])
+        bound.append("A" if pattern.endswith("A") else "C")
     text = f"SELECT {_select(choose, bound)} FROM {'S1, S2' if streams else 'S'} WHERE {pattern}"
     if choose.chance(40):
         text = text.replace(f"WHERE {pattern}", f"WHERE ({pattern}) FILTER {_filters(choose, bound)}")
@@ -124,7 +129,9 @@ def _operator(choose: Choices, depth: int, bound: list[str], streams: bool) -> s
     if kind <= 6:
         return choose.one_of([" ; ", " ; ", " : "]).join(parts)
     if kind <= 8:
-        return parts[0] + choose.one_of(["+", "+", ":+"])
+        return parts[0] + choose.one_of(
+            ["+", "+", ":+", "?", "*", ":*", "{2}", "{1,3}", "{2,}", "{,2}", ":{2}", ":{1,2}"]
+        )
     if choose.chance(50):
         return f"{parts[0]} FILTER {_filters(choose, bound)}"
     bound.append(choose.one_of(NAMES))

@@ -74,8 +74,8 @@ def build(pattern: a.Pattern) -> CEA:
         The automaton would have more than :data:`MOST_TRANSITIONS` transitions.
     """
     builder = _Builder()
-    start, end = builder.of(pattern)
-    return _without_epsilon(builder, start, end)
+    whole = builder.of(pattern)
+    return _without_epsilon(builder, whole.start, whole.end)
 
 
 @dataclass
@@ -86,8 +86,17 @@ class _Edge:
     target: int
 
 
+@dataclass(frozen=True)
+class _Part:
+    """What reads a sub-formula, from a start to an end; ``empty`` says that it may also be missing."""
+
+    start: int
+    end: int
+    empty: bool = False
+
+
 class _Builder:
-    """Builds the automaton bottom-up. The edges of a sub-formula are a contiguous range, because they are made in order."""
+    """Builds the automaton bottom-up. Edges and states of a sub-formula are contiguous ranges, because they are made in order."""
 
     def __init__(self) -> None:
         self.states = 0
@@ -97,6 +106,9 @@ class _Builder:
     def state(self) -> int:
         self.states += 1
         return self.states - 1
+
+    def part(self, *, empty: bool = False) -> _Part:
+        return _Part(self.state(), self.state(), empty)
 
     def glue(self, source: int, target: int) -> None:
         self.epsilon.setdefault(source, []).append(target)
@@ -110,60 +122,110 @@ class _Builder:
             self.glue(source, wait)
             self.glue(wait, target)
 
-    def of(self, pattern: a.Pattern) -> tuple[int, int]:
-        """The start and end state of a formula's part; without recursion."""
-        done: list[tuple[int, int]] = []
-        todo: list[tuple[a.Pattern, int]] = [(pattern, -1)]
+    def of(self, pattern: a.Pattern) -> _Part:
+        """The part of the automaton that is a formula's; without recursion."""
+        done: list[_Part] = []
+        todo: list[tuple[a.Pattern, tuple[int, int] | None]] = [(pattern, None)]
         while todo:
             node, first = todo.pop()
             below = a.children(node)
-            if first < 0 and below:
-                todo.append((node, len(self.edges)))
-                todo.extend((child, -1) for child in reversed(below))
+            if first is None and below:
+                todo.append((node, (len(self.edges), self.states)))
+                todo.extend((child, None) for child in reversed(below))
                 continue
             parts = done[len(done) - len(below) :]
             del done[len(done) - len(below) :]
-            done.append(self._combine(node, parts, first))
-            if len(self.edges) > MOST_TRANSITIONS:
-                raise LimitError(f"the automaton has more than {MOST_TRANSITIONS:,} transitions; simplify the pattern")
+            done.append(self._combine(node, parts, first or (0, 0)))
+            self._bounded(len(self.edges))
         return done[0]
 
-    def _combine(self, node: a.Pattern, parts: list[tuple[int, int]], first: int) -> tuple[int, int]:
+    def _bounded(self, edges: int) -> None:
+        if edges > MOST_TRANSITIONS:
+            raise LimitError(f"the automaton has more than {MOST_TRANSITIONS:,} transitions; simplify the pattern")
+
+    def _combine(self, node: a.Pattern, parts: list[_Part], first: tuple[int, int]) -> _Part:
+        edges = self.edges[first[0] :]
         match node:
             case a.Atom():
-                start, end = self.state(), self.state()
-                self.edges.append(_Edge(start, Guard(node.type, node.stream), node.labels, end))
-                return start, end
+                part = self.part()
+                self.edges.append(_Edge(part.start, Guard(node.type, node.stream), node.labels, part.end))
+                return part
             case a.As(_, variable):
-                for edge in self.edges[first:]:
+                for edge in edges:
                     if edge.labels:
                         edge.labels |= {variable}
                 return parts[0]
             case a.Filter(_, variable, predicate):
-                for edge in self.edges[first:]:
+                for edge in edges:
                     if variable in edge.labels and edge.guard is not None:
                         edge.guard = edge.guard.and_also(predicate)
                 return parts[0]
             case a.Project(_, kept):
-                for edge in self.edges[first:]:
+                for edge in edges:
                     edge.labels &= kept
                 return parts[0]
             case a.Or():
-                start, end = self.state(), self.state()
-                for part_start, part_end in parts:
-                    self.glue(start, part_start)
-                    self.glue(part_end, end)
-                return start, end
+                part = self.part(empty=any(one.empty for one in parts))
+                for one in parts:
+                    self.glue(part.start, one.start)
+                    self.glue(one.end, part.end)
+                return part
             case a.Sequence(_, contiguous):
-                for number, joint in enumerate(contiguous):
-                    self.joint(parts[number][1], parts[number + 1][0], joint)
-                return parts[0][0], parts[-1][1]
+                return self._sequence(parts, contiguous)
             case a.Plus(_, joint):
-                start, end = self.state(), self.state()
-                self.glue(start, parts[0][0])
-                self.glue(parts[0][1], end)
-                self.joint(parts[0][1], parts[0][0], joint)
-                return start, end
+                return self._repeated([parts[0]], 1, joint, endless=True)
+            case a.Repeat(_, least, most, joint):
+                copies = max(least, 1) if most is None else most
+                self._bounded(copies * len(edges))
+                chain = [parts[0], *self._copies(parts[0], first, copies - 1)]
+                return self._repeated(chain, least, joint, endless=most is None)
+
+    def _sequence(self, parts: list[_Part], contiguous: tuple[bool, ...]) -> _Part:
+        """One part after the other; a part that may be missing is passed by, and the joint before the next one counts."""
+        start, end, missing = parts[0].start, parts[0].end, parts[0].empty  # missing: whether all parts so far may be
+        if missing:
+            start = self.state()
+            self.glue(start, parts[0].start)
+        for joint, part in zip(contiguous, parts[1:], strict=True):
+            self.joint(end, part.start, joint)
+            if missing:
+                self.glue(start, part.start)
+            before, end = end, part.end
+            if part.empty:
+                end = self.state()
+                self.glue(before, end)
+                self.glue(part.end, end)
+            missing &= part.empty
+        return _Part(start, end, missing)
+
+    def _repeated(self, chain: list[_Part], least: int, contiguous: bool, *, endless: bool) -> _Part:
+        """Copies of one part, one after the other, of which ``least`` are needed; ``endless`` repeats the last one."""
+        if chain[0].empty:
+            least = 0
+        whole = self.part(empty=least == 0)
+        self.glue(whole.start, chain[0].start)
+        for number, one in enumerate(chain, 1):
+            if number >= least:
+                self.glue(one.end, whole.end)
+            if number < len(chain):
+                self.joint(one.end, chain[number].start, contiguous)
+        if endless:
+            self.joint(chain[-1].end, chain[-1].start, contiguous)
+        return whole
+
+    def _copies(self, part: _Part, first: tuple[int, int], count: int) -> list[_Part]:
+        """More of a part, which was built last, of the edges and states from ``first`` on."""
+        edges, states = self.edges[first[0] :], range(first[1], self.states)
+        glued = [(state, list(self.epsilon[state])) for state in states if state in self.epsilon]
+        copies = []
+        for number in range(1, count + 1):
+            apart = number * len(states)
+            self.states += len(states)
+            self.edges += [_Edge(one.source + apart, one.guard, one.labels, one.target + apart) for one in edges]
+            for state, targets in glued:
+                self.epsilon[state + apart] = [target + apart for target in targets]
+            copies.append(_Part(part.start + apart, part.end + apart, part.empty))
+        return copies
 
 
 def _closures(builder: _Builder) -> list[frozenset[int]]:

@@ -26,7 +26,7 @@ from stretto.automata.sase_register import NEVER, all_of, of_event
 from stretto.errors import QueryError, placed
 from stretto.query import predicate as p
 from stretto.query.afa import Afa, Arc, Emit, Field, Kind
-from stretto.query.algebra import As, Atom, Filter, Or, Pattern, Plus, Project, Sequence, walk
+from stretto.query.algebra import As, Atom, Filter, Or, Pattern, Plus, Project, Repeat, Sequence, walk
 from stretto.query.guard import Guard
 from stretto.query.passes.bind import BoundQuery
 from stretto.query.query import Consume, Strategy
@@ -118,11 +118,12 @@ def _refuse_choices(query: BoundQuery) -> None:
     while isinstance(body, Project | As | Filter):
         body = body.body
     parts = body.parts if isinstance(body, Sequence) else (body,)
+    # With one part of any length, the number of selected events says how long it is.
     repeated = [one for one in parts if not _is_one_event(one)]
-    if len(repeated) > 1 or any(not _is_one_event(_repeated(one)) for one in repeated):
+    if sum(map(_varies, repeated)) > 1 or any(not _is_one_event(_repeated(one)) for one in repeated):
         raise QueryError(
             "the pattern may select the same events in several ways, of which an automaton tells each: not on a disordered stream",
-            hint="a sequence of single events with at most one + can answer ahead; bound the disorder for others",
+            hint="a sequence of single events, of which one may be repeated or missing, can answer ahead; else bound the disorder",
         )
 
 
@@ -130,11 +131,22 @@ def _of(pattern: Pattern, kind: type[Sequence]) -> Iterable[Sequence]:
     return (one for one in walk(pattern) if isinstance(one, kind))
 
 
-def _repeated(pattern: Pattern) -> Pattern:
-    """What is repeated."""
+def _repetition(pattern: Pattern) -> Pattern:
     while isinstance(pattern, As | Filter):
         pattern = pattern.body
-    return pattern.body if isinstance(pattern, Plus) else pattern
+    return pattern
+
+
+def _repeated(pattern: Pattern) -> Pattern:
+    """What is repeated."""
+    whole = _repetition(pattern)
+    return whole.body if isinstance(whole, Plus | Repeat) else whole
+
+
+def _varies(pattern: Pattern) -> bool:
+    """Whether a repetition may be of several lengths."""
+    whole = _repetition(pattern)
+    return not isinstance(whole, Repeat) or whole.least != whole.most
 
 
 def _is_one_event(pattern: Pattern) -> bool:

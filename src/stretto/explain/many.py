@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Set
 
-from stretto.query.algebra import As, Atom, Pattern, Plus, children, walk
+from stretto.query.algebra import As, Atom, Pattern, Plus, Repeat, children, walk
 from stretto.query.query import ParsedQuery, Strategy
 from stretto.query.sase import SaseQuery, Selection
 
@@ -39,7 +39,7 @@ def _loops(pattern: Pattern, chosen: Set[str] | None) -> list[str]:
         node, names = stack.pop()
         if isinstance(node, As):
             names |= {node.variable}
-        if isinstance(node, Plus) and not node.contiguous:
+        if isinstance(node, Plus | Repeat) and not node.contiguous and getattr(node, "most", None) is None:
             inside = {one.variable for one in walk(node) if isinstance(one, As)}
             inside |= {one.type for one in walk(node) if isinstance(one, Atom)}
             if chosen is None or (names | inside) & chosen:

@@ -1,8 +1,8 @@
 """Complex event logic (CEL) as values: what a CEQL query's WHERE clause means before any machine is built.
 
-The grammar of the CORE paper (section 2.2), with contiguous sequencing and iteration added::
+The grammar of the CORE paper (section 2.2), with contiguous sequencing and iteration, options and counts added::
 
-    φ ::= R | φ AS X | φ FILTER X[P] | φ OR φ | φ ; φ | φ : φ | φ + | φ :+ | π_L(φ)
+    φ ::= R | φ AS X | φ FILTER X[P] | φ OR φ | φ ; φ | φ : φ | φ + | φ :+ | φ ? | φ {n,m} | φ :{n,m} | π_L(φ)
 
 Every node is immutable, compares by value (source spans aside) and prints as CEQL.
 """
@@ -116,6 +116,30 @@ class Plus:
 
 
 @dataclass(frozen=True)
+class Repeat:
+    """``φ{n,m}``: φ at least ``least`` times and at most ``most`` (``None``: any number); ``φ?``, ``φ*``; contiguous ``φ:{n,m}``.
+
+    It abbreviates ``φ ; … ; φ``, or the ``OR`` of several of these; with ``least`` 0 the part may be missing from its sequence.
+    """
+
+    body: Pattern
+    least: int
+    most: int | None
+    contiguous: bool = False
+
+    def __str__(self) -> str:
+        joint = ":" if self.contiguous else ""
+        match self.least, self.most:
+            case 0, 1:
+                sign = "?"
+            case 0, None:
+                sign = f"{joint}*"
+            case least, most:
+                sign = f"{joint}{{{least}}}" if least == most else f"{joint}{{{least},{'' if most is None else most}}}"
+        return _closed(self.body) + sign
+
+
+@dataclass(frozen=True)
 class Project:
     """``π_L(φ)``: only the variables in L keep their events; the interval stays."""
 
@@ -126,13 +150,13 @@ class Project:
         return f"π{{{', '.join(sorted(self.variables))}}}({self.body})"
 
 
-Pattern = Atom | As | Filter | Or | Sequence | Plus | Project
+Pattern = Atom | As | Filter | Or | Sequence | Plus | Repeat | Project
 
 
 def _closed(pattern: Pattern) -> str:
     """A sub-pattern with the brackets it needs as an operand of a postfix operator or a sequence."""
     text = str(pattern)
-    return f"({text})" if isinstance(pattern, As | Plus) else text
+    return f"({text})" if isinstance(pattern, As | Plus | Repeat) else text
 
 
 def children(pattern: Pattern) -> tuple[Pattern, ...]:
@@ -186,7 +210,7 @@ def _with_children(node: Pattern, parts: tuple[Pattern, ...]) -> Pattern:
             return Or(parts)
         case Sequence(_, contiguous):
             return Sequence(parts, contiguous)
-        case As() | Filter() | Plus() | Project():
+        case As() | Filter() | Plus() | Repeat() | Project():
             return replace(node, body=parts[0])
         case Atom():
             return node
@@ -220,3 +244,30 @@ def reported(pattern: Pattern) -> list[str]:
         inside = inside or (hasattr(node, "variable") and not isinstance(node, Filter))
         covered.extend((child, inside) for child in children(node))
     return [name for name in variables(pattern) if name in named or name in bare]
+
+
+def nullable(pattern: Pattern) -> bool:
+    """Whether a pattern may hold nothing at all, so that a sequence does without it.
+
+    >>> one = Atom("A")
+    >>> nullable(Repeat(one, 0, 1)), nullable(Sequence((Repeat(one, 0, 1), one), (False,)))
+    (True, False)
+    """
+    empty: dict[int, bool] = {}
+
+    def visit(node: Pattern) -> Pattern:
+        below = [empty[id(child)] for child in children(node)]
+        match node:
+            case Atom():
+                found = False
+            case Or():
+                found = any(below)
+            case Repeat(_, 0, _):
+                found = True
+            case _:
+                found = all(below)
+        empty[id(node)] = found
+        return node
+
+    fold(pattern, visit, rebuild=False)
+    return empty[id(pattern)]

@@ -55,7 +55,7 @@ class Match:
 
 
 def valuations(pattern: a.Pattern, stream: Sequence[Event], query: BoundQuery) -> frozenset[Valuation]:
-    """⌈φ⌋(S), figure 2: every valuation of a formula over a finite stream (positions are indices of ``stream``)."""
+    """⌈φ⌋(S), figure 2: every valuation of a formula over a finite stream that holds events (positions are indices of ``stream``)."""
     match pattern:
         case a.Atom():
             return frozenset(
@@ -77,9 +77,11 @@ def valuations(pattern: a.Pattern, stream: Sequence[Event], query: BoundQuery) -
         case a.Or(alternatives):
             return frozenset().union(*(valuations(part, stream, query) for part in alternatives))
         case a.Sequence(parts, contiguous):
-            found = valuations(parts[0], stream, query)
+            found, missing = valuations(parts[0], stream, query), a.nullable(parts[0])
             for joint, part in zip(contiguous, parts[1:], strict=True):
-                found = _join(found, valuations(part, stream, query), joint)
+                own, optional = valuations(part, stream, query), a.nullable(part)
+                found = _join(found, own, joint) | (own if missing else set()) | (found if optional else set())
+                missing &= optional
             return found
         case a.Plus(body, contiguous):
             once = valuations(body, stream, query)
@@ -88,6 +90,13 @@ def valuations(pattern: a.Pattern, stream: Sequence[Event], query: BoundQuery) -
                 found = _join(found, once, contiguous) - every
                 every |= found
             return every
+        case a.Repeat(body, least, most, contiguous):
+            found = once = valuations(body, stream, query)
+            enough: frozenset[Valuation] = frozenset()
+            for number in range(1, 1 + (len(stream) if most is None else most)):
+                enough |= found if number >= least or a.nullable(body) else frozenset()
+                found = _join(found, once, contiguous)
+            return enough
         case a.Project(body, kept):
             return frozenset(
                 Valuation(v.start, v.end, frozenset(pair for pair in v.bindings if pair[0] in kept))

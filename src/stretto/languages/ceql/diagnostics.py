@@ -23,10 +23,11 @@ _GROUPS = d.groups(
     ("an attribute or a constant", "ATTRIBUTE", "QUOTED STRING NUMBER TRUE FALSE NULL MINUS LPAR NOT"),
     d.NUMBER,
     d.SIGN,
+    ("';'", "SEMICOLON", "COLON NAME QUOTED LPAR STAR"),
     *d.signs("STAR"),
-    ("';'", "SEMICOLON", "COLON NAME QUOTED LPAR"),
     ("an attribute", "COLUMN", "QUOTED"),
-    ("'+'", "PLUS", "COLON_PLUS"),
+    ("'+'", "PLUS", "COLON_PLUS QUESTION COLON_STAR LBRACE COLON_BRACE"),
+    *d.signs("RBRACE"),
     *d.signs("COMMA"),
     *d.words("AS"),
     ("a name", "NAME", "QUOTED LPAR NOT"),
@@ -47,7 +48,6 @@ def explain(text: str, error: UnexpectedInput, what: str) -> Mistake:
     return (
         found.unterminated()
         or _misspelt_before(found)
-        or _quantifier(found)
         or _between_events(found)
         or _without_brackets(found)
         or (found.duration() if "AND" in found.expected else None)
@@ -76,41 +76,6 @@ def _missing_clause(found: d.Unexpected) -> Mistake | None:
     if missing is None or (found.word and found.word.upper() not in _KEYWORDS):
         return None
     return Mistake(f"a query needs a {missing} clause", found.span, "SELECT * FROM stream WHERE formula")
-
-
-_STEP_BEFORE = re.compile(r"(?P<step>\w+|[`\")])\s*(?P<contiguous>:?)(?P<plus>\+?)\s*\Z")
-
-
-def _quantifier(found: d.Unexpected) -> Mistake | None:
-    """``B?``, ``B*``, ``B{2}``, which the language does not have: how to write them."""
-    word, span = found.word, found.span
-    before = found.before(_STEP_BEFORE)
-    if before is None or word not in ("?", "*", "{"):
-        return None
-    if "SEMICOLON" not in found.expected and not before["contiguous"]:
-        return None
-    step = before["step"] if before["step"][-1] not in '`")' else "B"
-    plus = ":+" if before["contiguous"] else "+"
-    if word == "?" and not before["plus"]:
-        alone = f"(A ; C) OR (A ; {step} ; C)"
-        return Mistake("there are no optional steps yet", span, f"write the pattern without and with it: {alone}")
-    if word != "{":
-        both = f"(A ; C) OR (A ; {step}{plus} ; C)"
-        return Mistake(
-            "there is no repetition of none or more yet",
-            span,
-            f"write the pattern without it and with one or more: {both}",
-        )
-    joint = " : " if before["contiguous"] else " ; "
-    sequences = d.written_out(found.count(), lambda _: step, f"{step}{plus}", joint)
-    shown = f"{step}{{2}} is {step} ; {step}, and {step}{{2,}} is {step} ; {step}+"
-    if sequences is not None:
-        shown = (
-            sequences[0]
-            if len(sequences) == 1
-            else " OR ".join(f"({one})" if joint in one else one for one in sequences)
-        )
-    return Mistake("there are no counted repetitions yet", span, f"write it out: {shown}")
 
 
 _RELATES = "SASE+ has them: PATTERN SEQ(A a, B b) WHERE skip_till_any_match { b.price > a.price }"

@@ -67,5 +67,7 @@ _Part = TypeVar("_Part", bound="PatternPart | Condition | Joined")
 def bounded(part: _Part) -> _Part:
     """Refuse a part that is nested too deep or too large; else it stays the same."""
     if isinstance(part, PatternPart) and part.size > LARGEST:
-        raise Mistake(f"with OR in FILTER written out, the formula has more than {LARGEST:,} parts", part.span)
+        raise Mistake(
+            f"written out, with OR in FILTER and repetitions, the formula has more than {LARGEST:,} parts", part.span
+        )
     return shallow(part)

@@ -47,6 +47,12 @@ def lower(
     unique(streams, "stream", "FROM")
     _check_streams(formula.qualified, [stream.text for stream in streams])
     _check_selection(selection.items or (), formula.bound)
+    if a.nullable(formula.pattern):
+        raise Mistake(
+            "the formula may hold no event at all",
+            formula.span,
+            "one step must be there: leave out a '?', or write '+' in place of '*'",
+        )
     if clauses.conditions is not None:
         formula = filtered(formula, clauses.conditions)
     return ParsedQuery(

@@ -130,6 +130,27 @@ class CeqlTransformer(PredicateTransformer, ClauseTransformer):
         pattern = a.Plus(formula.pattern, contiguous=sign.type == "COLON_PLUS")
         return bounded(_above(formula, pattern, formula.span | at(sign)))
 
+    def optional(self, formula: PatternPart, sign: Token) -> PatternPart:
+        return _repeated(formula, 0, 1 if sign.type == "QUESTION" else None, sign, formula.span | at(sign))
+
+    def counted(self, formula: PatternPart, opening: Token, *rest: Token) -> PatternPart:
+        span = at(opening) | at(rest[-1])
+        counts: dict[str, int | None] = {"least": None, "most": None}
+        bound = "least"
+        for token in rest[:-1]:
+            if token.type == "COMMA":
+                bound = "most"
+            elif not token.isdecimal():
+                raise Mistake(f"a repetition is counted in whole numbers, not {token}", at(token))
+            else:
+                counts[bound] = int(token)
+        least, most = counts["least"] or 0, counts["most"] if bound == "most" else counts["least"]
+        if most == 0:
+            raise Mistake("a repetition of no time holds nothing", span, "{0,2} is none to two times")
+        if most is not None and most < least:
+            raise Mistake(f"a repetition of at least {least} and at most {most}", span, f"write {{{most},{least}}}")
+        return _repeated(formula, least, most, opening, formula.span | span)
+
     def steps(self, *parts: PatternPart | Token) -> PatternPart:
         formulas, joints = _operands(parts)
         contiguous = tuple(joint.type == "COLON" for joint in joints)
@@ -189,6 +210,12 @@ def _select_item(name: Name, columns: Columns | None) -> SelectItem:
 def _above(part: PatternPart, pattern: a.Pattern, span: Span) -> PatternPart:
     """An operator with one operand."""
     return replace(part, pattern=pattern, span=span, height=part.height + 1, size=part.size + 1)
+
+
+def _repeated(part: PatternPart, least: int, most: int | None, sign: Token, span: Span) -> PatternPart:
+    pattern = a.Repeat(part.pattern, least, most, contiguous=sign.startswith(":"))
+    repeated = _above(part, pattern, span)
+    return bounded(replace(repeated, size=1 + part.size * max(least, most or 1, 1)))
 
 
 def _operands(parts: Sequence[PatternPart | Token]) -> tuple[list[PatternPart], list[Token]]:

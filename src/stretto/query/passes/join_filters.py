@@ -8,7 +8,7 @@ same, and one copy does.
 from __future__ import annotations
 
 from stretto.query import predicate as p
-from stretto.query.algebra import As, Atom, Filter, Or, Pattern, Plus, Project, Sequence, fold
+from stretto.query.algebra import As, Atom, Filter, Or, Pattern, Plus, Project, Repeat, Sequence, fold
 
 
 def join_filters(pattern: Pattern) -> Pattern:
@@ -70,7 +70,9 @@ def _count(pattern: Pattern, variable: str) -> tuple[int, int]:
                 )
             case Sequence(parts):
                 found = (min(2, sum(results[id(a)][0] for a in parts)), min(2, sum(results[id(a)][1] for a in parts)))
-            case Plus(body):
+            case Repeat(body, _, 1):
+                found = results[id(body)]
+            case Plus(body) | Repeat(body):
                 any_, own = results[id(body)]
                 found = (2 if any_ else 0, 2 if own else 0)
             case Project(body, kept):

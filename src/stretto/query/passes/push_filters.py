@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from stretto.query.algebra import As, Atom, Filter, Or, Pattern, Plus, Project, Sequence
+from stretto.query.algebra import As, Atom, Filter, Or, Pattern, Plus, Project, Repeat, Sequence
 
 _Conditions = Mapping[str, tuple[Filter, ...]]
 
@@ -44,7 +44,7 @@ def _push(node: Pattern, above: _Conditions) -> Pattern:
             return Or(tuple(_push(part, above) for part in alternatives))
         case Sequence(parts, contiguous):
             return Sequence(tuple(_push(part, above) for part in parts), contiguous)
-        case Plus(body):
+        case Plus(body) | Repeat(body):
             return replace(node, body=_push(body, above))
         case Project(body, kept):
             # What the projection drops holds nothing, so a condition on it is true.
