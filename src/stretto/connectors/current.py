@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from stretto.connectors.delta_table import open_table, require_deltalake, uri_of
+from stretto.connectors.delta_table import Batches, open_table, require_deltalake, uri_of
 from stretto.connectors.sinks import Writer, query_id
 from stretto.errors import DataError, OptionError
 from stretto.spark.compat import to_arrow
@@ -85,28 +85,15 @@ def _changes(df: DataFrame) -> pa.Table:
     return found.rename_columns([COUNT if name == CHANGE else name for name in found.column_names])
 
 
-def _owned(known: Any, query: str | None, where: str, app_id: str) -> None:
-    """Raise an :class:`OptionError` where another query's batches would be taken for this one's."""
-    if query is not None and known is not None and known != query:
-        raise OptionError(
-            f"{where} has batches of another query with app_id={app_id!r}: take another table, or start from that query's "
-            "checkpoint"
-        )
-
-
 # -- Delta ------------------------------------------------------------------------------------------------------------
 
 
 def _merge(df: DataFrame, batch_id: int, uri: str, storage: dict[str, str], app_id: str) -> None:
-    from deltalake import CommitProperties, DeltaTable, Transaction
+    from deltalake import CommitProperties, DeltaTable
 
-    query = query_id(df)
-    own = None if query is None else f"{app_id}/{query}"
-    there = DeltaTable.is_deltatable(uri, storage)
-    table = open_table(uri, storage) if there else None
-    done = None if table is None else table.transaction_version(app_id)
-    if table is not None and done is not None and done >= batch_id:
-        _owned(own if table.transaction_version(own or "") is not None else "", own, f"'{uri}'", app_id)
+    query = Batches(app_id, query_id(df))
+    table = open_table(uri, storage) if DeltaTable.is_deltatable(uri, storage) else None
+    if table is not None and query.has(table, uri, batch_id, other="table"):
         return
     found = _changes(df)
     if not found.num_rows:
@@ -114,8 +101,7 @@ def _merge(df: DataFrame, batch_id: int, uri: str, storage: dict[str, str], app_
     if table is None:
         DeltaTable.create(uri, found.schema, mode="ignore", storage_options=storage)
         table = open_table(uri, storage)
-    _check_held(found, _known_counts(table, found))
-    transactions = [Transaction(name, batch_id) for name in (app_id, own) if name is not None]
+    _check_held(found, lambda: table.to_pyarrow_table(columns=[ID, COUNT]))
     shown = {name: f"s.`{name}`" for name in found.column_names}
     total = f"t.`{COUNT}` + s.`{COUNT}`"
     (
@@ -124,22 +110,13 @@ def _merge(df: DataFrame, batch_id: int, uri: str, storage: dict[str, str], app_
             f"t.{ID} = s.{ID}",
             source_alias="s",
             target_alias="t",
-            commit_properties=CommitProperties(app_transactions=transactions),
+            commit_properties=CommitProperties(app_transactions=query.transactions(batch_id)),
         )
         .when_matched_delete(f"{total} = 0")
         .when_matched_update({f"`{COUNT}`": total})
         .when_not_matched_insert({f"`{name}`": text for name, text in shown.items()})
         .execute()
     )
-
-
-def _known_counts(table: Any, found: pa.Table) -> pa.Table:
-    """The counts of matches that are taken back."""
-    back = found.filter(pc.less(found.column(COUNT), 0)).column(ID).combine_chunks()
-    if not len(back):
-        return found.slice(0, 0).select([ID, COUNT])
-    known = table.to_pyarrow_table(columns=[ID, COUNT])
-    return known.filter(pc.is_in(known.column(ID), value_set=back.cast(known.schema.field(ID).type)))
 
 
 # -- Parquet ----------------------------------------------------------------------------------------------------------
@@ -155,9 +132,11 @@ def _replace(df: DataFrame, batch_id: int, folder: Path, app_id: str) -> None:
     for part in pc.unique(parts).to_pylist():
         path = folder / f"part-{part:02}.parquet"
         before, known = _read(path)
-        _owned(known.get("query"), query, f"'{folder}'", app_id)
-        if known.get("app_id", app_id) != app_id:
-            _owned(known["app_id"], app_id, f"'{folder}'", app_id)
+        if known.get("app_id", app_id) != app_id or (query and known.get("query") not in (query, None)):
+            raise OptionError(
+                f"'{folder}' has batches of another query with app_id={known['app_id']!r}: take another folder, or start from "
+                "that query's checkpoint"
+            )
         if known.get("batch", -1) >= batch_id:
             continue
         now = _together(before, found.filter(pc.equal(parts, part)))
@@ -184,7 +163,7 @@ def _together(before: pa.Table | None, change: pa.Table) -> pa.Table:
         before = change.slice(0, 0)
     if before.schema.names != change.schema.names or before.schema.types != change.schema.types:
         raise DataError(f"the matches have the columns {change.schema.names}, and the table {before.schema.names}")
-    _check_held(change, before)
+    _check_held(change, lambda: before)
     rows = pa.concat_tables([before.replace_schema_metadata(None), change.replace_schema_metadata(None)])
     places = pa.table({ID: rows.column(ID), COUNT: rows.column(COUNT), "row": pa.array(range(rows.num_rows))})
     summed = places.group_by(ID, use_threads=False).aggregate([(COUNT, "sum"), ("row", "min")])
@@ -193,10 +172,15 @@ def _together(before: pa.Table | None, change: pa.Table) -> pa.Table:
     return kept.set_column(kept.column_names.index(COUNT), COUNT, summed.column(f"{COUNT}_sum"))
 
 
-def _check_held(change: pa.Table, before: pa.Table) -> None:
-    """Raise a :class:`DataError` where a match is taken back more often than it holds."""
-    known = dict(zip(before.column(ID).to_pylist(), before.column(COUNT).to_pylist(), strict=True))
+def _check_held(change: pa.Table, held: Callable[[], pa.Table]) -> None:
+    """Raise a :class:`DataError` where a match is taken back more often than it holds; ``held`` gives the matches before."""
     back = change.filter(pc.less(change.column(COUNT), 0))
+    if not back.num_rows:
+        return
+    before = held()
+    ids = back.column(ID).combine_chunks().cast(before.schema.field(ID).type)
+    before = before.filter(pc.is_in(before.column(ID), value_set=ids))
+    known = dict(zip(before.column(ID).to_pylist(), before.column(COUNT).to_pylist(), strict=True))
     for name, count in zip(back.column(ID).to_pylist(), back.column(COUNT).to_pylist(), strict=True):
         if known.get(name, 0) + count < 0:
             raise DataError(

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from stretto.connectors.changes import delta as signed
-from stretto.connectors.delta_table import filesystem, open_table, require_deltalake, uri_of
+from stretto.connectors.delta_table import Batches, filesystem, open_table, require_deltalake, uri_of
 from stretto.connectors.records import ARRIVED, FAULT, PLACE, RAW, SOURCE, Events, arrow_as_struct, split
 from stretto.connectors.sinks import Writer, query_id
 from stretto.errors import DataError, OptionError, hinted
@@ -104,33 +104,21 @@ def read(  # noqa: PLR0913 - the options of the source
         )
     uri, storage = uri_of(path), dict(storage_options or {})
     table = open_table(uri, storage, version)
+    shared: dict[str, Any] = {
+        "time": time,
+        "type": type,
+        "sequence": sequence,
+        "columns": columns,
+        "required": required,
+    }
+    shared |= {"bad_records": bad_records, "name": name or str(path)}
     if changes:
-        return signed(
-            _stream(spark, uri, storage, changes="true"),
-            time=time,
-            type=type,
-            sequence=sequence,
-            columns=columns,
-            required=required,
-            bad_records=bad_records,
-            name=name or str(path),
-        )
+        return signed(_stream(spark, uri, storage, changes="true"), **shared)
     kinds = pa.schema(table.schema().to_arrow())
     if _META in kinds.names:
         raise OptionError(f"the name '{_META}' is taken by the file's metadata: rename the column")
     rows = _stream(spark, uri, storage) if streaming else _files(spark, table, uri, kinds)
-    return split(
-        _records(rows, kinds.names),
-        attributes=kinds.names,
-        columns=columns,
-        type=type,
-        time=time,
-        sequence=sequence,
-        required=required,
-        bad_records=bad_records,
-        name=name or str(path),
-        counted=streaming,
-    )
+    return split(_records(rows, kinds.names), attributes=kinds.names, counted=streaming, **shared)
 
 
 def _files(spark: SparkSession, table: DeltaTable, uri: str, kinds: pa.Schema) -> DataFrame:
@@ -240,31 +228,23 @@ def writer(
     uri, storage = uri_of(path), dict(storage_options or {})
 
     def write(df: DataFrame, batch_id: int) -> None:
-        from deltalake import CommitProperties, Transaction
+        from deltalake import CommitProperties
 
-        query = query_id(df)
-        own = None if query is None else f"{app_id}/{query}"
+        query = Batches(app_id, query_id(df))
         schema = _arrow_schema(df)
         table = _writable(uri, schema, storage)
-        done = table.transaction_version(app_id)
-        if done is not None and done >= batch_id:
-            if own is not None and table.transaction_version(own) is None:
-                raise OptionError(
-                    f"'{uri}' has batches up to {done} of another query with app_id={app_id!r}: batch {batch_id} of this "
-                    "one would be taken for written. Take another app_id, or start from that query's checkpoint"
-                )
+        if query.has(table, uri, batch_id, other="app_id"):
             return
         rows = df if files is None else df.repartition(files)
         task = partial(_write_file, uri=uri, schema=schema.serialize().to_pybytes(), storage=storage, batch_id=batch_id)
         written = rows.mapInArrow(task, _WRITTEN).collect()
         if not written:
             return
-        transactions = [Transaction(name, batch_id) for name in (app_id, own) if name is not None]
         table.create_write_transaction(
             [_added(file) for file in written],
             mode="append",
             schema=table.schema(),
-            commit_properties=CommitProperties(app_transactions=transactions),
+            commit_properties=CommitProperties(app_transactions=query.transactions(batch_id)),
         )
 
     return write

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ from stretto.errors import DataError, OptionError
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from deltalake import DeltaTable
+    from deltalake import DeltaTable, Transaction
 
 #: What a table may ask of its readers beyond the first versions of the format.
 _READABLE = frozenset({"timestampNtz"})
@@ -46,6 +47,50 @@ def open_table(uri: str, storage: dict[str, str], version: int | None = None) ->
             f"'{uri}': the Delta table uses {', '.join(unread) or 'columnMapping'}, which is not read here"
         )
     return table
+
+
+@dataclass(frozen=True)
+class Batches:
+    """The batches of a query, as tables remember them: under the name that the user gave, and under that of the query.
+
+    Parameters
+    ----------
+    app_id
+        The name that the user gave.
+    query
+        The query's own id; ``None``: a batch does not tell.
+    """
+
+    app_id: str
+    query: str | None
+
+    @property
+    def _own(self) -> str | None:
+        return None if self.query is None else f"{self.app_id}/{self.query}"
+
+    def has(self, table: DeltaTable, uri: str, batch_id: int, *, other: str) -> bool:
+        """Whether a table has a batch.
+
+        Raises
+        ------
+        OptionError
+            It has a batch of another query, which would be taken for this one; ``other`` says what else to name.
+        """
+        done = table.transaction_version(self.app_id)
+        if done is None or done < batch_id:
+            return False
+        if self._own is not None and table.transaction_version(self._own) is None:
+            raise OptionError(
+                f"'{uri}' has batches up to {done} of another query with app_id={self.app_id!r}: batch {batch_id} of this "
+                f"one would be taken for written. Take another {other}, or start from that query's checkpoint"
+            )
+        return True
+
+    def transactions(self, batch_id: int) -> list[Transaction]:
+        """What a commit remembers of a batch."""
+        from deltalake import Transaction
+
+        return [Transaction(name, batch_id) for name in (self.app_id, self._own) if name is not None]
 
 
 def require_deltalake() -> None:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from stretto.errors import OptionError
 from stretto.events import require
-from stretto.spark.frames import column
+from stretto.spark.frames import column, repeated
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 ID = "match_id"
 
@@ -81,8 +81,4 @@ def current(matches: DataFrame) -> DataFrame:
         raise OptionError(
             "what holds of a stream changes with it: keep a table, writeStream.foreachBatch(connectors.current.writer(…))"
         )
-    found = changes(matches)
-    wrong = F.raise_error(F.concat(F.lit("a match is taken back that does not hold: "), column(ID)))
-    times: Column = F.when(column(CHANGE) < 0, wrong).otherwise(column(CHANGE)).cast("int")
-    repeated = found.withColumn(CHANGE, F.explode(F.array_repeat(F.lit(1), times)))
-    return repeated.drop(CHANGE)
+    return repeated(changes(matches), CHANGE, F.concat(F.lit("a match is taken back that does not hold: "), column(ID)))

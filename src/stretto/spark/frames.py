@@ -109,12 +109,16 @@ def _without_signs(df: DataFrame, sign: str, names: Iterable[str]) -> DataFrame:
     one = column(sign).cast("bigint")
     wrong = F.raise_error(F.lit(f"column '{sign}' (sign) says 1 or -1, and nothing else"))
     summed = df.groupBy(*map(column, names)).agg(F.sum(F.when(one.isin(1, -1), one).otherwise(wrong)).alias(total))
-    unknown = F.raise_error(
-        F.concat(F.lit("a retraction of an event that is not there: "), F.to_json(F.struct(*map(column, names))))
-    )
-    times = F.when(F.col(total) < 0, unknown).otherwise(F.col(total)).cast("int")
-    repeated = summed.withColumn(total, F.explode(F.array_repeat(F.lit(1), times)))
-    return repeated.drop(total)
+    unknown = F.concat(F.lit("a retraction of an event that is not there: "), F.to_json(F.struct(*map(column, names))))
+    return repeated(summed, total, unknown)
+
+
+def repeated(df: DataFrame, total: str, unknown: Column) -> DataFrame:
+    """Each row as often as its column ``total`` says, without this column; less than 0 is an error, ``unknown``, when Spark runs."""
+    from pyspark.sql import functions as F
+
+    times = F.when(column(total) < 0, F.raise_error(unknown)).otherwise(column(total)).cast("int")
+    return df.withColumn(total, F.explode(F.array_repeat(F.lit(1), times))).drop(total)
 
 
 def ordered_by_key(

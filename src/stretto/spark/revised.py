@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -25,8 +25,25 @@ AFA = "afa"
 _PLACES = ("start", "end", "positions")
 
 
+class Plain:
+    """A dataclass of plain data, which travels to workers; ``schema``: the events' columns as a serialized Arrow schema."""
+
+    schema: bytes
+
+    @property
+    def attributes(self) -> Mapping[str, pa.DataType]:
+        """The columns of events."""
+        kinds = pa.ipc.read_schema(pa.py_buffer(self.schema))
+        return dict(zip(kinds.names, kinds.types, strict=True))
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """The arguments."""
+        return dict(vars(self))
+
+
 @dataclass(frozen=True)
-class Revised:
+class Revised(Plain):
     """What revises its answers, as plain data.
 
     Parameters
@@ -61,21 +78,10 @@ class Revised:
 
     @property
     def identity(self) -> dict[str, Any]:
-        own = {part.name: getattr(self, part.name) for part in fields(self)}
-        told = {name: own[name] for name in ("language", "output", "options")}
+        told = {name: self.plain[name] for name in ("language", "output", "options")}
         changes = None if self.changes is None else hashlib.sha256(self.changes).hexdigest()
         functions = [list(one) for one in self.functions]
         return told | {"speculation": str(self.ahead), "arcs": changes, "functions": functions}
-
-    @property
-    def attributes(self) -> Mapping[str, pa.DataType]:
-        kinds = pa.ipc.read_schema(pa.py_buffer(self.schema))
-        return dict(zip(kinds.names, kinds.types, strict=True))
-
-    @property
-    def plain(self) -> dict[str, Any]:
-        """The arguments, as data that can travel."""
-        return {part.name: getattr(self, part.name) for part in fields(self)}
 
     @property
     def result(self) -> pa.Schema:

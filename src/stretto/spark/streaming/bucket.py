@@ -182,21 +182,25 @@ class Bucket(AnyBucket):
     def advance(self, watermark: int | None) -> Iterator[pa.Table]:
         if watermark is None:
             return
-        events = self._release(watermark)
-        began = clock.perf_counter()
+        yield from self.counted(self._found(self._release(watermark), watermark), watermark)
+        self.forget_ids(watermark)
+
+    def _found(self, events: pa.Table | None, watermark: int) -> Iterator[pa.Table]:
         if events is not None:
             self.counts.released += events.num_rows
-            for found in self.matcher.iter_push(events):
-                self.count(found, watermark)
-                self.counts.kernel_ms += 1000 * (clock.perf_counter() - began)
-                yield found
-                began = clock.perf_counter()
+            yield from self.matcher.iter_push(events)
         if self.matcher.position:
-            found = self.matcher.advance(self._time(watermark))
+            yield self.matcher.advance(self._time(watermark))
+
+    def counted(self, results: Iterator[pa.Table], watermark: int | None) -> Iterator[pa.Table]:
+        """Results as they come; they are counted, and how long each took."""
+        began = clock.perf_counter()
+        for found in results:
             self.count(found, watermark)
+            self.counts.kernel_ms += 1000 * (clock.perf_counter() - began)
             yield found
+            began = clock.perf_counter()
         self.counts.kernel_ms += 1000 * (clock.perf_counter() - began)
-        self.forget_ids(watermark)
 
     def count(self, found: pa.Table, watermark: int | None) -> None:
         """Count what comes out, and how long it waited: how far the stream had come by then."""

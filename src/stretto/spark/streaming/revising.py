@@ -7,7 +7,6 @@ waits for certainty waits there. The watermark is the punctuation, and an event 
 
 from __future__ import annotations
 
-import time as clock
 from collections.abc import Iterator
 
 import pyarrow as pa
@@ -49,19 +48,12 @@ class RevisingBucket(Bucket):
         self._due.append(self.matcher.push([], arcs=change))
 
     def advance(self, watermark: int | None) -> Iterator[pa.Table]:
-        began = clock.perf_counter()
-        for found in self._found(watermark):
-            shown = self.run.shown(found)
-            self.count(shown, watermark)
-            self.counts.kernel_ms += 1000 * (clock.perf_counter() - began)
-            yield shown
-            began = clock.perf_counter()
-        self.counts.kernel_ms += 1000 * (clock.perf_counter() - began)
+        yield from self.counted(map(self.run.shown, self._revised(watermark)), watermark)
         if watermark is not None:
             self._milliseconds = watermark // 1000
             self.forget_ids(watermark)
 
-    def _found(self, watermark: int | None) -> Iterator[pa.Table]:
+    def _revised(self, watermark: int | None) -> Iterator[pa.Table]:
         yield from self._due
         self._due = []
         known = self.matcher.late

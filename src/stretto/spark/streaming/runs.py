@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -19,7 +19,7 @@ from stretto.matching.metering import meter_of_task
 from stretto.matching.patterns import PatternSet
 from stretto.query.functions import Paths
 from stretto.spark.batch.worker import Roles, bound_query, matcher_of
-from stretto.spark.revised import Revised
+from stretto.spark.revised import Plain, Revised
 
 
 class Run(Protocol):
@@ -69,7 +69,7 @@ class OneQuery:
 
 
 @dataclass(frozen=True)
-class ManyPatterns:
+class ManyPatterns(Plain):
     """Patterns that hold from the start of the stream or from a time, and that a stream of changes may change.
 
     Parameters
@@ -105,16 +105,6 @@ class ManyPatterns:
             "by": list(self.by),
             "patterns": hashlib.sha256(self.changes).hexdigest(),
         }
-
-    @property
-    def attributes(self) -> Mapping[str, pa.DataType]:
-        kinds = pa.ipc.read_schema(pa.py_buffer(self.schema))
-        return dict(zip(kinds.names, kinds.types, strict=True))
-
-    @property
-    def plain(self) -> dict[str, Any]:
-        """The arguments, as data that can travel."""
-        return {part.name: getattr(self, part.name) for part in fields(self)}
 
     def start(self) -> PatternSet:
         type, time, stream, time_unit = self.roles

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stretto.errors import DataError
+from stretto.matching.reorder.annihilating import codes
 
 
 def netted(events: pa.Table, sign: str) -> pa.Table:
@@ -34,18 +35,11 @@ def netted(events: pa.Table, sign: str) -> pa.Table:
     events = events.set_column(events.column_names.index(sign), sign, pa.array(signs))
     if (signs > 0).all():
         return events
-    payload = events.drop_columns([sign])
-    told = {f"_{at}": _flat(column) for at, column in enumerate(payload.columns)}
-    rows = pa.table(told | {"sign": signs.astype(np.int64), "row": np.arange(signs.size)})
-    found = rows.group_by(list(told), use_threads=False).aggregate([("sign", "sum"), ("row", "min")])
-    total, first = np.asarray(found.column("sign_sum")), np.asarray(found.column("row_min"))
+    numbers = codes(events.drop_columns([sign]))
+    first = np.unique(numbers, return_index=True)[1]
+    total = np.bincount(numbers, signs).astype(np.int64)
     order = np.argsort(first)
     total, first = total[order], first[order]
     kept = events.take(pa.array(np.repeat(first, np.abs(total))))
     left = np.repeat(np.sign(total), np.abs(total)).astype(np.int8)
     return kept.set_column(kept.column_names.index(sign), sign, pa.array(left))
-
-
-def _flat(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
-    """A column whose values can be grouped: nested ones as their text."""
-    return pa.array([repr(one) for one in column.to_pylist()]) if pa.types.is_nested(column.type) else column
