@@ -15,6 +15,7 @@ import stretto
 from stretto.dataflow import stream
 from stretto.errors import OptionError
 from stretto.query.functions import import_functions
+from stretto.spark import register
 from tests.spark.streams import add_file, bag, read_stream, run
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
@@ -48,7 +49,13 @@ def shipped(spark: Any, tmp_path: Path) -> Iterator[None]:
 def test_workers_import_functions_by_their_path(spark: Any, tmp_path: Path) -> None:
     expected = bag(stretto.match(QUERY, EVENTS, time="t"))
     assert len(expected) == 2  # 3 → 7 and 1 → 9
-    assert bag(stretto.spark.match(spark.createDataFrame(EVENTS), QUERY, time="t").toArrow()) == expected
+    df = spark.createDataFrame(EVENTS)
+    assert bag(stretto.spark.match(df, QUERY, time="t").toArrow()) == expected
+
+    register(spark)
+    df.createOrReplaceTempView("to_compare")
+    rows = spark.sql(f"SELECT * FROM stretto_query(TABLE(to_compare), '{QUERY}', time => 't')")
+    assert bag(rows.toArrow()) == expected
 
     add_file(tmp_path / "in", EVENTS, 0)
     events = read_stream(spark, tmp_path / "in")

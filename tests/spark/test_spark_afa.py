@@ -103,6 +103,8 @@ def test_streams(spark: Any, tmp_path: Path) -> None:
     given = stream(spark, tmp_path / "signed", parts)
     ahead = stretto.spark.match(given, afa(), **options, sign="sign", speculation=math.inf)
     assert ahead.columns[0] == "sign"
+    text = stretto.spark.explain(given, SASE, **options, sign="sign", speculation=math.inf)
+    assert "engine     afa: answers go ahead of what is certain" in text
     queries = {"afa": ahead}
     if SHARE == "all":
         queries["sase"] = stretto.spark.match(given, SASE, **options, sign="sign", speculation=math.inf)

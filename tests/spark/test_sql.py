@@ -38,6 +38,14 @@ def test_the_query_arranges_the_rows(sql: Any, name: str) -> None:
     assert bag(sql(f"SELECT * FROM {call}").toArrow()) == expected(name)
 
 
+def test_strict_contiguity_is_of_all_events_whatever_their_key(sql: Any) -> None:
+    query = "PATTERN SEQ(A a, B b) WHERE strict_contiguity { [key] } WITHIN 20 seconds"
+    wanted = bag(stretto.match(query, random_events(1), time="ts", sequence="seq"))
+    assert wanted
+    call = f"stretto_query(TABLE(events), '{query}', time => 'ts', sequence => 'seq')"
+    assert bag(sql(f"SELECT * FROM {call}").toArrow()) == wanted
+
+
 @pytest.mark.parametrize("name", ["plain", "kleene", "contiguous", "strict", "max", "limit"])
 def test_sql_arranges_the_rows(sql: Any, name: str) -> None:
     """By the key, and by more keys at once: the query's own PARTITION BY then tells them apart."""

@@ -14,7 +14,7 @@ are not written, and everything is checked again when it is read.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import is_dataclass
 from typing import Any
 
@@ -45,24 +45,14 @@ def to_json(outputs: Mapping[str, plan.Stream]) -> str:
         Something in the plan is Python code of this process, which does not travel: an AFA, a registered function that has no path.
         Whoever reads the text registers the functions that it calls before.
     """
-    functions_of(outputs)
-    return json.dumps(_Writer([one.node for one in outputs.values()]).written(outputs), ensure_ascii=False)
+    return travelling(outputs)[0]
 
 
-def functions_of(outputs: Mapping[str, plan.Stream]) -> functions.Paths:
-    """The registered functions that a plan calls, by their paths.
-
-    Raises
-    ------
-    OptionError
-        One has no path.
-    """
-    return functions.paths(
-        name
-        for node in ordered_with_loops([one.node for one in outputs.values()])
-        for value in vars(node).values()
-        for name in _calls(value)
-    )
+def travelling(outputs: Mapping[str, plan.Stream]) -> tuple[str, functions.Paths]:
+    """As :func:`to_json`, with the registered functions that the plan calls, by their paths."""
+    nodes = ordered_with_loops([one.node for one in outputs.values()])
+    called = functions.paths(name for node in nodes for value in vars(node).values() for name in _calls(value))
+    return json.dumps(_Writer(nodes).written(outputs), ensure_ascii=False), called
 
 
 def _calls(value: Any) -> Iterator[str]:
@@ -108,8 +98,7 @@ def from_json(text: str) -> dict[str, plan.Stream]:
 
 
 class _Writer:
-    def __init__(self, outputs: Iterable[plan.Node]) -> None:
-        nodes = ordered_with_loops(list(outputs))
+    def __init__(self, nodes: Sequence[plan.Node]) -> None:
         # What a node puts before itself it does again when it is read.
         hidden = {id(one) for node in nodes for one in node.inputs if one not in node.given}
         self.nodes = [node for node in nodes if id(node) not in hidden]

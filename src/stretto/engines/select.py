@@ -55,6 +55,12 @@ def choose(query: ParsedQuery | BoundSase) -> Choice:
     return Choice("tecs", f"{relation}: constant time per event whatever the window, output-linear delay", others)
 
 
+def choose_ahead() -> Choice:
+    """The engine of a query that answers ahead of what is certain."""
+    why = "answers go ahead of what is certain, and are taken back where an event that comes later says so"
+    return Choice("afa", why, dict.fromkeys(("tecs", "nfab"), "it reads events in order, and takes no answer back"))
+
+
 def _why_not_afa(query: ParsedQuery | BoundSase) -> str:
     """Why a query over events in order does not run on the operator that takes its output back."""
     if not isinstance(query, BoundSase):

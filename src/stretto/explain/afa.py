@@ -6,6 +6,7 @@ import datetime as dt
 from collections.abc import Mapping
 from typing import Any
 
+from stretto.engines.select import choose_ahead
 from stretto.explain.dot import Drawing, quoted
 from stretto.explain.text import section
 from stretto.query import predicate as p
@@ -32,6 +33,11 @@ def explain_afa(afa: Afa) -> str:
         ("note", "\n".join(_notes(afa))),
     ]
     return "\n".join(section(title, body) for title, body in sections if body)
+
+
+def explain_ahead(text: str, afa: Afa) -> str:
+    """Show a query that answers ahead of what is certain: the automaton that it runs as, and why on this engine."""
+    return "\n".join([section("query", text.strip()), explain_afa(afa), section("engine", str(choose_ahead()))])
 
 
 def _notes(afa: Afa) -> list[str]:

@@ -22,7 +22,7 @@ from stretto.engines.afa.program import AfaProgram
 from stretto.engines.afa.runner import AfaRunner
 from stretto.errors import DataError, OptionError, SnapshotError, StrettoError, hinted
 from stretto.events import BEFORE, Schema, as_table, conform, require
-from stretto.explain.afa import draw_afa, explain_afa
+from stretto.explain.afa import draw_afa, explain_afa, explain_ahead
 from stretto.frame import Section, reading
 from stretto.languages.afa import Scope, read_fence
 from stretto.languages.afa.builder import make_arc
@@ -350,7 +350,7 @@ class Revising(Line):
         return self._afa
 
     def explain(self) -> str:
-        return explain_afa(self.afa)
+        return explain_afa(self.afa) if self.lowering is None else explain_ahead(self.query.text, self.afa)
 
     def draw(self) -> Any:
         return draw_afa(self.afa)

@@ -12,7 +12,7 @@ from stretto.events import Schema
 from stretto.matching.compiled import Query
 from stretto.matching.compiled import roles as roles_of
 from stretto.matching.results import Layout
-from stretto.query import functions
+from stretto.query.functions import Paths
 from stretto.query.query import Consume
 from stretto.query.sase import SaseQuery, Selection
 from stretto.spark.batch.worker import Roles
@@ -37,6 +37,8 @@ class Prepared:
     valuations: bool
     #: What a task may list.
     budget: int | float | str | None = None
+    #: The registered functions that the query calls, by their paths.
+    functions: Paths = ()
 
     @property
     def schema(self) -> bytes:
@@ -86,5 +88,5 @@ class Prepared:
             "valuations": self.valuations,
             "language": self.query.language,
             "budget": self.budget,
-            "functions": functions.paths(self.query.calls),
+            "functions": self.functions,
         }

@@ -73,7 +73,8 @@ class Part:
         self.query = query
         program = query.program(valuations=valuations)
         if not isinstance(program, Program):
-            why = choose(bound).others["tecs"] if isinstance(bound, BoundSase) else ""
+            assert isinstance(bound, BoundSase)  # CEQL always can
+            why = choose(bound).others["tecs"]
             raise OptionError(
                 f"many patterns at once run on the tECS engine, and this one cannot: {why}; match it on its own"
             )

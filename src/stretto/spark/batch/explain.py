@@ -22,6 +22,7 @@ from stretto.spark.columns import relevant_text
 from stretto.spark.frames import column, settled_events
 from stretto.spark.options import BUCKETS, Continuous
 from stretto.spark.prepared import Prepared
+from stretto.spark.streaming import query as streaming
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -72,12 +73,15 @@ def explain(df: DataFrame | Mapping[str, DataFrame], query: Any, **options: Any)
         return "\n".join([explain_afa(automaton.afa), "", "How it runs on Spark", *_automaton(automaton, continuous)])
     of_queries = {name: value for name, value in given.items() if name not in automata.OWN}
     call = prepare(df, query, **of_queries, continuous=continuous)
+    means = call.query.explain
     if call.events.isStreaming:
         lines = _streaming(call, continuous)
+        if continuous.speculation:
+            means = streaming.ahead(streaming.with_columns(call, continuous), continuous).start().explain
     else:
         call = replace(call, events=settled_events(call.events, call.columns, call.order, continuous))
         lines = _batch(call, plans.make(call, partitions=partitions, slices=slices))
-    return "\n".join([call.query.explain(), "", "How it runs on Spark", *lines])
+    return "\n".join([means(), "", "How it runs on Spark", *lines])
 
 
 def _section(title: str, *body: str) -> Iterator[str]:

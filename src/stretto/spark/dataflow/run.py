@@ -21,7 +21,7 @@ from stretto.dataflow import Stream, plan
 from stretto.dataflow.cycles import ordered_with_loops
 from stretto.dataflow.keyed import carries
 from stretto.dataflow.node import payload_type
-from stretto.dataflow.plan_json import functions_of, to_json
+from stretto.dataflow.plan_json import travelling
 from stretto.errors import DataError, OptionError, hinted
 from stretto.query.typing import kind_of
 from stretto.spark.dataflow.groups import INPUT, OUTPUT, Groups, run_groups
@@ -187,14 +187,15 @@ def _prepared(
     result = _result(
         stream, {name: _outer_kind(kinds, name, key_kinds[own]) for name, own in inner.items()}, inner, time, streams
     )
+    text, functions = travelling({OUTPUT: stream})
     travels = Groups(
-        to_json({OUTPUT: stream}),
+        text,
         _bytes(pa.schema(list(key_kinds.items()))),
         _bytes(pa.schema([("vs", time)])),
         tuple(own for own, _ in result),
         _bytes(pa.schema([field for _, field in result])),
         str(times["vs"]),
-        functions_of({OUTPUT: stream}),
+        functions,
     )
     travels.start()  # what cannot run shows here
     if streams and travels.names_groups:

@@ -147,7 +147,7 @@ class Flow:
 
 def match(call: Prepared, options: Continuous) -> DataFrame:
     """The matches of a checked call as a streaming DataFrame (append mode)."""
-    call = _with_columns(call, options)
+    call = with_columns(call, options)
     alone = not call.keys
     if alone:
         log.warning("the query relates all events (%s): it runs in one ordered state, in one task", _why_alone(call))
@@ -155,13 +155,13 @@ def match(call: Prepared, options: Continuous) -> DataFrame:
     useful = relevant(call.query) if options.late == "drop" and options.sign is None else None
     columns, task, result = signed(call.columns, options.sign), call.task, call.layout.schema()
     if options.speculation:
-        ahead = _ahead(call, options)
-        task, result = ahead.plain, ahead.result
+        run_ahead = ahead(call, options)
+        task, result = run_ahead.plain, run_ahead.result
     flow = Flow(call.events, columns, call.query.partition_by, useful, task, result)
     return run(flow, settings_of(call.events, call.roles, call.sequence, options, alone))
 
 
-def _ahead(call: Prepared, options: Continuous) -> Revised:
+def ahead(call: Prepared, options: Continuous) -> Revised:
     """The query as what answers ahead of what is certain."""
     if call.valuations:
         raise OptionError("valuations=True lists what is never taken back: leave out speculation=")
@@ -176,7 +176,7 @@ def _ahead(call: Prepared, options: Continuous) -> Revised:
         ticks_ahead(options, call.columns[time], time, unit),
         {} if options.sign is None else {"sign": options.sign},
         budget=call.budget,
-        functions=call.task["functions"],
+        functions=call.functions,
     )
 
 
@@ -228,7 +228,7 @@ def processed(
     return compared(found, owner)
 
 
-def _with_columns(call: Prepared, options: Continuous) -> Prepared:
+def with_columns(call: Prepared, options: Continuous) -> Prepared:
     """The call with the columns that order and tell events, which must travel as well."""
     from stretto.spark.frames import arrow_fields
 
