@@ -8,8 +8,6 @@ import pyarrow.compute as pc
 from stretto.errors import StrettoWarning, nearest, warn
 from stretto.matching.compiled import Query
 from stretto.matching.files import Source
-from stretto.query.algebra import Atom, walk
-from stretto.query.sase import SaseQuery
 
 #: Types that a message lists at most.
 LISTED = 8
@@ -29,7 +27,7 @@ def warn_of_absent_types(query: Query, events: pa.Table | Source) -> None:
     if name is None:
         return
     pieces = events.read([name]) if isinstance(events, Source) else [events.slice(0, FIRST), events.slice(FIRST)]
-    named = _named(query)
+    named = query.parsed.wanted
     rows = 0
     found: dict[str | None, None] = {}
     for piece in pieces:
@@ -48,14 +46,6 @@ def warn_of_absent_types(query: Query, events: pa.Table | Source) -> None:
     if schema.type is None:
         why = f"with type=None it is the name of the event's stream ({known}); type='…' names the column that holds it"
     warn(f"no event has the type {told}, which the query names: {why}", StrettoWarning)
-
-
-def _named(query: Query) -> list[str]:
-    """The types that the query names, but those that must not come."""
-    parsed = query.parsed
-    if isinstance(parsed, SaseQuery):
-        return list(dict.fromkeys(name for one in parsed.positive for name in one.types))
-    return sorted({node.type for node in walk(parsed.pattern) if isinstance(node, Atom)})
 
 
 def _distinct(column: pa.ChunkedArray | pa.Array) -> dict[str | None, None]:

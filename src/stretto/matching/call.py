@@ -324,7 +324,7 @@ def _iter_match_afa(
     if unknown:
         hint = ": it is for streams, stretto.Matcher(afa, time='…')" if min(unknown) in _OF_STREAMS else ""
         raise TypeError(f"match() of an AFA got an unexpected keyword argument '{min(unknown)}'{hint}")
-    frozen = afa.frozen if isinstance(afa, AFA) else afa
+    frozen = afa.frozen
     if not frozen.arcs:
         raise OptionError("the AFA has no arcs, so that nothing can match: afa.arc(source, target, when=…)")
     table = as_table(events)

@@ -100,8 +100,7 @@ class Query:
     @property
     def calls(self) -> list[str]:
         """The registered functions that its conditions call."""
-        condition = self._parsed.condition if isinstance(self._parsed, SaseQuery) else None
-        return [] if condition is None else [call.name for call in p.calls(condition)]
+        return [call.name for one in self._parsed.conditions for call in p.calls(one)]
 
     @property
     def streams(self) -> tuple[str, ...]:

@@ -62,7 +62,7 @@ def line_of(query: str | Query | AFA | Afa, schema: Any, options: Mapping[str, A
     given = with_new_words(options)
     if isinstance(query, AFA | Afa):
         refuse(given, OF_QUERIES, "queries in CEQL or SASE+, and this is an AFA")
-        return Revising(query.frozen if isinstance(query, AFA) else query, schema, **given)
+        return Revising(query.frozen, schema, **given)
     refuse(given, OF_AUTOMATA, "AFAs, and this is a query")
     compiled = compile_query(query, language=given.pop("language", None))
     refuse(given, ("hold",), "AFAs, and this is a query")

@@ -11,10 +11,7 @@ from stretto.column_types import unified
 from stretto.errors import DataError, hinted, warn
 from stretto.events import Schema, as_table
 from stretto.matching.compiled import Query
-from stretto.query import predicate
-from stretto.query.algebra import Filter, walk
-from stretto.query.passes.bind_sase import attribute_of
-from stretto.query.sase import SaseQuery
+from stretto.query.predicate import attributes
 
 #: The name of the column that tells streams apart when several tables are given.
 STREAM_COLUMN = "stream"
@@ -48,7 +45,8 @@ def one_table(
         if column in table.column_names:
             table = table.drop_columns([column])
         parts[name] = table.append_column(column, pa.array([name] * table.num_rows, pa.string()))
-    read = {*_attributes_of(query), *(role for role in (type, time, sequence) if role is not None)}
+    measured = None if query.window is None else query.window.attribute
+    read = {*query.partition_by, *query.parsed.attributes, *filter(None, (measured, type, time, sequence))}
     return pa.concat_tables(_with_one_type(parts, read), promote_options="default"), column
 
 
@@ -88,18 +86,6 @@ def _with_one_type(tables: Mapping[str, pa.Table], read: set[str]) -> list[pa.Ta
     return list(found.values())
 
 
-def _attributes_of(query: Query) -> set[str]:
-    """The attributes that a query names."""
-    parsed, window = query.parsed, query.window
-    found = {*query.partition_by, *([window.attribute] if window is not None and window.attribute else [])}
-    if isinstance(parsed, SaseQuery):
-        read = (attribute_of(one) for one in parsed.references.values())
-        return found | {name for name in read if name is not None}
-    conditions = [node.predicate for node in walk(parsed.pattern) if isinstance(node, Filter)]
-    found |= {name for condition in conditions for name in predicate.attributes(condition)}
-    return found | {name for item in parsed.items or () for name in item.attributes or ()}
-
-
 def with_types_of_nulls(table: pa.Table, schema: Schema) -> pa.Table:
     """Columns that are NULL throughout with the types that the query gives them."""
     for at, own in enumerate(table.schema):
@@ -111,19 +97,11 @@ def with_types_of_nulls(table: pa.Table, schema: Schema) -> pa.Table:
 
 def nothing(query: Query, type: str | None, time: str | None, stream: str | None) -> pa.Table:
     """No events, with the columns that the query and the caller name."""
-    texts = [name for name in (type, stream, *query.partition_by) if name]
+    texts = [name for name in (type, stream, *query.partition_by, *query.parsed.attributes) if name]
     numbers = [time] if time else []
     if query.window is not None and query.window.attribute:
         numbers.append(query.window.attribute)
-    parsed = query.parsed
-    if isinstance(parsed, SaseQuery):
-        unknown = bool(parsed.references)
-    else:
-        for item in parsed.items or ():
-            texts += item.attributes or ()
-        conditions = [node.predicate for node in walk(parsed.pattern) if isinstance(node, Filter)]
-        unknown = any(predicate.attributes(condition) for condition in conditions)
-    if unknown:
+    if any(map(attributes, query.parsed.conditions)):
         raise DataError("there are no events, so that their attributes are not known: give an empty table with columns")
     kinds = dict.fromkeys(texts, pa.string()) | dict.fromkeys(numbers, pa.timestamp("us"))
     return pa.schema(list(kinds.items())).empty_table()

@@ -116,6 +116,11 @@ class Afa:
     partition_by: tuple[str, ...] = ()
 
     @property
+    def frozen(self) -> Afa:
+        """Itself: what :class:`stretto.AFA` gives when it is complete."""
+        return self
+
+    @property
     def states(self) -> tuple[str, ...]:
         """All states in the order of their first mention; the start state is the first."""
         found = dict.fromkeys([self.start])

@@ -8,7 +8,8 @@ from enum import StrEnum
 from typing import ClassVar
 
 from stretto.errors import Span
-from stretto.query.algebra import Pattern, reported
+from stretto.query import predicate as p
+from stretto.query.algebra import Atom, Filter, Pattern, reported, walk
 
 
 class Strategy(StrEnum):
@@ -80,6 +81,7 @@ class ParsedQuery:
     limit: int | None = None
     language: str = "ceql"
     compressed: ClassVar[bool] = False
+    non_overlap: ClassVar[bool] = False
     any_stream: ClassVar[bool] = False
     last_negation: ClassVar[None] = None
     partition_spans: tuple[Span, ...] = field(default=(), compare=False, repr=False)
@@ -91,3 +93,24 @@ class ParsedQuery:
         if self.items is None:
             return tuple(reported(self.pattern))
         return tuple(item.variable for item in self.items)
+
+    @property
+    def conditions(self) -> tuple[p.Expression, ...]:
+        """What it asks of events, and computes of them."""
+        return tuple(node.predicate for node in walk(self.pattern) if isinstance(node, Filter))
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The attributes that its conditions and results name."""
+        asked = [name for one in self.conditions for name in p.attributes(one)]
+        return (*asked, *(name for item in self.items or () for name in item.attributes or ()))
+
+    @property
+    def wanted(self) -> tuple[str, ...]:
+        """The types of events that it names, but those that must not come."""
+        return tuple(sorted({node.type for node in walk(self.pattern) if isinstance(node, Atom)}))
+
+    @property
+    def shows_everything(self) -> bool:
+        """Whether results show events with all their attributes."""
+        return self.items is None or any(item.attributes is None for item in self.items)

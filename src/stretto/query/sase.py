@@ -92,6 +92,7 @@ class Length:
     """``a.LEN``: how many events a Kleene plus has taken."""
 
     variable: str
+    attribute: ClassVar[None] = None
 
     def __str__(self) -> str:
         return f"{self.variable}.LEN"
@@ -229,3 +230,24 @@ class SaseQuery:
     def variables(self) -> tuple[str, ...]:
         """The variables that a result reports, in order."""
         return tuple(one.variable for one in self.positive)
+
+    @property
+    def conditions(self) -> tuple[p.Expression, ...]:
+        """What it asks of events, and computes of them."""
+        asked = () if self.condition is None else (self.condition,)
+        return (*asked, *(item.value for item in self.returns or ()))
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The attributes that its conditions and results name."""
+        return tuple(one.attribute for one in self.references.values() if one.attribute is not None)
+
+    @property
+    def wanted(self) -> tuple[str, ...]:
+        """The types of events that it names, but those that must not come."""
+        return tuple(dict.fromkeys(name for one in self.positive for name in one.types))
+
+    @property
+    def shows_everything(self) -> bool:
+        """Whether results show events with all their attributes."""
+        return self.returns is None

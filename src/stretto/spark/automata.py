@@ -107,7 +107,7 @@ def prepare(  # noqa: PLR0913 - the options that users have
     afa = (
         read_afa(query, {name: kind for name, kind in fields.items() if kind})
         if isinstance(query, str)
-        else _frozen(query)
+        else query.frozen
     )
     if not afa.arcs and arcs is None:
         raise OptionError("the AFA has no arcs, so that nothing can match: afa.arc(source, target, when=…), or arcs=…")
@@ -183,10 +183,6 @@ def run_automaton(batches: Iterator[pa.RecordBatch], **task: Any) -> Iterator[pa
             yield from pieces(run.shown(matcher.advance(now)))
     if matcher is not None:
         yield from pieces(run.shown(matcher.finish()))
-
-
-def _frozen(query: Any) -> Afa:
-    return query if isinstance(query, Afa) else query.frozen
 
 
 def _changes(arcs: Any, kind: pa.DataType) -> tuple[DataFrame | None, bytes]:

@@ -22,7 +22,6 @@ from stretto.matching.results import Layout
 from stretto.matching.sets import refuse_unlisted
 from stretto.query import functions
 from stretto.query.afa import Afa
-from stretto.query.sase import SaseQuery
 from stretto.spark import automata
 from stretto.spark.batch import run as batch
 from stretto.spark.batch.plan import check_slices
@@ -225,7 +224,8 @@ def prepare(  # noqa: PLR0913 - the options that users have
     known = {name: kind for name, kind in fields.items() if kind is not None}
     layout = Layout(compiled.bind(Schema(known, **chosen)).bound, output=output, positions=False)
     wanted = {*layout.query.tested, *layout.columns}
-    if (unreadable := [name for name in fields if name not in known]) and _shows_everything(compiled, output):
+    unreadable = [name for name in fields if name not in known]
+    if unreadable and output == "events" and compiled.parsed.shows_everything:
         raise OptionError(f"column '{unreadable[0]}' has a type that Arrow cannot carry: drop it, or cast it")
     columns = {name: kind for name, kind in known.items() if name in wanted}
     return Prepared(
@@ -239,11 +239,3 @@ def prepare(  # noqa: PLR0913 - the options that users have
         budget,
         called,
     )
-
-
-def _shows_everything(query: Query, output: str) -> bool:
-    """Whether the result holds whole events."""
-    if isinstance(query.parsed, SaseQuery):
-        return output == "events" and query.parsed.returns is None
-    items = query.parsed.items
-    return output == "events" and (items is None or any(item.attributes is None for item in items))

@@ -14,7 +14,7 @@ from stretto.matching.compiled import roles as roles_of
 from stretto.matching.results import Layout
 from stretto.query.functions import Paths
 from stretto.query.query import Consume
-from stretto.query.sase import SaseQuery, Selection
+from stretto.query.sase import Selection
 from stretto.spark.batch.worker import Roles
 
 if TYPE_CHECKING:
@@ -60,8 +60,7 @@ class Prepared:
     @property
     def is_one_stream(self) -> bool:
         """Whether every event of the stream counts, with a key or without: SASE+'s strict contiguity."""
-        parsed = self.query.parsed
-        return isinstance(parsed, SaseQuery) and parsed.selection is Selection.STRICT
+        return self.query.strategy is Selection.STRICT
 
     @property
     def result(self) -> pa.Schema:

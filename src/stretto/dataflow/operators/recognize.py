@@ -63,9 +63,10 @@ def _recognized(node: Node, pattern: Any, options: Mapping[str, Any]) -> Recogni
     taken = {"sign", "start_time", "end_time"} & set(node.schema)
     if taken:
         raise OptionError(f"column '{min(taken)}' has the name of one that a matcher gives; rename() it")
-    frozen = pattern.frozen if isinstance(pattern, AFA) else pattern
-    if not isinstance(frozen, Afa):
-        frozen = compile_query(frozen, schema=_roles(node, options))
+    if isinstance(pattern, AFA | Afa):
+        frozen: Afa | Query = pattern.frozen
+    else:
+        frozen = compile_query(pattern, schema=_roles(node, options))
     events = Lifetime(node.schema, node, None)
     made = _result(_matcher(frozen, node.schema, options), frozen, node.schema)
     return Recognize(made, events, frozen, dict(options))

@@ -114,7 +114,7 @@ def write_afa(afa: AFA | Afa) -> str:
     >>> stretto.write_afa(afa)[:59]
     '{"events": {"price": "double"}, "final": {"q1": "every"}, "'
     """
-    frozen = afa.frozen if isinstance(afa, AFA) else afa
+    frozen = afa.frozen
     kinds = {"events": frozen.events, "register": frozen.register}
     found: dict[str, Any] = {key: {name: _kind(one) for name, one in row.items()} for key, row in kinds.items() if row}
     found.setdefault("events", {})

@@ -58,7 +58,7 @@ class BoundSase:
     def returned(self) -> set[str]:
         """The attributes that RETURN reads."""
         names = {name for one in self.returns or () for name in p.attributes(one.value)}
-        found = {attribute_of(self.parsed.references[name]) for name in names}
+        found = {self.parsed.references[name].attribute for name in names}
         return {name for name in found if name is not None}
 
     @property
@@ -77,15 +77,10 @@ class BoundSase:
         used = placing(self)
         if self.condition is not None:
             for name in p.attributes(self.condition):
-                attribute = attribute_of(self.parsed.references[name])
+                attribute = self.parsed.references[name].attribute
                 if attribute is not None:
                     used.add(attribute)
         return tuple(name for name in self.schema.attributes if name in used)
-
-
-def attribute_of(reference: Reference) -> str | None:
-    """The attribute that a reference reads, if it reads one."""
-    return None if isinstance(reference, Length) else reference.attribute
 
 
 def bind_sase(query: SaseQuery, schema: Schema) -> BoundSase:

@@ -14,9 +14,8 @@ import pyarrow as pa
 
 from stretto.events import Schema
 from stretto.query import predicate as p
-from stretto.query.algebra import Filter, walk
 from stretto.query.query import ParsedQuery
-from stretto.query.sase import Aggregate, Length, SaseQuery
+from stretto.query.sase import Aggregate, SaseQuery
 
 _NUMBER = pa.int64()
 _TEXT = pa.string()
@@ -30,17 +29,11 @@ def with_types_of_nulls(query: ParsedQuery | SaseQuery, schema: Schema) -> Schem
     uses = _Uses(missing, schema.attributes)
     read: set[str] = set(query.partition_by)
     if isinstance(query, SaseQuery):
-        uses.names = {
-            name: None if isinstance(one, Length) else one.attribute for name, one in query.references.items()
-        }
+        uses.names = {name: one.attribute for name, one in query.references.items()}
         for one in query.references.values():
             if isinstance(one, Aggregate) and one.attribute is not None and one.function != "count":
                 uses.like_numbers(one.attribute, always=one.function in ("sum", "avg"))
-        trees: list[p.Expression] = [] if query.condition is None else [query.condition]
-        trees += [item.value for item in query.returns or ()]
-    else:
-        trees = [node.predicate for node in walk(query.pattern) if isinstance(node, Filter)]
-    for tree in trees:
+    for tree in query.conditions:
         read.update(filter(None, (uses.attribute_of(name) for name in p.attributes(tree))))
         uses.look(tree)
     found = uses.types()

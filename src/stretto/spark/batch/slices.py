@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from stretto.matching.compiled import Query
 from stretto.query.query import Consume
-from stretto.query.sase import SaseQuery
 
 #: Slices that are chosen, not asked for, have at least so many rows: a task and the survey before it cost about as much as
 #: matching some 100,000.
@@ -140,7 +139,7 @@ def unsliceable(query: Query, *, shows_events: bool = True) -> str | None:
     window = query.bound.window
     if window is None:
         return "without WITHIN a match may begin with the first event"
-    if isinstance(query.parsed, SaseQuery) and query.parsed.non_overlap:
+    if query.parsed.non_overlap:
         return "OUTPUT non_overlap makes a match depend on all matches before it"
     if query.parsed.last_negation is not None:
         return f"{query.parsed.last_negation} looks at the events after a match"
