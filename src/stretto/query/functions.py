@@ -9,6 +9,7 @@ import dis
 import importlib
 import inspect
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, reduce
 from typing import Any, TypeVar
@@ -114,6 +115,15 @@ def paths(names: Iterable[str]) -> Paths:
     for name in sorted(set(names)):
         found.append((name, path_of(_KNOWN[name].python, f"the function '{name}'")))
     return tuple(found)
+
+
+def importable() -> Paths:
+    """Give the paths of all registered functions that have one."""
+    found: Paths = ()
+    for name in _KNOWN:
+        with suppress(OptionError):
+            found += paths([name])
+    return found
 
 
 def path_of(python: Any, what: str) -> str:

@@ -206,7 +206,6 @@ def prepare(  # noqa: PLR0913 - the options that users have
     require_pyspark()
     Budget(budget)  # raises
     compiled = compile_query(query, language=language)
-    called = functions.paths(compiled.calls)  # raises
     refuse_unlisted(compiled)
     type, time, stream, time_unit = compiled.roles(type, time, stream, time_unit)
     if time is None:
@@ -237,5 +236,5 @@ def prepare(  # noqa: PLR0913 - the options that users have
         output,
         valuations,
         budget,
-        called,
+        functions.paths(compiled.calls),
     )

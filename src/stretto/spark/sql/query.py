@@ -38,7 +38,8 @@ def register(
 
     The result has the columns of :func:`stretto.spark.match`. Named arguments in SQL are ``type``, ``time``, ``sequence``,
     ``stream``, ``time_unit``, ``output``, ``valuations`` and ``language``, with the meaning they have there; ``type =>
-    NULL`` is ``type=None``. Where no ``time`` is named it is the table's only timestamp.
+    NULL`` is ``type=None``. Where no ``time`` is named it is the table's only timestamp. Queries may call the functions that
+    are registered by then (:func:`stretto.function`), if the workers can import them.
 
     Parameters
     ----------

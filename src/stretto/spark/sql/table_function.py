@@ -25,8 +25,11 @@ from pyspark.sql.udtf import AnalyzeArgument, AnalyzeResult, OrderingColumn, Par
 
 from stretto.errors import DataError, OptionError, StrettoError, hinted
 from stretto.events import require
+from stretto.matching.compiled import compile_query
 from stretto.matching.matcher import Matcher
 from stretto.matching.results import CHUNK
+from stretto.query import functions
+from stretto.query.functions import Paths
 from stretto.spark import automata
 from stretto.spark.batch.worker import bound_query, check_times, matcher_of, pieces
 from stretto.spark.call import prepare
@@ -72,9 +75,9 @@ def handler(name: str, *, arranged: bool, query: str | None, options: Mapping[st
     arranged
         Whether the function asks Spark to partition and order its rows.
     query, options
-        Fixed ones, which SQL then cannot give.
+        Fixed ones, which SQL then cannot give. The functions that are registered now may be called.
     """
-    fixed = partial(analyze, name, arranged, query, dict(options))
+    fixed = partial(analyze, name, arranged, query, dict(options), functions.importable())
     return type(name, (Handler,), {"analyze": staticmethod(fixed)})
 
 
@@ -169,6 +172,7 @@ def analyze(
     arranged: bool,
     query: str | None,
     fixed: Mapping[str, Any],
+    known: Paths,
     /,
     *arguments: AnalyzeArgument,
     **named: AnalyzeArgument,
@@ -181,7 +185,7 @@ def analyze(
         As :func:`stretto.spark.match`; Spark shows them in an ``AnalysisException``.
     """
     try:
-        return _analyzed(arguments, named, name, arranged, query, fixed)
+        return _analyzed(arguments, named, name, arranged, query, fixed, known)
     except StrettoError as error:
         raise error.with_traceback(None) from None  # Spark shows the traceback; the message says where the mistake is
 
@@ -193,6 +197,7 @@ def _analyzed(
     arranged: bool,
     query: str | None,
     fixed: Mapping[str, Any],
+    known: Paths,
 ) -> Analyzed:
     given = _named(arguments, {key.lower(): value for key, value in named.items()}, name, query is not None)
     events = given.pop("events", None)
@@ -202,11 +207,11 @@ def _analyzed(
     if text is None:
         raise OptionError(f"{name} needs a query: {name}(TABLE(…), 'SELECT …')")
     options = dict(fixed) | {key: _value(key, one, OPTIONS[key][1], name) for key, one in given.items()}
-    return _planned(_prepared(events.dataType, text, options, name, arranged), name, arranged)
+    return _planned(_prepared(events.dataType, text, options, name, arranged, known), name, arranged)
 
 
 def _prepared(
-    columns: StructType, query: str, given: Mapping[str, Any], name: str, arranged: bool
+    columns: StructType, query: str, given: Mapping[str, Any], name: str, arranged: bool, known: Paths = ()
 ) -> Prepared | automata.Prepared:
     options = {key: default for key, (default, _) in OPTIONS.items()} | dict(given)
     if not arranged and options["sequence"] is not None:
@@ -215,7 +220,9 @@ def _prepared(
         options["time"] = _only_time(columns, name)
     if options["language"] == AFA:
         return automata.prepare(_Columns(columns), query, Continuous(), **options)
-    return prepare(_Columns(columns), query, **options, continuous=Continuous())
+    compiled = compile_query(query, language=options["language"])
+    functions.import_functions(tuple(one for one in known if one[0] in compiled.calls))
+    return prepare(_Columns(columns), compiled, **options, continuous=Continuous())
 
 
 def _named(
