@@ -793,6 +793,30 @@ def test_overflow_on_one_event_names_its_row(condition: str, row: int, what: str
         matcher.push(table.slice(cut))
 
 
+@pytest.mark.parametrize(
+    ("conditions", "values"),
+    [
+        ("a.LEN > 1 and b.v * 4 > 3", [1, 2**62, 1, 5]),
+        ("a.LEN > 1 and b.w > 1 and b.v * 4 > 3", [1, 2**62, 1, 5]),
+        ("avg(a[].v) > 7 and b.v * 4 > 3", [1, 2**62, 99, 5]),
+        ("a[a.LEN].v * 4 > 3 and b.v > a[1].v", [2**62, 1, 1, 2**62 + 5]),
+    ],
+)
+def test_what_leaves_a_kleene_plus_and_what_begins_behind_it_guard_each_other(
+    conditions: str, values: list[int]
+) -> None:
+    """The first B begins nothing, whatever its product is; where it does, that is an error."""
+    query = f"PATTERN SEQ(A+ a[], B b) WHERE skip_till_next_match {{ {conditions} }}"
+    table = pa.table({"type": list("ABAB"), "v": values, "w": [2] * 4})
+    bound = stretto.compile(query, table.schema).bound
+    assert isinstance(bound, BoundSase)
+    expected = [[*match.positions] for match in evaluate_sase(bound, table)]
+    assert expected
+    assert sorted(stretto.match(query, table)["positions"].to_pylist()) == expected
+    with pytest.raises(DataError, match="integer overflow in .* at row 3: compute with floats"):
+        stretto.match(query, pa.table({"type": list("AAAB"), "v": [2**62] * 3 + [2**62 + 1], "w": [2] * 4}))
+
+
 def test_overflow_on_one_event_is_found_before_anything_is_read() -> None:
     matcher = stretto.Matcher("PATTERN SEQ(A a, B b) WHERE skip_till_next_match { a.v * 4 > 3 }", output="positions")
     matcher.push([{"type": "A", "v": 1}])

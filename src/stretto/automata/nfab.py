@@ -130,17 +130,21 @@ def build(query: BoundSase) -> Nfab:
     with placed(query.parsed.text):
         for conjunct in () if query.condition is None else conjuncts(query.condition):
             found = _place(found, conjunct)
+    left = (Edge(Kind.PROCEED), *(pair.proceed for pair in found.pairs))
     pairs = tuple(
-        replace(pair, begin=_guarded(pair.begin, query), take=pair.take and _guarded(pair.take, query))
-        for pair in found.pairs
+        replace(pair, begin=_guarded(pair.begin, query, before), take=pair.take and _guarded(pair.take, query))
+        for pair, before in zip(found.pairs, left, strict=False)
     )
     negations = tuple(replace(one, edge=_guarded(one.edge, query)) for one in found.negations)
     return replace(found, pairs=pairs, negations=negations)
 
 
-def _guarded(edge: Edge, query: BoundSase) -> Edge:
-    """An edge whose conditions guard each other: what may overflow on an event alone is tested together with the others."""
-    if not edge.related and not edge.each:
+def _guarded(edge: Edge, query: BoundSase, before: Edge | None = None) -> Edge:
+    """An edge whose conditions guard each other: what may overflow on an event alone is tested together with the others.
+
+    ``before``: the edge that is tested in the same move.
+    """
+    if not any(one.related or one.each for one in (edge, before) if one is not None):
         return edge
     moved = tuple(one for one in edge.alone if may_overflow(one, query.compared))
     if not moved:
