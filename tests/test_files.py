@@ -18,7 +18,7 @@ from pyarrow import csv, feather
 
 import stretto
 from stretto.errors import DataError, OptionError
-from stretto.matching import files, inputs
+from stretto.matching import call, files, inputs, merging
 from stretto.matching import results as matches
 from stretto.matching.files import Source, open_files
 from stretto.matching.relevance import relevant
@@ -104,24 +104,6 @@ def test_forms_of_files(form: str) -> None:
     same(pa.concat_tables(stretto.iter_matches(QUERY, given)), expected)
 
 
-def test_files_for_what_holds_tables_in_memory() -> None:
-    write(EVENTS, "e.parquet")
-    sase = "PATTERN SEQ(A a, B b) WHERE skip_till_any_match { [k] } WITHIN 6"
-    sets = stretto.match_sets(sase, "e.parquet", time="t")
-    assert [len(one) for one in sets] == [len(one) for one in stretto.match_sets(sase, EVENTS, time="t")]
-    afa = stretto.AFA({"type": str}, window=10)
-    afa = afa.arc("q0", "q1", when="e.type = 'A'").arc("q1", "q2", when="e.type = 'B'").final("q2")
-    same(stretto.match(afa, "e.parquet", time="t"), stretto.match(afa, EVENTS, time="t"))
-    streams = "SELECT * FROM P, Q WHERE P>A AS a; Q>B AS b"
-    halves = {"P": EVENTS.filter(pc.field("type") == "A"), "Q": EVENTS.filter(pc.field("type") != "A")}
-    for name, table in halves.items():
-        write(table, f"{name}.parquet")
-    same(
-        stretto.match(streams, {"P": "P.parquet", "Q": Path("Q.parquet")}, time="t"),
-        stretto.match(streams, halves, time="t"),
-    )
-
-
 # ---- The same as from memory
 
 
@@ -183,6 +165,91 @@ def test_matches_are_those_of_one_table(monkeypatch: pytest.MonkeyPatch) -> None
             pytest.fail(f"seed {seed}: {query}: {error}")
         passed_over += source.skipped
     assert passed_over
+
+
+AFA = stretto.AFA({"type": str, "v": int, "k": str}, partition_by="k", window=4)
+AFA = AFA.arc("q0", "q1", when="e.type = 'A'").arc("q1", "q2", when="e.type = 'B' AND e.v > 1").final("q2")
+SETS = "PATTERN SEQ(A a, B+ b[]) WHERE skip_till_any_match { [k] AND b[i].v > a.v } WITHIN 4"
+STREAMS = [
+    "SELECT * FROM P, Q WHERE P>A AS a; Q>B AS b FILTER b[v > 1] WITHIN 4 [t]",
+    "SELECT b FROM P, Q WHERE P>A AS a; Q>B AS b PARTITION BY [k]",
+    "SELECT * FROM Q WHERE A AS a; B AS b",
+    "PATTERN SEQ(A a, B b) WHERE skip_till_next_match { [k] AND b.v > a.v } WITHIN 4 RETURN a.only, b.k",
+]
+
+
+def all_sets(query: str, events: Any, **options: Any) -> list[Any]:
+    """Each set, listed when all have been given."""
+    found = list(stretto.match_sets(query, events, **options))
+    return [(one.end, one.count, one.first(100).to_pylist()) for one in found]
+
+
+@pytest.mark.filterwarnings("ignore:no event has the type")
+def test_automata_sets_and_streams_are_those_of_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (inputs, files, call):
+        monkeypatch.setattr(module, "CHUNK" if module is call else "PIECE", 3)
+    monkeypatch.setattr(matches, "CHUNK", 3)
+    for seed in range(cases(200)):
+        rng = random.Random(seed)
+        given = {"P": random_events(rng), "Q": random_events(rng)}
+        for name, events in given.items():
+            order = pa.array(
+                rng.sample(range(events.num_rows), events.num_rows), pa.int16() if name == "P" else pa.int64()
+            )
+            given[name] = events.append_column("n", order)
+        given["P"] = given["P"].append_column("only", given["P"]["note"])
+        for name, events in given.items():
+            if rng.random() < 0.7:
+                given[name] = events.sort_by([("t", "ascending"), ("n", "ascending")])
+            pq.write_table(given[name], f"{name}.parquet", row_group_size=rng.randint(1, 9))
+        output = rng.choice(["events", "positions"])
+        options: dict[str, Any] = {"time": "t", "sequence": rng.choice([None, "n"])}
+        query = rng.choice(STREAMS)
+        paths = {"P": "P.parquet", "Q": Path("Q.parquet")}
+        try:
+            same(stretto.match(AFA, "P.parquet", **options), stretto.match(AFA, given["P"], **options))
+            assert all_sets(SETS, "P.parquet", **options) == all_sets(SETS, given["P"], **options)
+            same(
+                stretto.match(query, paths, **options, output=output),
+                stretto.match(query, given, **options, output=output),
+            )
+            if query.startswith("PATTERN"):
+                assert all_sets(query, paths, **options) == all_sets(query, given, **options)
+        except AssertionError as error:
+            pytest.fail(f"seed {seed}: {query}: {error}")
+
+
+def test_automata_sets_and_streams_hold_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inputs, "PIECE", 50)
+    monkeypatch.setattr(files, "PIECE", 50)
+    rows = 5_000
+    events = pa.table(
+        {"type": ["A", "B"] * (rows // 2), "k": ["x"] * rows, "t": range(rows), "v": [2, 3] * (rows // 2)}
+    )
+    pq.write_table(events, "P.parquet", row_group_size=100)
+    pq.write_table(events, "Q.parquet", row_group_size=170)
+    held: list[int] = []
+
+    keeps, orders = matches.History.append, merging.ordered
+
+    def append(self: matches.History, *piece: Any) -> None:
+        keeps(self, *piece)
+        held.append(self.rows)
+
+    def ordered(table: pa.Table, *by: str) -> Any:
+        held.append(table.num_rows)
+        return orders(table, *by)
+
+    monkeypatch.setattr(matches.History, "append", append)
+    monkeypatch.setattr(merging, "ordered", ordered)
+    monkeypatch.setattr(inputs.InMemory, "__init__", lambda *_: pytest.fail("the files are read as a whole"))
+    assert stretto.match(AFA, "P.parquet", time="t").num_rows == rows // 2
+    assert all(len(one) for one in stretto.match_sets(SETS, "P.parquet", time="t"))
+    streams = {"P": "P.parquet", "Q": "Q.parquet"}
+    matched = stretto.match("SELECT * FROM P, Q WHERE P>A AS a; Q>B AS b WITHIN 4 [t]", streams, time="t")
+    assert matched.num_rows == rows - 1
+    assert len(held) > 300
+    assert max(held) < 400
 
 
 def test_only_the_columns_that_are_needed_are_read(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from stretto.budget import Budget
 from stretto.columns.overflow import IntegerOverflow
@@ -18,16 +16,17 @@ from stretto.events import Schema, as_table, require
 from stretto.languages.afa.builder import AFA
 from stretto.matching.absent import warn_of_absent_types
 from stretto.matching.compiled import Query, compile_query, roles
-from stretto.matching.files import are_files, open_files, table_of
-from stretto.matching.inputs import input_of
+from stretto.matching.files import Source, are_files, open_files, table_of
+from stretto.matching.inputs import Input, input_of
 from stretto.matching.line import Reading
+from stretto.matching.merging import Streams
 from stretto.matching.metering import Meter
 from stretto.matching.progress import Progress
 from stretto.matching.relevance import relevant
 from stretto.matching.results import CHUNK, Layout, build_tables
 from stretto.matching.revising import Revising
 from stretto.matching.sets import MatchSet, program_of_sets, refuse_unlisted
-from stretto.matching.streams import nothing, one_table, with_types_of_nulls
+from stretto.matching.streams import nothing, one_table, streams_of, with_types_of_nulls
 from stretto.query.afa import Afa
 
 T = TypeVar("T")
@@ -129,7 +128,7 @@ def match(  # noqa: PLR0913 - the options that users have
         }
         if budget is not None:
             options["budget"] = budget
-        return _match_afa(query, table_of(events), time=time, sequence=sequence, **_of_afa(given | options))
+        return _match_afa(query, events, time=time, sequence=sequence, **_of_afa(given | options))
     if options:
         raise TypeError(f"match() got an unexpected keyword argument '{min(options)}'")
     reading = Reading(type, time, sequence, stream, time_unit, output=output)
@@ -152,7 +151,7 @@ def iter_matches(query: str | Query | AFA | Afa, events: Any, **options: Any) ->
     """
     progress = options.pop("progress", None)
     if isinstance(query, AFA | Afa):
-        return _iter_match_afa(query, table_of(events), **_of_afa(options))
+        return _iter_match_afa(query, events, **_of_afa(options))
     meter = Meter.of_call(options.pop("budget", None), pieces=True)
     call = _Call.of(query, events, options)
     return call.told(call.tables(progress, meter))
@@ -219,14 +218,16 @@ class _Call:
         if not sets:
             refuse_unlisted(compiled)
         type, time, stream, time_unit = compiled.roles(reading.type, reading.time, reading.stream, reading.time_unit)
-        source = open_files(events) if are_files(events) and not sets else None
-        if source is not None and any(pa.types.is_null(kind) for kind in source.schema.types):
-            source = None  # their types depend on the query
-        if isinstance(events, Mapping):
-            # A list of texts is a column of one table there, and no list of paths.
-            events = {name: one if isinstance(one, list | tuple) else table_of(one) for name, one in events.items()}
-        given = table_of(events) if source is None else source.schema.empty_table()
+        source = _opened(events)
+        if isinstance(source, dict):
+            given: Any = {name: one.schema.empty_table() for name, one in source.items()}
+        else:
+            given = _loaded(events) if source is None else source.schema.empty_table()
         table, stream = one_table(compiled, given, type, time, sequence, stream)
+        if isinstance(source, dict):
+            read = {name: source[name] for name in streams_of(compiled, source)}
+            several = len(read) > 1 or compiled.language == "sase"
+            source = Streams(read, table.schema, str(stream)) if several else next(iter(read.values()))
         if not table.num_rows and set(table.column_names) <= {stream}:
             # Nothing at all, such as an empty list: it has no columns either, so only the query's own names are known.
             table = nothing(compiled, type, time, stream)
@@ -261,7 +262,8 @@ class _Call:
         runner = NfabRunner(self.program)
         for batch in self.input.batches(self.layout.query.tested, runner):
             for found in self._advanced(runner.sets(batch)):
-                yield MatchSet(found, self.layout, self.input.rows, self.program.marks, self.input.order)
+                rows, order = self.input.kept()
+                yield MatchSet(found, self.layout, rows, self.program.marks, order)
 
     def tables(self, progress: bool | None, meter: Meter) -> Iterator[pa.Table]:
         """The matches, in tables of bounded size."""
@@ -290,6 +292,31 @@ class _Call:
             yield from found
         except IntegerOverflow as error:
             raise error.renumbered(self.input.order) from None
+
+
+def _opened(events: Any) -> Source | dict[str, Source] | None:
+    """Files that are read in pieces, alone or by stream; ``None``: there are none, or their types depend on the query."""
+    if are_files(events):
+        sources = {"": open_files(events)}
+    elif isinstance(events, Mapping) and all(map(_is_source, events.values())):
+        sources = {name: open_files(one) for name, one in events.items()}
+    else:
+        return None
+    if any(pa.types.is_null(kind) for one in sources.values() for kind in one.schema.types):
+        return None
+    return sources if isinstance(events, Mapping) else sources[""]
+
+
+def _is_source(value: Any) -> bool:
+    """Whether a value of a dict is files: a list of texts is a column of one table there, and no list of paths."""
+    return are_files(value) and not isinstance(value, list | tuple)
+
+
+def _loaded(events: Any) -> Any:
+    """Events in memory."""
+    if isinstance(events, Mapping):
+        return {name: table_of(one) if _is_source(one) else one for name, one in events.items()}
+    return table_of(events)
 
 
 #: Options that a whole table does not need.
@@ -327,20 +354,22 @@ def _iter_match_afa(
     frozen = afa.frozen
     if not frozen.arcs:
         raise OptionError("the AFA has no arcs, so that nothing can match: afa.arc(source, target, when=…)")
-    table = as_table(events)
-    require(table, time, "time")
-    keys = [(time, "ascending")]
+    given = open_files(events) if are_files(events) else as_table(events)
+    require(given.schema.names, time, "time")
     tie = sequence or options.get("numbered")
-    if tie is not None and tie in table.column_names:
-        keys.append((tie, "ascending"))
-    order = None
-    if not table.column(time).null_count:
-        sorted_rows = pc.sort_indices(table, sort_keys=keys)
-        table, order = table.take(sorted_rows), np.asarray(sorted_rows).astype(np.int64)
-    line = Revising(frozen, table.schema, time=time, sequence=sequence, ordered=True, **options)
-    return (
-        line.take(table.slice(begin, CHUNK), None if order is None else order[begin : begin + CHUNK]).drop_columns(
-            ["sign"]
-        )
-        for begin in range(0, max(table.num_rows, 1), CHUNK)
-    )
+    line = Revising(frozen, given.schema, time=time, sequence=sequence, ordered=True, **options)
+    if isinstance(given, pa.Table):
+        given = given.select(line.needed())
+    return _outputs(line, input_of(given, line.needed(), (), time, tie, None))
+
+
+def _outputs(line: Revising, events: Input) -> Iterator[pa.Table]:
+    rows, order, names = 0, events.order, line.needed()
+    for batch in events.batches(names, line.run):
+        for begin in range(0, batch.num_rows, CHUNK):
+            part = pa.Table.from_batches([batch.slice(begin, CHUNK)])
+            numbers = None if order is None else order[rows : rows + part.num_rows]
+            rows += part.num_rows
+            yield line.take(part, numbers).drop_columns(["sign"])
+    if not rows:
+        yield line.given().drop_columns(["sign"])

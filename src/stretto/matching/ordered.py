@@ -423,9 +423,7 @@ class Ordered(Line):
         assert isinstance(run, NfabRunner)
         for batch in self._batches(table):
             for found in run.sets(batch):
-                rows = History(self.layout.columns)
-                rows.append(*self.history.joined())
-                yield MatchSet(found, self.layout, rows, run.program.marks)
+                yield MatchSet(found, self.layout, self.history.frozen(), run.program.marks)
 
     def _forget(self) -> None:
         run, arrivals = self._running(), self.arrivals

@@ -73,6 +73,12 @@ class History:
         made.pieces, made.rows, made.kept = list(self.pieces), self.rows, self.kept
         return made
 
+    def frozen(self) -> History:
+        """The events of now, whatever goes on."""
+        made = History(self.columns)
+        made.append(*self.joined())
+        return made
+
     def forget(self, oldest: int) -> None:
         """Drop the events before position ``oldest``."""
         kept = []

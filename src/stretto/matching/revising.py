@@ -301,7 +301,7 @@ class Revising(Line):
             return
         afa, given = self.afa, dict(zip(schema.names, schema.types, strict=True))
         kinds = {}
-        for name in self._needed():
+        for name in self.needed():
             if name not in afa.events:
                 require(given, name, next(role for role, column in self.options.items() if column == name))
             kinds[name] = afa.events.get(name) or given[name]
@@ -315,7 +315,7 @@ class Revising(Line):
         if self._back is not None:
             self._back.bind(self._layout.schema(self._time_kind))
 
-    def _needed(self) -> list[str]:
+    def needed(self) -> list[str]:
         """The columns that the matcher reads."""
         named = (self.options[name] for name in ("time", "sequence", "until", "sign", "numbered"))
         return list(dict.fromkeys([*self.afa.events, *(name for name in named if name is not None)]))

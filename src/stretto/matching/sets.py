@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from stretto.budget import Budget
+from stretto.columns.overflow import Order
 from stretto.engines.api import Matches
 from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.nfab.runner import HandedOver
@@ -26,8 +26,6 @@ from stretto.matching.results import Layout, build_tables
 from stretto.matching.returns import Rows
 from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.sase import SaseQuery
-
-I64 = NDArray[np.int64]
 
 #: Matches are listed in tables of so many.
 PIECE = 1 << 10
@@ -53,7 +51,7 @@ class MatchSet:
     """
 
     def __init__(
-        self, found: HandedOver, layout: Layout, rows: Rows, marks: list[frozenset[str]], order: I64 | None = None
+        self, found: HandedOver, layout: Layout, rows: Rows, marks: list[frozenset[str]], order: Order | None = None
     ) -> None:
         self._found = found
         self._layout = layout

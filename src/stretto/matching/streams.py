@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -30,7 +30,7 @@ def one_table(
             )
         return table, stream
     tables = {name: as_table(value) for name, value in events.items()}
-    names = tuple(tables) if query.language == "sase" else query.streams  # SASE+ reads whatever there is
+    names = streams_of(query, tables)
     for name in names:
         if name not in tables:
             raise DataError(hinted(f"there are no events for stream '{name}'", name, tables, kind="stream"))
@@ -48,6 +48,11 @@ def one_table(
     measured = None if query.window is None else query.window.attribute
     read = {*query.partition_by, *query.parsed.attributes, *filter(None, (measured, type, time, sequence))}
     return pa.concat_tables(_with_one_type(parts, read), promote_options="default"), column
+
+
+def streams_of(query: Query, given: Iterable[str]) -> tuple[str, ...]:
+    """The streams that a query reads; SASE+ reads whatever there is."""
+    return tuple(given) if query.language == "sase" else query.streams
 
 
 def _with_one_type(tables: Mapping[str, pa.Table], read: set[str]) -> list[pa.Table]:
