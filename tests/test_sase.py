@@ -813,7 +813,7 @@ def test_what_leaves_a_kleene_plus_and_what_begins_behind_it_guard_each_other(
     expected = [[*match.positions] for match in evaluate_sase(bound, table)]
     assert expected
     assert sorted(stretto.match(query, table)["positions"].to_pylist()) == expected
-    with pytest.raises(DataError, match="integer overflow in .* at row 3: compute with floats"):
+    with pytest.raises(DataError, match=r"integer overflow in .* at row 3: compute with floats"):
         stretto.match(query, pa.table({"type": list("AAAB"), "v": [2**62] * 3 + [2**62 + 1], "w": [2] * 4}))
 
 

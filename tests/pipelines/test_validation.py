@@ -15,6 +15,7 @@ import pytest
 from stretto.cli import main
 from stretto.errors import OptionError
 from stretto.pipelines import PipelineError, load
+from stretto.pipelines.queries import known_columns
 from tests.pipelines.conftest import GOOD
 
 Write = Callable[..., Path]
@@ -587,6 +588,31 @@ CASES: dict[str, tuple[list[tuple[str, str]], list[str]]] = {
             "  ^^^^^^^",
         ],
     ),
+    "a feed without a sign": (
+        [('kind = "csv"\npath = "trades.csv"', 'kind = "kafka"\nservers = "a:1"\ntopic = "t"\nvalue = "debezium"')],
+        [
+            "pipeline.toml, line 11, column 9: [source] value = \"debezium\": the feed's column 'sign' says what comes and what is "
+            "taken back",
+            '  value = "debezium"',
+            "          ^^^^^^^^^^",
+            'hint: [events] sign = "sign"',
+        ],
+    ),
+    "a feed of a table with a sign": (
+        [
+            (
+                'kind = "csv"\npath = "trades.csv"\ncolumns = { type',
+                'kind = "kafka"\nservers = "a:1"\ntopic = "t"\nvalue = "debezium"\ncolumns = { sign = "int", type',
+            ),
+            ('time = "ts"', 'time = "ts"\nsign = "sign"'),
+        ],
+        [
+            "pipeline.toml, line 12, column 13: [source] columns: the feed adds a column 'sign' of its own",
+            '  columns = { sign = "int", type = "string", ts = "timestamp", name = "string", price = "double" }',
+            "              ^^^^",
+            "hint: rename it before",
+        ],
+    ),
     "delta overwrites": (
         [('path = "out/late"', 'path = "out/late"\nmode = "overwrite"')],
         [
@@ -694,6 +720,16 @@ def test_one_query_writes_to_all_sinks(write: Write) -> None:
     start, end = GOOD.index('[[query]]\nname = "dear"'), GOOD.index('[[sink]]\nname = "matches"')
     plan = load(write(('sinks = ["matches", "shown"]\n', ""), text=GOOD[:start] + GOOD[end:]))
     assert [sink.name for sink in plan.sinks_of(plan.queries[0])] == ["matches", "shown"]
+
+
+def test_a_feed_of_changes(write: Write) -> None:
+    """Its column ``sign`` is known, and no sequence by offset."""
+    feed = 'kind = "kafka"\nservers = "a:1"\ntopic = "t"\nvalue = "debezium"'
+    pieces = ('kind = "csv"\npath = "trades.csv"', feed), ('time = "ts"', 'time = "ts"\nsign = "sign"')
+    plan = load(write(*pieces))
+    assert {"sign", "price"} <= (known_columns(plan, plan.sources[0]) or {}).keys()
+    with pytest.raises(PipelineError, match="the events have no such column"):
+        load(write(*pieces, ('time = "ts"', 'time = "ts"\nsequence = "sequence"')))
 
 
 def test_no_file(folder: Path) -> None:

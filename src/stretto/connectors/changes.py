@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 SIGN = "sign"
 
 _META, _ENVELOPE = "kafka", "debezium"
+
+#: What a feed adds to the table's columns.
+ADDED = (SIGN, _META, _ENVELOPE)
+
 _KEY, _VALUE, _SIDE = "__stretto_key", "__stretto_value", "__stretto_side"
 _KIND = "_change_type"
 
@@ -179,7 +183,7 @@ def debezium(  # noqa: PLR0913 - the options of the source
 
 
 def _not_taken(names: Iterable[str]) -> None:
-    for own in (SIGN, _META, _ENVELOPE):
+    for own in ADDED:
         if own in names:
             raise OptionError(f"the table has a column '{own}', which the feed adds: rename it before")
 

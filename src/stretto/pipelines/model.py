@@ -100,7 +100,7 @@ class KafkaSource(_Source):
     servers: Texts
     topic: Texts
     columns: Columns
-    value: Literal["json", "csv", "text"] = "json"
+    value: Literal["json", "csv", "text", "debezium"] = "json"
     pattern: Text | None = None
     value_options: Options
     starting: Literal["earliest", "latest"] = "earliest"

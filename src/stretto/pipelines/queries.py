@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from stretto.connectors.changes import SIGN
 from stretto.errors import OptionError, QueryError, Span, StrettoError, suggestion
 from stretto.languages.afa.written import read_afa
 from stretto.matching.compiled import Query, compile_query
@@ -190,8 +191,11 @@ def known_columns(plan: Plan, source: model.Source) -> Mapping[str, pa.DataType]
             found = {name: column_type(kind) for name, kind in source.columns.items()}
         except OptionError:  # told where the columns are
             return None
-        if isinstance(source, model.KafkaSource) and plan.events.sequence is None:
-            found["sequence"] = pa.int64()
+        if isinstance(source, model.KafkaSource):
+            if source.value == "debezium":
+                found[SIGN] = pa.int32()
+            elif plan.events.sequence is None:
+                found["sequence"] = pa.int64()
         return found
     return _parquet_columns(plan.locate(source.path)) if isinstance(source, model.ParquetSource) else None
 

@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from stretto.connectors.changes import ADDED, SIGN
 from stretto.errors import OptionError, suggestion
 from stretto.matching.lateness import tell_of
 from stretto.pipelines import model
@@ -96,7 +97,7 @@ def _sources(plan: Plan) -> Iterator[Problem]:
             yield plan.file.problem(path, told, hint, at_key=True)
         yield from _columns(plan, source, path)
         if isinstance(source, model.KafkaSource):
-            yield from _pattern(plan, source, path)
+            yield from _kafka(plan, source, path)
         elif not _is_there(plan.locate(source.path)):
             told = f"{plan.file.label((*path, 'path'))}: there is nothing at {plan.locate(source.path)}"
             yield plan.file.problem((*path, "path"), told)
@@ -115,10 +116,21 @@ def _columns(plan: Plan, source: model.Source, path: KeyPath) -> Iterator[Proble
             yield plan.file.problem((*path, "columns", name), f"{plan.file.label(path)} columns: {error}")
 
 
-def _pattern(plan: Plan, source: model.KafkaSource, path: KeyPath) -> Iterator[Problem]:
+def _kafka(plan: Plan, source: model.KafkaSource, path: KeyPath) -> Iterator[Problem]:
+    """What a message is goes with the other keys."""
+    label = plan.file.label(path)
     if source.pattern is not None and source.value != "text":
-        told = f'{plan.file.label(path)} pattern is for value = "text"'
-        yield plan.file.problem((*path, "pattern"), told, at_key=True)
+        yield plan.file.problem((*path, "pattern"), f'{label} pattern is for value = "text"', at_key=True)
+    if source.value != "debezium":
+        return
+    if plan.events.sign != SIGN:
+        at: KeyPath = (*path, "value") if plan.events.sign is None else ("events", "sign")
+        told = f"{label} value = \"debezium\": the feed's column '{SIGN}' says what comes and what is taken back"
+        yield plan.file.problem(at, told, f'[events] sign = "{SIGN}"')
+    for name in source.columns:
+        if name in ADDED:
+            told = f"{label} columns: the feed adds a column '{name}' of its own"
+            yield plan.file.problem((*path, "columns", name), told, "rename it before", at_key=True)
 
 
 def _is_there(path: str) -> bool:
