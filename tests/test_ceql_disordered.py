@@ -26,6 +26,8 @@ QUERIES = [
     "SELECT * FROM S WHERE (A ; B) AS z FILTER z[v > 1] WITHIN 9 [t]",
     "SELECT * FROM S WHERE A ; A ; A WITHIN 4 [t]",
     "SELECT b FROM S WHERE A ; A ; B AS b WITHIN 5 [t]",
+    "SELECT * FROM S WHERE A ; NOT B ; C PARTITION BY [k] WITHIN 9 [t]",
+    "SELECT * FROM S WHERE A ; NOT (B AS b FILTER b[v > 1]) ; NOT C ; A+ ; D WITHIN 9 [t]",
     "SELECT * FROM S WHERE A{2} AS a ; B? ; C WITHIN 9 [t]",
     "SELECT * FROM S WHERE A? ; B PARTITION BY [k] WITHIN 9 [t]",
     "SELECT * FROM S WHERE A : (B OR C):* : A{2} WITHIN 9 [t]",

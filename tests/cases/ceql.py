@@ -126,6 +126,8 @@ def _operator(choose: Choices, depth: int, bound: list[str], streams: bool) -> s
     parts = [f"({_pattern(choose, depth - 1, bound, streams)})" for _ in range(2 if kind in (3, 4, 5, 6) else 1)]
     if kind == 3:
         return " OR ".join(parts)
+    if kind <= 6 and choose.chance(25):
+        return f"{parts[0]} ; {' ; '.join(_absent(choose) for _ in range(choose.integer(1, 2)))} ; {parts[1]}"
     if kind <= 6:
         return choose.one_of([" ; ", " ; ", " : "]).join(parts)
     if kind <= 8:
@@ -136,6 +138,11 @@ def _operator(choose: Choices, depth: int, bound: list[str], streams: bool) -> s
         return f"{parts[0]} FILTER {_filters(choose, bound)}"
     bound.append(choose.one_of(NAMES))
     return f"{parts[0]} AS {bound[-1]}"
+
+
+def _absent(choose: Choices) -> str:
+    one = choose.one_of(["A", "B", "C", "(A OR B)", "({0} AS x FILTER x[{1}])"])
+    return f"NOT {one.format(choose.one_of(TYPES), _condition(choose))}"
 
 
 def _filters(choose: Choices, bound: list[str]) -> str:

@@ -112,6 +112,7 @@ BETWEEN = [
     "hint: SASE+ has them: PATTERN SEQ(A a, B b) WHERE skip_till_any_match { b.price > a.price }",
 ]
 LEAST = "one step must be there: leave out a '?', or write '+' in place of '*'"
+AT_THE_ENDS = "SASE+ says it at the ends: PATTERN SEQ(A a, ~(B b)) WHERE skip_till_any_match { … } WITHIN 10 minutes"
 BRACKETS = "a condition stands in brackets after its variable"
 
 
@@ -130,6 +131,24 @@ def drawn(text: str) -> tuple[str, list[str]]:
         *(
             (formula, formula, ["the formula may hold no event at all", f"hint: {LEAST}"])
             for formula in ("A?", "A* ; (B? OR C)", "A{0,3}")
+        ),
+        *(
+            (formula, "NOT B", ["NOT stands between two steps: A ; NOT B ; C", f"hint: {AT_THE_ENDS}"])
+            for formula in ("NOT B ; A", "A ; NOT B", "(NOT B) ; A", "A OR NOT B", "A ; (B ; NOT B) ; C")
+        ),
+        ("A : NOT B ; C", ":", ["nothing lies between neighbours, and NOT says what does not", "hint: write ';'"]),
+        (
+            "A ; NOT B+ ; C",
+            "B+",
+            ["NOT takes a single event", "hint: NOT T, NOT (T AS n FILTER n[x > 3]), NOT (T OR U)"],
+        ),
+        (
+            "A ; NOT (B AS b) ; C FILTER b[x > 1]",
+            "b",
+            [
+                "FILTER names the variable 'b', which its formula never binds",
+                "hint: a condition on what must not come stands with it: NOT (T AS b FILTER b[…])",
+            ],
         ),
         ("A ; B{2,1}", "{2,1}", ["a repetition of at least 2 and at most 1", "hint: write {1,2}"]),
         ("A ; B{0}", "{0}", ["a repetition of no time holds nothing", "hint: {0,2} is none to two times"]),

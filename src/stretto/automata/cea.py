@@ -14,13 +14,13 @@ Two departures from the appendix, both in the construction only:
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stretto.errors import LimitError
 from stretto.query import algebra as a
 from stretto.query.guard import Guard
 
-#: The guard of a transition that reads any event.
+#: The guard of a transition that reads any event. A lesser one reads any event but some: see :meth:`CEA.unless`.
 TRUE = -1
 
 #: More arcs than this are refused: nothing sensible needs them, and determinizing them would not end.
@@ -29,7 +29,7 @@ MOST_TRANSITIONS = 500_000
 
 @dataclass(frozen=True)
 class Transition:
-    """``source --guard/labels--> target``; ``guard`` indexes :attr:`CEA.guards`, or is :data:`TRUE`."""
+    """``source --guard/labels--> target``; ``guard`` indexes :attr:`CEA.guards`, or is :data:`TRUE` or less."""
 
     source: int
     guard: int
@@ -45,21 +45,33 @@ class CEA:
     transitions: tuple[Transition, ...]
     finals: frozenset[int]
     guards: tuple[Guard, ...]
+    #: The guards of events that some transitions let nobody skip, by :data:`TRUE` − 1 − the transition's guard.
+    forbidden: tuple[frozenset[int], ...] = ()
+
+    def unless(self, guard: int) -> frozenset[int]:
+        """Which guards an event must not satisfy for a transition whose guard is :data:`TRUE` or less to read it."""
+        return self.forbidden[TRUE - 1 - guard] if guard < TRUE else frozenset()
+
+    def shown(self, guard: int) -> str:
+        """A transition's guard in words."""
+        if guard >= 0:
+            return str(self.guards[guard])
+        return " AND ".join(f"NOT {self.guards[one]}" for one in sorted(self.unless(guard))) or "TRUE"
 
     @property
     def waits(self) -> bool:
-        """Whether every run can sit out any event: each state that goes on has a loop that reads anything, unmarked.
+        """Whether every run can sit out an event that satisfies no guard: each state that goes on has a loop that reads it, unmarked.
 
-        Then an event that satisfies no guard changes nothing and need not be visited.
+        Then such an event changes nothing and need not be visited.
         """
         busy = {t.source for t in self.transitions if t.source}
-        loops = {t.source for t in self.transitions if t.guard == TRUE and not t.labels and t.source == t.target}
+        loops = {t.source for t in self.transitions if t.guard <= TRUE and not t.labels and t.source == t.target}
         return busy <= loops
 
     def __str__(self) -> str:
         lines = [f"states 0..{self.states - 1}, initial 0, final {{{', '.join(map(str, sorted(self.finals)))}}}"]
         for t in self.transitions:
-            guard = "TRUE" if t.guard == TRUE else str(self.guards[t.guard])
+            guard = self.shown(t.guard)
             mark = "• {" + ", ".join(sorted(t.labels)) + "}" if t.labels else "∘"
             lines.append(f"  {t.source} → {t.target}  {guard} / {mark}")
         return "\n".join(lines)
@@ -78,21 +90,29 @@ def build(pattern: a.Pattern) -> CEA:
     return _without_epsilon(builder, whole.start, whole.end)
 
 
+_NOTHING: frozenset[Guard] = frozenset()
+
+
 @dataclass
 class _Edge:
     source: int
     guard: Guard | None
     labels: frozenset[str]
     target: int
+    unless: frozenset[Guard] = _NOTHING
 
 
 @dataclass(frozen=True)
 class _Part:
-    """What reads a sub-formula, from a start to an end; ``empty`` says that it may also be missing."""
+    """What reads a sub-formula, from a start to an end; ``empty`` says that it may also be missing.
+
+    ``absent``: nothing is read, and events of these guards must not come before the next part.
+    """
 
     start: int
     end: int
     empty: bool = False
+    absent: frozenset[Guard] | None = None
 
 
 class _Builder:
@@ -113,12 +133,12 @@ class _Builder:
     def glue(self, source: int, target: int) -> None:
         self.epsilon.setdefault(source, []).append(target)
 
-    def joint(self, source: int, target: int, contiguous: bool) -> None:
-        """From one part to the next, with a loop that skips events unless the joint is contiguous."""
+    def joint(self, source: int, target: int, contiguous: bool, unless: frozenset[Guard] = _NOTHING) -> None:
+        """From one part to the next, with a loop that skips events, ``unless`` one of these, unless the joint is contiguous."""
         self.glue(source, target)
         if not contiguous:
             wait = self.state()
-            self.edges.append(_Edge(wait, None, frozenset(), wait))
+            self.edges.append(_Edge(wait, None, frozenset(), wait, unless))
             self.glue(source, wait)
             self.glue(wait, target)
 
@@ -144,25 +164,13 @@ class _Builder:
             raise LimitError(f"the automaton has more than {MOST_TRANSITIONS:,} transitions; simplify the pattern")
 
     def _combine(self, node: a.Pattern, parts: list[_Part], first: tuple[int, int]) -> _Part:
-        edges = self.edges[first[0] :]
         match node:
             case a.Atom():
                 part = self.part()
                 self.edges.append(_Edge(part.start, Guard(node.type, node.stream), node.labels, part.end))
                 return part
-            case a.As(_, variable):
-                for edge in edges:
-                    if edge.labels:
-                        edge.labels |= {variable}
-                return parts[0]
-            case a.Filter(_, variable, predicate):
-                for edge in edges:
-                    if variable in edge.labels and edge.guard is not None:
-                        edge.guard = edge.guard.and_also(predicate)
-                return parts[0]
-            case a.Project(_, kept):
-                for edge in edges:
-                    edge.labels &= kept
+            case a.As() | a.Filter() | a.Project():
+                _relabel(node, self.edges[first[0] :])
                 return parts[0]
             case a.Or():
                 part = self.part(empty=any(one.empty for one in parts))
@@ -170,33 +178,54 @@ class _Builder:
                     self.glue(part.start, one.start)
                     self.glue(one.end, part.end)
                 return part
+            case a.Not():
+                # Single events only: the guards say all, and what would read the events goes.
+                absent = frozenset(edge.guard for edge in self.edges[first[0] :] if edge.guard is not None)
+                del self.edges[first[0] :]
+                return _Part(-1, -1, absent=absent)
             case a.Sequence(_, contiguous):
                 return self._sequence(parts, contiguous)
             case a.Plus(_, joint):
                 return self._repeated([parts[0]], 1, joint, endless=True)
             case a.Repeat(_, least, most, joint):
                 copies = max(least, 1) if most is None else most
-                self._bounded(copies * len(edges))
+                self._bounded(copies * (len(self.edges) - first[0]))
                 chain = [parts[0], *self._copies(parts[0], first, copies - 1)]
                 return self._repeated(chain, least, joint, endless=most is None)
 
     def _sequence(self, parts: list[_Part], contiguous: tuple[bool, ...]) -> _Part:
         """One part after the other; a part that may be missing is passed by, and the joint before the next one counts."""
-        start, end, missing = parts[0].start, parts[0].end, parts[0].empty  # missing: whether all parts so far may be
+        start, missing = parts[0].start, parts[0].empty  # missing: whether all parts so far may be
         if missing:
             start = self.state()
             self.glue(start, parts[0].start)
+        #: Where the next part may go on, by what must not come until then.
+        tails = {_NOTHING: parts[0].end}
         for joint, part in zip(contiguous, parts[1:], strict=True):
-            self.joint(end, part.start, joint)
+            if part.absent is not None:
+                tails = self._met([(unless | part.absent, state) for unless, state in tails.items()])
+                continue
+            for unless, state in tails.items():
+                self.joint(state, part.start, joint, unless)
             if missing:
                 self.glue(start, part.start)
-            before, end = end, part.end
-            if part.empty:
-                end = self.state()
-                self.glue(before, end)
-                self.glue(part.end, end)
+            tails = self._met([*(tails.items() if part.empty else ()), (_NOTHING, part.end)])
             missing &= part.empty
+        end = self._met([(_NOTHING, state) for state in tails.values()])[_NOTHING]
         return _Part(start, end, missing)
+
+    def _met(self, tails: Iterable[tuple[frozenset[Guard], int]]) -> dict[frozenset[Guard], int]:
+        """One state for each of the keys."""
+        found: dict[frozenset[Guard], int] = {}
+        for unless, state in tails:
+            if unless not in found:
+                found[unless] = state
+                continue
+            both = self.state()
+            self.glue(found[unless], both)
+            self.glue(state, both)
+            found[unless] = both
+        return found
 
     def _repeated(self, chain: list[_Part], least: int, contiguous: bool, *, endless: bool) -> _Part:
         """Copies of one part, one after the other, of which ``least`` are needed; ``endless`` repeats the last one."""
@@ -221,11 +250,22 @@ class _Builder:
         for number in range(1, count + 1):
             apart = number * len(states)
             self.states += len(states)
-            self.edges += [_Edge(one.source + apart, one.guard, one.labels, one.target + apart) for one in edges]
+            self.edges += [replace(one, source=one.source + apart, target=one.target + apart) for one in edges]
             for state, targets in glued:
                 self.epsilon[state + apart] = [target + apart for target in targets]
             copies.append(_Part(part.start + apart, part.end + apart, part.empty))
         return copies
+
+
+def _relabel(node: a.As | a.Filter | a.Project, edges: list[_Edge]) -> None:
+    """What a node says of the events that its body marks."""
+    for edge in edges:
+        if isinstance(node, a.Project):
+            edge.labels &= node.variables
+        elif isinstance(node, a.As):
+            edge.labels |= {node.variable} if edge.labels else frozenset()
+        elif node.variable in edge.labels and edge.guard is not None:
+            edge.guard = edge.guard.and_also(node.predicate)
 
 
 def _closures(builder: _Builder) -> list[frozenset[int]]:
@@ -252,9 +292,15 @@ def _without_epsilon(builder: _Builder, start: int, end: int) -> CEA:
     that waits can do all that the state behind it can.
     """
     guards: dict[Guard, int] = {}
+    forbidden: dict[frozenset[int], int] = {}
     own: dict[int, list[Arc]] = {}
     for edge in builder.edges:
-        guard = TRUE if edge.guard is None else guards.setdefault(edge.guard, len(guards))
+        guard = TRUE
+        if edge.guard is not None:
+            guard = guards.setdefault(edge.guard, len(guards))
+        elif edge.unless:
+            them = frozenset(guards.setdefault(one, len(guards)) for one in sorted(edge.unless, key=str))
+            guard = TRUE - 1 - forbidden.setdefault(them, len(forbidden))
         own.setdefault(edge.source, []).append((guard, edge.labels, edge.target))
     closures = _closures(builder)
     out = {
@@ -277,7 +323,7 @@ def _without_epsilon(builder: _Builder, start: int, end: int) -> CEA:
         if total > MOST_TRANSITIONS:
             raise LimitError(f"the automaton has more than {MOST_TRANSITIONS:,} transitions; simplify the pattern")
         todo += sorted({target for _, _, target in expanded if target not in arcs and target not in todo})
-    return _numbered(_join_equal(arcs, {end}, start), {end}, start, tuple(guards))
+    return _numbered(_join_equal(arcs, {end}, start), {end}, start, tuple(guards), tuple(forbidden))
 
 
 def _capable(states: list[int], out: dict[int, frozenset[Arc]]) -> list[int]:
@@ -298,7 +344,7 @@ def _join_equal(arcs: dict[int, frozenset[Arc]], final: Iterable[int], start: in
         instead: dict[int, int] = {}
         for state in sorted(arcs):
             if state != start:
-                same = frozenset((g, v, itself if g == TRUE and t == state else t) for g, v, t in arcs[state])
+                same = frozenset((g, v, itself if g <= TRUE and t == state else t) for g, v, t in arcs[state])
                 instead[state] = chosen.setdefault((state in final, same), state)
         if all(state == other for state, other in instead.items()):
             return arcs
@@ -309,13 +355,19 @@ def _join_equal(arcs: dict[int, frozenset[Arc]], final: Iterable[int], start: in
         }
 
 
-def _numbered(arcs: dict[int, frozenset[Arc]], final: set[int], start: int, guards: tuple[Guard, ...]) -> CEA:
+def _numbered(
+    arcs: dict[int, frozenset[Arc]],
+    final: set[int],
+    start: int,
+    guards: tuple[Guard, ...],
+    forbidden: tuple[frozenset[int], ...],
+) -> CEA:
     """Number the reachable states breadth-first, with arcs in a fixed order, and drop guards that are gone."""
     order = {start: 0}
     queue = [start]
     transitions: list[Transition] = []
     for state in queue:
-        own = sorted(arcs[state], key=lambda arc: (arc[0] == TRUE, arc[0], sorted(arc[1]), arc[2]))
+        own = sorted(arcs[state], key=lambda arc: (arc[0] <= TRUE, arc[0], sorted(arc[1]), arc[2]))
         for guard, labels, target in own:
             if target not in order:
                 order[target] = len(order)
@@ -326,4 +378,5 @@ def _numbered(arcs: dict[int, frozenset[Arc]], final: set[int], start: int, guar
         transitions=tuple(transitions),
         finals=frozenset(order[state] for state in final if state in order and state != start),
         guards=guards,
+        forbidden=forbidden,
     )

@@ -26,7 +26,7 @@ from stretto.automata.sase_register import NEVER, all_of, of_event
 from stretto.errors import QueryError, placed
 from stretto.query import predicate as p
 from stretto.query.afa import Afa, Arc, Emit, Field, Kind
-from stretto.query.algebra import As, Atom, Filter, Or, Pattern, Plus, Project, Repeat, Sequence, walk
+from stretto.query.algebra import As, Atom, Filter, Not, Or, Pattern, Plus, Project, Repeat, Sequence, walk
 from stretto.query.guard import Guard
 from stretto.query.passes.bind import BoundQuery
 from stretto.query.query import Consume, Strategy
@@ -54,13 +54,14 @@ def ceql_afa(query: BoundQuery, *, attributes: Iterable[str] | None = None) -> t
         labels = list(dict.fromkeys(one.labels for one in cea.transitions if one.labels))
         arcs = []
         for at, one in enumerate(cea.transitions):
-            loop = one.guard == TRUE and not one.labels and one.source == one.target != 0
+            loop = one.guard <= TRUE and not one.labels and one.source == one.target != 0
+            unless = [_fence(cea.guards[each], query) for each in sorted(cea.unless(one.guard))]
             arcs.append(
                 Arc(
                     f"a{at}",
                     f"q{one.source}",
                     f"q{one.target}",
-                    None if one.guard == TRUE else _fence(cea.guards[one.guard], query),
+                    _fence(cea.guards[one.guard], query) if one.guard >= 0 else _none_of(unless),
                     kind=Kind.IGNORE if loop else Kind.CONSUME,
                     label=labels.index(one.labels) if one.labels else -1,
                 )
@@ -95,6 +96,11 @@ def _fence(guard: Guard, query: BoundQuery) -> p.Predicate:
     return all_of([*tests, *map(of_event, guard.conditions)])
 
 
+def _none_of(fences: list[p.Predicate]) -> p.Predicate | None:
+    """What asks that none of these holds; ``None``: nothing is asked."""
+    return all_of([p.Not(one) for one in fences]) if fences else None
+
+
 def _refuse_choices(query: BoundQuery) -> None:
     """Raise a :class:`QueryError` for what no AFA does, or does otherwise."""
     parsed = query.parsed
@@ -117,7 +123,7 @@ def _refuse_choices(query: BoundQuery) -> None:
     body = query.pattern
     while isinstance(body, Project | As | Filter):
         body = body.body
-    parts = body.parts if isinstance(body, Sequence) else (body,)
+    parts = [one for one in body.parts if not isinstance(one, Not)] if isinstance(body, Sequence) else [body]
     # With one part of any length, the number of selected events says how long it is.
     repeated = [one for one in parts if not _is_one_event(one)]
     if sum(map(_varies, repeated)) > 1 or any(not _is_one_event(_repeated(one)) for one in repeated):

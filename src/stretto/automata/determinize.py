@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from stretto.automata.cea import CEA, TRUE
+from stretto.automata.cea import CEA
 from stretto.errors import LimitError
 from stretto.query.query import Strategy
 
@@ -45,6 +45,11 @@ class _Arc:
     labels: frozenset[str]
     mark: int
     targets: int
+    unless: int  #: the guards, as bits, of which an event must satisfy none
+
+    def reads(self, vector: int) -> bool:
+        """Whether it reads an event of a class."""
+        return bool(vector >> self.guard & 1) if self.guard >= 0 else not vector & self.unless
 
 
 class Determinizer:
@@ -93,9 +98,10 @@ class Determinizer:
                 mark = self._mark_of.setdefault(labels, len(self.marks))
                 if mark == len(self.marks):
                     self.marks.append(labels)
-            self._arcs[source].append(_Arc(guard, labels, mark, targets))
-            if guard != TRUE:
-                self._asking[guard] |= 1 << source
+            unless = self.cea.unless(guard)
+            self._arcs[source].append(_Arc(guard, labels, mark, targets, sum(1 << one for one in unless)))
+            for one in (guard,) if guard >= 0 else unless:
+                self._asking[one] |= 1 << source
 
     def _start(self) -> None:
         first = 1  # the mask of CEA state 0
@@ -149,7 +155,7 @@ class Determinizer:
             low = mask & -mask
             mask ^= low
             for arc in self._arcs[low.bit_length() - 1]:
-                if arc.guard == TRUE or vector >> arc.guard & 1:
+                if arc.reads(vector):
                     mark = arc.mark if self.valuations or arc.mark == SKIP else AMBIGUOUS
                     reached[mark] = reached.get(mark, 0) | arc.targets
         return reached
@@ -189,7 +195,7 @@ class Determinizer:
             low = mask & -mask
             mask ^= low
             for arc in self._arcs[low.bit_length() - 1]:
-                if arc.mark != SKIP and (arc.guard == TRUE or vector >> arc.guard & 1):
+                if arc.mark != SKIP and arc.reads(vector):
                     marks.add(arc.mark)
         return marks.pop() if len(marks) == 1 else AMBIGUOUS
 

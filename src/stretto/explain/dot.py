@@ -7,7 +7,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from stretto.automata.cea import CEA, TRUE, Transition
+from stretto.automata.cea import CEA, Transition
 from stretto.automata.cea import build as build_cea
 from stretto.automata.nfab import Edge, Nfab
 from stretto.automata.nfab import build as build_nfab
@@ -166,9 +166,9 @@ def _dot(cea: CEA) -> str:
 
 
 def _label(cea: CEA, t: Transition) -> str:
-    guard = "TRUE" if t.guard == TRUE else str(cea.guards[t.guard])
+    guard = cea.shown(t.guard)
     if len(guard) > 60:
         guard = guard[:59] + "…"
-    names = sorted(t.labels - {cea.guards[t.guard].type}) if t.guard != TRUE else []
+    names = sorted(t.labels - {cea.guards[t.guard].type}) if t.guard >= 0 else []
     mark = ("• " + ", ".join(names)).rstrip() if t.labels else "∘"
     return f"{guard} / {mark}".replace("\\", "\\\\").replace('"', '\\"')

@@ -2,7 +2,7 @@
 
 The grammar of the CORE paper (section 2.2), with contiguous sequencing and iteration, options and counts added::
 
-    φ ::= R | φ AS X | φ FILTER X[P] | φ OR φ | φ ; φ | φ : φ | φ + | φ :+ | φ ? | φ {n,m} | φ :{n,m} | π_L(φ)
+    φ ::= R | φ AS X | φ FILTER X[P] | φ OR φ | φ ; φ | φ : φ | φ + | φ :+ | φ ? | φ {n,m} | φ :{n,m} | φ ; NOT R ; φ | π_L(φ)
 
 Every node is immutable, compares by value (source spans aside) and prints as CEQL.
 """
@@ -140,6 +140,16 @@ class Repeat:
 
 
 @dataclass(frozen=True)
+class Not:
+    """``φ ; NOT ρ ; ψ``: a part of a sequence that says that no event of ρ lies strictly between φ and ψ. It binds nothing."""
+
+    body: Pattern
+
+    def __str__(self) -> str:
+        return f"NOT {_closed(self.body)}"
+
+
+@dataclass(frozen=True)
 class Project:
     """``π_L(φ)``: only the variables in L keep their events; the interval stays."""
 
@@ -150,7 +160,7 @@ class Project:
         return f"π{{{', '.join(sorted(self.variables))}}}({self.body})"
 
 
-Pattern = Atom | As | Filter | Or | Sequence | Plus | Repeat | Project
+Pattern = Atom | As | Filter | Or | Sequence | Plus | Repeat | Not | Project
 
 
 def _closed(pattern: Pattern) -> str:
@@ -172,13 +182,17 @@ def children(pattern: Pattern) -> tuple[Pattern, ...]:
             return (pattern.body,)
 
 
-def walk(pattern: Pattern) -> Iterator[Pattern]:
-    """Go through all nodes, parents first, left to right; without recursion, so that depth is no matter."""
+def walk(pattern: Pattern, *, absent: bool = True) -> Iterator[Pattern]:
+    """Go through all nodes, parents first, left to right; without recursion, so that depth is no matter.
+
+    With ``absent=False`` what must not happen is left out.
+    """
     stack = [pattern]
     while stack:
         node = stack.pop()
-        yield node
-        stack.extend(reversed(children(node)))
+        if absent or not isinstance(node, Not):
+            yield node
+            stack.extend(reversed(children(node)))
 
 
 def fold(pattern: Pattern, visit: Callable[[Pattern], Pattern], *, rebuild: bool = True) -> Pattern:
@@ -210,7 +224,7 @@ def _with_children(node: Pattern, parts: tuple[Pattern, ...]) -> Pattern:
             return Or(parts)
         case Sequence(_, contiguous):
             return Sequence(parts, contiguous)
-        case As() | Filter() | Plus() | Repeat() | Project():
+        case As() | Filter() | Plus() | Repeat() | Not() | Project():
             return replace(node, body=parts[0])
         case Atom():
             return node
@@ -219,7 +233,7 @@ def _with_children(node: Pattern, parts: tuple[Pattern, ...]) -> Pattern:
 def variables(pattern: Pattern) -> dict[str, Span | None]:
     """Find the variables that the pattern can bind, in order of writing, each with its first place in the text."""
     found: dict[str, Span | None] = {}
-    for node in walk(pattern):
+    for node in walk(pattern, absent=False):
         if isinstance(node, Atom):
             for label in sorted(node.labels):
                 found.setdefault(label, node.span)
@@ -230,9 +244,7 @@ def variables(pattern: Pattern) -> dict[str, Span | None]:
 
 def reported(pattern: Pattern) -> list[str]:
     """Find what ``SELECT *`` reports: the named variables, and the types of atoms that no name covers."""
-    named = {
-        name for node in walk(pattern) if (name := getattr(node, "variable", None)) and not isinstance(node, Filter)
-    }
+    named = {node.variable for node in walk(pattern, absent=False) if isinstance(node, As)}
     bare = set()
     covered: list[tuple[Pattern, bool]] = [(pattern, False)]
     while covered:
@@ -241,9 +253,17 @@ def reported(pattern: Pattern) -> list[str]:
             if not inside:
                 bare.add(node.type)
             continue
-        inside = inside or (hasattr(node, "variable") and not isinstance(node, Filter))
-        covered.extend((child, inside) for child in children(node))
+        if not isinstance(node, Not):
+            inside = inside or isinstance(node, As)
+            covered.extend((child, inside) for child in children(node))
     return [name for name in variables(pattern) if name in named or name in bare]
+
+
+def is_one_event(pattern: Pattern) -> bool:
+    """Whether every match of a pattern is a single event."""
+    while isinstance(pattern, As | Filter):
+        pattern = pattern.body
+    return isinstance(pattern, Atom) or (isinstance(pattern, Or) and all(map(is_one_event, pattern.alternatives)))
 
 
 def nullable(pattern: Pattern) -> bool:
@@ -262,7 +282,7 @@ def nullable(pattern: Pattern) -> bool:
                 found = False
             case Or():
                 found = any(below)
-            case Repeat(_, 0, _):
+            case Repeat(_, 0, _) | Not():
                 found = True
             case _:
                 found = all(below)

@@ -108,7 +108,7 @@ class ParsedQuery:
     @property
     def wanted(self) -> tuple[str, ...]:
         """The types of events that it names, but those that must not come."""
-        return tuple(sorted({node.type for node in walk(self.pattern) if isinstance(node, Atom)}))
+        return tuple(sorted({node.type for node in walk(self.pattern, absent=False) if isinstance(node, Atom)}))
 
     @property
     def shows_everything(self) -> bool:

@@ -77,12 +77,19 @@ def valuations(pattern: a.Pattern, stream: Sequence[Event], query: BoundQuery) -
         case a.Or(alternatives):
             return frozenset().union(*(valuations(part, stream, query) for part in alternatives))
         case a.Sequence(parts, contiguous):
-            found, missing = valuations(parts[0], stream, query), a.nullable(parts[0])
+            #: What the next part may follow, with the positions that must not lie before it.
+            tails = [(valuations(parts[0], stream, query), frozenset[int]())]
+            missing = a.nullable(parts[0])
             for joint, part in zip(contiguous, parts[1:], strict=True):
+                if isinstance(part, a.Not):
+                    banned = {v.start for v in valuations(part.body, stream, query)}
+                    tails = [(found, before | banned) for found, before in tails]
+                    continue
                 own, optional = valuations(part, stream, query), a.nullable(part)
-                found = _join(found, own, joint) | (own if missing else set()) | (found if optional else set())
+                joined = frozenset().union(*(_join(found, own, joint, banned) for found, banned in tails))
+                tails = [*(tails if optional else ()), (joined | (own if missing else set()), frozenset())]
                 missing &= optional
-            return found
+            return frozenset().union(*(found for found, _ in tails))
         case a.Plus(body, contiguous):
             once = valuations(body, stream, query)
             every = found = once
@@ -97,6 +104,8 @@ def valuations(pattern: a.Pattern, stream: Sequence[Event], query: BoundQuery) -
                 enough |= found if number >= least or a.nullable(body) else frozenset()
                 found = _join(found, once, contiguous)
             return enough
+        case a.Not():
+            raise AssertionError("a sequence asks what must not happen")
         case a.Project(body, kept):
             return frozenset(
                 Valuation(v.start, v.end, frozenset(pair for pair in v.bindings if pair[0] in kept))
@@ -104,13 +113,17 @@ def valuations(pattern: a.Pattern, stream: Sequence[Event], query: BoundQuery) -
             )
 
 
-def _join(first: Iterable[Valuation], second: Iterable[Valuation], contiguous: bool) -> frozenset[Valuation]:
+def _join(
+    first: Iterable[Valuation], second: Iterable[Valuation], contiguous: bool, banned: frozenset[int] = frozenset()
+) -> frozenset[Valuation]:
+    """One after the other, with no position of ``banned`` in between."""
     right = list(second)
     return frozenset(
         Valuation(v.start, w.end, v.bindings | w.bindings)
         for v in first
         for w in right
         if (v.end + 1 == w.start if contiguous else v.end < w.start)
+        and not any(v.end < position < w.start for position in banned)
     )
 
 

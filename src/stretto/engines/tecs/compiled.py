@@ -79,7 +79,14 @@ class Compiled:
     def shape(self, unknown: frozenset[str]) -> Any:
         """What a state depends on, apart from the literals of conditions."""
         moves = [(one.source, one.guard, sorted(one.labels), one.target) for one in self.cea.transitions]
-        return [self.cea.states, moves, sorted(self.cea.finals), len(self.cea.guards)]
+        forbidden = [sorted(them) for them in self.cea.forbidden]
+        return [
+            self.cea.states,
+            moves,
+            sorted(self.cea.finals),
+            len(self.cea.guards),
+            *([forbidden] if forbidden else []),
+        ]
 
     def refresh(self) -> None:
         """Make room in the transition table for all classes and states known by now."""
@@ -135,11 +142,13 @@ class Compiled:
         return self._arcs
 
     def truth(self) -> NDArray[np.bool_]:
-        """Which guards hold on which classes: [class, guard]."""
+        """Which guards hold on which classes, and behind them where none of those holds that must not: [class, guard]."""
         vectors = self.classifier.vectors
         if self._truth.shape[0] < len(vectors):
-            guards = range(len(self.cea.guards))
-            self._truth = np.array([[bool(vector >> g & 1) for g in guards] for vector in vectors], np.bool_)
+            guards, forbidden = range(len(self.cea.guards)), self.cea.forbidden
+            held = np.array([[bool(vector >> g & 1) for g in guards] for vector in vectors], np.bool_)
+            spared = [~held[:, sorted(them)].any(axis=1) for them in forbidden]
+            self._truth = np.column_stack([held, *spared])
         return self._truth
 
     def _code(self, state: int, steps: list[tuple[int, int]]) -> int:

@@ -24,7 +24,7 @@ class Arcs(NamedTuple):
     """A CEA's transitions in flat arrays, by source and in order. int64."""
 
     begin: I64  #: [state]: its first transition; one entry more than states
-    guard: I64  #: −1: TRUE
+    guard: I64  #: column of the truth table; −1: TRUE
     mark: I64  #: 0: ∘
     target: I64
     final: I64  #: [state]: 1 if final
@@ -47,7 +47,7 @@ def arcs_of(cea: CEA, determinizer: Determinizer) -> Arcs:
     final[list(cea.finals)] = 1
     return Arcs(
         begin,
-        np.array([t.guard for t in ordered], np.int64),
+        np.array([t.guard if t.guard >= TRUE else len(cea.guards) + TRUE - 1 - t.guard for t in ordered], np.int64),
         np.array([marks[t.labels] for t in ordered], np.int64),
         np.array([t.target for t in ordered], np.int64),
         final,

@@ -142,8 +142,6 @@ def _keyword_hint(found: d.Unexpected) -> str | None:
     is_keyword, after_select = word.upper() in _KEYWORDS, "STRATEGY" in expected
     if is_keyword and after_select:
         return "SELECT * reports every variable, SELECT NONE reports none"
-    if word.upper() == "NOT" and "NAME" in expected:
-        return "CEQL has no negated steps; NOT stands inside brackets: x[NOT (price > 3)]"
     instead = "; as a name it is written `{}`" if expected & {"NAME", "ATTRIBUTE"} else None
     hint = found.keyword(_KEYWORDS, instead, _STRATEGIES if after_select else ())
     return (

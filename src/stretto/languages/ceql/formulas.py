@@ -21,7 +21,8 @@ class PatternPart:
 
     ``height`` is that of the tree, ``parens`` counts brackets around brackets; ``size`` is the number of
     nodes and ``copies`` how often FILTER … OR has written out the most copied atom. ``bound`` holds the
-    variables that the formula binds, and ``qualified`` the atoms that name their stream.
+    variables that the formula binds, ``absent`` those of events that must not come; ``qualified`` are the
+    atoms that name their stream.
     """
 
     pattern: a.Pattern
@@ -32,6 +33,7 @@ class PatternPart:
     copies: int = 1
     bound: frozenset[str] = frozenset()
     qualified: tuple[a.Atom, ...] = ()
+    absent: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,3 +73,14 @@ def bounded(part: _Part) -> _Part:
             f"written out, with OR in FILTER and repetitions, the formula has more than {LARGEST:,} parts", part.span
         )
     return shallow(part)
+
+
+def alone(part: PatternPart) -> PatternPart:
+    """Refuse NOT where no steps stand on both sides; else the part stays the same."""
+    if isinstance(part.pattern, a.Not):
+        raise Mistake(
+            "NOT stands between two steps: A ; NOT B ; C",
+            part.span,
+            "SASE+ says it at the ends: PATTERN SEQ(A a, ~(B b)) WHERE skip_till_any_match { … } WITHIN 10 minutes",
+        )
+    return part

@@ -136,11 +136,13 @@ def _apply(formula: PatternPart, conditions: Conditions) -> PatternPart:
 
 
 def _apply_one(formula: PatternPart, condition: Condition) -> PatternPart:
-    if condition.variable not in formula.bound:
+    name = condition.variable
+    if name not in formula.bound:
+        inside = f"a condition on what must not come stands with it: NOT (T AS {name} FILTER {name}[…])"
         raise Mistake(
-            f"FILTER names the variable '{condition.variable}', which its formula never binds",
+            f"FILTER names the variable '{name}', which its formula never binds",
             condition.variable_span,
-            _known(condition.variable, formula.bound),
+            inside if name in formula.absent else _known(name, formula.bound),
         )
     return replace(
         formula,

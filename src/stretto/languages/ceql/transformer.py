@@ -11,7 +11,7 @@ from dataclasses import replace
 from lark import Token, v_args
 
 from stretto.errors import Span, nearest
-from stretto.languages.ceql.formulas import Condition, Conditions, Joined, PatternPart, bounded
+from stretto.languages.ceql.formulas import Condition, Conditions, Joined, PatternPart, alone, bounded
 from stretto.languages.ceql.lowering import Clauses, Selection, filtered
 from stretto.languages.expressions.clauses import Clause, ClauseTransformer, Columns
 from stretto.languages.expressions.tokens import Mistake, Name, at, name_of, unique
@@ -78,7 +78,7 @@ class CeqlTransformer(PredicateTransformer, ClauseTransformer):
         return tuple(name for name in names if isinstance(name, Name))
 
     def where(self, _: Token, formula: PatternPart) -> PatternPart:
-        return formula
+        return alone(formula)
 
     def filter_clause(self, keyword: Token, conditions: Conditions) -> Clause:
         return Clause("FILTER", keyword, "conditions", conditions, "join the conditions with AND")
@@ -113,7 +113,7 @@ class CeqlTransformer(PredicateTransformer, ClauseTransformer):
         return PatternPart(atom, span, bound=atom.labels, qualified=(atom,) if len(ref) > 1 else ())
 
     def group(self, opening: Token, formula: PatternPart, *rest: Token) -> PatternPart:
-        return bounded(replace(formula, span=at(opening) | at(rest[-1]), parens=formula.parens + 1))
+        return bounded(replace(alone(formula), span=at(opening) | at(rest[-1]), parens=formula.parens + 1))
 
     def dangling(self, opening: Token, formula: PatternPart, _: Token, closing: Token) -> PatternPart:
         return self.group(opening, formula, closing)
@@ -151,17 +151,24 @@ class CeqlTransformer(PredicateTransformer, ClauseTransformer):
             raise Mistake(f"a repetition of at least {least} and at most {most}", span, f"write {{{most},{least}}}")
         return _repeated(formula, least, most, opening, formula.span | span)
 
+    def absent(self, sign: Token, formula: PatternPart) -> PatternPart:
+        if not a.is_one_event(formula.pattern):
+            raise Mistake("NOT takes a single event", formula.span, "NOT T, NOT (T AS n FILTER n[x > 3]), NOT (T OR U)")
+        part = _above(formula, a.Not(formula.pattern), at(sign) | formula.span)
+        return replace(part, bound=frozenset(), absent=formula.bound)
+
     def steps(self, *parts: PatternPart | Token) -> PatternPart:
         formulas, joints = _operands(parts)
+        _check_absent(formulas, joints)
         contiguous = tuple(joint.type == "COLON" for joint in joints)
         return _joined(formulas, a.Sequence(tuple(part.pattern for part in formulas), contiguous))
 
     def alternatives(self, *parts: PatternPart | Token) -> PatternPart:
-        formulas, _ = _operands(parts)
+        formulas = [alone(part) for part in _operands(parts)[0]]
         return _joined(formulas, a.Or(tuple(part.pattern for part in formulas)))
 
     def filtered(self, formula: PatternPart, _: Token, conditions: Conditions) -> PatternPart:
-        return filtered(formula, conditions)
+        return filtered(alone(formula), conditions)
 
     # ---- FILTER
 
@@ -225,6 +232,17 @@ def _operands(parts: Sequence[PatternPart | Token]) -> tuple[list[PatternPart], 
     )
 
 
+def _check_absent(parts: Sequence[PatternPart], joints: Sequence[Token]) -> None:
+    """What must not happen stands between two steps with gaps."""
+    for number, part in enumerate(parts):
+        if isinstance(part.pattern, a.Not):
+            beside = [joint for joint in joints[max(number - 1, 0) : number + 1] if joint.type == "COLON"]
+            if beside:
+                raise Mistake("nothing lies between neighbours, and NOT says what does not", at(beside[0]), "write ';'")
+    for part in (parts[0], parts[-1]):
+        alone(part)
+
+
 def _joined(parts: Sequence[PatternPart], pattern: a.Pattern) -> PatternPart:
     """An operator with several operands."""
     return bounded(
@@ -237,6 +255,7 @@ def _joined(parts: Sequence[PatternPart], pattern: a.Pattern) -> PatternPart:
             copies=max(part.copies for part in parts),
             bound=frozenset().union(*(part.bound for part in parts)),
             qualified=tuple(atom for part in parts for atom in part.qualified),
+            absent=frozenset().union(*(part.absent for part in parts)),
         )
     )
 

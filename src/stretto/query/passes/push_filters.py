@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from stretto.query.algebra import As, Atom, Filter, Or, Pattern, Plus, Project, Repeat, Sequence
+from stretto.query.algebra import As, Atom, Filter, Not, Or, Pattern, Plus, Project, Repeat, Sequence
 
 _Conditions = Mapping[str, tuple[Filter, ...]]
 
@@ -46,6 +46,9 @@ def _push(node: Pattern, above: _Conditions) -> Pattern:
             return Sequence(tuple(_push(part, above) for part in parts), contiguous)
         case Plus(body) | Repeat(body):
             return replace(node, body=_push(body, above))
+        case Not(body):
+            # It binds nothing, so that what is asked of all events of a variable is not asked of these.
+            return Not(_push(body, {}))
         case Project(body, kept):
             # What the projection drops holds nothing, so a condition on it is true.
             inner = {name: conditions for name, conditions in above.items() if name in kept}
