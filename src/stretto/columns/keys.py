@@ -4,6 +4,9 @@ A key is a row of 64-bit words: one for a number, a truth value or a time, two f
 and their bytes padded to words. Where all rows have as many words, key ``n`` stands at ``n × words`` of the *arena*; else
 its start is kept. A slot of the table holds half of the hash beside the number, so that a look-up reads the arena for the
 right key and hardly any other, and growing reads the slots only. Keys are compared in full: nothing relies on hashes.
+
+Keys of one word that lie near each other, as the numbers of users do, are looked up in an array by their value: what was found
+once in the table is found there, in a fraction of the memory.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from stretto.errors import DataError, LimitError
 from stretto.frame import Section
 
 I64 = NDArray[np.int64]
+I32 = NDArray[np.int32]
 U64 = NDArray[np.uint64]
 U8 = NDArray[np.uint8]
 Bits = NDArray[np.bool_]
@@ -28,6 +32,8 @@ Bits = NDArray[np.bool_]
 PIECE = 1 << 13  #: rows are encoded in pieces of this many, so that their words stay in the cache
 BLOCK = 1 << 8  #: rows whose slots are loaded at once
 MOST_KEYS = (1 << 32) - 2  #: numbers take half a slot
+NEAR = 8  #: keys are near each other if there are at most so many values for each
+MOST_NEAR = 1 << 30  #: … and no more than this, so that numbers fit into 32 bits
 
 _LOW32 = np.uint64(0xFFFFFFFF)
 _SHIFT32 = np.uint64(32)
@@ -53,6 +59,8 @@ class _Table(NamedTuple):
     start: I64  #: by number: where its words start (start[0] = 0); empty when all have ``words``
     registers: I64  #: see above
     hashes: U64  #: scratch for a block of rows
+    near: I32  #: by word − ``base[0]``: number + 1, 0 not known; empty where keys do not lie near each other
+    base: U64
 
 
 @inlined
@@ -73,6 +81,24 @@ def _hash(words: U64, begin: int, end: int) -> np.uint64:
     return (h ^ (h >> _SHIFT32)) & _LOW32
 
 
+@inlined
+def _are_near(rows: U64, low: int, high: int, table: _Table, ids: I64) -> bool:
+    """Whether the numbers of all keys from ``low`` to ``high`` are in ``near``; writes those that are. O(1) a row."""
+    base = table.base[0]
+    size = np.uint64(table.near.size)
+    missing = 0
+    for i in range(low, high):
+        word = rows[i]
+        if ids[i] >= 0:
+            if word >= base and word - base < size:
+                number = np.int64(table.near[word - base]) - 1
+                missing |= number
+                ids[i] = max(number, 0)
+            else:
+                missing = -1
+    return bool(missing >= 0)
+
+
 @jit
 def _intern(rows: U64, bounds: I64, width: int, first: int, table: _Table, ids: I64) -> int:
     """``ids[i]`` = the number of key i, a new one where there is none; rows whose id is −1 are left out.
@@ -90,6 +116,9 @@ def _intern(rows: U64, bounds: I64, width: int, first: int, table: _Table, ids: 
     low = first
     while low < ids.size:
         high = min(low + block, ids.size)
+        if table.near.size and _are_near(rows, low, high, table, ids):
+            low = high
+            continue
         for i in range(low, high):
             begin = i * width if width else bounds[i]
             end = begin + width if width else bounds[i + 1]
@@ -135,6 +164,8 @@ def _intern(rows: U64, bounds: I64, width: int, first: int, table: _Table, ids: 
                 table.registers[COUNT] = count
                 table.registers[USED] = used
             ids[i] = number
+            if table.near.size and rows[i] >= table.base[0] and rows[i] - table.base[0] < table.near.size:
+                table.near[rows[i] - table.base[0]] = number + 1
         low = high
     table.registers[LOADED] = np.int64(loaded >> _SHIFT32)
     return DONE
@@ -248,6 +279,8 @@ class KeyTable:
             start=np.zeros(0 if fixed else keys + 1, np.int64),
             registers=np.zeros(REGISTERS, np.int64),
             hashes=np.zeros(BLOCK, np.uint64),
+            near=np.zeros(0, np.int32),
+            base=np.zeros(1, np.uint64),
         )
 
     def __len__(self) -> int:
@@ -353,6 +386,16 @@ class KeyTable:
             raise LimitError(f"more than {MOST_KEYS:,} keys")
         self._table = old._replace(slot=np.zeros(4 * old.slot.size, np.uint64))
         _move(old.slot, self._table.slot)
+        self._look_near()
+
+    def _look_near(self) -> None:
+        """Look keys up by their value if they lie near each other. There is room for as many values again behind them."""
+        count = len(self)
+        words = self._table.arena[:count] if self._words == 1 else _NO_WORDS
+        least = int(words.min()) if words.size else 0
+        span = int(words.max()) - least + 1 if words.size else 0
+        size = 2 * span if span <= min(NEAR * count, MOST_NEAR) else 0
+        self._table = self._table._replace(near=np.zeros(size, np.int32), base=np.array([least], np.uint64))
 
     def _grow_arena(self, longest: int) -> None:
         """Room for at least one more key, of at most so many words."""
@@ -403,6 +446,7 @@ class KeyTable:
         self._table = table
         if self.types:
             _place(self._words, table)
+            self._look_near()
 
     def save(self, section: Section) -> None:
         """Write the keys in order, and their number."""
@@ -436,6 +480,7 @@ class KeyTable:
 
 
 _NO_BOUNDS: I64 = np.zeros(1, np.int64)
+_NO_WORDS: U64 = np.zeros(0, np.uint64)
 
 
 # -- columns as words -----------------------------------------------------------------------------------------

@@ -106,7 +106,7 @@ class History:
         if oldest is not None:
             self.forget(oldest)
             return oldest
-        if self.rows <= 2 * self.kept + CHUNK:
+        if self.rows <= 4 * self.kept + CHUNK:
             return None
         live = reader.live()
         self.retain(live)
