@@ -163,6 +163,25 @@ def test_growing(kind: pa.DataType) -> None:
     assert table.ids([pa.array(values[:2], kind)]).tolist() == [0, 1]
 
 
+@pytest.mark.parametrize("first", [0, 2**40, -(2**40)])
+def test_keys_that_lie_near_each_other(first: int) -> None:
+    """Numbers of users, some far from all others, and NULLs, also after keys were forgotten and in a copy."""
+    random = np.random.default_rng(7)
+    table, judge = KeyTable([pa.int64()], capacity=1), Judge()
+    for turn in range(12):
+        values: list[Any] = (first + random.integers(0, 300 * (1 + turn // 4), 400)).tolist()
+        values[:5] = [None, 2**63 - 1, -(2**63), first - 1, first + 10**6 + turn]
+        random.shuffle(values)
+        assert table.ids([pa.array(values, pa.int64())]).tolist() == judge.ids([values], list(range(400)))
+        if turn == 5:
+            alive = random.random(len(table)) < 0.5
+            table.keep(alive)
+            judge.keep(alive.tolist())
+        if turn == 8:
+            table = copied(table)
+    assert table._table.near.any()
+
+
 def test_equal_hashes_are_no_equal_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a few slots every probe meets other keys; with any hash the answer is the same."""
     monkeypatch.setattr(keys, "BLOCK", 2)

@@ -42,6 +42,7 @@ _MIX = np.uint64(0x9E3779B1)  # below 2^32: a product of 32 bits never wraps, co
 _MIX2 = np.uint64(0x85EBCA77)
 _ONE = np.uint64(1)
 _ZERO = np.uint64(0)
+_FOUND = np.uint64(1 << 63)  #: no hash: it has 32 bits
 
 # Registers of a table.
 COUNT = 0  #: keys
@@ -82,21 +83,29 @@ def _hash(words: U64, begin: int, end: int) -> np.uint64:
 
 
 @inlined
-def _are_near(rows: U64, low: int, high: int, table: _Table, ids: I64) -> bool:
-    """Whether the numbers of all keys from ``low`` to ``high`` are in ``near``; writes those that are. O(1) a row."""
-    base = table.base[0]
-    size = np.uint64(table.near.size)
-    missing = 0
+def _is_near(word: np.uint64, table: _Table) -> bool:
+    return bool(word >= table.base[0] and word - table.base[0] < np.uint64(table.near.size))
+
+
+@inlined
+def _look_ahead(rows: U64, bounds: I64, width: int, low: int, high: int, table: _Table, ids: I64) -> np.uint64:
+    """Write the numbers that ``near`` has, and the hashes of the other keys of a block; load their slots, so that misses overlap."""
+    wrap = table.slot.size - 1
+    loaded = _ZERO
     for i in range(low, high):
-        word = rows[i]
-        if ids[i] >= 0:
-            if word >= base and word - base < size:
-                number = np.int64(table.near[word - base]) - 1
-                missing |= number
-                ids[i] = max(number, 0)
-            else:
-                missing = -1
-    return bool(missing >= 0)
+        if width == 1 and _is_near(rows[i], table):
+            number = np.int64(table.near[rows[i] - table.base[0]]) - 1
+            if number >= 0:
+                if ids[i] >= 0:
+                    ids[i] = number
+                table.hashes[i - low] = _FOUND
+                continue
+        begin = i * width if width else bounds[i]
+        end = begin + width if width else bounds[i + 1]
+        hash_ = _hash(rows, begin, end)
+        table.hashes[i - low] = hash_
+        loaded ^= table.slot[np.int64(hash_) & wrap]
+    return loaded
 
 
 @jit
@@ -104,9 +113,9 @@ def _intern(rows: U64, bounds: I64, width: int, first: int, table: _Table, ids: 
     """``ids[i]`` = the number of key i, a new one where there is none; rows whose id is −1 are left out.
 
     Key i is ``rows[bounds[i]:bounds[i + 1]]``, or ``rows[i * width:(i + 1) * width]`` where ``width`` is not 0. Loop
-    invariant: the table holds exactly the keys before i. Cost per row: its words, one probe, one comparison; slots are
-    loaded for a block of rows at once, so that their cache misses overlap. Reads rows and bounds; writes ids and, for new
-    keys, all of the table. Stops with GROW_TABLE or GROW_ARENA before the row that needs it.
+    invariant: the table holds exactly the keys before i. Cost per row: one load if ``near`` has its number, else its words,
+    one probe, one comparison. Reads rows and bounds; writes ids and, for new keys, all of the table. Stops with GROW_TABLE or
+    GROW_ARENA before the row that needs it.
     """
     wrap = table.slot.size - 1
     count = table.registers[COUNT]
@@ -116,17 +125,9 @@ def _intern(rows: U64, bounds: I64, width: int, first: int, table: _Table, ids: 
     low = first
     while low < ids.size:
         high = min(low + block, ids.size)
-        if table.near.size and _are_near(rows, low, high, table, ids):
-            low = high
-            continue
+        loaded ^= _look_ahead(rows, bounds, width, low, high, table, ids)
         for i in range(low, high):
-            begin = i * width if width else bounds[i]
-            end = begin + width if width else bounds[i + 1]
-            hash_ = _hash(rows, begin, end)
-            table.hashes[i - low] = hash_
-            loaded ^= table.slot[np.int64(hash_) & wrap]
-        for i in range(low, high):
-            if ids[i] < 0:
+            if ids[i] < 0 or table.hashes[i - low] == _FOUND:
                 continue
             begin = i * width if width else bounds[i]
             size = width if width else bounds[i + 1] - begin
@@ -164,7 +165,7 @@ def _intern(rows: U64, bounds: I64, width: int, first: int, table: _Table, ids: 
                 table.registers[COUNT] = count
                 table.registers[USED] = used
             ids[i] = number
-            if table.near.size and rows[i] >= table.base[0] and rows[i] - table.base[0] < table.near.size:
+            if width == 1 and _is_near(rows[i], table):
                 table.near[rows[i] - table.base[0]] = number + 1
         low = high
     table.registers[LOADED] = np.int64(loaded >> _SHIFT32)
@@ -389,12 +390,16 @@ class KeyTable:
         self._look_near()
 
     def _look_near(self) -> None:
-        """Look keys up by their value if they lie near each other. There is room for as many values again behind them."""
+        """Look keys up by their value if most lie near each other. There is room for half as many values on both sides."""
         count = len(self)
-        words = self._table.arena[:count] if self._words == 1 else _NO_WORDS
-        least = int(words.min()) if words.size else 0
-        span = int(words.max()) - least + 1 if words.size else 0
-        size = 2 * span if span <= min(NEAR * count, MOST_NEAR) else 0
+        least = size = 0
+        if self._words == 1 and count:
+            words = self._table.arena[:count]
+            few = count >> 4
+            ordered = np.partition(words, (few, count - 1 - few))
+            span = int(ordered[-1 - few]) - int(ordered[few]) + 1
+            least = max(int(words.min()), int(ordered[few]) - span // 2)
+            size = 2 * span if span <= min(NEAR * count, MOST_NEAR) else 0
         self._table = self._table._replace(near=np.zeros(size, np.int32), base=np.array([least], np.uint64))
 
     def _grow_arena(self, longest: int) -> None:
@@ -480,7 +485,6 @@ class KeyTable:
 
 
 _NO_BOUNDS: I64 = np.zeros(1, np.int64)
-_NO_WORDS: U64 = np.zeros(0, np.uint64)
 
 
 # -- columns as words -----------------------------------------------------------------------------------------
