@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from stretto.budget import Budget
-from stretto.errors import DataError, OptionError, hinted
+from stretto.errors import OptionError
 from stretto.events import require
 from stretto.languages.afa.written import read_afa, write_afa
 from stretto.matching.options import OF_QUERIES, refuse
@@ -22,7 +22,6 @@ from stretto.spark.frames import (
     arrow_fields,
     check_dataframe,
     check_sign,
-    column,
     ordered_by_key,
     settled_events,
     spark_schema,
@@ -190,22 +189,7 @@ def _changes(arcs: Any, kind: pa.DataType) -> tuple[DataFrame | None, bytes]:
     schema = pa.schema([*((name, pa.string()) for name in _ARCS), ("since", kind), ("until", kind)])
     if not hasattr(arcs, "isStreaming"):
         raise OptionError(f"arcs= takes a DataFrame of changes, not {type(arcs).__name__}")
-    from pyspark.sql import functions as F
-
-    if marked := streaming.marked_columns(arcs):
-        raise OptionError(
-            f"the arcs have a watermark on '{marked[0]}', which would hold back that of the events: drop it"
-        )
-    for name in ("action", "id"):
-        if name not in arcs.columns:
-            raise DataError(hinted(f"the arcs have no column '{name}'", name, arcs.columns, kind="column"))
-    kinds = spark_schema(schema)
-    typed = arcs.select(
-        *(
-            (column(one.name) if one.name in arcs.columns else F.lit(None)).cast(one.dataType).alias(one.name)
-            for one in kinds
-        )
-    )
+    typed = streaming.changes_of(arcs, "arcs", schema, ("action", "id"))
     if typed.isStreaming:
         return typed, write_table(schema.empty_table())
     return None, write_table(to_arrow(typed).cast(schema))

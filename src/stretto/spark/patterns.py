@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from stretto.errors import DataError, OptionError, hinted
+from stretto.errors import OptionError
 from stretto.events import require
 from stretto.matching.compiled import Query
 from stretto.matching.many.changes import Change
@@ -19,7 +19,6 @@ from stretto.spark.compat import to_arrow
 from stretto.spark.frames import (
     arrow_fields,
     check_dataframe,
-    column,
     ordered_by_key,
     spark_schema,
     without_duplicates,
@@ -113,7 +112,8 @@ buckets, budget, watermark
     roles: Roles = (type, time, stream, time_unit)
     changes = None
     if (given := _dataframe(patterns)) is not None:
-        given = _as_changes(given, spark_schema(pa.schema([(time, columns[time])]))[0].dataType)
+        kinds = {"id": pa.string(), "query": pa.string(), "since": columns[time], "language": pa.string()}
+        given = streaming.changes_of(given, "patterns", pa.schema(list(kinds.items())), ("id", "query"))
         if given.isStreaming:
             changes = given
         else:
@@ -144,23 +144,6 @@ def _columns(df: DataFrame, named: Mapping[str, str | None]) -> dict[str, pa.Dat
         if name is not None:
             require(known, name, role)
     return known
-
-
-def _as_changes(df: DataFrame, kind: Any) -> DataFrame:
-    """A DataFrame of changes in the columns and types that are expected."""
-    from pyspark.sql import functions as F
-
-    if marked := streaming.marked_columns(df):
-        raise OptionError(
-            f"the patterns have a watermark on '{marked[0]}', which would hold back that of the events: drop it"
-        )
-    for name in ("id", "query"):
-        if name not in df.columns:
-            raise DataError(hinted(f"the patterns have no column '{name}'", name, df.columns, kind="column"))
-    since = column("since").cast(kind) if "since" in df.columns else F.lit(None).cast(kind)
-    spoken = column("language").cast("string") if "language" in df.columns else F.lit(None).cast("string")
-    texts = [column(name).cast("string").alias(name) for name in ("id", "query")]
-    return df.select(*texts, since.alias("since"), spoken.alias("language"))
 
 
 def _known(patterns: Any, changes: DataFrame | None, kind: pa.DataType) -> bytes:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from stretto.errors import OptionError
+from stretto.errors import DataError, OptionError, hinted
 from stretto.events import require
 from stretto.matching.reorder.spans import span
 from stretto.query.sase import SaseQuery
@@ -92,6 +92,25 @@ def watermarked(df: DataFrame, time: str, time_unit: str | None, delay: str | No
 def marked_columns(df: DataFrame) -> list[str]:
     """The columns that have a watermark."""
     return [field.name for field in df.schema.fields if _DELAY in (field.metadata or {})]
+
+
+def changes_of(df: DataFrame, what: str, schema: pa.Schema, required: Sequence[str]) -> DataFrame:
+    """Changes, of patterns or arcs, in the columns and types of a schema; columns that are not required may be missing."""
+    from pyspark.sql import functions as F
+
+    if marked := marked_columns(df):
+        raise OptionError(
+            f"the {what} have a watermark on '{marked[0]}', which would hold back that of the events: drop it"
+        )
+    for name in required:
+        if name not in df.columns:
+            raise DataError(hinted(f"the {what} have no column '{name}'", name, df.columns, kind="column"))
+    return df.select(
+        *(
+            (column(one.name) if one.name in df.columns else F.lit(None)).cast(one.dataType).alias(one.name)
+            for one in spark_schema(schema)
+        )
+    )
 
 
 def _instant(df: DataFrame, time: str, unit: str | None) -> Column | None:
