@@ -198,47 +198,8 @@ def test_a_condition_on_further_events_and_on_the_first() -> None:
 # ---- Negation
 
 
-def test_a_negation_in_the_middle_ends_the_run_of_what_it_drops() -> None:
-    assert positions("PATTERN SEQ(A a, ~(C c), B b)", {"type": list("ACBAB")}) == [[3, 4]]
-    assert positions("PATTERN SEQ(A a, ~(C c), B b)", {"type": list("CABC")}) == [[1, 2]]
-    query = "PATTERN SEQ(A a, ~(C c), B b) WHERE skip_till_next_match { [k] and c.v > a.v }"
-    events = {"type": list("ACBACB"), "k": [1] * 6, "v": [5, 5, 0, 5, 6, 0]}
-    assert positions(query, events) == [[0, 2]]
-
-
 START = "PATTERN SEQ(~(C c), A a, B b) WHERE skip_till_next_match { [k] } WITHIN 10"
 END = "PATTERN SEQ(A a, B b, ~(C c)) WHERE skip_till_next_match { [k] } WITHIN 10"
-
-
-@pytest.mark.parametrize(
-    ("events", "expected"),
-    [
-        ("Cx0 Ax9 Bx10", []),  # in [0, 9)
-        ("Cx0 Ax9 Bx11", [[1, 2]]),
-        ("Cx5 Ax5 Bx11", [[1, 2]]),  # not before A's time
-        ("Cx4 Ax5 Bx11", []),
-        ("Cy4 Ax5 Bx11", [[1, 2]]),
-        ("Ax5 Cx6 Bx11", [[0, 2]]),
-    ],
-)
-def test_a_negation_at_the_start(events: str, expected: list[list[int]]) -> None:
-    assert positions(START, stream(events), time="t") == expected
-
-
-@pytest.mark.parametrize(
-    ("events", "expected"),
-    [
-        ("Ax0 Bx3 Cx10", []),  # in (3, 10]
-        ("Ax0 Bx3 Cx11", [[0, 1]]),
-        ("Ax0 Bx3 Cx3", [[0, 1]]),  # not after B's time
-        ("Ax0 Bx3 Cy4", [[0, 1]]),
-        ("Ax0 Cx2 Bx3", [[0, 2]]),
-        ("Ax0 Bx3", [[0, 1]]),  # the table ends
-        ("Ax0 Ay1 By2 Bx3 Cy11", [[0, 3]]),
-    ],
-)
-def test_a_negation_at_the_end(events: str, expected: list[list[int]]) -> None:
-    assert positions(END, stream(events), time="t") == expected
 
 
 def test_a_match_waits_until_its_negation_is_over() -> None:
@@ -271,18 +232,6 @@ def test_a_waiting_match_is_in_a_snapshot_with_its_events() -> None:
     later = stretto.Matcher(END, matcher.query.schema).restore(matcher.snapshot())
     found = later.push(stream("Dx11")).to_pylist()
     assert [(row["a"], row["b"]) for row in found] == [(stream("Ax0"), stream("Bx3"))]
-
-
-def test_several_negations_are_independent() -> None:
-    query = "PATTERN SEQ(~(N n), A a, ~(C c), B b, ~(D d)) WITHIN 10"
-    assert positions(query, stream("Ax5 Bx6"), time="t") == [[0, 1]]
-    for noise in ("Nx1 Ax5 Bx6", "Ax5 Cx5 Bx6", "Ax5 Bx6 Dx15"):
-        assert positions(query, stream(noise), time="t") == []
-    assert positions(query, stream("Cx1 Dx2 Ax5 Nx5 Dx5 Bx6 Nx7 Cx8"), time="t") == [[2, 5]]
-
-
-def test_a_negated_event_serves_other_components() -> None:
-    assert positions("PATTERN SEQ(A a, ~(A n), B b)", {"type": list("AAB")}) == [[1, 2]]
 
 
 # ---- RETURN

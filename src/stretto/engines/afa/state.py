@@ -151,12 +151,6 @@ class AfaState:
             size = max(partitions, 2 * self.parts.first.size)
             self.parts = Parts(*(longer(array, size) for array in self.parts))
 
-    def widen(self, words: int) -> None:
-        """Events with more words; the new ones are 0."""
-        E = np.zeros((self.events.E.shape[0], words), np.int64)
-        E[:, : self.events.E.shape[1]] = self.events.E
-        self.events = self.events._replace(E=E)
-
     def drain(self) -> tuple[I64, I64]:
         """Take the rows out of the output buffer, and the positions of their events."""
         rows, cells = int(self.registers[s.ROWS]), int(self.registers[s.CELLS])
