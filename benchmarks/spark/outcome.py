@@ -20,7 +20,10 @@ PACKAGES = ("pyspark", "pandas")
 
 @dataclass
 class Side:
-    """One way to do a job. ``seconds`` are of whole runs, warm; ``start`` is a run over a thousand events."""
+    """One way to do a job. ``seconds`` are of whole runs, warm; ``start`` is a run over a thousand events.
+
+    ``processor`` is the processor time of the same runs, in seconds: what others do on the machine hardly moves it.
+    """
 
     name: str
     events: int
@@ -30,11 +33,17 @@ class Side:
     resident_peak: int = 0
     note: str = ""
     raw: dict[str, Any] = field(default_factory=dict)
+    processor: list[float] = field(default_factory=list)
 
     @property
     def rate(self) -> float:
         """Events a second in the fastest run: on a shared machine the others measure the neighbours."""
         return self.events / min(self.seconds) if self.seconds else 0.0
+
+    @property
+    def work(self) -> float:
+        """Events a second of processor time, in the run that took least."""
+        return self.events / min(self.processor) if self.processor else 0.0
 
 
 @dataclass
@@ -63,10 +72,12 @@ class Comparison:
             return self.value
         return next((self.ratio_of(side) for side in self.sides if side.name == self.of), None)
 
-    def ratio_of(self, side: Side) -> float | None:
-        """A side's rate over the best of those that it is compared with; ``None``: it is one of them, or there are none."""
-        best = max((other.rate for other in self.sides if other.name in self.to), default=0.0)
-        return side.rate / best if best and side.name not in self.to else None
+    def ratio_of(self, side: Side, what: str = "rate") -> float | None:
+        """A side's rate (or ``"work"``) over the best of those that it is compared with; ``None``: it is one of them, or there
+        are none.
+        """
+        best = max((getattr(other, what) for other in self.sides if other.name in self.to), default=0.0)
+        return getattr(side, what) / best if best and side.name not in self.to else None
 
     @property
     def reached(self) -> bool | None:
@@ -87,7 +98,15 @@ class Comparison:
 
     def record(self) -> dict[str, Any]:
         """For JSON."""
-        sides = [asdict(side) | {"events_per_second": side.rate, "ratio": self.ratio_of(side)} for side in self.sides]
+        sides = [
+            asdict(side)
+            | {
+                "events_per_second": side.rate,
+                "ratio": self.ratio_of(side),
+                "ratio_of_processor_time": self.ratio_of(side, "work"),
+            }
+            for side in self.sides
+        ]
         return asdict(self) | {"sides": sides, "ratio": self.ratio, "reached": self.reached}
 
 
@@ -109,7 +128,7 @@ def print_comparison(console: Console, found: Comparison) -> None:
 def _table(found: Comparison) -> Table:
     table = Table(title=f"{found.benchmark}: {found.case}", title_justify="left", header_style="bold")
     table.add_column("")
-    for name in ("events", "matches", "s", "start s", "events/s", "ratio", "MiB"):
+    for name in ("events", "matches", "s", "start s", "events/s", "ratio", "CPU s", "ratio", "MiB"):
         table.add_column(name, justify="right")
     table.add_column("")
     for side in found.sides:
@@ -121,6 +140,8 @@ def _table(found: Comparison) -> Table:
             "" if side.start is None else f"{side.start:,.2f}",
             f"{side.rate:,.0f}",
             "" if (ratio := found.ratio_of(side)) is None else f"{ratio:,.2f}",
+            f"{min(side.processor):,.2f}" if side.processor else "",
+            "" if (ratio := found.ratio_of(side, "work")) is None or not side.processor else f"{ratio:,.2f}",
             f"{side.resident_peak / 2**20:,.0f}" if side.resident_peak else "",
             side.note,
         )

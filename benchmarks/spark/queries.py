@@ -11,6 +11,7 @@ __all__ = [
     "flink_v_shape",
     "flink_v_shape_of_prices",
     "sequence",
+    "speculative",
 ]
 
 #: The steps of the sequences: event type and stock, a twentieth of the events each.
@@ -120,3 +121,34 @@ def flink_three_steps(seconds: int, *, anything_between: bool = False) -> str:
     B AS B.`type` = '{b}' AND B.name = '{y}',
     C AS C.`type` = '{c}' AND C.name = '{z}'
 )"""
+
+
+def speculative(span: int) -> dict[str, tuple[str, str, list[str]]]:
+    """Queries that can answer ahead of what is certain, what finds the same in order, and their columns.
+
+    ``span`` milliseconds hold one event of each account.
+    """
+    steps = ", ".join(f"{kind} s{number}" for number, (kind, _) in enumerate(STEPS[:3]))
+    names = " and ".join(f"s{number}.name = '{name}'" for number, (_, name) in enumerate(STEPS[:3]))
+    sequence_of_sase = f"""PATTERN SEQ({steps})
+WHERE skip_till_next_match {{ [account] and {names} }}
+WITHIN {20 * span} milliseconds"""
+    v_shape_of_sase = f"""PATTERN SEQ((SELL|BUY) top, (SELL|BUY)+ fall[], (SELL|BUY) rise)
+WHERE partition_contiguity {{ [account] and top.move != 'DOWN' and fall[1].move = 'DOWN' and fall[i].move = 'DOWN'
+    and rise.move = 'UP' }}
+WITHIN {10 * span} milliseconds"""
+    automaton = f"""partition_by = ["account"]
+window = "{10 * span + 1} milliseconds"
+final = ["rise"]
+arcs = [
+    {{ source = "q0", target = "top", when = "e.move <> 'DOWN'" }},
+    {{ source = "top", target = "fall", when = "e.move = 'DOWN'" }},
+    {{ source = "fall", target = "fall", when = "e.move = 'DOWN'" }},
+    {{ source = "fall", target = "rise", when = "e.move = 'UP'" }},
+]"""
+    moves, named = ["type", "id", "account", "ts", "move"], ["type", "id", "account", "ts", "name"]
+    return {
+        "SASE+, sequence": (sequence_of_sase, sequence_of_sase, named),
+        "SASE+, v-shape": (v_shape_of_sase, v_shape_of_sase, moves),
+        "AFA, v-shape": (automaton, v_shape_of_sase, [name for name in moves if name != "type"]),
+    }

@@ -44,15 +44,19 @@ class Stream:
     Columns: ``type`` (BUY, SELL), ``id`` (position), ``name`` (ten stocks), ``volume``, ``price``, ``millis`` (time in
     milliseconds, a hundred events a second), ``account`` (the key), ``ts`` (the time as a timestamp) and ``move`` (SAME,
     DOWN or UP: how the price moved since the account's last event).
+
+    ``late`` of the events come up to ``behind`` events later than their times say.
     """
 
     rows: int
     keys: int
     file_rows: int = PIECE
+    late: float = 0.0
+    behind: int = 0
 
     def folder(self) -> Path:
         """The folder of the files; written on the first call."""
-        path = cache_folder() / "streams" / f"stocks-r{self.rows}-k{self.keys}-f{self.file_rows}"
+        path = cache_folder() / "streams" / self._name
         if not path.exists():
             draft = path.with_name(f"{path.name}.{os.getpid()}")
             draft.mkdir(parents=True)
@@ -62,6 +66,11 @@ class Stream:
             finally:
                 shutil.rmtree(draft, ignore_errors=True)
         return path
+
+    @property
+    def _name(self) -> str:
+        disorder = f"-l{self.late:g}-b{self.behind}" if self.late else ""
+        return f"stocks-r{self.rows}-k{self.keys}-f{self.file_rows}{disorder}"
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The events, piece by piece."""
@@ -74,10 +83,21 @@ class Stream:
             columns["move"] = _moves(batch.column("account").to_numpy(), batch.column("price").to_numpy(), last)
             yield pa.RecordBatch.from_pydict(columns)
 
+    def arriving(self) -> Iterator[pa.RecordBatch]:
+        """The events in the order in which they come, piece by piece."""
+        if not self.late:
+            yield from self.batches()
+            return
+        random = np.random.default_rng(5)
+        places = np.arange(self.rows)
+        places += (random.random(self.rows) < self.late) * random.integers(1, self.behind + 1, self.rows)
+        events = pa.Table.from_batches(self.batches())
+        yield from events.take(pa.array(np.argsort(places, kind="stable"))).combine_chunks().to_batches()
+
     def _write(self, folder: Path) -> None:
         # Names and times in order: Spark's streaming reader goes by the files' times.
         number = 0
-        for batch in self.batches():
+        for batch in self.arriving():
             for start in range(0, batch.num_rows, self.file_rows):
                 path = folder / f"part-{number:06}.parquet"
                 parquet.write_table(pa.Table.from_batches([batch.slice(start, self.file_rows)]), path)

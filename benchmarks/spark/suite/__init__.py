@@ -5,7 +5,7 @@ from benchmarks.spark.suite.flink import flink
 from benchmarks.spark.suite.options import Benchmark, Options
 from benchmarks.spark.suite.selfjoin import selfjoin
 from benchmarks.spark.suite.soak import soak
-from benchmarks.spark.suite.streaming import per_key, streaming
+from benchmarks.spark.suite.streaming import per_key, speculation, streaming
 
 __all__ = ["BENCHMARKS", "Benchmark", "Options"]
 
@@ -23,6 +23,12 @@ BENCHMARKS = (
     ),
     Benchmark(
         "streaming", "a continuous query, against states that only count, by number of keys", 10_000_000, streaming
+    ),
+    Benchmark(
+        "speculation",
+        "answers ahead of the watermark on late events, against states that only count",
+        5_000_000,
+        speculation,
     ),
     Benchmark("per-key", "buckets of keys, against a state a key", 100_000, per_key),
     Benchmark("soak", "memory and state over a long stream", 1_000_000, soak),

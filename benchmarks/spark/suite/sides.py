@@ -41,6 +41,7 @@ def spark_sides(
             start=result["start"],
             resident_peak=result["resident_peak"],
             raw={"warm_up": result["warm_up"]},
+            processor=result["processor"],
         )
         for name, result in results.items()
     ]

@@ -13,7 +13,7 @@ from benchmarks.spark.streams import Stream
 from benchmarks.spark.suite.options import START_ROWS, Options
 from stretto.spark.options import BUCKETS
 
-__all__ = ["left_out", "per_key", "streaming", "streaming_query", "total", "warm"]
+__all__ = ["left_out", "per_key", "speculation", "streaming", "streaming_query", "total", "warm"]
 
 
 def streaming_query(case: str, keys: int) -> str:
@@ -24,6 +24,9 @@ def streaming_query(case: str, keys: int) -> str:
     text = queries.sequence(3, 20 * span, keyed=True, consume="PARTITION")
     return text.replace("[millis]", "milliseconds")
 
+
+#: The part of the events that come late where that is what is measured.
+LATE = 0.05
 
 COLUMNS = {
     "v-shape": ["type", "id", "account", "ts", "move"],
@@ -74,6 +77,48 @@ def _streaming_case(options: Options, case: str, keys: int, stream: Stream, name
     return found
 
 
+def speculation(options: Options) -> Iterator[Comparison]:
+    """Queries that answer ahead of what is certain, on streams of which some events are late, against states that only count.
+
+    A late event comes up to a micro-batch behind its time, and the queries wait as long where they answer in order.
+    """
+    rows, keys = options.rows or 0, 1_000
+    batch_rows = min(options.batch_rows, max(rows // 10, 1))
+    stream = Stream(rows, keys, batch_rows, late=LATE, behind=batch_rows)
+    for case, (query, ordered, columns) in queries.speculative(keys * MILLISECONDS_APART).items():
+        if options.wants(case):
+            yield _speculative_case(options, stream, Comparison("speculation", case), query, ordered, columns)
+
+
+def _speculative_case(
+    options: Options, stream: Stream, found: Comparison, query: str, ordered: str, columns: list[str]
+) -> Comparison:
+    found.of, found.to, found.goal = "ahead", ("count, packed",), 0.5
+    delay = f"{stream.behind * MILLISECONDS_APART} milliseconds"
+    job = _streaming_job(options, stream, query, columns) | {"disorder": delay, "automaton": query != ordered}
+    waited = []
+    for name, ahead in (("ahead", True), ("in order", False)):
+        result = process.run("stream", job | {"kind": "match", "ahead": ahead})
+        side = _streaming_side(name, stream, result, untimed=3)
+        given, back = total(result, "matches"), total(result, "revisions")
+        side.matches = given - 2 * back
+        # An event that the watermark has not passed in the end is in no answer that is certain.
+        once = _one_pass(replace(stream, late=0.0), ordered, 0 if ahead else stream.behind + 1)
+        found.wrong = found.wrong or left_out(result) or _differing(once, side.matches, name)
+        seconds = total(result, "waited_ms") / 1000 / max(given - back, 1)
+        side.note += f", {back:,} matches taken back, answers {seconds:,.0f} s behind their last events"
+        waited.append(seconds)
+        found.sides.append(side)
+    size = _state_size(found.sides[0].raw, options.buckets or BUCKETS)
+    counted = process.run("stream", job | {"kind": "packed", "state_size": size})
+    found.sides.append(_streaming_side("count, packed", stream, counted, untimed=3))
+    found.note = (
+        f"{stream.late:.0%} of the events come up to {delay} late, a micro-batch; answers ahead come after "
+        f"{waited[0] / waited[1]:.0%} of the time of those in order; state of a bucket: {size:,} bytes"
+    )
+    return found
+
+
 def per_key(options: Options) -> Iterator[Comparison]:
     """A state a key against buckets of keys."""
     rows = options.rows or 0
@@ -104,9 +149,9 @@ def _streaming_job(options: Options, stream: Stream, query: str, columns: list[s
     }
 
 
-def _streaming_side(name: str, stream: Stream, result: dict[str, Any]) -> Side:
+def _streaming_side(name: str, stream: Stream, result: dict[str, Any], untimed: int = 2) -> Side:
     """A query's warm micro-batches as one run."""
-    timed = warm(result["batches"])
+    timed = warm(result["batches"], untimed)
     read = sum(batch["rows"] for batch in result["batches"])
     if read != stream.rows:
         raise process.WorkerError(f"{name}: {read:,} of {stream.rows:,} events were read")
@@ -117,15 +162,22 @@ def _streaming_side(name: str, stream: Stream, result: dict[str, Any]) -> Side:
         resident_peak=result["resident_peak"],
         note=f"{len(timed)} batches",
         raw=result,
+        processor=_processor_time(result["batches"], untimed),
     )
 
 
-def warm(batches: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def warm(batches: list[dict[str, Any]], untimed: int = 2) -> list[dict[str, Any]]:
     """The micro-batches to be timed: those with data, each of which matches the events of the one before.
 
     In the first two processes start and kernels load. The one without data at the end is that of a stream that ends.
     """
-    return [batch for batch in batches[2:] if batch["rows"]] or batches
+    return [batch for batch in batches[untimed:] if batch["rows"]] or batches
+
+
+def _processor_time(batches: list[dict[str, Any]], untimed: int) -> list[float]:
+    """What the timed micro-batches took, where each end was seen."""
+    at = [batch["processor"] for batch in batches[untimed - 1 :] if batch["rows"]]
+    return [at[-1] - at[0]] if len(at) > 1 and None not in at else []
 
 
 def total(result: dict[str, Any], name: str) -> int:
@@ -148,17 +200,22 @@ def _state_size(result: dict[str, Any], states: int) -> int:
 
 def _check_stream(found: Comparison, stream: Stream, query: str, result: dict[str, Any]) -> None:
     """The matches must be those of one pass over all events but the last, which the watermark does not pass."""
-    found.wrong = left_out(result)
-    if found.wrong:
-        return
+    found.wrong = left_out(result) or _differing(_one_pass(stream, query, 1), found.sides[0].matches, "the stream")
+
+
+def _one_pass(stream: Stream, query: str, but_last: int) -> int:
+    """The matches of one pass over a stream in order, but for its last events."""
     job = {
         "events": str(stream.folder()),
         "warm": str(replace(stream, rows=START_ROWS).folder()),
         "query": query,
         "repeat": 1,
         "time": "ts",
-        "all_but_last": True,
+        "but_last": but_last,
     }
-    once = process.run("embedded", job)["matches"]
-    if once != found.sides[0].matches:
-        found.wrong = f"one pass over the events finds {once:,} matches, the stream {found.sides[0].matches:,}"
+    return int(process.run("embedded", job)["matches"])
+
+
+def _differing(once: int, matches: int | None, name: str) -> str:
+    """What is wrong when these are not the matches of one pass; empty when they are."""
+    return "" if once == matches else f"one pass over the events finds {once:,} matches, {name} {matches:,}"

@@ -62,7 +62,7 @@ def work(job: dict[str, Any]) -> dict[str, Any]:
     spark = stretto.spark.session("benchmarks", cores=job["cores"], driver__memory=job["driver_memory"])
     sides = {side["name"]: side for side in job["sides"]}
     actions = {name: partial(JOBS[side["job"]], spark, **side.get("options", {})) for name, side in sides.items()}
-    found: dict[str, Any] = {name: {"seconds": [], "setup": 0.0} for name in sides}
+    found: dict[str, Any] = {name: {"seconds": [], "processor": [], "setup": 0.0} for name in sides}
     for name, action in actions.items():
         start = time.perf_counter()
         action(spark.read.parquet(job["warm"]))
@@ -76,6 +76,7 @@ def work(job: dict[str, Any]) -> dict[str, Any]:
                 start = time.perf_counter()
                 found[name]["matches"] = action(spark.read.parquet(job["events"]))
                 found[name]["seconds"].append(time.perf_counter() - start)
+            found[name]["processor"].append(watch.processor)
             found[name]["resident_peak"] = max(watch.peak, found[name].get("resident_peak", 0))
     spark.stop()
     return found

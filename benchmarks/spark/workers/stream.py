@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from benchmarks.spark import counting
-from benchmarks.spark.memory import Watch, resident
+from benchmarks.spark.memory import Watch, processor, resident
 from benchmarks.workers import core
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -21,16 +21,20 @@ ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvi
 
 def matched(events: Any, job: dict[str, Any]) -> Any:
     """stretto's continuous query."""
+    import math
+
     import stretto.spark
 
+    own = {"language": "afa"} if job.get("automaton") else {"output": "positions"}
     return stretto.spark.match(
         events,
         job["query"],
         time="ts",
         sequence="id",
-        output="positions",
-        disorder="0 seconds",
+        disorder=job.get("disorder", "0 seconds"),
+        speculation=math.inf if job.get("ahead") else 0,
         buckets=job["buckets"],
+        **own,
     )
 
 
@@ -43,10 +47,11 @@ def _bucketed(events: Any, job: dict[str, Any]) -> tuple[Any, bytes]:
     from stretto.spark.frames import arrow_fields
 
     kinds = {name: kind for name, kind in arrow_fields(events).items() if name in job["columns"]}
-    useful = relevant(stretto.compile(job["query"], pa.schema(list(kinds.items())), time="ts"))
+    schema = pa.schema(list(kinds.items()))
+    useful = None if job.get("automaton") else relevant(stretto.compile(job["query"], schema, time="ts"))
     kept = events if useful is None else events.filter(useful)
     bucket = F.pmod(F.xxhash64("account"), F.lit(job["buckets"] or 64).cast("bigint"))
-    return kept.select(*kinds, bucket.alias("bucket")), pa.schema(list(kinds.items())).serialize().to_pybytes()
+    return kept.select(*kinds, bucket.alias("bucket")), schema.serialize().to_pybytes()
 
 
 def packed(events: Any, job: dict[str, Any]) -> Any:
@@ -155,9 +160,30 @@ def replay(spark: Any, job: dict[str, Any], checkpoint: str) -> list[dict[str, A
     schema = spark.read.parquet(job["events"]).schema
     source = spark.readStream.schema(schema).option("maxFilesPerTrigger", job["files"])
     results = KINDS[job["kind"]](source.parquet(job["events"]), job)
+    taken = _processor_times(spark)
     query = _start(results, checkpoint).trigger(availableNow=True).start()
     query.awaitTermination()
-    return [describe(progress) for progress in query.recentProgress]
+    return [describe(progress) | {"processor": taken.get(progress.batchId)} for progress in query.recentProgress]
+
+
+def _processor_times(spark: Any) -> dict[int, float]:
+    """The processor time that everything had taken at the end of each batch, from now on."""
+    from pyspark.sql.streaming import StreamingQueryListener
+
+    found: dict[int, float] = {}
+
+    class Times(StreamingQueryListener):
+        def onQueryStarted(self, event: Any) -> None:
+            found[-1] = processor()
+
+        def onQueryProgress(self, event: Any) -> None:
+            found[event.progress.batchId] = processor()
+
+        def onQueryTerminated(self, event: Any) -> None:
+            """The last batch has been reported."""
+
+    spark.streams.addListener(Times())
+    return found
 
 
 def soak(spark: Any, job: dict[str, Any], checkpoint: str) -> list[dict[str, Any]]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
 
+from stretto.automata.ceql_afa import ceql_afa
+from stretto.automata.sase_afa import sase_afa
 from stretto.engines.select import AnyProgram, program_for
 from stretto.errors import OptionError, suggestion
 from stretto.events import Schema
@@ -49,6 +51,7 @@ class Query:
         self._parsed = parsed
         self._bound = bound
         self._programs: dict[bool, AnyProgram] = {}
+        self._automata: dict[tuple[str, ...], tuple[Afa, Sequence[frozenset[str]]]] = {}
         self._lock = threading.Lock()
 
     @property
@@ -168,6 +171,18 @@ class Query:
             if valuations not in self._programs:
                 self._programs[valuations] = program_for(self.bound, valuations=valuations)
             return self._programs[valuations]
+
+    def automaton(self, attributes: tuple[str, ...]) -> tuple[Afa, Sequence[frozenset[str]]]:
+        """The AFA over events with these attributes, and the variables of its marks (made once)."""
+        with self._lock:
+            if attributes not in self._automata:
+                bound = self.bound
+                if isinstance(bound, BoundSase):
+                    marks = [frozenset({one.variable}) for one in bound.parsed.positive]
+                    self._automata[attributes] = sase_afa(bound, attributes=attributes), marks
+                else:
+                    self._automata[attributes] = ceql_afa(bound, attributes=attributes)
+            return self._automata[attributes]
 
     def explain(self) -> str:
         """What the query means and how it runs: pattern, predicates with their event classes, automaton, engine and why."""

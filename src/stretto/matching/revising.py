@@ -6,15 +6,13 @@ A query in SASE+ that answers ahead of what is certain runs as an automaton as w
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from stretto.automata.ceql_afa import ceql_afa
-from stretto.automata.sase_afa import sase_afa
 from stretto.budget import Budget
 from stretto.engines.afa.between import Changes
 from stretto.engines.afa.compiled import Roles, Texts
@@ -37,7 +35,6 @@ from stretto.matching.results import CHUNK, Layout
 from stretto.matching.signed import MatchLayout, OutputLayout, SignedLayout, free_name
 from stretto.query.afa import Afa, Arc
 from stretto.query.afa_text import shown
-from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.predicate import Predicate, attributes
 from stretto.query.typing import kind_of
 from stretto.times import FOREVER, as_times, check_clock, tick_of, ticks, width
@@ -69,11 +66,7 @@ class Lowering:
         if self.reading.sign is not None and self.reading.sequence is None:
             # A retraction names the event by all that it says.
             read = [name for name, kind in bound.schema.attributes.items() if kind_of(kind) != "other"]
-        if isinstance(bound, BoundSase):
-            afa = sase_afa(bound, attributes=read)
-            marks: Sequence[frozenset[str]] = [frozenset({one.variable}) for one in bound.parsed.positive]
-        else:
-            afa, marks = ceql_afa(bound, attributes=read)
+        afa, marks = self.query.automaton(tuple(read))
         assert bound.time is not None
         return afa, MatchLayout(Layout(bound, **self.reading.shown), marks), bound.time
 

@@ -16,7 +16,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -87,6 +88,7 @@ class AfaCode:
         lifts: bool = False,
     ) -> None:
         self.events = dict(events)
+        self._given = _Itself(events)
         self.register = dict(register)
         self.keep_all = keep_all
         self.word_of = word_of
@@ -226,24 +228,15 @@ class AfaCode:
             return -1, -1
         if isinstance(arc.when, UserFunction):
             return -1, self._number(self._python.fence(arc.when))
-        parts = [part for part in _conjuncts(arc.when) if p.attributes(part) or not holds(part, {})]
-        alone = [
-            part
-            for part in parts
-            if arc.kind is not Kind.EPSILON and _is_alone(part) and not may_overflow(self.plain(part), self.events)
-        ]
-        rest = [part for part in parts if not any(part is one for one in alone)]
-        return self._atom(alone), self._fence_of(rest)
+        parted = _parted(_Itself(arc.when), arc.kind is Kind.EPSILON, self._given)
+        return self._atom(parted), self._fence_of(parted.rest)
 
-    def _atom(self, parts: list[p.Predicate]) -> int:
-        if not parts:
+    def _atom(self, parted: _Parted) -> int:
+        if parted.atom is None:
             return -1
-        plain = [self.plain(part) for part in parts]
-        atom = plain[0] if len(plain) == 1 else p.And(tuple(plain))
-        # Told apart by their text with its types: 1 and 1.0 are equal in Python.
-        number = self._atoms.setdefault(repr(atom), len(self.atoms))
+        number = self._atoms.setdefault(parted.text, len(self.atoms))
         if number == len(self.atoms):
-            self.atoms.append(atom)
+            self.atoms.append(parted.atom)
         return number
 
     def _fence_of(self, parts: list[p.Predicate]) -> int:
@@ -288,7 +281,8 @@ class AfaCode:
 
     # -- words --------------------------------------------------------------------------------------------------------
 
-    def plain(self, condition: p.Predicate) -> p.Predicate:
+    @staticmethod
+    def plain(condition: p.Predicate) -> p.Predicate:
         """A condition on the event, over its attributes' own names."""
         return p.renamed(condition, {one: one.removeprefix("e.") for one in p.attributes(condition)})
 
@@ -388,6 +382,39 @@ class _Scope(ScalarCode):
         if self.owner.keep_all and kinds == {"string"} and equal:
             return None
         return self.owner.of_event(Column(atom=self.owner.plain(node))).value
+
+
+class _Itself(NamedTuple):
+    """A thing that is equal to no other one, whatever it says."""
+
+    it: Any
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Itself) and self.it is other.it
+
+    def __hash__(self) -> int:
+        return id(self.it)
+
+
+class _Parted(NamedTuple):
+    """A fence in its two parts."""
+
+    atom: p.Predicate | None  #: what it asks of the event alone, over attributes' own names
+    text: str  #: of the atom, with its types: 1 and 1.0 are equal in Python
+    rest: list[p.Predicate]
+
+
+@lru_cache(maxsize=256)
+def _parted(fence: _Itself, epsilon: bool, events: _Itself) -> _Parted:
+    """A fence in parts, which stay the same from run to run: a run of an automaton that is known reads none of them again."""
+    parts = [part for part in _conjuncts(fence.it) if p.attributes(part) or not holds(part, {})]
+    alone = [
+        part for part in parts if not epsilon and _is_alone(part) and not may_overflow(AfaCode.plain(part), events.it)
+    ]
+    rest = [part for part in parts if not any(part is one for one in alone)]
+    plain = [AfaCode.plain(part) for part in alone]
+    atom = (plain[0] if len(plain) == 1 else p.And(tuple(plain))) if plain else None
+    return _Parted(atom, repr(atom), rest)
 
 
 def _conjuncts(node: p.Predicate) -> list[p.Predicate]:
