@@ -180,6 +180,21 @@ def test_snapshots() -> None:
         )
 
 
+def test_snapshots_hold_what_windows_reach() -> None:
+    query = "PATTERN SEQ(A a, B+ b[], C c) WHERE skip_till_next_match { } WITHIN 20"
+    sizes, saved = [], None
+    for round in range(12):
+        matcher = stretto.Matcher(query, SCHEMA, time="t", speculation=math.inf)
+        if saved is not None:
+            matcher.restore(saved)
+        some = events("A1 B2 B3 C4 " * 20)
+        matcher.push(some.set_column(1, "t", pa.array(range(80 * round, 80 * (round + 1)))))
+        matcher.advance(80 * (round + 1) - 10)
+        saved = matcher.snapshot()
+        sizes.append(len(saved))
+    assert max(sizes[4:]) <= 1.1 * min(sizes[2:4])
+
+
 def test_late_events() -> None:
     query = "PATTERN SEQ(A a, B b) WHERE skip_till_next_match { }"
     matcher = stretto.Matcher(query, time="t", speculation=math.inf, late="side")

@@ -631,6 +631,7 @@ class Revising(Line):
             return section.to_bytes()
         assert isinstance(self._layout, MatchLayout)
         whole = Section({"speculation": self.lowering.identity(self._layout)})
+        self._layout.trim(run, self._front)
         whole.arrays["operator"] = np.frombuffer(section.to_bytes(), np.uint8)
         self._layout.history.save(whole)
         return whole.to_bytes()

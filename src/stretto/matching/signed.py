@@ -149,7 +149,12 @@ class MatchLayout:
         self.history.retain(known[known < end])
 
     def drop(self, run: AfaRunner, front: Cleanse | None) -> None:
-        if self.history.rows > 2 * self._kept + CHUNK and run.punctuation != self._swept_to:
+        if self.history.rows > 2 * self._kept + CHUNK:
+            self.trim(run, front)
+
+    def trim(self, run: AfaRunner, front: Cleanse | None) -> None:
+        """Keep the events alone that matches to come, or to be taken back, may hold."""
+        if run.punctuation != self._swept_to:
             live = run.live()
             self.history.retain(live if front is None else np.union1d(live, front.waiting_rows))
             self._kept, self._swept_to = self.history.rows, run.punctuation

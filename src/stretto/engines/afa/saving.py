@@ -33,6 +33,8 @@ def save(run: AfaStepping, section: Section) -> None:
     """
     if not run.roles.ordered:
         run.sweep()
+    if run.trail >= 0:
+        run.forget_trails()
     state, tables = run.state, run.tables
     slots, partial = state.live_slots(), state.live_partial()
     section.arrays |= {

@@ -114,17 +114,18 @@ class AfaState:
         seen = np.zeros(_power(max(2 * self.work.seen.size, need)), np.int64)
         self.work = self.work._replace(**grown, seen=seen)
 
-    def grow_trails(self, alive: I64) -> I64:
+    def forget_trails(self, alive: I64, *, grow: bool) -> I64:
         """Forget trails that no partial match holds, or make room for more; what their numbers become."""
         used, work = int(self.registers[s.TRAILS]), self.work
         place = np.zeros(used + 1, np.int64)
         kept = int(keep(alive, work, place))
         size = work.trail_row.size
-        # One step may need more than all that was forgotten: then this is called at the same place again.
-        place_of_call = (*map(int, self.registers[[s.CURSOR, s.SEEN, s.LIVE_EVENTS, s.LIVE_PARTIAL]]), kept, size)
-        if 2 * kept > size - 2 or place_of_call == self.trails_grown_at:
-            size = 2 * size + 16
-        self.trails_grown_at = place_of_call
+        if grow:
+            # One step may need more than all that was forgotten: then this is called at the same place again.
+            place_of_call = (*map(int, self.registers[[s.CURSOR, s.SEEN, s.LIVE_EVENTS, s.LIVE_PARTIAL]]), kept, size)
+            if 2 * kept > size - 2 or place_of_call == self.trails_grown_at:
+                size = 2 * size + 16
+            self.trails_grown_at = place_of_call
         grown = {name: longer(getattr(work, name)[: kept + 1], size) for name in TRAIL_ARRAYS}
         self.work = work._replace(**grown, trail_table=np.zeros(_power(2 * size), np.int64))
         rebuild(kept, self.work)

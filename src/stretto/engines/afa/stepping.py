@@ -47,7 +47,7 @@ class AfaStepping(AfaIntake):
             self._refuse_beyond(int(registers[s.NEED]))
             state.grow_output()
         elif status == _jit.GROW_TABLE:
-            self._grow_trails()
+            self.forget_trails(grow=True)
         elif status == _jit.GROW_STACK:
             state.grow_work()
         elif status in (_jit.GROW_NODES, _jit.GROW_ARENA):
@@ -137,13 +137,13 @@ class AfaStepping(AfaIntake):
         if 2 * alive.size + SWEEP_AT_LEAST < len(self.names):
             self.names.keep(alive)
 
-    def _grow_trails(self) -> None:
+    def forget_trails(self, *, grow: bool = False) -> None:
         """Forget trails that neither a partial match nor output holds, or make room for more."""
         state, field, column = self.state, s.REG + self.trail, s.FIELDS + self.trail
         self.found.append(state.drain())
         partial = state.live_partial()
         alive = np.concatenate([state.P[field, partial], *(rows[:, column] for rows, _ in self.found)])
-        place = state.grow_trails(alive)
+        place = state.forget_trails(alive, grow=grow)
         state.P[field, partial] = place[state.P[field, partial]]
         for rows, _ in self.found:
             rows[:, column] = place[rows[:, column]]
