@@ -31,6 +31,8 @@ class Group(NamedTuple):
     tree: Rows  #: (4 capacity) whether any rank below a node has a positive weight; the root is 1
     results: Rows  #: (room, 1 + items) by level, side and segment: the sum of weights, and the word of each item
     parts: NDArray[np.float64]  #: of a sum
+    base: Rows  #: (items, STATE) what each item of row 0 comes to, which stands for all rows that are not among the members
+    ends: Rows  #: (items, STATE) what each comes to behind the last step
     operations: Rows  #: (items) what each computes
     of: Rows  #: (items) from which word
     word: Rows  #: what is known of the group: see below
@@ -44,7 +46,11 @@ LOW = 3  #: the new rows reach from here …
 HIGH = 4  #: … to before here
 COUNT_OUT = 5  #: rows that were written
 SEGMENTS = 6  #: segments
-_WORDS = 7
+KEEPS = 7  #: whether ``ends`` tell all that later rows need
+_WORDS = 8
+
+#: Words of what an item comes to: a least or greatest value; the halves of a sum; of floats the parts of one.
+STATE = 10
 
 
 def scratch(capacity: int, room: int, operations: Rows, of: Rows, bits: int) -> Group:
@@ -69,6 +75,8 @@ def scratch(capacity: int, room: int, operations: Rows, of: Rows, bits: int) -> 
         zeros(4 * capacity),
         zeros(room, 1 + items),
         np.zeros(MOST_PARTS, np.float64),
+        zeros(items, STATE),
+        zeros(items, STATE),
         operations,
         of,
         zeros(_WORDS),

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from stretto._jit import inlined, jit
-from stretto.dataflow.operators.group import SEGMENTS, SIZE, Group, counts, place, sort
-from stretto.dataflow.run.exact import add_times, rounded
+from stretto.dataflow.operators.group import KEEPS, SEGMENTS, SIZE, STATE, Group, counts, place, sort
+from stretto.dataflow.run.exact import add, add_times, rounded
 from stretto.dataflow.run.index import Chains
 from stretto.dataflow.run.rows import VE, VS, WEIGHT, Rows
 from stretto.engines.shared.scalar import mean, real, word
@@ -26,6 +26,7 @@ _MOST = (1 << 63) - 1
 def run(there: Chains, level: int, side: int, group: Group) -> bool:
     """Fill in the results of a level and side; whether they fit into 64 bits."""
     _totals(there, level, side, group)
+    group.word[KEEPS] = 1
     for item in range(group.operations.size):
         operation = group.operations[item]
         if operation == COUNT:
@@ -73,8 +74,12 @@ def _sums(there: Chains, level: int, side: int, item: int, group: Group) -> bool
             if counts(at, level, side, there.bits, group):
                 member = group.members[at]
                 weight = rows[member, WEIGHT] if code > 0 else -rows[member, WEIGHT]
-                high += (rows[member, of] >> 32) * weight
-                low += (rows[member, of] & _LOW) * weight
+                if member == 0:
+                    high += group.base[item, 0]
+                    low += group.base[item, 1]
+                else:
+                    high += (rows[member, of] >> 32) * weight
+                    low += (rows[member, of] & _LOW) * weight
             step += 1
         high += low >> 32
         low &= _LOW
@@ -93,6 +98,7 @@ def _sums(there: Chains, level: int, side: int, item: int, group: Group) -> bool
                 carry += 1
             found = word(mean((middle << 32) | low, carry, 0, total) + 0.0)
         group.results[begin + segment, 1 + item] = found
+    group.ends[item, 0], group.ends[item, 1] = high, low
     return True
 
 
@@ -111,31 +117,58 @@ def _real_sums(there: Chains, level: int, side: int, item: int, group: Group) ->
                 member = group.members[at]
                 weight = rows[member, WEIGHT] if code > 0 else -rows[member, WEIGHT]
                 value = real(rows[member, of])
-                if value != value:
-                    neither += weight
-                elif value == np.inf:
-                    above += weight
-                elif value == -np.inf:
-                    under += weight
-                else:
+                if member == 0:
+                    above += group.base[item, 0]
+                    under += group.base[item, 1]
+                    neither += group.base[item, 2]
+                    parts = _with_base(item, parts, group)
+                elif abs(value) < np.inf:
                     parts = add_times(value, weight, group.parts, parts)
+                else:
+                    above += weight if value > 0 else 0
+                    under += weight if value < 0 else 0
+                    neither += weight if value != value else 0
             step += 1
         total = group.results[begin + segment, 0]
         if total <= 0:
             continue
         if parts > 0 and not abs(group.parts[parts - 1]) < np.inf:
             parts = _again(there, level, side, segment, item, group)  # it overflowed, from where there is no way back
-        if neither > 0 or (above > 0 and under > 0):
-            found = np.nan
-        elif above > 0:
-            found = np.inf
-        elif under > 0:
-            found = -np.inf
-        else:
-            found = rounded(group.parts, parts)
+        found = rounded(group.parts, parts)
+        if neither > 0 or above > 0 or under > 0:
+            found = _beyond(above, under, neither)
         if group.operations[item] == AVG_REAL:
             found = found / total
         group.results[begin + segment, 1 + item] = word(found + 0.0)
+    _end_with(parts, above, under, neither, item, group)
+
+
+@inlined
+def _beyond(above: int, under: int, neither: int) -> float:
+    """The sum of infinities and what is no number."""
+    if neither > 0 or (above > 0 and under > 0):
+        return np.nan
+    return np.inf if above > 0 else -np.inf
+
+
+@inlined
+def _end_with(parts: int, above: int, under: int, neither: int, item: int, group: Group) -> None:
+    """Keep what a sum of floats comes to, unless it has many parts."""
+    if parts > STATE - 4 or (parts > 0 and not abs(group.parts[parts - 1]) < np.inf):
+        group.word[KEEPS] = 0
+        return
+    ends = group.ends
+    ends[item, 0], ends[item, 1], ends[item, 2], ends[item, 3] = above, under, neither, parts
+    for at in range(parts):
+        ends[item, 4 + at] = word(group.parts[at])
+
+
+@inlined
+def _with_base(item: int, parts: int, group: Group) -> int:
+    """The parts of a sum with those of the rows that row 0 stands for."""
+    for at in range(group.base[item, 3]):
+        parts = add(real(group.base[item, 4 + at]), group.parts, parts)
+    return parts
 
 
 @jit
@@ -145,7 +178,9 @@ def _again(there: Chains, level: int, side: int, segment: int, item: int, group:
     parts = 0
     for at in range(group.word[SIZE]):
         member = group.members[at]
-        if rows[member, VS] <= time < rows[member, VE] and counts(at, level, side, there.bits, group):
+        if member == 0:
+            parts = _with_base(item, parts, group)
+        elif rows[member, VS] <= time < rows[member, VE] and counts(at, level, side, there.bits, group):
             value = real(rows[member, group.of[item]])
             if abs(value) < np.inf:
                 parts = add_times(value, rows[member, WEIGHT], group.parts, parts)
@@ -213,6 +248,10 @@ def _extremes(there: Chains, level: int, side: int, item: int, group: Group) -> 
             while node < leaves:
                 node = 2 * node + (0 if group.tree[2 * node] else 1)
             group.results[begin + segment, 1 + item] = group.values[item, min(node - leaves, size - 1)]
+    group.ends[item, 0] = group.results[begin + group.word[SEGMENTS] - 1, 1 + item]
+    for at in range(size):
+        if group.weights[at] < 0:
+            group.word[KEEPS] = 0
 
 
 @inlined

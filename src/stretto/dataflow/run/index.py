@@ -50,6 +50,7 @@ class Index:
         self.heads = np.zeros(2 * _LEAST, np.int64)
         self.end = 1
         self.swept = 0  #: rows that were left when it was swept last
+        self.moves = 0  #: how often rows have changed their places
 
     def __len__(self) -> int:
         return self.end - 1
@@ -100,11 +101,13 @@ class Index:
     def load(self, rows: Rows) -> None:
         """Hold these rows, and no others."""
         self.end = 1
+        self.moves += 1
         self.append(rows.reshape(-1, self.rows.shape[1]))
         self.swept = 0
 
     def replace(self, rows: Rows) -> None:
         """Hold fewer rows instead."""
+        self.moves += 1
         self.rows[1 : 1 + len(rows)] = rows
         self.end = 1 + len(rows)
         if len(self.rows) > 4 * self.end + _LEAST:
