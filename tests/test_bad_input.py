@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -792,3 +793,46 @@ def test_snapshots_of_something_else() -> None:
     refused(error, into(AB, same, output="positions"), "differ")
     refused(error, into(AB, same, valuations=True), "options differ")
     refused(error, into(AB, same, late="drop"), "options differ")
+
+
+# ---- What is written wrong first
+
+
+SASE = "PATTERN SEQ(A a, B b) WHERE skip_till_next_match { a.v < b.v } WITHIN 10"
+AFA = stretto.AFA({"type": str, "v": int}, window=10).arc("q0", "q1", when="e.type = 'A'").final("q1")
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda rows: stretto.match(SASE, rows, tim="t"), TypeError, "keyword argument 'tim'; did you mean 'time'?"),
+        (lambda rows: stretto.match(AFA, rows, tim="t"), TypeError, "keyword argument 'tim'; did you mean 'time'?"),
+        (lambda rows: stretto.iter_matches(SASE, rows, tim="t"), TypeError, "argument 'tim'; did you mean 'time'?"),
+        (
+            lambda rows: stretto.match(AFA, [{"typ": "A", "v": 1, "t": 1}], time="t"),
+            DataError,
+            "the events have no column 'type' (attribute); did you mean 'typ'?",
+        ),
+        (
+            lambda rows: stretto.match(SASE.replace("b.v", "'3'"), rows, time="t"),
+            QueryError,
+            "hint: write numbers without quotes",
+        ),
+        (
+            lambda rows: stretto.match(SASE.replace("a.v < b.v", "a.k = 3"), rows, time="t"),
+            QueryError,
+            "hint: write strings in single quotes",
+        ),
+        (lambda rows: stretto.PatternSet({"p": SASE}, time="t"), OptionError, "PatternSet(schema); then change("),
+        (lambda rows: stretto.PatternSet([SASE], time="t"), OptionError, "PatternSet(schema); then change("),
+        (
+            lambda rows: stretto.match("SELECT * FROM S WHERE A ; B WITHIN 5 [t]", rows[::-1]),
+            DataError,
+            "'t' decreases from 2 to 1 at row 1; a window needs an attribute that does not: sort the events by it before",
+        ),
+    ],
+)
+def test_first_mistakes_show_the_way_out(call: Any, error: type[Exception], message: str) -> None:
+    rows = [{"type": "A", "v": 1, "t": 1, "k": "x"}, {"type": "B", "v": 2, "t": 2, "k": "x"}]
+    with pytest.raises(error, match=re.escape(message)):
+        call(rows)

@@ -317,7 +317,7 @@ def test_a_wrong_query_is_told_before_the_events_are_read(run: Run) -> None:
         (["match", "query.ceql", "no*.csv"], "no file is named like 'no*.csv'"),
         (["match", "nothing.ceql", "events.parquet"], "'nothing.ceql' is neither a file nor a query"),
         (["match", "query.ceql", "query.ceql"], "cannot read 'query.ceql': end it in .parquet, .csv"),
-        (["match", "events.parquet", "events.parquet"], "'events.parquet' is not UTF-8 text"),
+        (["match", "events.parquet", "events.parquet"], "'events.parquet' holds events: the query comes first"),
         (["match", "query.ceql", "events.parquet", "--out", "m.xls"], "cannot write 'm.xls'"),
         (["match", "query.ceql", "events.parquet", "--out", "no/such/m.csv"], "no/such/m.csv"),
         (["match", "query.ceql", "events.parquet", "--time", "tme"], "time='tme': there is no such column"),

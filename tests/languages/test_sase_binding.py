@@ -148,7 +148,7 @@ def test_negation_at_an_end_needs_a_time(components: str) -> None:
         ("avg(a[i-1].ts) > 1", "avg(a[i-1].ts)", "avg needs numbers, and 'ts' is timestamp[us]", "count(a[..i-1]) counts"),
         ("max(a[].flag)", "max(a[].flag)", "max needs numbers or times, and 'flag' is bool", None),
         ("min(a[].list) > 1", "min(a[].list)", "min needs numbers or times", None),
-        ("b.s > 1", "b.s > 1", "cannot compare b.s (string) with a number", "write numbers without quotes"),
+        ("b.s > 1", "b.s > 1", "cannot compare b.s (string) with a number", "write strings in single quotes"),
         ("a[i].s = a[i-1].n", "a[i].s = a[i-1].n", "cannot compare a[i].s (string) with a[i-1].n (int32)", None),
         ("a.LEN = 'x'", "a.LEN = 'x'", "cannot compare a.LEN (int64) with a string", None),
         ("b.list = 3", "b.list", "cannot compare b.list", None),

@@ -28,6 +28,8 @@ def read_query(argument: str) -> str:
     begins_as_query = argument.lstrip()[:6].upper() == "SELECT" or is_sase(argument)
     if begins_as_query and not _names_a_file(argument):
         return argument
+    if kind_of(path) is not None:
+        raise OptionError(f"'{argument}' holds events: the query comes first, and then the data")
     try:
         return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError as error:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from inspect import signature
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -11,7 +12,7 @@ from stretto.budget import Budget
 from stretto.columns.overflow import IntegerOverflow
 from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.nfab.runner import NfabRunner
-from stretto.errors import LimitError, OptionError
+from stretto.errors import LimitError, OptionError, nearest
 from stretto.events import Schema, as_table, require
 from stretto.languages.afa.builder import AFA
 from stretto.matching.absent import warn_of_absent_types
@@ -130,7 +131,7 @@ def match(  # noqa: PLR0913 - the options that users have
             options["budget"] = budget
         return _match_afa(query, events, time=time, sequence=sequence, **_of_afa(given | options))
     if options:
-        raise TypeError(f"match() got an unexpected keyword argument '{min(options)}'")
+        raise _unexpected("match() got an unexpected keyword argument", options, signature(match).parameters)
     reading = Reading(type, time, sequence, stream, time_unit, output=output)
     call = _Call(query, events, reading, valuations=valuations, language=language)
     return pa.Table.from_batches(
@@ -253,7 +254,7 @@ class _Call:
         others = {name: value for name, value in options.items() if name not in own}
         unknown = set(others) - {"valuations", "language"}
         if unknown:
-            raise TypeError(f"unexpected argument '{min(unknown)}'")
+            raise _unexpected("unexpected argument", unknown, (*_READ, "valuations", "language", "budget", "progress"))
         return cls(query, events, Reading(**own), **others, sets=sets)
 
     def sets(self) -> Iterator[MatchSet]:
@@ -292,6 +293,13 @@ class _Call:
             yield from found
         except IntegerOverflow as error:
             raise error.renumbered(self.input.order) from None
+
+
+def _unexpected(told: str, given: Iterable[str], known: Iterable[str]) -> TypeError:
+    """What Python says of an argument that there is not, with the nearest one."""
+    name = min(given)
+    best = nearest(name, known)
+    return TypeError(f"{told} '{name}'" + (f"; did you mean '{best}'?" if best else ""))
 
 
 def _opened(events: Any) -> Source | dict[str, Source] | None:
@@ -345,17 +353,22 @@ def _iter_match_afa(
     afa: AFA | Afa, events: Any, *, time: str | None = None, sequence: str | None = None, **options: Any
 ) -> Iterator[pa.Table]:
     """As :func:`_match_afa`, in pieces: the outputs of so many events each; at least one, which may be empty."""
+    own = ("until", "bag", "numbered", "ignore", "provenance", "budget")
+    unknown = set(options) - set(own)
+    if unknown:
+        told = "match() of an AFA got an unexpected keyword argument"
+        if min(unknown) in _OF_STREAMS:
+            raise TypeError(f"{told} '{min(unknown)}': it is for streams, stretto.Matcher(afa, time='…')")
+        raise _unexpected(told, unknown, ("time", "sequence", *own))
     if time is None:
         raise OptionError("an AFA needs the column that orders the stream: time='…'")
-    unknown = set(options) - {"until", "bag", "numbered", "ignore", "provenance", "budget"}
-    if unknown:
-        hint = ": it is for streams, stretto.Matcher(afa, time='…')" if min(unknown) in _OF_STREAMS else ""
-        raise TypeError(f"match() of an AFA got an unexpected keyword argument '{min(unknown)}'{hint}")
     frozen = afa.frozen
     if not frozen.arcs:
         raise OptionError("the AFA has no arcs, so that nothing can match: afa.arc(source, target, when=…)")
     given = open_files(events) if are_files(events) else as_table(events)
     require(given.schema.names, time, "time")
+    for name in frozen.events:
+        require(given.schema.names, name, "attribute")
     tie = sequence or options.get("numbered")
     line = Revising(frozen, given.schema, time=time, sequence=sequence, ordered=True, **options)
     if isinstance(given, pa.Table):

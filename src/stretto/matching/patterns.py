@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
@@ -128,6 +128,12 @@ class PatternSet:
         budget: int | float | str | Meter | None = None,
         capacity: int = 1 << 8,
     ) -> None:
+        given = schema.values() if isinstance(schema, Mapping) else schema if isinstance(schema, list) else ()
+        if any(str(one).lstrip()[:7].upper() in ("SELECT ", "PATTERN") for one in given):
+            raise OptionError(
+                "a pattern set is made with the columns of the events: PatternSet(schema); then "
+                "change([stretto.Change('name', query)]) adds a query"
+            )
         if output not in ("events", "positions"):
             raise OptionError(f"output={output!r}: expected 'events' or 'positions'")
         check_late(late, ("error", "drop"))

@@ -321,8 +321,10 @@ class _Checker(p.Visitor):
             self._same_clock(left, right, span)
             return left, right
         if left.kind != right.kind:
-            quoted = {left.kind, right.kind} & {"string"} and {left.kind, right.kind} & set(NUMBERS)
-            hint = "write numbers without quotes" if quoted else None
+            constant = next((one.kind for one in (left, right) if isinstance(one.operand, p.Constant)), None)
+            hint = None
+            if {left.kind, right.kind} & {"string"} and {left.kind, right.kind} & set(NUMBERS) and constant:
+                hint = f"write {'numbers without' if constant == 'string' else 'strings in single'} quotes"
             raise self.error(f"cannot compare {left.described} with {right.described}", span or right.span, hint)
         return left, right
 

@@ -29,6 +29,9 @@ Bits = NDArray[np.bool_]
 #: Events are read in pieces of this many rows: small enough for the caches, and for ^C to act soon.
 CHUNK = 1 << 16
 
+#: What is wrong with a window attribute that decreases.
+FALLS = "a window needs an attribute that does not: sort the events by it before"
+
 
 class Classifying(Protocol):
     """What an intake asks of a program."""
@@ -232,7 +235,7 @@ class Intake:
         name = window.attribute
         if name == self.schema.time and self.late_policy == "drop":
             return self._values(batch, name, "window", member), None
-        return self._ordered(batch, name, self.last_measure, member, "a window needs an attribute that does not")
+        return self._ordered(batch, name, self.last_measure, member, FALLS)
 
     def _values(
         self, batch: pa.RecordBatch | pa.Table, name: str, role: str, member: Bits | None

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from stretto.columns.overflow import IntegerOverflow
 from stretto.columns.vectorized import mask
-from stretto.engines.shared.intake import both, keyed
+from stretto.engines.shared.intake import FALLS, both, keyed
 from stretto.engines.shared.windows import values_of
 from stretto.errors import DataError
 from stretto.events import Schema, conform
@@ -102,8 +102,7 @@ def _measure(
     if falls.any():
         at = int(falls.argmax())
         raise DataError(
-            f"pattern '{version.id}': '{name}' decreases from {before[at]} to {values[at]} at row {first + rows[at]}; "
-            "a window needs an attribute that does not"
+            f"pattern '{version.id}': '{name}' decreases from {before[at]} to {values[at]} at row {first + rows[at]}; {FALLS}"
         )
     last[version] = values[-1].item()
 
