@@ -1,7 +1,8 @@
 """Exactly once under ``kill -9``: a continuous query is killed at random moments, and its rows are those of one ordered pass.
 
-Each life is a process of its own with its own JVM; the whole process group is killed. Every other kill is aimed: it falls as soon as
-the sink has written a micro-batch that is not committed. Where kills fell is read from the logs. Run more than the tests do::
+Each life is a process of its own with its own JVM; the whole process group is killed: in turn some time after the start, as soon as
+the sink has written a micro-batch that is not committed, and some time after this life committed one. Where kills fell is read from
+the logs. Run more than the tests do::
 
     python -m tests.spark.kill sase --kills 100
 """
@@ -45,6 +46,9 @@ RUNNING: dict[str, Any] = {"disorder": "3 seconds", "buckets": 5}
 
 #: The longest time in seconds that a life has after its query started: the first micro-batches take some seconds.
 LONGEST = 9.0
+
+#: What kills are aimed at, in turn.
+AIMS = ("start", "write", "commit")
 
 #: A change of a pattern holds so many seconds after the events beside it: further ahead than the query can have read.
 AHEAD = 100
@@ -243,8 +247,8 @@ def killed_and_started_again(name: str, folder: Path, kills: int, seed: int) -> 
     while sum(moments.values()) < kills:
         unread = len(files) - committed(folder)
         feed(max(0, 8 - unread))
-        aimed = sum(moments.values()) % 2 == 1
-        moments[killed(name, folder, None if aimed else rng.uniform(0.0, LONGEST))] += 1
+        aim = AIMS[(seed + sum(moments.values())) % len(AIMS)]
+        moments[killed(name, folder, aim, rng.uniform(0.0, LONGEST if aim == "start" else LONGEST / 3))] += 1
     end = events(rng, 10 * len(files)).slice(0, 1)  # far behind the others: the watermark passes them all
     files.append(end)
     add_file(folder / "in", end, len(files))
@@ -277,18 +281,22 @@ def start(name: str, folder: Path) -> subprocess.Popen[str]:
         )
 
 
-def killed(name: str, folder: Path, seconds: float | None) -> str:
-    """Start a life and kill it so long after its query started, or as soon as a micro-batch is written; tells when it died."""
-    child = start(name, folder)
+def killed(name: str, folder: Path, aim: str, seconds: float) -> str:
+    """Start a life and kill it, so many seconds after its query or a commit or, aimed at a write, right then; tells when it died."""
+    child, before = start(name, folder), committed(folder)
     assert child.stdout is not None
     line = child.stdout.readline().strip()
     if line != "ready":
         raise AssertionError(f"the process ended before its query started: {line!r} {(folder / 'errors').read_text()}")
-    if seconds is None:
-        until = time.monotonic() + 10 * LONGEST
-        while child.poll() is None and written(folder) <= committed(folder) and time.monotonic() < until:
-            time.sleep(0.0005)
-    else:
+    until = time.monotonic() + 10 * LONGEST
+    waits: Callable[[], bool] = {
+        "write": lambda: written(folder) <= max(before, committed(folder)),
+        "commit": lambda: committed(folder) <= before,
+        "start": lambda: False,
+    }[aim]
+    while child.poll() is None and waits() and time.monotonic() < until:
+        time.sleep(0.0005)
+    if aim != "write":
         with contextlib.suppress(subprocess.TimeoutExpired):
             child.wait(seconds)
     with contextlib.suppress(ProcessLookupError):
