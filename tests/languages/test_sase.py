@@ -753,3 +753,19 @@ def test_section_6_template(strategy: str, iterator: str, printed: str) -> None:
     assert query.equal == ("symbol",)
     assert str(query.condition) == f"(a[1].price % 500) = 0 AND {printed} AND b.volume < 150"
     assert query.window == Window(number=500)
+
+
+@pytest.mark.parametrize(
+    ("counts", "asked"),
+    [
+        ("{2,5}", "a.LEN >= 2 and count(a[..i]) <= 5"),
+        ("{3}", "a.LEN >= 3 and count(a[..i]) <= 3"),
+        ("{2,}", "a.LEN >= 2"),
+    ],
+)
+def test_counts_are_conditions(counts: str, asked: str) -> None:
+    short = parse(f"PATTERN SEQ(A{counts} a[], B b) WHERE skip_till_any_match {{ b.x > 1 }}")
+    long = parse(f"PATTERN SEQ(A+ a[], B b) WHERE skip_till_any_match {{ b.x > 1 and {asked} }}")
+    assert short.condition == long.condition
+    assert short.references == long.references
+    assert str(short.components[0]) == f"A{counts} a[]"

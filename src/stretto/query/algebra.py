@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from stretto.errors import Span
-from stretto.query.predicate import Predicate
+from stretto.query.predicate import Predicate, counted
 
 RESERVED = frozenset({"SELECT", "FROM", "WHERE", "FILTER", "PARTITION", "WITHIN", "CONSUME", "AS", "OR", "AND", "NOT"})
 """The words that name no type, stream or variable unless they are quoted."""
@@ -135,7 +135,7 @@ class Repeat:
             case 0, None:
                 sign = f"{joint}*"
             case least, most:
-                sign = f"{joint}{{{least}}}" if least == most else f"{joint}{{{least},{'' if most is None else most}}}"
+                sign = joint + counted(least, most)
         return _closed(self.body) + sign
 
 

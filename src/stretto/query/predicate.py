@@ -375,3 +375,14 @@ def attributes(expression: Expression) -> dict[str, Span | None]:
         if isinstance(node, Attribute):
             found.setdefault(node.name, node.span)
     return found
+
+
+def counted(least: int, most: int | None) -> str:
+    """Write how often something is repeated.
+
+    >>> counted(3, 3), counted(2, 5), counted(2, None)
+    ('{3}', '{2,5}', '{2,}')
+    """
+    if least == most:
+        return f"{{{least}}}"
+    return f"{{{least},{'' if most is None else most}}}"

@@ -39,12 +39,14 @@ def _span() -> Span | None:
 
 @dataclass(frozen=True)
 class Component:
-    """``T a``, ``T+ a[]``, ``~(T a)``; several types are alternatives: ``(T|U) a``."""
+    """``T a``, ``T+ a[]``, ``T{2,5} a[]``, ``~(T a)``; several types are alternatives: ``(T|U) a``."""
 
     types: tuple[str, ...]
     variable: str
     kleene: bool = False
     negated: bool = False
+    least: int = 1  #: how many events a Kleene plus has at least
+    most: int | None = None  #: … and at most; ``None``: any number
     span: Span | None = _span()
     type_spans: tuple[Span, ...] = field(default=(), compare=False, repr=False)
 
@@ -52,7 +54,14 @@ class Component:
         types = self.types[0] if len(self.types) == 1 else f"({'|'.join(self.types)})"
         if self.negated:
             return f"~({types} {self.variable})"
-        return f"{types}+ {self.variable}[]" if self.kleene else f"{types} {self.variable}"
+        return f"{types}{self.sign} {self.variable}[]" if self.kleene else f"{types} {self.variable}"
+
+    @property
+    def sign(self) -> str:
+        """How the repetition of a Kleene plus is written."""
+        if self.least == 1 and self.most is None:
+            return "+"
+        return p.counted(self.least, self.most)
 
 
 class Index(StrEnum):

@@ -13,7 +13,7 @@ from lark import Token, v_args
 from stretto.errors import Span, nearest
 from stretto.languages.ceql.formulas import Condition, Conditions, Joined, PatternPart, alone, bounded
 from stretto.languages.ceql.lowering import Clauses, Selection, filtered
-from stretto.languages.expressions.clauses import Clause, ClauseTransformer, Columns
+from stretto.languages.expressions.clauses import Clause, ClauseTransformer, Columns, Counts
 from stretto.languages.expressions.tokens import Mistake, Name, at, name_of, unique
 from stretto.languages.expressions.transformer import ExpressionPart, PredicateTransformer, predicate_of
 from stretto.query import algebra as a
@@ -133,23 +133,8 @@ class CeqlTransformer(PredicateTransformer, ClauseTransformer):
     def optional(self, formula: PatternPart, sign: Token) -> PatternPart:
         return _repeated(formula, 0, 1 if sign.type == "QUESTION" else None, sign, formula.span | at(sign))
 
-    def counted(self, formula: PatternPart, opening: Token, *rest: Token) -> PatternPart:
-        span = at(opening) | at(rest[-1])
-        counts: dict[str, int | None] = {"least": None, "most": None}
-        bound = "least"
-        for token in rest[:-1]:
-            if token.type == "COMMA":
-                bound = "most"
-            elif not token.isdecimal():
-                raise Mistake(f"a repetition is counted in whole numbers, not {token}", at(token))
-            else:
-                counts[bound] = int(token)
-        least, most = counts["least"] or 0, counts["most"] if bound == "most" else counts["least"]
-        if most == 0:
-            raise Mistake("a repetition of no time holds nothing", span, "{0,2} is none to two times")
-        if most is not None and most < least:
-            raise Mistake(f"a repetition of at least {least} and at most {most}", span, f"write {{{most},{least}}}")
-        return _repeated(formula, least, most, opening, formula.span | span)
+    def counted(self, formula: PatternPart, opening: Token, counts: Counts) -> PatternPart:
+        return _repeated(formula, counts.least, counts.most, opening, formula.span | counts.span)
 
     def absent(self, sign: Token, formula: PatternPart) -> PatternPart:
         if not a.is_one_event(formula.pattern):

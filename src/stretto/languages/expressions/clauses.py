@@ -40,6 +40,15 @@ class Measure:
     span: Span
 
 
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How often something is repeated; ``most`` is ``None`` for any number. ``span`` ends with the closing brace."""
+
+    least: int
+    most: int | None
+    span: Span
+
+
 class Seen(Protocol):
     """The clauses of a query, as far as they are read."""
 
@@ -91,6 +100,23 @@ class ClauseTransformer(Transformer[Token, Any]):
         if sign is not None:
             raise Mistake("a window cannot be negative", at(sign) | at(number))
         return Measure(number_of(number), str(number), unit, span)
+
+    def counts(self, *tokens: Token) -> Counts:
+        numbers: list[int | None] = [None]
+        for token in tokens[:-1]:
+            if token.type == "COMMA":
+                numbers.append(None)
+            elif not token.isdecimal():
+                raise Mistake(f"a repetition is counted in whole numbers, not {token}", at(token))
+            else:
+                numbers[-1] = int(token)
+        least, most = numbers[0] or 0, numbers[-1]
+        span = at(tokens[0]) | at(tokens[-2])
+        if most == 0:
+            raise Mistake("a repetition of no time holds nothing", span, "{0,2} is none to two times")
+        if most is not None and most < least:
+            raise Mistake(f"a repetition of at least {least} and at most {most}", span, f"write {{{most},{least}}}")
+        return Counts(least, most, span | at(tokens[-1]))
 
     def limit_clause(self, keyword: Token, *tokens: Token) -> Clause:
         number = number_of(tokens[-1])

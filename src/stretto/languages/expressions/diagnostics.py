@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from lark import Token, UnexpectedInput, UnexpectedToken
@@ -64,7 +64,6 @@ def groups(*rows: Row) -> Groups:
 _ANY_WORD = re.compile(r"\w+|==|!=|<>|<=|>=|:\+|\S")
 _NUMBER_BEFORE = re.compile(r"(?<![\w.])(?P<number>\d[\d.]*\s*)\Z")
 _INTERVAL_BEFORE = re.compile(r"(?<!\w)(?P<interval>interval\s*)\Z", re.IGNORECASE)
-_COUNT = re.compile(r"\{\s*(?P<least>\d+)\s*(?:(?P<comma>,)\s*(?P<most>\d*)\s*)?\}")
 _PAIRS = {")": "(", "]": "[", "}": "{"}
 _OPENINGS = {
     "'": "a string that is not closed",
@@ -189,14 +188,6 @@ class Unexpected:
             return "write NOT"
         return {"&": "write AND", "|": "write OR"}.get(self.word)
 
-    def count(self) -> tuple[int, int | None] | None:
-        """Read ``{n}``, ``{n,m}`` or ``{n,}``: the least and the most, ``None`` for no end."""
-        found = _COUNT.match(self.text, self.span.start)
-        if found is None:
-            return None
-        least = int(found["least"])
-        return least, least if not found["comma"] else int(found["most"]) if found["most"] else None
-
 
 def _listing(expected: frozenset[str], known: Groups) -> str:
     """``';', '+', AS or the end``: at most six."""
@@ -223,23 +214,3 @@ def did_you_mean(word: str, keywords: Collection[str]) -> str | None:
     """Ask whether a keyword was meant that a word resembles."""
     meant = keyword_like(word, keywords)
     return None if meant is None else f"did you mean '{meant}{' BY' * (meant in WITH_BY)}'?"
-
-
-_LONGEST_SKETCH = 4
-
-
-def written_out(
-    counts: tuple[int, int | None] | None, step: Callable[[int], str], more: str, joint: str
-) -> list[str] | None:
-    """Write out the sequences that a count stands for; ``None`` where they are many, or there is no count.
-
-    ``step(k)`` is the k-th step, and ``more`` what stands for one or more.
-    """
-    if counts is None:
-        return None
-    least, most = counts
-    if not 0 < least <= _LONGEST_SKETCH or (most is not None and not least <= most <= _LONGEST_SKETCH):
-        return None
-    if most is None:
-        return [joint.join([*(step(k) for k in range(1, least)), more])]
-    return [joint.join(step(k) for k in range(1, length + 1)) for length in range(least, most + 1)]

@@ -29,7 +29,7 @@ _GROUPS = d.groups(
     ("an attribute", "COLUMN", "QUOTED"),
     ("a type", "TYPE", "QUOTED"),
     ("a strategy", "STRATEGY", "LBRACE"),
-    ("'+'", "PLUS", ""),
+    ("'+'", "PLUS", "LBRACE"),
     ("a variable", "VARIABLE", ""),
     ("a unit", "UNIT", ""),
     ("all, non_overlap, verbose or compressed", "MODE", ""),
@@ -75,10 +75,10 @@ _LAST_WORD = re.compile(r"(?P<dot>\.\s*)?(?<!\w)(?P<word>\w+)\s*\Z")
 
 
 def _quantifier(found: d.Unexpected) -> Mistake | None:
-    """``B?``, ``B*``, ``B{2}``, which the language does not have: how to write them."""
+    """``B?``, ``B*``, which the language does not have: how to write them."""
     word, span = found.word, found.span
     before = found.before(_LAST_WORD)
-    if before is None or word not in ("?", "*", "{") or not {"VARIABLE", "PLUS"} <= found.expected:
+    if before is None or word not in ("?", "*") or not {"VARIABLE", "PLUS"} <= found.expected:
         return None
     step = before["word"]
     name = step[0].lower()
@@ -88,20 +88,11 @@ def _quantifier(found: d.Unexpected) -> Mistake | None:
             span,
             f"ask two queries, without and with it: SEQ(A x, C y) and SEQ(A x, {step} {name}, C y)",
         )
-    if word == "*":
-        return Mistake(
-            "there is no repetition of none or more yet",
-            span,
-            f"ask two queries, without it and with one or more: SEQ(A x, C y) and SEQ(A x, {step}+ {name}[], C y)",
-        )
-    sequences = d.written_out(found.count(), lambda k: f"{step} {name}{k}", f"{step}+ {name}[]", ", ")
-    if sequences is None:
-        shown = f"{step}{{2}} is {step} {name}1, {step} {name}2"
-    else:
-        shown = (
-            sequences[0] if len(sequences) == 1 else f"a query each: {' and '.join(f'SEQ({one})' for one in sequences)}"
-        )
-    return Mistake("there are no counted repetitions yet", span, f"write it out: {shown}")
+    return Mistake(
+        "there is no repetition of none or more yet",
+        span,
+        f"ask two queries, without it and with one or more: SEQ(A x, C y) and SEQ(A x, {step}+ {name}[], C y)",
+    )
 
 
 def _pattern_hint(found: d.Unexpected) -> str | None:
@@ -127,7 +118,7 @@ def _where_hint(word: str, expected: frozenset[str]) -> str | None:
         return "join conditions with AND"
     if "STRATEGY" in expected:
         return f"one of {', '.join(Selection)}"
-    if "LBRACE" in expected:
+    if "LBRACE" in expected and "PLUS" not in expected:
         return "WHERE strategy { conditions }"
     if word == "*" and expected == {"VARIABLE"}:
         return "count(a[]) counts the events of a[]"

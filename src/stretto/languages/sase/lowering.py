@@ -34,6 +34,7 @@ def lower(text: str, draft: Draft) -> SaseQuery:
     pattern = _pattern(draft.components)
     _check_arguments(draft.where.arguments, pattern)
     condition, equal = _condition(draft.where)
+    condition = _with_counts(condition, pattern.components)
     uses: list[Referred] = []
     for predicate in _predicates(condition):
         own = _uses(predicate, pattern)
@@ -122,6 +123,25 @@ def _condition(where: Where) -> tuple[p.Predicate | None, tuple[Name, ...]]:
         equal.setdefault(name.text, name)
     alone = body.expression is None and not body.is_null
     return None if alone else predicate_of(replace(body, equal=())), tuple(equal.values())
+
+
+def _with_counts(condition: p.Predicate | None, components: Iterable[Component]) -> p.Predicate | None:
+    """``A{n,m} a[]`` is ``A+ a[]`` with ``a.LEN >= n``, and takes an event while ``count(a[..i]) <= m``."""
+    counts: list[p.Predicate] = []
+    for one in components:
+        bounds = (
+            (">=", Length(one.variable), one.least if one.least > 1 else None),
+            ("<=", Aggregate("count", one.variable, Range.UP_TO, None), one.most),
+        )
+        counts += [
+            p.Comparison(sign, Referred(str(reference), reference=reference), p.Constant(bound))
+            for sign, reference, bound in bounds
+            if bound is not None
+        ]
+    if not counts:
+        return condition
+    own = () if condition is None else condition.parts if isinstance(condition, p.And) else (condition,)
+    return p.And((*own, *counts)) if len(own) + len(counts) > 1 else counts[0]
 
 
 def _predicates(condition: p.Predicate | None) -> list[p.Predicate]:

@@ -9,7 +9,7 @@ from decimal import Decimal
 from lark import Token, v_args
 
 from stretto.errors import Span, nearest
-from stretto.languages.expressions.clauses import EXACT, Clause, ClauseTransformer, Columns
+from stretto.languages.expressions.clauses import EXACT, Clause, ClauseTransformer, Columns, Counts
 from stretto.languages.expressions.tokens import Mistake, Name, at, find, name_of, number_of
 from stretto.languages.expressions.transformer import (
     ExpressionPart,
@@ -64,23 +64,33 @@ class SaseTransformer(PredicateTransformer, ClauseTransformer):
         span = at(sign) | (at(last) if isinstance(last, Token) else component.span)
         if component.kleene:
             raise Mistake(
-                "a negated component takes no '+'",
+                "a negated component takes no '+'" if component.sign == "+" else "a negated component takes no count",
                 component.span,
-                f"~({' '.join(str(component).replace('+', '').replace('[]', '').split())}) already means: not one such event",
+                f"{replace(component, kleene=False, negated=True)} already means: not one such event",
             )
         return replace(component, negated=True, span=span), place
 
-    def positive(self, types: tuple[Name, ...], *tokens: Token) -> tuple[Component, Span]:
+    def positive(self, types: tuple[Name, ...], *parts: Token | Counts) -> tuple[Component, Span]:
+        tokens = [part for part in parts if isinstance(part, Token)]
+        counts = next((part for part in parts if isinstance(part, Counts)), None)
         variable, plus, bracket = (find(tokens, kind) for kind in ("VARIABLE", "PLUS", "LSQB"))
         assert variable is not None
         component = Component(
             types=tuple(name.text for name in types),
             variable=str(variable),
-            kleene=plus is not None,
+            kleene=plus is not None or counts is not None,
             span=types[0].span | at(tokens[-1]),
             type_spans=tuple(name.span for name in types),
         )
-        if bracket is not None and plus is None:
+        if counts is not None:
+            if counts.least == 0:
+                raise Mistake(
+                    "there are no optional components yet",
+                    counts.span,
+                    f"ask two queries, without {variable} and with {replace(component, least=1, most=counts.most)}",
+                )
+            component = replace(component, least=counts.least, most=counts.most)
+        if bracket is not None and not component.kleene:
             raise Mistake(
                 f"{variable}[] holds several events, so its type needs a '+'",
                 at(variable) | at(tokens[-1]),
