@@ -142,6 +142,65 @@ def _seeds(theta: Any, z: int, count: int, m: Memory) -> int:
 
 
 @inlined
+def _begun(theta: Any, z: int, count: int, m: Memory) -> int:
+    """Put the initial ID, and what ε-arcs reach from it, behind C[: count], as matches that begin at ``z``.
+
+    How long C is then; −1 − so long with FAULT or NEED set.
+    """
+    graph, C = m.graph, m.work.C
+    if count >= C.size:
+        m.registers[s.NEED] = 1
+        return -1 - count
+    C[count] = s.SEED
+    if graph.states[graph.start, s.FIRST_EPSILON] == s.NIL:
+        return count + 1
+    return int(_seeds(theta, z, count, m))
+
+
+@inlined
+def _why_not_begun(m: Memory) -> int:
+    """The status where :func:`_begun` has stopped."""
+    if m.work.F[0, 0] != 0 or m.registers[s.FAULT] != 0:
+        return FAULTED
+    if m.registers[s.NEED] == 0:
+        return GROW_NODES
+    m.registers[s.NEED] = m.work.C.size + 1
+    return GROW_STACK
+
+
+@inlined
+def _take(theta: Any, this: int, at: int, source: int, made: int, row: int, m: Memory) -> int:
+    """Give ``made`` the register and the trail that an arc makes of those of ``source``; the status."""
+    graph, P, work, registers = m.graph, m.P, m.work, m.registers
+    arcs = graph.arcs
+    if arcs[this, s.TRANSFER] >= 0:
+        theta(arcs[this, s.TRANSFER], at, source, made, m.events.E, P, work.F)
+        if work.F[0, 0] != 0:
+            registers[s.FAULT], registers[s.FAULT_ARC] = work.F[0, 0], this
+            return FAULTED
+    else:
+        for field in range(s.REG, s.REG + graph.real.size):
+            P[field, made] = P[field, source]
+    if graph.trail >= 0:
+        field = s.REG + graph.trail
+        P[field, made] = P[field, source]
+        if arcs[this, s.LABEL] >= 0:
+            P[field, made] = intern(P[field, source], row, arcs[this, s.LABEL], work, registers)
+            if P[field, made] == s.NIL:
+                return GROW_TABLE
+    return DONE
+
+
+@inlined
+def _live_from(z: int, le: int, seq: int, made: int, extra: int, P: I64) -> None:
+    """A new anchor is live at ``z``, and so far no longer."""
+    P[extra + s.HOME, made] = z
+    P[extra + s.UNTIL_LE, made] = P[extra + s.TILL_LE, made] = le
+    P[extra + s.UNTIL_SEQ, made] = P[extra + s.TILL_SEQ, made] = seq
+    P[extra + s.OPEN, made] = -1
+
+
+@inlined
 def derive(  # noqa: C901, PLR0912, PLR0915 - one loop, whose state lies in local variables; its phases are above
     theta: Any,
     z: int,
@@ -160,9 +219,9 @@ def derive(  # noqa: C901, PLR0912, PLR0915 - one loop, whose state lies in loca
     Reads arcs, states, events; writes D and free partial matches. O(count · arcs of a state). On any status but DONE, what is
     linked from HEAD to TAIL is to be given back.
 
-    Three phases: the initial ID and what ε-arcs reach from it come behind C, as matches that begin at z; each member of C takes every
-    arc of its state that holds; what an arc has made goes on by ε-arcs at once, before the next arc is looked at. Nothing that is
-    live is changed, so that the caller may try again with more room.
+    Three phases: the initial ID and what ε-arcs reach from it come behind C, as matches that begin at z (:func:`_begun`); each member
+    of C takes every arc of its state that holds (:func:`_take`); what an arc has made goes on by ε-arcs at once, before the next arc
+    is looked at. Nothing that is live is changed, so that the caller may try again with more room.
     """
     graph, P, events, work, registers = m.graph, m.P, m.events, m.work, m.registers
     arcs, states = graph.arcs, graph.states
@@ -172,25 +231,11 @@ def derive(  # noqa: C901, PLR0912, PLR0915 - one loop, whose state lies in loca
     le, seq, re, row = events.X[z, s.LE], events.X[z, s.SEQ], events.X[z, s.RE], events.X[z, s.ROW]
     registers[s.HEAD] = registers[s.TAIL] = s.NIL
     registers[s.FRESH] = registers[s.FINALS] = registers[s.COUNT_D] = 0
-    total = count
-    if starts:
-        if count >= C.size:
-            registers[s.NEED] = count + 1
-            return GROW_STACK
-        total = count + 1
-        C[count] = s.SEED
-        if states[graph.start, s.FIRST_EPSILON] != s.NIL:
-            total = _seeds(theta, z, count, m)
+    total = _begun(theta, z, count, m) if starts else count
     status = DONE
     if total < 0:
         total = -1 - total
-        if work.F[0, 0] != 0 or registers[s.FAULT] != 0:
-            status = FAULTED
-        elif registers[s.NEED] == 0:
-            status = GROW_NODES
-        else:
-            status = GROW_STACK
-            registers[s.NEED] = C.size + 1
+        status = _why_not_begun(m)
     # In local variables while the loop runs: a register is memory that the compiler cannot keep to itself.
     free = registers[s.FREE]
     head = tail = s.NIL
@@ -215,6 +260,8 @@ def derive(  # noqa: C901, PLR0912, PLR0915 - one loop, whose state lies in loca
             of, group = of_row, size
             registers[s.HASHED] = -1
         arc = states[states[P[s.STATE, p], s.BASE], s.FIRST_ARC]
+        # The arcs of p read z; those of what one of them has made, D[first:], are ε-arcs and read no event: then ``closing`` is set,
+        # and ``behind`` is the arc of p to go on with. One loop for both, as the step is the same.
         source, at = p, z
         closing = False
         behind = first = 0
@@ -274,24 +321,10 @@ def derive(  # noqa: C901, PLR0912, PLR0915 - one loop, whose state lies in loca
                     status = GROW_NODES
                     break
                 made = free  # and stays the first free one until it is certain that it is needed
-                if arcs[this, s.TRANSFER] >= 0:
-                    theta(arcs[this, s.TRANSFER], at, source, made, E, P, F)
-                    if F[0, 0] != 0:
-                        status = FAULTED
-                        registers[s.FAULT], registers[s.FAULT_ARC] = F[0, 0], this
-                        break
-                else:
-                    for field in range(s.REG, s.REG + fields):
-                        P[field, made] = P[field, source]
                 P[s.STATE, made] = target
-                if graph.trail >= 0:
-                    field = s.REG + graph.trail
-                    P[field, made] = P[field, source]
-                    if arcs[this, s.LABEL] >= 0:
-                        P[field, made] = intern(P[field, source], row, arcs[this, s.LABEL], work, registers)
-                        if P[field, made] == s.NIL:
-                            status = GROW_TABLE
-                            break
+                status = _take(theta, this, at, source, made, row, m)
+                if status != DONE:
+                    break
                 # With a bag, equal computations stay apart; but an ε-cycle that comes back to where it was must end.
                 begin = (first if closing else size) if graph.bag else group
                 equal = _find(made, begin, group, size, fields, P, work, registers)
@@ -310,10 +343,7 @@ def derive(  # noqa: C901, PLR0912, PLR0915 - one loop, whose state lies in loca
                 P[s.START, made], P[s.START_LE, made], P[s.START_SEQ, made] = of_row, of_le, of_seq
                 P[s.LEAST, made] = right
                 if graph.ignores:
-                    P[extra + s.HOME, made] = z
-                    P[extra + s.UNTIL_LE, made] = P[extra + s.TILL_LE, made] = le
-                    P[extra + s.UNTIL_SEQ, made] = P[extra + s.TILL_SEQ, made] = seq
-                    P[extra + s.OPEN, made] = -1
+                    _live_from(z, le, seq, made, extra, P)
                 if tail == s.NIL:
                     head = made
                 else:

@@ -175,6 +175,55 @@ def _lose(  # noqa: C901, PLR0912 - one walk along the events, whose state lies 
     return int(alive)
 
 
+@inlined
+def _win(z: int, settled: bool, m: Memory) -> bool:
+    """Collect the outputs of what was derived at event ``z``; ``False``: there is no room. ``settled``: anchors that stay count, too.
+
+    Settled anchors are live at the event as well: a first event has one output for each register, whoever gives it.
+    """
+    graph, P, work, registers = m.graph, m.P, m.work, m.registers
+    size = pick(z, work.D, registers[s.COUNT_D], 0, graph, P, work)
+    if settled and size >= 0:
+        size = pick(z, work.L, registers[s.SETTLED], size, graph, P, work)
+    if size > 0:
+        size = put(size, z, settled, registers[s.GAINED], registers[s.TAKEN], work.won, m)
+        registers[s.GAINED] = max(size, registers[s.GAINED])
+    return bool(size >= 0)
+
+
+@inlined
+def _go_on(work: Work, registers: I64) -> int:
+    """D without the anchors that were replaced becomes C, for the next event; how many, or −1 for want of room."""
+    count = 0
+    for k in range(registers[s.COUNT_D]):
+        if work.D[k] != s.NIL:
+            if count == work.C.size:
+                return -1
+            work.C[count] = work.D[k]
+            count += 1
+    return count
+
+
+@inlined
+def _room_for_output(x: int, taken: int, given: int, m: Memory) -> int:
+    """Cancel the outputs of both sides against each other, and see that what is left can be written: the status."""
+    graph, work, out, registers = m.graph, m.work, m.out, m.registers
+    if registers[s.RETRACTED] + registers[s.GAINED] == 0:
+        return DONE
+    settle(graph, work, registers)
+    full = OUTPUT_FULL if registers[s.ROWS] > 0 else GROW_OUTPUT
+    if registers[s.ROWS] + registers[s.RETRACTED] + registers[s.GAINED] > out.rows.shape[0]:
+        registers[s.NEED] = registers[s.RETRACTED] + registers[s.GAINED]
+        return full
+    if graph.traces:
+        cells = registers[s.CELLS]
+        told = trace(work.lost, 0, registers[s.RETRACTED], x, s.NIL, s.NIL, m)
+        if not told or not trace(work.won, 0, registers[s.GAINED], x, taken, given, m):
+            registers[s.CELLS], registers[s.NEED] = cells, 1
+            return full
+    return DONE
+
+
 @jit
 def repair(  # noqa: C901, PLR0912, PLR0915 - one walk along the events, whose state lies in local variables
     theta: Any,
@@ -256,29 +305,14 @@ def repair(  # noqa: C901, PLR0912, PLR0915 - one walk along the events, whose s
             k = pending - 1
             work.head[k], work.tail[k], work.size[k] = registers[s.HEAD], registers[s.TAIL], registers[s.FRESH]
             registers[s.HEAD] = registers[s.TAIL] = s.NIL  # theirs is the place in ``work`` now
-            # Settled anchors are live at the event as well: a first event has one output for each register, whoever gives it.
-            size = pick(new_z, work.D, registers[s.COUNT_D], 0, graph, P, work)
-            settled = first and registers[s.SETTLED] > 0
-            if settled and size >= 0:
-                size = pick(new_z, work.L, registers[s.SETTLED], size, graph, P, work)
-            if size > 0:
-                size = put(size, new_z, settled, registers[s.GAINED], registers[s.TAKEN], work.won, m)
-                registers[s.GAINED] = max(size, registers[s.GAINED])
-            if size < 0:
+            if not _win(new_z, first and registers[s.SETTLED] > 0, m):
                 registers[s.NEED] = work.picked.size + 1
                 status = GROW_STACK
                 break
-            # What was derived at this event goes on to the next: D without the anchors that were replaced is the next C.
-            count = 0
-            for k in range(registers[s.COUNT_D]):
-                if work.D[k] != s.NIL:
-                    if count == work.C.size:
-                        status = GROW_STACK
-                        registers[s.NEED] = work.D.size
-                        break
-                    work.C[count] = work.D[k]
-                    count += 1
-            if status != DONE:
+            count = _go_on(work, registers)
+            if count < 0:
+                registers[s.NEED] = work.D.size
+                status = GROW_STACK
                 break
             before = new_z
         first = False
@@ -292,17 +326,8 @@ def repair(  # noqa: C901, PLR0912, PLR0915 - one walk along the events, whose s
         old_z = new_z = behind
         behind = events.X[behind, s.BEHIND]
     # Room for the output comes before the step is carried out, which cannot be taken back.
-    if status == DONE and registers[s.RETRACTED] + registers[s.GAINED] > 0:
-        settle(graph, work, registers)
-        if registers[s.ROWS] + registers[s.RETRACTED] + registers[s.GAINED] > out.rows.shape[0]:
-            registers[s.NEED] = registers[s.RETRACTED] + registers[s.GAINED]
-            status = OUTPUT_FULL if registers[s.ROWS] > 0 else GROW_OUTPUT
-        elif graph.traces:
-            cells = registers[s.CELLS]
-            told = trace(work.lost, 0, registers[s.RETRACTED], x, s.NIL, s.NIL, m)
-            if not told or not trace(work.won, 0, registers[s.GAINED], x, taken, given, m):
-                registers[s.CELLS], registers[s.NEED] = cells, 1
-                status = OUTPUT_FULL if registers[s.ROWS] > 0 else GROW_OUTPUT
+    if status == DONE:
+        status = _room_for_output(x, taken, given, m)
     if status != DONE:
         _take_back(pending, P, work, registers)
         return status
