@@ -113,7 +113,7 @@ def test_mistakes_in_calls() -> None:
     assert "did you mean 'above'?" in mistake("abov(a.x, b.x)")
     assert "takes 2 arguments, not 3" in mistake("above(a.x, b.x, 3)")
     assert "takes numbers and truth values, not a.type (string)" in mistake("above(a.type, b.x)")
-    assert "cannot compare a computed number" in mistake("above(a.x, b.x) > 'x'")
+    assert "cannot compare a computed truth value" in mistake("above(a.x, b.x) > 'x'")
     with pytest.raises(QueryError, match="RETURN"):
         stretto.compile("PATTERN SEQ(A a) RETURN above(a.x, 2) AS y", schema)
 

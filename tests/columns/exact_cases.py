@@ -19,6 +19,9 @@ KINDS: dict[str, pa.DataType] = {
     "f": pa.float64(),
 }
 
+#: The same with a string.
+TYPES = {**KINDS, "s": pa.string()}
+
 VALUES: dict[str, list[Any]] = {
     "x": [0, 1, -1, 2, 3, 10, 2**31, -(2**31), 2**62, -(2**62), 2**63 - 1, -(2**63), 2**53 + 1, None],
     "y": [0, 1, -1, 2, 3, -(2**31), 2**31 - 1, None],
@@ -29,6 +32,8 @@ VALUES: dict[str, list[Any]] = {
     "f": [0.0, 0.1, 0.3, -1.5, 3.0, 1e300, float("nan"), None],
 }
 
+TEXTS = ["", "a", "A", "ab", "aB", "ß", "SS", "ǆ", "😀", None]
+
 LITERALS = ["0", "1", "3", "-2", "0.1", "0.2", "0.3", "0.30", "1.5", "-0.1", "2147483648", "4611686018427387904"]
 
 
@@ -38,10 +43,38 @@ def operand(rng: random.Random, names: Sequence[str], depth: int = 2) -> str:
         return rng.choice(names) if rng.random() < 0.7 else rng.choice(LITERALS)
     if rng.random() < 0.15:
         return f"(-{rng.choice(names)})"
+    if rng.random() < 0.2:
+        return called(rng, names, depth - 1)
     sign = rng.choice("++--***/")
     sides = [rng.choice(names), operand(rng, names, depth - 1)]
     rng.shuffle(sides)
     return f"({sides[0]} {sign} {sides[1]})"
+
+
+def called(rng: random.Random, names: Sequence[str], depth: int) -> str:
+    """A function that gives a number."""
+    name = rng.choice(["abs", "round", "round", "floor", "ceil", "coalesce", "length"])
+    if name == "length":
+        return f"length({text(rng, names)})"
+    more = ""
+    if name == "coalesce":
+        more = "".join(f", {operand(rng, names, depth)}" for _ in range(rng.randint(1, 2)))
+    elif name == "round" and rng.random() < 0.6:
+        more = f", {rng.choice([0, 1, 2, 15])}"
+    return f"{name}({operand(rng, names, depth)}{more})"
+
+
+def text(rng: random.Random, names: Sequence[str], depth: int = 2) -> str:
+    """A string of the event of one of the names."""
+    own = rng.choice(names).rpartition(".")[0]
+    own = f"{own}.s" if own else "s"
+    if not depth or rng.random() < 0.3:
+        return own
+    name = rng.choice(["upper", "lower", "||", "coalesce"])
+    inside = text(rng, [own], depth - 1)
+    if name == "||":
+        return f"({inside} || {rng.choice([own, chr(39) + 'b' + chr(39)])})"
+    return f"coalesce({inside}, {rng.choice([own, chr(39) + chr(39)])})" if name == "coalesce" else f"{name}({inside})"
 
 
 def condition(rng: random.Random, names: Sequence[str], depth: int = 2) -> str:
@@ -52,6 +85,11 @@ def condition(rng: random.Random, names: Sequence[str], depth: int = 2) -> str:
         return "(" + f" {rng.choice(['AND', 'AND', 'OR'])} ".join(parts) + ")"
     if depth and choice < 0.6:
         return f"NOT ({condition(rng, names, depth - 1)})"
+    if choice < 0.66:
+        left = text(rng, names)
+        right = text(rng, names) if rng.random() < 0.5 else repr(rng.choice(TEXTS[:-1]))
+        forms = [f"{rng.choice(['=', '!=', '<', '>='])} {right}", "IN ('a', 'AB', '')", "LIKE 'a%'", "IS NULL"]
+        return f"{left} {rng.choice(forms)}"
     # Not more than two of the names, so that comparisons without a float are frequent.
     few = rng.sample(list(names), min(2, len(names)))
     left = f"({rng.choice(few)} {rng.choice('+-*')} {operand(rng, few)})" if rng.random() < 0.7 else rng.choice(few)
@@ -71,6 +109,7 @@ def table(rng: random.Random, rows: int, types: str = "AABBC") -> pa.Table:
         {
             "type": pa.array([rng.choice(types) for _ in range(rows)]),
             "k": pa.array([rng.choice([1, 2, 2, None]) for _ in range(rows)], pa.int64()),
+            "s": pa.array([rng.choice(TEXTS) for _ in range(rows)]),
             **columns,
         }
     )

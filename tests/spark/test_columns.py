@@ -83,8 +83,16 @@ def table_of(rng: random.Random, rows: int) -> pa.Table:
 
 def operand(rng: random.Random, family: list[str]) -> str:
     name = rng.choice(family)
-    if name not in "ijkfg" or rng.random() < 0.6:
+    if name in ("s", "t") and rng.random() < 0.3:
+        return rng.choice(
+            [f"coalesce({name}, s)", f"coalesce({name}, 'a')", f"({name} || 'b')", f"concat({name}, s, t)"]
+        )
+    if name not in "ijkfg" or rng.random() < 0.5:
         return name
+    if rng.random() < 0.3:
+        return rng.choice(
+            [f"abs({name})", f"coalesce({name}, {rng.choice(family)}, 5)", f"({name} - length(s))", f"round({name})"]
+        )
     other = rng.choice([rng.choice(family), "2", "-1", "1.5"])
     return rng.choice([f"({name} {rng.choice('+-*/%')} {other})", f"(- {name})"])
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -20,11 +20,14 @@ from stretto.automata.nfab import Kind, Nfab, own_index
 from stretto.errors import LimitError, QueryError
 from stretto.query import predicate as p
 from stretto.query.afa import Field
+from stretto.query.builtins import TABLE
 from stretto.query.sase import Aggregate, Element, Index, Kept, Length, Range, Reference, kept
 from stretto.query.typing import kind_of
 
 #: A move with more cases than this is refused: each of them is an arc.
 MOST_CASES = 64
+
+_E = TypeVar("_E", bound=p.Expression)
 
 TRUE, FALSE = p.Constant(True), p.Constant(False)
 
@@ -89,7 +92,9 @@ class ValueRegister:
     def __init__(self, nfab: Nfab) -> None:
         self.nfab = nfab
         self.query = nfab.query
-        self.attributes = nfab.query.schema.attributes
+        self.attributes = dict(nfab.query.schema.attributes)
+        #: What is computed of an event's strings, by the attribute that it is taken for.
+        self.values: dict[str, p.Function] = {}
         self.numbers = {pair.component.variable: at for at, pair in enumerate(nfab.pairs)}
         self.slots: dict[Slot, str] = {}
         self.truths: dict[str, p.Predicate] = {}
@@ -176,7 +181,7 @@ class ValueRegister:
             own = own_index(move, pair.component)
             for conjunct in (*edge.alone, *edge.related):
                 if isinstance(conjunct, p.Comparison | p.In | p.Between | p.Like):
-                    for name in p.attributes(conjunct):
+                    for name in p.needed(conjunct):
                         one = self.query.parsed.references[name]
                         if (
                             isinstance(one, Element)
@@ -223,16 +228,55 @@ class ValueRegister:
         remembered = self._remembered(node, used, moment)
         if remembered is not None:
             return remembered
+        node = self._with_values(node, used, moment)
+        names = list(p.attributes(node))
+        used = {name: used[name] for name in names}
         self._refuse_order_of_strings(node, used)
         found = []
         for chosen in product(*(self.read(one, moment) for one in used.values())):
             values = dict(zip(names, (value for _, value in chosen), strict=True))
             tests = [test for own, _ in chosen for test in own]
-            if all(value is not None for value in values.values()):
-                found.append(all_of([*tests, p.substituted(node, values)]))  # type: ignore[arg-type]
+            told = p.with_nulls(node, [name for name, value in values.items() if value is None])
+            if told is not None:
+                found.append(all_of([*tests, p.substituted(told, values)]))  # type: ignore[arg-type]
             elif isinstance(node, p.IsNull):
                 found.append(all_of(tests))
         return any_of(found)
+
+    def _with_values(self, node: p.Predicate, used: dict[str, Read], moment: Moment) -> p.Predicate:
+        """A condition in which what is computed of strings of an earlier event is a value of that event, which is kept."""
+
+        def change(part: p.Expression) -> p.Expression:
+            elements = [one for name in p.attributes(part) if isinstance(one := used[name], Element)]
+            if not isinstance(part, p.Function) or not p.reads_strings(part) or not elements:
+                return p.rebuilt(part, change)
+            first, names = elements[0], p.attributes(part)
+            alike = all((one.variable, one.index) == (first.variable, first.index) for one in elements)
+            if len(elements) < len(names) or not alike or self._is_at_hand(first, moment):
+                return p.rebuilt(part, change)
+            plain = p.renamed(part, {name: one.attribute for name, one in zip(names, elements, strict=True)})
+            kept_as = replace(first, attribute=self._value(plain))
+            used[str(kept_as)] = kept_as
+            return p.Attribute(str(kept_as), next(iter(names.values())))
+
+        found: p.Predicate = change(node)  # type: ignore[assignment]
+        return found
+
+    def _value(self, plain: p.Function) -> str:
+        """The attribute that something computed of an event's strings is taken for."""
+        for name, value in self.values.items():
+            if value == plain:
+                return name
+        name = f"value{len(self.values) + 1}"
+        while name in self.attributes:
+            name += "_"
+        self.values[name] = plain
+        self.attributes[name] = pa.int64() if TABLE[plain.name].gives == "int" else pa.string()
+        return name
+
+    def here(self, attribute: str) -> p.Operand:
+        """An attribute of the event at hand."""
+        return of_event(self.values[attribute]) if attribute in self.values else Field(f"e.{attribute}")
 
     def _is_at_hand(self, one: Read, moment: Moment) -> bool:
         """Whether a reference is to the event at hand."""
@@ -253,7 +297,7 @@ class ValueRegister:
         kinds = {kind_of(self.attributes[one.attribute]) for one in elements}
         ordered = isinstance(node, p.Comparison) and node.op not in ("=", "!=")
         told = "string" in kinds and (isinstance(node, p.Like | p.Between) or ordered)
-        if not told and not kinds & {"decimal", "other"}:
+        if not told and not kinds & {"decimal", "other"} and not p.reads_strings(node):
             return None
         (variable, end), *_ = ends
         plain = p.renamed(node, {name: one.attribute for name, one in zip(used, elements, strict=True)})
@@ -374,7 +418,7 @@ class ValueRegister:
     def _better(self, slot: Slot) -> p.Predicate:
         """Whether the event at hand gives a new minimum or maximum; NaN does, and stays."""
         assert slot.attribute is not None
-        here = Field(f"e.{slot.attribute}")
+        here = self.here(slot.attribute)
         tests: list[p.Predicate] = [p.Comparison("<" if slot.what is Kept.MIN else ">", here, self.field(slot))]
         if kind_of(self.attributes[slot.attribute]) == "float":
             tests.append(p.Comparison("!=", here, here))
@@ -457,7 +501,7 @@ class ValueRegister:
             held = own if slot.what is Kept.EVERY and not begins else TRUE
             return [(((question, True),), held), (((question, False),), FALSE)]
         assert slot.attribute is not None
-        here = Field(f"e.{slot.attribute}")
+        here = self.here(slot.attribute)
         if slot.what is Kept.SAME:
             question = self._is_same(slot.component, slot.attribute, move)
             if isinstance(question, p.Not):
@@ -510,9 +554,9 @@ def negation_of(part: p.Predicate) -> p.Predicate:
     return part.part if isinstance(part, p.Not) else p.Not(part)
 
 
-def of_event(plain: p.Predicate) -> p.Predicate:
-    """Turn a condition over attributes' own names into one on the event at hand."""
-    found: p.Predicate = p.substituted(plain, {name: Field(f"e.{name}") for name in p.attributes(plain)})
+def of_event(plain: _E) -> _E:
+    """Turn an expression over attributes' own names into one of the event at hand."""
+    found: _E = p.substituted(plain, {name: Field(f"e.{name}") for name in p.attributes(plain)})
     return found
 
 

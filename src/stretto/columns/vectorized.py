@@ -14,7 +14,7 @@ import contextlib
 import datetime as dt
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Context, Decimal
 from fractions import Fraction
 from functools import reduce
@@ -30,7 +30,7 @@ from stretto.columns.overflow import IntegerOverflow
 from stretto.errors import DataError, hinted
 from stretto.query import predicate as p
 from stretto.query.evaluate import COMPARE, Beyond, bounded, compare, holds, like_pattern, like_search, truth, value
-from stretto.times import DAY, PER_SECOND
+from stretto.times import DAY, PER_SECOND, as_times
 
 Bits = NDArray[np.bool_]
 
@@ -331,6 +331,12 @@ class _Rows(p.Visitor):
         first, second = self.operand(node.left), self.operand(node.right)
         return None if first is None or second is None else _computed(node.op, first, second)
 
+    def function(self, node: p.Function) -> Any:
+        sides = [self.operand(argument) for argument in node.arguments]
+        if node.name == "coalesce":
+            return _coalesced([side for side in sides if side is not None], self.rows)
+        return None if None in sides else _FUNCTIONS[node.name](*sides)
+
     def call(self, node: p.Call) -> Any:
         raise AssertionError(node)  # registered functions are called in kernels
 
@@ -397,9 +403,12 @@ def computed(operand: p.Operand, batch: pa.RecordBatch, kind: pa.DataType) -> pa
     if not isinstance(found, _Column):
         shown = float(found) if isinstance(found, Decimal) else found
         return pa.array([shown] * batch.num_rows, kind)
-    if found.kind == "decimal":
-        return pa.array(_as_real(found), kind, mask=None if found.valid is None else ~found.valid)
-    return pa.array(found.data, kind, mask=None if found.valid is None else ~found.valid)
+    if found.kind == "string":
+        return found.data.cast(kind)
+    null = None if found.valid is None else ~found.valid
+    if found.kind == "time":
+        return as_times(found.data, kind, null)
+    return pa.array(_as_real(found) if found.kind == "decimal" else found.data, kind, mask=null)
 
 
 def _column(array: pa.Array) -> _Column:
@@ -485,6 +494,102 @@ def _where(beyond: Bits | None, valid: Bits | None) -> Bits | None:
         return beyond
     return beyond & valid
 
+
+# -- functions ------------------------------------------------------------------------------------------------------
+
+
+def _absolute(own: _Column) -> _Column:
+    if own.kind == "float":
+        return _Column("float", np.abs(own.data), own.valid, beyond=own.beyond)
+    data, beyond = _as_int(own)
+    least = data == _INT64[0]
+    with np.errstate(over="ignore"):
+        found = np.abs(data)
+    beyond = _or(_or(own.beyond, beyond), least if least.any() else None)
+    return _Column("int", found, own.valid, beyond=_where(beyond, own.valid))
+
+
+def _rounded(own: _Column, digits: int = 0) -> _Column:
+    """As :func:`~stretto.query.builtins.rounded`."""
+    power = float(10**digits)
+    with np.errstate(all="ignore"):
+        size = np.abs(own.data)
+        scaled = size * power
+        whole = np.floor(scaled)
+        whole += size >= (2.0 * whole + 1.0) / (2.0 * power)
+        found = np.where(scaled < 2.0**51, np.copysign(whole / power, own.data), own.data)
+    return _Column("float", found, own.valid, beyond=own.beyond)
+
+
+def _of_reals(compute: Callable[[Any], Any]) -> Callable[[_Column], _Column]:
+    return lambda own: _Column("float", compute(own.data), own.valid, beyond=own.beyond)
+
+
+def _cased(ascii_only: Callable[[pa.Array], pa.Array], python: Callable[[str], str]) -> Callable[[_Column], _Column]:
+    """Letters in the other case: Arrow changes a letter at a time, where ß has two great ones."""
+
+    def compute(own: _Column) -> _Column:
+        if pc.all(pc.string_is_ascii(own.data)).as_py() is not False:
+            return replace(own, data=ascii_only(own.data))
+        coded = own.data.dictionary_encode()
+        texts = pa.array([None if one is None else python(one) for one in coded.dictionary.to_pylist()], own.data.type)
+        return replace(own, data=texts.take(coded.indices))
+
+    return compute
+
+
+def _concatenated(*sides: Any) -> _Column:
+    kinds = {side.data.type for side in sides if isinstance(side, _Column)}
+    kind = kinds.pop() if len(kinds) == 1 else pa.large_string()
+    texts = [side.data.cast(kind) if isinstance(side, _Column) else pa.scalar(side, kind) for side in sides]
+    joined = pc.binary_join_element_wise(*texts, pa.scalar("", kind))
+    return _Column("string", joined, valid_of(joined))
+
+
+def _coalesced(sides: list[Any], rows: int) -> Any:
+    """The first that is not NULL, row by row."""
+    if not sides or not isinstance(sides[0], _Column):
+        return sides[0] if sides else None
+    first = sides[0]
+    if first.valid is None:
+        return first
+    other = _coalesced(sides[1:], rows)
+    if other is None:
+        return first
+    if first.kind == "string":
+        kind = other.data.type if isinstance(other, _Column) else first.data.type
+        kind = kind if kind == first.data.type else pa.large_string()
+        second = other.data.cast(kind) if isinstance(other, _Column) else pa.scalar(other, kind)
+        joined = pc.coalesce(first.data.cast(kind), second)
+        return _Column("string", joined, valid_of(joined))
+    beyond = _where(first.beyond, first.valid)
+    if first.kind == "int":
+        (one, before), (two, after) = _as_int(first), _as_int(other)
+        beyond = _where(_or(beyond, before), first.valid)
+        after = None if after is None else np.broadcast_to(after, rows)
+    else:
+        one, two = first.data, other.data if isinstance(other, _Column) else other
+        after = None
+    after = _or(after, _beyond(other))
+    beyond = _or(beyond, None if after is None else after & ~first.valid)
+    valid = None if not isinstance(other, _Column) or other.valid is None else first.valid | other.valid
+    return _Column(
+        first.kind, np.where(first.valid, one, two), valid, first.type if first.kind == "time" else None, beyond
+    )
+
+
+_FUNCTIONS: dict[str, Callable[..., _Column]] = {
+    "abs": _absolute,
+    "round": _rounded,
+    "floor": _of_reals(np.floor),
+    "ceil": _of_reals(np.ceil),
+    "upper": _cased(pc.ascii_upper, str.upper),
+    "lower": _cased(pc.ascii_lower, str.lower),
+    "length": lambda own: _Column(
+        "int", np.asarray(pc.fill_null(pc.utf8_length(own.data), 0).to_numpy(zero_copy_only=False), np.int64), own.valid
+    ),
+    "concat": _concatenated,
+}
 
 _REAL: dict[str, Callable[[Any, Any], Any]] = {
     "+": np.add,

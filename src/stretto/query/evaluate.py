@@ -25,6 +25,7 @@ from typing import Any
 
 from stretto.query import functions
 from stretto.query import predicate as p
+from stretto.query.builtins import TABLE
 
 COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
@@ -81,6 +82,17 @@ class _Exact(p.Visitor):
     def call(self, node: p.Call) -> Any:
         given = tuple(map(self.visit, node.arguments))
         return self.computed(node, given, node.name, functions.known()[node.name].python)
+
+    def function(self, node: p.Function) -> Any:
+        given = tuple(map(self.visit, node.arguments))
+        python = TABLE[node.name].python
+        if node.name == "coalesce":
+            return self.chosen(node, python(*given))
+        return self.computed(node, given, f"{node.name}({', '.join('{}' for _ in given)})", python)
+
+    def chosen(self, node: p.Operand, found: Any) -> Any:
+        """What was chosen of some values."""
+        return found
 
     def arithmetic(self, node: p.Arithmetic) -> Any:
         given = (self.visit(node.left), self.visit(node.right))
@@ -152,6 +164,10 @@ class _Bounded(_Exact):
             return found  # constants are computed before a kernel is made
         whole = (one for one in (*given, found) if isinstance(one, int) and not isinstance(one, bool))
         return found if all(one in _INT64 for one in whole) else Beyond(node, shown.format(*given))
+
+    def chosen(self, node: p.Operand, found: Any) -> Any:
+        whole = isinstance(found, int) and not isinstance(found, bool)
+        return Beyond(node, str(found)) if whole and found not in _INT64 else found
 
     def comparison(self, node: p.Comparison) -> bool | Beyond:
         sides = (self.visit(node.left), self.visit(node.right))

@@ -14,13 +14,14 @@ what it means to it (``method`` of a :class:`Visitor`); or, where other nodes sa
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
 from typing import Any, ClassVar, TypeVar, cast, get_args
 
 from stretto.errors import Span
+from stretto.query.builtins import TABLE
 
 Value = int | float | Decimal | str | bool | bytes | dt.datetime | dt.date
 
@@ -120,7 +121,21 @@ class Call(_Node):
         return f"{self.name}({', '.join(map(str, self.arguments))})"
 
 
-Operand = Attribute | Constant | Arithmetic | Negative | Call
+@dataclass(frozen=True)
+class Function(_Node):
+    """``name(arguments)``: a function of the language (:mod:`stretto.query.builtins`), by its name in small letters."""
+
+    method: ClassVar = "function"
+    inner: ClassVar = ("arguments",)
+    name: str
+    arguments: tuple[Operand, ...]
+    span: Span | None = _span()
+
+    def __str__(self) -> str:
+        return f"{self.name}({', '.join(map(str, self.arguments))})"
+
+
+Operand = Attribute | Constant | Arithmetic | Negative | Call | Function
 
 
 @dataclass(frozen=True)
@@ -359,13 +374,38 @@ def walk(expression: Expression) -> Iterator[Expression]:
 
 
 def computes(expression: Expression) -> bool:
-    """Tell whether an expression has arithmetic."""
-    return any(isinstance(node, Arithmetic | Negative) for node in walk(expression))
+    """Tell whether an expression has arithmetic, or functions of the language."""
+    return any(isinstance(node, Arithmetic | Negative | Function) for node in walk(expression))
+
+
+def reads_strings(expression: Expression) -> bool:
+    """Tell whether functions in an expression are computed of strings themselves, which kernels do not see."""
+    return any(isinstance(node, Function) and TABLE[node.name].reads_strings for node in walk(expression))
 
 
 def calls(expression: Expression) -> list[Call]:
     """Find the calls of registered functions in an expression."""
     return [node for node in walk(expression) if isinstance(node, Call)]
+
+
+def needed(expression: Expression) -> frozenset[str]:
+    """Find the attributes without which an expression is NULL, or false if it is a comparison."""
+    if isinstance(expression, Attribute):
+        return frozenset((expression.name,))
+    inside = [needed(part) for part in children(expression)]
+    if isinstance(expression, Function) and expression.name == "coalesce":
+        return frozenset.intersection(*inside)
+    return frozenset().union(*inside)
+
+
+def with_nulls(expression: _E, missing: Collection[str]) -> _E | None:
+    """Say what is left of an expression where some attributes are NULL; ``None``: it is NULL, or false if it is a comparison."""
+    if not needed(expression).isdisjoint(missing):
+        return None
+    if isinstance(expression, Function) and expression.name == "coalesce":
+        kept = tuple(one for part in expression.arguments if (one := with_nulls(part, missing)) is not None)
+        return cast(_E, kept[0] if len(kept) == 1 else replace(expression, arguments=kept))
+    return rebuilt(expression, lambda part: with_nulls(part, missing))
 
 
 def attributes(expression: Expression) -> dict[str, Span | None]:

@@ -26,6 +26,8 @@ import pyarrow as pa
 from stretto.errors import QueryError, Span, placed, suggestion
 from stretto.query import functions
 from stretto.query import predicate as p
+from stretto.query.builtins import DIGITS, TABLE
+from stretto.query.evaluate import value
 
 
 def kind_of(data_type: pa.DataType) -> str:
@@ -56,9 +58,12 @@ _FINER = re.compile(r"[.,][0-9]{6}[0-9]*[1-9]")
 _DIGITS = 400  #: more digits before or after the point than any type holds
 
 
+_COMPUTED = {"string": "string", "bool": "truth value", "time": "time"}
+
+
 @dataclass(frozen=True)
 class _Typed:
-    """An operand with its kind; ``source`` is the type of the attribute that it is, if it is one."""
+    """An operand with its kind; ``source`` is the type of the attribute that it is, or of the times that it gives."""
 
     operand: p.Operand
     kind: str
@@ -80,7 +85,7 @@ class _Typed:
         if isinstance(self.operand, p.Constant):
             names = {"string": "a string", "bool": "a truth value", "time": "a time", "other": "bytes"}
             return names.get(self.kind, "a number")
-        return "a computed number"
+        return f"a computed {_COMPUTED.get(self.kind, 'number')}"
 
 
 def typed(predicate: p.Predicate, attributes: Mapping[str, pa.DataType], text: str | None = None) -> p.Predicate:
@@ -124,8 +129,10 @@ def type_of_operand(operand: p.Operand, attributes: Mapping[str, pa.DataType]) -
         return attributes[operand.name]
     if isinstance(operand, p.Constant):
         return pa.scalar(float(operand.value) if isinstance(operand.value, Decimal) else operand.value).type
-    kind = _Checker(attributes).value(operand).kind
-    return {"int": pa.int64(), "bool": pa.bool_()}.get(kind, pa.float64())
+    found = _Checker(attributes).value(operand)
+    if found.source is not None:
+        return found.source
+    return {"int": pa.int64(), "bool": pa.bool_(), "string": pa.string()}.get(found.kind, pa.float64())
 
 
 def is_exact(expression: p.Expression, attributes: Mapping[str, pa.DataType]) -> bool:
@@ -134,7 +141,7 @@ def is_exact(expression: p.Expression, attributes: Mapping[str, pa.DataType]) ->
     if "decimal" not in kinds or "float" in kinds:
         return False
     for node in p.walk(expression):
-        if isinstance(node, p.Call) or (isinstance(node, p.Arithmetic) and node.op == "/"):
+        if isinstance(node, p.Call | p.Function) or (isinstance(node, p.Arithmetic) and node.op == "/"):
             return False
         if isinstance(node, p.Constant) and isinstance(node.value, float):
             return False
@@ -144,7 +151,7 @@ def is_exact(expression: p.Expression, attributes: Mapping[str, pa.DataType]) ->
 def may_overflow(expression: p.Expression, attributes: Mapping[str, pa.DataType]) -> bool:
     """Tell whether a typed expression computes integers, which may leave 64 bits."""
     checker = _Checker(attributes)
-    computed = (node for node in p.walk(expression) if isinstance(node, p.Arithmetic | p.Negative))
+    computed = (node for node in p.walk(expression) if isinstance(node, p.Arithmetic | p.Negative | p.Function))
     return any(checker.value(node).kind == "int" for node in computed)
 
 
@@ -247,7 +254,8 @@ class _Checker(p.Visitor):
     def call(self, node: p.Call) -> _Typed:
         known = functions.known()
         if node.name not in known:
-            hint = suggestion(node.name, known, kind="function") or "register one with @stretto.function"
+            names = [*known, *TABLE]
+            hint = suggestion(node.name, names, kind="function") or "register one with @stretto.function"
             raise self.error(f"unknown function '{node.name}'", node.span, hint)
         function = known[node.name]
         if len(node.arguments) != function.parameters:
@@ -268,6 +276,58 @@ class _Checker(p.Visitor):
             raise self.error(f"'{node.name}' does not compile for ({', '.join(kinds)}): {error}", node.span) from error
         return _Typed(replace(node, arguments=tuple(side.operand for side in sides)), kind, None, node.span)
 
+    def function(self, node: p.Function) -> _Typed:
+        known = TABLE[node.name]
+        if not known.least <= len(node.arguments) <= (known.most or len(node.arguments)):
+            count = "one argument" if len(node.arguments) == 1 else f"{len(node.arguments)} arguments"
+            raise self.error(f"{node.name}({known.shown}) does not take {count}", node.span)
+        sides = [self.operand(argument) for argument in node.arguments]
+        if node.name == "round" and len(sides) == 2:
+            digits = getattr(sides.pop().operand, "value", None)
+            if isinstance(digits, bool) or not isinstance(digits, int) or not 0 <= digits <= DIGITS:
+                raise self.error(
+                    f"round takes digits from 0 to {DIGITS}, as a number", node.arguments[1].span or node.span
+                )
+        allowed = {"numbers": NUMBERS, "strings": ("string",)}.get(known.takes, (*NUMBERS, "string", "bool", "time"))
+        for side in sides:
+            if side.kind not in allowed:
+                raise self.error(f"'{node.name}' takes {known.takes}, not {side.described}", side.span or node.span)
+        sides = self._of_one_kind(sides, node)
+        kind = known.gives or sides[0].kind
+        source = sides[0].source if kind == "time" else None
+        if kind == "int" and node.name in ("round", "floor", "ceil"):
+            return replace(sides[0], span=node.span)
+        arguments = tuple(side.operand for side in sides)
+        if node.name == "coalesce":  # what stands behind a constant is never asked
+            end = next((at for at, one in enumerate(arguments, 1) if isinstance(one, p.Constant)), len(arguments))
+            arguments = arguments[:end]
+        found: p.Operand = replace(node, arguments=(*arguments, *node.arguments[len(sides) :]))
+        if not p.attributes(found) or len(arguments) < min(known.least, len(sides)):
+            found = p.Constant(value(found, {}), node.span)
+        return _Typed(found, kind, source, node.span)
+
+    def _of_one_kind(self, sides: list[_Typed], node: p.Function) -> list[_Typed]:
+        """The arguments of a function: numbers are doubles where one is a decimal or a double, times of one type."""
+        kinds = {side.kind for side in sides}
+        if kinds == {"int"}:
+            return [self._as_number(side, "int") for side in sides]
+        if kinds <= set(NUMBERS):
+            return [self._real(side) for side in sides]
+        if len(kinds) > 1 or (kinds == {"time"} and len({side.source for side in sides}) > 1):
+            one, other = next(
+                (sides[0], side) for side in sides[1:] if (side.kind, side.source) != (sides[0].kind, sides[0].source)
+            )
+            raise self.error(
+                f"'{node.name}' takes values of one type, not {one.described} and {other.described}", node.span
+            )
+        return sides
+
+    def _real(self, own: _Typed) -> _Typed:
+        """A number as a double."""
+        if own.kind == "float" or isinstance(own.operand, p.Constant):
+            return self._as_number(own, "float")
+        return _Typed(p.Arithmetic("/", own.operand, p.Constant(1.0), own.span), "float", None, own.span)
+
     def _number(self, own: _Typed, op: str) -> _Typed:
         if own.kind not in NUMBERS:
             raise self.error(f"cannot compute {own.described} with '{op}': it needs numbers", own.span)
@@ -279,10 +339,7 @@ class _Checker(p.Visitor):
         """A decimal as the double that it stands for where the comparison is not exact: divided by one."""
         if own.kind != "decimal" or self.exact:
             return own
-        if isinstance(own.operand, p.Constant):
-            return self._as_number(own, "float")
-        real = p.Arithmetic("/", own.operand, p.Constant(1.0), own.span)
-        return _Typed(real, "float", None, own.span)
+        return self._real(own)
 
     def _as_number(self, own: _Typed, kind: str) -> _Typed:
         """A literal in the kind beside it; attributes stay as they are."""

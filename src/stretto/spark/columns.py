@@ -31,6 +31,7 @@ from stretto.events import Schema
 from stretto.matching.compiled import Query
 from stretto.matching.relevance import COMPARE, Translator, Untranslatable, all_of, any_of, guards_of
 from stretto.query import predicate as p
+from stretto.query.builtins import TABLE
 from stretto.query.evaluate import like_search, value
 from stretto.query.guard import Guard
 from stretto.query.typing import kind_of
@@ -319,6 +320,8 @@ class _Translator(Translator):
         """Arithmetic in 64 bits or doubles, NULL where it overflows; decimals grow beyond Spark's, and are not asked."""
         from pyspark.sql import functions as F
 
+        if isinstance(node, p.Function):
+            return self._function(node)
         if isinstance(node, p.Negative):
             node = p.Arithmetic("-", p.Constant(0), node.operand)
         assert isinstance(node, p.Arithmetic)
@@ -337,6 +340,28 @@ class _Translator(Translator):
             "%": F.try_mod,
         }[node.op]
         return _Side(kind, compute(first, second), None)
+
+    def _function(self, node: p.Function) -> _Side:
+        """What Spark computes alike: it has its own tables of letters in the other case, and rounds to what is no double."""
+        from pyspark.sql import functions as F
+
+        first, *more = [self.operand(argument) for argument in node.arguments]
+        kind = first.kind if isinstance(first, _Side) else "string"
+        wide = {"int": "bigint", "float": "double", "string": "string"}.get(kind)
+        if wide is None or node.name not in ("abs", "coalesce", "length", "concat"):
+            raise Untranslatable
+
+        def own(side: Any) -> Column:
+            if isinstance(side, _Side):
+                return side.column if wide == "string" else side.column.cast(wide)
+            return F.lit(_text(side)) if wide == "string" else _number(wide, side)
+
+        columns = [own(one) for one in (first, *more)]
+        if node.name == "abs" and kind == "int":
+            found = F.when(columns[0] < 0, F.try_subtract(F.lit(0), columns[0])).otherwise(columns[0])
+        else:
+            found = getattr(F, node.name)(*columns)
+        return _Side(TABLE[node.name].gives or kind, found, None)
 
 
 def _is_time(kind: pa.DataType) -> bool:

@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from stretto import _jit
 from stretto._jit import called, inlined, jit
-from stretto.columns.vectorized import mask, ticks_of
+from stretto.columns.vectorized import computed, mask, ticks_of
 from stretto.dataflow.node import Unary
 from stretto.dataflow.run.rows import PAYLOAD, Rows, empty
 from stretto.dataflow.run.values import NAN, Strings, arrays
@@ -32,6 +33,7 @@ from stretto.engines.shared.scalar_code import (
 )
 from stretto.errors import DataError, QueryError
 from stretto.query import predicate as p
+from stretto.query.builtins import TABLE
 from stretto.query.typing import kind_of
 
 
@@ -76,7 +78,7 @@ class Program:
         self.strings = strings
         self.result = dict(steps[-1].schema if steps else schema)
         self.width = PAYLOAD + len(self.result)
-        self._tables: list[tuple[str, p.Predicate]] = []
+        self._tables: list[tuple[str, p.Predicate | p.Function]] = []
         self._truths = np.zeros((1, 0), np.int64)
         self._faults = np.zeros((1, 1), np.int64)
         self._function = self._compiled()
@@ -107,13 +109,20 @@ class Program:
         return f"{' / '.join(step.label for step in self.steps)}: {why} (row {shown})"
 
     def _look_up(self) -> None:
-        """Ask what is asked of each string about those that are new."""
-        known, there = self._truths.shape[1], len(self.strings)
-        if not self._tables or known == there:
-            return
-        fresh = pa.array(self.strings.texts[known:], pa.string())
-        found = [mask(node, pa.table({column: fresh})).astype(np.int64) for column, node in self._tables]
-        self._truths = np.ascontiguousarray(np.concatenate([self._truths, np.stack(found)], axis=1))
+        """Ask what is asked of each string about those that are new, and about what is made of these."""
+        while self._tables and (known := self._truths.shape[1]) < len(self.strings):
+            fresh = pa.array(self.strings.texts[known:], pa.string())
+            found = [self._asked(node, pa.record_batch({column: fresh})) for column, node in self._tables]
+            self._truths = np.ascontiguousarray(np.concatenate([self._truths, np.stack(found)], axis=1))
+
+    def _asked(self, node: p.Predicate | p.Function, fresh: pa.RecordBatch) -> NDArray[np.int64]:
+        """The truth, the length, or the number of what is made of each string."""
+        if not isinstance(node, p.Function):
+            return mask(node, fresh).astype(np.int64)
+        if TABLE[node.name].gives == "int":
+            return np.asarray(computed(node, fresh, pa.int64()), np.int64)
+        made = computed(node, fresh, pa.string()).to_pylist()
+        return np.array([self.strings.number(text) for text in made], np.int64)
 
     # -- code ---------------------------------------------------------------------------------------------------------
 
@@ -146,8 +155,8 @@ class Program:
         self._truths = np.zeros((max(1, len(self._tables)), 0), np.int64)
         return _jit.generated(function, helpers, numbers=1, matrices=4, own=columns.called)
 
-    def table(self, column: str, node: p.Predicate) -> int:
-        """The number of a condition that is asked of each string."""
+    def table(self, column: str, node: p.Predicate | p.Function) -> int:
+        """The number of a condition, or a function, that is asked of each string."""
         entry = (column, node)
         if entry not in self._tables:
             self._tables.append(entry)
@@ -204,12 +213,21 @@ class Columns(ScalarCode):
             return None
         if isinstance(node, p.Comparison) and node.op in ("=", "!="):
             return None
+        return self._looked_up(node)
+
+    def _looked_up(self, node: p.Predicate | p.Function) -> ast.expr | None:
         names = list(p.attributes(node))
         codes = [self.reference(one) for one in names]
         if len(names) != 1 or codes[0].kind != "string":
             return None
         at = self.owner.table(names[0], node)
         return ast.Subscript(name("T"), ast.Tuple([ast.Constant(at), codes[0].value], ast.Load()), ast.Load())
+
+    def of_one_event(self, node: p.Function) -> Code | None:
+        # What joins strings makes ever longer ones of those that it has made.
+        joins = any(isinstance(one, p.Function) and one.name == "concat" for one in p.walk(node))
+        word = None if joins else self._looked_up(node)
+        return None if word is None else Code(word, (), TABLE[node.name].gives or "string")
 
     def strings(self, op: str, node: p.Predicate) -> None:
         if op not in ("=", "!="):

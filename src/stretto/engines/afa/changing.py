@@ -243,7 +243,8 @@ class RunningArcs:
             if name in read and kind_of(kind) != "decimal":
                 at = read[name]
                 arrays[name] = run.decoded(E[:, at], value_type(kind), (E[:, 0] >> at) & 1 == 0)
-        asked = {name for atom in run.code.atoms for name in predicate.attributes(atom)}
+        computed = [one for column in run.code.columns for one in (column.atom, column.value) if one is not None]
+        asked = {name for one in (*run.code.atoms, *computed) for name in predicate.attributes(one)}
         if asked - set(arrays):
             raise OptionError(
                 f"'{min(asked - set(arrays))}' is not kept with stored events, so a new arc cannot ask them for it"

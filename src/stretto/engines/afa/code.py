@@ -17,7 +17,7 @@ import ast
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -37,7 +37,7 @@ from stretto.engines.shared.scalar_code import (
     name,
     number,
 )
-from stretto.engines.shared.values import MOST_WORDS, Column, column_for, decimal_columns
+from stretto.engines.shared.values import MOST_WORDS, Column, column_for, computed_column, decimal_columns
 from stretto.errors import LimitError, StrettoError
 from stretto.query import predicate as p
 from stretto.query.afa import Arc, Kind, Transfer, UserFunction
@@ -45,6 +45,7 @@ from stretto.query.evaluate import holds
 from stretto.query.typing import kind_of, may_overflow
 
 I64 = NDArray[np.int64]
+_E = TypeVar("_E", bound=p.Expression)
 
 #: Bits of the number of a function in ``fn``.
 ROW_BITS = 32
@@ -282,8 +283,8 @@ class AfaCode:
     # -- words --------------------------------------------------------------------------------------------------------
 
     @staticmethod
-    def plain(condition: p.Predicate) -> p.Predicate:
-        """A condition on the event, over its attributes' own names."""
+    def plain(condition: _E) -> _E:
+        """A condition or a value of the event, over its attributes' own names."""
         return p.renamed(condition, {one: one.removeprefix("e.") for one in p.attributes(condition)})
 
     def column(self, column: Column) -> int:
@@ -364,6 +365,11 @@ class _Scope(ScalarCode):
     def string(self, value: str, node: p.Constant) -> Code:
         return Code(ast.Constant(self.owner.word(value)), (), "string")
 
+    def of_one_event(self, node: p.Function) -> Code | None:
+        if not _is_alone(node):
+            return None
+        return self.owner.of_event(computed_column(self.owner.plain(node)))
+
     def moment(self, value: p.Operand, kind: pa.DataType) -> Code | None:
         """A constant in the ticks of a field that keeps times; ``None``: it is something else."""
         if not isinstance(value, p.Constant) or kind_of(kind) != "time":
@@ -378,6 +384,8 @@ class _Scope(ScalarCode):
         kinds = {kind_of(self.owner.events[one.removeprefix("e.")]) for one in p.attributes(node)}
         if not kinds & {"string", "other", "decimal"}:
             return None
+        if p.reads_strings(node):
+            return self.owner.of_event(Column(atom=self.owner.plain(node))).value
         equal = isinstance(node, p.In | p.IsNull) or (isinstance(node, p.Comparison) and node.op in ("=", "!="))
         if self.owner.keep_all and kinds == {"string"} and equal:
             return None
@@ -430,6 +438,6 @@ def _conjuncts(node: p.Predicate) -> list[p.Predicate]:
             return [node]
 
 
-def _is_alone(node: p.Predicate) -> bool:
-    """Whether a condition is on the event alone, and whole columns tell it."""
+def _is_alone(node: p.Expression) -> bool:
+    """Whether a condition or a value is of the event alone, and whole columns tell it."""
     return not p.calls(node) and all(one.startswith("e.") for one in p.attributes(node))

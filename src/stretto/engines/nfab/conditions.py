@@ -10,7 +10,7 @@ The function is made as a syntax tree whose names and indexes are this module's 
 from __future__ import annotations
 
 import ast
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -20,9 +20,11 @@ from stretto.engines.shared.scalar_code import all_of as _all
 from stretto.engines.shared.scalar_code import call as _call
 from stretto.engines.shared.scalar_code import cell as _word
 from stretto.engines.shared.scalar_code import name as _name
-from stretto.engines.shared.values import Column, Op, Values, column_for, decimal_columns, op_of
+from stretto.engines.shared.values import Column, Op, Values, column_for, computed_column, decimal_columns, op_of
 from stretto.query import predicate as p
 from stretto.query.sase import Aggregate, Element, Index, Kept, Length, Range, Reference, kept
+
+_E = TypeVar("_E", bound=p.Expression)
 
 PARAMETERS = ("edge", "run", "row", "node", "other", "V", "C", "P")
 
@@ -241,15 +243,23 @@ class _Scope(ScalarCode):
 
     def atom(self, node: p.Predicate) -> ast.expr | None:
         """A condition on one event alone, tested column-wise when that event comes."""
+        alone = self._alone(node)
+        if alone is None or isinstance(node, p.And | p.Or | p.Not) or p.calls(node):
+            return None
+        return self.element(alone[0], self.owner.values.column(Column(atom=alone[1]))).value
+
+    def of_one_event(self, node: p.Function) -> Code | None:
+        alone = self._alone(node)
+        return None if alone is None else self.element(alone[0], self.owner.values.column(computed_column(alone[1])))
+
+    def _alone(self, node: _E) -> tuple[Element, _E] | None:
+        """The element that an expression is about, and the expression over its plain attributes; ``None``: it is about several."""
         names = list(p.attributes(node))
         references = [self.owner.query.parsed.references[name] for name in names]
         elements = [one for one in references if isinstance(one, Element)]
         if not elements or len(elements) < len(references) or len({(e.variable, e.index) for e in elements}) > 1:
             return None
-        if isinstance(node, p.And | p.Or | p.Not) or p.calls(node):
-            return None
-        alone = p.renamed(node, {name: one.attribute for name, one in zip(names, elements, strict=True)})
-        return self.element(elements[0], self.owner.values.column(Column(atom=alone))).value
+        return elements[0], p.renamed(node, {name: one.attribute for name, one in zip(names, elements, strict=True)})
 
     def strings(self, op: str, node: p.Predicate) -> None:
         if op not in ("=", "!="):

@@ -109,7 +109,7 @@ class NfabRunner(Intake):
             span=self.span if self.span >= 0 else ALL_TIME,
             capacity=capacity,
         )
-        self.texts = [column.attribute or "" for column in values.columns if column.kind == "string"]
+        self.texts = [column for column in values.columns if column.kind == "string"]
         self.words = Vocabulary(ordered=program.conditions.orders_strings) if self.texts else None
         kinds = [query.schema.attributes[name] for name in query.partition_by]
         needs_keys = any(column.kind == "key" for column in values.columns)
@@ -293,7 +293,7 @@ class NfabRunner(Intake):
 
     def _learn(self, table: pa.RecordBatch) -> None:
         """Take in new strings; where that moves the words of known ones, runs and nodes get the new words."""
-        moved = None if self.words is None else self.words.learn([table.column(name) for name in self.texts])
+        moved = None if self.words is None else self.words.learn([column.read(table) for column in self.texts])
         if moved is None or not moved[0].size:
             return
         move_words(self.state, self.program.conditions.values, *moved)

@@ -13,9 +13,12 @@ from numpy.typing import NDArray
 from stretto._jit import inlined, jit
 
 __all__ = [
+    "absolute",
     "added",
+    "ceiling",
     "compared",
     "exists",
+    "floored",
     "greatest",
     "holds",
     "least",
@@ -26,6 +29,7 @@ __all__ = [
     "real",
     "remainder",
     "remainder_real",
+    "rounded",
     "settled",
     "subtracted",
     "tested",
@@ -110,6 +114,37 @@ def negated(a: int, V: Words) -> int:
         V[0, 0] = 1
         return 0
     return -a
+
+
+@inlined
+def absolute(a: int, V: Words) -> int:
+    """``|a|``; notes an overflow."""
+    return negated(a, V) if a < 0 else a
+
+
+@inlined
+def floored(a: float) -> float:
+    """The greatest whole number that is not above ``a``."""
+    return np.floor(a)
+
+
+@inlined
+def ceiling(a: float) -> float:
+    """The least whole number that is not below ``a``."""
+    return np.ceil(a)
+
+
+@inlined
+def rounded(a: float, power: float) -> float:
+    """``a`` in whole parts of ``1 / power``; as :func:`stretto.query.builtins.rounded`."""
+    size = abs(a)
+    scaled = size * power
+    if not scaled < 2251799813685248.0:
+        return a
+    whole = np.floor(scaled)
+    if size >= (2.0 * whole + 1.0) / (2.0 * power):
+        whole += 1.0
+    return np.copysign(whole / power, a)
 
 
 @inlined

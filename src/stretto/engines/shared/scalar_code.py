@@ -20,7 +20,9 @@ from stretto.engines.shared.decimals import DIGITS, words_of
 from stretto.errors import QueryError
 from stretto.query import functions
 from stretto.query import predicate as p
+from stretto.query.builtins import TABLE
 from stretto.query.evaluate import holds
+from stretto.query.evaluate import value as value_of
 from stretto.query.typing import is_exact
 
 _OPERATORS: dict[str, type[ast.cmpop]] = {
@@ -42,6 +44,8 @@ _WIDE = {
     "-": ("wide_difference", "wide_subtracted"),
     "*": ("wide_product", "wide_multiplied"),
 }
+
+_OF_REALS = {"abs": "abs", "floor": "floored", "ceil": "ceiling"}
 
 OVERFLOWED = 1  #: an integer left 64 bits
 IS_NULL = 2  #: a value that is kept is NULL
@@ -314,6 +318,42 @@ class ScalarCode(p.Visitor, ABC):
         if own.kind == "float":
             return Code(ast.UnaryOp(ast.USub(), own.value), own.known, "float")
         return Code(call("negated", own.value, name(self.faults)), own.known, "int")
+
+    def function(self, node: p.Function) -> Code:
+        """A function of the language; what it makes of strings is computed of columns before."""
+        if p.reads_strings(node) or any(isinstance(getattr(one, "value", None), str) for one in node.arguments):
+            found = self.of_one_event(node)
+            if found is not None:
+                return found
+            if TABLE[node.name].reads_strings:
+                hint = f"{node.name} takes strings of one event of the input"
+                raise self.mistake(f"{node} is computed of strings that a kernel does not see", node, hint)
+        first, *more = [self.operand(argument) for argument in node.arguments]
+        match node.name:
+            case "coalesce":
+                return self._chosen([first, *more])
+            case "abs" if first.kind == "int":
+                value = call("absolute", first.value, name(self.faults))
+            case "round":
+                power = 10 ** value_of(node.arguments[1], {}) if more else 1
+                value = call("rounded", first.value, number(float(power)))
+            case _:
+                value = call(_OF_REALS[node.name], first.value)
+        return replace(first, value=value)
+
+    def _chosen(self, sides: list[Code]) -> Code:
+        """The first value that is known."""
+        first, *others = sides
+        if not others or not first.known:
+            return first
+        other = self._chosen(others)
+        value = ast.IfExp(all_of(first.known), first.value, other.value)
+        both = (ast.BoolOp(ast.Or(), [all_of(first.known), all_of(other.known)]),) if other.known else ()
+        return replace(first, value=value, known=both)
+
+    def of_one_event(self, node: p.Function) -> Code | None:
+        """A word that is computed of strings of one event before the kernel; ``None``: they are of several, or none is kept."""
+        return None
 
     def call(self, node: p.Call) -> Code:
         """A registered function, by a name of this package's own."""

@@ -21,10 +21,11 @@ from numpy.typing import NDArray
 
 from stretto.columns.keys import KeyTable
 from stretto.columns.overflow import IntegerOverflow
-from stretto.columns.vectorized import judged, reals_of_decimals, valid_of
+from stretto.columns.vectorized import computed, judged, reals_of_decimals, valid_of
 from stretto.errors import LimitError
 from stretto.frame import Section
 from stretto.query import predicate as p
+from stretto.query.builtins import TABLE
 from stretto.query.passes.bind import measure
 from stretto.query.sase import Kept
 from stretto.query.typing import kind_of
@@ -63,7 +64,7 @@ _SHOWN = {Op.WIDE_SUM: "sum", Op.CARRY: "carry of sum"}
 
 @dataclass(frozen=True)
 class Column:
-    """A word of each event: an attribute, an atom (over plain attribute names), or the number of its key.
+    """A word of each event: an attribute, an atom or a value (over plain attribute names), or the number of its key.
 
     The word of an atom is 1 where it holds, 0 where not, and 2 where integers of 64 bits do not tell.
     """
@@ -73,6 +74,7 @@ class Column:
     kind: str = "int"  #: int, float, string, bool, time, key, decimal
     per_second: int = 0  #: of a time
     part: int = 0  #: of a decimal: which of its words, the lowest first
+    value: p.Operand | None = None  #: what is computed of columns
 
     @property
     def real(self) -> bool:
@@ -81,7 +83,14 @@ class Column:
     def __str__(self) -> str:
         if self.kind == "decimal":
             return f"{self.attribute}:{self.part}"
-        return self.attribute or (str(self.atom) if self.atom is not None else "key")
+        return self.attribute or next((str(one) for one in (self.atom, self.value) if one is not None), "key")
+
+    def read(self, table: pa.RecordBatch) -> pa.Array:
+        """Its values in some events: of an attribute, or computed."""
+        if self.value is None:
+            assert self.attribute is not None
+            return table.column(self.attribute)
+        return computed(self.value, table, pa.string() if self.kind == "string" else pa.int64())
 
 
 @dataclass(frozen=True)
@@ -222,6 +231,11 @@ def column_for(name: str, kind: pa.DataType) -> Column:
     return Column(name, kind="float" if family == "decimal" else family)
 
 
+def computed_column(node: p.Function) -> Column:
+    """What a function gives that is computed of strings, as a word; over plain attribute names."""
+    return Column(kind=TABLE[node.name].gives or "string", value=node)
+
+
 def decimal_columns(name: str, kind: pa.DataType) -> list[Column]:
     """A decimal attribute as the words of its integer at its scale."""
     words = 1 if kind.precision <= 18 else 2 if kind.bit_width <= 128 else 4
@@ -243,8 +257,7 @@ def matrix(columns: list[Column], table: pa.RecordBatch, words: Vocabulary | Non
             found[:, number] = held if unknown is None else held + 2 * unknown
             known |= np.int64(1) << number
         else:
-            assert column.attribute is not None
-            words_of, valid = _words(column, table.column(column.attribute), words)
+            words_of, valid = _words(column, column.read(table), words)
             found[:, number] = words_of
             known |= np.int64(1) << number if valid is None else valid.astype(np.int64) << number
     return found

@@ -226,7 +226,8 @@ def fitting(operand: p.Operand, field: str, kind: pa.DataType, scope: Scope, *, 
     found = typed_operand(operand, scope.types, exact=False)
     have = kind_of_operand(found, scope.types)
     if want == "time" == have:
-        assert isinstance(found, p.Attribute)
+        if not isinstance(found, p.Attribute):
+            raise _misfit(operand, "a computed time", field, kind, "keep the time, and compute in the conditions")
         _check_clock(found, field, kind, scope)
     elif have != want and not (want == "float" and have in NUMBERS):
         hint = f"declare '{field}' as float" if want == "int" and have in NUMBERS else None

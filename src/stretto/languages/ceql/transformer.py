@@ -18,6 +18,7 @@ from stretto.languages.expressions.tokens import Mistake, Name, at, name_of, uni
 from stretto.languages.expressions.transformer import ExpressionPart, PredicateTransformer, predicate_of
 from stretto.query import algebra as a
 from stretto.query import predicate as p
+from stretto.query.functions import known
 from stretto.query.query import Consume, SelectItem, Strategy
 
 RESERVED = {
@@ -98,6 +99,11 @@ class CeqlTransformer(PredicateTransformer, ClauseTransformer):
                 f"did you mean '{close}'?" if close else None,
             )
         return Clause("CONSUME BY", keyword, "consume", Consume(mode.upper()))
+
+    def refuse_call(self, function: Token, span: Span, parts: Sequence[ExpressionPart]) -> None:
+        if str(function) in known():
+            hint = "SASE+, AFAs and dataflows call them; here compute a column with it before"
+            raise Mistake(f"'{function}' is a registered function, which CEQL does not call", span, hint)
 
     # ---- Formulas
 

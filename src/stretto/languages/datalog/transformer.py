@@ -22,6 +22,9 @@ AGGREGATES = ("count", "sum", "avg", "min", "max")
 class DatalogTransformer(PredicateTransformer):
     """One method for each rule and alias of ``grammar.lark``; without state, so that threads may share it."""
 
+    #: A name before brackets may be that of a relation.
+    has_functions = False
+
     def program(self, *rules: Rule) -> Program:
         return Program(rules)
 

@@ -43,8 +43,10 @@ class _Shown(p.Visitor):
     def negative(self, node: p.Negative) -> str:
         return f"(- {self.visit(node.operand)})"
 
-    def call(self, node: p.Call) -> str:
+    def call(self, node: p.Call | p.Function) -> str:
         return f"{node.name}({', '.join(map(bare, node.arguments))})"
+
+    function = call
 
     def comparison(self, node: p.Comparison) -> str:
         return f"{bare(node.left)} {node.op} {bare(node.right)}"

@@ -12,6 +12,8 @@ from lark import Token, Transformer, v_args
 from stretto.errors import Span
 from stretto.languages.expressions.tokens import Mistake, Name, at, at_end, find, name_of, number_of, unquoted
 from stretto.query import predicate as p
+from stretto.query.builtins import TABLE
+from stretto.query.functions import known
 
 #: How deep a formula, a FILTER or an expression may be nested: later passes may recurse that far.
 DEEPEST = 200
@@ -149,12 +151,23 @@ class PredicateTransformer(Transformer[Token, Any]):
             return _expression(p.Constant(negated, span), (part,), span)
         return _expression(p.Negative(operand, span), (part,), span)
 
+    def concat(self, left: ExpressionPart, _: Token, right: ExpressionPart) -> ExpressionPart:
+        both = (left, right)
+        texts = [one for part in map(value_of, both) for one in _concatenated(part)]
+        return _expression(p.Function("concat", tuple(texts), _span(both)), both)
+
+    #: Whether the functions of the language are known here.
+    has_functions = True
+
     def call(self, function: Token, _: Token, *rest: ExpressionPart | Token) -> ExpressionPart:
-        """Make a call of a registered function."""
+        """Make a call of a registered function, or of one of the language."""
         parts = [part for part in rest if isinstance(part, ExpressionPart)]
         span = at(function) | at_end(rest)
+        values = tuple(map(value_of, parts))
+        if self.has_functions and function.lower() in TABLE and str(function) not in known():
+            return _expression(p.Function(function.lower(), values, span), parts, span)
         self.refuse_call(function, span, parts)
-        return _expression(p.Call(str(function), tuple(map(value_of, parts)), span), parts, span)
+        return _expression(p.Call(str(function), values, span), parts, span)
 
     def refuse_call(self, function: Token, span: Span, parts: Sequence[ExpressionPart]) -> None:
         """Refuse a function that the language has no place for."""
@@ -188,6 +201,11 @@ class PredicateTransformer(Transformer[Token, Any]):
 
     def expression_group(self, opening: Token, part: ExpressionPart, closing: Token) -> ExpressionPart:
         return shallow(replace(part, span=at(opening) | at(closing), parens=part.parens + 1))
+
+
+def _concatenated(value: p.Operand) -> tuple[p.Operand, ...]:
+    """What ``||`` joins, flat."""
+    return value.arguments if isinstance(value, p.Function) and value.name == "concat" else (value,)
 
 
 def _connected(connective: type[p.And] | type[p.Or], parts: Sequence[ExpressionPart | Token]) -> ExpressionPart:
@@ -262,7 +280,7 @@ def predicate_of(part: ExpressionPart) -> p.Predicate:
     """Take a condition; a boolean attribute or constant by itself means that it is TRUE."""
     _no_equivalence(part)
     expression = part.expression
-    if isinstance(expression, p.Attribute | p.Call) or (
+    if isinstance(expression, p.Attribute | p.Call | p.Function) or (
         isinstance(expression, p.Constant) and isinstance(expression.value, bool)
     ):
         return p.Comparison("=", expression, p.Constant(True), part.span)

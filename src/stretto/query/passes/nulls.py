@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from stretto.events import Schema
 from stretto.query import predicate as p
+from stretto.query.builtins import TABLE
 from stretto.query.query import ParsedQuery
 from stretto.query.sase import Aggregate, SaseQuery
 
@@ -89,6 +90,11 @@ class _Uses:
                     self._want(right, _NUMBER)
                 case p.Negative(operand):
                     self._want(operand, _NUMBER)
+                case p.Function("coalesce", arguments):
+                    self._same(arguments)
+                case p.Function(name, arguments):
+                    for argument in arguments:
+                        self._want(argument, _TEXT if TABLE[name].takes == "strings" else _NUMBER)
                 case p.Call(_, arguments):
                     for argument in arguments:
                         self._want(argument, _NUMBER)
@@ -141,4 +147,8 @@ class _Uses:
                 if isinstance(value, Decimal):
                     return pa.float64()
                 return pa.scalar(value).type
+            case p.Function("coalesce", arguments):
+                return next(filter(None, map(self._kind, arguments)), None)
+            case p.Function(name) if TABLE[name].gives == "string":
+                return _TEXT
         return _NUMBER

@@ -1,0 +1,108 @@
+"""The functions of the language, in every language (random conditions with them: tests/columns/test_exact.py)."""
+
+from __future__ import annotations
+
+import math
+import random
+from decimal import ROUND_HALF_UP, Decimal
+
+import pyarrow as pa
+import pytest
+
+import stretto
+from stretto.dataflow import Dataflow, stream
+from stretto.query.builtins import rounded
+
+EVENTS = pa.table(
+    {
+        "type": ["A", "B", "A", "B"],
+        "s": ["straße", "STRASSE", "é", None],
+        "d": pa.array([Decimal("0.125"), None, Decimal("-2.5"), Decimal("0.1")], pa.decimal128(9, 3)),
+        "n": [1, -2, None, 4],
+        "t": range(4),
+    }
+)
+
+
+def test_halves_as_they_are_written() -> None:
+    """Up to 15 digits, as Spark rounds: the decimal that a double is written as."""
+    rng = random.Random(1)
+    for _ in range(20_000):
+        number = rng.choice([1, -1]) * round(rng.uniform(0, 10 ** rng.randint(0, 6)), rng.randint(0, 6))
+        digits = rng.randint(0, 7)
+        expected = Decimal(repr(number)).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP)
+        assert rounded(number, digits) == float(expected), (number, digits)
+    assert math.isnan(rounded(math.nan, 2))
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("upper(a.s) = b.s", [[0, 1]]),
+        ("Lower(b.s) != a.s", [[0, 1]]),
+        ("coalesce(b.s, a.s) = a.s", [[0, 3], [2, 3]]),
+        ("coalesce(b.s, 'é') = a.s", [[2, 3]]),
+        ("a.s || b.s = 'x'", "concat(a.s, b.s) is computed of strings that a kernel does not see"),
+        ("round(a.d, 2) = 0.13", [[0, 1], [0, 3]]),
+        ("abs(a.d - coalesce(b.d, 0)) > 2", [[2, 3]]),
+        ("floor(a.d) = -3 AND ceil(b.d) = 1", [[2, 3]]),
+        ("abs(coalesce(a.n, b.n)) = 4", [[2, 3]]),
+        ("uper(a.s) = 'A'", "unknown function 'uper'"),
+        ("upper(a.n) = 'A'", "'upper' takes strings, not a.n (int64)"),
+        ("abs(a.n, b.n) = 1", "abs(x) does not take 2 arguments"),
+        ("round(a.d, 16) = 1", "round takes digits from 0 to 15"),
+        ("coalesce(a.s, b.n) = 1", "'coalesce' takes values of one type, not a.s (string) and b.n (int64)"),
+    ],
+)
+def test_between_events(condition: str, expected: list[list[int]] | str) -> None:
+    query = f"PATTERN SEQ(A a, B b) WHERE skip_till_any_match {{ {condition} }} WITHIN 9"
+    if isinstance(expected, str):
+        with pytest.raises(stretto.QueryError) as caught:
+            stretto.match(query, EVENTS, time="t")
+        assert expected in str(caught.value)
+        return
+    found = stretto.match(query, EVENTS, time="t", output="positions")
+    assert sorted(found.column("positions").to_pylist()) == expected
+    late = stretto.Matcher(query, time="t", speculation=math.inf, schema=EVENTS.schema, output="positions")
+    rows = [*late.push(EVENTS.take([3, 0, 2, 1])).to_pylist(), *late.finish().to_pylist()]
+    assert sorted([row["start_time"], row["end_time"]] for row in rows) == expected
+
+
+def test_returned() -> None:
+    query = """PATTERN SEQ(A a, B b) WHERE skip_till_next_match { a.n IS NOT NULL }
+        RETURN a.s || '-' || b.s AS joined, round(a.d, 1) AS r, coalesce(b.d, a.d) AS d, length(b.s) AS l"""
+    (row,) = stretto.match(query, EVENTS).to_pylist()
+    shown = {"joined": "straße-STRASSE", "r": 0.1, "d": 0.125, "l": 7}
+    assert {name: row[name] for name in shown} == shown
+
+
+def test_automata() -> None:
+    afa = stretto.AFA({"type": pa.string(), "s": pa.string(), "n": pa.int64()}, {"s": str, "n": int}, window=9)
+    afa.arc("q0", "q1", when="abs(e.n) = 1", then="s = upper(e.s), n = length(e.s || '!')")
+    afa.arc("q1", "q2", when="upper(e.s) = r.s AND abs(r.n - e.n) > 8").final("q2")
+    (row,) = stretto.match(afa, EVENTS, time="t").to_pylist()
+    assert row["register"] == {"s": "STRASSE", "n": 7}
+    with pytest.raises(stretto.QueryError, match="computed of strings that a kernel does not see"):
+        stretto.match(afa.arc("q1", "q1", when="upper(r.s) = e.s"), EVENTS, time="t")
+
+
+def test_dataflows() -> None:
+    made = stream("s", {"s": pa.string(), "n": pa.int64()}).where("upper(s) = 'AB' OR length(s) > 2")
+    flow = Dataflow(out=made.project(s="lower(upper(s))", n="abs(n) + length(s)"))
+    rows = [("ab", -3), ("Abc", 1), ("x", 1)]
+    flow.push("s", [{"s": text, "n": number, "vs": 1, "ve": None} for text, number in rows], punctuation=5)
+    flow.run_until_idle()
+    assert sorted((row["s"], row["n"]) for row in flow.output("out").to_pylist()) == [("ab", 5), ("abc", 4)]
+    with pytest.raises(stretto.QueryError, match="concat"):
+        Dataflow(out=made.project(s="s || 'x'", n="n"))
+
+
+def test_a_function_of_the_user_goes_first() -> None:
+    stretto.function(lambda a: a + 100, name="floor")
+    try:
+        query = "PATTERN SEQ(A a) WHERE skip_till_any_match { floor(a.n) = 101 }"
+        assert stretto.match(query, EVENTS).num_rows == 1
+        with pytest.raises(stretto.QueryError, match="'floor' is a registered function, which CEQL does not call"):
+            stretto.compile("SELECT * FROM S WHERE A AS a FILTER a[floor(n) = 1]", EVENTS.schema)
+    finally:
+        stretto.query.functions._KNOWN.pop("floor")
