@@ -18,7 +18,7 @@ from stretto.query import predicate as p
 from stretto.query.evaluate import holds
 from stretto.query.guard import Guard
 from tests.columns.test_vectorized import GROUPS, TYPES, predicates, tables
-from tests.conftest import cases
+from tests.conftest import MODE, cases
 
 KINDS = ["A", "B", "", "a longer type", "a longer type!"]
 STREAMS = ["S", "T"]
@@ -291,3 +291,9 @@ def test_description() -> None:
         "x, y: x < y",
         "these tell apart 24 kinds of events at most",
     ]
+
+
+@pytest.mark.skipif(MODE != "bounds-checked", reason="other kernels do not ask, and read what lies before the array")
+def test_a_negative_index_is_out_of_bounds() -> None:
+    with pytest.raises(IndexError):
+        cells._look_up(np.full(1, -1), np.zeros(4, np.int32), np.zeros(1, np.int32))

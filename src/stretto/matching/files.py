@@ -197,8 +197,15 @@ class Source:
                 yield sum(group.num_rows for group in here)
                 continue
             part = reader.subset(row_group_ids=[group.id for group in here])
+            # Memory that malloc keeps for the next piece: Arrow's own pool gives it back, and clearing it anew takes longer.
+            pool = pa.system_memory_pool()
             yield from part.to_batches(
-                schema=schema, columns=names, batch_size=PIECE, batch_readahead=2, fragment_readahead=1
+                schema=schema,
+                columns=names,
+                batch_size=PIECE,
+                batch_readahead=2,
+                fragment_readahead=1,
+                memory_pool=pool,
             )
 
 

@@ -149,8 +149,13 @@ class History:
         known, table = self.joined()
         if self._rows is None:
             self._rows = Gatherer(table)
-        whole = known.size and known[-1] - known[0] == known.size - 1
-        return self._rows.take(positions - known[0] if whole else np.searchsorted(known, positions), columns)
+        if known.size and known[-1] - known[0] == known.size - 1:
+            return self._rows.take(positions - known[0], columns)
+        # In order, so that one is found near the one before.
+        order = np.argsort(positions)
+        at = np.empty(positions.size, np.int64)
+        at[order] = np.searchsorted(known, positions[order])
+        return self._rows.take(at, columns)
 
     @property
     def nbytes(self) -> int:
