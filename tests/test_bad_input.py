@@ -836,3 +836,10 @@ def test_first_mistakes_show_the_way_out(call: Any, error: type[Exception], mess
     rows = [{"type": "A", "v": 1, "t": 1, "k": "x"}, {"type": "B", "v": 2, "t": 2, "k": "x"}]
     with pytest.raises(error, match=re.escape(message)):
         call(rows)
+
+
+def test_first_mistakes_on_spark_show_the_way_out() -> None:
+    pytest.importorskip("pyspark")
+    for query in (SASE, AFA):
+        refused(OptionError, lambda query=query: stretto.spark.match(query, query), "the DataFrame comes first")
+    refused(OptionError, lambda: stretto.spark.match(None, AFA, time="t", timer="eow"), "SEQ(A a, ~(B b)) WITHIN")

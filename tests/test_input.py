@@ -161,7 +161,10 @@ def test_plans_of_tables(given: Callable[[], Any], message: str) -> None:
 
 
 TEXTS = pa.table({"type": ["A", "B"], "v": ["x", "x"], "t": ["2024-01-01", "2024-01-02"]})
-OF_TEXTS = "; make times of its texts first: df['t'] = pd.to_datetime(df['t']), or in Arrow cast it to timestamp('us')"
+OF_TEXTS = (
+    "; make times of its texts first: df['t'] = pd.to_datetime(df['t']), cast('timestamp') on Spark, or in Arrow a cast to "
+    "timestamp('us')"
+)
 
 
 @pytest.mark.parametrize(

@@ -113,7 +113,8 @@ def family(kind: pa.DataType) -> str:
 def time_hint(name: str, kind: pa.DataType) -> str:
     """What to do about a column that is to order the stream and holds no times; empty where nothing is known to help."""
     if family(kind) == "string":
-        return f"; make times of its texts first: df['{name}'] = pd.to_datetime(df['{name}']), or in Arrow cast it to timestamp('us')"
+        told = "; make times of its texts first: df['{0}'] = pd.to_datetime(df['{0}']), cast('timestamp') on Spark"
+        return told.format(name) + ", or in Arrow a cast to timestamp('us')"
     if pa.types.is_null(kind):
         return "; it is NULL throughout"
     return ""

@@ -524,7 +524,7 @@ CASES: dict[str, tuple[list[tuple[str, str]], list[str]]] = {
             "  PARTITION BY [name] WITHIN 5 [name]",
             "                                ^^^^",
             "hint: a window needs an integer, decimal or timestamp attribute; make times of its texts first: df['name'] = "
-            "pd.to_datetime(df['name']), or in Arrow cast it to timestamp('us')",
+            "pd.to_datetime(df['name']), cast('timestamp') on Spark, or in Arrow a cast to timestamp('us')",
         ],
     ),
     "time is no column": (

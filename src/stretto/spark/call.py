@@ -62,6 +62,7 @@ def match(  # noqa: PLR0913 - the options that users have
     until: str | None = None,
     bag: bool = False,
     numbered: str | None = None,
+    timer: str | None = None,
     watermark: str | None = None,
 ) -> DataFrame:
     """Find the complex events of ``query`` in a DataFrame, batch or streaming.
@@ -137,6 +138,8 @@ def match(  # noqa: PLR0913 - the options that users have
         (:meth:`stretto.Matcher.push`): an arc holds for the events from ``since`` on and before ``until``.
     until, bag, numbered
         Automata: as in :class:`stretto.Matcher`.
+    timer
+        Not on Spark: the error says what to do.
     watermark
         The old word for ``disorder``.
 
@@ -157,6 +160,13 @@ def match(  # noqa: PLR0913 - the options that users have
     OptionError
         There is no time column or no watermark, an option does not fit, or PySpark is not installed.
     """
+    if isinstance(df, str | Query | AFA | Afa):
+        raise OptionError("on Spark the DataFrame comes first, and then the query: match(df, query)")
+    if timer is not None:
+        raise OptionError(
+            "timer= needs punctuations while a window is open, and on Spark a key without events is looked at when its window "
+            "closes: say what does not happen in SASE+, SEQ(A a, ~(B b)) WITHIN …, or put rows that mark time among the events"
+        )
     if partitions is not None and partitions < 1:
         raise OptionError(f"partitions={partitions}: give a positive number, or None to let Spark decide")
     check_slices(slices)
