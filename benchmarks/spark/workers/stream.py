@@ -163,7 +163,11 @@ def replay(spark: Any, job: dict[str, Any], checkpoint: str) -> list[dict[str, A
     taken = _processor_times(spark)
     query = _start(results, checkpoint).trigger(availableNow=True).start()
     query.awaitTermination()
-    return [describe(progress) | {"processor": taken.get(progress.batchId)} for progress in query.recentProgress]
+    reports = query.recentProgress
+    end = time.monotonic() + 10
+    while reports[-1].batchId not in taken and time.monotonic() < end:  # the listener hears of the last ones later
+        time.sleep(0.1)
+    return [describe(progress) | {"processor": taken.get(progress.batchId)} for progress in reports]
 
 
 def _processor_times(spark: Any) -> dict[int, float]:
