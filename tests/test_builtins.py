@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 import random
 from decimal import ROUND_HALF_UP, Decimal
@@ -47,6 +48,8 @@ def test_halves_as_they_are_written() -> None:
         ("abs(a.d - coalesce(b.d, 0)) > 2", [[2, 3]]),
         ("floor(a.d) = -3 AND ceil(b.d) = 1", [[2, 3]]),
         ("abs(coalesce(a.n, b.n)) = 4", [[2, 3]]),
+        ("a.n > round(0.95, 1) AND b.n < floor(1e19)", []),
+        ("a.n > round(0.94, 1) AND b.n < 1e19", [[0, 1], [0, 3]]),
         ("uper(a.s) = 'A'", "unknown function 'uper'"),
         ("upper(a.n) = 'A'", "'upper' takes strings, not a.n (int64)"),
         ("abs(a.n, b.n) = 1", "abs(x) does not take 2 arguments"),
@@ -66,6 +69,84 @@ def test_between_events(condition: str, expected: list[list[int]] | str) -> None
     late = stretto.Matcher(query, time="t", speculation=math.inf, schema=EVENTS.schema, output="positions")
     rows = [*late.push(EVENTS.take([3, 0, 2, 1])).to_pylist(), *late.finish().to_pylist()]
     assert sorted([row["start_time"], row["end_time"]] for row in rows) == expected
+
+
+TIMES = pa.table(
+    {
+        "type": list("ABAB"),
+        "ms": pa.array([0, 300_000, 360_000, 1_200_000], pa.timestamp("ms")),
+        "us": pa.array([1_000_000, 302_000_000, None, 1_200_000_000], pa.timestamp("us")),
+        "zone": pa.array([0, 60, 120, 180], pa.timestamp("s", "UTC")),
+        "day": pa.array([0, 1, 0, 2], pa.date32()),
+        "t": range(4),
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("b.ms - a.ms > 5 minutes", [[0, 3], [2, 3]]),
+        ("b.ms >= a.ms + 5 minutes AND b.ms - 14m <= a.ms", [[0, 1], [2, 3]]),
+        ("b.us - a.ms > 301 s 999 ms 999us", [[0, 1], [0, 3], [2, 3]]),
+        ("abs(a.ms - b.us) BETWEEN 5 minutes AND 10 minutes", [[0, 1]]),
+        ("b.zone = a.zone + 1 minute", [[0, 1], [2, 3]]),
+        ("b.day - a.day = 1 day OR a.ms - a.day = 6 minutes", [[0, 1], [2, 3]]),
+        ("(b.ms - a.ms) / 1 minute = 5", [[0, 1]]),
+        ("coalesce(b.us - a.us, 1 s) * 2 = 2 s", [[2, 3]]),
+        ("b.ms - 5 minutes >= '1970-01-01 00:15'", [[0, 3], [2, 3]]),
+        ("b.zone - a.ms > 1 s", "only one has a time zone"),
+        ("b.ms + a.ms > 1 s", "cannot compute b.ms (timestamp[ms]) + a.ms (timestamp[ms])"),
+        ("b.ms - a.ms > 5", "cannot compare a computed duration with a number"),
+    ],
+)
+def test_times_and_durations(condition: str, expected: list[list[int]] | str) -> None:
+    query = f"PATTERN SEQ(A a, B b) WHERE skip_till_any_match {{ {condition} }} WITHIN 9"
+    if isinstance(expected, str):
+        with pytest.raises(stretto.QueryError) as caught:
+            stretto.match(query, TIMES, time="t")
+        assert expected in str(caught.value)
+        return
+    found = stretto.match(query, TIMES, time="t", output="positions")
+    assert sorted(found.column("positions").to_pylist()) == expected
+    late = stretto.Matcher(query, time="t", speculation=math.inf, schema=TIMES.schema, output="positions")
+    rows = [*late.push(TIMES.take([3, 0, 2, 1])).to_pylist(), *late.finish().to_pylist()]
+    assert sorted([row["start_time"], row["end_time"]] for row in rows) == expected
+
+
+def test_times_that_64_bits_do_not_hold() -> None:
+    events = pa.table({"type": ["A"], "t": pa.array([dt.datetime(9999, 1, 1)], pa.timestamp("us"))})
+    query = "SELECT * FROM S WHERE A AS a FILTER a[t - {} < '2024-01-01']"
+    assert not stretto.match(query.format("1 day"), events).num_rows
+    with pytest.raises(stretto.DataError, match=r"integer overflow in t at row 0: 9999.* is beyond 64 bits"):
+        stretto.match(query.format("1 ns"), events)
+
+
+def test_times_in_results_and_automata() -> None:
+    query = """PATTERN SEQ(A a, B b) WHERE skip_till_next_match { b.ms - a.ms < 6 minutes }
+        RETURN b.ms - a.ms AS gap, b.zone - 1 hour AS earlier, b.day - a.day AS days"""
+    found = stretto.match(query, TIMES)
+    assert [found.schema.field(name).type for name in ("gap", "days")] == [pa.duration("us")] * 2
+    assert found.to_pylist()[0]["gap"] == dt.timedelta(minutes=5)
+    assert found.to_pylist()[0]["earlier"] == dt.datetime(1969, 12, 31, 23, 1, tzinfo=dt.UTC)
+    assert found.to_pylist()[0]["days"] == dt.timedelta(days=1)
+    kinds = {"type": pa.string(), "ms": pa.timestamp("ms")}
+    afa = stretto.AFA(kinds, {"since": pa.timestamp("ms")}, window=9)
+    afa.arc("q0", "q1", when="e.type = 'A'", then="since = e.ms")
+    afa.arc("q1", "q2", when="e.ms - r.since <= 5 minutes").final("q2")
+    assert stretto.match(afa, TIMES, time="t").num_rows == 1
+    with pytest.raises(stretto.QueryError, match="cannot take a computed time"):
+        afa.arc("q1", "q1", then="since = e.ms + 1 s")
+
+
+def test_times_in_dataflows() -> None:
+    made = stream("s", {"u": pa.timestamp("us"), "v": pa.timestamp("us")}).where("v - u > 1 minute")
+    flow = Dataflow(out=made.project(later="v + 1 hour"))
+    moments = [dt.datetime(2024, 1, 1, 0, minute) for minute in (0, 1, 2)]
+    rows = [{"u": moments[0], "v": moment, "vs": 1, "ve": None} for moment in moments]
+    flow.push("s", rows, punctuation=5)
+    flow.run_until_idle()
+    assert [row["later"] for row in flow.output("out").to_pylist()] == [dt.datetime(2024, 1, 1, 1, 2)]
 
 
 def test_returned() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import random
 from collections.abc import Sequence
 from decimal import Decimal
@@ -19,8 +20,11 @@ KINDS: dict[str, pa.DataType] = {
     "f": pa.float64(),
 }
 
-#: The same with a string.
-TYPES = {**KINDS, "s": pa.string()}
+#: The same with a string and times.
+TYPES = {**KINDS, "s": pa.string(), "tm": pa.timestamp("ms"), "tu": pa.timestamp("us"), "day": pa.date32()}
+
+TIMES = [dt.datetime(2024, 1, 1), dt.datetime(2024, 1, 1, 0, 5, 0, 1000), dt.datetime(2023, 12, 31, 23, 59), None]
+DURATIONS = ["5 minutes", "1 day", "60000 ms", "1 minute 1 ms", "0.5 s", "1 us", "7 ns", "300 weeks"]
 
 VALUES: dict[str, list[Any]] = {
     "x": [0, 1, -1, 2, 3, 10, 2**31, -(2**31), 2**62, -(2**62), 2**63 - 1, -(2**63), 2**53 + 1, None],
@@ -34,7 +38,22 @@ VALUES: dict[str, list[Any]] = {
 
 TEXTS = ["", "a", "A", "ab", "aB", "ß", "SS", "ǆ", "😀", None]
 
-LITERALS = ["0", "1", "3", "-2", "0.1", "0.2", "0.3", "0.30", "1.5", "-0.1", "2147483648", "4611686018427387904"]
+LITERALS = [
+    "0",
+    "1",
+    "3",
+    "-2",
+    "0.1",
+    "0.2",
+    "0.3",
+    "0.30",
+    "1.5",
+    "-0.1",
+    "2147483648",
+    "4611686018427387904",
+    "1e19",
+    "9223372036854775808.0",
+]
 
 
 def operand(rng: random.Random, names: Sequence[str], depth: int = 2) -> str:
@@ -77,6 +96,45 @@ def text(rng: random.Random, names: Sequence[str], depth: int = 2) -> str:
     return f"coalesce({inside}, {rng.choice([own, chr(39) + chr(39)])})" if name == "coalesce" else f"{name}({inside})"
 
 
+def time(rng: random.Random, names: Sequence[str], depth: int = 2) -> str:
+    """A time of the event of one of the names."""
+    own = rng.choice(names).rpartition(".")[0]
+    one = rng.choice(["tm", "tu", "tu", "day"])
+    one = f"{own}.{one}" if own else one
+    return (
+        f"({time(rng, [one], depth - 1)} {rng.choice('+-')} {duration(rng, [one], 0)})"
+        if depth and rng.random() < 0.4
+        else one
+    )
+
+
+def duration(rng: random.Random, names: Sequence[str], depth: int = 2) -> str:
+    """A difference of times, a literal, or what is computed of these."""
+    if not depth or rng.random() < 0.3:
+        return rng.choice(DURATIONS)
+    if rng.random() < 0.3:
+        inside = duration(rng, names, depth - 1)
+        return rng.choice([f"abs({inside})", f"(-{inside})", f"({inside} * 3)", f"coalesce({inside}, 1 s)"])
+    return f"({time(rng, names, depth - 1)} - {time(rng, names, depth - 1)})"
+
+
+def timed(rng: random.Random, names: Sequence[str]) -> str:
+    """A condition that computes with times."""
+    first, op = time(rng, names), rng.choice(["=", "!=", "<", "<=", ">", ">="])
+    span = f"({first} - {time(rng, names)})"
+    return rng.choice(
+        [
+            f"{first} {op} ({time(rng, names, 1)} + {rng.choice(DURATIONS)})",
+            f"{span} {op} {duration(rng, names)}",
+            f"{span} {op} {duration(rng, names)}",
+            f"{span} BETWEEN {rng.choice(DURATIONS)} AND {rng.choice(DURATIONS)}",
+            f"{span} / 1 minute {op} {rng.choice(LITERALS)}",
+            f"({first} + 1 s) {op} '2024-01-01 00:04:59.001'",
+            f"{span} IS NULL",
+        ]
+    )
+
+
 def condition(rng: random.Random, names: Sequence[str], depth: int = 2) -> str:
     """A condition in which each comparison reads one of the names."""
     choice = rng.random()
@@ -85,7 +143,10 @@ def condition(rng: random.Random, names: Sequence[str], depth: int = 2) -> str:
         return "(" + f" {rng.choice(['AND', 'AND', 'OR'])} ".join(parts) + ")"
     if depth and choice < 0.6:
         return f"NOT ({condition(rng, names, depth - 1)})"
-    if choice < 0.66:
+    other = rng.random()
+    if other < 0.12:
+        return timed(rng, names)
+    if other < 0.24:
         left = text(rng, names)
         right = text(rng, names) if rng.random() < 0.5 else repr(rng.choice(TEXTS[:-1]))
         forms = [f"{rng.choice(['=', '!=', '<', '>='])} {right}", "IN ('a', 'AB', '')", "LIKE 'a%'", "IS NULL"]
@@ -110,6 +171,14 @@ def table(rng: random.Random, rows: int, types: str = "AABBC") -> pa.Table:
             "type": pa.array([rng.choice(types) for _ in range(rows)]),
             "k": pa.array([rng.choice([1, 2, 2, None]) for _ in range(rows)], pa.int64()),
             "s": pa.array([rng.choice(TEXTS) for _ in range(rows)]),
+            **{name: _times(rng, rows, TYPES[name]) for name in ("tm", "tu", "day")},
             **columns,
         }
     )
+
+
+def _times(rng: random.Random, rows: int, kind: pa.DataType) -> pa.Array:
+    """Some minutes around a new year, and times that nanoseconds of 64 bits do not reach."""
+    ends = [dt.datetime(1, 1, 1), dt.datetime(9999, 12, 31)] if rng.random() < 0.3 else []
+    found = [rng.choice(TIMES + ends) for _ in range(rows)]
+    return pa.array([one and one.date() for one in found] if pa.types.is_date(kind) else found, kind)

@@ -158,7 +158,7 @@ def test_spans_stay() -> None:
     [
         (compared(A("prize"), C(1)), "unknown attribute 'prize'", "did you mean 'price'?"),
         (compared(A("price"), C("x"), ">"), "cannot compare price (double) with a string", "without quotes"),
-        (compared(A("name"), C(1)), "cannot compare name (string) with a number", "without quotes"),
+        (compared(A("name"), C(1)), "cannot compare name (string) with a number", "strings in single quotes"),
         (compared(A("flag"), C(1)), "cannot compare flag (bool) with a number", None),
         (compared(A("flag"), C(True), "<"), "truth values are not ordered", "= or !="),
         (p.Between(A("flag"), C(False), C(True)), "truth values are not ordered", "= or !="),

@@ -14,7 +14,12 @@ SOURCES = [ROOT / name for name in ("ceql/grammar.lark", "expressions/predicates
 KINDS = {"NAME": "word", "ATTRIBUTE": "word", "CALLED": "word", "COLUMN": "word", "MODE": "word", "UNIT": "word"}
 KINDS |= {"NUMBER": "number", "STRING": "'text'", "QUOTED": "`name`"}
 #: Terminals whose regular expressions look ahead, and what they read.
-READ = {"DANGLING_AS": "AS", "TRAILING": '";"', "COMPARE": '"=" | "==" | "!=" | "<>" | "<" | "<=" | ">="'}
+READ = {
+    "DURATION": "(number unit)+",
+    "DANGLING_AS": "AS",
+    "TRAILING": '";"',
+    "COMPARE": '"=" | "==" | "!=" | "<>" | "<" | "<=" | ">="',
+}
 WIDTH = 100
 
 

@@ -470,6 +470,8 @@ def _direction(side: p.Operand, name: str) -> bool | None:
     match side:
         case p.Attribute(own):
             return True if own == name else None
+        case p.Ticks(inner):
+            return _direction(inner, name)
         case p.Arithmetic("+" | "-" as op, left, right):
             if name in p.attributes(left):
                 return None if name in p.attributes(right) else _direction(left, name)

@@ -331,6 +331,15 @@ class _Rows(p.Visitor):
         first, second = self.operand(node.left), self.operand(node.right)
         return None if first is None or second is None else _computed(node.op, first, second)
 
+    def ticks(self, node: p.Ticks) -> Any:
+        own = self.operand(node.operand)
+        if not isinstance(own, _Column):
+            return value(node, {})
+        assert own.type is not None
+        whole = _Column("int", own.data, own.valid)
+        factor = int(node.per_second / ticks_of(own.type))
+        return whole if factor == 1 else _computed("*", whole, factor)
+
     def function(self, node: p.Function) -> Any:
         sides = [self.operand(argument) for argument in node.arguments]
         if node.name == "coalesce":
@@ -408,6 +417,8 @@ def computed(operand: p.Operand, batch: pa.RecordBatch, kind: pa.DataType) -> pa
     null = None if found.valid is None else ~found.valid
     if found.kind == "time":
         return as_times(found.data, kind, null)
+    if found.kind == "int" and pa.types.is_temporal(kind):
+        return pa.array(found.data, pa.int64(), mask=null).cast(kind)
     return pa.array(_as_real(found) if found.kind == "decimal" else found.data, kind, mask=null)
 
 

@@ -83,6 +83,9 @@ class _Exact(p.Visitor):
         given = tuple(map(self.visit, node.arguments))
         return self.computed(node, given, node.name, functions.known()[node.name].python)
 
+    def ticks(self, node: p.Ticks) -> Any:
+        return self.computed(node, (self.visit(node.operand),), "{}", partial(_ticks, node.per_second))
+
     def function(self, node: p.Function) -> Any:
         given = tuple(map(self.visit, node.arguments))
         python = TABLE[node.name].python
@@ -229,6 +232,15 @@ def _moment(time: dt.date) -> dt.datetime:
     if not isinstance(time, dt.datetime):
         return dt.datetime(time.year, time.month, time.day)
     return time if time.tzinfo is None else time.astimezone(dt.UTC)
+
+
+def _ticks(per_second: int, time: Any) -> int:
+    """A time as an integer; a finer one than that is none."""
+    nanoseconds = getattr(time, "nanosecond", 0)
+    moment = _moment(time)
+    zero = dt.datetime(1970, 1, 1, tzinfo=moment.tzinfo and dt.UTC)
+    whole = (moment - zero) // dt.timedelta(microseconds=1) * 1000 + nanoseconds
+    return whole * per_second // 10**9
 
 
 def _arithmetic(op: str, left: Any, right: Any) -> Any:

@@ -22,6 +22,7 @@ from typing import Any, ClassVar, TypeVar, cast, get_args
 
 from stretto.errors import Span
 from stretto.query.builtins import TABLE
+from stretto.times import PER_SECOND
 
 Value = int | float | Decimal | str | bool | bytes | dt.datetime | dt.date
 
@@ -80,6 +81,32 @@ class Constant(_Node):
 
 
 @dataclass(frozen=True)
+class Duration(Constant):
+    """A duration: ``value`` ticks, of which a second has ``per_second``."""
+
+    value: int
+    per_second: int = 1
+
+    def __str__(self) -> str:
+        unit = next(unit for unit, per_second in PER_SECOND.items() if per_second == self.per_second)
+        return f"{self.value} {unit}"
+
+
+@dataclass(frozen=True)
+class Ticks(_Node):
+    """A time as an integer, of which a second has ``per_second``: what typing makes of times that are computed with."""
+
+    method: ClassVar = "ticks"
+    inner: ClassVar = ("operand",)
+    operand: Operand
+    per_second: int
+    span: Span | None = _span()
+
+    def __str__(self) -> str:
+        return str(self.operand)
+
+
+@dataclass(frozen=True)
 class Arithmetic(_Node):
     """``left op right`` with ``op`` one of ``+ - * / %``; ``/`` is real division."""
 
@@ -135,7 +162,7 @@ class Function(_Node):
         return f"{self.name}({', '.join(map(str, self.arguments))})"
 
 
-Operand = Attribute | Constant | Arithmetic | Negative | Call | Function
+Operand = Attribute | Constant | Arithmetic | Negative | Call | Function | Ticks
 
 
 @dataclass(frozen=True)
@@ -375,7 +402,7 @@ def walk(expression: Expression) -> Iterator[Expression]:
 
 def computes(expression: Expression) -> bool:
     """Tell whether an expression has arithmetic, or functions of the language."""
-    return any(isinstance(node, Arithmetic | Negative | Function) for node in walk(expression))
+    return any(isinstance(node, Arithmetic | Negative | Function | Ticks) for node in walk(expression))
 
 
 def reads_strings(expression: Expression) -> bool:

@@ -6,9 +6,11 @@ dates). Whatever else a column holds (binary, lists, structs, …) can only be a
 Literals take the type beside them:
 
 - beside a float, a number is the nearest double; beside a decimal it stays exact; beside an integer one without a fraction is
-  an integer, and one with a fraction the nearest double. In arithmetic a fraction is a double, but for *exact* comparisons: those
-  that read a decimal and nothing that is a double (a float, a quotient, what a registered function gives). There it is a decimal,
-  and all arithmetic is exact. In other comparisons arithmetic takes a decimal as the nearest double.
+  an integer, and one with a fraction, or with a point beyond 64 bits, the nearest double. In arithmetic a fraction is a double, but
+  for *exact* comparisons: those that read a decimal and nothing that is a double (a float, a quotient, what a function gives).
+  There it is a decimal, and all arithmetic is exact. In other comparisons arithmetic takes a decimal as the nearest double.
+- beside a time that is computed, a time is an integer (:class:`~stretto.query.predicate.Ticks`), in ticks of the finest of the
+  comparison.
 - beside a time, a string is read in ISO form, to the microsecond, with a zone where the time has one and without where it has
   none. A date beside a timestamp without zone is its midnight.
 """
@@ -28,6 +30,7 @@ from stretto.query import functions
 from stretto.query import predicate as p
 from stretto.query.builtins import DIGITS, TABLE
 from stretto.query.evaluate import value
+from stretto.times import PER_SECOND
 
 
 def kind_of(data_type: pa.DataType) -> str:
@@ -52,13 +55,22 @@ def kind_of(data_type: pa.DataType) -> str:
 
 NUMBERS = ("int", "float", "decimal")
 
+#: Kinds of what is computed of times, in ticks: a time, and a difference of two.
+_TICKS = ("instant", "duration")
+
+#: The units of timestamps by the ticks of a second.
+UNITS = {per_second: unit for unit, per_second in PER_SECOND.items()}
+
 #: A fraction of a second with something beyond microseconds, which Python would drop silently.
 _FINER = re.compile(r"[.,][0-9]{6}[0-9]*[1-9]")
+
+#: A literal that may be a time with a fraction of a second.
+_FRACTION = re.compile(r":[0-9]{2}[.,][0-9]")
 
 _DIGITS = 400  #: more digits before or after the point than any type holds
 
 
-_COMPUTED = {"string": "string", "bool": "truth value", "time": "time"}
+_COMPUTED = {"string": "string", "bool": "truth value", "time": "time", "instant": "time", "duration": "duration"}
 
 
 @dataclass(frozen=True)
@@ -82,6 +94,8 @@ class _Typed:
     def described(self) -> str:
         if isinstance(self.operand, p.Attribute):
             return f"{self.operand.name} ({self.source})"
+        if isinstance(self.operand, p.Duration):
+            return "a duration"
         if isinstance(self.operand, p.Constant):
             names = {"string": "a string", "bool": "a truth value", "time": "a time", "other": "bytes"}
             return names.get(self.kind, "a number")
@@ -127,11 +141,12 @@ def type_of_operand(operand: p.Operand, attributes: Mapping[str, pa.DataType]) -
     """Find the Arrow type of a typed operand's values; computed decimals are doubles."""
     if isinstance(operand, p.Attribute):
         return attributes[operand.name]
-    if isinstance(operand, p.Constant):
+    if isinstance(operand, p.Constant) and not isinstance(operand, p.Duration):
         return pa.scalar(float(operand.value) if isinstance(operand.value, Decimal) else operand.value).type
-    found = _Checker(attributes).value(operand)
-    if found.source is not None:
-        return found.source
+    checker = _Checker(attributes)
+    found = checker.value(operand)
+    if found.source is not None or found.kind == "duration":
+        return found.source or pa.duration(UNITS[checker.per_second])
     return {"int": pa.int64(), "bool": pa.bool_(), "string": pa.string()}.get(found.kind, pa.float64())
 
 
@@ -151,8 +166,10 @@ def is_exact(expression: p.Expression, attributes: Mapping[str, pa.DataType]) ->
 def may_overflow(expression: p.Expression, attributes: Mapping[str, pa.DataType]) -> bool:
     """Tell whether a typed expression computes integers, which may leave 64 bits."""
     checker = _Checker(attributes)
-    computed = (node for node in p.walk(expression) if isinstance(node, p.Arithmetic | p.Negative | p.Function))
-    return any(checker.value(node).kind == "int" for node in computed)
+    computed = (
+        node for node in p.walk(expression) if isinstance(node, p.Arithmetic | p.Negative | p.Function | p.Ticks)
+    )
+    return any(checker.value(node).kind in ("int", *_TICKS) for node in computed)
 
 
 def kind_of_operand(operand: p.Operand, attributes: Mapping[str, pa.DataType]) -> str:
@@ -167,14 +184,20 @@ class _Checker(p.Visitor):
         self.attributes = attributes
         #: Whether the comparison at hand is one of decimals, so that its literals with a point are decimals.
         self.exact = False
+        #: Ticks of a second in what the comparison at hand computes of times: those of the finest.
+        self.per_second = 1
 
     def error(self, message: str, span: Span | None, hint: str | None = None) -> QueryError:
         return QueryError(message, span=span, hint=hint)
 
     def predicate(self, node: p.Predicate) -> p.Predicate:
-        self.exact = is_exact(node, self.attributes)
+        self._begin(node)
         found: p.Predicate = self.visit(node)
         return found
+
+    def _begin(self, node: p.Expression) -> None:
+        self.exact = is_exact(node, self.attributes)
+        self.per_second = max((_per_second(one, self.attributes) for one in p.walk(node)), default=1)
 
     def comparison(self, node: p.Comparison) -> p.Comparison:
         first, second = self._pair(self.operand(node.left), self.operand(node.right), node.span)
@@ -188,6 +211,8 @@ class _Checker(p.Visitor):
 
     def among(self, node: p.In) -> p.In:
         own = self.operand(node.operand)
+        if own.kind == "instant":
+            raise self.error("IN lists no computed times", own.span or node.span, "compare with = and OR")
         pairs = [self._pair(own, self.operand(value), value.span or node.span) for value in node.values]
         chosen = tuple(pair[1].operand for pair in pairs if isinstance(pair[1].operand, p.Constant))
         return replace(node, operand=own.operand, values=chosen)
@@ -214,8 +239,9 @@ class _Checker(p.Visitor):
     any_of = negation = all_of
 
     def value(self, node: p.Operand) -> _Typed:
-        """An operand by itself."""
-        self.exact = is_exact(node, self.attributes)
+        """An operand by itself; what is computed of times is shown in microseconds at least, which Spark has as well."""
+        self._begin(node)
+        self.per_second = max(self.per_second, 10**6)
         return self.operand(node)
 
     def operand(self, node: p.Operand) -> _Typed:
@@ -230,15 +256,26 @@ class _Checker(p.Visitor):
         return _Typed(node, kind_of(source), source, node.span)
 
     def constant(self, node: p.Constant) -> _Typed:
+        if isinstance(node, p.Duration):
+            ticks = node.value * self.per_second // node.per_second
+            if not -(2**63) <= ticks < 2**63:
+                raise self.error(f"{node} does not fit into 64 bits", node.span)
+            return _Typed(replace(node, value=ticks, per_second=self.per_second), "duration", None, node.span)
         return _Typed(node, _kind_of_value(node.value), None, node.span)
 
     def negative(self, node: p.Negative) -> _Typed:
-        own = self._computable(self._number(self.operand(node.operand), "-"))
+        inner = self.operand(node.operand)
+        if inner.kind == "duration":
+            return _Typed(replace(node, operand=inner.operand), "duration", None, node.span)
+        own = self._computable(self._number(inner, "-"))
         return _Typed(replace(node, operand=own.operand), own.kind, None, node.span)
 
     def arithmetic(self, node: p.Arithmetic) -> _Typed:
         op = node.op
-        first, second = self._number(self.operand(node.left), op), self._number(self.operand(node.right), op)
+        first, second = self.operand(node.left), self.operand(node.right)
+        if {first.kind, second.kind} & {"time", *_TICKS}:
+            return self._of_times(node, first, second)
+        first, second = self._number(first, op), self._number(second, op)
         kinds = (first.kind, second.kind)
         kind = next((kind for kind in ("float", "decimal") if kind in kinds), "int") if op != "/" else "float"
         if op == "%" and kind == "decimal":
@@ -250,6 +287,38 @@ class _Checker(p.Visitor):
             first, second = self._computable(first), self._computable(second)
         kind = "float" if kind == "decimal" and not self.exact else kind
         return _Typed(replace(node, left=first.operand, right=second.operand), kind, None, node.span)
+
+    def ticks(self, node: p.Ticks) -> _Typed:
+        return self._ticked(self.operand(node.operand))
+
+    def _ticked(self, own: _Typed) -> _Typed:
+        """A time as an integer; anything else as it is."""
+        if own.kind != "time":
+            return own
+        zone = None
+        if own.has_zone:
+            zone = "UTC" if own.source is None else own.source.tz
+        source = pa.timestamp(UNITS[self.per_second], zone)
+        return _Typed(p.Ticks(own.operand, self.per_second, own.span), "instant", source, own.span)
+
+    def _of_times(self, node: p.Arithmetic, left: _Typed, right: _Typed) -> _Typed:
+        """Sums and differences of times and durations, in ticks."""
+        first, second, source = self._ticked(left), self._ticked(right), None
+        match first.kind, node.op, second.kind:
+            case "instant", "-", "instant":
+                self._same_clock(left, right, node.span, f"compute {left.described} - {right.described}")
+                kind = "duration"
+            case ("instant", "+" | "-", "duration") | ("duration", "+", "instant"):
+                kind, source = "instant", first.source or second.source
+            case ("duration", "+" | "-", "duration") | ("duration", "*", "int") | ("int", "*", "duration"):
+                kind = "duration"
+            case "duration", "/", "duration":
+                kind = "float"
+            case _:
+                shown = f"{left.described} {node.op} {right.described}"
+                hint = "times have differences, and take durations: b.t - a.t, t + 5 minutes"
+                raise self.error(f"cannot compute {shown}", node.span, hint)
+        return _Typed(replace(node, left=first.operand, right=second.operand), kind, source, node.span)
 
     def call(self, node: p.Call) -> _Typed:
         known = functions.known()
@@ -289,6 +358,8 @@ class _Checker(p.Visitor):
                     f"round takes digits from 0 to {DIGITS}, as a number", node.arguments[1].span or node.span
                 )
         allowed = {"numbers": NUMBERS, "strings": ("string",)}.get(known.takes, (*NUMBERS, "string", "bool", "time"))
+        if node.name in ("abs", "coalesce"):
+            allowed = (*allowed, "duration")
         for side in sides:
             if side.kind not in allowed:
                 raise self.error(f"'{node.name}' takes {known.takes}, not {side.described}", side.span or node.span)
@@ -350,8 +421,8 @@ class _Checker(p.Visitor):
         if isinstance(number, Decimal) and number and abs(number.adjusted()) > _DIGITS:
             size = "great" if number.adjusted() > 0 else "small"
             raise self.error(f"the number is too {size}", own.span, f"at most {_DIGITS} digits")
-        if kind == "int" and isinstance(number, Decimal):
-            kind = "int" if number == number.to_integral_value() else "float"
+        if kind == "int" and not isinstance(number, int):
+            kind = "int" if -(2**63) <= number < 2**63 and number == int(number) else "float"
         try:
             fresh = {"int": int, "float": float, "decimal": Decimal}[kind](number)
         except OverflowError as error:
@@ -370,11 +441,13 @@ class _Checker(p.Visitor):
                 )
         if left.kind in NUMBERS and right.kind in NUMBERS:
             return self._numbers(left, right)
+        if "instant" in (left.kind, right.kind):
+            left, right = self._one_kind([left, right])
         if left.kind == "time" and right.kind == "string":
             return left, self._time(right, left)
         if right.kind == "time" and left.kind == "string":
             return self._time(left, right), right
-        if left.kind == right.kind == "time":
+        if left.kind == right.kind and left.kind in ("time", "instant"):
             self._same_clock(left, right, span)
             return left, right
         if left.kind != right.kind:
@@ -382,15 +455,19 @@ class _Checker(p.Visitor):
             hint = None
             if {left.kind, right.kind} & {"string"} and {left.kind, right.kind} & set(NUMBERS) and constant:
                 hint = f"write {'numbers without' if constant == 'string' else 'strings in single'} quotes"
+            if "duration" in (left.kind, right.kind):
+                hint = _beside_duration(right if left.kind == "duration" else left)
             raise self.error(f"cannot compare {left.described} with {right.described}", span or right.span, hint)
         return left, right
 
     def _one_kind(self, sides: list[_Typed]) -> list[_Typed]:
-        """String literals among times as times."""
-        clock = next((side for side in sides if side.kind == "time"), None)
-        if clock is None:
+        """String literals among times as times; where one of them is computed, all are in ticks."""
+        clocks = sorted((side for side in sides if side.kind in ("time", "instant")), key=lambda side: side.kind)
+        if not clocks:
             return sides
-        return [self._time(side, clock) if side.kind == "string" else side for side in sides]
+        clock, *_ = clocks
+        sides = [self._time(side, clock) if side.kind == "string" else side for side in sides]
+        return [self._ticked(side) for side in sides] if any(side.kind == "instant" for side in sides) else sides
 
     def _numbers(self, left: _Typed, right: _Typed) -> tuple[_Typed, _Typed]:
         """Two numbers of one comparison: literals become the kind of the other side."""
@@ -403,9 +480,10 @@ class _Checker(p.Visitor):
             return left, self._as_number(right, left.kind)
         return left, right
 
-    def _same_clock(self, left: _Typed, right: _Typed, span: Span | None) -> None:
+    def _same_clock(self, left: _Typed, right: _Typed, span: Span | None, what: str | None = None) -> None:
         if left.has_zone != right.has_zone:
-            message = f"cannot compare {left.described} with {right.described}: only one has a time zone"
+            what = what or f"compare {left.described} with {right.described}"
+            message = f"cannot {what}: only one has a time zone"
             raise self.error(message, span)
 
     def _time(self, literal: _Typed, other: _Typed) -> _Typed:
@@ -443,6 +521,28 @@ class _Checker(p.Visitor):
                 f"write what its clock shows: '{moment.replace(tzinfo=None).isoformat(' ')}'",
             )
         return replace(literal, operand=replace(literal.operand, value=moment), kind="time")
+
+
+def _per_second(node: p.Expression, attributes: Mapping[str, pa.DataType]) -> int:
+    """Ticks of a second in which a node is an integer, if it is a time or a duration."""
+    match node:
+        case p.Duration():
+            return node.per_second
+        case p.Attribute(name) if name in attributes and kind_of(attributes[name]) == "time":
+            kind = attributes[name]
+            return PER_SECOND[kind.unit] if pa.types.is_timestamp(kind) else 1000 if pa.types.is_date64(kind) else 1
+        case p.Constant(str() as text) if _FRACTION.search(text):
+            return 10**6
+        case p.Constant(dt.datetime() as moment) if moment.microsecond:
+            return 10**6
+    return 1
+
+
+def _beside_duration(other: _Typed) -> str | None:
+    """What to write in place of a duration beside something else."""
+    if other.kind in ("time", "instant"):
+        return "a difference of two times is a duration: b.t - a.t > 5 minutes"
+    return "differences of times are durations; a number has its own unit" if other.kind in NUMBERS else None
 
 
 def _kind_of_value(value: p.Value) -> str:

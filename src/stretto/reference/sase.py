@@ -115,6 +115,8 @@ def returned(query: BoundSase, match: SaseMatch, rows: Sequence[Event]) -> dict[
         result = value(item.value, {name: _read(one, chosen, {}) for name, one in references.items()})
         # Computed decimals are doubles.
         real = isinstance(result, Decimal) and pa.types.is_floating(item.type)
+        if isinstance(result, int) and pa.types.is_temporal(item.type):
+            result = pa.scalar(result, pa.int64()).cast(item.type).as_py()
         found[item.name] = float(result) if real else result
     return found
 

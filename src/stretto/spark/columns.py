@@ -322,6 +322,8 @@ class _Translator(Translator):
 
         if isinstance(node, p.Function):
             return self._function(node)
+        if isinstance(node, p.Ticks):
+            raise Untranslatable
         if isinstance(node, p.Negative):
             node = p.Arithmetic("-", p.Constant(0), node.operand)
         assert isinstance(node, p.Arithmetic)

@@ -319,6 +319,11 @@ class ScalarCode(p.Visitor, ABC):
             return Code(ast.UnaryOp(ast.USub(), own.value), own.known, "float")
         return Code(call("negated", own.value, name(self.faults)), own.known, "int")
 
+    def ticks(self, node: p.Ticks) -> Code:
+        if not p.attributes(node):
+            return Code(number(value_of(node, {})), (), "int")
+        return replace(self._in_unit(self.operand(node.operand), node.per_second), kind="int", per_second=0)
+
     def function(self, node: p.Function) -> Code:
         """A function of the language; what it makes of strings is computed of columns before."""
         if p.reads_strings(node) or any(isinstance(getattr(one, "value", None), str) for one in node.arguments):

@@ -27,11 +27,7 @@ _GROUPS = d.groups(
 def explain(text: str, error: UnexpectedInput, what: str) -> Mistake:
     """Say in words what a parser's error means, with its place and a hint; ``what`` is what the text should be."""
     found = d.Unexpected.of(text, error, what)
-    return (
-        found.unterminated()
-        or (found.duration("window='{}' bounds a whole match; ") if "SLASH" in found.expected else None)
-        or found.mistake(_GROUPS, _hint(found))
-    )
+    return found.unterminated() or found.interval() or found.mistake(_GROUPS, _hint(found))
 
 
 def _hint(found: d.Unexpected) -> str | None:

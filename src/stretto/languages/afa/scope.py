@@ -28,6 +28,8 @@ _SHOWN = {
     "string": "a string",
     "bool": "a truth value",
     "time": "a time",
+    "instant": "a computed time",
+    "duration": "a duration",
     "other": "neither a number nor a string",
 }
 

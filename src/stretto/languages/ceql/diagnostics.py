@@ -50,7 +50,7 @@ def explain(text: str, error: UnexpectedInput, what: str) -> Mistake:
         or _misspelt_before(found)
         or _between_events(found)
         or _without_brackets(found)
-        or (found.duration() if "AND" in found.expected else None)
+        or found.interval()
         or _missing_clause(found)
         or found.mistake(_GROUPS, _keyword_hint(found) or _sign_hint(found))
     )

@@ -48,6 +48,9 @@ class _Shown(p.Visitor):
 
     function = call
 
+    def ticks(self, node: p.Ticks) -> str:
+        return str(self.visit(node.operand))
+
     def comparison(self, node: p.Comparison) -> str:
         return f"{bare(node.left)} {node.op} {bare(node.right)}"
 

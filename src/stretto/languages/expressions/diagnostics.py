@@ -11,7 +11,6 @@ from lark import Token, UnexpectedInput, UnexpectedToken
 from stretto.errors import Span, nearest
 from stretto.languages.expressions.tokens import Mistake
 from stretto.query import predicate as p
-from stretto.times import SECONDS
 
 MOST_EXPECTED = 6
 """How many of the things that could have stood there are listed."""
@@ -62,7 +61,6 @@ def groups(*rows: Row) -> Groups:
 # ---- The parser's error
 
 _ANY_WORD = re.compile(r"\w+|==|!=|<>|<=|>=|:\+|\S")
-_NUMBER_BEFORE = re.compile(r"(?<![\w.])(?P<number>\d[\d.]*\s*)\Z")
 _INTERVAL_BEFORE = re.compile(r"(?<!\w)(?P<interval>interval\s*)\Z", re.IGNORECASE)
 _PAIRS = {")": "(", "]": "[", "}": "{"}
 _OPENINGS = {
@@ -140,19 +138,14 @@ class Unexpected:
             return None
         return Mistake(_OPENINGS[opening], Span(start, start + 1), f"close it with {closing}")
 
-    def duration(self, place: str = "WITHIN {} bounds a whole match; ") -> Mistake | None:
-        """Find ``5 minutes`` or ``INTERVAL '5 minutes'`` inside a condition; ``place`` says where the language has durations."""
-        number, interval, end = self.before(_NUMBER_BEFORE), self.before(_INTERVAL_BEFORE), self.span.end
-        if number is not None and self.word.lower() in SECONDS:
-            start = self.place(number, "number").start
-            shown = self.text[start:end]
-        elif interval is not None and self.word.startswith("'"):
-            start, end = self.place(interval, "interval").start, max(end, self.text.find("'", end) + 1)
-            shown = self.text[self.span.start : end].strip("'")
-        else:
+    def interval(self) -> Mistake | None:
+        """Find ``INTERVAL '5 minutes'``."""
+        before = self.before(_INTERVAL_BEFORE)
+        if before is None or not self.word.startswith("'"):
             return None
-        hint = f"{place.format(shown)}a condition takes numbers, in the attribute's own unit"
-        return Mistake("a condition takes no durations", Span(start, end), hint)
+        start, end = self.place(before, "interval").start, max(self.span.end, self.text.find("'", self.span.end) + 1)
+        shown = self.text[self.span.start : end].strip("'")
+        return Mistake("a duration is written without INTERVAL", Span(start, end), f"write {shown}")
 
     def misspelt(self, before: re.Match[str], keywords: Collection[str]) -> Mistake | None:
         """Find a keyword that was read as another word: what stands before, in the group ``word``."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any, Protocol, TypeVar
 
 from lark import Token, Transformer, v_args
@@ -14,9 +16,13 @@ from stretto.languages.expressions.tokens import Mistake, Name, at, at_end, find
 from stretto.query import predicate as p
 from stretto.query.builtins import TABLE
 from stretto.query.functions import known
+from stretto.times import PER_SECOND, SECONDS
 
 #: How deep a formula, a FILTER or an expression may be nested: later passes may recurse that far.
 DEEPEST = 200
+
+#: The numbers of a duration, each with its unit.
+_DURATIONS = re.compile(r"([0-9.]+)\s*([^\W\d]+)")
 
 _EQUAL = {"==": "=", "<>": "!="}
 
@@ -144,6 +150,8 @@ class PredicateTransformer(Transformer[Token, Any]):
     def negative(self, sign: Token, part: ExpressionPart) -> ExpressionPart:
         span = at(sign) | part.span
         operand = value_of(part)
+        if isinstance(operand, p.Duration):
+            return _expression(replace(operand, value=-operand.value, span=span), (part,), span)
         if isinstance(operand, p.Constant):
             negated = _negated(operand.value)
             if negated is None:
@@ -183,6 +191,14 @@ class PredicateTransformer(Transformer[Token, Any]):
     def backticked(self, word: Token) -> ExpressionPart:
         """Make an attribute of a name in backticks."""
         return attribute_of(name_of(word))
+
+    def duration(self, token: Token) -> ExpressionPart:
+        pairs = _DURATIONS.findall(token)
+        seconds = sum((Fraction(number) * Fraction(SECONDS[unit.casefold()]) for number, unit in pairs), Fraction(0))
+        per_second = next((one for one in PER_SECOND.values() if (seconds * one).denominator == 1), None)
+        if per_second is None:
+            raise Mistake("a duration finer than a nanosecond", at(token))
+        return ExpressionPart(p.Duration(int(seconds * per_second), at(token), per_second), at(token))
 
     def number(self, token: Token) -> ExpressionPart:
         return ExpressionPart(p.Constant(number_of(token), at(token)), at(token))

@@ -27,8 +27,4 @@ def explain(text: str, error: UnexpectedInput, what: str) -> Mistake:
         hint = "columns have no table before them; those that two sides share get a suffix in a join"
     if hint is None:
         hint = found.keyword(d.KEYWORDS, "; as a name it is written `{}`" if "VARIABLE" in found.expected else None)
-    return (
-        found.unterminated()
-        or (found.duration("") if "SLASH" in found.expected else None)
-        or found.mistake(_GROUPS, hint or found.hint())
-    )
+    return found.unterminated() or found.interval() or found.mistake(_GROUPS, hint or found.hint())

@@ -47,7 +47,7 @@ def explain(text: str, error: UnexpectedInput, what: str) -> Mistake:
         found.unterminated()
         or _misspelt_before(found)
         or _quantifier(found)
-        or (found.duration() if "AND" in found.expected else None)
+        or found.interval()
         or found.mistake(_GROUPS, _hint(found))
     )
 

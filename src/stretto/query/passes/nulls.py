@@ -74,6 +74,8 @@ class _Uses:
     def look(self, tree: p.Expression) -> None:
         """Take note of all uses in an expression."""
         for node in p.walk(tree):
+            if isinstance(node, p.Comparison | p.Between):
+                self._times(node)
             match node:
                 case p.Comparison(op, left, right):
                     self._same([left, right])
@@ -85,21 +87,28 @@ class _Uses:
                     self._same([operand, low, high])
                 case p.Like(operand):
                     self._want(operand, _TEXT)
-                case p.Arithmetic(_, left, right):
-                    self._want(left, _NUMBER)
-                    self._want(right, _NUMBER)
-                case p.Negative(operand):
-                    self._want(operand, _NUMBER)
+                case p.Arithmetic() | p.Negative() | p.Call():
+                    self._want_all(node, _NUMBER)
                 case p.Function("coalesce", arguments):
                     self._same(arguments)
-                case p.Function(name, arguments):
-                    for argument in arguments:
-                        self._want(argument, _TEXT if TABLE[name].takes == "strings" else _NUMBER)
-                case p.Call(_, arguments):
-                    for argument in arguments:
-                        self._want(argument, _NUMBER)
+                case p.Function(name):
+                    self._want_all(node, _TEXT if TABLE[name].takes == "strings" else _NUMBER)
                 case _ if (meaning := getattr(node, "meaning", None)) is not None:
                     self.look(meaning)
+
+    def _times(self, node: p.Comparison | p.Between) -> None:
+        """What is compared with a duration, or computed with one, are times, of the type of those that are known."""
+        if any(isinstance(one, p.Duration) for one in p.walk(node)):
+            read = [p.Attribute(name) for name in p.attributes(node)]
+            times = (kind for one in read if (kind := self._kind(one)) is not None and pa.types.is_timestamp(kind))
+            kind = next(times, pa.timestamp("us"))
+            for one in read:
+                self._want(one, kind)
+
+    def _want_all(self, node: p.Expression, kind: pa.DataType) -> None:
+        for one in p.children(node):
+            if isinstance(one, p.Attribute):
+                self._want(one, kind)
 
     def _ordered(self, *sides: p.Operand) -> None:
         """Columns of which nothing else is known are numbers where their order counts, which every engine can compare."""
