@@ -63,7 +63,7 @@ def explain(df: DataFrame | Mapping[str, DataFrame], query: Any, **options: Any)
     arguments = inspect.signature(match).bind(df, query, **options)
     arguments.apply_defaults()
     given = dict(arguments.arguments)
-    del given["df"], given["query"]
+    del given["df"], given["query"], given["timer"]
     partitions, slices = given.pop("partitions"), given.pop("slices")
     plans.check_slices(slices)
     names = [name for name in inspect.signature(Continuous.of).parameters if name in given]
