@@ -842,4 +842,6 @@ def test_first_mistakes_on_spark_show_the_way_out() -> None:
     pytest.importorskip("pyspark")
     for query in (SASE, AFA):
         refused(OptionError, lambda query=query: stretto.spark.match(query, query), "the DataFrame comes first")
+    for call in (stretto.spark.match, stretto.spark.explain):
+        refused(TypeError, lambda call=call: call(None, AFA, time="t", budgets=5), "'budgets'; did you mean 'budget'?")
     refused(OptionError, lambda: stretto.spark.match(None, AFA, time="t", timer="eow"), "SEQ(A a, ~(B b)) WITHIN")

@@ -73,11 +73,12 @@ class Comparison:
         return next((self.ratio_of(side) for side in self.sides if side.name == self.of), None)
 
     def ratio_of(self, side: Side, what: str = "rate") -> float | None:
-        """A side's rate (or ``"work"``) over the best of those that it is compared with; ``None``: it is one of them, or there
-        are none.
+        """A side's rate (or ``"work"``) over the best of those that it is compared with; ``None``: it is one of them, or one was
+        not measured.
         """
         best = max((getattr(other, what) for other in self.sides if other.name in self.to), default=0.0)
-        return getattr(side, what) / best if best and side.name not in self.to else None
+        own = getattr(side, what)
+        return own / best if own and best and side.name not in self.to else None
 
     @property
     def reached(self) -> bool | None:
@@ -141,7 +142,7 @@ def _table(found: Comparison) -> Table:
             f"{side.rate:,.0f}",
             "" if (ratio := found.ratio_of(side)) is None else f"{ratio:,.2f}",
             f"{min(side.processor):,.2f}" if side.processor else "",
-            "" if (ratio := found.ratio_of(side, "work")) is None or not side.processor else f"{ratio:,.2f}",
+            "" if (ratio := found.ratio_of(side, "work")) is None else f"{ratio:,.2f}",
             f"{side.resident_peak / 2**20:,.0f}" if side.resident_peak else "",
             side.note,
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from inspect import signature
 from typing import Any, TypeVar
 
@@ -12,7 +12,7 @@ from stretto.budget import Budget
 from stretto.columns.overflow import IntegerOverflow
 from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.nfab.runner import NfabRunner
-from stretto.errors import LimitError, OptionError, nearest
+from stretto.errors import LimitError, OptionError
 from stretto.events import Schema, as_table, require
 from stretto.languages.afa.builder import AFA
 from stretto.matching.absent import warn_of_absent_types
@@ -22,6 +22,7 @@ from stretto.matching.inputs import Input, input_of
 from stretto.matching.line import Reading
 from stretto.matching.merging import Streams
 from stretto.matching.metering import Meter
+from stretto.matching.options import unexpected
 from stretto.matching.progress import Progress
 from stretto.matching.relevance import relevant
 from stretto.matching.results import CHUNK, Layout, build_tables
@@ -131,7 +132,7 @@ def match(  # noqa: PLR0913 - the options that users have
             options["budget"] = budget
         return _match_afa(query, events, time=time, sequence=sequence, **_of_afa(given | options))
     if options:
-        raise _unexpected("match() got an unexpected keyword argument", options, signature(match).parameters)
+        raise unexpected("match() got an unexpected keyword argument", options, signature(match).parameters)
     reading = Reading(type, time, sequence, stream, time_unit, output=output)
     call = _Call(query, events, reading, valuations=valuations, language=language)
     return pa.Table.from_batches(
@@ -254,7 +255,7 @@ class _Call:
         others = {name: value for name, value in options.items() if name not in own}
         unknown = set(others) - {"valuations", "language"}
         if unknown:
-            raise _unexpected("unexpected argument", unknown, (*_READ, "valuations", "language", "budget", "progress"))
+            raise unexpected("unexpected argument", unknown, (*_READ, "valuations", "language", "budget", "progress"))
         return cls(query, events, Reading(**own), **others, sets=sets)
 
     def sets(self) -> Iterator[MatchSet]:
@@ -293,13 +294,6 @@ class _Call:
             yield from found
         except IntegerOverflow as error:
             raise error.renumbered(self.input.order) from None
-
-
-def _unexpected(told: str, given: Iterable[str], known: Iterable[str]) -> TypeError:
-    """What Python says of an argument that there is not, with the nearest one."""
-    name = min(given)
-    best = nearest(name, known)
-    return TypeError(f"{told} '{name}'" + (f"; did you mean '{best}'?" if best else ""))
 
 
 def _opened(events: Any) -> Source | dict[str, Source] | None:
@@ -359,7 +353,7 @@ def _iter_match_afa(
         told = "match() of an AFA got an unexpected keyword argument"
         if min(unknown) in _OF_STREAMS:
             raise TypeError(f"{told} '{min(unknown)}': it is for streams, stretto.Matcher(afa, time='…')")
-        raise _unexpected(told, unknown, ("time", "sequence", *own))
+        raise unexpected(told, unknown, ("time", "sequence", *own))
     if time is None:
         raise OptionError("an AFA needs the column that orders the stream: time='…'")
     frozen = afa.frozen

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from stretto.errors import OptionError
+from stretto.errors import OptionError, nearest
 from stretto.languages.afa.builder import AFA
 from stretto.matching.compiled import Query, compile_query
 from stretto.matching.lateness import renamed, tell_of
@@ -85,3 +85,10 @@ def refuse(given: Mapping[str, Any], names: tuple[str, ...], whose: str) -> None
     for name in given:
         if name in names:
             raise OptionError(f"{name}={given[name]!r} is for {whose}")
+
+
+def unexpected(told: str, given: Iterable[str], known: Iterable[str]) -> TypeError:
+    """What Python says of an argument that there is not, with the nearest one."""
+    name = min(given)
+    best = nearest(name, known)
+    return TypeError(f"{told} '{name}'" + (f"; did you mean '{best}'?" if best else ""))

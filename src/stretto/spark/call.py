@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping
 from dataclasses import replace
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from stretto.budget import Budget
@@ -17,7 +18,7 @@ from stretto.events import Schema, require
 from stretto.languages.afa.builder import AFA
 from stretto.matching.compiled import Query, compile_query
 from stretto.matching.compiled import roles as roles_of
-from stretto.matching.options import refuse
+from stretto.matching.options import refuse, unexpected
 from stretto.matching.results import Layout
 from stretto.matching.sets import refuse_unlisted
 from stretto.query import functions
@@ -62,8 +63,8 @@ def match(  # noqa: PLR0913 - the options that users have
     until: str | None = None,
     bag: bool = False,
     numbered: str | None = None,
-    timer: str | None = None,
     watermark: str | None = None,
+    **unknown: Any,
 ) -> DataFrame:
     """Find the complex events of ``query`` in a DataFrame, batch or streaming.
 
@@ -138,8 +139,6 @@ def match(  # noqa: PLR0913 - the options that users have
         (:meth:`stretto.Matcher.push`): an arc holds for the events from ``since`` on and before ``until``.
     until, bag, numbered
         Automata: as in :class:`stretto.Matcher`.
-    timer
-        Not on Spark: the error says what to do.
     watermark
         The old word for ``disorder``.
 
@@ -162,11 +161,8 @@ def match(  # noqa: PLR0913 - the options that users have
     """
     if isinstance(df, str | Query | AFA | Afa):
         raise OptionError("on Spark the DataFrame comes first, and then the query: match(df, query)")
-    if timer is not None:
-        raise OptionError(
-            "timer= needs punctuations while a window is open, and on Spark a key without events is looked at when its window "
-            "closes: say what does not happen in SASE+, SEQ(A a, ~(B b)) WITHIN …, or put rows that mark time among the events"
-        )
+    if unknown:
+        raise _unknown(unknown)
     if partitions is not None and partitions < 1:
         raise OptionError(f"partitions={partitions}: give a positive number, or None to let Spark decide")
     check_slices(slices)
@@ -190,6 +186,16 @@ def match(  # noqa: PLR0913 - the options that users have
         return streaming.match(prepared, continuous)
     settled = settled_events(prepared.events, prepared.columns, prepared.order, continuous)
     return batch.match(replace(prepared, events=settled), partitions=partitions, slices=slices)
+
+
+def _unknown(given: dict[str, Any]) -> Exception:
+    """The error of arguments that there are not; of one that a :class:`~stretto.Matcher` has, why, and what to do."""
+    if "timer" in given:
+        return OptionError(
+            "timer= needs punctuations while a window is open, and on Spark a key without events is looked at when its window "
+            "closes: say what does not happen in SASE+, SEQ(A a, ~(B b)) WITHIN …, or put rows that mark time among the events"
+        )
+    return unexpected("match() got an unexpected keyword argument", given, signature(match).parameters)
 
 
 def is_automaton(query: Any, language: str | None) -> bool:

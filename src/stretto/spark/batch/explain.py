@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from stretto.explain.afa import explain_afa
+from stretto.matching.options import unexpected
 from stretto.spark import automata
 from stretto.spark.batch import plan as plans
 from stretto.spark.batch.plan import Heavy, Plan
@@ -63,7 +64,9 @@ def explain(df: DataFrame | Mapping[str, DataFrame], query: Any, **options: Any)
     arguments = inspect.signature(match).bind(df, query, **options)
     arguments.apply_defaults()
     given = dict(arguments.arguments)
-    del given["df"], given["query"], given["timer"]
+    if unknown := given.pop("unknown"):
+        raise unexpected("explain() got an unexpected keyword argument", unknown, given)
+    del given["df"], given["query"]
     partitions, slices = given.pop("partitions"), given.pop("slices")
     plans.check_slices(slices)
     names = [name for name in inspect.signature(Continuous.of).parameters if name in given]
