@@ -415,6 +415,26 @@ def test_idle_partitions_are_freed() -> None:
     assert sorted(shown) == sorted(expected)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT * FROM S WHERE A ; B PARTITION BY [k] WITHIN 20 [t]",
+        "PATTERN SEQ(A a, B b) WHERE skip_till_next_match { [k] AND b.v > a.v } WITHIN 20 [t]",
+    ],
+    ids=["tecs", "nfab"],
+)
+def test_keys_that_never_come_again_are_forgotten(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for engine in ("tecs", "nfab"):
+        monkeypatch.setattr(f"stretto.engines.{engine}.runner.SWEEP_AT_LEAST", 50)
+    matcher = stretto.Matcher(text, time="t", output="positions")
+    partitions = []
+    for at in range(0, 2_000, 50):
+        number = pa.array(range(at, at + 50))
+        matcher.push(pa.table({"type": ["A"] * 50, "k": number, "t": number, "v": number}))
+        partitions.append(matcher.stats["partitions"])
+    assert max(partitions) <= 50 + 50 + 2 * 20, partitions
+
+
 # ---- Time
 
 

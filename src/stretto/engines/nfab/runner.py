@@ -115,6 +115,7 @@ class NfabRunner(Intake):
         needs_keys = any(column.kind == "key" for column in values.columns)
         self.tests = KeyTable(kinds) if needs_keys else None
         self.swept_at = 0
+        self._kept = 0  # partitions after the last sweep
         self.named_at = 0  # how many strings and keys were left when the others were last forgotten
         self.last_tie: tuple[int | float, int] | None = None
         self._events: Events | None = None  # those at hand
@@ -447,9 +448,11 @@ class NfabRunner(Intake):
         self._sweep()
 
     def _clean_now_and_then(self) -> None:
-        if self.rows - self.swept_at > max(SWEEP_AT_LEAST, 2 * self.partitions):
+        # Not by how many partitions there are now: where each event has a new key, that grows as fast as the events.
+        if self.rows - self.swept_at > max(SWEEP_AT_LEAST, 2 * self._kept):
             self.swept_at = self.rows
             self._sweep()
+            self._kept = self.partitions
         state = self.state
         looked_at = max(self.named_at, state.runs.state.size, state.nodes.position.size, self.partitions)
         if self.named - self.named_at > max(FORGET_AT_LEAST, looked_at):

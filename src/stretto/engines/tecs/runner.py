@@ -69,6 +69,7 @@ class Runner(Intake):
         self.state = State(query.parsed, ring=ring, span=self.span if ranked else -1, capacity=capacity)
         self.state.fit_partitions(1)
         self.swept_at = 0
+        self._kept = 0  # partitions after the last sweep
         self._traces: list[Trace] = []
         self.traced = 0
 
@@ -253,9 +254,11 @@ class Runner(Intake):
 
     def _forget(self) -> None:
         """After a batch: drop what no window reaches any more."""
-        if self.keys is not None and self.rows - self.swept_at > max(SWEEP_AT_LEAST, len(self.keys)):
+        # Not by how many keys there are now: where each event has a new key, that grows as fast as the events.
+        if self.keys is not None and self.rows - self.swept_at > max(SWEEP_AT_LEAST, 2 * self._kept):
             self.swept_at = self.rows
             self._sweep()
+            self._kept = self.partitions
         self._forget_trace()
 
     def _forget_trace(self) -> None:
