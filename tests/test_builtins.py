@@ -20,6 +20,8 @@ EVENTS = pa.table(
         "s": ["straße", "STRASSE", "é", None],
         "d": pa.array([Decimal("0.125"), None, Decimal("-2.5"), Decimal("0.1")], pa.decimal128(9, 3)),
         "n": [1, -2, None, 4],
+        "l": [[1, 2], [], None, [4, None]],
+        "m": [None, ["x", "y"], ["x"], []],
         "t": range(4),
     }
 )
@@ -36,40 +38,38 @@ def test_halves_as_they_are_written() -> None:
     assert math.isnan(rounded(math.nan, 2))
 
 
-@pytest.mark.parametrize(
-    ("condition", "expected"),
-    [
-        ("upper(a.s) = b.s", [[0, 1]]),
-        ("Lower(b.s) != a.s", [[0, 1]]),
-        ("coalesce(b.s, a.s) = a.s", [[0, 3], [2, 3]]),
-        ("coalesce(b.s, 'é') = a.s", [[2, 3]]),
-        ("a.s || b.s = 'x'", "concat(a.s, b.s) is computed of strings that a kernel does not see"),
-        ("round(a.d, 2) = 0.13", [[0, 1], [0, 3]]),
-        ("abs(a.d - coalesce(b.d, 0)) > 2", [[2, 3]]),
-        ("floor(a.d) = -3 AND ceil(b.d) = 1", [[2, 3]]),
-        ("abs(coalesce(a.n, b.n)) = 4", [[2, 3]]),
-        ("a.n > round(0.95, 1) AND b.n < floor(1e19)", []),
-        ("a.n > round(0.94, 1) AND b.n < 1e19", [[0, 1], [0, 3]]),
-        ("uper(a.s) = 'A'", "unknown function 'uper'"),
-        ("upper(a.n) = 'A'", "'upper' takes strings, not a.n (int64)"),
-        ("abs(a.n, b.n) = 1", "abs(x) does not take 2 arguments"),
-        ("round(a.d, 16) = 1", "round takes digits from 0 to 15"),
-        ("coalesce(a.s, b.n) = 1", "'coalesce' takes values of one type, not a.s (string) and b.n (int64)"),
-    ],
-)
-def test_between_events(condition: str, expected: list[list[int]] | str) -> None:
-    query = f"PATTERN SEQ(A a, B b) WHERE skip_till_any_match {{ {condition} }} WITHIN 9"
-    if isinstance(expected, str):
-        with pytest.raises(stretto.QueryError) as caught:
-            stretto.match(query, EVENTS, time="t")
-        assert expected in str(caught.value)
-        return
-    found = stretto.match(query, EVENTS, time="t", output="positions")
-    assert sorted(found.column("positions").to_pylist()) == expected
-    late = stretto.Matcher(query, time="t", speculation=math.inf, schema=EVENTS.schema, output="positions")
-    rows = [*late.push(EVENTS.take([3, 0, 2, 1])).to_pylist(), *late.finish().to_pylist()]
-    assert sorted([row["start_time"], row["end_time"]] for row in rows) == expected
-
+CONDITIONS: list[tuple[str, list[list[int]] | str]] = [
+    ("upper(a.s) = b.s", [[0, 1]]),
+    ("Lower(b.s) != a.s", [[0, 1]]),
+    ("coalesce(b.s, a.s) = a.s", [[0, 3], [2, 3]]),
+    ("coalesce(b.s, 'é') = a.s", [[2, 3]]),
+    ("a.s || b.s = 'x'", "concat(a.s, b.s) is computed of strings that a kernel does not see"),
+    ("round(a.d, 2) = 0.13", [[0, 1], [0, 3]]),
+    ("abs(a.d - coalesce(b.d, 0)) > 2", [[2, 3]]),
+    ("floor(a.d) = -3 AND ceil(b.d) = 1", [[2, 3]]),
+    ("abs(coalesce(a.n, b.n)) = 4", [[2, 3]]),
+    ("a.n > round(0.95, 1) AND b.n < floor(1e19)", []),
+    ("a.n > round(0.94, 1) AND b.n < 1e19", [[0, 1], [0, 3]]),
+    ("uper(a.s) = 'A'", "unknown function 'uper'"),
+    ("upper(a.n) = 'A'", "'upper' takes strings, not a.n (int64)"),
+    ("abs(a.n, b.n) = 1", "abs(x) does not take 2 arguments"),
+    ("round(a.d, 16) = 1", "round takes digits from 0 to 15"),
+    ("coalesce(a.s, b.n) = 1", "'coalesce' takes values of one type, not a.s (string) and b.n (int64)"),
+    ("CASE WHEN a.n > 0 THEN a.n ELSE 0 END < b.n", [[0, 3], [2, 3]]),
+    ("CASE a.s WHEN 'straße' THEN upper(a.s) ELSE 'q' END = b.s", [[0, 1]]),
+    ("NOT (CASE WHEN b.n < 0 THEN a.n WHEN a.n > 3 THEN 7 ELSE 1.5 END > 1)", [[0, 1]]),
+    ("CASE WHEN a.n > 0 THEN NULL ELSE b.d END IS NULL", [[0, 1], [0, 3]]),
+    ("CASE WHEN a.n IS NULL THEN TRUE ELSE FALSE END", [[2, 3]]),
+    ("a.s RLIKE 'ß' AND b.s REGEXP '^S.*E$'", [[0, 1]]),
+    ("a.n IN a.l AND b.s NOT IN b.m", [[0, 1], [0, 3]]),
+    ("array_contains(b.m, 'x') OR 2.0 IN a.l", [[0, 1], [0, 3]]),
+    ("CASE WHEN a.n > 0 THEN a.s ELSE b.n END = 1", "cannot compare a.s (string) with a number"),
+    ("CASE WHEN a.n > 0 THEN NULL END + 1 = b.n", []),
+    ("a.s RLIKE 'a('", "'a(' is no regular expression: missing ): a("),
+    ("(a.s || b.s) RLIKE 'a'", "RLIKE tests an attribute of one event"),
+    ("a.n IN b.l", "IN asks for a value in a list of the same event"),
+    ("a.n IN a.s", "IN needs a list, not a.s (string)"),
+]
 
 TIMES = pa.table(
     {
@@ -83,34 +83,38 @@ TIMES = pa.table(
 )
 
 
+ON_TIMES: list[tuple[str, list[list[int]] | str]] = [
+    ("b.ms - a.ms > 5 minutes", [[0, 3], [2, 3]]),
+    ("b.ms >= a.ms + 5 minutes AND b.ms - 14m <= a.ms", [[0, 1], [2, 3]]),
+    ("b.us - a.ms > 301 s 999 ms 999us", [[0, 1], [0, 3], [2, 3]]),
+    ("abs(a.ms - b.us) BETWEEN 5 minutes AND 10 minutes", [[0, 1]]),
+    ("b.zone = a.zone + 1 minute", [[0, 1], [2, 3]]),
+    ("b.day - a.day = 1 day OR a.ms - a.day = 6 minutes", [[0, 1], [2, 3]]),
+    ("(b.ms - a.ms) / 1 minute = 5", [[0, 1]]),
+    ("coalesce(b.us - a.us, 1 s) * 2 = 2 s", [[2, 3]]),
+    ("b.ms - 5 minutes >= '1970-01-01 00:15'", [[0, 3], [2, 3]]),
+    ("b.zone - a.ms > 1 s", "only one has a time zone"),
+    ("b.ms + a.ms > 1 s", "cannot compute b.ms (timestamp[ms]) + a.ms (timestamp[ms])"),
+    ("b.ms - a.ms > 5", "cannot compare a computed duration with a number"),
+]
+
+
 @pytest.mark.parametrize(
-    ("condition", "expected"),
-    [
-        ("b.ms - a.ms > 5 minutes", [[0, 3], [2, 3]]),
-        ("b.ms >= a.ms + 5 minutes AND b.ms - 14m <= a.ms", [[0, 1], [2, 3]]),
-        ("b.us - a.ms > 301 s 999 ms 999us", [[0, 1], [0, 3], [2, 3]]),
-        ("abs(a.ms - b.us) BETWEEN 5 minutes AND 10 minutes", [[0, 1]]),
-        ("b.zone = a.zone + 1 minute", [[0, 1], [2, 3]]),
-        ("b.day - a.day = 1 day OR a.ms - a.day = 6 minutes", [[0, 1], [2, 3]]),
-        ("(b.ms - a.ms) / 1 minute = 5", [[0, 1]]),
-        ("coalesce(b.us - a.us, 1 s) * 2 = 2 s", [[2, 3]]),
-        ("b.ms - 5 minutes >= '1970-01-01 00:15'", [[0, 3], [2, 3]]),
-        ("b.zone - a.ms > 1 s", "only one has a time zone"),
-        ("b.ms + a.ms > 1 s", "cannot compute b.ms (timestamp[ms]) + a.ms (timestamp[ms])"),
-        ("b.ms - a.ms > 5", "cannot compare a computed duration with a number"),
-    ],
+    ("events", "condition", "expected"),
+    [(EVENTS, *one) for one in CONDITIONS] + [(TIMES, *one) for one in ON_TIMES],
+    ids=[condition for condition, _ in CONDITIONS + ON_TIMES],
 )
-def test_times_and_durations(condition: str, expected: list[list[int]] | str) -> None:
+def test_between_events(events: pa.Table, condition: str, expected: list[list[int]] | str) -> None:
     query = f"PATTERN SEQ(A a, B b) WHERE skip_till_any_match {{ {condition} }} WITHIN 9"
     if isinstance(expected, str):
         with pytest.raises(stretto.QueryError) as caught:
-            stretto.match(query, TIMES, time="t")
+            stretto.match(query, events, time="t")
         assert expected in str(caught.value)
         return
-    found = stretto.match(query, TIMES, time="t", output="positions")
+    found = stretto.match(query, events, time="t", output="positions")
     assert sorted(found.column("positions").to_pylist()) == expected
-    late = stretto.Matcher(query, time="t", speculation=math.inf, schema=TIMES.schema, output="positions")
-    rows = [*late.push(TIMES.take([3, 0, 2, 1])).to_pylist(), *late.finish().to_pylist()]
+    late = stretto.Matcher(query, time="t", speculation=math.inf, schema=events.schema, output="positions")
+    rows = [*late.push(events.take([3, 0, 2, 1])).to_pylist(), *late.finish().to_pylist()]
     assert sorted([row["start_time"], row["end_time"]] for row in rows) == expected
 
 
@@ -151,15 +155,21 @@ def test_times_in_dataflows() -> None:
 
 def test_returned() -> None:
     query = """PATTERN SEQ(A a, B b) WHERE skip_till_next_match { a.n IS NOT NULL }
-        RETURN a.s || '-' || b.s AS joined, round(a.d, 1) AS r, coalesce(b.d, a.d) AS d, length(b.s) AS l"""
+        RETURN a.s || '-' || b.s AS joined, round(a.d, 1) AS r, coalesce(b.d, a.d) AS d, length(b.s) AS l,
+            CASE WHEN b.d IS NULL THEN a.n ELSE b.d END AS c, CASE WHEN a.n > 5 THEN a.s WHEN 'y' IN b.m THEN b.s END AS t,
+            CASE WHEN a.n > 5 THEN 1 END AS none"""
     (row,) = stretto.match(query, EVENTS).to_pylist()
-    shown = {"joined": "straße-STRASSE", "r": 0.1, "d": 0.125, "l": 7}
+    with pytest.raises(stretto.QueryError, match="this CASE gives nothing but NULL"):
+        stretto.match(query + ", CASE WHEN a.n > 5 THEN NULL END AS nothing", EVENTS)
+    shown = {"joined": "straße-STRASSE", "r": 0.1, "d": 0.125, "l": 7, "c": 1.0, "t": "STRASSE", "none": None}
     assert {name: row[name] for name in shown} == shown
 
 
 def test_automata() -> None:
     afa = stretto.AFA({"type": pa.string(), "s": pa.string(), "n": pa.int64()}, {"s": str, "n": int}, window=9)
-    afa.arc("q0", "q1", when="abs(e.n) = 1", then="s = upper(e.s), n = length(e.s || '!')")
+    afa.arc(
+        "q0", "q1", when="abs(e.n) = 1", then="s = upper(e.s), n = CASE WHEN e.n > 0 THEN length(e.s || '!') ELSE 1 END"
+    )
     afa.arc("q1", "q2", when="upper(e.s) = r.s AND abs(r.n - e.n) > 8").final("q2")
     (row,) = stretto.match(afa, EVENTS, time="t").to_pylist()
     assert row["register"] == {"s": "STRASSE", "n": 7}
@@ -169,7 +179,9 @@ def test_automata() -> None:
 
 def test_dataflows() -> None:
     made = stream("s", {"s": pa.string(), "n": pa.int64()}).where("upper(s) = 'AB' OR length(s) > 2")
-    flow = Dataflow(out=made.project(s="lower(upper(s))", n="abs(n) + length(s)"))
+    flow = Dataflow(
+        out=made.project(s="lower(upper(s))", n="CASE WHEN s RLIKE '^[A-Z]' THEN n ELSE -n END + length(s)")
+    )
     rows = [("ab", -3), ("Abc", 1), ("x", 1)]
     flow.push("s", [{"s": text, "n": number, "vs": 1, "ve": None} for text, number in rows], punctuation=5)
     flow.run_until_idle()

@@ -20,8 +20,16 @@ KINDS: dict[str, pa.DataType] = {
     "f": pa.float64(),
 }
 
-#: The same with a string and times.
-TYPES = {**KINDS, "s": pa.string(), "tm": pa.timestamp("ms"), "tu": pa.timestamp("us"), "day": pa.date32()}
+#: The same with a string, lists and times.
+TYPES = {
+    **KINDS,
+    "s": pa.string(),
+    "l": pa.list_(pa.int64()),
+    "ss": pa.large_list(pa.string()),
+    "tm": pa.timestamp("ms"),
+    "tu": pa.timestamp("us"),
+    "day": pa.date32(),
+}
 
 TIMES = [dt.datetime(2024, 1, 1), dt.datetime(2024, 1, 1, 0, 5, 0, 1000), dt.datetime(2023, 12, 31, 23, 59), None]
 DURATIONS = ["5 minutes", "1 day", "60000 ms", "1 minute 1 ms", "0.5 s", "1 us", "7 ns", "300 weeks"]
@@ -64,6 +72,9 @@ def operand(rng: random.Random, names: Sequence[str], depth: int = 2) -> str:
         return f"(-{rng.choice(names)})"
     if rng.random() < 0.2:
         return called(rng, names, depth - 1)
+    if rng.random() < 0.12:
+        other = rng.choice(["", " ELSE NULL", f" ELSE {operand(rng, names, depth - 1)}"])
+        return f"(CASE WHEN {condition(rng, names, 0)} THEN {operand(rng, names, depth - 1)}{other} END)"
     sign = rng.choice("++--***/")
     sides = [rng.choice(names), operand(rng, names, depth - 1)]
     rng.shuffle(sides)
@@ -135,7 +146,7 @@ def timed(rng: random.Random, names: Sequence[str]) -> str:
     )
 
 
-def condition(rng: random.Random, names: Sequence[str], depth: int = 2) -> str:
+def condition(rng: random.Random, names: Sequence[str], depth: int = 2) -> str:  # noqa: PLR0911 - one form after the other
     """A condition in which each comparison reads one of the names."""
     choice = rng.random()
     if depth and choice < 0.5:
@@ -149,8 +160,19 @@ def condition(rng: random.Random, names: Sequence[str], depth: int = 2) -> str:
     if other < 0.24:
         left = text(rng, names)
         right = text(rng, names) if rng.random() < 0.5 else repr(rng.choice(TEXTS[:-1]))
-        forms = [f"{rng.choice(['=', '!=', '<', '>='])} {right}", "IN ('a', 'AB', '')", "LIKE 'a%'", "IS NULL"]
+        forms = [
+            f"{rng.choice(['=', '!=', '<', '>='])} {right}",
+            "IN ('a', 'AB', '')",
+            "LIKE 'a%'",
+            "IS NULL",
+            "RLIKE '^(a|[^a])b*$'",
+        ]
         return f"{left} {rng.choice(forms)}"
+    if other < 0.3:
+        own = rng.choice(names).rpartition(".")[0]
+        own = f"{own}." if own else ""
+        left, values = rng.choice([(f"{own}x", "l"), (operand(rng, [f"{own}y"]), "l"), (f"{own}s", "ss")])
+        return f"{left} {rng.choice(['', 'NOT '])}IN {own}{values}"
     # Not more than two of the names, so that comparisons without a float are frequent.
     few = rng.sample(list(names), min(2, len(names)))
     left = f"({rng.choice(few)} {rng.choice('+-*')} {operand(rng, few)})" if rng.random() < 0.7 else rng.choice(few)
@@ -171,10 +193,16 @@ def table(rng: random.Random, rows: int, types: str = "AABBC") -> pa.Table:
             "type": pa.array([rng.choice(types) for _ in range(rows)]),
             "k": pa.array([rng.choice([1, 2, 2, None]) for _ in range(rows)], pa.int64()),
             "s": pa.array([rng.choice(TEXTS) for _ in range(rows)]),
+            "l": _lists(rng, rows, VALUES["x"], TYPES["l"]),
+            "ss": _lists(rng, rows, TEXTS, TYPES["ss"]),
             **{name: _times(rng, rows, TYPES[name]) for name in ("tm", "tu", "day")},
             **columns,
         }
     )
+
+
+def _lists(rng: random.Random, rows: int, values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    return pa.array([rng.choice([None, [], rng.choices(values, k=3)]) for _ in range(rows)], kind)
 
 
 def _times(rng: random.Random, rows: int, kind: pa.DataType) -> pa.Array:

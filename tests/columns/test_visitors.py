@@ -54,8 +54,8 @@ def test_a_backend_that_lacks_a_node_says_so() -> None:
 @pytest.mark.parametrize("node", p.NODES, ids=lambda node: node.__name__)
 def test_inner_fields_are_the_ones_that_hold_expressions(node: type) -> None:
     """Traversal relies on them: a field of another type is none, and none is forgotten."""
-    kinds = inspect.get_annotations(node)
+    kinds = {name: kind for base in reversed(node.__mro__) for name, kind in inspect.get_annotations(base).items()}
     inside = tuple(
-        name for name, kind in kinds.items() if any(word in kind for word in ("Operand", "Predicate", "Constant"))
+        name for name, kind in kinds.items() if any(word in str(kind) for word in ("Operand", "Predicate", "Constant"))
     )
     assert node.inner == inside  # type: ignore[attr-defined]

@@ -16,6 +16,7 @@ KINDS |= {"NUMBER": "number", "STRING": "'text'", "QUOTED": "`name`"}
 #: Terminals whose regular expressions look ahead, and what they read.
 READ = {
     "DURATION": "(number unit)+",
+    "CASE": "CASE",
     "DANGLING_AS": "AS",
     "TRAILING": '";"',
     "COMPARE": '"=" | "==" | "!=" | "<>" | "<" | "<=" | ">="',

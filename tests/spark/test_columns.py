@@ -58,6 +58,7 @@ KINDS: dict[str, tuple[pa.DataType, list[Any], list[str]]] = {
     ),
 }
 LIKE = ["a%", "%b", "%a%", "a", "%", "a_b", "_", "a\\%", "a\\_", "_%", "%a%b%", ""]
+RLIKE = ["a", "^a", "^(a|b)", "[a-z]b?", "a+|1", "a$", "^.", "(?i)A", "[^a]", "^ä", "(a|b)*"]
 KINDS["z2"], KINDS["n2"], KINDS["y2"] = KINDS["z"], KINDS["n"], KINDS["y"]
 KINDS["d2"] = KINDS["d"]
 SCHEMA = pa.schema(
@@ -87,6 +88,8 @@ def table_of(rng: random.Random, rows: int) -> pa.Table:
 
 def operand(rng: random.Random, family: list[str]) -> str:
     name = rng.choice(family)
+    if name != "b" and rng.random() < 0.1:
+        return f"(CASE WHEN {rng.choice(['i > 0', 's < t', 'b'])} THEN {name} ELSE {rng.choice(family[:1])} END)"
     if name in ("s", "t") and rng.random() < 0.3:
         return rng.choice(
             [f"coalesce({name}, s)", f"coalesce({name}, 'a')", f"({name} || 'b')", f"concat({name}, s, t)"]
@@ -115,7 +118,7 @@ def condition(rng: random.Random, depth: int = 2) -> str:
         case 2 if family != ["b"]:
             return f"{left} BETWEEN {rng.choice(constants)} AND {rng.choice(constants)}"
         case 3 if family == ["s", "t"]:
-            return f"{left} LIKE '{rng.choice(LIKE)}'"
+            return f"{left} LIKE '{rng.choice(LIKE)}'" if rng.random() < 0.6 else f"{left} RLIKE '{rng.choice(RLIKE)}'"
     op = rng.choice(["=", "!="] if family == ["b"] else ["=", "!=", "<", "<=", ">", ">="])
     right = rng.choice([*constants, operand(rng, family)])
     return rng.choice([f"{left} {op} {right}", f"{right} {op} {left}"])
@@ -214,7 +217,8 @@ def test_collations(spark: Any) -> None:
     table = df.toArrow()
     texts = [
         "x = 'a'", "x != 'a'", "NOT (x = 'a')", "x > 'B'", "x < 'b'", "x IN ('a', 'c')", "NOT (x IN ('a', 'c'))",
-        "x LIKE 'a%'", "NOT (x LIKE 'a%')", "x LIKE '_'", "NOT (x LIKE 'a_')", "x = s", "x != s", "NOT (x = s)",
+        "x LIKE 'a%'", "NOT (x LIKE 'a%')",
+        "x RLIKE '^[a-z]'", "NOT (x RLIKE '^a')", "x LIKE '_'", "NOT (x LIKE 'a_')", "x = s", "x != s", "NOT (x = s)",
     ]  # fmt: skip
     schema = pa.schema([("type", pa.string()), *table.schema])
     conditions = [re.sub(r"\bx\b", name, text) for text in texts for name in ("s", "lower", "words")]

@@ -289,6 +289,8 @@ def _equal_to(atom: p.Predicate) -> tuple[str, ...]:
 
 
 def _is_equality(atom: p.Predicate) -> bool:
+    if isinstance(atom, p.Rlike):
+        return False
     if isinstance(atom, p.Like):
         return like_search(atom.pattern)[0] == "equal"
     return isinstance(atom, p.IsNull) or all(

@@ -293,6 +293,31 @@ class _Rows(p.Visitor):
             return self._everywhere(holds(node, {}))
         return Judged(_true(_like(own.data, node.pattern)), None)
 
+    def rlike(self, node: p.Rlike) -> Judged:
+        own = self.operand(node.operand)
+        if not isinstance(own, _Column):
+            return self._everywhere(holds(node, {}))
+        return Judged(_true(pc.match_substring_regex(own.data, node.pattern)), None)
+
+    def member(self, node: p.Member) -> Judged:
+        """Each value of each list beside what is sought in its row."""
+        assert isinstance(node.values, p.Attribute)
+        lists = self.batch.column(node.values.name)
+        if pa.types.is_null(lists.type.value_type):
+            return self._everywhere(False)
+        rows = np.asarray(pc.list_parent_indices(lists))
+        own = self.operand(node.operand)
+        found = _compared(
+            "=", own.at(rows) if isinstance(own, _Column) else own, _column(pc.list_flatten(lists)), rows.size
+        )
+        true, unknown = self._everywhere(False).true, None
+        true[rows[found.true]] = True
+        if found.unknown is not None:
+            unknown = np.zeros(self.rows, np.bool_)
+            unknown[rows[found.unknown]] = True
+            unknown &= ~true
+        return Judged(true, unknown)
+
     def is_null(self, node: p.IsNull) -> Judged:
         if isinstance(node.operand, p.Attribute):
             nulls = self.batch.column(node.operand.name).is_null().to_numpy(zero_copy_only=False)
@@ -346,6 +371,17 @@ class _Rows(p.Visitor):
             return _coalesced([side for side in sides if side is not None], self.rows)
         return None if None in sides else _FUNCTIONS[node.name](*sides)
 
+    def case(self, node: p.Case) -> _Column:
+        sides = [self.operand(one) for one in node.values]
+        kind = next((side for side in sides if isinstance(side, _Column)), None)
+        like = kind or _column(pa.array([next(side for side in sides if side is not None)]))
+        columns = [side if isinstance(side, _Column) else _repeated(side, like, self.rows) for side in sides]
+        found = columns[-1]
+        for condition, own in zip(reversed(node.conditions), reversed(columns[:-1]), strict=True):
+            held: Judged = self.visit(condition) if p.attributes(condition) else self._everywhere(holds(condition, {}))
+            found = _chosen(held, own, found)
+        return found
+
     def call(self, node: p.Call) -> Any:
         raise AssertionError(node)  # registered functions are called in kernels
 
@@ -389,6 +425,12 @@ class _Column:
     type: pa.DataType | None = None
     #: Where it was computed of an integer beyond 64 bits, and NULL is nothing that it depends on; ``None``: nowhere.
     beyond: Bits | None = None
+
+    def at(self, rows: NDArray[Any]) -> _Column:
+        """The values of some rows, in their order."""
+        data = self.data[rows] if isinstance(self.data, np.ndarray) else self.data.take(pa.array(rows))
+        valid, beyond = (None if one is None else one[rows] for one in (self.valid, self.beyond))
+        return replace(self, data=data, valid=valid, beyond=beyond)
 
     def where(self, truth: Any) -> Bits:
         """A NumPy truth as bool, false where the column is NULL."""
@@ -587,6 +629,37 @@ def _coalesced(sides: list[Any], rows: int) -> Any:
     return _Column(
         first.kind, np.where(first.valid, one, two), valid, first.type if first.kind == "time" else None, beyond
     )
+
+
+def _repeated(constant: Any, like: _Column, rows: int) -> _Column:
+    """A constant, or NULL, as a column of the kind of another one."""
+    valid = np.zeros(rows, np.bool_) if constant is None else None
+    if like.kind == "string":
+        return _Column("string", pa.repeat(pa.scalar(constant, like.data.type), rows), valid)
+    data = np.full(rows, 0 if constant is None else constant, like.data.dtype)
+    return _Column(like.kind, data, valid, like.type)
+
+
+def _chosen(held: Judged, first: _Column, second: _Column) -> _Column:
+    """Of two columns of one kind the first where a condition holds, else the second."""
+    at = held.true
+    beyond = held.unknown
+    for side, here in ((first, at), (second, ~at)):
+        own = _where(side.beyond, here)
+        beyond = own if beyond is None else beyond if own is None else beyond | own
+    if first.kind == "string":
+        kind = first.data.type if first.data.type == second.data.type else pa.large_string()
+        data = pc.if_else(pa.array(at), first.data.cast(kind), second.data.cast(kind))
+        return _Column("string", data, valid_of(data))
+    (one, before), (two, after) = (
+        _as_int(side) if first.kind == "int" else (side.data, None) for side in (first, second)
+    )
+    beyond = _or(beyond, _or(_where(before, at), _where(after, ~at)))
+    valid = None
+    if first.valid is not None or second.valid is not None:
+        known = [np.ones(at.size, np.bool_) if side.valid is None else side.valid for side in (first, second)]
+        valid = np.where(at, *known)
+    return _Column(first.kind, np.where(at, one, two), valid, first.type if first.kind == "time" else None, beyond)
 
 
 _FUNCTIONS: dict[str, Callable[..., _Column]] = {

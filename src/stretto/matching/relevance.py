@@ -111,6 +111,12 @@ class Translator(p.Visitor, ABC):
     def negation(self, node: p.Not, truth: bool) -> Any:
         return self.may_be(not truth, node.part)
 
+    def member(self, node: p.Member, truth: bool) -> Any:
+        return True
+
+    def rlike(self, node: p.Rlike, truth: bool) -> Any:
+        return True
+
     @abstractmethod
     def comparison(self, node: p.Comparison, truth: bool) -> Any: ...
 

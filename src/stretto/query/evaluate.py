@@ -23,6 +23,9 @@ from decimal import Context, Decimal
 from functools import lru_cache, partial
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from stretto.query import functions
 from stretto.query import predicate as p
 from stretto.query.builtins import TABLE
@@ -93,6 +96,13 @@ class _Exact(p.Visitor):
             return self.chosen(node, python(*given))
         return self.computed(node, given, f"{node.name}({', '.join('{}' for _ in given)})", python)
 
+    def case(self, node: p.Case) -> Any:
+        for condition, chosen in zip(node.conditions, node.values, strict=False):
+            held = self.visit(condition)
+            if held:
+                return held if isinstance(held, Beyond) else self.visit(chosen)
+        return self.visit(node.values[-1])
+
     def chosen(self, node: p.Operand, found: Any) -> Any:
         """What was chosen of some values."""
         return found
@@ -111,6 +121,16 @@ class _Exact(p.Visitor):
     def like(self, node: p.Like) -> bool:
         text = self.visit(node.operand)
         return text is not None and like(text, node.pattern)
+
+    def rlike(self, node: p.Rlike) -> bool:
+        text = self.visit(node.operand)
+        return text is not None and bool(pc.match_substring_regex(pa.scalar(text), node.pattern).as_py())
+
+    def member(self, node: p.Member) -> bool | Beyond:
+        own, values = self.visit(node.operand), self.visit(node.values)
+        if own is None or values is None:
+            return False
+        return any(compare("=", own, one) for one in values)
 
     def is_null(self, node: p.IsNull) -> bool | Beyond:
         return self.visit(node.operand) is None
@@ -175,6 +195,13 @@ class _Bounded(_Exact):
     def comparison(self, node: p.Comparison) -> bool | Beyond:
         sides = (self.visit(node.left), self.visit(node.right))
         return False if None in sides else _first_beyond(sides) or compare(node.op, *sides)
+
+    def member(self, node: p.Member) -> bool | Beyond:
+        own = self.visit(node.operand)
+        if isinstance(own, Beyond):
+            known = [one for one in self.visit(node.values) or () if one is not None]
+            return own if known else False
+        return super().member(node)
 
     def is_null(self, node: p.IsNull) -> Any:
         found = self.visit(node.operand)

@@ -6,8 +6,10 @@ Used for punctuations with predicates (AFA paper, appendix F.2): from "no event 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from stretto.query import predicate as p
-from stretto.query.evaluate import compare, like
+from stretto.query.evaluate import compare, holds
 
 
 def implies(given: p.Predicate, wanted: p.Predicate) -> bool:
@@ -54,7 +56,7 @@ def _holds(wanted: p.Predicate, operand: p.Operand, constant: p.Constant) -> boo
     plain = wanted.part if isinstance(wanted, p.Not) else wanted
     told = p.against_constant(plain)
     if isinstance(plain, p.Like) and plain.operand == operand:
-        found = isinstance(constant.value, str) and like(constant.value, plain.pattern)
+        found = isinstance(constant.value, str) and holds(replace(plain, operand=constant), {})
     elif told is not None and told[1] == operand:
         found = _compares(told[0], constant, told[2])
     else:

@@ -18,9 +18,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
+from math import prod
 from typing import Any, ClassVar, TypeVar, cast, get_args
 
-from stretto.errors import Span
+from stretto.errors import LimitError, Span
 from stretto.query.builtins import TABLE
 from stretto.times import PER_SECOND
 
@@ -77,7 +78,16 @@ class Constant(_Node):
     span: Span | None = _span()
 
     def __str__(self) -> str:
-        return _literal(self.value)
+        return "NULL" if is_null(self) else _literal(self.value)
+
+
+#: What CASE may give besides values.
+NULL = Constant(cast(Any, None))
+
+
+def is_null(node: Expression) -> bool:
+    """Tell whether an expression is the word NULL."""
+    return isinstance(node, Constant) and node.value is cast(Any, None)
 
 
 @dataclass(frozen=True)
@@ -135,10 +145,9 @@ class Negative(_Node):
 
 
 @dataclass(frozen=True)
-class Call(_Node):
-    """``name(arguments)``: a function that the user registered (:func:`stretto.function`)."""
+class _Applied(_Node):
+    """``name(arguments)``."""
 
-    method: ClassVar = "call"
     inner: ClassVar = ("arguments",)
     name: str
     arguments: tuple[Operand, ...]
@@ -149,20 +158,39 @@ class Call(_Node):
 
 
 @dataclass(frozen=True)
-class Function(_Node):
+class Call(_Applied):
+    """``name(arguments)``: a function that the user registered (:func:`stretto.function`)."""
+
+    method: ClassVar = "call"
+
+
+@dataclass(frozen=True)
+class Function(_Applied):
     """``name(arguments)``: a function of the language (:mod:`stretto.query.builtins`), by its name in small letters."""
 
     method: ClassVar = "function"
-    inner: ClassVar = ("arguments",)
-    name: str
-    arguments: tuple[Operand, ...]
+
+
+@dataclass(frozen=True)
+class Case(_Node):
+    """``CASE WHEN condition THEN value … ELSE value END``: the value of the first condition that holds, else the last one.
+
+    In conditions typing writes what it means without it (:func:`without_cases`).
+    """
+
+    method: ClassVar = "case"
+    inner: ClassVar = ("conditions", "values")
+    name: ClassVar = "CASE"
+    conditions: tuple[Predicate, ...]
+    values: tuple[Operand, ...]
     span: Span | None = _span()
 
     def __str__(self) -> str:
-        return f"{self.name}({', '.join(map(str, self.arguments))})"
+        arms = zip(self.conditions, self.values, strict=False)
+        return f"CASE {' '.join(f'WHEN {one} THEN {value}' for one, value in arms)} ELSE {self.values[-1]} END"
 
 
-Operand = Attribute | Constant | Arithmetic | Negative | Call | Function | Ticks
+Operand = Attribute | Constant | Arithmetic | Negative | Call | Function | Case | Ticks
 
 
 @dataclass(frozen=True)
@@ -235,6 +263,30 @@ class Like(_Node):
 
 
 @dataclass(frozen=True)
+class Rlike(Like):
+    """``operand RLIKE pattern``: a regular expression, as RE2 reads it, is found somewhere in the string."""
+
+    method: ClassVar = "rlike"
+
+    def __str__(self) -> str:
+        return f"{self.operand} RLIKE {_literal(self.pattern)}"
+
+
+@dataclass(frozen=True)
+class Member(_Node):
+    """``operand IN values``: one of the values of a list, which is an attribute."""
+
+    method: ClassVar = "member"
+    inner: ClassVar = ("operand", "values")
+    operand: Operand
+    values: Operand
+    span: Span | None = _span()
+
+    def __str__(self) -> str:
+        return f"{self.operand} IN {self.values}"
+
+
+@dataclass(frozen=True)
 class IsNull(_Node):
     """``operand IS NULL``."""
 
@@ -286,7 +338,7 @@ class Not(_Node):
         return f"NOT ({self.part})"
 
 
-Predicate = Comparison | In | Between | Like | IsNull | And | Or | Not
+Predicate = Comparison | In | Member | Between | Like | Rlike | IsNull | And | Or | Not
 Expression = Operand | Predicate
 
 
@@ -377,6 +429,54 @@ def spelt_out(node: Predicate, holds: bool = True) -> Predicate:
     return node if holds else Not(node, node.span)
 
 
+def without_cases(node: Predicate, holds: bool = True) -> Predicate:
+    """Write a condition, or its negation, without ``CASE``: for each value, it is another one, or the condition holds with this.
+
+    >>> x = Attribute("x")
+    >>> sign = Case((Comparison("<", x, Constant(0)),), (Constant(-1), NULL))
+    >>> print(without_cases(Comparison("=", sign, Attribute("y"))))
+    (NOT (x < 0) OR -1 = y) AND x < 0
+    """
+    if isinstance(node, Not):
+        return without_cases(node.part, not holds)
+    if isinstance(node, And | Or):
+        parts = tuple(without_cases(part, holds) for part in node.parts)
+        return And(parts, node.span) if isinstance(node, And) is holds else Or(parts, node.span)
+    case = next((one for one in walk(node) if isinstance(one, Case)), None)
+    if case is None:
+        told = with_nulls(node, ("",))
+        if told is None:
+            return And(()) if isinstance(node, IsNull) is holds else Or(())
+        return told if holds else Not(told, told.span)
+    if isinstance(node, In | Between):
+        return without_cases(node.meaning, holds)
+    if (count := _outcomes(node)) > MOST_OUTCOMES:
+        raise LimitError(f"a condition over CASE has {count:,} outcomes, and {MOST_OUTCOMES} at most: split it")
+    found: list[Predicate] = []
+    for number, value in enumerate(case.values):
+        others = [without_cases(one) for one in case.conditions[:number]]
+        others += [without_cases(one, False) for one in case.conditions[number : number + 1]]
+        own = without_cases(_replaced(node, case, value), holds)
+        if own != And(()):
+            clause = (*others, *(own.parts if isinstance(own, Or) else (own,)))
+            found.append(clause[0] if len(clause) == 1 else Or(clause, node.span))
+    return found[0] if len(found) == 1 else And(tuple(found), node.span)
+
+
+#: A condition over CASE is written for each value, and with several of them for each choice.
+MOST_OUTCOMES = 64
+
+
+def _outcomes(node: Expression) -> int:
+    if isinstance(node, Case):
+        return sum(map(_outcomes, node.values))
+    return prod(map(_outcomes, children(node)))
+
+
+def _replaced(node: _E, case: Case, value: Operand) -> _E:
+    return rebuilt(node, lambda part: value if part is case else _replaced(part, case, value))
+
+
 def substituted(expression: Expression, values: Mapping[str, Operand]) -> Any:
     """Put values in place of those attributes that have one."""
     if isinstance(expression, Attribute):
@@ -400,9 +500,13 @@ def walk(expression: Expression) -> Iterator[Expression]:
         stack.extend(reversed(children(node)))
 
 
+#: Nodes whose value is computed.
+COMPUTED = Arithmetic | Negative | Function | Case | Ticks
+
+
 def computes(expression: Expression) -> bool:
     """Tell whether an expression has arithmetic, or functions of the language."""
-    return any(isinstance(node, Arithmetic | Negative | Function | Ticks) for node in walk(expression))
+    return any(isinstance(node, COMPUTED) for node in walk(expression))
 
 
 def reads_strings(expression: Expression) -> bool:
@@ -416,9 +520,13 @@ def calls(expression: Expression) -> list[Call]:
 
 
 def needed(expression: Expression) -> frozenset[str]:
-    """Find the attributes without which an expression is NULL, or false if it is a comparison."""
+    """Find the attributes without which an expression is NULL, or false if it is a comparison; that of NULL is ``""``."""
     if isinstance(expression, Attribute):
         return frozenset((expression.name,))
+    if is_null(expression):
+        return frozenset(("",))
+    if isinstance(expression, Case):
+        return frozenset()
     inside = [needed(part) for part in children(expression)]
     if isinstance(expression, Function) and expression.name == "coalesce":
         return frozenset.intersection(*inside)

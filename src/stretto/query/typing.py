@@ -24,12 +24,13 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from stretto.errors import QueryError, Span, placed, suggestion
 from stretto.query import functions
 from stretto.query import predicate as p
 from stretto.query.builtins import DIGITS, TABLE
-from stretto.query.evaluate import value
+from stretto.query.evaluate import holds, value
 from stretto.times import PER_SECOND
 
 
@@ -51,6 +52,12 @@ def kind_of(data_type: pa.DataType) -> str:
     if types.is_timestamp(data_type) or types.is_date(data_type):
         return "time"
     return "other"
+
+
+def is_list(data_type: pa.DataType) -> bool:
+    """Tell whether a column of a type holds lists."""
+    types = pa.types
+    return bool(types.is_list(data_type) or types.is_large_list(data_type) or types.is_fixed_size_list(data_type))
 
 
 NUMBERS = ("int", "float", "decimal")
@@ -125,7 +132,23 @@ def typed(predicate: p.Predicate, attributes: Mapping[str, pa.DataType], text: s
         An unknown attribute, or values of different kinds in one comparison or computation.
     """
     with placed(text):
-        return _Checker(attributes).predicate(predicate)
+        if not any(isinstance(node, p.Case) for node in p.walk(predicate)):
+            return _Checker(attributes).predicate(predicate)
+        return _decided(_Checker(attributes).predicate(p.without_cases(predicate)))
+
+
+def _decided(node: p.Predicate) -> p.Predicate:
+    """A condition without parts that are about constants only, which CASE may leave."""
+    if isinstance(node, p.And | p.Or):
+        every = isinstance(node, p.And)
+        parts = [_decided(part) for part in node.parts]
+        if any(part == (p.Or(()) if every else p.And(())) for part in parts):
+            return p.Or(()) if every else p.And(())
+        kept = tuple(part for part in parts if part not in (p.And(()), p.Or(())))
+        return kept[0] if len(kept) == 1 else replace(node, parts=kept)
+    if p.attributes(node) or p.calls(node):
+        return node
+    return p.And(()) if holds(node, {}) else p.Or(())
 
 
 def typed_operand(
@@ -156,7 +179,7 @@ def is_exact(expression: p.Expression, attributes: Mapping[str, pa.DataType]) ->
     if "decimal" not in kinds or "float" in kinds:
         return False
     for node in p.walk(expression):
-        if isinstance(node, p.Call | p.Function) or (isinstance(node, p.Arithmetic) and node.op == "/"):
+        if isinstance(node, p.Call | p.Function | p.Case) or (isinstance(node, p.Arithmetic) and node.op == "/"):
             return False
         if isinstance(node, p.Constant) and isinstance(node.value, float):
             return False
@@ -166,9 +189,7 @@ def is_exact(expression: p.Expression, attributes: Mapping[str, pa.DataType]) ->
 def may_overflow(expression: p.Expression, attributes: Mapping[str, pa.DataType]) -> bool:
     """Tell whether a typed expression computes integers, which may leave 64 bits."""
     checker = _Checker(attributes)
-    computed = (
-        node for node in p.walk(expression) if isinstance(node, p.Arithmetic | p.Negative | p.Function | p.Ticks)
-    )
+    computed = (node for node in p.walk(expression) if isinstance(node, p.COMPUTED))
     return any(checker.value(node).kind in ("int", *_TICKS) for node in computed)
 
 
@@ -230,6 +251,31 @@ class _Checker(p.Visitor):
             raise self.error(f"LIKE needs a string, not {own.described}", own.span or node.span)
         return replace(node, operand=own.operand)
 
+    def rlike(self, node: p.Rlike) -> p.Rlike:
+        own = self.operand(node.operand)
+        if own.kind != "string":
+            raise self.error(f"RLIKE needs a string, not {own.described}", own.span or node.span)
+        try:
+            pc.match_substring_regex(pa.scalar(""), node.pattern)
+        except pa.ArrowInvalid as error:
+            why = str(error).removeprefix("Invalid regular expression: ")
+            hint = "expressions are those of RE2: no look-around, no references to groups"
+            raise self.error(f"'{node.pattern}' is no regular expression: {why}", node.span, hint) from error
+        return replace(node, operand=own.operand)
+
+    def member(self, node: p.Member) -> p.Member:
+        own, lists = self.operand(node.operand), self.operand(node.values)
+        kind = lists.source
+        if kind is None or not is_list(kind):
+            hint = "constants stand in parentheses: x IN (1, 2); an attribute beside another one is compared with ="
+            raise self.error(f"IN needs a list, not {lists.described}", lists.span or node.span, hint)
+        if own.kind == "instant":
+            raise self.error("IN lists no computed times", own.span or node.span, "compare with = and OR")
+        if pa.types.is_null(kind.value_type):
+            return replace(node, operand=own.operand)
+        element = replace(lists, kind=kind_of(kind.value_type), source=kind.value_type)
+        return replace(node, operand=self._pair(own, element, node.span)[0].operand)
+
     def is_null(self, node: p.IsNull) -> p.IsNull:
         return replace(node, operand=self.operand(node.operand).operand)
 
@@ -261,7 +307,7 @@ class _Checker(p.Visitor):
             if not -(2**63) <= ticks < 2**63:
                 raise self.error(f"{node} does not fit into 64 bits", node.span)
             return _Typed(replace(node, value=ticks, per_second=self.per_second), "duration", None, node.span)
-        return _Typed(node, _kind_of_value(node.value), None, node.span)
+        return _Typed(node, "null" if p.is_null(node) else _kind_of_value(node.value), None, node.span)
 
     def negative(self, node: p.Negative) -> _Typed:
         inner = self.operand(node.operand)
@@ -377,7 +423,30 @@ class _Checker(p.Visitor):
             found = p.Constant(value(found, {}), node.span)
         return _Typed(found, kind, source, node.span)
 
-    def _of_one_kind(self, sides: list[_Typed], node: p.Function) -> list[_Typed]:
+    def case(self, node: p.Case) -> _Typed:
+        conditions = []
+        for one in node.conditions:
+            inside = _Checker(self.attributes)
+            conditions.append(_decided(inside.predicate(p.without_cases(one))))
+        sides = [self.operand(one) for one in node.values]
+        given = [side for side in sides if side.kind != "null"]
+        if not given:
+            raise self.error("this CASE gives nothing but NULL", node.span)
+        for side in given:
+            if side.kind == "other":
+                raise self.error(f"CASE gives no {side.source}", side.span or node.span)
+        unified = iter(self._of_one_kind([self._ticked(one) if self._ticks(given) else one for one in given], node))
+        sides = [side if side.kind == "null" else next(unified) for side in sides]
+        chosen = next(side for side in sides if side.kind != "null")
+        source = chosen.source if chosen.kind in ("time", "instant") else None
+        found = replace(node, conditions=tuple(conditions), values=tuple(side.operand for side in sides))
+        return _Typed(found, chosen.kind, source, node.span)
+
+    def _ticks(self, sides: list[_Typed]) -> bool:
+        """Whether some value is a computed time, beside which others are in ticks, too."""
+        return any(side.kind == "instant" for side in sides)
+
+    def _of_one_kind(self, sides: list[_Typed], node: p.Function | p.Case) -> list[_Typed]:
         """The arguments of a function: numbers are doubles where one is a decimal or a double, times of one type."""
         kinds = {side.kind for side in sides}
         if kinds == {"int"}:

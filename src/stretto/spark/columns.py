@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
@@ -48,6 +49,9 @@ MOST_PARTS = 400
 
 #: The collation of a Spark column that was given no other.
 _BINARY = "SYSTEM.BUILTIN.UTF8_BINARY"
+
+#: Regular expressions that RE2 and Java read alike: plain characters, ranges of them and how often, groups, alternatives.
+_ALIKE = re.compile(r"\^?(?:(?:[A-Za-z0-9 _\-/,:;@#%=<>\"'~!]|\[(?:[A-Za-z0-9_]|a-z|A-Z|0-9)+\])[*+?]?|\((?!\?)|[)|])+")
 
 _NEGATED = {"=": "!=", "!=": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
@@ -290,6 +294,16 @@ class _Translator(Translator):
         searches = {"starts": own.column.startswith, "ends": own.column.endswith, "contains": own.column.contains}
         found = searches[search](sought)
         return found if truth else any_of([own.column.isNull(), ~found, *own.where_collated()])
+
+    def rlike(self, node: p.Rlike, truth: bool) -> Condition:
+        """Only expressions that mean the same in Java."""
+        from pyspark.sql import functions as F
+
+        own = self.operand(node.operand)
+        if not isinstance(own, _Side) or not _ALIKE.fullmatch(node.pattern):
+            return True
+        found = F.collate(own.column, "UTF8_BINARY").rlike(node.pattern)
+        return any_of([*own.where_unknown(truth), found if truth else ~found])
 
     # -- operands ------------------------------------------------------------------------------------------------------
 

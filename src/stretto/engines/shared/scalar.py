@@ -139,7 +139,7 @@ def rounded(a: float, power: float) -> float:
     """``a`` in whole parts of ``1 / power``; as :func:`stretto.query.builtins.rounded`."""
     size = abs(a)
     scaled = size * power
-    if not scaled < 2251799813685248.0:
+    if not scaled < 2.0**51:
         return a
     whole = np.floor(scaled)
     if size >= (2.0 * whole + 1.0) / (2.0 * power):

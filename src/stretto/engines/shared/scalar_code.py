@@ -241,7 +241,12 @@ class ScalarCode(p.Visitor, ABC):
         return _negated(self._sound(own.known, there))
 
     def like(self, node: p.Like) -> Test:
-        raise self.mistake("LIKE tests an attribute of one event", node)
+        raise self.mistake(f"{type(node).__name__.upper()} tests an attribute of one event", node)
+
+    rlike = like
+
+    def member(self, node: p.Member) -> Test:
+        raise self.mistake("IN asks for a value in a list of the same event", node)
 
     def compare(self, op: str, left: Code, right: Code, node: p.Predicate) -> Test:
         """``left op right``; false where one of them is not known."""
@@ -355,6 +360,19 @@ class ScalarCode(p.Visitor, ABC):
         value = ast.IfExp(all_of(first.known), first.value, other.value)
         both = (ast.BoolOp(ast.Or(), [all_of(first.known), all_of(other.known)]),) if other.known else ()
         return replace(first, value=value, known=both)
+
+    def case(self, node: p.Case) -> Code:
+        """The value of the first condition that holds; NULL is never known."""
+        sides = [None if p.is_null(one) else self.operand(one) for one in node.values]
+        kind = next(side for side in sides if side is not None)
+        null = replace(kind, value=ast.Constant(0.0 if kind.kind == "float" else 0), known=(ast.Constant(False),))
+        found = sides[-1] or null
+        for condition, side in zip(reversed(node.conditions), reversed(sides[:-1]), strict=True):
+            own, test = side or null, self.predicate(condition)
+            value = ast.IfExp(test, own.value, found.value)
+            known = (ast.IfExp(test, all_of(own.known), all_of(found.known)),) if own.known or found.known else ()
+            found = replace(own, value=value, known=known)
+        return found
 
     def of_one_event(self, node: p.Function) -> Code | None:
         """A word that is computed of strings of one event before the kernel; ``None``: they are of several, or none is kept."""

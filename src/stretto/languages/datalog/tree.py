@@ -48,6 +48,9 @@ class _Shown(p.Visitor):
 
     function = call
 
+    def case(self, node: p.Case) -> str:
+        raise AssertionError(node)  # a program has none
+
     def ticks(self, node: p.Ticks) -> str:
         return str(self.visit(node.operand))
 

@@ -48,6 +48,14 @@ class ExpressionPart:
         return self.expression is None and not self.equal
 
 
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """``WHEN condition THEN value``; the condition is a value where CASE has one beside it."""
+
+    condition: ExpressionPart
+    value: ExpressionPart
+
+
 class Nested(Protocol):
     """A part that knows how deep it is nested."""
 
@@ -109,6 +117,16 @@ class PredicateTransformer(Transformer[Token, Any]):
         span = part.span | at(rest[-1])
         return self._one_of(rest, p.Like(value_of(part), unquoted(rest[-1]), span), span, [part])
 
+    def rlike(self, part: ExpressionPart, *rest: Token) -> ExpressionPart:
+        span = part.span | at(rest[-1])
+        return self._one_of(rest, p.Rlike(value_of(part), unquoted(rest[-1]), span), span, [part])
+
+    def contained(self, part: ExpressionPart, *rest: ExpressionPart | Token) -> ExpressionPart:
+        values = rest[-1]
+        assert isinstance(values, ExpressionPart)
+        span = part.span | values.span
+        return self._one_of(rest, p.Member(value_of(part), value_of(values), span), span, [part, values])
+
     def is_null(self, part: ExpressionPart, *rest: Token) -> ExpressionPart:
         span = part.span | at(rest[-1])
         return self._one_of(rest, p.IsNull(value_of(part), span), span, [part])
@@ -116,7 +134,7 @@ class PredicateTransformer(Transformer[Token, Any]):
     def _one_of(
         self,
         rest: Sequence[object],
-        predicate: p.In | p.Between | p.Like | p.IsNull,
+        predicate: p.In | p.Member | p.Between | p.Like | p.IsNull,
         span: Span,
         parts: Sequence[ExpressionPart],
     ) -> ExpressionPart:
@@ -164,6 +182,24 @@ class PredicateTransformer(Transformer[Token, Any]):
         texts = [one for part in map(value_of, both) for one in _concatenated(part)]
         return _expression(p.Function("concat", tuple(texts), _span(both)), both)
 
+    def arm(self, _: Token, condition: ExpressionPart, __: Token, value: ExpressionPart) -> Arm:
+        return Arm(condition, value)
+
+    def case(self, keyword: Token, *rest: ExpressionPart | Arm | Token) -> ExpressionPart:
+        """``CASE x WHEN a THEN …`` is ``CASE WHEN x = a THEN …``."""
+        arms = [one for one in rest if isinstance(one, Arm)]
+        values = [one for one in rest if isinstance(one, ExpressionPart)]
+        subject = values.pop(0) if isinstance(rest[0], ExpressionPart) else None
+        asked = [one.condition if subject is None else self._is(subject, one.condition) for one in arms]
+        given = [*(one.value for one in arms), *values]
+        chosen = [_value_or_null(one) for one in given] + [p.NULL] * (not values)
+        span = at(keyword) | at_end(rest)
+        return _expression(p.Case(tuple(map(predicate_of, asked)), tuple(chosen), span), [*asked, *given], span)
+
+    def _is(self, subject: ExpressionPart, value: ExpressionPart) -> ExpressionPart:
+        both = (subject, value)
+        return _expression(p.Comparison("=", value_of(subject), value_of(value), value.span), both)
+
     #: Whether the functions of the language are known here.
     has_functions = True
 
@@ -174,6 +210,8 @@ class PredicateTransformer(Transformer[Token, Any]):
         values = tuple(map(value_of, parts))
         if self.has_functions and function.lower() in TABLE and str(function) not in known():
             return _expression(p.Function(function.lower(), values, span), parts, span)
+        if self.has_functions and function.lower() == "array_contains" and len(parts) == 2:
+            return _expression(p.Member(values[1], values[0], span), parts, span)
         self.refuse_call(function, span, parts)
         return _expression(p.Call(str(function), values, span), parts, span)
 
@@ -285,6 +323,10 @@ def value_of(part: ExpressionPart) -> p.Operand:
     return expression
 
 
+def _value_or_null(part: ExpressionPart) -> p.Operand:
+    return replace(p.NULL, span=part.span) if part.is_null else value_of(part)
+
+
 def _constant(part: ExpressionPart) -> p.Constant:
     value = value_of(part)
     if not isinstance(value, p.Constant):
@@ -296,7 +338,7 @@ def predicate_of(part: ExpressionPart) -> p.Predicate:
     """Take a condition; a boolean attribute or constant by itself means that it is TRUE."""
     _no_equivalence(part)
     expression = part.expression
-    if isinstance(expression, p.Attribute | p.Call | p.Function) or (
+    if isinstance(expression, p.Attribute | p.Call | p.Function | p.Case) or (
         isinstance(expression, p.Constant) and isinstance(expression.value, bool)
     ):
         return p.Comparison("=", expression, p.Constant(True), part.span)

@@ -85,11 +85,13 @@ class _Uses:
                     self._same([operand, *values])
                 case p.Between(operand, low, high):
                     self._same([operand, low, high])
+                case p.Member(operand, values):
+                    self._want(values, pa.list_(self._kind(operand) or _TEXT))
                 case p.Like(operand):
                     self._want(operand, _TEXT)
                 case p.Arithmetic() | p.Negative() | p.Call():
                     self._want_all(node, _NUMBER)
-                case p.Function("coalesce", arguments):
+                case p.Function("coalesce", arguments) | p.Case(_, arguments):
                     self._same(arguments)
                 case p.Function(name):
                     self._want_all(node, _TEXT if TABLE[name].takes == "strings" else _NUMBER)
@@ -156,7 +158,9 @@ class _Uses:
                 if isinstance(value, Decimal):
                     return pa.float64()
                 return pa.scalar(value).type
-            case p.Function("coalesce", arguments):
+            case p.Constant() if p.is_null(operand):
+                return None
+            case p.Function("coalesce", arguments) | p.Case(_, arguments):
                 return next(filter(None, map(self._kind, arguments)), None)
             case p.Function(name) if TABLE[name].gives == "string":
                 return _TEXT
