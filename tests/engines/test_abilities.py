@@ -29,6 +29,13 @@ AUTOMATON = (
 
 def text_of(engine: str, feature: str) -> str:
     """A query that asks for something, and for what an engine is there for."""
+    if feature == "gaps" or (engine == "timed" and feature not in ("next", "relations", "return")):
+        more = {"keys": " PARTITION BY [k]", "limit": " LIMIT 3"}.get(feature, "")
+        pattern = {"negation": "A ; NOT C ; B", "closing": "A ; B ; NOT C", "contiguity": "A : B"}.get(feature, "A ; B")
+        if feature != "closing":
+            pattern += " AFTER 0 [t]"
+        window = "9 EVENTS" if feature == "events" else "9 [t]"
+        return f"SELECT * FROM S WHERE ({pattern}) WITHIN {window}{more}"
     strategy = {"next": "skip_till_next_match", "contiguity": "strict_contiguity"}.get(feature, "skip_till_any_match")
     pattern = {"negation": "A a, ~(C c), B b", "closing": "A a, B b, ~(C c)"}.get(feature, "A a, B b")
     asked = ["[k]"] if feature == "keys" else []

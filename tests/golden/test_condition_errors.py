@@ -112,7 +112,9 @@ BETWEEN = [
     "hint: SASE+ has them: PATTERN SEQ(A a, B b) WHERE skip_till_any_match { b.price > a.price }",
 ]
 LEAST = "one step must be there: leave out a '?', or write '+' in place of '*'"
-AT_THE_ENDS = "SASE+ says it at the ends: PATTERN SEQ(A a, ~(B b)) WHERE skip_till_any_match { … } WITHIN 10 minutes"
+AT_THE_ENDS = "A ; NOT B ; C, or with a window A ; NOT B … WITHIN 10 minutes"
+FOR_HOW_LONG = "NOT at an end needs a window of time, which says for how long nothing may come"
+BY_TIME = "looks at what an event completes, and NOT at the end is completed by time"
 BRACKETS = "a condition stands in brackets after its variable"
 
 
@@ -133,8 +135,50 @@ def drawn(text: str) -> tuple[str, list[str]]:
             for formula in ("A?", "A* ; (B? OR C)", "A{0,3}")
         ),
         *(
-            (formula, "NOT B", ["NOT stands between two steps: A ; NOT B ; C", f"hint: {AT_THE_ENDS}"])
-            for formula in ("NOT B ; A", "A ; NOT B", "(NOT B) ; A", "A OR NOT B", "A ; (B ; NOT B) ; C")
+            (
+                formula,
+                "NOT B",
+                ["NOT stands between two steps, or at an end of the whole formula", f"hint: {AT_THE_ENDS}"],
+            )
+            for formula in (
+                "NOT B",
+                "(NOT B) ; A",
+                "A OR NOT B",
+                "A ; (B ; NOT B) ; C",
+                "(A ; NOT B) OR C",
+                "(A ; NOT B)+",
+            )
+        ),
+        *(
+            (formula, "NOT B", [FOR_HOW_LONG, "hint: add WITHIN 10 minutes"])
+            for formula in ("NOT B ; A", "A ; NOT B", "(A ; NOT B) FILTER A[price > 1]")
+        ),
+        ("A ; NOT B WITHIN 3 EVENTS", "3 EVENTS", [FOR_HOW_LONG, "hint: add WITHIN 10 minutes"]),
+        ("A ; NOT B WITHIN 3 s LIMIT 1", "LIMIT", [f"LIMIT {BY_TIME}"]),
+        ("A ; NOT B WITHIN 3 s CONSUME BY ANY", "CONSUME", [f"CONSUME BY {BY_TIME}"]),
+        *(
+            (
+                formula,
+                place,
+                ["AFTER says how long after the step before: A ; B AFTER 10 seconds", "hint: put it behind a step"],
+            )
+            for formula, place in (("A AFTER 3 s ; B", "A AFTER 3 s"), ("A ; (B AFTER 3 s)", "B AFTER 3 s"))
+        ),
+        (
+            "A GAP 5 minutes ; B",
+            "GAP",
+            [
+                "GAP stands behind a repetition: the most that its neighbours are apart",
+                "hint: A+ GAP 5 minutes; between two steps: A ; B AFTER 0 seconds WITHIN 5 minutes",
+            ],
+        ),
+        (
+            "A ; B WITHIN 5 minutes ; C",
+            "WITHIN",
+            [
+                "WITHIN inside a formula is of steps in parentheses, and this is one event",
+                "hint: write (A ; B) WITHIN 5 minutes ; C, or for the time between two steps: A ; B AFTER 0 seconds WITHIN 5 minutes",
+            ],
         ),
         ("A : NOT B ; C", ":", ["nothing lies between neighbours, and NOT says what does not", "hint: write ';'"]),
         (

@@ -18,6 +18,10 @@ READ = {
     "DURATION": "(number unit)+",
     "CASE": "CASE",
     "DANGLING_AS": "AS",
+    "AFTER": "AFTER",
+    "GAP": "GAP",
+    "WITHIN_ALL": "WITHIN",
+    "WITHIN_THIS": "WITHIN",
     "TRAILING": '";"',
     "COMPARE": '"=" | "==" | "!=" | "<>" | "<" | "<=" | ">="',
 }
@@ -39,7 +43,8 @@ def shown() -> str:
     width = max(map(len, rules))
     lines = []
     for name, alternatives in rules.items():
-        written = [re.sub(r"\b[A-Z_]+\b", lambda word: terminals[word[0]], one) for one in alternatives]
+        told = (re.sub(r"\b[A-Z_]+\b", lambda word: terminals[word[0]], one) for one in alternatives)
+        written = list(dict.fromkeys(told))
         head = f"{name:<{width}} ::= "
         line = head + " | ".join(written)
         lines.append(line if len(line) <= WIDTH else head + f"\n{'':<{width}}   | ".join(written))

@@ -27,6 +27,7 @@ log = logging.getLogger("stretto")
 GROUPS = {
     "nfab": ("stretto.engines.nfab", "stretto.matching.returns"),
     "afa": ("stretto.engines.afa",),
+    "timed": ("stretto.engines.timed",),
     "dataflow": ("stretto.dataflow",),
     "tecs": ("stretto",),
 }

@@ -192,6 +192,7 @@ class _Builder:
                 self._bounded(copies * (len(self.edges) - first[0]))
                 chain = [parts[0], *self._copies(parts[0], first, copies - 1)]
                 return self._repeated(chain, least, joint, endless=most is None)
+        raise AssertionError(node)
 
     def _sequence(self, parts: list[_Part], contiguous: tuple[bool, ...]) -> _Part:
         """One part after the other; a part that may be missing is passed by, and the joint before the next one counts."""

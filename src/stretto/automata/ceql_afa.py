@@ -26,7 +26,7 @@ from stretto.automata.sase_register import NEVER, all_of, of_event
 from stretto.errors import QueryError, placed
 from stretto.query import predicate as p
 from stretto.query.afa import Afa, Arc, Emit, Field, Kind
-from stretto.query.algebra import As, Atom, Filter, Not, Or, Pattern, Plus, Project, Repeat, Sequence, walk
+from stretto.query.algebra import As, Atom, Filter, Not, Or, Pattern, Plus, Project, Repeat, Sequence, is_timed, walk
 from stretto.query.guard import Guard
 from stretto.query.passes.bind import BoundQuery
 from stretto.query.query import Consume, Strategy
@@ -120,6 +120,11 @@ def _refuse_choices(query: BoundQuery) -> None:
         )
     if query.schema.stream is not None and any(any(one.contiguous) for one in _of(query.pattern, Sequence)):
         raise QueryError("':' is of the events of one stream, and these are of several: not on a disordered stream")
+    if query.parsed.needs_times:
+        what = "gaps and windows inside the formula" if is_timed(query.pattern) else "NOT at an end"
+        raise QueryError(
+            f"{what} are of events in order: not on a disordered stream", hint="bound the disorder with disorder="
+        )
     body = query.pattern
     while isinstance(body, Project | As | Filter):
         body = body.body

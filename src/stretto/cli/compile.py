@@ -87,6 +87,15 @@ def _nfab() -> None:
         matcher.finish()
 
 
+def _timed() -> None:
+    import stretto
+
+    query = "SELECT * FROM S WHERE NOT C ; A ; B+ GAP 5 [ts] ; NOT C PARTITION BY [v] WITHIN 10 [ts]"
+    matcher = stretto.Matcher(query, time="ts")
+    matcher.push(EVENTS)
+    stretto.Matcher(query, time="ts").restore(matcher.snapshot()).finish()
+
+
 def _afa() -> None:
     import stretto
 
@@ -114,4 +123,4 @@ def _dataflow() -> None:
 
 
 #: What makes an engine's kernels run once, so that they are compiled.
-WORK = {"afa": _afa, "nfab": _nfab, "tecs": _tecs, "dataflow": _dataflow}
+WORK = {"afa": _afa, "nfab": _nfab, "tecs": _tecs, "timed": _timed, "dataflow": _dataflow}

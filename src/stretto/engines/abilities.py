@@ -8,8 +8,14 @@ from __future__ import annotations
 from stretto.engines.afa.program import AfaProgram
 from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.tecs.program import Program
+from stretto.engines.timed.program import TimedProgram
 
-ENGINES: dict[str, type[Program | NfabProgram | AfaProgram]] = {"tecs": Program, "nfab": NfabProgram, "afa": AfaProgram}
+ENGINES: dict[str, type[Program | NfabProgram | TimedProgram | AfaProgram]] = {
+    "tecs": Program,
+    "nfab": NfabProgram,
+    "timed": TimedProgram,
+    "afa": AfaProgram,
+}
 
 #: What a query may ask for, by the word in :attr:`~stretto.engines.api.Compiled.abilities`.
 FEATURES = {
@@ -18,6 +24,7 @@ FEATURES = {
     "contiguity": "`strict_contiguity`, `partition_contiguity`, `:`",
     "negation": "negation between components",
     "closing": "negation at an end of the pattern",
+    "gaps": "gaps between neighbours, windows inside: `AFTER`, `GAP`, `(…) WITHIN`",
     "relations": "conditions that relate events",
     "keys": "keys: `PARTITION BY`, `[k]`",
     "time": "windows of time",
@@ -39,7 +46,7 @@ FEATURES = {
 
 def table() -> str:
     """The table, in Markdown."""
-    lines = ["| | tECS | NFAb | AFA |", "| --- | --- | --- | --- |"]
+    lines = ["| | tECS | NFAb | timed | AFA |", "| --- | --- | --- | --- | --- |"]
     for word, text in FEATURES.items():
         cells = ("yes" if word in program.abilities else "no" for program in ENGINES.values())
         lines.append(f"| {text} | {' | '.join(cells)} |")

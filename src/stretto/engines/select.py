@@ -10,12 +10,14 @@ from stretto.automata.sase_afa import sase_afa
 from stretto.automata.shortcut import as_core, why_not
 from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.tecs.program import Program
+from stretto.engines.timed.program import TimedProgram
 from stretto.errors import LimitError, QueryError
+from stretto.query.algebra import is_timed
 from stretto.query.passes.bind import BoundQuery
 from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.query import ParsedQuery
 
-AnyProgram = Program | NfabProgram
+AnyProgram = Program | NfabProgram | TimedProgram
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,8 @@ def choose(query: ParsedQuery | BoundSase) -> Choice:
     >>> choose(parse("SELECT * FROM S WHERE A; B")).engine
     'tecs'
     """
+    if isinstance(query, ParsedQuery) and query.needs_times:
+        return _timed(query)
     others = {"nfab": _NO_REGISTERS, "afa": _why_not_afa(query)}
     if isinstance(query, BoundSase):
         why = why_not(build(query))
@@ -53,6 +57,17 @@ def choose(query: ParsedQuery | BoundSase) -> Choice:
     if query.partition_by:
         relation = f"conditions relate events only by equal {', '.join(query.partition_by)} ({word})"
     return Choice("tecs", f"{relation}: constant time per event whatever the window, output-linear delay", others)
+
+
+def _timed(query: ParsedQuery) -> Choice:
+    """The engine of gaps, of windows inside a formula, and of what must not come at its ends."""
+    what = "the formula says how far apart events are" if is_timed(query.pattern) else "NOT stands at an end"
+    others = {
+        "tecs": f"{what}, and it knows of a partial match only when it began",
+        "nfab": "it has a run for each partial match, of which there may be 2ⁿ for n events",
+        "afa": _why_not_afa(query),
+    }
+    return Choice("timed", f"{what}: the events of the window as a graph, in which a match is a path", others)
 
 
 def choose_ahead() -> Choice:
@@ -78,6 +93,8 @@ def _why_not_afa(query: ParsedQuery | BoundSase) -> str:
 
 def program_for(query: BoundQuery | BoundSase, *, valuations: bool) -> AnyProgram:
     """The compiled machine of a bound query."""
+    if isinstance(query, BoundQuery) and query.parsed.needs_times:
+        return TimedProgram(query, valuations=valuations)
     if isinstance(query, BoundQuery):
         return Program(query, valuations=valuations)
     nfab = build(query)

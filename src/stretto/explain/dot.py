@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stretto.automata.cea import CEA, Transition
-from stretto.automata.cea import build as build_cea
 from stretto.automata.nfab import Edge, Nfab
 from stretto.automata.nfab import build as build_nfab
+from stretto.automata.steps import Steps
 from stretto.errors import OptionError
 from stretto.explain.sase import asked, ignored, proceeds
 from stretto.explain.text import Compiled, automaton_of
@@ -73,7 +73,8 @@ def draw(parsed: ParsedQuery | SaseQuery, bound: BoundQuery | BoundSase | None, 
     if isinstance(parsed, SaseQuery):
         assert isinstance(bound, BoundSase)
         return Drawing(_nfab(build_nfab(bound)))
-    return Drawing(_dot(build_cea(parsed.pattern) if bound is None else automaton_of(program)))
+    found = automaton_of(parsed, None if bound is None else program)
+    return Drawing(_steps(found) if isinstance(found, Steps) else _dot(found))
 
 
 def _nfab(nfab: Nfab) -> str:
@@ -162,6 +163,25 @@ def _dot(cea: CEA) -> str:
     for (source, target), labels in joined.items():
         text = "\\n".join(labels)
         lines.append(f'  q{source} -> q{target} [label="{text}"];')
+    return "\n".join([*lines, "}", ""])
+
+
+def _steps(found: Steps) -> str:
+    """Steps as circles, the last ones doubled; an edge says what the two events ask of each other."""
+    lines = [
+        "digraph steps {",
+        "  rankdir=LR;",
+        '  node [shape=circle, fontname="Helvetica", fontsize=11];',
+        '  edge [fontname="Helvetica", fontsize=10];',
+        "  start [shape=point, style=invis, width=0];",
+    ]
+    for number, step in enumerate(found.steps):
+        names = ", ".join(sorted(step.labels - {step.guard.type}))
+        shape = ", shape=doublecircle" if number in found.last else ""
+        lines.append(f'  s{number} [label="{_short(f"{step.guard} {names}".strip())}"{shape}];')
+    lines += [f"  start -> s{number};" for number in sorted(found.first)]
+    for edge in found.edges:
+        lines.append(f'  s{edge.source} -> s{edge.target} [label="{_short(edge.asked)}"];')
     return "\n".join([*lines, "}", ""])
 
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from stretto.automata.cea import CEA, build
+from stretto.automata.steps import Steps, steps_of
 from stretto.engines.select import AnyProgram, choose
 from stretto.engines.tecs.program import Program
+from stretto.engines.timed.program import TimedProgram
 from stretto.explain.many import warning
 from stretto.explain.sase import explain_sase
 from stretto.query.algebra import Filter, walk
 from stretto.query.passes.bind import BoundQuery
 from stretto.query.passes.bind_sase import BoundSase
-from stretto.query.query import Consume, ParsedQuery, Strategy, Window
+from stretto.query.query import Consume, ParsedQuery, Strategy
 from stretto.query.sase import SaseQuery
+from stretto.query.windows import Window
 
 #: Gives the machine of a query that has a schema; it is made when it is asked for.
 Compiled = Callable[[], AnyProgram]
@@ -57,26 +60,29 @@ def _core(
     """CEQL: the formula and its automaton."""
     pattern = bound.pattern if isinstance(bound, BoundQuery) else parsed.pattern
     if bound is None:
-        cea = build(pattern)
         described = [f"{node.variable}[{node.predicate}]" for node in walk(pattern) if isinstance(node, Filter)]
     else:
-        cea, described = automaton_of(program), program().classifier.describe()
+        described = program().classifier.describe()
+    automaton = automaton_of(parsed, None if bound is None else program)
     return [
         ("query", parsed.text.strip()),
         ("pattern", str(pattern)),
         ("conditions", "\n".join(dict.fromkeys(described)) or "none but the event types"),
         ("selection", f"{parsed.strategy}: {_STRATEGIES[parsed.strategy]}"),
         *more,
-        ("automaton", _automaton(cea, parsed)),
+        ("automaton", str(automaton) if isinstance(automaton, Steps) else _automaton(automaton, parsed)),
         ("engine", str(choose(parsed))),
     ]
 
 
-def automaton_of(program: Compiled) -> CEA:
-    """Give the complex event automaton that a query runs on."""
-    found = program()
-    assert isinstance(found, Program)
-    return found.cea
+def automaton_of(parsed: ParsedQuery, program: Compiled | None) -> CEA | Steps:
+    """Give the automaton that a CEQL query runs on; without a program, that of its text."""
+    found = None if program is None else program()
+    if isinstance(found, TimedProgram):
+        return found.steps
+    if isinstance(found, Program):
+        return found.cea
+    return steps_of(parsed.pattern, lambda window: window) if parsed.needs_times else build(parsed.pattern)
 
 
 def section(title: str, body: str) -> str:

@@ -25,8 +25,9 @@ from stretto.query.afa import Afa
 from stretto.query.passes.bind import BoundQuery, bind
 from stretto.query.passes.bind_sase import BoundSase, bind_sase
 from stretto.query.passes.nulls import with_types_of_nulls
-from stretto.query.query import Consume, ParsedQuery, Strategy, Window
+from stretto.query.query import Consume, ParsedQuery, Strategy
 from stretto.query.sase import SaseQuery, Selection
+from stretto.query.windows import Window
 
 LANGUAGES: dict[str, Callable[[str], ParsedQuery | SaseQuery]] = {"ceql": ceql.parse, "sase": sase.parse}
 

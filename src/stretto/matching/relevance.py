@@ -19,6 +19,7 @@ from stretto.automata.cea import build
 from stretto.automata.nfab import build as build_nfab
 from stretto.columns.classes import condition_of
 from stretto.columns.vectorized import on_grid, snapped
+from stretto.engines.timed.program import TimedProgram
 from stretto.matching.compiled import Query
 from stretto.query import predicate as p
 from stretto.query.evaluate import holds
@@ -33,6 +34,10 @@ def guards_of(query: BoundQuery | BoundSase) -> tuple[Guard, ...] | None:
     """What a query asks of single events; ``None`` where positions count, so that every event matters."""
     if query.window is not None and query.window.attribute is None:
         return None
+    if isinstance(query, BoundQuery) and query.parsed.needs_times:
+        program = TimedProgram(query)
+        # Where a match waits for time to pass, every event may be what passes it.
+        return None if program.adjoins or program.steps.behind else program.guards
     if isinstance(query, BoundQuery):
         automaton = build(query.pattern)
         waits = automaton.waits and query.parsed.strategy is not Strategy.STRICT

@@ -3,6 +3,7 @@
 The grammar of the CORE paper (section 2.2), with contiguous sequencing and iteration, options and counts added::
 
     φ ::= R | φ AS X | φ FILTER X[P] | φ OR φ | φ ; φ | φ : φ | φ + | φ :+ | φ ? | φ {n,m} | φ :{n,m} | φ ; NOT R ; φ | π_L(φ)
+        | φ ; φ AFTER x WITHIN y | φ + GAP x | (φ) WITHIN x
 
 Every node is immutable, compares by value (source spans aside) and prints as CEQL.
 """
@@ -11,9 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 
 from stretto.errors import Span
 from stretto.query.predicate import Predicate, counted
+from stretto.query.windows import Window
 
 RESERVED = frozenset({"SELECT", "FROM", "WHERE", "FILTER", "PARTITION", "WITHIN", "CONSUME", "AS", "OR", "AND", "NOT"})
 """The words that name no type, stream or variable unless they are quoted."""
@@ -106,13 +109,14 @@ class Sequence:
 
 @dataclass(frozen=True)
 class Plus:
-    """``φ+`` (events may lie between iterations) or ``φ:+`` (none may)."""
+    """``φ+`` (events may lie between iterations) or ``φ:+`` (none may); ``φ+ GAP x``: neighbours are at most x apart."""
 
     body: Pattern
     contiguous: bool = False
+    gap: Window | None = None
 
     def __str__(self) -> str:
-        return f"{_closed(self.body)}{':+' if self.contiguous else '+'}"
+        return f"{_closed(self.body)}{':+' if self.contiguous else '+'}{_gap(self.gap)}"
 
 
 @dataclass(frozen=True)
@@ -126,6 +130,7 @@ class Repeat:
     least: int
     most: int | None
     contiguous: bool = False
+    gap: Window | None = None
 
     def __str__(self) -> str:
         joint = ":" if self.contiguous else ""
@@ -136,17 +141,45 @@ class Repeat:
                 sign = f"{joint}*"
             case least, most:
                 sign = joint + counted(least, most)
-        return _closed(self.body) + sign
+        return _closed(self.body) + sign + _gap(self.gap)
 
 
 @dataclass(frozen=True)
 class Not:
-    """``φ ; NOT ρ ; ψ``: a part of a sequence that says that no event of ρ lies strictly between φ and ψ. It binds nothing."""
+    """``φ ; NOT ρ ; ψ``: a part of a sequence that says that no event of ρ lies strictly between φ and ψ. It binds nothing.
+
+    At an end of the whole formula, ``φ ; NOT ρ``: none in what the window leaves before the first event, or behind the last.
+    """
 
     body: Pattern
+    span: Span | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"NOT {_closed(self.body)}"
+
+
+@dataclass(frozen=True)
+class After:
+    """``φ AFTER x WITHIN y``: a part of a sequence that begins at least x and at most y after the last event before it."""
+
+    body: Pattern
+    least: Window
+    most: Window | None = None
+
+    def __str__(self) -> str:
+        most = "" if self.most is None else f" WITHIN {self.most}"
+        return f"{_closed(self.body)} AFTER {self.least}{most}"
+
+
+@dataclass(frozen=True)
+class Within:
+    """``(φ) WITHIN x``: the matches of φ that last at most x."""
+
+    body: Pattern
+    window: Window
+
+    def __str__(self) -> str:
+        return f"({self.body} WITHIN {self.window})"
 
 
 @dataclass(frozen=True)
@@ -160,13 +193,17 @@ class Project:
         return f"π{{{', '.join(sorted(self.variables))}}}({self.body})"
 
 
-Pattern = Atom | As | Filter | Or | Sequence | Plus | Repeat | Not | Project
+Pattern = Atom | As | Filter | Or | Sequence | Plus | Repeat | Not | After | Within | Project
 
 
 def _closed(pattern: Pattern) -> str:
     """A sub-pattern with the brackets it needs as an operand of a postfix operator or a sequence."""
     text = str(pattern)
     return f"({text})" if isinstance(pattern, As | Plus | Repeat) else text
+
+
+def _gap(gap: Window | None) -> str:
+    return "" if gap is None else f" GAP {gap}"
 
 
 def children(pattern: Pattern) -> tuple[Pattern, ...]:
@@ -224,7 +261,7 @@ def _with_children(node: Pattern, parts: tuple[Pattern, ...]) -> Pattern:
             return Or(parts)
         case Sequence(_, contiguous):
             return Sequence(parts, contiguous)
-        case As() | Filter() | Plus() | Repeat() | Not() | Project():
+        case As() | Filter() | Plus() | Repeat() | Not() | After() | Within() | Project():
             return replace(node, body=parts[0])
         case Atom():
             return node
@@ -264,6 +301,37 @@ def is_one_event(pattern: Pattern) -> bool:
     while isinstance(pattern, As | Filter):
         pattern = pattern.body
     return isinstance(pattern, Atom) or (isinstance(pattern, Or) and all(map(is_one_event, pattern.alternatives)))
+
+
+def ends(pattern: Pattern) -> tuple[tuple[Not, ...], tuple[Not, ...]]:
+    """What must not come before the first step of a whole pattern, and what after the last."""
+    while isinstance(pattern, Project | As | Filter | Or):
+        # FILTER … OR has made copies of the whole, of which one says it all.
+        pattern = pattern.alternatives[0] if isinstance(pattern, Or) else pattern.body
+    found: list[tuple[Not, ...]] = []
+    for parts in (pattern.parts, pattern.parts[::-1]) if isinstance(pattern, Sequence) else ():
+        found.append(tuple(takewhile(lambda part: isinstance(part, Not), parts)))  # type: ignore[arg-type]
+    return (found[0], found[1][::-1]) if found else ((), ())
+
+
+def spans_of(pattern: Pattern) -> Iterator[Window]:
+    """The windows and gaps inside a pattern."""
+    for node in walk(pattern):
+        match node:
+            case Plus(gap=gap) | Repeat(gap=gap):
+                found: tuple[Window | None, ...] = (gap,)
+            case After(_, least, most):
+                found = (least, most)
+            case Within(_, window):
+                found = (window,)
+            case _:
+                continue
+        yield from (one for one in found if one is not None)
+
+
+def is_timed(pattern: Pattern) -> bool:
+    """Whether a pattern has windows or gaps inside."""
+    return next(spans_of(pattern), None) is not None
 
 
 def nullable(pattern: Pattern) -> bool:

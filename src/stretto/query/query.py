@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from decimal import Decimal
 from enum import StrEnum
 from typing import ClassVar
 
 from stretto.errors import Span
 from stretto.query import predicate as p
-from stretto.query.algebra import Atom, Filter, Pattern, reported, walk
+from stretto.query.algebra import Atom, Filter, Not, Pattern, ends, is_timed, reported, walk
+from stretto.query.windows import Window
 
 
 class Strategy(StrEnum):
@@ -41,28 +41,6 @@ class SelectItem:
 
 
 @dataclass(frozen=True)
-class Window:
-    """``WITHIN …``, inclusive: ``end − start ≤ size``.
-
-    Exactly one of:
-
-    - ``events``: ``WITHIN n EVENTS``; positions.
-    - ``seconds`` with ``attribute=None``: ``WITHIN 1 minute``; the stream's time.
-    - ``seconds`` with ``attribute``: ``WITHIN 1 minute [ts]``.
-    - ``number`` with ``attribute``: ``WITHIN 10000 [stock_time]``; the attribute's own unit (seconds for timestamps, as
-      in the CORE paper's appendix F).
-    - ``number`` with ``attribute=None``: ``WITHIN 10000`` in SASE+; the stream's time, in that one's own unit as above.
-    """
-
-    events: int | None = None
-    seconds: Decimal | None = None
-    number: int | Decimal | None = None
-    attribute: str | None = None
-    span: Span | None = field(default=None, compare=False, repr=False)
-    attribute_span: Span | None = field(default=None, compare=False, repr=False)
-
-
-@dataclass(frozen=True)
 class ParsedQuery:
     """A CEQL query after parsing and scoping.
 
@@ -83,7 +61,6 @@ class ParsedQuery:
     compressed: ClassVar[bool] = False
     non_overlap: ClassVar[bool] = False
     any_stream: ClassVar[bool] = False
-    last_negation: ClassVar[None] = None
     partition_spans: tuple[Span, ...] = field(default=(), compare=False, repr=False)
     stream_spans: tuple[Span, ...] = field(default=(), compare=False, repr=False)
 
@@ -93,6 +70,17 @@ class ParsedQuery:
         if self.items is None:
             return tuple(reported(self.pattern))
         return tuple(item.variable for item in self.items)
+
+    @property
+    def last_negation(self) -> Not | None:
+        """What must not come after the last step, which time completes."""
+        last = ends(self.pattern)[1]
+        return last[-1] if last else None
+
+    @property
+    def needs_times(self) -> bool:
+        """Whether the pattern says how far apart events are, or what must not come before its first or after its last one."""
+        return is_timed(self.pattern) or any(ends(self.pattern))
 
     @property
     def conditions(self) -> tuple[p.Expression, ...]:

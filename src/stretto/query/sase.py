@@ -18,7 +18,8 @@ from typing import ClassVar
 
 from stretto.errors import Span
 from stretto.query import predicate as p
-from stretto.query.query import Consume, Window
+from stretto.query.query import Consume
+from stretto.query.windows import Window
 
 #: Aggregates over the events of a Kleene plus; NULLs are left out, and all but ``count`` of nothing are NULL.
 FUNCTIONS = ("count", "sum", "avg", "min", "max")

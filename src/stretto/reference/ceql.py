@@ -16,7 +16,7 @@ windows, consumption). It is the judge of the engines' tests, and slow: exponent
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +26,7 @@ from stretto.query import algebra as a
 from stretto.query.evaluate import holds
 from stretto.query.passes.bind import BoundQuery
 from stretto.query.query import Consume, Strategy
+from stretto.query.windows import Window
 
 Event = Mapping[str, Any]
 
@@ -54,7 +55,9 @@ class Match:
     valuations: frozenset[Valuation]
 
 
-def valuations(pattern: a.Pattern, stream: Sequence[Event], query: BoundQuery) -> frozenset[Valuation]:
+def valuations(  # noqa: C901, PLR0911, PLR0912 - an operator a case
+    pattern: a.Pattern, stream: Sequence[Event], query: BoundQuery
+) -> frozenset[Valuation]:
     """⌈φ⌋(S), figure 2: every valuation of a formula over a finite stream that holds events (positions are indices of ``stream``)."""
     match pattern:
         case a.Atom():
@@ -80,30 +83,45 @@ def valuations(pattern: a.Pattern, stream: Sequence[Event], query: BoundQuery) -
             #: What the next part may follow, with the positions that must not lie before it.
             tails = [(valuations(parts[0], stream, query), frozenset[int]())]
             missing = a.nullable(parts[0])
-            for joint, part in zip(contiguous, parts[1:], strict=True):
+            for joint, step in zip(contiguous, parts[1:], strict=True):
+                part = step.body if isinstance(step, a.After) else step
                 if isinstance(part, a.Not):
                     banned = {v.start for v in valuations(part.body, stream, query)}
                     tails = [(found, before | banned) for found, before in tails]
                     continue
                 own, optional = valuations(part, stream, query), a.nullable(part)
-                joined = frozenset().union(*(_join(found, own, joint, banned) for found, banned in tails))
+                pairs = (_pairs(found, own, joint, banned) for found, banned in tails)
+                if isinstance(step, a.After):
+                    joined = frozenset(
+                        _together(v, w) for one in pairs for v, w in one if _after(v, w, step, stream, query)
+                    )
+                else:
+                    joined = frozenset(_together(v, w) for one in pairs for v, w in one)
                 tails = [*(tails if optional else ()), (joined | (own if missing else set()), frozenset())]
                 missing &= optional
             return frozenset().union(*(found for found, _ in tails))
-        case a.Plus(body, contiguous):
+        case a.Plus(body, contiguous, gap):
             once = valuations(body, stream, query)
             every = found = once
             while found:
-                found = _join(found, once, contiguous) - every
+                found = _again(found, once, contiguous, gap, stream, query) - every
                 every |= found
             return every
-        case a.Repeat(body, least, most, contiguous):
+        case a.Repeat(body, least, most, contiguous, gap):
             found = once = valuations(body, stream, query)
             enough: frozenset[Valuation] = frozenset()
             for number in range(1, 1 + (len(stream) if most is None else most)):
                 enough |= found if number >= least or a.nullable(body) else frozenset()
-                found = _join(found, once, contiguous)
+                found = _again(found, once, contiguous, gap, stream, query)
             return enough
+        case a.Within(body, window):
+            return frozenset(
+                v
+                for v in valuations(body, stream, query)
+                if _apart(v.start, v.end, stream, query) <= query.size(window)
+            )
+        case a.After():
+            raise AssertionError("a sequence asks how long after the step before")
         case a.Not():
             raise AssertionError("a sequence asks what must not happen")
         case a.Project(body, kept):
@@ -113,18 +131,49 @@ def valuations(pattern: a.Pattern, stream: Sequence[Event], query: BoundQuery) -
             )
 
 
-def _join(
+def _pairs(
     first: Iterable[Valuation], second: Iterable[Valuation], contiguous: bool, banned: frozenset[int] = frozenset()
-) -> frozenset[Valuation]:
-    """One after the other, with no position of ``banned`` in between."""
+) -> Iterator[tuple[Valuation, Valuation]]:
+    """Which can be one after the other, with no position of ``banned`` in between."""
     right = list(second)
+    for v in first:
+        for w in right:
+            fits = v.end + 1 == w.start if contiguous else v.end < w.start
+            if fits and not any(v.end < position < w.start for position in banned):
+                yield v, w
+
+
+def _together(v: Valuation, w: Valuation) -> Valuation:
+    return Valuation(v.start, w.end, v.bindings | w.bindings)
+
+
+def _again(
+    found: Iterable[Valuation],
+    once: Iterable[Valuation],
+    contiguous: bool,
+    gap: Window | None,
+    stream: Sequence[Event],
+    query: BoundQuery,
+) -> frozenset[Valuation]:
+    """One more of a repetition, at most ``gap`` after what was found."""
     return frozenset(
-        Valuation(v.start, w.end, v.bindings | w.bindings)
-        for v in first
-        for w in right
-        if (v.end + 1 == w.start if contiguous else v.end < w.start)
-        and not any(v.end < position < w.start for position in banned)
+        _together(v, w)
+        for v, w in _pairs(found, once, contiguous)
+        if gap is None or _apart(v.end, w.start, stream, query) <= query.size(gap)
     )
+
+
+def _after(v: Valuation, w: Valuation, step: a.After, stream: Sequence[Event], query: BoundQuery) -> bool:
+    between = _apart(v.end, w.start, stream, query)
+    return query.size(step.least) <= between and (step.most is None or between <= query.size(step.most))
+
+
+def _apart(first: int, last: int, stream: Sequence[Event], query: BoundQuery) -> int | float:
+    """How far apart two events are, by the clock of the gaps."""
+    if query.clock is None:
+        return last - first
+    late, early = (number(stream[i][query.clock], query, query.clock) for i in (last, first))
+    return late - early
 
 
 def _is_of(event: Event, atom: a.Atom, query: BoundQuery) -> bool:
@@ -170,8 +219,9 @@ def _same(value: Any) -> Any:
 def _select(query: BoundQuery, stream: Sequence[Event]) -> list[Match]:
     """The complex events of one substream, after window and selection strategy."""
     groups: dict[tuple[int, int], dict[frozenset[int], set[Valuation]]] = {}
-    for v in valuations(query.pattern, stream, query):
-        if _within(query, stream, v):
+    absent = [[v.start for one in nots for v in valuations(one.body, stream, query)] for nots in a.ends(query.pattern)]
+    for v in valuations(a.fold(query.pattern, _between_ends), stream, query):
+        if _within(query, stream, v) and not _occurs(query, stream, v, *absent):
             groups.setdefault((v.start, v.end), {}).setdefault(v.positions, set()).add(v)
     return [
         Match(start, end, positions, frozenset(same[positions]))
@@ -181,22 +231,42 @@ def _select(query: BoundQuery, stream: Sequence[Event]) -> list[Match]:
     ]
 
 
+def _between_ends(node: a.Pattern) -> a.Pattern:
+    """A sequence without what must not come before its first or after its last step."""
+    if not isinstance(node, a.Sequence) or not any(a.ends(node)):
+        return node
+    low, high = len(a.ends(node)[0]), len(node.parts) - len(a.ends(node)[1])
+    parts = node.parts[low:high]
+    return parts[0] if len(parts) == 1 else a.Sequence(parts, node.contiguous[low : high - 1])
+
+
+def _occurs(query: BoundQuery, stream: Sequence[Event], v: Valuation, before: list[int], after: list[int]) -> bool:
+    """Whether one of some events lies in the window before the first event of a match, or one of others in that after the last."""
+    if query.window is None or query.window.attribute is None:
+        return False
+    name, size = query.window.attribute, query.window.size
+    time = [number(event[name], query, name) for event in stream]
+    first, last = time[v.start], time[v.end]
+    return any(time[i] < first and last - time[i] <= size for i in before) or any(
+        time[i] > last and time[i] - first <= size for i in after
+    )
+
+
 def _within(query: BoundQuery, stream: Sequence[Event], v: Valuation) -> bool:
     window = query.window
     if window is None:
         return True
     if window.attribute is None:
         return v.end - v.start <= window.size
-    last, first = (number(stream[i][window.attribute], query) for i in (v.end, v.start))
+    last, first = (number(stream[i][window.attribute], query, window.attribute) for i in (v.end, v.start))
     return bool(last - first <= window.size)
 
 
-def number(value: Any, query: BoundQuery) -> int | float:
-    """A window attribute's value in the units of the bound window."""
+def number(value: Any, query: BoundQuery, attribute: str) -> int | float:
+    """An attribute's value in the units of a bound window that measures it."""
     from stretto.query.passes.bind import measure
 
-    assert query.window is not None
-    how = measure(query.schema.attributes[query.window.attribute or ""])
+    how = measure(query.schema.attributes[attribute])
     assert how is not None
     if isinstance(value, dt.datetime):
         zero = dt.datetime(1970, 1, 1, tzinfo=value.tzinfo and dt.UTC)

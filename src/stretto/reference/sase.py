@@ -256,7 +256,8 @@ class _Automaton:
     def _time(self, row: int) -> int | float:
         assert self.query.window is not None
         # It reads schema and window, which both kinds of queries have.
-        return number(self.rows[row][self.query.window.attribute or ""], cast(BoundQuery, self.query))
+        name = self.query.window.attribute or ""
+        return number(self.rows[row][name], cast(BoundQuery, self.query), name)
 
     def _equal(self, first: int, row: int) -> bool:
         """The equivalence tests. Within a partition they hold; NULL equals nothing, not even itself."""

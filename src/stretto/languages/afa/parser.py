@@ -15,7 +15,7 @@ from stretto.query import predicate as p
 from stretto.query.typing import kind_of
 
 if TYPE_CHECKING:
-    from stretto.query.query import Window
+    from stretto.query.windows import Window
 
 AFA = Language(
     "stretto.languages.afa",

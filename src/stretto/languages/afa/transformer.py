@@ -8,8 +8,7 @@ from lark import Token, v_args
 
 from stretto.errors import Span
 from stretto.languages.afa.scope import Assignments, Row
-from stretto.languages.expressions.clauses import ClauseTransformer, Measure
-from stretto.languages.expressions.clauses import window as window_of
+from stretto.languages.expressions.clauses import ClauseTransformer, Measure, window_of
 from stretto.languages.expressions.tokens import Mistake, Name, at, at_end, name_of
 from stretto.languages.expressions.transformer import (
     ExpressionPart,
@@ -20,7 +19,7 @@ from stretto.languages.expressions.transformer import (
 from stretto.query import predicate as p
 from stretto.query.afa import Field
 from stretto.query.functions import TAKEN
-from stretto.query.query import Window
+from stretto.query.windows import Window
 
 RESERVED = {"VARIABLE": p.WORDS}
 """The words that are no names without quotes, by the kind of place (a terminal of the grammar)."""
@@ -46,7 +45,7 @@ class AfaTransformer(PredicateTransformer, ClauseTransformer):
         return Assignments(tuple(part for part in parts if isinstance(part, tuple)))
 
     def window(self, *measures: Measure) -> Window:
-        return window_of(measures, None, bare=True)
+        return window_of(measures, bare=True)
 
     # ---- Transfers
 

@@ -75,12 +75,20 @@ def bounded(part: _Part) -> _Part:
     return shallow(part)
 
 
-def alone(part: PatternPart) -> PatternPart:
-    """Refuse NOT where no steps stand on both sides; else the part stays the same."""
-    if isinstance(part.pattern, a.Not):
+def alone(part: PatternPart, *, whole: bool = False) -> PatternPart:
+    """Refuse what has a meaning beside other steps only; else the part stays the same.
+
+    ``whole``: nothing stands beside it, so that NOT may stand at its ends.
+    """
+    if isinstance(part.pattern, a.After):
         raise Mistake(
-            "NOT stands between two steps: A ; NOT B ; C",
-            part.span,
-            "SASE+ says it at the ends: PATTERN SEQ(A a, ~(B b)) WHERE skip_till_any_match { … } WITHIN 10 minutes",
+            "AFTER says how long after the step before: A ; B AFTER 10 seconds", part.span, "put it behind a step"
+        )
+    ends = (part.pattern,) if isinstance(part.pattern, a.Not) else () if whole else sum(a.ends(part.pattern), ())
+    if ends:
+        raise Mistake(
+            "NOT stands between two steps, or at an end of the whole formula",
+            ends[0].span or part.span,
+            "A ; NOT B ; C, or with a window A ; NOT B … WITHIN 10 minutes",
         )
     return part

@@ -14,7 +14,8 @@ from stretto.errors import Span, suggestion
 from stretto.languages.ceql.formulas import Condition, Conditions, PatternPart, bounded
 from stretto.languages.expressions.tokens import Mistake, Name, unique
 from stretto.query import algebra as a
-from stretto.query.query import Consume, ParsedQuery, SelectItem, Strategy, Window
+from stretto.query.query import Consume, ParsedQuery, SelectItem, Strategy
+from stretto.query.windows import Window
 
 MOST_COPIES = 1_024
 """How often FILTER … OR may write out the formula."""
@@ -53,6 +54,8 @@ def lower(
             formula.span,
             "one step must be there: leave out a '?', or write '+' in place of '*'",
         )
+    if any(a.ends(formula.pattern)):
+        _check_ends(formula, clauses)
     if clauses.conditions is not None:
         formula = filtered(formula, clauses.conditions)
     return ParsedQuery(
@@ -68,6 +71,22 @@ def lower(
         partition_spans=tuple(name.span for name in clauses.partition_by),
         stream_spans=tuple(stream.span for stream in streams),
     )
+
+
+def _check_ends(formula: PatternPart, clauses: Clauses) -> None:
+    """What must not come at an end must not come in a window of time; a match may wait for the end of its window."""
+    first = sum(a.ends(formula.pattern), ())[0]
+    if clauses.window is None or clauses.window.events is not None:
+        raise Mistake(
+            "NOT at an end needs a window of time, which says for how long nothing may come",
+            first.span if clauses.window is None else clauses.window.span,
+            "add WITHIN 10 minutes",
+        )
+    chosen = "LIMIT" if clauses.limit else "CONSUME BY" if clauses.consume is not Consume.NONE else None
+    if chosen is not None and a.ends(formula.pattern)[1]:
+        raise Mistake(
+            f"{chosen} looks at what an event completes, and NOT at the end is completed by time", clauses.seen[chosen]
+        )
 
 
 def _check_streams(atoms: Iterable[a.Atom], streams: Sequence[str]) -> None:

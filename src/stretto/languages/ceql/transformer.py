@@ -13,13 +13,14 @@ from lark import Token, v_args
 from stretto.errors import Span, nearest
 from stretto.languages.ceql.formulas import Condition, Conditions, Joined, PatternPart, alone, bounded
 from stretto.languages.ceql.lowering import Clauses, Selection, filtered
-from stretto.languages.expressions.clauses import Clause, ClauseTransformer, Columns, Counts
+from stretto.languages.expressions.clauses import Clause, ClauseTransformer, Columns, Counts, Measure, window_of
 from stretto.languages.expressions.tokens import Mistake, Name, at, name_of, unique
 from stretto.languages.expressions.transformer import ExpressionPart, PredicateTransformer, predicate_of
 from stretto.query import algebra as a
 from stretto.query import predicate as p
 from stretto.query.functions import known
 from stretto.query.query import Consume, SelectItem, Strategy
+from stretto.query.windows import Window
 
 RESERVED = {
     "NAME": a.RESERVED,
@@ -79,7 +80,7 @@ class CeqlTransformer(PredicateTransformer, ClauseTransformer):
         return tuple(name for name in names if isinstance(name, Name))
 
     def where(self, _: Token, formula: PatternPart) -> PatternPart:
-        return alone(formula)
+        return alone(formula, whole=True)
 
     def filter_clause(self, keyword: Token, conditions: Conditions) -> Clause:
         return Clause("FILTER", keyword, "conditions", conditions, "join the conditions with AND")
@@ -119,7 +120,42 @@ class CeqlTransformer(PredicateTransformer, ClauseTransformer):
         return PatternPart(atom, span, bound=atom.labels, qualified=(atom,) if len(ref) > 1 else ())
 
     def group(self, opening: Token, formula: PatternPart, *rest: Token) -> PatternPart:
-        return bounded(replace(alone(formula), span=at(opening) | at(rest[-1]), parens=formula.parens + 1))
+        whole = alone(formula, whole=True)
+        return bounded(replace(whole, span=at(opening) | at(rest[-1]), parens=formula.parens + 1))
+
+    def group_within(
+        self, opening: Token, formula: PatternPart, _: Token, window: Window, closing: Token
+    ) -> PatternPart:
+        pattern = a.Within(alone(formula).pattern, window)
+        return self.group(opening, bounded(_above(formula, pattern, formula.span)), closing)
+
+    def within(self, formula: PatternPart, keyword: Token, window: Window) -> PatternPart:
+        if a.is_one_event(formula.pattern):
+            raise Mistake(
+                "WITHIN inside a formula is of steps in parentheses, and this is one event",
+                at(keyword),
+                "write (A ; B) WITHIN 5 minutes ; C, or for the time between two steps: A ; B AFTER 0 seconds WITHIN 5 minutes",
+            )
+        return bounded(_above(alone(formula), a.Within(formula.pattern, window), formula.span | _place(window)))
+
+    def spaced(self, formula: PatternPart, keyword: Token, window: Window) -> PatternPart:
+        pattern = formula.pattern
+        if not isinstance(pattern, a.Plus | a.Repeat) or pattern.gap is not None:
+            raise Mistake(
+                "GAP stands behind a repetition: the most that its neighbours are apart",
+                at(keyword),
+                "A+ GAP 5 minutes; between two steps: A ; B AFTER 0 seconds WITHIN 5 minutes",
+            )
+        return replace(formula, pattern=replace(pattern, gap=window), span=formula.span | _place(window))
+
+    def after(self, formula: PatternPart, _: Token, least: Window, *rest: Window | Token) -> PatternPart:
+        most = rest[-1] if rest else None
+        assert not isinstance(most, Token)
+        pattern = a.After(alone(formula).pattern, least, most)
+        return bounded(_above(formula, pattern, formula.span | _place(most or least)))
+
+    def distance(self, *parts: Measure | Columns) -> Window:
+        return window_of(parts)
 
     def dangling(self, opening: Token, formula: PatternPart, _: Token, closing: Token) -> PatternPart:
         return self.group(opening, formula, closing)
@@ -130,10 +166,12 @@ class CeqlTransformer(PredicateTransformer, ClauseTransformer):
     def named(self, formula: PatternPart, name: Name) -> PatternPart:
         pattern = a.As(formula.pattern, name.text, name.span)
         span = formula.span | name.span
-        return bounded(replace(_above(formula, pattern, span), bound=formula.bound | frozenset({name.text})))
+        return bounded(
+            replace(_above(alone(formula, whole=True), pattern, span), bound=formula.bound | frozenset({name.text}))
+        )
 
     def plus(self, formula: PatternPart, sign: Token) -> PatternPart:
-        pattern = a.Plus(formula.pattern, contiguous=sign.type == "COLON_PLUS")
+        pattern = a.Plus(alone(formula).pattern, contiguous=sign.type == "COLON_PLUS")
         return bounded(_above(formula, pattern, formula.span | at(sign)))
 
     def optional(self, formula: PatternPart, sign: Token) -> PatternPart:
@@ -145,12 +183,12 @@ class CeqlTransformer(PredicateTransformer, ClauseTransformer):
     def absent(self, sign: Token, formula: PatternPart) -> PatternPart:
         if not a.is_one_event(formula.pattern):
             raise Mistake("NOT takes a single event", formula.span, "NOT T, NOT (T AS n FILTER n[x > 3]), NOT (T OR U)")
-        part = _above(formula, a.Not(formula.pattern), at(sign) | formula.span)
+        part = _above(formula, a.Not(formula.pattern, at(sign) | formula.span), at(sign) | formula.span)
         return replace(part, bound=frozenset(), absent=formula.bound)
 
     def steps(self, *parts: PatternPart | Token) -> PatternPart:
         formulas, joints = _operands(parts)
-        _check_absent(formulas, joints)
+        _check_beside(formulas, joints)
         contiguous = tuple(joint.type == "COLON" for joint in joints)
         return _joined(formulas, a.Sequence(tuple(part.pattern for part in formulas), contiguous))
 
@@ -159,7 +197,7 @@ class CeqlTransformer(PredicateTransformer, ClauseTransformer):
         return _joined(formulas, a.Or(tuple(part.pattern for part in formulas)))
 
     def filtered(self, formula: PatternPart, _: Token, conditions: Conditions) -> PatternPart:
-        return filtered(alone(formula), conditions)
+        return filtered(alone(formula, whole=True), conditions)
 
     # ---- FILTER
 
@@ -211,7 +249,7 @@ def _above(part: PatternPart, pattern: a.Pattern, span: Span) -> PatternPart:
 
 
 def _repeated(part: PatternPart, least: int, most: int | None, sign: Token, span: Span) -> PatternPart:
-    pattern = a.Repeat(part.pattern, least, most, contiguous=sign.startswith(":"))
+    pattern = a.Repeat(alone(part).pattern, least, most, contiguous=sign.startswith(":"))
     repeated = _above(part, pattern, span)
     return bounded(replace(repeated, size=1 + part.size * max(least, most or 1, 1)))
 
@@ -223,15 +261,25 @@ def _operands(parts: Sequence[PatternPart | Token]) -> tuple[list[PatternPart], 
     )
 
 
-def _check_absent(parts: Sequence[PatternPart], joints: Sequence[Token]) -> None:
-    """What must not happen stands between two steps with gaps."""
+def _place(window: Window) -> Span:
+    assert window.span is not None
+    return window.span
+
+
+def _check_beside(parts: Sequence[PatternPart], joints: Sequence[Token]) -> None:
+    """What must not happen stands beside steps with gaps, and what comes after another behind one."""
+    if all(isinstance(part.pattern, a.Not) for part in parts):
+        alone(parts[0])
     for number, part in enumerate(parts):
-        if isinstance(part.pattern, a.Not):
+        if isinstance(part.pattern, a.After):
+            if all(isinstance(one.pattern, a.Not) for one in parts[:number]):
+                alone(part)
+        elif not isinstance(part.pattern, a.Not):
+            alone(part)
+        else:
             beside = [joint for joint in joints[max(number - 1, 0) : number + 1] if joint.type == "COLON"]
             if beside:
                 raise Mistake("nothing lies between neighbours, and NOT says what does not", at(beside[0]), "write ';'")
-    for part in (parts[0], parts[-1]):
-        alone(part)
 
 
 def _joined(parts: Sequence[PatternPart], pattern: a.Pattern) -> PatternPart:

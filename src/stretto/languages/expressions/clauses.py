@@ -12,7 +12,7 @@ from lark import Token, Transformer, v_args
 
 from stretto.errors import Span, nearest
 from stretto.languages.expressions.tokens import LONGEST_NUMBER, Mistake, Name, at, find, name_of, number_of
-from stretto.query.query import Window
+from stretto.query.windows import Window
 from stretto.times import SECONDS
 
 EXACT = decimal.Context(prec=4 * LONGEST_NUMBER)
@@ -89,9 +89,7 @@ class ClauseTransformer(Transformer[Token, Any]):
         return name_of(word)
 
     def within_clause(self, keyword: Token, *parts: Measure | Columns) -> Clause:
-        measures = [part for part in parts if isinstance(part, Measure)]
-        columns = next((part for part in parts if isinstance(part, Columns)), None)
-        return Clause("WITHIN", keyword, "window", window(measures, columns, bare=self.bare_windows))
+        return Clause("WITHIN", keyword, "window", window_of(parts, bare=self.bare_windows))
 
     def measure(self, *tokens: Token) -> Measure:
         sign, number, unit = (find(tokens, kind) for kind in ("MINUS", "NUMBER", "UNIT"))
@@ -128,11 +126,13 @@ class ClauseTransformer(Transformer[Token, Any]):
 # ---- WITHIN
 
 
-def window(measures: Sequence[Measure], columns: Columns | None, *, bare: bool = False) -> Window:
+def window_of(parts: Sequence[Measure | Columns], *, bare: bool = False) -> Window:
     """WITHIN: events, or a duration, or a number in an attribute's own unit (CORE paper: figure 1, appendices D to G).
 
     With ``bare`` a number alone measures the stream's time in that one's own unit.
     """
+    measures = [part for part in parts if isinstance(part, Measure)]
+    columns = next((part for part in parts if isinstance(part, Columns)), None)
     span = measures[0].span | (columns.span if columns else measures[-1].span)
     attribute = _window_attribute(columns)
     number = next((measure for measure in measures if measure.unit is None), None)

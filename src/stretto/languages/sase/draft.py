@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from stretto.errors import Span
 from stretto.languages.expressions.tokens import Name
 from stretto.languages.expressions.transformer import ExpressionPart
-from stretto.query.query import Window
 from stretto.query.sase import Component, Selection
+from stretto.query.windows import Window
 
 
 @dataclass(frozen=True, slots=True)

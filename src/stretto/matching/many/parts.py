@@ -73,8 +73,7 @@ class Part:
         self.query = query
         program = query.program(valuations=valuations)
         if not isinstance(program, Program):
-            assert isinstance(bound, BoundSase)  # CEQL always can
-            why = choose(bound).others["tecs"]
+            why = choose(bound if isinstance(bound, BoundSase) else bound.parsed).others["tecs"]
             raise OptionError(
                 f"many patterns at once run on the tECS engine, and this one cannot: {why}; match it on its own"
             )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Decimal
 from functools import cached_property
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, overload
 
 import pyarrow as pa
 
@@ -14,10 +14,11 @@ from stretto.column_types import text_hint, time_hint
 from stretto.errors import LimitError, OptionError, QueryError, Span, placed, suggestion
 from stretto.events import Schema
 from stretto.query import predicate as p
-from stretto.query.algebra import Atom, Filter, Pattern, Project, fold, walk
+from stretto.query.algebra import Atom, Filter, Pattern, Project, fold, spans_of, walk
 from stretto.query.passes import rewrite
-from stretto.query.query import ParsedQuery, Window
+from stretto.query.query import ParsedQuery
 from stretto.query.typing import kind_of, typed
+from stretto.query.windows import Window
 from stretto.times import MOST, PER_SECOND
 
 
@@ -75,9 +76,20 @@ class BoundQuery:
         return any(p.computes(condition) for condition in conditions)
 
     @cached_property
+    def clock(self) -> str | None:
+        """The attribute that windows and gaps inside the pattern measure; ``None``: positions, or there are none."""
+        return next((bind_window(one, self.schema).attribute for one in spans_of(self.pattern)), None)
+
+    def size(self, window: Window) -> int | float:
+        """A window or gap inside the pattern in the unit of what it measures."""
+        return bind_window(window, self.schema).size
+
+    @cached_property
     def tested(self) -> tuple[str, ...]:
         """The attributes that conditions, windows, order and partitions read, in the schema's order."""
         used = placing(self)
+        if self.clock is not None:
+            used.add(self.clock)
         for node in walk(self.pattern):
             if isinstance(node, Filter):
                 used.update(p.attributes(node.predicate))
@@ -123,6 +135,7 @@ def bind(query: ParsedQuery, schema: Schema) -> BoundQuery:
         check_names(query.partition_by, query.partition_spans, schema, "PARTITION BY")
         check_keys(query.partition_by, query.partition_spans, schema)
         window = bind_window(query.window, schema)
+        _check_spans(query, schema)
         pattern = fold(query.pattern, lambda node: _typed_filter(node, schema))
         if query.items is not None:
             pattern = Project(pattern, frozenset(item.variable for item in query.items))
@@ -134,6 +147,19 @@ def bind(query: ParsedQuery, schema: Schema) -> BoundQuery:
             selected=_selected(query, schema),
             time=schema.time or (window.attribute if window else None),
         )
+
+
+def _check_spans(query: ParsedQuery, schema: Schema) -> None:
+    """Windows and gaps inside a pattern are compared with each other's events, by one clock."""
+    first: str | None = None
+    for number, one in enumerate(spans_of(query.pattern)):
+        found = bind_window(one, schema).attribute
+        if number and found != first:
+            names = " and ".join("events" if name is None else f"'{name}'" for name in (first, found))
+            raise QueryError(
+                f"the gaps and windows inside the formula are measured by {names}: by one of them", span=one.span
+            )
+        first = found
 
 
 def measure(data_type: pa.DataType) -> Measure | None:
@@ -249,6 +275,14 @@ def _typed_filter(node: Pattern, schema: Schema) -> Pattern:
         return node
     predicate = typed(node.predicate, schema.attributes)
     return Filter(node.body, node.variable, predicate, node.span)
+
+
+@overload
+def bind_window(window: Window, schema: Schema) -> BoundWindow: ...
+
+
+@overload
+def bind_window(window: Window | None, schema: Schema) -> BoundWindow | None: ...
 
 
 def bind_window(window: Window | None, schema: Schema) -> BoundWindow | None:

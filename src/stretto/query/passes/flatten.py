@@ -20,6 +20,6 @@ def flatten_iterations(pattern: Pattern) -> Pattern:
 
 
 def _flatten(node: Pattern) -> Pattern:
-    if isinstance(node, Plus) and isinstance(node.body, Plus):
+    if isinstance(node, Plus) and isinstance(node.body, Plus) and node.gap is None is node.body.gap:
         return Plus(node.body.body, node.contiguous and node.body.contiguous)
     return node

@@ -8,7 +8,21 @@ same, and one copy does.
 from __future__ import annotations
 
 from stretto.query import predicate as p
-from stretto.query.algebra import As, Atom, Filter, Not, Or, Pattern, Plus, Project, Repeat, Sequence, fold
+from stretto.query.algebra import (
+    After,
+    As,
+    Atom,
+    Filter,
+    Not,
+    Or,
+    Pattern,
+    Plus,
+    Project,
+    Repeat,
+    Sequence,
+    Within,
+    fold,
+)
 
 
 def join_filters(pattern: Pattern) -> Pattern:
@@ -72,7 +86,7 @@ def _count(pattern: Pattern, variable: str) -> tuple[int, int]:
                 found = (min(2, sum(results[id(a)][0] for a in parts)), min(2, sum(results[id(a)][1] for a in parts)))
             case Not():
                 found = (0, 0)
-            case Repeat(body, _, 1):
+            case Repeat(body, _, 1) | After(body) | Within(body):
                 found = results[id(body)]
             case Plus(body) | Repeat(body):
                 any_, own = results[id(body)]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from stretto.query.algebra import As, Atom, Filter, Not, Or, Pattern, Plus, Project, Repeat, Sequence
+from stretto.query.algebra import After, As, Atom, Filter, Not, Or, Pattern, Plus, Project, Repeat, Sequence, Within
 
 _Conditions = Mapping[str, tuple[Filter, ...]]
 
@@ -44,7 +44,7 @@ def _push(node: Pattern, above: _Conditions) -> Pattern:
             return Or(tuple(_push(part, above) for part in alternatives))
         case Sequence(parts, contiguous):
             return Sequence(tuple(_push(part, above) for part in parts), contiguous)
-        case Plus(body) | Repeat(body):
+        case Plus(body) | Repeat(body) | After(body) | Within(body):
             return replace(node, body=_push(body, above))
         case Not(body):
             # It binds nothing, so that what is asked of all events of a variable is not asked of these.

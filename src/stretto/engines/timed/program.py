@@ -1,0 +1,30 @@
+"""A query for the timed engine, which can be started."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from stretto.engines.api import COMMON
+from stretto.engines.timed.compiled import Compiled
+from stretto.engines.timed.runner import TimedRunner
+
+
+class TimedProgram(Compiled):
+    """A :class:`~stretto.engines.api.Program`."""
+
+    abilities: ClassVar[frozenset[str]] = (COMMON - {"return"}) | {
+        "negation",
+        "closing",
+        "gaps",
+        "events",
+        "limit",
+        "summary",
+        "prime",
+        "spark",
+    }
+
+    def start(
+        self, *, labels: bool = True, counts: bool = False, late: str = "error", capacity: int = 1 << 12
+    ) -> TimedRunner:
+        """A run from the beginning of a stream; it lists what it counts."""
+        return TimedRunner(self, late=late, capacity=capacity)

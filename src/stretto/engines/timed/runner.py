@@ -1,0 +1,311 @@
+"""One stream through the timed engine: batches of events in, raw matches out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from stretto import _jit
+from stretto.engines.api import Matches
+from stretto.engines.shared.counting import Unlisted
+from stretto.engines.shared.intake import FALLS, Intake
+from stretto.engines.timed import structure as s
+from stretto.engines.timed.choosing import chosen
+from stretto.engines.timed.compiled import Compiled
+from stretto.engines.timed.kernels import advance, refill
+from stretto.engines.timed.state import State
+from stretto.engines.timed.structure import I64, Events
+from stretto.engines.timed.waiting import Waiting, taken
+from stretto.frame import Section
+from stretto.query.query import Consume, Strategy
+
+#: Keys are looked through after as many events as there are keys, and at least these.
+SWEEP_AT_LEAST = 1 << 16
+
+#: What else a state says of the stream so far.
+SCALARS = ("rows", "late", "last_time", "last_measure", "last_clock", "now", "swept_at")
+
+
+class TimedRunner(Intake):
+    """A state of a program, and what is kept beside the kernel's arrays.
+
+    Parameters
+    ----------
+    program
+        The compiled query.
+    late
+        What to do with an event before the last one in time: ``"error"``, or ``"drop"`` and count it.
+    capacity
+        Initial size of the growing arrays (tests use 1).
+    """
+
+    counts = False  #: what it counts it lists
+
+    def __init__(self, program: Compiled, *, late: str = "error", capacity: int = 1 << 12) -> None:
+        query = program.query
+        window, parsed = query.window, query.parsed
+        apart = bool(query.partition_by or query.schema.stream is not None)
+        counted = window is not None and window.attribute is None
+        ranked = (apart and (counted or program.adjoins)) or (program.adjoins and late == "drop")
+        super().__init__(program, parsed.streams, query.partition_by, ranked=ranked, late=late)
+        self.program = program
+        self.state = State(program, capacity=capacity)
+        registers = self.state.registers
+        registers[s.COUNTED] = counted and ranked
+        registers[s.VALUATIONS] = program.valuations
+        registers[s.DISTINCT] = program.distinct
+        chooses = parsed.limit is not None or parsed.strategy in (Strategy.NEXT, Strategy.LAST, Strategy.MAX)
+        registers[s.WHOLE] = program.distinct or chooses
+        registers[s.STRICT] = parsed.strategy is Strategy.STRICT
+        registers[s.CONSUME] = {Consume.PARTITION: 1, Consume.ANY: 2}.get(parsed.consume, 0)
+        self.chooses = chooses
+        self.last_clock: int | float | None = None
+        self.now: int | float | None = None  #: the clock of the last visited event
+        self.swept_at = 0
+        behind = program.steps.behind
+        self.waiting = Waiting(window.size) if behind and window is not None else None
+
+    @property
+    def visited(self) -> int:
+        return int(self.state.registers[s.VISITED])
+
+    @property
+    def triggers(self) -> int:
+        return int(self.state.registers[s.TRIGGERS])
+
+    @property
+    def nodes(self) -> int:
+        """Nodes of the graph, those included that no match can hold any more until they are collected."""
+        return int(self.state.registers[s.NODES] - 1)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the run holds."""
+        waiting = 0 if self.waiting is None else self.waiting.nbytes
+        return int(self.state.nbytes + self.intake_nbytes + waiting)
+
+    def check(self, table: pa.Table) -> None:
+        super().check(table)
+        self._clocks(table, self._members(table))
+
+    def advance(self, batch: pa.RecordBatch, *, silent: bool = False) -> Iterator[Matches]:
+        """Read the next events; yields their matches in pieces that fit the output buffers.
+
+        The iterator must be read to its end before the next call; data errors are raised before anything changes. ``silent``:
+        no event gives output, and none consumes; partial matches are built as ever.
+        """
+        self.refuse_if_broken()
+        member = self._members(batch)
+        measures, last_measure = self._measure(batch, member)
+        clocks, last_clock = self._clocks(batch, member)
+        member, last_time, late = self._in_time(batch, member)
+        cls = self._classes(batch, member)
+        self.program.refresh()
+        # All checks are behind us: from here on the stream has moved.
+        self.broken = True
+        first = self.rows
+        self.rows += batch.num_rows
+        self.last_measure, self.last_time, self.last_clock = last_measure, last_time, last_clock
+        self.late += late
+        relevant = self.program.relevant[cls]
+        rows = np.flatnonzero(relevant if member is None else relevant & member)
+        part, rank = np.zeros(rows.size, np.int64), None
+        if self.keys is not None or self.ranked:
+            rows, part, rank = self._substreams(batch, rows, member, skips=True)
+        yield from self._read(cls[rows], rows, part, rank, measures, clocks, first, silent)
+        if self.waiting is not None and measures is not None:
+            on_time = measures if member is None else measures[member]
+            if on_time.size:
+                yield from self._released(on_time.max().item())
+        self._sweep_now_and_then()
+        self.broken = False
+
+    def _clocks(
+        self, batch: pa.RecordBatch | pa.Table, member: NDArray[np.bool_] | None
+    ) -> tuple[NDArray[Any] | None, int | float | None]:
+        """What gaps measure of every row, checked not to decrease, and its last value."""
+        name = self.program.query.clock
+        if name is None:
+            return None, None
+        if name == self.schema.time and self.late_policy == "drop":
+            return self._values(batch, name, "gaps", member), None
+        return self._ordered(batch, name, self.last_clock, member, FALLS)
+
+    def _read(
+        self,
+        cls: NDArray[np.int32],
+        rows: I64,
+        part: I64,
+        rank: I64 | None,
+        measures: NDArray[Any] | None,
+        clocks: NDArray[Any] | None,
+        first: int,
+        silent: bool,
+    ) -> Iterator[Matches]:
+        """The events to visit through the kernel; ``cls``, ``part`` and ``rank`` are theirs, measures and clocks all rows'."""
+        if not rows.size:
+            return
+        self.state.fit_partitions(self.partitions)
+        position = rows + first
+        ranks = position if rank is None else rank
+        counted = self.state.registers[s.COUNTED]
+        low = self._low(position, ranks if counted else None, measures, rows)
+        clock = ranks if clocks is None else clocks[rows]
+        measure = np.zeros(rows.size, self.program.types[1]) if measures is None else measures[rows]
+        self.now = clock.max().item()
+        behind = self.program.behind[cls]
+        spoilers = part[behind], measure[behind]
+        if self.waiting is not None:
+            self.waiting.spoil(*spoilers)
+        self.state.registers[s.CURSOR] = 0
+        self.state.registers[s.SILENT] = silent
+        events = Events(cls, part, position, ranks, low, clock, measure)
+        for _ in self._kernel(events):
+            found, places, begun, ended = self.state.drain()
+            if self.chooses:
+                parsed = self.program.query.parsed
+                kept = chosen(parsed.strategy, parsed.limit, *found[:4])
+                if kept is not None:
+                    found, places, begun, ended = taken(found, kept), places[kept], begun[kept], ended[kept]
+            if self.waiting is None:
+                yield found
+            else:
+                self.waiting.add(found, places, begun, ended)
+                self.waiting.spoil(*spoilers)
+
+    def _kernel(self, events: Events) -> Iterator[None]:
+        """Run the kernel over events; comes back whenever output is to be drained."""
+        state = self.state
+        registers = state.registers
+        while True:
+            machine = self.program.machine
+            arrays = (state.nodes, state.links, state.parts, state.walk, state.out)
+            match advance(events, machine, *arrays, registers):
+                case _jit.DONE:
+                    break
+                case _jit.OUTPUT_FULL:
+                    yield
+                case _jit.GROW_OUTPUT:
+                    state.grow_output(int(events.position[registers[s.CURSOR]]))
+                case _jit.GROW_NODES:
+                    at = int(registers[s.CURSOR])
+                    state.collect(machine, events.clock[at].item(), self._span, int(registers[s.NEED]))
+                case _jit.GROW_STACK:
+                    state.grow_walk()
+                case _jit.GROW_TABLE:
+                    state.grow_table()
+                    refill(state.out, registers)
+        if registers[s.ROWS]:
+            yield
+
+    @property
+    def _span(self) -> int:
+        """The size of a window of ranks; −1: none."""
+        return self.span if self.state.registers[s.COUNTED] else -1
+
+    def _released(self, now: int | float | None) -> Iterator[Matches]:
+        found = None if self.waiting is None else self.waiting.released(now)
+        if found is not None:
+            yield found
+
+    def unlisted(self) -> Unlisted | None:
+        """Nothing is known of matches before they are listed."""
+        return None
+
+    def reach(self, value: int | float) -> Iterator[Matches]:
+        """Nothing before ``value`` will come: give what waited for that, and free what is out of its window."""
+        if self.last_time is None or value > self.last_time:
+            self.last_time = value
+        name = self.schema.time
+        if self.program.query.clock == name and self.now is not None:
+            self.now = max(self.now, self.last_time)
+            if self.late_policy == "error":
+                self.last_clock = self.now
+        if self.measured is None or self.window is None or self.window.attribute != name:
+            return
+        if self.late_policy == "error":
+            self.last_measure = self.last_time
+        yield from self._released(self.last_time)
+        self.measured.forget(self.last_time)
+        live = self.measured.begin < self.measured.end
+        low = int(self.measured.positions[self.measured.begin]) if live else self.rows
+        self.state.registers[s.LOW] = max(self.state.registers[s.LOW], low)
+        self._sweep()
+
+    def finish(self) -> Iterator[Matches]:
+        """The stream has ended: what waited for more is complete."""
+        yield from self._released(None)
+
+    # -- what is kept of the past -----------------------------------------------------------------------------------
+
+    def _collect(self) -> None:
+        self.state.collect(self.program.machine, 0 if self.now is None else self.now, self._span, 0)
+
+    def _sweep_now_and_then(self) -> None:
+        if self.keys is not None and self.rows - self.swept_at > max(SWEEP_AT_LEAST, len(self.keys)):
+            self.swept_at = self.rows
+            self._sweep()
+
+    def _sweep(self) -> None:
+        """Collect, and forget the keys of idle partitions when most of them are idle."""
+        self._collect()
+        if self.keys is None:
+            return
+        alive = self.state.busy(self.partitions, self.last_measure)
+        if self.waiting is not None:
+            alive[self.waiting.part] = True
+        if 2 * np.count_nonzero(alive) >= len(self.keys):
+            return
+        renamed = self.keys.keep(alive)
+        survivors = np.flatnonzero(alive)
+        if self.ranked:
+            counter = np.zeros(max(1, survivors.size), np.int64)
+            counter[: survivors.size] = self.counter[survivors]
+            self.counter = counter
+        self.state.rename(renamed, survivors)
+        if self.waiting is not None:
+            self.waiting.rename(renamed)
+
+    def live(self) -> I64:
+        """The rows that partial matches hold (sorted), after collecting what is unreachable."""
+        self._collect()
+        held = self.state.nodes.position[1 : self.state.registers[s.NODES]]
+        if self.waiting is not None:
+            found = self.waiting.matches
+            held = np.concatenate((held, found.position, found.start, found.end))
+        return np.unique(held)
+
+    @property
+    def oldest(self) -> int | None:
+        """Rows before this one can take part in no match any more; ``None`` when :meth:`live` must be asked."""
+        window = self.window is not None and not self.state.registers[s.COUNTED]
+        return int(self.state.registers[s.LOW]) if window and self.waiting is None else None
+
+    # -- state --------------------------------------------------------------------------------------------------------
+
+    def save(self, section: Section) -> None:
+        """Write the state: what is reachable, and what waits."""
+        self._collect()
+        self.state.save(section)
+        section.values["scalars"] = {name: getattr(self, name) for name in SCALARS}
+        self._save_intake(section)
+        if self.waiting is not None:
+            self.waiting.save(section.sub("waiting"))
+
+    def load(self, section: Section) -> None:
+        """Take over a state that :meth:`save` wrote.
+
+        Raises
+        ------
+        LookupError, ValueError
+            Something is missing or has another size.
+        """
+        self.state.load(section, self._load_intake(section))
+        for name in SCALARS:
+            setattr(self, name, section.values["scalars"][name])
+        if self.waiting is not None:
+            self.waiting.load(section.sub("waiting"))

@@ -1,0 +1,193 @@
+"""What a stream leaves behind in the timed engine, and how its arrays grow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stretto.engines.api import Matches
+from stretto.engines.timed import structure as s
+from stretto.engines.timed.collect import copy, mark
+from stretto.engines.timed.compiled import Compiled
+from stretto.engines.timed.structure import I64, Links, Machine, Nodes, Output, Parts, Walk
+from stretto.errors import LimitError
+from stretto.frame import Section
+
+#: More positions of the matches of one event, where these must be there together, are refused.
+MOST_CELLS = 1 << 27
+
+
+class State:
+    """The arrays of one stream's run, and the scratch space beside them; kernels write into them in place.
+
+    ``capacity`` is the size that the growing arrays start with: tests start with 1, so that every growth point fires.
+    """
+
+    def __init__(self, program: Compiled, *, capacity: int) -> None:
+        self.clock, self.measure = program.types
+        self.steps, self.groups = len(program.steps.steps), len(program.groups)
+        self.windows, self.window = len(program.steps.windows), program.machine.window[0]
+        small = max(1, capacity)
+        self.nodes = self._nodes(small + 1)
+        self.links = _links(small)
+        self.parts = self._parts(1)
+        self.walk = self._walk(small + 1)
+        self.out = self._output(min(small * 16, 1 << 16), min(small * 64, 1 << 18), 1 << (small - 1).bit_length())
+        self.registers = np.zeros(s.REGISTERS, np.int64)
+        self.registers[s.NODES] = 1
+        self.registers[s.CONSUMED] = -1
+
+    # -- arrays -------------------------------------------------------------------------------------------------------
+
+    def _nodes(self, count: int) -> Nodes:
+        words = {name: np.zeros(count, np.int64) for name in Nodes._fields}
+        measures = {name: np.zeros(count, self.measure) for name in ("measure", "bad")}
+        others: dict[str, Any] = {"clock": np.zeros(count, self.clock), "spoilt": np.zeros(count, np.bool_)}
+        return Nodes(**(words | measures | others))
+
+    def _parts(self, count: int) -> Parts:
+        return Parts(
+            head=np.zeros(count * self.steps, np.int64),
+            seen=np.full(count * self.groups, -1, np.int64),
+            rank=np.zeros(count, np.int64),
+            consumed=np.full(count, -1, np.int64),
+            known=np.zeros(count, np.int64),
+            latest=np.zeros(count, self.measure),
+            earlier=np.zeros(count, self.measure),
+        )
+
+    def _walk(self, depth: int) -> Walk:
+        node, link, at, chain = (np.zeros(depth, np.int64) for _ in range(4))
+        until = np.zeros(depth * self.windows, self.clock)
+        return Walk(node, link, at, chain, until, np.zeros(self.steps, np.int64))
+
+    def _output(self, rows: int, cells: int, slots: int) -> Output:
+        words = {name: np.zeros(rows, np.int64) for name in ("start", "end", "stop", "part", "hash")}
+        begun, ended = np.zeros(rows, self.measure), np.zeros(rows, self.measure)
+        slot, stamp = np.zeros(slots, np.int64), np.zeros(slots, np.int64)
+        position, mark_ = np.zeros(cells, np.int64), np.zeros(cells, np.int32)
+        return Output(**words, begun=begun, ended=ended, position=position, mark=mark_, slot=slot, stamp=stamp)
+
+    @property
+    def nbytes(self) -> int:
+        held = (self.nodes, self.links, self.parts, self.walk, self.out)
+        return int(sum(array.nbytes for arrays in held for array in arrays))
+
+    # -- room ---------------------------------------------------------------------------------------------------------
+
+    def fit_partitions(self, count: int) -> None:
+        """Room for so many partitions."""
+        have = self.parts.rank.size
+        if have < count:
+            self.parts = _over(self.parts, self._parts(max(count, 2 * have)))
+
+    def grow_walk(self) -> None:
+        self.walk = _over(self.walk, self._walk(2 * self.walk.node.size))
+
+    def grow_table(self) -> None:
+        size = 2 * self.out.slot.size
+        self.out = self.out._replace(slot=np.zeros(size, np.int64), stamp=np.zeros(size, np.int64))
+
+    def grow_output(self, event: int) -> None:
+        rows, cells = self.out.start.size, self.out.position.size
+        if cells >= MOST_CELLS:
+            raise LimitError(
+                f"the event in row {event} completes more than {int(self.registers[s.ROWS]):,} matches, which must be compared\n"
+                "hint: a narrower WITHIN, AFTER … WITHIN or GAP has fewer"
+            )
+        larger = self._output(2 * rows, 2 * cells, self.out.slot.size)
+        slot, stamp = self.out.slot, self.out.stamp
+        self.out = _over(self.out, larger)._replace(slot=slot, stamp=stamp)
+
+    def collect(self, machine: Machine, now: int | float, span: int, need: int) -> None:
+        """Keep what is reachable, in stores that are at least half empty and have room for ``need`` more."""
+        old, links = self.nodes, self.links
+        keep, clock = np.zeros(old.step.size, np.int64), np.zeros(old.step.size, self.clock)
+        live = int(mark(machine, old, links, self.parts, self.clock.type(now), span, keep, clock, self.registers))
+        linked = int(self.registers[s.LINKS])
+        self.nodes = self._nodes(_room(live + need + 1, old.step.size))
+        into = _links(max(linked, 1))
+        copy(old, links, self.nodes, into, self.parts, keep, self.registers)
+        held = int(self.registers[s.LINKS])
+        self.links = _over(Links(*(one[:held] for one in into)), _links(_room(held + need, links.edge.size)))
+
+    def drain(self) -> tuple[Matches, I64, NDArray[Any], NDArray[Any]]:
+        """Take the matches out of the output buffers, with the partition and the measures of first and last event of each."""
+        rows, cells = int(self.registers[s.ROWS]), int(self.registers[s.CELLS])
+        self.registers[[s.ROWS, s.CELLS, s.FIRST_ROW]] = 0
+        out = self.out
+        offset = np.zeros(rows + 1, np.int64)
+        offset[1:] = out.stop[:rows]
+        held = (
+            out.start[:rows].copy(),
+            out.end[:rows].copy(),
+            offset,
+            out.position[:cells].copy(),
+            out.mark[:cells].copy(),
+        )
+        return Matches(*held), out.part[:rows].copy(), out.begun[:rows].copy(), out.ended[:rows].copy()
+
+    # -- partitions ---------------------------------------------------------------------------------------------------
+
+    def busy(self, count: int, now: int | float | None) -> NDArray[np.bool_]:
+        """Which partitions have nodes, or something that must not come before a match that may begin."""
+        parts = self.parts
+        found = np.asarray(parts.head.reshape(-1, self.steps)[:count].any(axis=1))
+        known = parts.known[:count] > 0
+        waits = known if now is None else known & (now - parts.latest[:count] <= self.window)
+        return np.logical_or(found, waits)
+
+    def rename(self, renamed: I64, survivors: I64) -> None:
+        """Keep some partitions, under other numbers."""
+        old, fresh = self.parts, self._parts(max(1, survivors.size))
+        for name, array in old._asdict().items():
+            width = array.size // old.rank.size
+            there = array.reshape(old.rank.size, width)[survivors].ravel()
+            getattr(fresh, name)[: there.size] = there
+        self.parts = fresh
+        count = int(self.registers[s.NODES])
+        self.nodes.part[1:count] = renamed[self.nodes.part[1:count]]
+
+    # -- snapshots ----------------------------------------------------------------------------------------------------
+
+    def save(self, section: Section) -> None:
+        """Write nodes, links, partitions and registers."""
+        nodes, links = int(self.registers[s.NODES]), int(self.registers[s.LINKS])
+        for prefix, arrays, count in (("nodes", self.nodes, nodes), ("links", self.links, links)):
+            section.arrays |= {f"{prefix}.{name}": array[:count].copy() for name, array in arrays._asdict().items()}
+        section.arrays |= {f"parts.{name}": array.copy() for name, array in self.parts._asdict().items()}
+        section.arrays["registers"] = self.registers.copy()
+
+    def load(self, section: Section, partitions: int) -> None:
+        """Take over what :meth:`save` wrote."""
+        held = section.arrays
+        registers = held["registers"].astype(np.int64)
+        if registers.size != s.REGISTERS:
+            raise ValueError("registers")
+        parts = Parts(*(held[f"parts.{name}"] for name in Parts._fields))
+        self.parts = _over(parts, self._parts(max(1, partitions, parts.rank.size)))
+        nodes = Nodes(*(held[f"nodes.{name}"] for name in Nodes._fields))
+        self.nodes = _over(nodes, self._nodes(max(self.nodes.step.size, nodes.step.size)))
+        links = Links(*(held[f"links.{name}"] for name in Links._fields))
+        self.links = _over(links, _links(max(self.links.edge.size, links.edge.size)))
+        self.registers = registers
+
+
+def _links(count: int) -> Links:
+    return Links(*(np.zeros(count, np.int64) for _ in Links._fields))
+
+
+def _over(old: Any, fresh: Any) -> Any:
+    """The content of arrays at the beginning of longer ones."""
+    for before, after in zip(old, fresh, strict=True):
+        after[: before.size] = before
+    return fresh
+
+
+def _room(needed: int, have: int) -> int:
+    """A size that is at least half empty."""
+    while 2 * needed > have:
+        have *= 2
+    return have
