@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import random
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -20,6 +21,8 @@ from numba.core import config as numba_config
 
 #: What a test runs is compiled, however long that takes; tests/test_compiling.py is about what comes before.
 os.environ["STRETTO_COMPILE"] = "now"
+
+T = TypeVar("T")
 
 SHARES = {"tenth": 10, "all": 1}
 
@@ -58,8 +61,8 @@ def blocks(count: int, most: int = 400) -> list[range]:
     return [range(first, min(first + most, count)) for first in range(0, count, most)]
 
 
-def seeds(*these: int) -> tuple[int, ...]:
-    """The seeds of a test that takes seconds for each: all of them, or the first where a tenth is tried."""
+def seeds(*these: T) -> tuple[T, ...]:
+    """The seeds, or cases, of a test that takes seconds for each: all of them, or the first where a tenth is tried."""
     return these if SHARE == "all" else these[:1]
 
 

@@ -198,8 +198,9 @@ def stream(spark: Any, folder: Path, table: pa.Table, batches: int = 3) -> Any:
 
 
 @pytest.mark.parametrize(
-    "name", ["unkeyed", "shortcut", "strict, window", "negation at the start", "negation at the end", "returns"]
-)  # fmt: skip
+    "name",
+    seeds("returns", "unkeyed", "shortcut", "strict, window", "negation at the start", "negation at the end"),
+)
 def test_streaming(spark: Any, tmp_path: Path, name: str) -> None:
     query = QUERIES[name]
     table = events(4, 200).sort_by("seq")

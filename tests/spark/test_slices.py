@@ -323,14 +323,16 @@ def of_kind(spark: Any, kind: str, seed: int, rows: int = 48) -> Any:
     ("kind", "window"),
     [
         ("timestamp", "2.5 [t]"),
-        ("timestamp_ntz", "2.5 [t]"),
         ("date", "4 days [t]"),
         ("decimal(12,3)", "0.625 [t]"),
-        ("double", "0.3 [t]"),
-        ("float", "0.3 [t]"),
-        ("smallint", "4 [t]"),
-        ("bigint", "4000000000000000 [t]"),
-        ("timestamp", "5 EVENTS"),
+        *seeds(
+            ("double", "0.3 [t]"),
+            ("timestamp_ntz", "2.5 [t]"),
+            ("float", "0.3 [t]"),
+            ("smallint", "4 [t]"),
+            ("bigint", "4000000000000000 [t]"),
+            ("timestamp", "5 EVENTS"),
+        ),
     ],
 )
 def test_time_of_any_kind(spark: Any, kind: str, window: str) -> None:
@@ -360,7 +362,7 @@ def test_same_matches_on_spark(spark: Any, name: str, count: int, output: str, s
 
 @needs_spark
 @same_session
-@pytest.mark.parametrize("window", ["9 EVENTS", "12 [odometer]", "7 seconds"])
+@pytest.mark.parametrize("window", seeds("7 seconds", "9 EVENTS", "12 [odometer]"))
 def test_one_event_a_slice_on_spark(spark: Any, window: str) -> None:
     table = events(11, 12)
     table = table.set_column(
