@@ -380,6 +380,8 @@ def test_references_are_named_attributes() -> None:
         ("a[k.LEN].x > 1", "the last event of 'a' is a[a.LEN], not a[k.LEN]", "[k.LEN]", "write a[a.LEN].x"),
         ("a[].x > 1", "a[] is any number of events, not one", "[]", "avg(a[].x)"),
         ("a[..i-1].x > 1", "a[..i-1] is any number of events, not one", "[..i-1]", "avg(a[..i-1].x)"),
+        ("count(DISTINCT a[].x) > 1", "count(DISTINCT a[].x) stands in RETURN only", "count(DISTINCT a[].x)", "count(a[])"),
+        ("sum(distinct a[].x) > 1", "DISTINCT is for count over all events", "distinct", "count(DISTINCT a[].x)"),
         ("mean(a[].x) > 1", "unknown function 'mean'", "mean", "did you mean 'avg'?"),
         ("median(a[].x) > 1", "unknown function 'median'", "median", "known functions: count, sum, avg, min, max"),
         ("avg(a[]) > 1", "avg needs an attribute", "a[]", "write avg(a[].price)"),

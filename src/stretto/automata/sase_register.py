@@ -359,6 +359,10 @@ class ValueRegister:
 
     def _aggregate(self, one: Aggregate, moment: Moment) -> Cases:
         component = self.numbers[one.variable]
+        if one.function in ("min", "max") and kind_of(self.attributes[one.attribute or ""]) == "string":
+            raise QueryError(
+                f"{one}: strings of different events are compared with = and != only on a disordered stream"
+            )
         own = one.range is not Range.BEFORE
         if one.attribute is None:
             return [((), self._length(component, moment, own=own))]

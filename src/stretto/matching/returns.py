@@ -16,12 +16,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from stretto._jit import jit
+from stretto.columns.keys import KeyTable
 from stretto.columns.overflow import IntegerOverflow, Order, located
 from stretto.columns.vectorized import computed, numbers_of, reals_of_decimals, valid_of
 from stretto.engines.api import Matches
 from stretto.query import predicate as p
 from stretto.query.passes.bind_sase import BoundReturn, BoundSase
-from stretto.query.sase import Aggregate, Element, Index, Length, Reference
+from stretto.query.sase import DISTINCT, LIST, Aggregate, Element, Index, Length, Reference
+from stretto.query.typing import kind_of
 
 I64 = NDArray[np.int64]
 
@@ -102,7 +104,12 @@ class _Segments:
             return self._take(self.positions[at], reference.attribute)
         if reference.attribute is None:
             return lengths
-        return self._aggregate(reference, self._take(self.positions, reference.attribute), kind)
+        values = self._take(self.positions, reference.attribute)
+        if pa.types.is_dictionary(values.type):
+            values = values.dictionary_decode()
+        if reference.function == LIST:
+            return pa.ListArray.from_arrays(pa.array(self.bounds, pa.int32()), values, kind)
+        return self._distinct(values) if reference.function == DISTINCT else self._aggregate(reference, values, kind)
 
     def _take(self, positions: I64, attribute: str) -> pa.Array:
         column = self.rows.take(positions, [attribute]).column(0).combine_chunks()
@@ -115,8 +122,8 @@ class _Segments:
         counts = np.add.reduceat(known.astype(np.int64), begins) if len(begins) else np.zeros(0, np.int64)
         if reference.function == "count":
             return pa.array(counts)
-        if pa.types.is_decimal(values.type) and reference.function in ("min", "max"):
-            return self._extreme_of_decimals(reference, values, kind)
+        if reference.function in ("min", "max") and kind_of(values.type) in ("decimal", "string"):
+            return self._sorted_extreme(reference, values, counts).cast(kind)
         if pa.types.is_decimal(values.type):
             values = reals_of_decimals(values)
         data = numbers_of(values)
@@ -134,12 +141,21 @@ class _Segments:
             total = _means(high, low, counts) if reference.function == "avg" else _whole(high, low, str(reference))
         return pa.array(total, kind, mask=counts == 0)
 
-    def _extreme_of_decimals(self, reference: Aggregate, values: pa.Array, kind: pa.DataType) -> pa.Array:
-        """Decimals have no NumPy form: sorted within their matches, the first or the last."""
-        match = np.repeat(np.arange(len(self.bounds) - 1), np.diff(self.bounds))
-        table = pa.table({"match": match, "value": values})
-        chosen = table.group_by("match").aggregate([("value", reference.function)]).sort_by("match")
-        return pc.cast(chosen.column(1).combine_chunks(), kind)
+    def _sorted_extreme(self, reference: Aggregate, values: pa.Array, counts: I64) -> pa.Array:
+        """Decimals and strings have no NumPy form: sorted within their matches, the first or the last that is not NULL."""
+        match = np.repeat(np.arange(counts.size), np.diff(self.bounds))
+        order = pc.sort_indices(
+            pa.table({"match": match, "value": values}), [("match", "ascending"), ("value", "ascending")]
+        )
+        at = self.bounds[:-1] + (0 if reference.function == "min" else np.maximum(counts, 1) - 1)
+        return values.take(order.take(pa.array(at)))
+
+    def _distinct(self, values: pa.Array) -> pa.Array:
+        """How many different values there are in each match, NULL left out."""
+        numbers = KeyTable([values.type]).ids([values])
+        match = np.repeat(np.arange(len(self.bounds) - 1), np.diff(self.bounds))[numbers >= 0]
+        pairs = np.unique(match * (len(values) + 1) + numbers[numbers >= 0])
+        return pa.array(np.bincount(pairs // (len(values) + 1), minlength=len(self.bounds) - 1))
 
 
 def _storage(kind: pa.DataType) -> pa.DataType:

@@ -24,6 +24,9 @@ from stretto.query.windows import Window
 #: Aggregates over the events of a Kleene plus; NULLs are left out, and all but ``count`` of nothing are NULL.
 FUNCTIONS = ("count", "sum", "avg", "min", "max")
 
+#: What goes over several events in RETURN only: their list, and how many different values they have.
+LIST, DISTINCT = "", "count distinct"
+
 
 class Selection(StrEnum):
     """Event selection strategies (section 2)."""
@@ -119,6 +122,9 @@ class Aggregate:
 
     def __str__(self) -> str:
         attribute = "" if self.attribute is None else f".{p.Attribute(self.attribute)}"
+        if self.function in (LIST, DISTINCT):
+            shown = f"{self.variable}{self.range}{attribute}"
+            return shown if self.function == LIST else f"count(DISTINCT {shown})"
         return f"{self.function}({self.variable}{self.range}{attribute})"
 
 

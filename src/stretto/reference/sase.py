@@ -32,7 +32,18 @@ from stretto.query.evaluate import holds, value
 from stretto.query.passes.bind import BoundQuery
 from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.passes.cnf import conjuncts
-from stretto.query.sase import Aggregate, Component, Element, Index, Length, Range, Reference, Selection
+from stretto.query.sase import (
+    DISTINCT,
+    LIST,
+    Aggregate,
+    Component,
+    Element,
+    Index,
+    Length,
+    Range,
+    Reference,
+    Selection,
+)
 from stretto.reference.ceql import number
 
 Event = Mapping[str, Any]
@@ -417,7 +428,11 @@ def aggregate(function: str, values: Iterable[Any]) -> Any:
     >>> [aggregate(one, [None]) for one in ("count", "sum", "avg", "min", "max")]
     [0, None, None, None, None]
     """
+    if function == LIST:
+        return list(values)
     known = [one for one in values if one is not None]
+    if function == DISTINCT:
+        return len({"NaN" if one != one else one for one in known})
     if function == "count":
         return len(known)
     if not known:

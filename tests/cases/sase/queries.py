@@ -20,6 +20,8 @@ from stretto.query.passes.bind_sase import BoundSase, bind_sase
 from stretto.query.passes.cnf import conjuncts
 from stretto.query.query import Window
 from stretto.query.sase import (
+    DISTINCT,
+    LIST,
     Aggregate,
     Component,
     Element,
@@ -39,8 +41,8 @@ __all__ = ["SaseCase", "case", "component", "condition", "operand", "reference",
 # ---- Queries in short
 
 _REFERENCE = re.compile(
-    r"\b(?:count|sum|avg|min|max)\(\w+\[(?:\.\.i-1|\.\.i|)\](?:\.\w+)?\)"  # avg(a[..i-1].v), count(a[])
-    r"|\b[a-z]\w*(?:\[(?:1|i|i-1|\w+\.LEN)\])?\.[A-Za-z]\w*"  # a[1].v, a[i].v, a[i-1].v, a[a.LEN].v, b.v, a.LEN
+    r"\b(?:count|sum|avg|min|max)\((?:DISTINCT )?\w+\[(?:\.\.i-1|\.\.i|)\](?:\.\w+)?\)"  # avg(a[..i-1].v), count(a[])
+    r"|\b[a-z]\w*(?:\[(?:1|i|i-1|\w+\.LEN)?\])?\.[A-Za-z]\w*"  # a[1].v, a[i].v, a[i-1].v, a[a.LEN].v, b.v, a.LEN
 )
 
 
@@ -52,13 +54,17 @@ def reference(name: str) -> Reference:
     """
     if "(" in name:
         function, inner = name[:-1].split("(")
+        function = DISTINCT if inner.startswith("DISTINCT ") else function
+        inner = inner.removeprefix("DISTINCT ")
         variable, rest = inner.split("[")
         over, attribute = rest.split("]")
         return Aggregate(function, variable, Range(f"[{over}]"), attribute.removeprefix(".") or None)
     variable, attribute = name.rsplit(".", 1)
     if attribute == "LEN":
         return Length(variable)
-    variable, _, index = variable.partition("[")
+    variable, several, index = variable.partition("[")
+    if several and index == "]":
+        return Aggregate(LIST, variable, Range.ALL, attribute)
     return Element(variable, Index.LAST if "LEN" in index else Index(index and f"[{index}"), attribute)
 
 
@@ -194,6 +200,11 @@ def _written(node: p.Expression, query: SaseQuery, place: str = "") -> str:  # n
             return f"{below(inner)} IN ({', '.join(map(str, values))})"
         case p.Between(inner, low, high):
             return f"{below(inner)} BETWEEN {below(low)} AND {below(high)}"
+        case p.Rlike(inner, pattern):
+            return f"{below(inner)} RLIKE {p.Constant(pattern)}"
+        case p.Case(conditions, values):
+            arms = zip(map(below, conditions), map(below, values), strict=False)
+            return f"CASE {' '.join(f'WHEN {one} THEN {value}' for one, value in arms)} ELSE {below(values[-1])} END"
         case p.Like(inner, pattern):
             return f"{below(inner)} LIKE {p.Constant(pattern)}"
         case p.IsNull(inner):
@@ -322,24 +333,29 @@ _KLEENE = (
     "K[i].v + K[1].v * 2 >= K[i-1].v", "count(K[..i].v) >= U", "count(K[].v) = K.LEN", "count(K[..i].v) = count(K[..i])",
     "count(K[..i-1].v) > U", "K[i].v <= avg(K[..i-1].v) + 1", "K[i].v < sum(K[..i-1].v) + K[i-1].v", "sum(K[].d) > 0.3",
     "sum(K[..i].d) <= 0.3", "avg(K[].d) * 3 > 0.6", "max(K[].w) >= 1", "min(K[..i-1].w) <= 1", "avg(K[..i].w) != 1",
-    "K[i].v = K[1].v", "K[i].name != K[1].name",
+    "K[i].v = K[1].v", "K[i].name != K[1].name", "K[i].name >= min(K[..i-1].name)", "max(K[..i].name) < 'é'",
+    "min(K[].name) = 'a'", "max(K[].name) != K[1].name", "K[i].name RLIKE '^[aé]'",
+    "CASE WHEN K[i].v > U THEN K[i].name ELSE K[1].name END = 'a'",
 )  # fmt: skip
 _SINGLE = (
     "S.v <= V", "S.v >= U", "S.v = U", "S.name = 'a'", "S.w > 0.5", "S.d >= 1", "S.flag = TRUE", "S.flag != FALSE",
     "S.v % 2 = 0", "S.v IS NULL", "-S.v <= U", "S.type = 'A'", "S.name LIKE '_é%'", "S.v / S.w >= 0.5", "S.w = S.w",
-    "S.name IN ('a', 'ß')", "S.v + S.d < 4", "S.ts > '1970-01-01 00:00:01'", "TRUE", "S.v BETWEEN U AND V",
+    "S.name IN ('a', 'ß')", "S.v + S.d < 4", "S.ts > '1970-01-01 00:00:01'", "TRUE", "S.v BETWEEN U AND V", "S.name RLIKE 'a|ß'",
+    "CASE WHEN S.v > U THEN S.w ELSE S.v END > 0.5",
 )  # fmt: skip
 _PAIR = (
     "T.v >= S.v", "T.v > S.v", "T.name = S.name", "T.name != S.name", "S.v + T.v <= 4", "T.d < S.d + 1", "S.w = T.v",
     "T.t - S.t <= 3", "T.flag = S.flag", "T.v % 2 = S.v % 2", "S.v IS NULL or T.v >= S.v", "T.v / S.v > 0.5",
     "not T.v < S.v", "T.w < 2 * S.w", "S.name < T.name",
+    "CASE WHEN S.v > U THEN T.v ELSE S.v END >= V",
 )  # fmt: skip
 _KLEENE_SINGLE = (
     "S.v >= K[i].v", "S.v <= K[i].v", "S.v != K[i].v", "K[i].name = S.name", "S.v > K[1].v", "S.v <= K[1].v",
     "S.v < K[K.LEN].v", "S.v <= K.LEN", "S.v = K.LEN", "S.w >= avg(K[].v)", "S.v <= max(K[].v)", "count(K[]) > S.v",
     "sum(K[].v) >= S.v", "S.name = K[1].name", "S.d < K[K.LEN].d", "K[i].v + S.v <= V", "K[i].flag = S.flag",
     "S.v > K[i].v or S.name = 'a'", "S.t - K[i].t <= 4", "S.v < 80 * K[K.LEN].v / 100", "not S.v = K[i].v",
-    "K[i].v < 2 or K[1].v = S.v",
+    "K[i].v < 2 or K[1].v = S.v", "S.name >= max(K[].name)", "min(K[].name) = S.name",
+    "CASE S.v WHEN U THEN K[1].v ELSE K[K.LEN].v END < V",
 )  # fmt: skip
 _KLEENES = (
     "L[i].v >= K[1].v", "L[1].v >= K[K.LEN].v", "L[i].v <= sum(K[].v)", "L.LEN >= K.LEN", "L[1].v >= K[i].v",
@@ -435,7 +451,9 @@ def _means_one(query: BoundSase, part: p.Predicate) -> bool:
 
 _RETURNS = {
     True: ("K[1].v", "K[K.LEN].v", "K.LEN", "avg(K[].v)", "sum(K[].d)", "min(K[].d)", "max(K[].w)", "count(K[].v)",
-           "count(K[])", "sum(K[].v) / K.LEN", "K[K.LEN].v - K[1].v", "K[1].name", "max(K[].ts)", "-avg(K[].w)"),
+           "count(K[])", "sum(K[].v) / K.LEN", "K[K.LEN].v - K[1].v", "K[1].name", "max(K[].ts)", "-avg(K[].w)",
+           "K[].name", "K[].d", "count(DISTINCT K[].v)", "count(DISTINCT K[].name)", "min(K[].name)", "max(K[].name)",
+           "CASE WHEN K.LEN > 1 THEN K[1].v ELSE K[K.LEN].w END"),
     False: ("S.v", "S.name", "S.w * 2", "S.v + S.d", "S.d + 1", "S.flag", "S.ts", "S.v % 2"),
 }  # fmt: skip
 

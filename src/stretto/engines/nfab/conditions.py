@@ -10,6 +10,7 @@ The function is made as a syntax tree whose names and indexes are this module's 
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -192,6 +193,8 @@ class _Scope(ScalarCode):
         own = self._own(column) if reference.range is Range.UP_TO else None
         if what is Kept.COUNT:
             return self._count(component, column, own)
+        if described.kind == "string" and what in (Kept.MIN, Kept.MAX):
+            owner.orders_strings = True
         if counted and not real:
             return self._mean(reference, component, column, own)
         found = self._joined(self._slot(component, op_of(what, real), column), own, what)
@@ -260,6 +263,11 @@ class _Scope(ScalarCode):
         if not elements or len(elements) < len(references) or len({(e.variable, e.index) for e in elements}) > 1:
             return None
         return elements[0], p.renamed(node, {name: one.attribute for name, one in zip(names, elements, strict=True)})
+
+    def string(self, value: str, node: p.Constant) -> Code:
+        """A word that every event has."""
+        column = self.owner.values.column(Column(kind="string", value=replace(node, span=None)))
+        return replace(self._own(column), known=())
 
     def strings(self, op: str, node: p.Predicate) -> None:
         if op not in ("=", "!="):

@@ -71,7 +71,7 @@ def _places(state: NfabState, values: Values, kind: str) -> Iterator[Place]:
     """Where the words of all columns of a kind stand."""
     columns = [number for number, column in enumerate(values.columns, 1) if column.kind == kind]
     for number, slot in enumerate(values.slots, 1):
-        if slot.column in columns and slot.op <= Op.LAST:
+        if slot.column in columns and slot.op in (Op.FIRST, Op.LAST, Op.MIN, Op.MAX):
             yield Place(state.runs.V, number)
     for number in columns if state.columns else ():
         yield Place(state.nodes.P, number)

@@ -120,7 +120,7 @@ def _where_hint(word: str, expected: frozenset[str]) -> str | None:
         return f"one of {', '.join(Selection)}"
     if "LBRACE" in expected and "PLUS" not in expected:
         return "WHERE strategy { conditions }"
-    if word == "*" and expected == {"VARIABLE"}:
+    if word == "*" and expected == {"VARIABLE", "DISTINCT"}:
         return "count(a[]) counts the events of a[]"
     if word.upper() == "WHERE" and "WITHIN" in expected:
         return "WHERE stands once, right after PATTERN"

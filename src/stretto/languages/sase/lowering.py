@@ -16,6 +16,7 @@ from stretto.languages.sase.draft import Argument, Draft, Item, Where
 from stretto.languages.sase.references import is_several
 from stretto.query import predicate as p
 from stretto.query.sase import (
+    DISTINCT,
     Aggregate,
     Component,
     Element,
@@ -159,8 +160,10 @@ def _uses(expression: p.Expression, pattern: _Pattern, *, whole: bool = False) -
         if use.reference is None:
             raise _bare(use, pattern, whole)
         _check_known(use.reference.variable, use.variable_span, pattern)
-        if is_several(use):
+        if is_several(use) and not (whole and use is expression):
             raise _several(use, use.reference)
+        if not whole and getattr(use.reference, "function", None) == DISTINCT:
+            raise Mistake(f"{use.name} stands in RETURN only", use.span, "count(a[]) counts the events")
         _check_form(use, use.reference, pattern.of(use.reference.variable), whole)
     return uses
 
@@ -341,6 +344,7 @@ def _name(value: p.Operand) -> str | None:
         case Length(variable):
             return f"{variable}_len"
         case Aggregate(function, variable, _, attribute):
-            return f"{function}_{variable}" + ("" if attribute is None else f"_{attribute}")
+            parts = (function.replace(" ", "_"), variable, attribute)
+            return "_".join(part for part in parts if part)
         case _:
             return None

@@ -13,7 +13,7 @@ from lark import Token
 
 from stretto.errors import Span
 from stretto.languages.expressions.tokens import Mistake, Name, at
-from stretto.query.sase import FUNCTIONS, Aggregate, Element, Index, Length, Range, Reference, Referred
+from stretto.query.sase import DISTINCT, FUNCTIONS, Aggregate, Element, Index, Length, Range, Reference, Referred
 
 _LENGTH = "LEN"
 
@@ -99,10 +99,24 @@ _AGGREGATED: dict[Index | Range | None, Range] = {one: one for one in Range} | {
 
 
 def aggregate(
-    function: Token, variable: Token, where: Place | None, attribute: Name | None, closing: Token
+    function: Token,
+    variable: Token,
+    where: Place | None,
+    attribute: Name | None,
+    closing: Token,
+    distinct: Token | None = None,
 ) -> Referred:
-    """``avg(a[..i-1].x)``, ``count(a[])``."""
+    """``avg(a[..i-1].x)``, ``count(a[])``, ``count(DISTINCT a[].x)``; ``first(a[].x)`` is ``a[1].x``."""
     known = function.lower()
+    ends = {"first": Index.FIRST, "last": Index.LAST}
+    if known in ends and attribute is not None:
+        return _referred(Element(str(variable), ends[known], attribute.text), at(function) | at(closing), variable)
+    if distinct is not None:
+        over = where.meaning if where else None
+        if known != "count" or attribute is None or over is not Range.ALL:
+            raise Mistake("DISTINCT is for count over all events", at(distinct), "write count(DISTINCT a[].x)")
+        reference = Aggregate(DISTINCT, str(variable), over, attribute.text)
+        return _referred(reference, at(function) | at(closing), variable)
     name = str(variable)
     if known not in FUNCTIONS:
         raise unknown_aggregate(function)

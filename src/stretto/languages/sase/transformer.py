@@ -156,12 +156,14 @@ class SaseTransformer(PredicateTransformer, ClauseTransformer):
     def element(self, variable: Token, place: r.Place, _: Token, attribute: Name) -> ExpressionPart:
         return _part(r.element(variable, place, attribute))
 
-    def aggregate(self, function: Token, _: Token, variable: Token, *rest: Token | Name | r.Place) -> ExpressionPart:
+    def aggregate(self, function: Token, _: Token, *rest: Token | Name | r.Place) -> ExpressionPart:
+        distinct, variable = find(rest, "DISTINCT"), find(rest, "VARIABLE")
+        assert variable is not None
         place = next((part for part in rest if isinstance(part, r.Place)), None)
         attribute = next((part for part in rest if isinstance(part, Name)), None)
         closing = rest[-1]
         assert isinstance(closing, Token)
-        return _part(r.aggregate(function, variable, place, attribute, closing))
+        return _part(r.aggregate(function, variable, place, attribute, closing, distinct))
 
     def refuse_call(self, function: Token, span: Span, parts: Sequence[ExpressionPart]) -> None:
         if any(r.is_several(part.expression) for part in parts):

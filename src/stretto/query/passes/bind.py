@@ -243,7 +243,7 @@ def check_names(names: Sequence[str], spans: Sequence[Span], schema: Schema, whe
 def check_keys(names: Sequence[str], spans: Sequence[Span], schema: Schema) -> None:
     """Raise a :class:`QueryError` unless attributes can tell partitions apart."""
     for name, span in zip(names, spans or (None,) * len(names), strict=True):
-        if not _is_key(schema.attributes[name]):
+        if not is_key(schema.attributes[name]):
             raise QueryError(
                 f"cannot partition by '{name}' ({schema.attributes[name]})",
                 span=span,
@@ -251,10 +251,11 @@ def check_keys(names: Sequence[str], spans: Sequence[Span], schema: Schema) -> N
             )
 
 
-def _is_key(data_type: pa.DataType) -> bool:
+def is_key(data_type: pa.DataType) -> bool:
+    """Tell whether values of a type are told apart."""
     types = pa.types
     if types.is_dictionary(data_type):
-        return _is_key(data_type.value_type)
+        return is_key(data_type.value_type)
     return bool(
         types.is_integer(data_type)
         or types.is_floating(data_type)

@@ -11,8 +11,8 @@ import pyarrow as pa
 from stretto.errors import OptionError, QueryError, Span, placed, suggestion
 from stretto.events import Schema
 from stretto.query import predicate as p
-from stretto.query.passes.bind import BoundWindow, bind_window, check_keys, check_names, check_roles, placing
-from stretto.query.sase import Aggregate, Element, Length, Reference, SaseQuery
+from stretto.query.passes.bind import BoundWindow, bind_window, check_keys, check_names, check_roles, is_key, placing
+from stretto.query.sase import DISTINCT, LIST, Aggregate, Element, Length, Reference, SaseQuery
 from stretto.query.typing import kind_of, type_of_operand, typed, typed_operand
 
 
@@ -169,10 +169,15 @@ def type_of(reference: Reference, schema: Schema, span: Span | None) -> pa.DataT
 def _aggregated(reference: Aggregate, own: pa.DataType, span: Span | None) -> pa.DataType:
     kind = kind_of(own)
     takes = {"sum": ("int", "float", "decimal"), "avg": ("int", "float", "decimal")}
-    ordered = ("int", "float", "decimal", "time")
-    if reference.function == "count":
+    ordered = ("int", "float", "decimal", "time", "string")
+    own = own.value_type if pa.types.is_dictionary(own) else own
+    if reference.function == LIST:
+        return pa.list_(own)
+    if reference.function in ("count", DISTINCT):
+        if reference.function == DISTINCT and not is_key(own):
+            raise QueryError(f"values of {own} are not told apart: '{reference.attribute}'", span=span)
         return pa.int64()
-    needed = "numbers" if reference.function in takes else "numbers or times"
+    needed = "numbers" if reference.function in takes else "numbers, times or strings"
     if kind not in takes.get(reference.function, ordered):
         raise QueryError(
             f"{reference.function} needs {needed}, and '{reference.attribute}' is {own}",

@@ -16,7 +16,7 @@ from stretto.events import Schema
 from stretto.query import predicate as p
 from stretto.query.builtins import TABLE
 from stretto.query.query import ParsedQuery
-from stretto.query.sase import Aggregate, SaseQuery
+from stretto.query.sase import DISTINCT, LIST, Aggregate, SaseQuery
 
 _NUMBER = pa.int64()
 _TEXT = pa.string()
@@ -32,7 +32,11 @@ def with_types_of_nulls(query: ParsedQuery | SaseQuery, schema: Schema) -> Schem
     if isinstance(query, SaseQuery):
         uses.names = {name: one.attribute for name, one in query.references.items()}
         for one in query.references.values():
-            if isinstance(one, Aggregate) and one.attribute is not None and one.function != "count":
+            if (
+                isinstance(one, Aggregate)
+                and one.attribute is not None
+                and one.function not in ("count", LIST, DISTINCT)
+            ):
                 uses.like_numbers(one.attribute, always=one.function in ("sum", "avg"))
     for tree in query.conditions:
         read.update(filter(None, (uses.attribute_of(name) for name in p.attributes(tree))))
