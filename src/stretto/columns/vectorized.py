@@ -449,6 +449,9 @@ def computed(operand: p.Operand, batch: pa.RecordBatch, kind: pa.DataType) -> pa
     if isinstance(operand, p.Attribute):
         return batch.column(operand.name)
     found = _Rows(batch).operand(operand)
+    if kind == pa.int64() and isinstance(found, _Column) and found.kind == "int":
+        data, beyond = _as_int(found)
+        found = replace(found, data=data, beyond=_or(found.beyond, _where(beyond, found.valid)))
     if isinstance(found, _Column) and found.beyond is not None and found.beyond.any():
         raise overflow_at(operand, batch, int(found.beyond.argmax()))
     if not isinstance(found, _Column):

@@ -100,8 +100,8 @@ class _Exact(p.Visitor):
         for condition, chosen in zip(node.conditions, node.values, strict=False):
             held = self.visit(condition)
             if held:
-                return held if isinstance(held, Beyond) else self.visit(chosen)
-        return self.visit(node.values[-1])
+                return held if isinstance(held, Beyond) else self.chosen(node, self.visit(chosen))
+        return self.chosen(node, self.visit(node.values[-1]))
 
     def chosen(self, node: p.Operand, found: Any) -> Any:
         """What was chosen of some values."""

@@ -5,10 +5,10 @@ dates). Whatever else a column holds (binary, lists, structs, …) can only be a
 
 Literals take the type beside them:
 
-- beside a float, a number is the nearest double; beside a decimal it stays exact; beside an integer one without a fraction is
-  an integer, and one with a fraction, or with a point beyond 64 bits, the nearest double. In arithmetic a fraction is a double, but
-  for *exact* comparisons: those that read a decimal and nothing that is a double (a float, a quotient, what a function gives).
-  There it is a decimal, and all arithmetic is exact. In other comparisons arithmetic takes a decimal as the nearest double.
+- beside a float, a number is the nearest double; beside a decimal it stays exact; beside an integer it is compared exactly, whatever
+  its size. In arithmetic a literal without a fraction is an integer of 64 bits, and one with a fraction a double, but for *exact*
+  comparisons: those that read a decimal and nothing that is a double (a float, a quotient, what a function gives). There it is a
+  decimal, and all arithmetic is exact. In other comparisons arithmetic takes a decimal as the nearest double.
 - beside a time that is computed, a time is an integer (:class:`~stretto.query.predicate.Ticks`), in ticks of the finest of the
   comparison.
 - beside a time, a string is read in ISO form, to the microsecond, with a zone where the time has one and without where it has
@@ -544,10 +544,23 @@ class _Checker(p.Visitor):
         if all(constant):
             return left, right
         if constant[0]:
-            return self._as_number(left, right.kind), right
+            return self._beside(left, right), right
         if constant[1]:
-            return left, self._as_number(right, left.kind)
+            return left, self._beside(right, left)
         return left, right
+
+    def _beside(self, own: _Typed, other: _Typed) -> _Typed:
+        """A literal beside a number: exact beside an integer, also where 64 bits or a double do not hold it."""
+        assert isinstance(own.operand, p.Constant)
+        number = own.operand.value
+        if (
+            other.kind == "int"
+            and isinstance(number, int | Decimal)
+            and 2**53 < abs(Decimal(number)) < Decimal(10) ** _DIGITS
+        ):
+            exact = int(number) if number == int(number) else number
+            return replace(own, operand=replace(own.operand, value=exact), kind="int")
+        return self._as_number(own, other.kind)
 
     def _same_clock(self, left: _Typed, right: _Typed, span: Span | None, what: str | None = None) -> None:
         if left.has_zone != right.has_zone:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import datetime as dt
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -477,6 +478,8 @@ def _constant(value: Any) -> Code:
     if isinstance(value, bool):
         return Code(ast.Constant(int(value)), (), "bool")
     if isinstance(value, int):
+        if not -(1 << 63) <= value < 1 << 63:  # beside whole numbers of 64 bits it is as good as infinite
+            return Code(number(math.copysign(math.inf, value)), (), "float")
         return Code(number(value), (), "int")
     if isinstance(value, dt.date):
         micros = pa.scalar(value if isinstance(value, dt.datetime) else dt.datetime(value.year, value.month, value.day))
