@@ -49,6 +49,11 @@ class Late(StrEnum):
     drop = "drop"
 
 
+class AtEnd(StrEnum):
+    complete = "complete"
+    drop = "drop"
+
+
 class Output(StrEnum):
     events = "events"
     positions = "positions"
@@ -74,6 +79,9 @@ def match(  # noqa: PLR0913 - the options of the command
     output: Annotated[
         Output, typer.Option(help="With the events of each variable, without, or only counts.")
     ] = Output.events,
+    at_end: Annotated[
+        AtEnd, typer.Option(help="Matches that wait for time to pass when DATA ends: they are complete, or left out.")
+    ] = AtEnd.complete,
     disorder: Annotated[
         str | None,
         typer.Option(
@@ -112,6 +120,7 @@ def match(  # noqa: PLR0913 - the options of the command
         "stream": stream,
         "time_unit": time_unit,
         "output": str(output),
+        "at_end": str(at_end),
     }
     allowed = _budget(budget, shown=out is None and not json)
     if disorder == "speculate":
@@ -131,6 +140,8 @@ def match(  # noqa: PLR0913 - the options of the command
             late or Late.error,
         )
     elif engine is Engine.spark:
+        if roles.pop("at_end") != AtEnd.complete:
+            raise OptionError("--at-end drop is for matches in this process: leave out --engine")
         if types or format or data == "-":
             raise OptionError(
                 "--type column=…, --format and '-' are for files that are read in this process: leave out --engine"

@@ -47,6 +47,7 @@ def match(  # noqa: PLR0913 - the options that users have
     output: str = "events",
     valuations: bool = False,
     language: str | None = None,
+    at_end: str = "complete",
     budget: int | float | str | None = None,
     progress: bool | None = None,
     **options: Any,
@@ -80,6 +81,9 @@ def match(  # noqa: PLR0913 - the options that users have
         One row for each valuation (which variable holds which event) in place of each complex event.
     language
         The query's language, where the text does not tell.
+    at_end
+        What becomes of a match with something that must not come behind it, when the events end before time has told: it is
+        ``"complete"``, or ``"drop"``: it is left out.
     budget
         How much may be listed: a number of rows, bytes such as ``"2 GiB"``, or ``math.inf``. ``None``: a quarter of the memory there
         is. What would be more ends in a :class:`~stretto.errors.LimitError` before it is listed. With ``output="summary"`` nothing is
@@ -127,13 +131,14 @@ def match(  # noqa: PLR0913 - the options that users have
             "output": output,
             "valuations": valuations,
             "language": language,
+            "at_end": at_end,
         }
         if budget is not None:
             options["budget"] = budget
         return _match_afa(query, events, time=time, sequence=sequence, **_of_afa(given | options))
     if options:
         raise unexpected("match() got an unexpected keyword argument", options, signature(match).parameters)
-    reading = Reading(type, time, sequence, stream, time_unit, output=output)
+    reading = Reading(type, time, sequence, stream, time_unit, output=output, at_end=at_end)
     call = _Call(query, events, reading, valuations=valuations, language=language)
     return pa.Table.from_batches(
         [batch for table in call.told(call.tables(progress, Meter.of_call(budget))) for batch in table.to_batches()],
@@ -160,7 +165,14 @@ def iter_matches(query: str | Query | AFA | Afa, events: Any, **options: Any) ->
 
 
 #: What :func:`match` is told of queries only, with the values that it has where nothing is said.
-_OF_QUERIES = {"stream": None, "time_unit": None, "output": "events", "valuations": False, "language": None}
+_OF_QUERIES = {
+    "stream": None,
+    "time_unit": None,
+    "output": "events",
+    "valuations": False,
+    "language": None,
+    "at_end": "complete",
+}
 
 
 def _of_afa(options: dict[str, Any]) -> dict[str, Any]:
@@ -199,7 +211,7 @@ def match_sets(query: str | Query, events: Any, **options: Any) -> Iterator[Matc
 
 
 #: What of a :class:`Reading` a call over a whole table is told.
-_READ = ("type", "time", "sequence", "stream", "time_unit", "output")
+_READ = ("type", "time", "sequence", "stream", "time_unit", "output", "at_end")
 
 
 class _Call:
@@ -241,6 +253,7 @@ class _Call:
             compiled = compiled.bind(schema)
         table = with_types_of_nulls(table, compiled.bound.schema)
         self.query = compiled
+        self.completes = reading.completes
         self.layout = Layout(compiled.bound, output=reading.output)
         self.program = program_of_sets(compiled) if sets else compiled.program(valuations=valuations)
         self.events = table if source is None else source
@@ -276,6 +289,8 @@ class _Call:
                 found = meter.watch(self._advanced(runner.advance(batch)), runner, self.layout, rows, order)
                 yield from build_tables(found, self.layout, rows, marks, order)
                 report(runner.rows)
+            if not self.completes:
+                return
             last = meter.watch(runner.finish(), runner, self.layout, rows, order)
             yield from build_tables(last, self.layout, rows, marks, order)
 

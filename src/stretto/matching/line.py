@@ -32,6 +32,14 @@ class Reading(NamedTuple):
     sign: str | None = None
     output: str = "events"
     positions: bool = True
+    at_end: str = "complete"
+
+    @property
+    def completes(self) -> bool:
+        """Whether the end of the data completes what waits for time to pass."""
+        if self.at_end not in ("complete", "drop"):
+            raise OptionError(f"at_end={self.at_end!r}: expected 'complete' or 'drop'")
+        return self.at_end == "complete"
 
     @property
     def roles(self) -> dict[str, Any]:

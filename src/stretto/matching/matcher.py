@@ -35,7 +35,7 @@ class Matcher:
     schema
         What the events look like (see :func:`stretto.compile`; for an AFA the types of the columns beside its own events); ``None``:
         as in the first batch.
-    type, stream, time_unit, output, valuations, language
+    type, stream, time_unit, output, valuations, language, at_end
         Queries: as in :func:`match`.
     time
         The column that orders the stream. An AFA needs one of integers, dates or timestamps.
@@ -141,6 +141,7 @@ class Matcher:
         time_unit: str | None = None,
         output: str = "events",
         positions: bool = True,
+        at_end: str = "complete",
         valuations: bool = False,
         language: str | None = None,
         sets: bool = False,

@@ -17,7 +17,7 @@ from stretto.matching.revising import Lowering, Revising
 from stretto.query.afa import Afa
 
 #: Options of queries alone, which say nothing about an AFA.
-OF_QUERIES = ("type", "stream", "time_unit", "output", "positions", "valuations", "language", "sets")
+OF_QUERIES = ("type", "stream", "time_unit", "output", "positions", "valuations", "language", "sets", "at_end")
 
 #: Options of automata alone.
 OF_AUTOMATA = ("until", "numbered", "bag", "provenance", "ordered", "dynamic", "timer", "ignore")

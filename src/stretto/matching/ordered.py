@@ -69,7 +69,7 @@ class Ordered(Line):
         check_late(late, ("error", "drop") if disorder is None else ("error", "drop", "side"))
         if disorder is None and reading.sequence is not None:
             raise OptionError("sequence= orders events of one time where a matcher sorts: give disorder= as well")
-        self._query, self.reading = query, reading
+        self._query, self.reading, self.completes = query, reading, reading.completes
         self.valuations, self.sets = valuations, sets
         self.late_policy, self.capacity, self.budget = late, capacity, budget
         self.disorder, self.sequence = disorder, reading.sequence
@@ -340,7 +340,7 @@ class Ordered(Line):
         if sorter is not None and not self.life.finished:
             yield from list(self._through(sorter.end))
         self.life.finished = True
-        if self.run is not None:
+        if self.run is not None and self.completes:
             yield from self._tables(self.run.finish())
 
     def _gathered(self, tables: Iterable[pa.Table]) -> pa.Table:

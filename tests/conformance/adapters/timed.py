@@ -1,0 +1,20 @@
+"""The timed engine by itself, which runs CEQL without gaps as well."""
+
+from __future__ import annotations
+
+from stretto.engines.timed.program import TimedProgram
+from tests.conformance.adapters import DISORDERED, through
+from tests.conformance.vectors import Row, Vector
+
+LANGUAGE = "it reads CEQL only"
+SKIPS = {LANGUAGE: 59, DISORDERED: 1}
+
+
+def why_not(vector: Vector) -> str:
+    if vector.language != "ceql":
+        return LANGUAGE
+    return "" if vector.ordered else DISORDERED
+
+
+def found(vector: Vector) -> list[Row]:
+    return through(TimedProgram(vector.bound), vector, vector.bound.tested)

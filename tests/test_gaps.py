@@ -1,0 +1,160 @@
+"""Gaps, windows inside, sessions, and what must not come at an end, as people ask for them: cuts, times, keys, what is kept."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import stretto
+
+EVENTS = pa.table(
+    {
+        "type": list("ABCAABBCABAC"),
+        "t": [0, 1, 4, 6, 6, 7, 12, 13, 13, 20, 21, 30],
+        "k": list("xyxxyxyxyxyx"),
+    }
+)
+WAITS = "SELECT * FROM S WHERE A ; NOT B ; NOT C PARTITION BY [k] WITHIN 5 [t]"
+
+
+def rows(table: pa.Table) -> list[tuple[int, int]]:
+    return [(row["start"], row["end"]) for row in table.to_pylist()]
+
+
+def test_what_waits_comes_when_time_has_passed() -> None:
+    matcher = stretto.Matcher(WAITS, time="t", output="positions")
+    assert rows(matcher.push(EVENTS.slice(8, 1))) == []
+    assert rows(matcher.advance(18)) == []  # an event at 18 would still come in time
+    assert rows(matcher.advance(19)) == [(0, 0)]
+    assert rows(matcher.push(EVENTS.slice(10, 1))) == []
+    assert rows(matcher.push(EVENTS.slice(11))) == [(1, 1)]
+    assert matcher.idle
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_any_cut_gives_the_same_rows_in_the_same_order(seed: int) -> None:
+    choose = random.Random(seed)
+    for query in (WAITS, "SELECT * FROM S WHERE NOT C ; A ; B+ GAP 6 [t] ; NOT C WITHIN 9 [t]"):
+        matcher = stretto.Matcher(query, EVENTS.schema, time="t", output="positions", capacity=1)
+        found: list[Any] = []
+        low = 0
+        while low < EVENTS.num_rows:
+            size = choose.choice([1, 2, 5])
+            found += matcher.push(EVENTS.slice(low, size)).to_pylist()
+            low += size
+            if low < EVENTS.num_rows and choose.random() < 0.3:
+                found += matcher.advance(EVENTS.column("t")[low - 1].as_py()).to_pylist()
+            if choose.random() < 0.5:
+                matcher = stretto.Matcher(query, EVENTS.schema, time="t", output="positions").restore(
+                    matcher.snapshot()
+                )
+        found += matcher.finish().to_pylist()
+        assert found == stretto.match(query, EVENTS, time="t", output="positions").to_pylist()
+
+
+@pytest.mark.parametrize("query", [WAITS, "PATTERN SEQ(A a, ~(B b)) WHERE skip_till_any_match { [k] } WITHIN 5"])
+def test_what_becomes_of_what_waits_at_the_end(query: str) -> None:
+    events = EVENTS.slice(0, 11)
+    everything = rows(stretto.match(query, events, time="t"))
+    told = rows(stretto.match(query, events, time="t", at_end="drop"))
+    assert everything == [*told, (10, 10)]
+    pieces = stretto.iter_matches(query, events, time="t", at_end="drop")
+    assert [row for piece in pieces for row in rows(piece)] == told
+    matcher = stretto.Matcher(query, time="t", at_end="drop")
+    assert rows(matcher.push(events)) + rows(matcher.finish()) == told
+    with pytest.raises(stretto.OptionError, match="expected 'complete' or 'drop'"):
+        stretto.match(query, events, time="t", at_end="keep")
+
+
+def test_events_out_of_order_wait_for_the_punctuation() -> None:
+    matcher = stretto.Matcher(WAITS, EVENTS.schema, time="t", output="positions", disorder=3)
+    shuffled = EVENTS.take([1, 0, 2, 4, 3, 5, 7, 6, 8, 9, 10, 11])
+    found = rows(matcher.push(shuffled)) + rows(matcher.finish())
+    wanted = stretto.match(WAITS, EVENTS, time="t").column("start_time").to_pylist()
+    assert [shuffled.column("t")[start].as_py() for start, _ in found] == wanted
+
+
+def test_a_session_without_a_window_keeps_what_a_gap_reaches() -> None:
+    matcher = stretto.Matcher("SELECT MAX * FROM S WHERE A+ GAP 2 [t]", time="t", output="positions", capacity=1)
+    for first in range(0, 600, 50):
+        events = {"type": ["A"] * 50, "t": [3 * at for at in range(first, first + 50)]}
+        assert matcher.push(events).num_rows == 50
+    assert matcher.stats["nodes"] < 100
+    assert len(matcher.snapshot()) < 8_000
+
+
+def test_what_a_neighbour_or_an_absence_rules_out_is_not_kept() -> None:
+    for query in ("SELECT * FROM S WHERE A : B AFTER 1 [t]", "SELECT * FROM S WHERE A ; NOT C ; B AFTER 1 [t]"):
+        matcher = stretto.Matcher(query, time="t", output="positions", capacity=1)
+        for at in range(200):
+            assert matcher.push({"type": ["A", "C"], "t": [2 * at, 2 * at + 1]}).num_rows == 0
+        assert matcher.stats["nodes"] < 10
+
+
+def test_keys_that_are_idle_are_forgotten() -> None:
+    matcher = stretto.Matcher(
+        "SELECT * FROM S WHERE NOT C ; A ; B AFTER 1 [t] ; NOT C PARTITION BY [k] WITHIN 9 [t]",
+        time="t",
+        output="positions",
+    )
+    for first in range(0, 4_000, 500):
+        keys = [f"k{at}" for at in range(first, first + 500)]
+        matcher.push({"type": ["A"] * 500, "t": list(range(first, first + 500)), "k": keys})
+        matcher.advance(first + 500)
+    assert matcher.stats["partitions"] < 1_100
+    assert matcher.push({"type": ["B"], "t": [4_000], "k": ["k3999"]}).num_rows == 0
+    assert rows(matcher.finish()) == [(3_999, 4_000)]
+
+
+def test_strategies_limit_and_consumption() -> None:
+    events = {"type": list("AAAB"), "t": [0, 1, 2, 3]}
+
+    def positions(query: str) -> list[list[int]]:
+        found: list[list[int]] = stretto.match(query, events, time="t").column("positions").to_pylist()
+        return sorted(found)
+
+    assert positions("SELECT MAX * FROM S WHERE A+ GAP 1 [t] ; B") == [[0, 1, 2, 3], [1, 2, 3], [2, 3]]
+    assert positions("SELECT NEXT * FROM S WHERE A+ GAP 2 [t] ; B WITHIN 9 [t]") == [[0, 1, 2, 3], [1, 2, 3], [2, 3]]
+    assert positions("SELECT * FROM S WHERE A+ GAP 1 [t] ; B LIMIT 1") == [[2, 3]]
+    assert positions("SELECT * FROM S WHERE A ; A AFTER 1 [t] CONSUME BY ANY") == [[0, 1]]
+    assert (
+        stretto.match("SELECT * FROM S WHERE A+ GAP 1 [t] ; B", events, time="t", output="summary").to_pylist()[0][
+            "matches"
+        ]
+        == 6
+    )
+
+
+def test_what_is_refused() -> None:
+    with pytest.raises(stretto.QueryError, match="are measured by 't' and events: by one of them"):
+        stretto.match("SELECT * FROM S WHERE A ; B AFTER 1 [t] ; C+ GAP 2 EVENTS", EVENTS, time="t")
+    with pytest.raises(stretto.QueryError, match="the window measures the stream's time, and no time column is named"):
+        stretto.match("SELECT * FROM S WHERE A ; B AFTER 1 second", EVENTS)
+    with pytest.raises(stretto.OptionError, match="NOT B at the end completes them by time"):
+        stretto.match("SELECT * FROM S WHERE A ; NOT B WITHIN 3 [t]", EVENTS, output="summary")
+    with pytest.raises(stretto.QueryError, match="gaps and windows inside the formula are of events in order"):
+        stretto.Matcher("SELECT * FROM S WHERE A ; B AFTER 1 [t]", EVENTS.schema, time="t", speculation=5)
+    with pytest.raises(stretto.OptionError, match="many patterns at once run on the tECS engine"):
+        stretto.PatternSet(EVENTS.schema, time="t").change(
+            [stretto.Change("p", "SELECT * FROM S WHERE A ; B AFTER 1 [t]")]
+        )
+    many = {"type": ["A"] * 14 + ["B"], "t": [0] * 14 + [1]}
+    with pytest.raises(stretto.LimitError, match="SELECT MAX compares"):
+        stretto.match("SELECT MAX * FROM S WHERE A ; A* GAP 1 [t] ; B", many, time="t")
+    with pytest.raises(stretto.LimitError, match="over the budget"):
+        stretto.match("SELECT * FROM S WHERE A+ GAP 1 [t]", many, time="t", budget=1_000)
+
+
+def test_explain_and_the_picture() -> None:
+    query = stretto.compile(
+        "SELECT * FROM S WHERE NOT C ; A ; (B ; A) WITHIN 3 [t] ; B+ GAP 2 [t] WITHIN 9 [t]", EVENTS.schema
+    )
+    told = query.explain()
+    assert "timed: the formula says how far apart events are" in told
+    assert "opens window 0" in told
+    assert "at most 2 later" in told
+    assert "no C before" in told
+    assert 's3 -> s3 [label="at most 2 later"]' in str(query.draw())
