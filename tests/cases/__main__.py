@@ -13,7 +13,7 @@ import time
 import traceback
 from collections.abc import Sequence
 
-LANGUAGES = ("ceql", "timed", "sase", "disordered", "afa", "dataflow", "datalog", "reorder", "patterns")
+LANGUAGES = ("ceql", "timed", "sase", "disordered", "afa", "dataflow", "datalog", "reorder", "patterns", "keeping")
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -42,7 +42,7 @@ def text_of(engine: str, feature: str) -> str:
     if engine != "tecs" or feature == "relations":
         asked.append("a.v < b.v")
     window = "9 EVENTS" if feature == "events" else "9"
-    more = {"limit": " LIMIT 3", "return": " RETURN a.v + b.v AS s"}.get(feature, "")
+    more = {"limit": " LIMIT 3", "keep": " KEEP LONGEST", "return": " RETURN a.v + b.v AS s"}.get(feature, "")
     return f"PATTERN SEQ({pattern}) WHERE {strategy} {{ {' AND '.join(asked)} }} WITHIN {window}{more}"
 
 
@@ -86,7 +86,8 @@ def used(engine: str, feature: str) -> tuple[str, int]:
         rows = sum(len(found) for found in matcher.push_sets(events))
     else:
         rows = matcher.push(events).num_rows + matcher.finish().num_rows
-    return type(matcher._line.run).__module__.split(".")[2], rows
+    run = matcher._line.run
+    return type(getattr(run, "run", run)).__module__.split(".")[2], rows
 
 
 def test_the_page_has_the_table() -> None:

@@ -11,7 +11,15 @@ ROOT = Path(__file__).parents[2] / "src/stretto/languages"
 SOURCES = [ROOT / name for name in ("ceql/grammar.lark", "expressions/predicates.lark", "expressions/values.lark")]
 
 #: Terminals that are words of a kind, and what the page calls them.
-KINDS = {"NAME": "word", "ATTRIBUTE": "word", "CALLED": "word", "COLUMN": "word", "MODE": "word", "UNIT": "word"}
+KINDS = {
+    "NAME": "word",
+    "ATTRIBUTE": "word",
+    "CALLED": "word",
+    "COLUMN": "word",
+    "MODE": "word",
+    "CHOICE": "word",
+    "UNIT": "word",
+}
 KINDS |= {"NUMBER": "number", "STRING": "'text'", "QUOTED": "`name`"}
 #: Terminals whose regular expressions look ahead, and what they read.
 READ = {
@@ -22,6 +30,8 @@ READ = {
     "GAP": "GAP",
     "WITHIN_ALL": "WITHIN",
     "WITHIN_THIS": "WITHIN",
+    "KEEP": "KEEP",
+    "AFTER_MATCH": "AFTER MATCH",
     "TRAILING": '";"',
     "COMPARE": '"=" | "==" | "!=" | "<>" | "<" | "<=" | ">="',
 }

@@ -111,6 +111,8 @@ def _refuse_choices(query: BoundQuery) -> None:
         if parsed.consume is not Consume.NONE
         else "LIMIT"
         if parsed.limit is not None
+        else "KEEP"
+        if parsed.keep is not None
         else None
     )
     if chosen is not None:

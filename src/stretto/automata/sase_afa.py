@@ -445,6 +445,7 @@ def window_of(query: BoundSase | BoundQuery) -> int | None:
 def _refuse_choices(query: BoundSase) -> None:
     parsed = query.parsed
     chosen = "OUTPUT non_overlap" if parsed.non_overlap else "LIMIT" if parsed.limit is not None else None
+    chosen = "KEEP" if parsed.keep is not None else chosen
     if chosen is not None:
         raise QueryError(
             f"{chosen} chooses among matches, which late events add and take back: not on a disordered stream",

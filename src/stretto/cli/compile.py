@@ -71,6 +71,7 @@ def _tecs() -> None:
     ):
         for output in ("events", "positions", "summary"):
             stretto.match(text, EVENTS, time="ts", output=output)
+    stretto.match("SELECT * FROM S WHERE A ; B KEEP LONGEST", EVENTS)
 
 
 def _nfab() -> None:

@@ -30,6 +30,7 @@ FEATURES = {
     "time": "windows of time",
     "events": "windows of events: `WITHIN n EVENTS`",
     "limit": "`LIMIT`",
+    "keep": "`KEEP`, `AFTER MATCH SKIP`",
     "return": "`RETURN`",
     "summary": 'counts: `output="summary"`',
     "sets": "match sets: `match_sets`, `push_sets`",

@@ -82,10 +82,24 @@ class Run(Protocol):
     change something, the run refuses to go on, unless it says otherwise.
     """
 
-    rows: int  #: how many rows it was given
-    counts: bool  #: whether it gives counts in place of lists
-    broken: bool  #: whether it was stopped in the middle of a batch, so that it takes no more
-    late_policy: str  #: what happens to a row that comes too late
+    @property
+    def rows(self) -> int:
+        """How many rows it was given; rows that it need not read are added here."""
+
+    @rows.setter
+    def rows(self, rows: int) -> None: ...
+
+    @property
+    def counts(self) -> bool:
+        """Whether it gives counts in place of lists."""
+
+    @property
+    def broken(self) -> bool:
+        """Whether it was stopped in the middle of a batch, so that it takes no more."""
+
+    @property
+    def late_policy(self) -> str:
+        """What happens to a row that comes too late."""
 
     @property
     def program(self) -> Compiled:

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stretto.automata.nfab import build
 from stretto.automata.sase_afa import sase_afa
 from stretto.automata.shortcut import as_core, why_not
+from stretto.engines.keeping import KeptProgram
 from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.tecs.program import Program
 from stretto.engines.timed.program import TimedProgram
-from stretto.errors import LimitError, QueryError
+from stretto.errors import LimitError, OptionError, QueryError
 from stretto.query.algebra import is_timed
 from stretto.query.passes.bind import BoundQuery
 from stretto.query.passes.bind_sase import BoundSase
-from stretto.query.query import ParsedQuery
+from stretto.query.query import ParsedQuery, Strategy
 
-AnyProgram = Program | NfabProgram | TimedProgram
+Machine = Program | NfabProgram | TimedProgram
+AnyProgram = Machine | KeptProgram
 
 
 @dataclass(frozen=True)
@@ -92,10 +94,49 @@ def _why_not_afa(query: ParsedQuery | BoundSase) -> str:
 
 
 def program_for(query: BoundQuery | BoundSase, *, valuations: bool) -> AnyProgram:
-    """The compiled machine of a bound query."""
-    if isinstance(query, BoundQuery) and query.parsed.needs_times:
-        return TimedProgram(query, valuations=valuations)
+    """The compiled machine of a bound query.
+
+    Raises
+    ------
+    OptionError
+        Valuations are asked for of complex events of which one is kept.
+    """
+    keep = query.parsed.keep
+    if keep is None:
+        return _machine_for(query, valuations=valuations)
+    if isinstance(query, BoundSase):
+        return KeptProgram(_one_by_one(query), keep, query.parsed.variables)
+    if valuations:
+        raise OptionError("KEEP and AFTER MATCH choose a complex event, not a valuation: leave out valuations=")
+    return KeptProgram(TimedProgram(query) if query.parsed.needs_times else Program(_one_an_interval(query)), keep, ())
+
+
+def _one_an_interval(query: BoundQuery) -> BoundQuery:
+    """The query that gives of each interval the complex event that is kept before others, alone.
+
+    NEXT prefers at the first difference the one that has the event, which is what the least positions are.
+    """
+    if query.parsed.strategy not in (Strategy.ALL, Strategy.MAX):
+        return query
+    return replace(query, parsed=replace(query.parsed, strategy=Strategy.NEXT))
+
+
+def _one_by_one(query: BoundSase) -> Machine:
+    """The machine of a SASE+ query of which one match is kept for each interval."""
+    nfab = build(query)
+    if why_not(nfab):
+        return NfabProgram(query)
+    core = as_core(nfab)
+    types: dict[str, set[str]] = {}
+    for pair in nfab.pairs:
+        types.setdefault(pair.component.variable, set()).update(pair.component.types)
+    if sum(map(len, types.values())) == len(set().union(*types.values())):  # an event's type tells its variable
+        return Program(_one_an_interval(core))
+    return Program(core, valuations=True)
+
+
+def _machine_for(query: BoundQuery | BoundSase, *, valuations: bool) -> Machine:
     if isinstance(query, BoundQuery):
-        return Program(query, valuations=valuations)
+        return (TimedProgram if query.parsed.needs_times else Program)(query, valuations=valuations)
     nfab = build(query)
     return NfabProgram(query) if why_not(nfab) else Program(as_core(nfab), valuations=True)

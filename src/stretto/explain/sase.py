@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from stretto.automata.nfab import Edge, Nfab, Pair, build
 from stretto.engines.nfab.program import NfabProgram
-from stretto.engines.select import AnyProgram, choose
+from stretto.engines.select import Machine, choose
 from stretto.query import predicate as p
 from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.sase import SaseQuery, Selection
@@ -20,7 +20,7 @@ _SELECTIONS = {
 
 
 def explain_sase(
-    parsed: SaseQuery, bound: BoundSase | None, program: Callable[[], AnyProgram], more: list[tuple[str, str]]
+    parsed: SaseQuery, bound: BoundSase | None, program: Callable[[], Machine], more: list[tuple[str, str]]
 ) -> list[tuple[str, str]]:
     """Write the parts of an explanation, title and text; ``more`` are those that all languages have, for their place."""
     more = [(title, _own(title, text, parsed)) for title, text in more]

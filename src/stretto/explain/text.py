@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from stretto.automata.cea import CEA, build
 from stretto.automata.steps import Steps, steps_of
-from stretto.engines.select import AnyProgram, choose
+from stretto.engines.select import Machine, choose
 from stretto.engines.tecs.program import Program
 from stretto.engines.timed.program import TimedProgram
 from stretto.explain.many import warning
@@ -14,12 +14,12 @@ from stretto.explain.sase import explain_sase
 from stretto.query.algebra import Filter, walk
 from stretto.query.passes.bind import BoundQuery
 from stretto.query.passes.bind_sase import BoundSase
-from stretto.query.query import Consume, ParsedQuery, Strategy
+from stretto.query.query import Consume, Keep, ParsedQuery, Skip, Strategy
 from stretto.query.sase import SaseQuery
 from stretto.query.windows import Window
 
 #: Gives the machine of a query that has a schema; it is made when it is asked for.
-Compiled = Callable[[], AnyProgram]
+Compiled = Callable[[], Machine]
 
 _STRATEGIES = {
     Strategy.ALL: "every complex event",
@@ -42,6 +42,7 @@ def explain(parsed: ParsedQuery | SaseQuery, bound: BoundQuery | BoundSase | Non
     ``bound`` is ``None`` for a query without a schema, and then no ``program`` is asked for.
     """
     more = [("partition", _partition(parsed)), ("window", _window(parsed.window)), ("output", _output(parsed))]
+    more += [] if parsed.keep is None else [("kept", _kept(parsed.keep, parsed))]
     if isinstance(parsed, SaseQuery):
         assert not isinstance(bound, BoundQuery)
         sections = explain_sase(parsed, bound, program, more)
@@ -105,6 +106,22 @@ def _window(window: Window | None) -> str:
     measured = f"[{window.attribute}]" if window.attribute else "the stream's time"
     size = f"{window.seconds} s" if window.seconds is not None else str(window.number)
     return f"end − start ≤ {size}, measured by {measured}"
+
+
+def _kept(keep: Keep, query: ParsedQuery | SaseQuery) -> str:
+    begins = {
+        Skip.NEXT: "the next one begins at a later event",
+        Skip.PAST: "the next one begins after its last event",
+        Skip.FIRST: f"the next one begins at its first {keep.variable}, or later",
+        Skip.LAST: f"the next one begins at its last {keep.variable}, or later",
+    }
+    closed = "the stream ends" if query.window is None else "the window of its start has passed"
+    when = f"when {closed}"
+    if not keep.longest:
+        when = f"with its last event, unless an earlier start may still have a match: then when that one has, or {when}"
+    looked = "" if isinstance(query, SaseQuery) else "\nof the matches of one interval the engine lists one"
+    which = "last" if keep.longest else "first"
+    return f"for each start the match that ends {which}; {begins[keep.skip]}\na match comes {when}{looked}"
 
 
 def _output(query: ParsedQuery | SaseQuery) -> str:

@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from stretto.automata.ceql_afa import ceql_afa
 from stretto.automata.sase_afa import sase_afa
-from stretto.engines.select import AnyProgram, program_for
+from stretto.engines.keeping import KeptProgram
+from stretto.engines.select import AnyProgram, Machine, program_for
 from stretto.errors import OptionError, suggestion
 from stretto.events import Schema
 from stretto.explain import draw, explain
@@ -173,6 +174,11 @@ class Query:
                 self._programs[valuations] = program_for(self.bound, valuations=valuations)
             return self._programs[valuations]
 
+    def _machine(self) -> Machine:
+        """What finds the matches, of which perhaps some are kept."""
+        program = self.program()
+        return program.machine if isinstance(program, KeptProgram) else program
+
     def automaton(self, attributes: tuple[str, ...]) -> tuple[Afa, Sequence[frozenset[str]]]:
         """The AFA over events with these attributes, and the variables of its marks (made once)."""
         with self._lock:
@@ -187,13 +193,13 @@ class Query:
 
     def explain(self) -> str:
         """What the query means and how it runs: pattern, predicates with their event classes, automaton, engine and why."""
-        return explain(self._parsed, self._bound, self.program)
+        return explain(self._parsed, self._bound, self._machine)
 
     def draw(self) -> Any:
         """The automaton as a Graphviz graph that shows itself as SVG in a notebook."""
         if isinstance(self._parsed, SaseQuery):
-            return draw(self._parsed, self.bound, self.program)
-        return draw(self._parsed, self._bound, self.program)
+            return draw(self._parsed, self.bound, self._machine)
+        return draw(self._parsed, self._bound, self._machine)
 
     def __str__(self) -> str:
         return self.text

@@ -291,6 +291,10 @@ class Ordered(Line):
             raise OptionError("prime() does not fit disorder=: what waits would be listed when it is read")
         if self.query.consume is not Consume.NONE:
             raise OptionError(f"prime() does not fit CONSUME BY {self.query.consume}: push the events instead")
+        if self.query.parsed.keep is not None:
+            raise OptionError(
+                "prime() does not fit KEEP and AFTER MATCH, where matches depend on those before: push the events"
+            )
         for _ in self._read(events, silent=True):
             pass
 
@@ -465,7 +469,7 @@ class Ordered(Line):
     def _decided(self) -> Iterator[pa.Table]:
         """The matches that the punctuation decides."""
         assert self.sorter is not None
-        if self.query.parsed.last_negation is not None:
+        if self.query.parsed.last_negation is not None or self.query.parsed.keep is not None:
             yield from self._wait_for(self.sorter.last_time)
 
     def _wait_for(self, time: pa.Array | None) -> Iterator[pa.Table]:

@@ -244,6 +244,11 @@ class Layout:
                 f"output='summary' counts the matches of the event that completes them, and {query.parsed.last_negation} at the "
                 "end completes them by time: list them, or count what is listed"
             )
+        if self.summary and query.parsed.keep is not None:
+            raise OptionError(
+                "output='summary' counts what each event completes, and KEEP and AFTER MATCH leave one match for each start: count "
+                "the rows"
+            )
         self.variables = query.selected if output == "events" else ()
         #: Computed columns (SASE+: RETURN).
         self.returns = query.returns or () if output == "events" else ()

@@ -231,6 +231,10 @@ def program_of_sets(query: Query) -> NfabProgram:
         raise OptionError(
             "a negation is decided match by match, so that they cannot be handed over unlisted: use match()"
         )
+    if parsed.keep is not None:
+        raise OptionError(
+            "a set is handed over whole, and KEEP and AFTER MATCH leave one match for each start: use match()"
+        )
     if parsed.limit is not None:
         raise OptionError("a set is handed over whole: leave out LIMIT, and take set.first(n)")
     bound = query.bound

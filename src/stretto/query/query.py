@@ -40,6 +40,29 @@ class SelectItem:
     attribute_spans: tuple[Span, ...] = field(default=(), compare=False, repr=False)
 
 
+class Skip(StrEnum):
+    """Where the next match may begin (AFTER MATCH SKIP)."""
+
+    NEXT = "TO NEXT EVENT"
+    PAST = "PAST LAST EVENT"
+    FIRST = "TO FIRST"
+    LAST = "TO LAST"
+
+
+@dataclass(frozen=True)
+class Keep:
+    """``KEEP LONGEST AFTER MATCH SKIP PAST LAST EVENT``: one match for each start, and which of these one after the other."""
+
+    longest: bool = False
+    skip: Skip = Skip.NEXT
+    variable: str | None = None  #: of ``TO FIRST`` and ``TO LAST``
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        which = "LONGEST" if self.longest else "SHORTEST"
+        return f"KEEP {which} AFTER MATCH SKIP {self.skip}" + (f" {self.variable}" if self.variable else "")
+
+
 @dataclass(frozen=True)
 class ParsedQuery:
     """A CEQL query after parsing and scoping.
@@ -57,6 +80,7 @@ class ParsedQuery:
     window: Window | None = None
     consume: Consume = Consume.NONE
     limit: int | None = None
+    keep: Keep | None = None
     language: str = "ceql"
     compressed: ClassVar[bool] = False
     non_overlap: ClassVar[bool] = False

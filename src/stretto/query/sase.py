@@ -18,7 +18,7 @@ from typing import ClassVar
 
 from stretto.errors import Span
 from stretto.query import predicate as p
-from stretto.query.query import Consume
+from stretto.query.query import Consume, Keep
 from stretto.query.windows import Window
 
 #: Aggregates over the events of a Kleene plus; NULLs are left out, and all but ``count`` of nothing are NULL.
@@ -211,6 +211,7 @@ class SaseQuery:
     non_overlap: bool = False
     compressed: bool = False
     limit: int | None = None
+    keep: Keep | None = None
     equal_spans: tuple[Span, ...] = field(default=(), compare=False, repr=False)
     language: str = "sase"
     any_stream: ClassVar[bool] = True  #: it reads whatever there is

@@ -27,6 +27,7 @@ from stretto.query.evaluate import holds
 from stretto.query.passes.bind import BoundQuery
 from stretto.query.query import Consume, Strategy
 from stretto.query.windows import Window
+from stretto.reference.keeping import kept
 
 Event = Mapping[str, Any]
 
@@ -193,7 +194,8 @@ def evaluate(query: BoundQuery, events: pa.Table) -> list[Match]:
     found: list[Match] = []
     for members in _substreams(query, rows):
         stream = [rows[i] for i in members]
-        found += [_at(match, members) for match in _select(query, stream)]
+        matches = kept(_select(query, stream), query.parsed.keep, _held, lambda _: ())
+        found += [_at(match, members) for match in matches]
     found.sort(key=lambda m: (m.end, m.start, sorted(m.positions)))
     return _limit(_consume(query, found, rows), query.parsed.limit)
 
@@ -250,6 +252,11 @@ def _occurs(query: BoundQuery, stream: Sequence[Event], v: Valuation, before: li
     return any(time[i] < first and last - time[i] <= size for i in before) or any(
         time[i] > last and time[i] - first <= size for i in after
     )
+
+
+def _held(match: Match, variable: str) -> set[int]:
+    """The events that a variable holds, whichever valuation is asked."""
+    return {position for one in match.valuations for name, position in one.bindings if name == variable}
 
 
 def _within(query: BoundQuery, stream: Sequence[Event], v: Valuation) -> bool:

@@ -45,6 +45,7 @@ from stretto.query.sase import (
     Selection,
 )
 from stretto.reference.ceql import number
+from stretto.reference.keeping import kept
 
 Event = Mapping[str, Any]
 #: The events that each variable holds, in order.
@@ -112,9 +113,20 @@ def evaluate_sase(query: BoundSase, events: pa.Table) -> list[SaseMatch]:
     rows = events.to_pylist()
     found: list[SaseMatch] = []
     for members in _substreams(query, rows):
-        found += _Automaton(query, rows, members).matches()
+        matches = _Automaton(query, rows, members).matches()
+        found += kept(matches, query.parsed.keep, _held, lambda match: _components(match, query))
     found.sort(key=lambda m: (m.end, m.start, m.positions, m.bindings))
     return _limit(found, query.parsed.limit)
+
+
+def _held(match: SaseMatch, variable: str) -> tuple[int, ...]:
+    return dict(match.bindings).get(variable, ())
+
+
+def _components(match: SaseMatch, query: BoundSase) -> list[int]:
+    """The component of each event: an earlier one takes it rather than a later."""
+    names = [one.variable for one in query.parsed.components]
+    return [at for _, at in sorted((row, names.index(name)) for name, rows in match.bindings for row in rows)]
 
 
 def returned(query: BoundSase, match: SaseMatch, rows: Sequence[Event]) -> dict[str, Any]:

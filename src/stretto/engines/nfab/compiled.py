@@ -132,6 +132,11 @@ class Compiled:
         """Whether events of one time must be told from earlier ones: where a negation stands at an end."""
         return any(one.left < 0 or one.right == len(self.nfab.pairs) for one in self.nfab.negations)
 
+    @property
+    def beginning(self) -> int:
+        """The bits of the edges that begin a run."""
+        return 1
+
     def _guards(self) -> list[Guard | p.Predicate]:
         """What each edge asks of its own event alone, by bit."""
         found = []

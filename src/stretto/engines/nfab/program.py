@@ -19,6 +19,7 @@ class NfabProgram(Compiled):
         "relations",
         "events",
         "limit",
+        "keep",
         "summary",
         "sets",
         "prime",

@@ -22,6 +22,7 @@ from stretto.engines.nfab.state import NEVER, NfabState
 from stretto.engines.nfab.structure import Events, Machine, Nodes
 from stretto.engines.shared.counting import Graph, Unlisted, unlisted
 from stretto.engines.shared.intake import Intake
+from stretto.engines.shared.keeping import Visits
 from stretto.engines.shared.values import Vocabulary, matrix
 from stretto.frame import Section
 from stretto.query import predicate as p
@@ -131,6 +132,10 @@ class NfabRunner(Intake):
         return int(self.state.registers[s.TRIGGERS])
 
     @property
+    def cursor(self) -> int:
+        return int(self.state.registers[s.CURSOR])
+
+    @property
     def nodes(self) -> int:
         """Nodes of the lists that hold the events of runs, those of forgotten ones included until they are collected."""
         return int(self.state.registers[s.HEAD]) - 1
@@ -152,12 +157,7 @@ class NfabRunner(Intake):
         last = super().expires
         if last is None or not self.state.registers[s.TIMERS]:
             return last
-        assert self.window is not None
-        assert self.measured is not None
-        start = self.state.runs.start[self.state.scratch.timer[0]]
-        known = self.measured.positions[self.measured.begin : self.measured.end]
-        first: int | float = self.measured.values[self.measured.begin + int(np.searchsorted(known, start))].item()
-        return first + self.window.size
+        return self.open_until(self.state.runs.start[self.state.scratch.timer[0]])
 
     @property
     def oldest(self) -> int | None:
@@ -276,8 +276,11 @@ class NfabRunner(Intake):
         tie = self._ties(measures, rows, position) if program.ties else position
         key = ranks if self.counted else position
         until = None
-        if program.machine.pending and measures is not None and batch.num_rows:
-            until = self._open_from(measures, member)
+        if program.machine.pending or self.keeper is not None:
+            self.until = until = self._open_after(measures, member)
+        if self.keeper is not None:
+            begins = (bits[rows] & program.beginning) != 0
+            self.keeper.see(Visits(position, part, key, low, begins), self.partitions)
         return Events(bits[rows], part, position, ranks, key, low, tie, C), until
 
     def _matrix(self, table: pa.RecordBatch, keys: I64 | None, position: I64) -> I64:
@@ -314,22 +317,6 @@ class NfabRunner(Intake):
         tie = np.where(begins < 0, before, position[np.maximum(begins, 0)])
         self.last_tie = (values[-1].item(), int(tie[-1]))
         return tie
-
-    def _open_from(self, measures: NDArray[np.generic], member: NDArray[np.bool_] | None) -> int:
-        """The least position in the window of the latest time."""
-        assert self.measured is not None
-        chosen = measures if member is None else measures[member]
-        if not chosen.size:
-            return 0
-        return self._closed(chosen[-1].item())
-
-    def _closed(self, time: int | float) -> int:
-        """The position of the first visited event whose window is still open at a time."""
-        measured = self.measured
-        assert measured is not None
-        measured.forget(time)
-        open_ones = measured.begin < measured.end
-        return int(measured.positions[measured.begin]) if open_ones else self.rows
 
     # -- the kernel -------------------------------------------------------------------------------------------------
 
@@ -443,7 +430,7 @@ class NfabRunner(Intake):
             self.last_time = value
         if self.measured is None or self.window is None or self.window.attribute != self.schema.time:
             return
-        low = self._closed(self.last_time)
+        low = self.open_from(self.last_time)
         yield from self._expire(low)
         self._sweep()
 
@@ -479,7 +466,11 @@ class NfabRunner(Intake):
             return
         head, negated = state.parts.head[:count], state.parts.negated[:count]
         alive = (head != 0) | (negated != 0).any(axis=1)
-        self.keys.keep(alive)
+        if self.keeper is not None:
+            alive |= self.keeper.partitions(count)
+        renamed = self.keys.keep(alive)
+        if self.keeper is not None:
+            self.keeper.renumber(renamed)
         rows = np.flatnonzero(alive)
         state.parts = state.parts._replace(
             head=_kept(head, rows), size=_kept(state.parts.size[:count], rows), negated=_kept(negated, rows)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from stretto.columns.classes import Classifier
 from stretto.columns.keys import KeyTable
 from stretto.columns.overflow import IntegerOverflow
+from stretto.engines.shared.keeping import Keeper
 from stretto.engines.shared.values import Vocabulary
 from stretto.engines.shared.windows import Measured, ranks, values_of
 from stretto.errors import DataError, EngineError
@@ -101,6 +102,10 @@ class Intake:
         self.last_time: int | float | None = None
         self.last_measure: int | float | None = None
         self.broken = False
+        #: What chooses among the matches (KEEP); ``None``: nothing does.
+        self.keeper: Keeper | None = None
+        #: After a batch: the least position whose window is open; ``None``: time does not tell, or nobody asked.
+        self.until: int | None = None
 
     @property
     def expires(self) -> int | float | None:
@@ -115,6 +120,35 @@ class Intake:
             return None
         last: int | float = measured.values[measured.end - 1].item()
         return last + window.size
+
+    def open_until(self, position: int) -> int | float:
+        """The time at which the window of a visited event closes, whose window is open and measured."""
+        measured, window = self.measured, self.window
+        assert measured is not None
+        assert window is not None
+        known = measured.positions[measured.begin : measured.end]
+        value: int | float = measured.values[measured.begin + int(np.searchsorted(known, position))].item()
+        return value + window.size
+
+    def open_from(self, time: int | float) -> int:
+        """The position of the first visited event whose window is still open at a time."""
+        measured = self.measured
+        assert measured is not None
+        measured.forget(time)
+        open_ones = measured.begin < measured.end
+        return int(measured.positions[measured.begin]) if open_ones else self.rows
+
+    def _open_after(self, measures: NDArray[np.generic] | None, member: Bits | None) -> int | None:
+        """The least position in the window of the latest time of a batch; ``None``: it tells none."""
+        if measures is None or not measures.size:
+            return None
+        chosen = measures if member is None else measures[member]
+        return self.open_from(chosen[-1].item()) if chosen.size else None
+
+    @property
+    def cursor(self) -> int:
+        """How many of the visited events of the batch at hand have been read to their end."""
+        raise NotImplementedError
 
     @property
     def idle(self) -> bool:

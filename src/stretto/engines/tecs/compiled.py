@@ -135,6 +135,14 @@ class Compiled:
             if self.determinizer.is_idle(state, asking):
                 self._idle[state] = column[state]
 
+    def begins(self, classes: NDArray[np.int32]) -> NDArray[np.bool_]:
+        """Which events may begin a match, by their classes."""
+        for one in np.unique(classes):
+            if self.machine.table[0, one] == UNKNOWN:
+                self.determinize(0, int(one))
+        beginning: NDArray[np.bool_] = self.machine.table[0] >= EDGES
+        return beginning[classes]
+
     def arcs(self) -> Arcs:
         """The CEA's transitions as arrays."""
         if self._arcs is None:

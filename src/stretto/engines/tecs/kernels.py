@@ -86,6 +86,7 @@ class Events(NamedTuple):
     position: I64  #: position in the input
     key: I64  #: what starts are compared by: the position, or the rank in the partition
     low: I64  #: least key in the window of the event
+    floor: I64  #: least key from which on matches are listed; empty: all of the window are
 
 
 class Machine(NamedTuple):
@@ -146,6 +147,7 @@ def advance(
             if status != DONE:
                 return status
             _consume(records, registers)
+            registers[s.LOW] = events.low[registers[s.CURSOR]]
             registers[s.CURSOR] += 1
         i = registers[s.CURSOR]
         if i >= events.position.size:
@@ -163,6 +165,8 @@ def advance(
             return status
         if not registers[s.BUSY]:
             registers[s.CURSOR] = i + 1
+        elif events.floor.size:
+            registers[s.LOW] = max(events.low[i], events.floor[i])
 
 
 @inlined

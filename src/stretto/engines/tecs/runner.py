@@ -18,6 +18,7 @@ from stretto.automata.determinize import AMBIGUOUS
 from stretto.engines.api import Matches
 from stretto.engines.shared.counting import Graph, Unlisted, unlisted
 from stretto.engines.shared.intake import CHUNK, Intake
+from stretto.engines.shared.keeping import NO_VISITS, Visits
 from stretto.engines.tecs import structure as s
 from stretto.engines.tecs.collect import live_positions, states_in, sweep
 from stretto.engines.tecs.compiled import Compiled
@@ -30,6 +31,8 @@ from stretto.frame import Section
 
 #: Key tables and records of idle partitions are looked through after as many events as there are keys, and at least these.
 SWEEP_AT_LEAST = 1 << 16
+
+NO_FLOOR = np.zeros(0, np.int64)
 
 #: What else a state says of the stream so far.
 SCALARS = ("rows", "late", "last_time", "last_measure", "swept_at", "traced")
@@ -82,6 +85,10 @@ class Runner(Intake):
         return int(self.state.registers[s.TRIGGERS])
 
     @property
+    def cursor(self) -> int:
+        return int(self.state.registers[s.CURSOR])
+
+    @property
     def nodes(self) -> int:
         """Nodes of the structure that holds the partial matches, those of forgotten ones included until they are collected."""
         return int(self.state.registers[s.HEAD] - self.state.registers[s.TAIL] - 1)
@@ -124,9 +131,21 @@ class Runner(Intake):
         if self.keys is not None or self.ranked:
             rows, part, key = self._substreams(batch, rows, member, skips=self.program.skips)
             self.state.fit_partitions(self.partitions)
-        if not rows.size:
+        events = self._placed_events(cls[rows], rows, part, key, measures, first) if rows.size else None
+        if self.keeper is not None:
+            self.until = self._open_after(measures, member)
+            events = self._kept_events(events)
+        return events
+
+    def _kept_events(self, events: Events | None) -> Events | None:
+        """The same events, with where the matches to list begin at least."""
+        assert self.keeper is not None
+        if events is None:
+            self.keeper.see(NO_VISITS, self.partitions)
             return None
-        return self._placed_events(cls[rows], rows, part, key, measures, first)
+        begins = self.program.begins(events.cls)
+        visits = Visits(events.position, events.part, events.key, events.low, begins)
+        return events._replace(floor=self.keeper.see(visits, self.partitions))
 
     def _placed_events(
         self,
@@ -140,7 +159,7 @@ class Runner(Intake):
         """What the kernel reads of the events to visit: ``cls``, ``part`` and ``key`` are theirs, ``measures`` all rows'."""
         position = rows + first
         low = self._low(position, key, measures, rows)
-        return Events(cls, part, position, position if key is None else key, low)
+        return Events(cls, part, position, position if key is None else key, low, NO_FLOOR)
 
     def _visited(self, cls: NDArray[np.int32], member: NDArray[np.bool_] | None) -> I64:
         """The rows whose class can change something."""
@@ -281,7 +300,11 @@ class Runner(Intake):
             return
         head = self.state.records.head
         alive = head[: len(self.keys)] != 0
+        if self.keeper is not None:
+            alive |= self.keeper.partitions(len(self.keys))
         renamed = self.keys.keep(alive)
+        if self.keeper is not None:
+            self.keeper.renumber(renamed)
         survivors = np.flatnonzero(alive)
         fresh = np.zeros(max(1, survivors.size), np.int64)
         fresh[: survivors.size] = head[survivors]
@@ -361,11 +384,8 @@ class Runner(Intake):
         if self.measured is None or window is None or window.attribute != name:
             return iter(())
         self.last_measure = self.last_time if self.late_policy == "error" else self.last_measure
-        self.measured.forget(self.last_time)
-        measured = self.measured
         registers = self.state.registers
-        live = measured.begin < measured.end
-        registers[s.LOW] = max(registers[s.LOW], measured.positions[measured.begin] if live else self.rows)
+        registers[s.LOW] = max(registers[s.LOW], self.open_from(self.last_time))
         if self.keys is not None:
             self._sweep()
         self._forget_trace()

@@ -62,6 +62,14 @@ class Compiled:
         """What the automaton is, in short: states are exchanged between programs of the same digest only."""
         return hashlib.sha256(str(self.steps).encode()).hexdigest()
 
+    def begins(self, classes: NDArray[np.int32]) -> NDArray[np.bool_]:
+        """Which events may begin a match, by their classes."""
+        machine = self.machine
+        found = np.zeros(machine.begin.size - 1, np.bool_)
+        for one in np.unique(classes):
+            found[one] = machine.first[machine.step[machine.begin[one] : machine.begin[one + 1]]].any()
+        return found[classes]
+
     def shape(self, unknown: frozenset[str]) -> Any:
         """What a state depends on, apart from the literals of conditions."""
         edges = [(one.source, one.target, one.contiguous, self._group(one.unless)) for one in self.steps.edges]

@@ -18,6 +18,7 @@ class TimedProgram(Compiled):
         "gaps",
         "events",
         "limit",
+        "keep",
         "summary",
         "prime",
         "spark",

@@ -13,6 +13,7 @@ from stretto import _jit
 from stretto.engines.api import Matches
 from stretto.engines.shared.counting import Unlisted
 from stretto.engines.shared.intake import FALLS, Intake
+from stretto.engines.shared.keeping import NO_VISITS, Visits
 from stretto.engines.timed import structure as s
 from stretto.engines.timed.choosing import chosen
 from stretto.engines.timed.compiled import Compiled
@@ -78,6 +79,10 @@ class TimedRunner(Intake):
         return int(self.state.registers[s.TRIGGERS])
 
     @property
+    def cursor(self) -> int:
+        return int(self.state.registers[s.CURSOR])
+
+    @property
     def nodes(self) -> int:
         """Nodes of the graph, those included that no match can hold any more until they are collected."""
         return int(self.state.registers[s.NODES] - 1)
@@ -116,7 +121,11 @@ class TimedRunner(Intake):
         part, rank = np.zeros(rows.size, np.int64), None
         if self.keys is not None or self.ranked:
             rows, part, rank = self._substreams(batch, rows, member, skips=True)
+        if self.keeper is not None and not rows.size:
+            self.keeper.see(NO_VISITS, self.partitions)
         yield from self._read(cls[rows], rows, part, rank, measures, clocks, first, silent)
+        if self.keeper is not None:
+            self.until = self._open_after(measures, member)
         if self.waiting is not None and measures is not None:
             on_time = measures if member is None else measures[member]
             if on_time.size:
@@ -157,6 +166,9 @@ class TimedRunner(Intake):
         clock = ranks if clocks is None else clocks[rows]
         measure = np.zeros(rows.size, self.program.types[1]) if measures is None else measures[rows]
         self.now = clock.max().item()
+        if self.keeper is not None:
+            visits = Visits(position, part, ranks if counted else position, low, self.program.begins(cls))
+            self.keeper.see(visits, self.partitions)
         behind = self.program.behind[cls]
         spoilers = part[behind], measure[behind]
         if self.waiting is not None:
@@ -230,10 +242,7 @@ class TimedRunner(Intake):
         if self.late_policy == "error":
             self.last_measure = self.last_time
         yield from self._released(self.last_time)
-        self.measured.forget(self.last_time)
-        live = self.measured.begin < self.measured.end
-        low = int(self.measured.positions[self.measured.begin]) if live else self.rows
-        self.state.registers[s.LOW] = max(self.state.registers[s.LOW], low)
+        self.state.registers[s.LOW] = max(self.state.registers[s.LOW], self.open_from(self.last_time))
         self._sweep()
 
     def finish(self) -> Iterator[Matches]:
@@ -258,6 +267,8 @@ class TimedRunner(Intake):
         alive = self.state.busy(self.partitions, self.last_measure)
         if self.waiting is not None:
             alive[self.waiting.part] = True
+        if self.keeper is not None:
+            alive |= self.keeper.partitions(len(self.keys))
         if 2 * np.count_nonzero(alive) >= len(self.keys):
             return
         renamed = self.keys.keep(alive)
@@ -269,6 +280,8 @@ class TimedRunner(Intake):
         self.state.rename(renamed, survivors)
         if self.waiting is not None:
             self.waiting.rename(renamed)
+        if self.keeper is not None:
+            self.keeper.renumber(renamed)
 
     def live(self) -> I64:
         """The rows that partial matches hold (sorted), after collecting what is unreachable."""

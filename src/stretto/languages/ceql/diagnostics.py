@@ -10,11 +10,11 @@ from stretto.languages.expressions import diagnostics as d
 from stretto.languages.expressions.tokens import Mistake
 
 _KEYWORDS = (
-    *["SELECT", "FROM", "WHERE", "FILTER", "PARTITION", "WITHIN", "CONSUME", "LIMIT", "BY", "AS", "OR", "AND"],
+    *["SELECT", "FROM", "WHERE", "FILTER", "PARTITION", "WITHIN", "CONSUME", "LIMIT", "KEEP", "BY", "AS", "OR", "AND"],
     *["NOT", "IN", "BETWEEN", "LIKE", "IS", "NULL", "TRUE", "FALSE"],
 )
 _STRATEGIES = ("ALL", "NEXT", "LAST", "MAX", "STRICT")
-_CLAUSES = ("FILTER", "PARTITION", "WITHIN", "CONSUME", "LIMIT")
+_CLAUSES = ("FILTER", "PARTITION", "WITHIN", "CONSUME", "LIMIT", "KEEP")
 
 _GROUPS = d.groups(
     ("a strategy (ALL, NEXT, LAST, MAX, STRICT)", "STRATEGY", ""),
@@ -39,6 +39,7 @@ _GROUPS = d.groups(
     ("PARTITION BY", "PARTITION", ""),
     ("CONSUME BY", "CONSUME", ""),
     *d.words("LIMIT"),
+    *d.CHOOSING,
 )
 
 

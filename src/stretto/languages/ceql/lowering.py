@@ -12,9 +12,10 @@ from dataclasses import dataclass, field, replace
 
 from stretto.errors import Span, suggestion
 from stretto.languages.ceql.formulas import Condition, Conditions, PatternPart, bounded
+from stretto.languages.expressions.clauses import kept
 from stretto.languages.expressions.tokens import Mistake, Name, unique
 from stretto.query import algebra as a
-from stretto.query.query import Consume, ParsedQuery, SelectItem, Strategy
+from stretto.query.query import Consume, Keep, ParsedQuery, SelectItem, Strategy
 from stretto.query.windows import Window
 
 MOST_COPIES = 1_024
@@ -38,6 +39,8 @@ class Clauses:
     window: Window | None = None
     consume: Consume = Consume.NONE
     limit: int | None = None
+    extent: bool | None = None
+    skip: Keep | None = None
     seen: dict[str, Span] = field(default_factory=dict)
 
 
@@ -58,6 +61,7 @@ def lower(
         _check_ends(formula, clauses)
     if clauses.conditions is not None:
         formula = filtered(formula, clauses.conditions)
+    reported = formula.bound if selection.items is None else [item.variable for item in selection.items]
     return ParsedQuery(
         text=text,
         strategy=selection.strategy,
@@ -68,6 +72,7 @@ def lower(
         window=clauses.window,
         consume=clauses.consume,
         limit=clauses.limit,
+        keep=kept(clauses, reported),
         partition_spans=tuple(name.span for name in clauses.partition_by),
         stream_spans=tuple(stream.span for stream in streams),
     )

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import decimal
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Protocol
 
 from lark import Token, Transformer, v_args
 
-from stretto.errors import Span, nearest
+from stretto.errors import Span, nearest, suggestion
 from stretto.languages.expressions.tokens import LONGEST_NUMBER, Mistake, Name, at, find, name_of, number_of
+from stretto.query.query import Keep, Skip
 from stretto.query.windows import Window
 from stretto.times import SECONDS
 
@@ -19,6 +20,8 @@ EXACT = decimal.Context(prec=4 * LONGEST_NUMBER)
 """Arithmetic that rounds no number that a query may have."""
 
 _COUNTS = ("events", "event")
+_EXTENTS = ("LONGEST", "SHORTEST")
+_EVENTS = ("EVENT", "ROW")
 _UNITS_SHOWN = ("events", "seconds", "minutes", "hours", "days", "weeks", "ms", "us", "ns")
 
 
@@ -53,6 +56,13 @@ class Seen(Protocol):
     """The clauses of a query, as far as they are read."""
 
     seen: dict[str, Span]
+
+
+class Choosing(Seen, Protocol):
+    """The clauses that choose among matches."""
+
+    extent: bool | None
+    skip: Keep | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +131,63 @@ class ClauseTransformer(Transformer[Token, Any]):
         if len(tokens) > 1 or not isinstance(number, int) or number < 1:
             raise Mistake("LIMIT takes a positive integer", at(tokens[0]) | at(tokens[-1]))
         return Clause("LIMIT", keyword, "limit", number)
+
+    def keep_clause(self, keyword: Token, word: Token) -> Clause:
+        if word.upper() not in _EXTENTS:
+            raise Mistake(f"KEEP takes LONGEST or SHORTEST, not '{word}'", at(word))
+        return Clause("KEEP", keyword, "extent", word.upper() == "LONGEST")
+
+    def after_clause(self, keyword: Token, *rest: Token) -> Clause:
+        span = at(keyword) | at(rest[-1])
+        words = " ".join(word.upper() if word.type == "CHOICE" else "" for word in rest[:3]).replace("ROW", "EVENT")
+        if words == "SKIP PAST LAST" and len(rest) == 4 and rest[3].upper() in _EVENTS:
+            return Clause("AFTER MATCH", keyword, "skip", Keep(skip=Skip.PAST, span=span))
+        if words == "SKIP TO NEXT" and len(rest) == 4 and rest[3].upper() in _EVENTS:
+            return Clause("AFTER MATCH", keyword, "skip", Keep(skip=Skip.NEXT, span=span))
+        if words in ("SKIP TO FIRST", "SKIP TO LAST") and len(rest) == 4:
+            variable = name_of(rest[3])
+            return Clause(
+                "AFTER MATCH",
+                keyword,
+                "skip",
+                Keep(False, Skip(words.removeprefix("SKIP ")), variable.text, variable.span),
+            )
+        raise Mistake(
+            "AFTER MATCH does not say where the next match may begin",
+            span,
+            "SKIP PAST LAST EVENT, SKIP TO NEXT EVENT, SKIP TO FIRST variable or SKIP TO LAST variable",
+        )
+
+
+# ---- KEEP and AFTER MATCH
+
+
+def kept(clauses: Choosing, variables: Collection[str]) -> Keep | None:
+    """What KEEP and AFTER MATCH say together; ``None``: there is neither. ``variables`` are those that a result reports.
+
+    Raises
+    ------
+    Mistake
+        No event of the variable is known, or another clause chooses among matches.
+    """
+    skip, extent = clauses.skip, clauses.extent
+    if skip is None and extent is None:
+        return None
+    keep = replace(skip or Keep(), longest=bool(extent))
+    if keep.variable is not None and keep.variable not in variables:
+        raise Mistake(
+            f"AFTER MATCH skips to an event of '{keep.variable}', which no result has",
+            keep.span,
+            suggestion(keep.variable, sorted(variables), kind="variable"),
+        )
+    for title in ("LIMIT", "CONSUME BY"):
+        if title in clauses.seen:
+            raise Mistake(
+                f"{title} chooses among matches, and so {'does KEEP' if skip is None else 'does AFTER MATCH'}",
+                clauses.seen[title],
+                f"leave out {title}",
+            )
+    return keep
 
 
 # ---- WITHIN

@@ -37,6 +37,11 @@ COMPARISON: Row = ("a comparison", "COMPARE", "GT IN BETWEEN LIKE IS NOT")
 OPERATOR: Row = ("an operator", "SLASH", "PLUS MINUS STAR PERCENT")
 SIGN: Row = ("an operator", "MINUS", "PLUS")
 NUMBER: Row = ("a number", "NUMBER", "MINUS")
+CHOOSING: tuple[Row, ...] = (
+    ("KEEP", "KEEP", ""),
+    ("AFTER MATCH", "AFTER_MATCH", ""),
+    ("LONGEST, SHORTEST, or SKIP and where to", "CHOICE", ""),
+)
 
 _SIGNS = {"LBRACE": "{", "RBRACE": "}", "LSQB": "[", "RSQB": "]", "LPAR": "(", "RPAR": ")", "LESS": "<", "MORE": ">"}
 _SIGNS |= {"BAR": "|", "DOT": ".", "COMMA": ",", "STAR": "*", "IMPLIES": ":-"}

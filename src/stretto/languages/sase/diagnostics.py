@@ -11,7 +11,7 @@ from stretto.languages.expressions.tokens import Mistake
 from stretto.query.sase import Selection
 
 _CLAUSES = ("WITHIN", "RETURN", "OUTPUT", "LIMIT")
-_KEYWORDS = ("PATTERN", "SEQ", "WHERE", *_CLAUSES, "AS", *d.KEYWORDS)
+_KEYWORDS = ("PATTERN", "SEQ", "WHERE", *_CLAUSES, "KEEP", "AS", *d.KEYWORDS)
 
 _GROUPS = d.groups(
     d.COMPARISON,
@@ -37,6 +37,7 @@ _GROUPS = d.groups(
     *d.signs("LBRACE BAR DOT COMMA LSQB RSQB LPAR RPAR RBRACE"),
     *d.words("NOT NULL IN BETWEEN LIKE AND OR AS PATTERN WHERE"),
     *d.words(" ".join(_CLAUSES)),
+    *d.CHOOSING,
 )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from stretto.errors import Span
 from stretto.languages.expressions.tokens import Name
 from stretto.languages.expressions.transformer import ExpressionPart
+from stretto.query.query import Keep
 from stretto.query.sase import Component, Selection
 from stretto.query.windows import Window
 
@@ -54,6 +55,8 @@ class Clauses:
     items: tuple[Item, ...] | None = None
     output: Output = Output()
     limit: int | None = None
+    extent: bool | None = None
+    skip: Keep | None = None
     seen: dict[str, Span] = field(default_factory=dict)
 
 

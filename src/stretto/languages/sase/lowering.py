@@ -10,11 +10,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from stretto.errors import Span, suggestion
+from stretto.languages.expressions.clauses import kept
 from stretto.languages.expressions.tokens import Mistake, Name
 from stretto.languages.expressions.transformer import predicate_of, value_of
 from stretto.languages.sase.draft import Argument, Draft, Item, Where
 from stretto.languages.sase.references import is_several
 from stretto.query import predicate as p
+from stretto.query.query import Keep
 from stretto.query.sase import (
     DISTINCT,
     Aggregate,
@@ -57,8 +59,22 @@ def lower(text: str, draft: Draft) -> SaseQuery:
         non_overlap=draft.clauses.output.non_overlap,
         compressed=draft.clauses.output.compressed,
         limit=draft.clauses.limit,
+        keep=_kept(draft, pattern),
         equal_spans=tuple(name.span for name in equal),
     )
+
+
+def _kept(draft: Draft, pattern: _Pattern) -> Keep | None:
+    """What KEEP and AFTER MATCH say; OUTPUT must say nothing else."""
+    keep = kept(draft.clauses, [one.variable for one in pattern.components if not one.negated])
+    output = draft.clauses.output
+    if keep is not None and (output.non_overlap or output.compressed):
+        raise Mistake(
+            "OUTPUT chooses among matches, or hands them over unlisted, and KEEP and AFTER MATCH look at each",
+            draft.clauses.seen["OUTPUT"],
+            "leave out OUTPUT",
+        )
+    return keep
 
 
 # ---- PATTERN

@@ -71,6 +71,10 @@ class Part:
                 "them apart with stream='…'"
             )
         self.query = query
+        if query.parsed.keep is not None:
+            raise OptionError(
+                "many patterns at once list every match, and KEEP and AFTER MATCH choose: match it on its own"
+            )
         program = query.program(valuations=valuations)
         if not isinstance(program, Program):
             why = choose(bound if isinstance(bound, BoundSase) else bound.parsed).others["tecs"]

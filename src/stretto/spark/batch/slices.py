@@ -139,8 +139,9 @@ def unsliceable(query: Query, *, shows_events: bool = True) -> str | None:
     window = query.bound.window
     if window is None:
         return "without WITHIN a match may begin with the first event"
-    if query.parsed.non_overlap:
-        return "OUTPUT non_overlap makes a match depend on all matches before it"
+    if query.parsed.non_overlap or query.parsed.keep is not None:
+        chosen = "OUTPUT non_overlap" if query.parsed.non_overlap else "KEEP or AFTER MATCH"
+        return f"{chosen} makes a match depend on all matches before it"
     if query.parsed.last_negation is not None:
         return f"{query.parsed.last_negation} looks at the events after a match"
     if query.consume is not Consume.NONE:

@@ -1,0 +1,233 @@
+"""A query with KEEP or AFTER MATCH: the run of another engine, of whose matches one stays for each start.
+
+What a start is, and when one is decided, stands in :mod:`stretto.engines.shared.keeping`.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from stretto.engines.api import Matches
+from stretto.engines.nfab.program import NfabProgram
+from stretto.engines.nfab.runner import NfabRunner
+from stretto.engines.shared.counting import BEYOND, Unlisted
+from stretto.engines.shared.keeping import I64, Keeper, Rule
+from stretto.engines.tecs.program import Program
+from stretto.engines.tecs.runner import Runner
+from stretto.engines.timed.program import TimedProgram
+from stretto.engines.timed.runner import TimedRunner
+from stretto.errors import LimitError
+from stretto.frame import Section
+from stretto.query.query import Keep
+
+#: Matches of one event that are looked at, at most.
+MOST_LISTED = 10_000_000
+
+#: A key above all others.
+LAST_OF_ALL = (1 << 62) - 1
+
+
+class KeptProgram:
+    """A :class:`~stretto.engines.api.Program`.
+
+    Parameters
+    ----------
+    machine
+        What finds the matches.
+    keep
+        Which of them stay.
+    order
+        The variables in the order of the pattern's components, where matches of the same events may differ by them.
+    """
+
+    revises = False
+    abilities: ClassVar[frozenset[str]] = (Program.abilities & NfabProgram.abilities) - {"limit", "summary", "prime"}
+
+    def __init__(self, machine: Program | NfabProgram | TimedProgram, keep: Keep, order: Sequence[str]) -> None:
+        self.machine, self.keep, self.order = machine, keep, order
+
+    @property
+    def digest(self) -> str:
+        """What the machine is, and what is asked of its matches."""
+        return hashlib.sha256(f"{self.machine.digest}\n{self.keep}".encode()).hexdigest()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the machine reads."""
+        return self.machine.columns
+
+    @property
+    def marks(self) -> Sequence[frozenset[str]]:
+        """The variables of each mark."""
+        return self.machine.marks
+
+    def start(
+        self, *, labels: bool = True, counts: bool = False, late: str = "error", capacity: int = 1 << 12
+    ) -> KeptRun:
+        """A run from the beginning of a stream; matches are never counted unlisted."""
+        labels |= self.keep.variable is not None
+        return KeptRun(self, self.machine.start(labels=labels, late=late, capacity=capacity), labels=labels)
+
+
+class KeptRun:
+    """A :class:`~stretto.engines.api.Run`."""
+
+    counts = False
+
+    def __init__(self, program: KeptProgram, run: Runner | NfabRunner | TimedRunner, *, labels: bool) -> None:
+        self.program, self.run = program, run
+        pending = isinstance(run, NfabRunner) and run.program.machine.pending
+        pending |= isinstance(run, TimedRunner) and run.waiting is not None
+        rule = Rule(
+            longest=program.keep.longest,
+            early=not program.keep.longest and not pending,
+            by_part=run.span >= 0 and run.ranked,
+            waits=pending,
+        )
+        self.keeper = run.keeper = Keeper(program.keep, program.marks, program.order if labels else (), rule)
+        self._event = -1  # whose matches were counted last
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> KeptRun:
+        memo[id(self.program)] = self.program
+        memo[id(self.run.program)] = self.run.program
+        made = copy.copy(self)
+        made.run = copy.deepcopy(self.run, memo)
+        assert made.run.keeper is not None
+        made.keeper = made.run.keeper
+        return made
+
+    @property
+    def rows(self) -> int:
+        """How many rows it was given."""
+        return self.run.rows
+
+    @rows.setter
+    def rows(self, rows: int) -> None:
+        self.run.rows = rows
+
+    @property
+    def broken(self) -> bool:
+        """Whether it was stopped in the middle of a batch."""
+        return self.run.broken
+
+    @property
+    def late_policy(self) -> str:
+        """What happens to a row that comes too late."""
+        return self.run.late_policy
+
+    @property
+    def late(self) -> int:
+        """How many rows came too late."""
+        return self.run.late
+
+    def check(self, table: pa.Table) -> None:
+        """As the machine's run."""
+        self.run.check(table)
+
+    def advance(self, batch: pa.RecordBatch, *, silent: bool = False) -> Iterator[Matches]:
+        """Take the next rows, and give the matches that are decided; ``silent``: give nothing, as if they were not asked for."""
+        run, keeper = self.run, self.keeper
+        found = run.advance(batch)
+        for piece in found:
+            self._refuse_too_many(piece)
+            yield from _some(keeper.take(piece, run.cursor), silent)
+        yield from _some(keeper.take(None, keeper.visits.position.size), silent)
+        if run.until is not None:
+            yield from _some(keeper.close(run.until), silent)
+
+    def _refuse_too_many(self, piece: Matches) -> None:
+        """Count what one event completes before it is all looked at."""
+        rest = self.run.unlisted() if piece.end[-1] != self._event else None
+        if rest is None:
+            return
+        self._event = int(piece.end[-1])
+        if rest.matches == BEYOND or rest.matches > MOST_LISTED:
+            number = f"about 2^{rest.bits:,.0f}" if rest.matches == BEYOND else f"{rest.matches:,}"
+            raise LimitError(
+                f"an event completes {number} matches, of which KEEP and AFTER MATCH look at each\nhint: skip_till_next_match, a "
+                "narrower WITHIN or stricter conditions have fewer; CEQL looks at one for each interval"
+            )
+
+    def reach(self, time: Any) -> Iterator[Matches]:
+        """No row before ``time`` will come: give what that decides."""
+        for piece in self.run.reach(time):
+            self.keeper.look(piece)
+        window, last = self.run.window, self.run.last_time
+        if (
+            self.run.measured is not None
+            and window is not None
+            and window.attribute == self.run.schema.time
+            and last is not None
+        ):
+            yield from _some(self.keeper.close(self.run.open_from(last)))
+
+    def finish(self) -> Iterator[Matches]:
+        """The stream has ended: all is decided."""
+        for piece in self.run.finish():
+            self.keeper.look(piece)
+        yield from _some(self.keeper.close(LAST_OF_ALL))
+
+    def save(self, section: Section) -> None:
+        """Write the machine's state, and what is not decided."""
+        self.run.save(section)
+        self.keeper.save(section.sub("keeper"))
+
+    def load(self, section: Section) -> None:
+        """Take over what :meth:`save` wrote."""
+        self.run.load(section)
+        self.keeper.load(section.sub("keeper"), self.run.partitions)
+
+    def take_over(self, old: Any, unknown: frozenset[str]) -> None:
+        """As :class:`~stretto.engines.api.Run` says."""
+        self.run.take_over(old.run, unknown)
+        there = Section()
+        old.keeper.save(there)
+        self.keeper.load(there, self.run.partitions)
+
+    def unlisted(self) -> Unlisted | None:
+        """What is given is at most one match for each start."""
+        return None
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing so far matters to what is to come."""
+        return not self.keeper.waits and self.run.idle
+
+    @property
+    def expires(self) -> int | float | None:
+        """Where a match is kept, when the first start is closed that holds one back; else as the machine's run."""
+        last = self.run.expires
+        if last is None or not self.keeper.waits:
+            return last
+        return self.run.open_until(self.keeper.first)
+
+    @property
+    def oldest(self) -> int | None:
+        """Rows before this one can take part in no match any more."""
+        found = self.run.oldest
+        return min(found, int(self.keeper.held.start.min())) if found is not None and self.keeper.waits else found
+
+    def live(self) -> I64:
+        """The rows that a match to come may hold (sorted)."""
+        found = self.run.live()
+        return np.union1d(found, self.keeper.live()) if self.keeper.waits else found
+
+    @property
+    def stats(self) -> dict[str, int]:
+        """Counts of what was read and what is held."""
+        return self.run.stats | {"bytes": self.nbytes}
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it holds."""
+        return self.run.nbytes + self.keeper.nbytes
+
+
+def _some(found: Matches | None, silent: bool = False) -> Iterator[Matches]:
+    return iter(() if found is None or silent else (found,))
