@@ -50,7 +50,7 @@ def case(seed: int) -> Case:
     """
     choose = Seeded(seed)
     if choose.chance(50):
-        one = ceql.case(seed)
+        one = choose.one_of([ceql.case, ceql.timed_case])(seed)
         roles: dict[str, Any] = {"time": one.time, "stream": one.stream}
         events, schema = one.events, Schema.of(one.events, **roles)
         text = one.query.partition(" LIMIT ")[0]

@@ -69,6 +69,7 @@ QUERIES = {
     "counted, two keys": "SELECT a FROM S WHERE A AS a ; B+ AS b FILTER b[x > 2] PARTITION BY [key], [`a.b`] WITHIN 8 EVENTS",
     "contiguous, no window": "SELECT STRICT * FROM S WHERE A ; B ; C PARTITION BY [key]",
     "no key": "SELECT a, c FROM S WHERE A AS a ; B ; C AS c WITHIN 2 seconds",
+    "kept": "SELECT a FROM S WHERE A+ AS a ; B PARTITION BY [key] WITHIN 9 seconds KEEP LONGEST AFTER MATCH SKIP PAST LAST EVENT",
 }
 
 

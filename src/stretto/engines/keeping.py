@@ -136,7 +136,8 @@ class KeptRun:
         found = run.advance(batch)
         for piece in found:
             self._refuse_too_many(piece)
-            yield from _some(keeper.take(piece, run.cursor), silent)
+            # What waited for time may come with a batch of which nothing is visited.
+            yield from _some(keeper.take(piece, min(run.cursor, keeper.visits.position.size)), silent)
         yield from _some(keeper.take(None, keeper.visits.position.size), silent)
         if run.until is not None:
             yield from _some(keeper.close(run.until), silent)
