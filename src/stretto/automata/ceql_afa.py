@@ -26,7 +26,21 @@ from stretto.automata.sase_register import NEVER, all_of, of_event
 from stretto.errors import QueryError, placed
 from stretto.query import predicate as p
 from stretto.query.afa import Afa, Arc, Emit, Field, Kind
-from stretto.query.algebra import As, Atom, Filter, Not, Or, Pattern, Plus, Project, Repeat, Sequence, is_timed, walk
+from stretto.query.algebra import (
+    As,
+    Atom,
+    Filter,
+    Not,
+    Pattern,
+    Plus,
+    Project,
+    Repeat,
+    Sequence,
+    is_one_event,
+    is_timed,
+    unnamed,
+    walk,
+)  # fmt: skip
 from stretto.query.guard import Guard
 from stretto.query.passes.bind import BoundQuery
 from stretto.query.query import Consume, Strategy
@@ -144,32 +158,19 @@ def _of(pattern: Pattern, kind: type[Sequence]) -> Iterable[Sequence]:
     return (one for one in walk(pattern) if isinstance(one, kind))
 
 
-def _repetition(pattern: Pattern) -> Pattern:
-    while isinstance(pattern, As | Filter):
-        pattern = pattern.body
-    return pattern
-
-
 def _repeated(pattern: Pattern) -> Pattern:
     """What is repeated."""
-    whole = _repetition(pattern)
+    whole = unnamed(pattern)
     return whole.body if isinstance(whole, Plus | Repeat) else whole
 
 
 def _varies(pattern: Pattern) -> bool:
     """Whether a repetition may be of several lengths."""
-    whole = _repetition(pattern)
+    whole = unnamed(pattern)
     return not isinstance(whole, Repeat) or whole.least != whole.most
 
 
 def _is_one_event(pattern: Pattern) -> bool:
     """Whether a pattern is one event, which tells by its type how it is selected."""
-    match pattern:
-        case Atom():
-            return True
-        case As() | Filter():
-            return _is_one_event(pattern.body)
-        case Or(alternatives):
-            types = [one.type for each in alternatives for one in walk(each) if isinstance(one, Atom)]
-            return len(set(types)) == len(types) and all(map(_is_one_event, alternatives))
-    return False
+    types = [one.type for one in walk(pattern) if isinstance(one, Atom)]
+    return is_one_event(pattern) and len(set(types)) == len(types)

@@ -298,9 +298,15 @@ def reported(pattern: Pattern) -> list[str]:
 
 def is_one_event(pattern: Pattern) -> bool:
     """Whether every match of a pattern is a single event."""
+    pattern = unnamed(pattern)
+    return isinstance(pattern, Atom) or (isinstance(pattern, Or) and all(map(is_one_event, pattern.alternatives)))
+
+
+def unnamed(pattern: Pattern) -> Pattern:
+    """What a pattern is without the names and conditions that stand behind it."""
     while isinstance(pattern, As | Filter):
         pattern = pattern.body
-    return isinstance(pattern, Atom) or (isinstance(pattern, Or) and all(map(is_one_event, pattern.alternatives)))
+    return pattern
 
 
 def ends(pattern: Pattern) -> tuple[tuple[Not, ...], tuple[Not, ...]]:

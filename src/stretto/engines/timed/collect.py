@@ -85,6 +85,8 @@ def copy(nodes: Nodes, links: Links, to: Nodes, into: Links, parts: Parts, numbe
     A node that goes is replaced by the next older one that stays, which is what its reach was for. O(nodes + links + heads).
     """
     fresh, linked = 1, 0
+    steps = parts.head.size // parts.rank.size
+    parts.tail[:] = s.NIL
     for node in range(1, registers[s.NODES]):
         older = number[nodes.older[node]]
         if not number[node]:
@@ -96,6 +98,11 @@ def copy(nodes: Nodes, links: Links, to: Nodes, into: Links, parts: Parts, numbe
         to.clock[fresh], to.measure[fresh] = nodes.clock[node], nodes.measure[node]
         to.bad[fresh], to.spoilt[fresh] = nodes.bad[node], nodes.spoilt[node]
         to.best[fresh], to.older[fresh], to.begin[fresh] = nodes.best[node], older, linked
+        to.newer[fresh] = s.NIL
+        if older:
+            to.newer[older] = fresh
+        else:
+            parts.tail[nodes.part[node] * steps + nodes.step[node]] = fresh
         for link in range(nodes.begin[node], nodes.begin[node] + nodes.links[node]):
             if number[links.node[link]]:
                 into.edge[linked], into.stop[linked] = links.edge[link], links.stop[link]
@@ -105,5 +112,7 @@ def copy(nodes: Nodes, links: Links, to: Nodes, into: Links, parts: Parts, numbe
         fresh += 1
     for at in range(parts.head.size):
         parts.head[at] = number[parts.head[at]]
+    for at in range(parts.reached.size):
+        parts.reached[at] = number[parts.reached[at]]
     registers[s.NODES] = fresh
     registers[s.LINKS] = linked

@@ -143,6 +143,7 @@ class Compiled:
         edges = sorted(steps.edges, key=lambda edge: edge.target)
         count = np.arange(len(steps.steps))
         leaving = sorted(range(len(edges)), key=lambda at: edges[at].source)
+        late = np.array([bool(one.least) for one in edges], np.bool_)
         numbers, limits = np.arange(len(steps.steps) + 1), [one.most for one in edges]
         return Machine(
             begin=np.zeros(1, np.int64),
@@ -161,6 +162,7 @@ class Compiled:
             group=np.array([self._group(one.unless) for one in edges], np.int64),
             opens=_bits(one.opens for one in edges),
             bounded=np.array([one is not None for one in limits], np.bool_),
+            late=np.where(late, np.cumsum(late) - 1, -1),
             least=np.array([one.least or 0 for one in edges], clock),
             most=np.array([one or 0 for one in limits], clock),
             size=np.array(steps.windows, clock),

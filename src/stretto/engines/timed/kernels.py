@@ -87,6 +87,39 @@ def _forgotten(part: int, parts: Parts, registers: s.I64) -> int:
 
 
 @inlined
+def _newest(part: int, edge: int, position: int, clock: float, machine: Machine, nodes: Nodes, parts: Parts) -> int:
+    """The newest node from which an edge may lead to an event, as far as its least gap goes; NIL: none. O(1) on average.
+
+    Clocks do not decrease, so that what was long enough ago for one event is so for the next.
+    """
+    late, source = machine.late[edge], part * machine.first.size + machine.source[edge]
+    if late < 0:
+        node = parts.head[source]
+        return int(nodes.older[node] if node and nodes.position[node] == position else node)
+    slot = part * (parts.reached.size // parts.rank.size) + late
+    node = parts.reached[slot]
+    following = nodes.newer[node] if node else parts.tail[source]
+    while following and clock - nodes.clock[following] >= machine.least[edge]:
+        node = following
+        following = nodes.newer[node]
+    parts.reached[slot] = node
+    return int(node)
+
+
+@inlined
+def _see(part: int, position: int, measure: float, cls: int, machine: Machine, parts: Parts) -> None:
+    """Note an event that must not come between some steps, or before the first."""
+    groups = machine.hits.shape[1]
+    for group in range(groups):
+        if machine.hits[cls, group]:
+            parts.seen[part * groups + group] = position
+    if machine.before[cls] and not (parts.known[part] and parts.latest[part] == measure):
+        parts.earlier[part] = parts.latest[part]
+        parts.latest[part] = measure
+        parts.known[part] = min(parts.known[part] + 1, 2)
+
+
+@inlined
 def _take(
     at: int, events: Events, machine: Machine, nodes: Nodes, links: Links, parts: Parts, walk: Walk, registers: s.I64
 ) -> None:
@@ -111,9 +144,7 @@ def _take(
         begin = registers[s.LINKS]
         start = s.NEVER
         for edge in range(machine.into[step], machine.into[step + 1]):
-            node = parts.head[part * steps + machine.source[edge]]
-            while node and (nodes.position[node] == position or clock - nodes.clock[node] < machine.least[edge]):
-                node = nodes.older[node]
+            node = _newest(part, edge, position, clock, machine, nodes, parts)
             group = machine.group[edge]
             stop = parts.seen[part * groups + group] if group >= 0 else -1
             if node and _reaches(node, edge, rank, clock, stop, machine, nodes, least, low):
@@ -134,7 +165,11 @@ def _take(
         nodes.step[node], nodes.part[node], nodes.position[node], nodes.rank[node] = step, part, position, rank
         nodes.clock[node], nodes.measure[node] = clock, measure
         nodes.best[node] = max(start, nodes.best[head]) if head else start
-        nodes.older[node] = head
+        nodes.older[node], nodes.newer[node] = head, s.NIL
+        if head:
+            nodes.newer[head] = node
+        else:
+            parts.tail[part * steps + step] = node
         nodes.begin[node], nodes.links[node] = begin, registers[s.LINKS] - begin
         nodes.spoilt[node] = False
         if parts.known[part] and parts.latest[part] < measure:
@@ -144,13 +179,7 @@ def _take(
         if machine.last[step]:
             walk.root[registers[s.ROOTS]] = node
             registers[s.ROOTS] += 1
-    for group in range(groups):
-        if machine.hits[cls, group]:
-            parts.seen[part * groups + group] = position
-    if machine.before[cls] and not (parts.known[part] and parts.latest[part] == measure):
-        parts.earlier[part] = parts.latest[part]
-        parts.latest[part] = measure
-        parts.known[part] = min(parts.known[part] + 1, 2)
+    _see(part, position, measure, cls, machine, parts)
     parts.rank[part] = rank
 
 

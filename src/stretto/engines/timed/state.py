@@ -28,6 +28,7 @@ class State:
     def __init__(self, program: Compiled, *, capacity: int) -> None:
         self.clock, self.measure = program.types
         self.steps, self.groups = len(program.steps.steps), len(program.groups)
+        self.lates = int(np.count_nonzero(program.machine.late >= 0))
         self.windows, self.window = len(program.steps.windows), program.machine.window[0]
         small = max(1, capacity)
         self.nodes = self._nodes(small + 1)
@@ -50,6 +51,8 @@ class State:
     def _parts(self, count: int) -> Parts:
         return Parts(
             head=np.zeros(count * self.steps, np.int64),
+            tail=np.zeros(count * self.steps, np.int64),
+            reached=np.zeros(count * self.lates, np.int64),
             seen=np.full(count * self.groups, -1, np.int64),
             rank=np.zeros(count, np.int64),
             consumed=np.full(count, -1, np.int64),

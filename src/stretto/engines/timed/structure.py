@@ -72,6 +72,7 @@ class Machine(NamedTuple):
     group: I64  #: [edge]: what must not come between; −1: nothing
     opens: I64  #: [edge]: windows that begin at its target, as bits
     bounded: Bits  #: [edge]: whether ``most`` says something
+    late: I64  #: [edge]: its number among those whose ``least`` is above 0; −1: it is none
     least: Clock  #: [edge]
     most: Clock  #: [edge]
     size: Clock  #: [window]
@@ -101,6 +102,7 @@ class Nodes(NamedTuple):
     spoilt: Bits  #: … and whether there is one
     best: I64  #: the latest start of the matches behind this node and all older ones of its step, as a key
     older: I64  #: the node before of the same partition and step
+    newer: I64  #: … and behind
     begin: I64  #: first link
     links: I64  #: how many links
 
@@ -112,9 +114,11 @@ class Links(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """By partition; ``head`` by partition and step, ``seen`` by partition and group."""
+    """By partition; ``head`` and ``tail`` by partition and step, ``reached`` by partition and late edge, ``seen`` by group."""
 
     head: I64  #: the newest node
+    tail: I64  #: the oldest node
+    reached: I64  #: the newest node that was so long ago as the edge asks; NIL: none
     seen: I64  #: position of the last event of a group; −1: none
     rank: I64  #: of the last visited event
     consumed: I64  #: partial matches that begin up to this position are forgotten
