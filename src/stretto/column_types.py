@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 _ZONED = re.compile(r"timestamp\[(s|ms|us|ns), tz=(.+)\]")
 _DECIMAL = re.compile(r"decimal(128|256)\((\d+), (-?\d+)\)")
@@ -84,6 +86,40 @@ def _rebuilt(kind: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) ->
     else:
         return kind
     return kind if made == kind else made
+
+
+def field_type(attributes: Mapping[str, pa.DataType], path: str) -> pa.DataType | None:
+    """The type of a field inside of a struct, by its path; ``None``: it is none, or an attribute is called so.
+
+    >>> field_type({"address": pa.struct({"city": pa.string()})}, "address.city")
+    DataType(string)
+    """
+    root, *names = path.split(".")
+    if path in attributes or root not in attributes:
+        return None
+    kind = attributes[root]
+    for name in names:
+        if not pa.types.is_struct(kind) or kind.get_field_index(name) < 0:
+            return None
+        kind = kind.field(kind.get_field_index(name)).type
+    return without_views(kind)
+
+
+def with_fields(table: pa.Table, paths: Iterable[str]) -> pa.Table:
+    """A table with columns for those paths that lead to fields inside of its columns."""
+    attributes = dict(zip(table.schema.names, table.schema.types, strict=True))
+    for path in paths:
+        kind = field_type(attributes, path)
+        if kind is not None:
+            table = table.append_column(path, field_of(table, path).cast(kind))
+            attributes[path] = kind
+    return table
+
+
+def field_of(table: pa.Table | pa.RecordBatch, path: str) -> Any:
+    """The values of a field inside of a column; where the struct is NULL, so is the field."""
+    root, *names = path.split(".")
+    return pc.struct_field(table.column(root), names)
 
 
 def family(kind: pa.DataType) -> str:

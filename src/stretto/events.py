@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from stretto.column_types import family, type_named, without_views
+from stretto.column_types import family, type_named, with_fields, without_views
 from stretto.errors import DataError, OptionError, hinted
 
 #: Where batches tell the types: who has said so, and what to do where a later batch contradicts (:func:`conform`).
@@ -223,6 +223,8 @@ def conform(
         A column is missing, or its values are of another kind.
     """
     columns = {}
+    names = list(names)
+    table = with_fields(table, names)
     for name in dict.fromkeys(names):
         require(table, name, "attribute")
         column, wanted = table.column(name), attributes[name]

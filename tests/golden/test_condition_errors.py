@@ -198,7 +198,7 @@ def drawn(text: str) -> tuple[str, list[str]]:
         ("A ; B{0}", "0", ["a repetition of no time holds nothing", "hint: {0,2} is none to two times"]),
         ("A ; B{1.5}", "1.5", ["a repetition is counted in whole numbers, not 1.5"]),
         ("A ; B{x}", "x", ["unexpected 'x'; expected a number or ','"]),
-        ("A AS a ; B AS b FILTER b[price > a.price]", ".", BETWEEN),
+        ("A AS a ; B AS b FILTER b[price > a.price]", "a.price", BETWEEN),
         ("A AS a ; B AS b FILTER a.price < b.price", ".", BETWEEN),
         ("A AS a ; B AS b FILTER a[price] < b[price]", "<", BETWEEN),
         ("A AS a ; B AS b FILTER b[price > a[price]]", "[", BETWEEN),

@@ -233,15 +233,20 @@ class _Call:
             refuse_unlisted(compiled)
         type, time, stream, time_unit = compiled.roles(reading.type, reading.time, reading.stream, reading.time_unit)
         source = _opened(events)
+        read = (*compiled.parsed.read, *filter(None, (type, time, sequence)))
+        if isinstance(source, dict):
+            source = {name: one.with_fields(read) for name, one in source.items()}
+        elif source is not None:
+            source = source.with_fields(read)
         if isinstance(source, dict):
             given: Any = {name: one.schema.empty_table() for name, one in source.items()}
         else:
             given = _loaded(events) if source is None else source.schema.empty_table()
         table, stream = one_table(compiled, given, type, time, sequence, stream)
         if isinstance(source, dict):
-            read = {name: source[name] for name in streams_of(compiled, source)}
-            several = len(read) > 1 or compiled.language == "sase"
-            source = Streams(read, table.schema, str(stream)) if several else next(iter(read.values()))
+            chosen = {name: source[name] for name in streams_of(compiled, source)}
+            several = len(chosen) > 1 or compiled.language == "sase"
+            source = Streams(chosen, table.schema, str(stream)) if several else next(iter(chosen.values()))
         if not table.num_rows and set(table.column_names) <= {stream}:
             # Nothing at all, such as an empty list: it has no columns either, so only the query's own names are known.
             table = nothing(compiled, type, time, stream)

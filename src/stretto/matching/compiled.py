@@ -23,7 +23,7 @@ from stretto.matching.results import Layout
 from stretto.query import functions
 from stretto.query import predicate as p
 from stretto.query.afa import Afa
-from stretto.query.passes.bind import BoundQuery, bind
+from stretto.query.passes.bind import BoundQuery, bind, with_field_types
 from stretto.query.passes.bind_sase import BoundSase, bind_sase
 from stretto.query.passes.nulls import with_types_of_nulls
 from stretto.query.query import Consume, ParsedQuery, Strategy
@@ -155,7 +155,7 @@ class Query:
                 _BOUND.move_to_end(key)
                 return _BOUND[key]
         own = self._parsed
-        known = with_types_of_nulls(own, known)
+        known = with_types_of_nulls(own, with_field_types(own, known))
         query = Query(own, bind_sase(own, known) if isinstance(own, SaseQuery) else bind(own, known))
         with _BOUND_LOCK:
             _BOUND[key] = query

@@ -7,10 +7,11 @@ row groups whose statistics say that nothing in them can matter are passed over,
 
 from __future__ import annotations
 
+import copy
 import glob
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stretto.column_types import without_views
+from stretto.column_types import with_fields, without_views
 from stretto.errors import DataError, OptionError, hinted
 
 if TYPE_CHECKING:
@@ -125,6 +126,15 @@ class Source:
             rows += sum(group.num_rows for group in fragment.row_groups)
         return rows
 
+    def with_fields(self, names: Iterable[str]) -> Source:
+        """The same files with columns for fields inside of structs."""
+        schema = with_fields(self.schema.empty_table(), names).schema
+        if schema.names == self.schema.names:
+            return self
+        found = copy.copy(self)
+        found.schema = schema
+        return found
+
     def table(self, names: Sequence[str] | None = None) -> pa.Table:
         """All events in memory."""
         wanted = self.schema if names is None else pa.schema([self.schema.field(name) for name in names])
@@ -140,7 +150,8 @@ class Source:
         """
         names = names or self.schema.names[:1]  # rows without columns could not be counted
         for fragment, schema in self._fragments():
-            known = [name for name in names if name in schema.names]
+            roots = (name if name in schema.names else name.partition(".")[0] for name in names)
+            known = [name for name in dict.fromkeys(roots) if name in schema.names]
             try:
                 if hasattr(fragment, "row_groups"):  # Parquet
                     same = all(own.type == self.schema.field(own.name).type for own in schema)
@@ -163,6 +174,11 @@ class Source:
     def _fitted(self, batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
         """A batch with all the columns, of the types that they have in all files together."""
         fields = [self.schema.field(name) for name in names]
+        batch = (
+            with_fields(pa.Table.from_batches([batch]), names).to_batches()[0]
+            if any("." in one for one in names)
+            else batch
+        )
         columns = []
         for own in fields:
             if own.name not in batch.schema.names:

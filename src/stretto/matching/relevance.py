@@ -151,6 +151,8 @@ class _OfColumns(Translator):
         return True
 
     def _with_constant(self, op: str, name: str, constant: Any) -> Any:
+        if "." in name and name.partition(".")[0] in self.attributes:
+            return True  # a field of a struct, or perhaps one
         kind = self.attributes[name]
         column = pc.field(name)
         match kind_of(kind):

@@ -14,6 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stretto.budget import Budget
+from stretto.column_types import with_fields
 from stretto.engines.afa.between import Changes
 from stretto.engines.afa.compiled import Roles, Texts
 from stretto.engines.afa.program import AfaProgram
@@ -530,6 +531,7 @@ class Revising(Line):
             table = table.append_column(timer, pa.nulls(table.num_rows, pa.bool_()))
         self._bind(table.schema)
         names = tuple(self._kinds)
+        table = with_fields(table, names)
         there = table.select([name for name in table.column_names if name in self._kinds])
         return conform(there, names, self._kinds, "the matcher expects")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from stretto.column_types import unified
+from stretto.column_types import unified, with_fields
 from stretto.errors import DataError, hinted, warn
 from stretto.events import Schema, as_table
 from stretto.matching.compiled import Query
@@ -20,16 +20,17 @@ STREAM_COLUMN = "stream"
 def one_table(
     query: Query, events: Any, type: str | None, time: str | None, sequence: str | None, stream: str | None
 ) -> tuple[pa.Table, str | None]:
-    """One table of all streams, and the column that tells them apart."""
+    """One table of all streams, with the fields of structs that are read, and the column that tells them apart."""
+    read = {*query.parsed.read, *filter(None, (type, time, sequence))}
     if not isinstance(events, Mapping) or not _are_streams(events, query):
-        table = as_table(events)
+        table = with_fields(as_table(events), read)
         if stream is None and len(query.streams) > 1:
             raise DataError(
                 f"the query reads {len(query.streams)} streams ({', '.join(query.streams)}): give a dict of tables by "
                 "stream, or name the column that tells them apart with stream='…'"
             )
         return table, stream
-    tables = {name: as_table(value) for name, value in events.items()}
+    tables = {name: with_fields(as_table(value), read) for name, value in events.items()}
     names = streams_of(query, tables)
     for name in names:
         if name not in tables:
@@ -45,8 +46,6 @@ def one_table(
         if column in table.column_names:
             table = table.drop_columns([column])
         parts[name] = table.append_column(column, pa.array([name] * table.num_rows, pa.string()))
-    measured = None if query.window is None else query.window.attribute
-    read = {*query.partition_by, *query.parsed.attributes, *filter(None, (measured, type, time, sequence))}
     return pa.concat_tables(_with_one_type(parts, read), promote_options="default"), column
 
 

@@ -118,6 +118,12 @@ class ParsedQuery:
         return (*asked, *(name for item in self.items or () for name in item.attributes or ()))
 
     @property
+    def read(self) -> tuple[str, ...]:
+        """All attributes that it names."""
+        measured = () if self.window is None or self.window.attribute is None else (self.window.attribute,)
+        return tuple(dict.fromkeys((*self.partition_by, *self.attributes, *measured)))
+
+    @property
     def wanted(self) -> tuple[str, ...]:
         """The types of events that it names, but those that must not come."""
         return tuple(sorted({node.type for node in walk(self.pattern, absent=False) if isinstance(node, Atom)}))

@@ -260,6 +260,12 @@ class SaseQuery:
         return tuple(one.attribute for one in self.references.values() if one.attribute is not None)
 
     @property
+    def read(self) -> tuple[str, ...]:
+        """All attributes that it names."""
+        measured = () if self.window is None or self.window.attribute is None else (self.window.attribute,)
+        return tuple(dict.fromkeys((*self.partition_by, *self.attributes, *measured)))
+
+    @property
     def wanted(self) -> tuple[str, ...]:
         """The types of events that it names, but those that must not come."""
         return tuple(dict.fromkeys(name for one in self.positive for name in one.types))

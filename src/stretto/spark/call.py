@@ -26,7 +26,7 @@ from stretto.query.afa import Afa
 from stretto.spark import automata
 from stretto.spark.batch import run as batch
 from stretto.spark.batch.plan import check_slices
-from stretto.spark.frames import arrow_fields, check_sign, one_dataframe, settled_events
+from stretto.spark.frames import arrow_fields, check_sign, one_dataframe, settled_events, with_fields
 from stretto.spark.kernels import ship
 from stretto.spark.options import Continuous
 from stretto.spark.prepared import Prepared
@@ -227,6 +227,7 @@ def prepare(  # noqa: PLR0913 - the options that users have
     if time is None:
         raise OptionError("name the time column, time='…': on Spark the order in which rows arrive means nothing")
     events, stream = one_dataframe(streaming.with_watermark(df, time, time_unit, continuous.disorder), compiled, stream)
+    events = with_fields(events, (*compiled.parsed.read, *filter(None, (type, sequence))))
     fields = arrow_fields(events)
     for name, role in ((time, "time"), (sequence, "sequence"), (stream, "stream"), (type, "type")):
         if name is not None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from stretto.column_types import field_type
 from stretto.errors import DataError, OptionError, hinted
 from stretto.events import require
 from stretto.matching.compiled import Query
@@ -72,6 +73,18 @@ def _arrow_type(kind: Any) -> pa.DataType | None:
     except (PySparkException, NotImplementedError):
         return None
     return found
+
+
+def with_fields(df: DataFrame, paths: Iterable[str]) -> DataFrame:
+    """A DataFrame with columns for those paths that lead to fields inside of its columns."""
+    if not any("." in path for path in paths):
+        return df
+    known = {name: kind for name, kind in arrow_fields(df).items() if kind is not None}
+    found = [path for path in dict.fromkeys(paths) if field_type(known, path) is not None]
+    for path in found:
+        root, *names = path.split(".")
+        df = df.withColumn(path, reduce(lambda own, name: own.getField(name), names, column(root)))
+    return df
 
 
 def without_duplicates(df: DataFrame, event_id: str) -> DataFrame:

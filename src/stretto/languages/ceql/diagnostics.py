@@ -6,6 +6,7 @@ import re
 
 from lark import UnexpectedInput
 
+from stretto.languages.ceql.lowering import RELATES
 from stretto.languages.expressions import diagnostics as d
 from stretto.languages.expressions.tokens import Mistake
 
@@ -79,7 +80,6 @@ def _missing_clause(found: d.Unexpected) -> Mistake | None:
     return Mistake(f"a query needs a {missing} clause", found.span, "SELECT * FROM stream WHERE formula")
 
 
-_RELATES = "SASE+ has them: PATTERN SEQ(A a, B b) WHERE skip_till_any_match { b.price > a.price }"
 _OPERATOR = r"(?:==|!=|<>|<=|>=|=|<|>|\bIN\b|\bLIKE\b|\bBETWEEN\b|\bIS\b)"
 _MEMBER_AHEAD = re.compile(
     rf"\.\s*(?P<attribute>\w+)\s*(?P<rest>{_OPERATOR}\s*(?P<other>[^\W\d]\w*\s*[.\[])?)", re.IGNORECASE
@@ -96,7 +96,7 @@ def _between_events(found: d.Unexpected) -> Mistake | None:
         relates = ahead is not None and bool(ahead["other"])
     else:
         relates = "FILTER" in expected and _is_operator(word) and found.text[: found.span.start].rstrip().endswith("]")
-    return Mistake("CEQL has no conditions between events", found.span, _RELATES) if relates else None
+    return Mistake("CEQL has no conditions between events", found.span, RELATES) if relates else None
 
 
 def _is_operator(word: str) -> bool:

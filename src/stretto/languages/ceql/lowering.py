@@ -15,8 +15,12 @@ from stretto.languages.ceql.formulas import Condition, Conditions, PatternPart, 
 from stretto.languages.expressions.clauses import kept
 from stretto.languages.expressions.tokens import Mistake, Name, unique
 from stretto.query import algebra as a
+from stretto.query import predicate as p
 from stretto.query.query import Consume, Keep, ParsedQuery, SelectItem, Strategy
 from stretto.query.windows import Window
+
+#: What to do where conditions relate events.
+RELATES = "SASE+ has them: PATTERN SEQ(A a, B b) WHERE skip_till_any_match { b.price > a.price }"
 
 MOST_COPIES = 1_024
 """How often FILTER … OR may write out the formula."""
@@ -168,6 +172,9 @@ def _apply_one(formula: PatternPart, condition: Condition) -> PatternPart:
             condition.variable_span,
             inside if name in formula.absent else _known(name, formula.bound),
         )
+    for attribute, span in p.attributes(condition.predicate).items():
+        if attribute.partition(".")[0] in formula.bound and "." in attribute:
+            raise Mistake("CEQL has no conditions between events", span, RELATES)
     return replace(
         formula,
         pattern=a.Filter(formula.pattern, condition.variable, condition.predicate, condition.span),

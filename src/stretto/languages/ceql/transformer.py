@@ -15,7 +15,7 @@ from stretto.languages.ceql.formulas import Condition, Conditions, Joined, Patte
 from stretto.languages.ceql.lowering import Clauses, Selection, filtered
 from stretto.languages.expressions.clauses import Clause, ClauseTransformer, Columns, Counts, Measure, window_of
 from stretto.languages.expressions.tokens import Mistake, Name, at, name_of, unique
-from stretto.languages.expressions.transformer import ExpressionPart, PredicateTransformer, predicate_of
+from stretto.languages.expressions.transformer import ExpressionPart, PredicateTransformer, attribute_of, predicate_of
 from stretto.query import algebra as a
 from stretto.query import predicate as p
 from stretto.query.functions import known
@@ -105,6 +105,9 @@ class CeqlTransformer(PredicateTransformer, ClauseTransformer):
         if str(function) in known():
             hint = "SASE+, AFAs and dataflows call them; here compute a column with it before"
             raise Mistake(f"'{function}' is a registered function, which CEQL does not call", span, hint)
+
+    def path(self, *words: Token) -> ExpressionPart:
+        return attribute_of(self.column(*words))
 
     # ---- Formulas
 

@@ -95,8 +95,10 @@ class ClauseTransformer(Transformer[Token, Any]):
         assert isinstance(last, Token)
         return Columns(tuple(part for part in parts if isinstance(part, Name)), at(first) | at(last))
 
-    def column(self, word: Token) -> Name:
-        return name_of(word)
+    def column(self, *words: Token) -> Name:
+        """A column, or a field inside of one, by its path."""
+        names = [name_of(word) for word in words if word.type != "INSIDE"]
+        return replace(names[0], text=".".join(name.text for name in names), span=names[0].span | names[-1].span)
 
     def within_clause(self, keyword: Token, *parts: Measure | Columns) -> Clause:
         return Clause("WITHIN", keyword, "window", window_of(parts, bare=self.bare_windows))

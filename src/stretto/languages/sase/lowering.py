@@ -356,11 +356,11 @@ def _name(value: p.Operand) -> str | None:
     match reference:
         case Element(variable, index, attribute):
             place = {Index.FIRST: "_1", Index.LAST: "_last"}.get(index, "")
-            return f"{variable}{place}_{attribute}"
+            return f"{variable}{place}_{attribute.replace('.', '_')}"
         case Length(variable):
             return f"{variable}_len"
         case Aggregate(function, variable, _, attribute):
-            parts = (function.replace(" ", "_"), variable, attribute)
+            parts = (function.replace(" ", "_"), variable, attribute and attribute.replace(".", "_"))
             return "_".join(part for part in parts if part)
         case _:
             return None

@@ -12,7 +12,7 @@ from stretto.columns.classes import condition_of
 from stretto.columns.coding import single_column
 from stretto.engines.select import choose
 from stretto.engines.tecs.program import Program
-from stretto.errors import OptionError
+from stretto.errors import OptionError, QueryError
 from stretto.events import Schema
 from stretto.matching.compiled import Query, compile_query
 from stretto.query import predicate as p
@@ -163,6 +163,11 @@ def part_of(text: str | Query, language: str | None, schema: Schema, *, valuatio
         query = compile_query(text, language=language)
         if language is None:
             return part_of(text, query.language, schema, valuations=valuations)
-        return Part(query.bind(schema), valuations=valuations)
+        bound = query.bind(schema)
+        for name in bound.bound.schema.attributes:
+            if name not in schema.attributes:
+                root = name.partition(".")[0]
+                raise QueryError(f"sets of patterns do not look into '{root}': make a column of {name} before")
+        return Part(bound, valuations=valuations)
 
     return _PARTS.get((language, text, schema.key, valuations), make)

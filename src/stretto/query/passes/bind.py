@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_FLOOR, Decimal
 from functools import cached_property
 from typing import ClassVar, Protocol, overload
 
 import pyarrow as pa
 
-from stretto.column_types import text_hint, time_hint
+from stretto.column_types import field_type, text_hint, time_hint
 from stretto.errors import LimitError, OptionError, QueryError, Span, placed, suggestion
 from stretto.events import Schema
 from stretto.query import predicate as p
@@ -356,8 +356,28 @@ def _fitting(window: Window, size: int, of_what: str) -> int:
     return size
 
 
+class Named(Protocol):
+    """A query that names attributes."""
+
+    @property
+    def read(self) -> tuple[str, ...]: ...
+
+
+def with_field_types(query: Named, schema: Schema) -> Schema:
+    """The schema with attributes for the fields inside of structs that the query names by their paths."""
+    found = {name: kind for name in query.read if (kind := field_type(schema.attributes, name)) is not None}
+    return replace(schema, attributes={**schema.attributes, **found}) if found else schema
+
+
+def shown(query: Named, schema: Schema) -> tuple[str, ...]:
+    """All attributes but those that are fields of other ones."""
+    paths = {name for name in query.read if "." in name}
+    others = {name: kind for name, kind in schema.attributes.items() if name not in paths}
+    return tuple(name for name in schema.attributes if name in others or field_type(others, name) is None)
+
+
 def _selected(query: ParsedQuery, schema: Schema) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    everything = tuple(schema.attributes)
+    everything = shown(query, schema)
     if query.items is None:
         return tuple((name, everything) for name in query.variables)
     chosen = []

@@ -11,7 +11,16 @@ import pyarrow as pa
 from stretto.errors import OptionError, QueryError, Span, placed, suggestion
 from stretto.events import Schema
 from stretto.query import predicate as p
-from stretto.query.passes.bind import BoundWindow, bind_window, check_keys, check_names, check_roles, is_key, placing
+from stretto.query.passes.bind import (
+    BoundWindow,
+    bind_window,
+    check_keys,
+    check_names,
+    check_roles,
+    is_key,
+    placing,
+    shown,
+)
 from stretto.query.sase import DISTINCT, LIST, Aggregate, Element, Length, Reference, SaseQuery
 from stretto.query.typing import kind_of, type_of_operand, typed, typed_operand
 
@@ -51,7 +60,7 @@ class BoundSase:
         """The variables to report, each with the attributes of its events."""
         if self.returns is not None:
             return ()
-        everything = tuple(self.schema.attributes)
+        everything = shown(self.parsed, self.schema)
         return tuple((one.variable, everything) for one in self.parsed.positive)
 
     @property

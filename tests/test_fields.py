@@ -1,0 +1,104 @@
+"""Fields of structs by their paths: conditions, keys, windows, results, files, matchers at any cut."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import stretto
+
+ADDRESS = pa.struct([("city", pa.string()), ("at", pa.struct([("lat", pa.float64())])), ("n", pa.int64())])
+EVENTS = pa.table(
+    {
+        "type": list("ABABB"),
+        "address": pa.array(
+            [
+                {"city": "X", "at": {"lat": 1.0}, "n": 1},
+                {"city": "X", "at": None, "n": 2},
+                None,
+                {"city": "Y", "at": {"lat": 5.0}, "n": 3},
+                {"city": "X", "at": {"lat": 9.0}, "n": 9},
+            ],
+            ADDRESS,
+        ),
+        "t": range(5),
+    }
+)
+
+QUERIES = {
+    """SELECT * FROM S WHERE A AS a ; B FILTER a[address.city = 'X' AND address.at.lat < 3]
+       PARTITION BY [address.city] WITHIN 3""": [[0, 1], [0, 4]],
+    "SELECT b[address.at.lat] FROM S WHERE B AS b FILTER b[address.at.lat IS NULL] WITHIN 5": [[1]],
+    """PATTERN SEQ(A a, B b) WHERE skip_till_any_match { a.address.city = b.address.city AND b.address.n > 1 } WITHIN 4
+       RETURN a.address.city, b.address.n - a.address.n AS d""": [[0, 1], [0, 4]],
+    "PATTERN SEQ(A a, B b) WHERE skip_till_any_match { [address.city] AND max(c[].address.n) > 3 } WITHIN 5".replace(
+        "A a, B b", "A a, B+ c[]"
+    ): [[0, 1, 4], [0, 4]],
+}
+
+
+@pytest.mark.parametrize("text", QUERIES)
+def test_everywhere_alike(text: str, tmp_path: Path) -> None:
+    text, expected = text.replace("WITHIN 3", "WITHIN 3 EVENTS").replace("WITHIN 5", "WITHIN 5 [t]"), QUERIES[text]
+    whole = stretto.match(text, EVENTS, time="t")
+    assert sorted(whole.column("positions").to_pylist()) == expected
+    pq.write_table(EVENTS, tmp_path / "events.parquet", row_group_size=2)
+    assert stretto.match(text, tmp_path / "events.parquet", time="t").equals(whole)
+    rows = sorted(map(repr, whole.to_pylist()))
+    for schema in (None, EVENTS.schema):
+        matcher = stretto.Matcher(text, time="t", schema=schema)
+        found = matcher.push(EVENTS.slice(0, 3)).to_pylist()
+        resumed = stretto.Matcher(text, time="t", schema=schema)
+        resumed.restore(matcher.snapshot())
+        found += resumed.push(EVENTS.slice(3)).to_pylist() + resumed.finish().to_pylist()
+        assert sorted(map(repr, found)) == rows
+    late = stretto.Matcher(text, time="t", schema=EVENTS.schema, disorder=5)
+    found = late.push(EVENTS.take([4, 2, 0, 1, 3])).to_pylist() + late.finish().to_pylist()
+    assert len(found) == len(rows)
+
+
+def test_on_a_disordered_stream() -> None:
+    text = "PATTERN SEQ(A a, B b) WHERE skip_till_any_match { [address.city] AND a.address.n < b.address.n } WITHIN 4"
+    matcher = stretto.Matcher(text, time="t", schema=EVENTS.schema, speculation=math.inf)
+    found = matcher.push(EVENTS.take([4, 2, 0, 1, 3])).to_pylist() + matcher.finish().to_pylist()
+    assert sorted((row["start_time"], row["end_time"], row["address.city"]) for row in found) == [
+        (0, 1, "X"),
+        (0, 4, "X"),
+    ]
+
+
+def test_streams_and_columns_called_so() -> None:
+    text = "SELECT * FROM U, V WHERE A ; B PARTITION BY [address.city]"
+    streams = {"U": EVENTS.slice(0, 1), "V": EVENTS.slice(1)}
+    assert stretto.match(text, streams, time="t").num_rows == 2
+    named = EVENTS.drop_columns(["address"]).append_column("address.city", pa.array(list("XXYYX")))
+    found = stretto.match(text.replace("U, V", "U"), named)
+    assert found.column("positions").to_pylist() == [[0, 1], [2, 3], [0, 4]]
+    assert found.to_pylist()[0]["A"][0]["address.city"] == "X"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("SELECT * FROM S WHERE A AS a FILTER a[address.town = 'X']", "unknown attribute 'address.town'"),
+        ("SELECT * FROM S WHERE A PARTITION BY [address.at]", "cannot partition by 'address.at'"),
+        ("SELECT * FROM S WHERE A AS a ; B AS b FILTER b[t > a.t]", "CEQL has no conditions between events"),
+        ("PATTERN SEQ(A a) WHERE skip_till_any_match { a.address.n = 'x' }", "cannot compare a.`address.n`"),
+    ],
+)
+def test_mistakes(text: str, message: str) -> None:
+    with pytest.raises(stretto.QueryError) as caught:
+        stretto.match(text, EVENTS)
+    assert message in str(caught.value)
+
+
+def test_sets_of_patterns_refuse_them() -> None:
+    patterns = stretto.PatternSet(EVENTS.schema, time="t")
+    with pytest.raises(
+        stretto.StrettoError, match=r"do not look into 'address': make a column of address\.city before"
+    ):
+        patterns.change([{"id": "p", "query": "SELECT * FROM S WHERE A AS a FILTER a[address.city = 'X']"}])
