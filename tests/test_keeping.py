@@ -87,6 +87,30 @@ def test_what_lists_too_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None
     assert held(stretto.match(told, rows)) == [[*range(at, 24, 2), 24] for at in range(0, 24, 2)]
 
 
+def test_what_waits_has_a_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stretto.budget.SMALL", 1 << 14)
+    monkeypatch.setattr("stretto.memory.available", lambda: 1 << 16)
+    rows = [{"type": kind} for kind in "A" * 60 + "B"]
+    with pytest.raises(stretto.LimitError, match="the matches that may still be kept take"):
+        stretto.match("SELECT * FROM S WHERE A+ ; B KEEP LONGEST", rows)
+
+
+def test_wider_types_and_matches_taken_anew() -> None:
+    rows = events(("FAILED", "x", 1), ("OK", "x", 2))
+    matcher = stretto.Matcher(ATTACK.replace("OK AS ok", "(OK AS ok FILTER ok[v > 0])") + "KEEP LONGEST", time="t")
+    assert held(matcher.push([row | {"v": 1} for row in rows])) == []
+    assert held(matcher.push([row | {"v": 1.5, "t": 70} for row in rows])) == [[0, 1]]
+    text = "PATTERN SEQ(A+ a[], B b) WHERE skip_till_next_match { sum(a[].v) + b.v > 0 } WITHIN 9 KEEP LONGEST"
+    sorting = stretto.Matcher(text, time="t", disorder=2)
+    rows = [
+        {"type": kind, "t": t, "v": v} for kind, t, v in (("A", 1, 1), ("B", 2, 2), ("A", 40, 1), ("B", 41, 2**63 - 1))
+    ]
+    assert held(sorting.push(rows)) == [[0, 1]]
+    with pytest.raises(stretto.DataError, match="overflow"):
+        sorting.push([{"type": "B", "t": 90, "v": 2}])
+    assert held(sorting.finish()) == []
+
+
 @pytest.mark.parametrize(
     ("more", "options", "message"),
     [

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
+from stretto.budget import Budget
 from stretto.engines.api import Matches
 from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.nfab.runner import NfabRunner
@@ -91,6 +92,7 @@ class KeptRun:
             waits=pending,
         )
         self.keeper = run.keeper = Keeper(program.keep, program.marks, program.order if labels else (), rule)
+        self.budget = Budget()
         self._event = -1  # whose matches were counted last
 
     def __deepcopy__(self, memo: dict[int, Any]) -> KeptRun:
@@ -138,9 +140,18 @@ class KeptRun:
             self._refuse_too_many(piece)
             # What waited for time may come with a batch of which nothing is visited.
             yield from _some(keeper.take(piece, min(run.cursor, keeper.visits.position.size)), silent)
+            self._refuse_too_much()
         yield from _some(keeper.take(None, keeper.visits.position.size), silent)
         if run.until is not None:
             yield from _some(keeper.close(run.until), silent)
+
+    def _refuse_too_much(self) -> None:
+        """What waits to be decided has a budget."""
+        if not self.budget.holds(0, self.keeper.nbytes):
+            raise LimitError(
+                f"the matches that may still be kept take {self.keeper.nbytes:,} bytes, {self.budget} are there for them\n"
+                "hint: WITHIN, or a narrower one, has fewer that wait; KEEP SHORTEST decides sooner"
+            )
 
     def _refuse_too_many(self, piece: Matches) -> None:
         """Count what one event completes before it is all looked at."""

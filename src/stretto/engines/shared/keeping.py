@@ -263,6 +263,7 @@ class Keeper:
         self.found = self._read(self.held)
         self.passed = 0  #: positions below this are no starts unless they stand in a queue
         self.kept_starts = 0
+        self.looked = 0  #: rows at the beginning of those held that starts have looked at, and all are asked for
 
     # -- what the run tells -------------------------------------------------------------------------------------------
 
@@ -334,6 +335,8 @@ class Keeper:
     def _given(self, given: I64) -> Matches | None:
         """The matches of some rows; the others that a start still has are kept."""
         chosen = given[: self.registers[GIVEN]]
+        if not chosen.size and self.registers[ROW] == self.looked:
+            return None
         found = _rows(self.held, chosen) if chosen.size else None
         best = self.starts.best[: self._starts]
         wanted = np.flatnonzero(self.starts.open[: self._starts] & (best > 0))
@@ -345,6 +348,7 @@ class Keeper:
             self.registers[ROW] = wanted.size
             self.held = _rows(self.held, rows)
             self.found = self._read(self.held)
+        self.looked = int(self.registers[ROW])
         return found
 
     # -- starts -------------------------------------------------------------------------------------------------------
@@ -456,7 +460,7 @@ class Keeper:
         mark = arrays["mark"].astype(np.int32)
         self.held = Matches(arrays["start"], arrays["end"], arrays["offset"], arrays["position"], mark)
         self.found = self._read(self.held)
-        self.registers[ROW] = self.held.start.size
+        self.registers[ROW] = self.looked = self.held.start.size
         self.passed = section.values["passed"]
 
 
