@@ -121,16 +121,18 @@ def _renumber(nodes: Nodes, records: Records, bound: I64, number: I64, registers
 
 
 @jit
-def live_positions(nodes: Nodes, registers: I64, positions: I64) -> int:
-    """The positions that bottom and output nodes name, ascending; gives how many. ``positions`` has room for all nodes.
+def live_positions(nodes: Nodes, bound: I64, registers: I64, positions: I64) -> int:
+    """The positions that marked bottom and output nodes name, ascending; gives how many. ``positions`` has room for all nodes.
 
-    Nodes lie in the order of their making, and these were made at the position that they name.
+    Nodes lie in the order of their making, and these were made at the position that they name. O(nodes).
     """
     size = nodes.left.size - 1
     count = 0
     for node in range(registers[s.TAIL] + 1, registers[s.HEAD]):
         slot = node & size
-        if nodes.right[slot] == s.NIL and (count == 0 or positions[count - 1] != nodes.position[slot]):
+        if bound[slot] == UNREACHED or nodes.right[slot] != s.NIL:
+            continue
+        if count == 0 or positions[count - 1] != nodes.position[slot]:
             positions[count] = nodes.position[slot]
             count += 1
     return count

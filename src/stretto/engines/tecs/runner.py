@@ -20,7 +20,7 @@ from stretto.engines.shared.counting import Graph, Unlisted, unlisted
 from stretto.engines.shared.intake import CHUNK, Intake
 from stretto.engines.shared.keeping import NO_VISITS, Visits
 from stretto.engines.tecs import structure as s
-from stretto.engines.tecs.collect import live_positions, states_in, sweep
+from stretto.engines.tecs.collect import states_in, sweep
 from stretto.engines.tecs.compiled import Compiled
 from stretto.engines.tecs.kernels import Events, advance
 from stretto.engines.tecs.labels import Trace, resolve
@@ -362,12 +362,8 @@ class Runner(Intake):
         return int(registers[s.LOW]) if registers[s.RING] else None
 
     def live(self) -> I64:
-        """The rows that partial matches hold (sorted), after collecting what is unreachable."""
-        state = self.state
-        state.collect()
-        positions = np.empty(state.nodes.left.size, np.int64)
-        count = live_positions(state.nodes, state.registers, positions)
-        return positions[:count]
+        """The rows that partial matches hold (sorted)."""
+        return self.state.live()
 
     def finish(self) -> Iterator[Matches]:
         """The stream has ended; no match waits for that."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from stretto.engines.api import Matches
 from stretto.engines.shared.counting import counts_for
 from stretto.engines.tecs import structure as s
-from stretto.engines.tecs.collect import copy, mark, pack, unpack
+from stretto.engines.tecs.collect import copy, live_positions, mark, pack, unpack
 from stretto.engines.tecs.enumerate import Output, Stack
 from stretto.engines.tecs.kernels import CONSUME_ANY, CONSUME_PARTITION, Records, Work
 from stretto.engines.tecs.structure import Cells, Nodes
@@ -73,6 +73,12 @@ class State:
             capacity *= 2
         self.nodes = _nodes(capacity)
         copy(old, self.nodes, self.records, bound, np.empty(old.left.size, np.int64), self.registers)
+
+    def live(self) -> NDArray[np.int64]:
+        """The positions that partial matches hold, ascending."""
+        bound, positions = np.empty((2, self.nodes.left.size), np.int64)
+        mark(self.nodes, self.records, bound, self.registers)
+        return positions[: live_positions(self.nodes, bound, self.registers, positions)].copy()
 
     def grow_arena(self) -> None:
         arena = self.records.arena
