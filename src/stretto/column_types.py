@@ -107,6 +107,9 @@ def field_type(attributes: Mapping[str, pa.DataType], path: str) -> pa.DataType 
 
 def with_fields(table: pa.Table, paths: Iterable[str]) -> pa.Table:
     """A table with columns for those paths that lead to fields inside of its columns."""
+    paths = [path for path in paths if "." in path]
+    if not paths:
+        return table
     attributes = dict(zip(table.schema.names, table.schema.types, strict=True))
     for path in paths:
         kind = field_type(attributes, path)
