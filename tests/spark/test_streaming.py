@@ -256,6 +256,16 @@ class TestMistakes:
         with pytest.raises(OptionError, match=message):
             stretto.spark.match(events, "SELECT * FROM S WHERE A", **({"time": "ts", "disorder": "1 second"} | options))
 
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [({}, "KEEP LONGEST in a stream needs WITHIN"), ({"valuations": True}, "leave out valuations=")],
+    )
+    def test_what_is_kept(self, events: Any, options: dict[str, Any], message: str) -> None:
+        with pytest.raises(OptionError, match=message):
+            stretto.spark.match(
+                events, "SELECT * FROM S WHERE A KEEP LONGEST", time="ts", disorder="1 second", **options
+            )
+
     def test_unknown_columns(self, events: Any) -> None:
         for options in ({"time": "tss"}, {"time": "ts", "event_id": "tss"}):
             with pytest.raises(DataError, match="no column 'tss'"):

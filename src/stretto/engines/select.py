@@ -93,6 +93,10 @@ def _why_not_afa(query: ParsedQuery | BoundSase) -> str:
     return "it keeps what it needs to take output back, which events in order never ask for; with speculation= it runs this query"
 
 
+#: Why one cannot be asked for all valuations of what is kept.
+NO_VALUATIONS = "KEEP and AFTER MATCH choose a complex event, not a valuation: leave out valuations="
+
+
 def program_for(query: BoundQuery | BoundSase, *, valuations: bool) -> AnyProgram:
     """The compiled machine of a bound query.
 
@@ -107,7 +111,7 @@ def program_for(query: BoundQuery | BoundSase, *, valuations: bool) -> AnyProgra
     if isinstance(query, BoundSase):
         return KeptProgram(_one_by_one(query), keep, query.parsed.variables)
     if valuations:
-        raise OptionError("KEEP and AFTER MATCH choose a complex event, not a valuation: leave out valuations=")
+        raise OptionError(NO_VALUATIONS)
     return KeptProgram(TimedProgram(query) if query.parsed.needs_times else Program(_one_an_interval(query)), keep, ())
 
 

@@ -13,6 +13,7 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from stretto.budget import Budget
+from stretto.engines.select import NO_VALUATIONS
 from stretto.errors import OptionError
 from stretto.events import Schema, require
 from stretto.languages.afa.builder import AFA
@@ -223,6 +224,8 @@ def prepare(  # noqa: PLR0913 - the options that users have
     Budget(budget)  # raises
     compiled = compile_query(query, language=language)
     refuse_unlisted(compiled)
+    if valuations and compiled.parsed.keep is not None:
+        raise OptionError(NO_VALUATIONS)
     type, time, stream, time_unit = compiled.roles(type, time, stream, time_unit)
     if time is None:
         raise OptionError("name the time column, time='…': on Spark the order in which rows arrive means nothing")

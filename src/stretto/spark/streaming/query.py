@@ -166,6 +166,11 @@ class Flow:
 
 def match(call: Prepared, options: Continuous) -> DataFrame:
     """The matches of a checked call as a streaming DataFrame (append mode)."""
+    keep = call.query.parsed.keep
+    if keep is not None and keep.longest and call.query.window is None:
+        raise OptionError(
+            "KEEP LONGEST in a stream needs WITHIN: without one the longest match is known at the end, which does not come"
+        )
     call = with_columns(call, options)
     alone = not call.keys
     if alone:
