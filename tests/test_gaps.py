@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import stretto
+from stretto.engines.timed import state
 
 EVENTS = pa.table(
     {
@@ -128,7 +129,7 @@ def test_strategies_limit_and_consumption() -> None:
     )
 
 
-def test_what_is_refused() -> None:
+def test_what_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(stretto.QueryError, match="are measured by 't' and events: by one of them"):
         stretto.match("SELECT * FROM S WHERE A ; B AFTER 1 [t] ; C+ GAP 2 EVENTS", EVENTS, time="t")
     with pytest.raises(stretto.QueryError, match="the window measures the stream's time, and no time column is named"):
@@ -144,6 +145,10 @@ def test_what_is_refused() -> None:
     many = {"type": ["A"] * 14 + ["B"], "t": [0] * 14 + [1]}
     with pytest.raises(stretto.LimitError, match="SELECT MAX compares"):
         stretto.match("SELECT MAX * FROM S WHERE A ; A* GAP 1 [t] ; B", many, time="t")
+    monkeypatch.setattr(state, "MOST_CELLS", 1 << 12)
+    matcher = stretto.Matcher("SELECT * FROM S WHERE A+ AS x ; A+ GAP 1 [t]", time="t", capacity=1)
+    with pytest.raises(stretto.LimitError, match="matches, which must be compared"):
+        matcher.push(many)
     with pytest.raises(stretto.LimitError, match="over the budget"):
         stretto.match("SELECT * FROM S WHERE A+ GAP 1 [t]", many, time="t", budget=1_000)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -87,18 +87,19 @@ class Compiled:
 
     @cached_property
     def distinct(self) -> bool:
-        """Whether several paths may be one match: where two steps that one event can be lead to the same one, or to the end."""
-        steps = self.steps.steps
-        if any(not step.labels for step in steps):
+        """Whether several paths may be one match: neither from its first event nor from its last one do types tell the steps."""
+        steps, edges = self.steps.steps, self.steps.edges
+        if any(not step.labels for step in steps) or len({(e.source, e.target) for e in edges}) < len(edges):
             return True
-        sources: dict[int, set[int]] = {}
-        for edge in self.steps.edges:
-            sources.setdefault(edge.target, set()).add(edge.source)
-        if len({(edge.source, edge.target) for edge in self.steps.edges}) < len(self.steps.edges):
-            return True
-        return any(
-            len({steps[one].guard.type for one in them}) < len(them) for them in (*sources.values(), self.steps.last)
-        )
+        before, behind = [dict[int, list[int]]() for _ in range(2)]
+        for edge in edges:
+            before.setdefault(edge.target, []).append(edge.source)
+            behind.setdefault(edge.source, []).append(edge.target)
+
+        def told(choices: Iterable[Collection[int]]) -> bool:
+            return all(len({steps[one].guard.type for one in them}) == len(them) for them in choices)
+
+        return not told([*before.values(), self.steps.last]) and not told([*behind.values(), self.steps.first])
 
     @cached_property
     def adjoins(self) -> bool:

@@ -16,7 +16,7 @@ from stretto.errors import LimitError
 from stretto.frame import Section
 
 #: More positions of the matches of one event, where these must be there together, are refused.
-MOST_CELLS = 1 << 27
+MOST_CELLS = 1 << 25
 
 
 class State:
