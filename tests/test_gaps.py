@@ -110,6 +110,27 @@ def test_keys_that_are_idle_are_forgotten() -> None:
     assert rows(matcher.finish()) == [(3_999, 4_000)]
 
 
+def test_keys_of_events_that_nothing_asks_for() -> None:
+    for gap in ("1 [t]", "1 EVENTS"):
+        matcher = stretto.Matcher(f"SELECT * FROM S WHERE A : B AFTER {gap} PARTITION BY [k] WITHIN 5 [t]", time="t")
+        assert matcher.push({"type": ["D"] * 3, "t": [0, 1, 2], "k": ["x", "y", "z"]}).num_rows == 0
+        assert matcher.advance(9).num_rows == 0
+
+
+def test_the_longest_sessions_are_found_without_listing_their_parts() -> None:
+    events = {"type": ["A"] * 120, "t": [at + 50 * (at // 40) for at in range(120)]}
+    query = "SELECT NEXT * FROM S WHERE A+ GAP 9 [t]"
+    assert stretto.match(query, events, time="t", output="positions").num_rows == 3 * 40 * 41 // 2
+    found = stretto.match(
+        f"{query} KEEP LONGEST AFTER MATCH SKIP PAST LAST EVENT", events, time="t", output="positions"
+    )
+    assert found.column("positions").to_pylist() == [list(range(low, low + 40)) for low in (0, 40, 80)]
+    found = stretto.match(
+        query.replace("NEXT ", "") + " KEEP LONGEST AFTER MATCH SKIP PAST LAST EVENT", events, time="t"
+    )
+    assert found.num_rows == 3
+
+
 def test_strategies_limit_and_consumption() -> None:
     events = {"type": list("AAAB"), "t": [0, 1, 2, 3]}
 

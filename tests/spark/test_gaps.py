@@ -17,7 +17,7 @@ from tests.spark.test_sase import SCHEMA, events, stream
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
 QUERIES = {
-    "before, in slices": "SELECT * FROM S WHERE NOT C ; (A ; B) WITHIN 3 [t] ; A AFTER 1 [t] WITHIN 9 [t]",
+    "before, in slices": "SELECT * FROM S WHERE NOT C ; (A ; B) WITHIN 3 [t] ; A WITHIN 9 [t]",
     "sessions": "SELECT MAX * FROM S WHERE A+ GAP 4 [t] ; B AFTER 1 [t] WITHIN 6 [t] PARTITION BY [k]",
     "behind": "SELECT * FROM S WHERE A ; NOT B ; C ; NOT A ; NOT B PARTITION BY [k] WITHIN 12 [t]",
 }

@@ -112,7 +112,7 @@ def program_for(query: BoundQuery | BoundSase, *, valuations: bool) -> AnyProgra
         return KeptProgram(_one_by_one(query), keep, query.parsed.variables)
     if valuations:
         raise OptionError(NO_VALUATIONS)
-    return KeptProgram(TimedProgram(query) if query.parsed.needs_times else Program(_one_an_interval(query)), keep, ())
+    return KeptProgram(_machine_for(_one_an_interval(query), valuations=False), keep, ())
 
 
 def _one_an_interval(query: BoundQuery) -> BoundQuery:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from stretto.automata.steps import Steps, steps_of
 from stretto.columns.classes import Classifier
 from stretto.engines.timed.structure import Machine
+from stretto.query.algebra import is_timed
 from stretto.query.guard import Guard
 from stretto.query.passes.bind import BoundQuery, measure
 from stretto.query.query import Strategy
@@ -102,10 +103,20 @@ class Compiled:
         return not told([*before.values(), self.steps.last]) and not told([*behind.values(), self.steps.first])
 
     @cached_property
+    def greedy(self) -> bool:
+        """Whether the match that NEXT keeps of each interval is found without listing others.
+
+        It is found event by event from the end, which is wrong where a window inside asks what was chosen before.
+        """
+        alone = not self.steps.windows and all(step.labels for step in self.steps.steps)
+        return alone and not self.valuations and self.query.parsed.strategy is Strategy.NEXT
+
+    @cached_property
     def adjoins(self) -> bool:
         """Whether it matters which events are neighbours, or how many lie between."""
         strict = self.query.parsed.strategy is Strategy.STRICT
-        return strict or self.query.clock is None or any(edge.contiguous for edge in self.steps.edges)
+        counted = self.query.clock is None and is_timed(self.query.pattern)
+        return strict or counted or any(edge.contiguous for edge in self.steps.edges)
 
     def refresh(self) -> None:
         """Take in the classes that are known by now."""

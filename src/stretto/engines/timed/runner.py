@@ -58,9 +58,11 @@ class TimedRunner(Intake):
         registers = self.state.registers
         registers[s.COUNTED] = counted and ranked
         registers[s.VALUATIONS] = program.valuations
-        registers[s.DISTINCT] = program.distinct
-        chooses = parsed.limit is not None or parsed.strategy in (Strategy.NEXT, Strategy.LAST, Strategy.MAX)
-        registers[s.WHOLE] = program.distinct or chooses
+        registers[s.DISTINCT] = program.distinct and not program.greedy
+        registers[s.GREEDY] = program.greedy
+        self.strategy = Strategy.ALL if program.greedy else parsed.strategy
+        chooses = parsed.limit is not None or self.strategy in (Strategy.NEXT, Strategy.LAST, Strategy.MAX)
+        registers[s.WHOLE] = registers[s.DISTINCT] or chooses
         registers[s.STRICT] = parsed.strategy is Strategy.STRICT
         registers[s.CONSUME] = {Consume.PARTITION: 1, Consume.ANY: 2}.get(parsed.consume, 0)
         self.chooses = chooses
@@ -121,6 +123,7 @@ class TimedRunner(Intake):
         part, rank = np.zeros(rows.size, np.int64), None
         if self.keys is not None or self.ranked:
             rows, part, rank = self._substreams(batch, rows, member, skips=True)
+            self.state.fit_partitions(self.partitions)
         if self.keeper is not None and not rows.size:
             self.keeper.see(NO_VISITS, self.partitions)
         yield from self._read(cls[rows], rows, part, rank, measures, clocks, first, silent)
@@ -158,7 +161,6 @@ class TimedRunner(Intake):
         """The events to visit through the kernel; ``cls``, ``part`` and ``rank`` are theirs, measures and clocks all rows'."""
         if not rows.size:
             return
-        self.state.fit_partitions(self.partitions)
         position = rows + first
         ranks = position if rank is None else rank
         counted = self.state.registers[s.COUNTED]
@@ -179,8 +181,7 @@ class TimedRunner(Intake):
         for _ in self._kernel(events):
             found, places, begun, ended = self.state.drain()
             if self.chooses:
-                parsed = self.program.query.parsed
-                kept = chosen(parsed.strategy, parsed.limit, *found[:4])
+                kept = chosen(self.strategy, self.program.query.parsed.limit, *found[:4])
                 if kept is not None:
                     found, places, begun, ended = taken(found, kept), places[kept], begun[kept], ended[kept]
             if self.waiting is None:

@@ -50,7 +50,9 @@ WHOLE = 21  #: 1: the rows of an event stay together
 STRICT = 22  #: 1: a match holds every event of its interval
 CONSUME = 23  #: 0 none, 1 partition, 2 any
 SILENT = 24  #: 1: nothing is listed
-REGISTERS = 25
+GREEDY = 25  #: 1: of each interval the match that has an event before others
+BEST = 26  #: the first node of the match at hand, by its start; NIL: none
+REGISTERS = 27
 
 
 class Machine(NamedTuple):
@@ -105,6 +107,10 @@ class Nodes(NamedTuple):
     newer: I64  #: … and behind
     begin: I64  #: first link
     links: I64  #: how many links
+    after: (
+        I64  #: of a node from which the event at hand is reached: the next one of the best way there; NIL: that is it
+    )
+    stamp: I64  #: … and the number of the event
 
 
 class Links(NamedTuple):
@@ -128,7 +134,7 @@ class Parts(NamedTuple):
 
 
 class Walk(NamedTuple):
-    """The path at hand, from the last event to the first, by depth."""
+    """The path at hand, from the last event to the first, by depth. Where ways are looked for, a heap of nodes, latest first."""
 
     node: I64
     link: I64  #: the next link; −1: the path so far was not written yet
