@@ -142,14 +142,21 @@ class CeqlTransformer(PredicateTransformer, ClauseTransformer):
         return bounded(_above(alone(formula), a.Within(formula.pattern, window), formula.span | _place(window)))
 
     def spaced(self, formula: PatternPart, keyword: Token, window: Window) -> PatternPart:
+        names: list[a.As] = []
         pattern = formula.pattern
+        while isinstance(pattern, a.As):
+            names.append(pattern)
+            pattern = pattern.body
         if not isinstance(pattern, a.Plus | a.Repeat) or pattern.gap is not None:
             raise Mistake(
                 "GAP stands behind a repetition: the most that its neighbours are apart",
                 at(keyword),
                 "A+ GAP 5 minutes; between two steps: A ; B AFTER 0 seconds WITHIN 5 minutes",
             )
-        return replace(formula, pattern=replace(pattern, gap=window), span=formula.span | _place(window))
+        spaced: a.Pattern = replace(pattern, gap=window)
+        for name in reversed(names):
+            spaced = replace(name, body=spaced)
+        return replace(formula, pattern=spaced, span=formula.span | _place(window))
 
     def after(self, formula: PatternPart, _: Token, least: Window, *rest: Window | Token) -> PatternPart:
         most = rest[-1] if rest else None
