@@ -13,7 +13,19 @@ import time
 import traceback
 from collections.abc import Sequence
 
-LANGUAGES = ("ceql", "timed", "sase", "disordered", "afa", "dataflow", "datalog", "reorder", "patterns", "keeping")
+LANGUAGES = (
+    "ceql",
+    "timed",
+    "sase",
+    "variants",
+    "disordered",
+    "afa",
+    "dataflow",
+    "datalog",
+    "reorder",
+    "patterns",
+    "keeping",
+)
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -227,25 +227,28 @@ def test_what_ceql_does_not_have(formula: str, place: str, expected: list[str]) 
     ("pattern", "place", "expected"),
     [
         (
-            "SEQ(A a, B? b, C c)",
-            "?",
+            "SEQ(A? a, B* b[])",
+            "A? a, B* b[]",
             [
-                "there are no optional components yet",
-                "hint: ask two queries, without and with it: SEQ(A x, C y) and SEQ(A x, B b, C y)",
+                "the pattern may hold no event at all",
+                "hint: a match has at least one event: take the '?' or '*' from a part, or count from 1",
             ],
         ),
         (
-            "SEQ(A a, B* b[], C c)",
-            "*",
-            [
-                "there is no repetition of none or more yet",
-                "hint: ask two queries, without it and with one or more: SEQ(A x, C y) and SEQ(A x, B+ b[], C y)",
-            ],
+            "SEQ(A a, ~(B? b), C c)",
+            "B? b",
+            ["a negated component takes no '?'", "hint: ~(B b) already means: not one such event"],
+        ),
+        ("SEQ(A a, (~(B b))+)", "(~(B b))+", ["a group needs a component that is not negated"]),
+        (
+            "SEQ(A a UNTIL (B b))",
+            "UNTIL (B b",
+            ["'a' is one event, and UNTIL ends a repetition", "hint: write A+ a[] UNTIL (B b)"],
         ),
         (
-            "SEQ(A a, B{0,2} b[])",
-            "0,2}",
-            ["there are no optional components yet", "hint: ask two queries, without b and with B{1,2} b[]"],
+            "SEQ(A+ a[] UNTIL (B+ b[]))",
+            "B+ b[]",
+            ["one event ends a repetition", "hint: write A+ a[] UNTIL (B b)"],
         ),
         ("SEQ(A a, B{3,2} b[])", "3,2", ["a repetition of at least 3 and at most 2", "hint: write {2,3}"]),
         ("SEQ(A a, B{1.5} b[])", "1.5", ["a repetition is counted in whole numbers, not 1.5"]),

@@ -451,6 +451,11 @@ def _refuse_choices(query: BoundSase) -> None:
             f"{chosen} chooses among matches, which late events add and take back: not on a disordered stream",
             hint=f"leave out {chosen}, or bound the disorder",
         )
+    if not parsed.plain:
+        raise QueryError(
+            "answers ahead are for components that come one after the other, each of them there, under one strategy",
+            hint="leave out options, groups, UNTIL and the strategies of single steps, or bound the disorder",
+        )
     if parsed.compressed:
         raise QueryError("OUTPUT compressed hands matches over as sets, and a set is not taken back")
 

@@ -37,6 +37,8 @@ def why_not(nfab: Nfab) -> str:
         return f"{nfab.negations[0].component} looks for events that are in no match"
     if parsed.non_overlap:
         return "OUTPUT non_overlap forgets runs after a match"
+    if not parsed.plain:
+        return "parts that may be missing, groups, and strategies of single steps are variants of one pattern, each with its runs"
     if nfab.query.schema.stream is not None:
         return "events of several streams are told apart by types only"
     return ""

@@ -77,8 +77,29 @@ def draw(parsed: ParsedQuery | SaseQuery, bound: BoundQuery | BoundSase | None, 
     return Drawing(_steps(found) if isinstance(found, Steps) else _dot(found))
 
 
+def _places(nfab: Nfab) -> str:
+    """What may follow what, where components may be missing or come again: a box for each, an edge for each step."""
+    names = [f"{pair.component}" for pair in nfab.pairs]
+    lines = [
+        "digraph NFAb {",
+        "  rankdir=LR;",
+        '  node [shape=box, fontname="Helvetica", fontsize=11];',
+        "  start [shape=point];",
+    ]
+    lines += [f'  c{number} [label="{_short(name)}"];' for number, name in enumerate(names)]
+    lines.append('  F [shape=doublecircle, label="F"];')
+    places = nfab.places
+    steps = {("start", f"c{places.component[step.place]}") for step in places.first}
+    for at, number in enumerate(places.component):
+        steps |= {(f"c{number}", f"c{places.component[step.place]}") for step in places.follow[at]}
+        steps |= {(f"c{number}", "F")} if places.final[at] else set()
+    return "\n".join([*lines, *(f"  {one} -> {other};" for one, other in sorted(steps)), "}", ""])
+
+
 def _nfab(nfab: Nfab) -> str:
     """States in a row, from the first component's to F."""
+    if not nfab.places.linear:
+        return _places(nfab)
     lines = [
         "digraph NFAb {",
         "  rankdir=LR;",
@@ -101,11 +122,15 @@ def _nfab(nfab: Nfab) -> str:
         at = names.index(first)
         lines.append(f'  "{first}" -> "{names[at + 1]}" [label="{_edge(pair.begin)}"];')
         if number:
-            lines.append(f'  "{first}" -> "{first}" [style=dashed, label="{_ignore(nfab, takes=False)}"];')
+            lines.append(
+                f'  "{first}" -> "{first}" [style=dashed, label="ignore: {ignored(nfab.step(number), takes=False)}"];'
+            )
         if pair.take:
             state, after = names[at + 1], names[at + 2]
             lines.append(f'  "{state}" -> "{state}" [label="{_edge(pair.take)}"];')
-            lines.append(f'  "{state}" -> "{state}" [style=dashed, label="{_ignore(nfab, takes=True)}"];')
+            lines.append(
+                f'  "{state}" -> "{state}" [style=dashed, label="ignore: {ignored(nfab.loop(number), takes=True)}"];'
+            )
             label = _short(f"proceed: {proceeds(nfab, number, pair)}")
             lines.append(f'  "{state}" -> "{after}" [arrowhead=empty, label="{label}"];')
     return "\n".join([*lines, *_negations(nfab), "}", ""])
@@ -113,10 +138,6 @@ def _nfab(nfab: Nfab) -> str:
 
 def _edge(edge: Edge) -> str:
     return _short(f"{edge.kind}: {asked(edge) or 'true'}")
-
-
-def _ignore(nfab: Nfab, *, takes: bool) -> str:
-    return f"ignore: {ignored(nfab.selection, takes=takes)}"
 
 
 def _negations(nfab: Nfab) -> list[str]:

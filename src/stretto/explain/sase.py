@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from stretto.automata.nfab import Edge, Nfab, Pair, build
+from stretto.automata.nfab import MODES, Edge, Nfab, Pair, build
 from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.select import Machine, choose
 from stretto.query import predicate as p
@@ -26,8 +26,8 @@ def explain_sase(
     more = [(title, _own(title, text, parsed)) for title, text in more]
     sections = [
         ("query", parsed.text.strip()),
-        ("pattern", ", ".join(map(str, parsed.components))),
-        ("selection", f"{parsed.selection}: {_SELECTIONS[parsed.selection]}"),
+        ("pattern", ", ".join(map(str, parsed.parts))),
+        ("selection", "\n".join(_strategies(parsed))),
     ]
     if bound is None:
         condition = "none but the event types" if parsed.condition is None else str(parsed.condition)
@@ -44,6 +44,12 @@ def explain_sase(
         apart = machine.why_apart
         sections.append(("merging", f"no: {apart}" if apart else "runs with the same state and masked V become one"))
     return [*sections, ("engine", str(choice))]
+
+
+def _strategies(parsed: SaseQuery) -> Iterator[str]:
+    yield f"{parsed.selection}: {_SELECTIONS[parsed.selection]}"
+    yield from (f"the step to {name}: {_SELECTIONS[one]}" for name, one in parsed.steps.items())
+    yield from (f"inside {name}[]: {_SELECTIONS[one]}" for name, one in parsed.loops.items())
 
 
 def _own(title: str, text: str, parsed: SaseQuery) -> str:
@@ -67,20 +73,51 @@ def _states(nfab: Nfab) -> Iterator[str]:
     """The states with their edges (steps 1 to 6)."""
     width = max(len(str(name)) for pair in nfab.pairs for name in (pair.component.variable + "[i]", *_negated(nfab)))
     window = "" if nfab.query.window is None else "within the window"
+    linear = nfab.places.linear
+    begins = {nfab.places.component[step.place] for step in nfab.places.first}
     for number, pair in enumerate(nfab.pairs):
-        variable = pair.component.variable
-        kinds = "|".join(pair.component.types)
+        component = pair.component
+        variable = component.variable
+        kinds = "|".join(component.types)
         first = f"{variable}[1]" if pair.take else variable
         yield f"{first:<{width}}  begin    {_joined(kinds, asked(pair.begin), window if number else '')}"
-        if number:
-            yield f"{'':<{width}}  ignore   {ignored(nfab.selection, takes=False)}"
-        if pair.take is not None:
+        if component.again:
+            assert pair.take is not None
+            yield f"{variable + '[i]':<{width}}  begin    {_joined(kinds, asked(pair.take), window)}"
+        if component.again or number not in begins or number:
+            yield f"{'':<{width}}  ignore   {ignored(nfab.step(number), takes=False)}"
+        if component.kleene:
+            assert pair.take is not None
             yield f"{variable + '[i]':<{width}}  take     {_joined(kinds, asked(pair.take), window)}"
-            yield f"{'':<{width}}  ignore   {ignored(nfab.selection, takes=True)}"
-            yield f"{'':<{width}}  proceed  {proceeds(nfab, number, pair)}"
+            yield f"{'':<{width}}  ignore   {ignored(nfab.loop(number), takes=True)}"
+            if linear:
+                yield f"{'':<{width}}  proceed  {proceeds(nfab, number, pair)}"
+        if not linear:
+            yield f"{'':<{width}}  then     {_behind(nfab, number)}"
+    for number, leave in enumerate(nfab.leaves):
+        if asked(leave):
+            names = ", ".join(
+                nfab.pairs[at].component.variable for at, one in enumerate(nfab.round_of) if one == number
+            )
+            yield f"the group of {names}  left     {asked(leave)}"
+    for ending in nfab.endings:
+        own = nfab.pairs[ending.of].component
+        kinds = _joined("|".join(ending.component.types), asked(ending.edge), window)
+        yield f"{own.variable + '[]':<{width}}  ends     {kinds}{', and is not complete without' * own.only}"
     for negation in nfab.negations:
         kinds = "|".join(negation.component.types)
         yield f"{negation.component!s:<{width}}  negated  {_joined(kinds, asked(negation.edge), '')}"
+
+
+def _behind(nfab: Nfab, number: int) -> str:
+    """What may follow a component: others, itself in a further round of its group, the end."""
+    places = nfab.places
+    mine = [at for at, one in enumerate(places.component) if one == number]
+    after = sorted({places.component[step.place] for at in mine for step in places.follow[at]})
+    names = [nfab.pairs[one].component.variable for one in after]
+    names += ["the end"] if any(places.final[at] for at in mine) else []
+    condition = asked(nfab.pairs[number].proceed)
+    return f"{condition + ': ' if condition else ''}{', '.join(names)}"
 
 
 def _negated(nfab: Nfab) -> list[str]:
@@ -130,17 +167,19 @@ def kinds_of_non_determinism(nfab: Nfab) -> list[str]:
     last = len(nfab.pairs) - 1
     for number, pair in enumerate(nfab.pairs):
         state = f"{pair.component.variable}[i]"
-        if pair.take is not None:
+        if pair.component.kleene:
             if number < last:
                 found.append(f"take-proceed at {state}")
-                if not nfab.contiguous:
+                if MODES[nfab.loop(number)]:
                     found.append(f"ignore-proceed at {state}")
-            if nfab.selection is Selection.ANY:
+            if nfab.loop(number) is Selection.ANY:
                 found.append(f"take-ignore at {state}")
-        if number and nfab.selection is Selection.ANY:
+        if number and nfab.step(number) is Selection.ANY:
             name = f"{pair.component.variable}[1]" if pair.take else pair.component.variable
             found.append(f"begin-ignore at {name}")
-    return found
+    several = [number for number in range(len(nfab.pairs)) if ", " in _behind(nfab, number)]
+    names = ", ".join(nfab.pairs[number].component.variable for number in several)
+    return [*found, f"a run for each that may follow {names}"] if several else found
 
 
 def _values(program: NfabProgram) -> Iterator[str]:
@@ -156,10 +195,12 @@ def _values(program: NfabProgram) -> Iterator[str]:
 def _masks(program: NfabProgram) -> Iterator[str]:
     """The values that matter from a state on, and by which its runs are compared."""
     found = 0
-    for number, pair in enumerate(program.nfab.pairs):
-        first = f"{pair.component.variable}[1]" if pair.take else pair.component.variable
-        states = [(first, 2 * number)] * bool(number)
-        states += [(f"{pair.component.variable}[i]", 2 * number + 1)] * bool(pair.take)
+    places = program.nfab.places
+    for place, number in enumerate(places.component):
+        component = program.nfab.pairs[number].component
+        first = f"{component.variable}[1]" if component.many else component.variable
+        states = [(first, 2 * place)] * bool(place)
+        states += [(f"{component.variable}[i]", 2 * place + 1)] * component.kleene
         for name, state in states:
             found += 1
             yield f"{name}: {', '.join(map(str, program.mask(state))) or 'nothing'}"

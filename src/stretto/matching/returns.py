@@ -83,32 +83,48 @@ def _computed(item: BoundReturn, batch: pa.RecordBatch) -> pa.Array:
 
 
 class _Segments:
-    """The events of one variable: those of match k are ``positions[bounds[k] : bounds[k + 1]]``; none is empty."""
+    """The events of one variable: those of match k are ``positions[bounds[k] : bounds[k + 1]]``.
+
+    Only those that are not empty are read; where a match lacks the variable, its value is NULL, its number 0, its list empty.
+    """
 
     def __init__(self, found: Matches, variable: str, rows: Rows, marks: Sequence[frozenset[str]]) -> None:
         holds = np.array([variable in labels for labels in marks], np.bool_)
         mine = holds[found.mark]
         counts = np.zeros(found.position.size + 1, np.int64)
         np.cumsum(mine, out=counts[1:])
-        self.bounds = counts[found.offset]
+        bounds = counts[found.offset]
+        self.lengths = np.diff(bounds)
+        self.there = self.lengths > 0
+        self.bounds = np.append(bounds[:-1][self.there], bounds[-1:])
         self.positions = found.position[mine]
         self.rows = rows
 
     def value(self, reference: Reference, kind: pa.DataType) -> pa.Array:
         """What a reference means, in each match."""
-        lengths = pa.array(np.diff(self.bounds))
-        if isinstance(reference, Length):
-            return lengths
+        if isinstance(reference, Length) or reference.attribute is None:
+            return pa.array(self.lengths)
+        function = reference.function if isinstance(reference, Aggregate) else None
+        if self.there.all() or function == LIST:
+            return self._known(reference, kind)
+        try:
+            found = self._known(reference, kind)
+        except IntegerOverflow as error:
+            raise error.renumbered(np.flatnonzero(self.there)) from None
+        at = pa.array(np.cumsum(self.there) - 1, mask=~self.there)
+        return found.take(at).fill_null(0) if function in ("count", DISTINCT) else found.take(at)
+
+    def _known(self, reference: Element | Aggregate, kind: pa.DataType) -> pa.Array:
+        """… in those that have the variable."""
         if isinstance(reference, Element):
             at = self.bounds[1:] - 1 if reference.index is Index.LAST else self.bounds[:-1]
             return self._take(self.positions[at], reference.attribute)
-        if reference.attribute is None:
-            return lengths
+        assert reference.attribute is not None
         values = self._take(self.positions, reference.attribute)
         if pa.types.is_dictionary(values.type):
             values = values.dictionary_decode()
         if reference.function == LIST:
-            return pa.ListArray.from_arrays(pa.array(self.bounds, pa.int32()), values, kind)
+            return pa.ListArray.from_arrays(pa.array(np.append(0, np.cumsum(self.lengths)), pa.int32()), values, kind)
         return self._distinct(values) if reference.function == DISTINCT else self._aggregate(reference, values, kind)
 
     def _take(self, positions: I64, attribute: str) -> pa.Array:

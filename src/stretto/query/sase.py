@@ -11,9 +11,10 @@ means. So typing and evaluation are those of conditions over one event: a run wi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from typing import ClassVar
 
 from stretto.errors import Span
@@ -43,29 +44,87 @@ def _span() -> Span | None:
 
 @dataclass(frozen=True)
 class Component:
-    """``T a``, ``T+ a[]``, ``T{2,5} a[]``, ``~(T a)``; several types are alternatives: ``(T|U) a``."""
+    """``T a``, ``T? a``, ``T+ a[]``, ``T* a[]``, ``T{2,5} a[]``, ``~(T a)``; several types are alternatives: ``(T|U) a``."""
 
     types: tuple[str, ...]
     variable: str
     kleene: bool = False
     negated: bool = False
-    least: int = 1  #: how many events a Kleene plus has at least
+    least: int = 1  #: how many events a Kleene plus has at least; 0: it may be missing, as may one event
     most: int | None = None  #: … and at most; ``None``: any number
+    again: bool = False  #: it stands in a group that repeats
+    until: Component | None = None  #: the event that ends a Kleene plus …
+    only: bool = False  #: … without which it is not complete
     span: Span | None = _span()
+    place: Span | None = _span()  #: of the variable
     type_spans: tuple[Span, ...] = field(default=(), compare=False, repr=False)
 
     def __str__(self) -> str:
         types = self.types[0] if len(self.types) == 1 else f"({'|'.join(self.types)})"
         if self.negated:
             return f"~({types} {self.variable})"
-        return f"{types}{self.sign} {self.variable}[]" if self.kleene else f"{types} {self.variable}"
+        if not self.kleene:
+            return f"{types}{'' if self.least else '?'} {self.variable}"
+        end = "" if self.until is None else f" UNTIL ({self.until}){' ONLY' * self.only}"
+        return f"{types}{self.sign} {self.variable}[]{end}"
 
     @property
     def sign(self) -> str:
         """How the repetition of a Kleene plus is written."""
-        if self.least == 1 and self.most is None:
-            return "+"
+        if self.most is None and self.least < 2:
+            return "+" if self.least else "*"
         return p.counted(self.least, self.most)
+
+    @property
+    def many(self) -> bool:
+        """Whether it may hold several events."""
+        return self.kleene or self.again
+
+
+@dataclass(frozen=True)
+class Group:
+    """``(A a, B b)+``: parts one after the other, so often; with ``choice`` one of them, ``(A a | B b)``."""
+
+    parts: tuple[Part, ...]
+    least: int = 1
+    most: int | None = 1
+    choice: bool = False
+    span: Span | None = _span()
+
+    def __str__(self) -> str:
+        signs = {(0, 1): "?", (0, None): "*", (1, None): "+", (1, 1): ""}
+        sign = signs.get((self.least, self.most))
+        inside = (" | " if self.choice else ", ").join(map(str, self.parts))
+        return f"({inside}){p.counted(self.least, self.most) if sign is None else sign}"
+
+
+Part = Component | Group
+
+
+def components_of(parts: Iterable[Part]) -> Iterator[Component]:
+    """All components of some parts, in the order of the text."""
+    for part in parts:
+        if isinstance(part, Component):
+            yield part
+        else:
+            yield from components_of(part.parts)
+
+
+def may_lack(part: Part) -> bool:
+    """Whether a part may hold no event."""
+    if isinstance(part, Component):
+        return part.negated or not part.least
+    return not part.least or (any if part.choice else all)(map(may_lack, part.parts))
+
+
+def optional(parts: Iterable[Part], inside: bool = False) -> Iterator[str]:
+    """The variables that a match may lack."""
+    for part in parts:
+        if isinstance(part, Component):
+            if inside or not part.least:
+                yield part.variable
+        else:
+            yield from optional(part.parts, inside or not part.least or part.choice)
 
 
 class Index(StrEnum):
@@ -182,6 +241,38 @@ class Referred(p.Attribute):
         return self.name
 
 
+def are_paired(moving: Sequence[Reference], parts: Iterable[Part]) -> bool:
+    """Whether references to several variables are about one round of a group: ``d[i].x > c[i].x``, ``c[i].x > d[i-1].x``.
+
+    Each variable holds one event of a round, and what the round before holds has not been replaced by what this one does.
+
+    >>> group = Group((Component(("C",), "c", again=True), Component(("D",), "d", again=True)), 1, None)
+    >>> c, before = Element("c", Index.EACH, "x"), Element("c", Index.BEFORE, "x")
+    >>> [are_paired([one, Element("d", Index.EACH, "x")], [group]) for one in (c, before)]
+    [True, False]
+    """
+    rounds = dict(_rounds(parts, None))
+    order = list(rounds)
+    elements = [one for one in moving if isinstance(one, Element)]
+    shared = {rounds.get(one.variable) for one in elements}
+    if len(elements) < len(moving) or len({one.variable for one in elements}) < 2 or len(shared) > 1 or None in shared:
+        return False
+    now = [order.index(one.variable) for one in elements if one.index is Index.EACH]
+    return bool(now) and all(order.index(one.variable) >= max(now) for one in elements if one.index is Index.BEFORE)
+
+
+def _rounds(parts: Iterable[Part], group: int | None) -> Iterator[tuple[str, int]]:
+    """The variables that hold one event in each round of a group, each with the group that they are in."""
+    for part in parts:
+        if isinstance(part, Component):
+            if group is not None and not part.kleene and part.least and not part.negated:
+                yield part.variable, group
+        elif part.most != 1:
+            yield from _rounds(part.parts, None if part.choice else id(part))
+        else:
+            yield from _rounds(part.parts, None if part.choice or not part.least else group)
+
+
 @dataclass(frozen=True)
 class ReturnItem:
     """``avg(a[].price) AS mean``: a computed column of the result, over references that a whole match knows."""
@@ -195,9 +286,10 @@ class ReturnItem:
 class SaseQuery:
     """A SASE+ query after parsing.
 
-    ``equal`` are the attributes of the equivalence tests ``[a, b]``: equal on all events of a match, negated ones included.
-    ``condition`` is the rest of WHERE. ``returns`` is ``None`` without a RETURN clause. The query reads one stream, which
-    has no name: ``streams`` is ``("",)``.
+    ``pattern`` is said where the components are not just one after the other, each of them there; ``steps`` and ``loops`` are the
+    strategies of single steps and of single repetitions, by variable. ``equal`` are the attributes of the equivalence tests
+    ``[a, b]``: equal on all events of a match, negated ones included. ``condition`` is the rest of WHERE. ``returns`` is ``None``
+    without a RETURN clause. The query reads one stream, which has no name: ``streams`` is ``("",)``.
     """
 
     text: str
@@ -212,6 +304,9 @@ class SaseQuery:
     compressed: bool = False
     limit: int | None = None
     keep: Keep | None = None
+    pattern: tuple[Part, ...] | None = None
+    steps: Mapping[str, Selection] = field(default_factory=dict)
+    loops: Mapping[str, Selection] = field(default_factory=dict)
     equal_spans: tuple[Span, ...] = field(default=(), compare=False, repr=False)
     language: str = "sase"
     any_stream: ClassVar[bool] = True  #: it reads whatever there is
@@ -220,6 +315,26 @@ class SaseQuery:
     @property
     def strategy(self) -> Selection:
         return self.selection
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """The pattern."""
+        return self.components if self.pattern is None else self.pattern
+
+    @property
+    def plain(self) -> bool:
+        """Whether its components come one after the other, each of them, under one strategy."""
+        return self.pattern is None and not self.steps and not self.loops and not self.endings
+
+    @property
+    def endings(self) -> tuple[Component, ...]:
+        """The events that end a repetition."""
+        return tuple(one.until for one in self.components if one.until is not None)
+
+    @cached_property
+    def optional(self) -> frozenset[str]:
+        """The variables that a match may lack."""
+        return frozenset(optional(self.parts))
 
     @property
     def last_negation(self) -> Component | None:

@@ -20,7 +20,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, cast
 
@@ -38,11 +38,15 @@ from stretto.query.sase import (
     Aggregate,
     Component,
     Element,
+    Group,
     Index,
     Length,
+    Part,
     Range,
     Reference,
     Selection,
+    are_paired,
+    components_of,
 )
 from stretto.reference.ceql import number
 from stretto.reference.keeping import kept
@@ -70,35 +74,25 @@ class SaseMatch:
 class Run:
     """A run by what it has selected: the rows of every component that it has begun.
 
-    Its state follows. If the last component begun is a Kleene plus, it is at that one's ``a[i]``; else at the next
-    component's singleton state or ``a[1]``.
+    Its state follows. If the last component begun is a Kleene plus, it is at that one's ``a[i]`` unless it has ``left`` it; else at
+    the next component's singleton state or ``a[1]``. ``ended``: what ends its Kleene plus has come.
     """
 
     selected: tuple[tuple[int, ...], ...]
+    left: bool = False
+    ended: bool = False
 
     @property
     def first(self) -> int:
         return self.selected[0][0]
-
-    def begin(self, row: int) -> Run:
-        return Run((*self.selected, (row,)))
 
     def take(self, row: int) -> Run:
         return Run((*self.selected[:-1], (*self.selected[-1], row)))
 
 
 @dataclass(frozen=True)
-class Edges:
-    """The conjuncts on the edges of a component: begin of ``s`` or ``a[1]``, take and proceed of ``a[i]``."""
-
-    begin: tuple[p.Predicate, ...]
-    take: tuple[p.Predicate, ...]
-    proceed: tuple[p.Predicate, ...]
-
-
-@dataclass(frozen=True)
 class Negation:
-    """A negated component between the positive components ``place - 1`` and ``place``, with the conjuncts that name it."""
+    """A negated component between the positive ones ``place - 1`` and ``place`` of a variant, with the conjuncts that name it."""
 
     component: Component
     place: int
@@ -113,7 +107,7 @@ def evaluate_sase(query: BoundSase, events: pa.Table) -> list[SaseMatch]:
     rows = events.to_pylist()
     found: list[SaseMatch] = []
     for members in _substreams(query, rows):
-        matches = _Automaton(query, rows, members).matches()
+        matches = _matches(query, rows, members)
         found += kept(matches, query.parsed.keep, _held, lambda match: _components(match, query))
     found.sort(key=lambda m: (m.end, m.start, m.positions, m.bindings))
     return _limit(found, query.parsed.limit)
@@ -172,83 +166,247 @@ def _limit(found: list[SaseMatch], limit: int | None) -> list[SaseMatch]:
     return kept
 
 
-class _Automaton:
-    """The automaton of a query over one substream."""
+# ---- Variants
 
-    def __init__(self, query: BoundSase, rows: Sequence[Event], members: Sequence[int]) -> None:
+
+def variants(parts: Sequence[Part], room: int) -> list[tuple[Component, ...]]:
+    """Every pattern without options and groups that a pattern stands for, of at most so many components that hold events.
+
+    >>> a, b = (Component((name.upper(),), name) for name in "ab")
+    >>> for one in variants((Group((a, replace(b, least=0)), 1, None),), 2):
+    ...     print(*one, sep=", ")
+    A a
+    A a, B b
+    A a, A a
+    """
+    found: list[tuple[Component, ...]] = [()]
+    for part in parts:
+        own: list[tuple[Component, ...]]
+        if isinstance(part, Component):
+            own = [(part,)] if part.least else [(), (replace(part, least=1),)]
+        else:
+            own = _repeated(part, room)
+        found = _fitting((*one, *other) for one in found for other in own if len(one) + len(other) <= 3 * room + 9)
+        found = [one for one in found if _size(one) <= room]
+    return found
+
+
+def _repeated(group: Group, room: int) -> list[tuple[Component, ...]]:
+    if group.choice:
+        once = _fitting(one for part in group.parts for one in variants((part,), room))
+    else:
+        once = variants(group.parts, room)
+    found: list[tuple[Component, ...]] = [()] if not group.least else []
+    so_far: list[tuple[Component, ...]] = [()]
+    # Rounds without an event add nothing.
+    for count in range(1, 1 + (group.least + room if group.most is None else group.most)):
+        so_far = [one for one in _fitting((*one, *other) for one in so_far for other in once) if _size(one) <= room]
+        if count >= group.least:
+            found += so_far
+    return _fitting(found)
+
+
+def _size(variant: Sequence[Component]) -> int:
+    return sum(not one.negated for one in variant)
+
+
+def _fitting(found: Iterable[tuple[Component, ...]]) -> list[tuple[Component, ...]]:
+    return list(dict.fromkeys(found))
+
+
+def _matches(query: BoundSase, rows: Sequence[Event], members: Sequence[int]) -> list[SaseMatch]:
+    """The matches over a substream, each once: those of all variants."""
+    automata = [_Automaton(query, rows, members, one) for one in variants(query.parsed.parts, len(members))]
+    automata = [one for one in automata if one.possible()]
+    found: dict[SaseMatch, None] = {}
+    for row in members:
+        complete = [match for one in automata for match in one.read(row)]
+        if query.parsed.non_overlap and complete:
+            complete = [min(complete, key=lambda m: _preferred(query, m))]
+            for one in automata:
+                one.runs = []  # all of them began at or before this event
+        found.update(dict.fromkeys(complete))
+    return list(found)
+
+
+def _preferred(query: BoundSase, match: SaseMatch) -> Any:
+    """Earliest start, shortest, smallest positions; at the first event that differs, the later component."""
+    component = {row: number for number, (_, rows) in enumerate(match.bindings) for row in rows}
+    return match.start, len(match.positions), match.positions, [-component[row] for row in match.positions]
+
+
+class _Automaton:
+    """The automaton of a variant over one substream: components one after the other."""
+
+    def __init__(
+        self, query: BoundSase, rows: Sequence[Event], members: Sequence[int], variant: Sequence[Component]
+    ) -> None:
         self.query = query
         self.rows = rows
         self.members = members
-        self.selection = query.parsed.selection
-        self.components = query.parsed.positive
+        self.components = [one for one in variant if not one.negated]
         self.place = {row: rank for rank, row in enumerate(members)}
         parts = () if query.condition is None else conjuncts(query.condition)
-        self.edges = [_edges(query, parts, i) for i in range(len(self.components))]
-        self.negations = _negations(query, parts)
+        there = {one.variable for one in variant} | {one.until.variable for one in variant if one.until is not None}
+        self.parts = [one for one in parts if {ref.variable for ref in _references(query, one).values()} <= there]
+        self.runs: list[Run] = []
+        self.negations = _negations(query, self.parts, variant)
+        self.order = {one.variable: i for i, one in enumerate(query.parsed.positive)}
+        self.groups = _groups(query.parsed.parts)
+
+    def possible(self) -> bool:
+        """Whether the stream has events of its types in its order."""
+        rows = iter(self.members)
+        return all(any(_is_of(self.rows[row], one, self.query) for row in rows) for one in self.components)
 
     # ---- Runs
 
-    def matches(self) -> list[SaseMatch]:
-        """The matches of all runs over the substream, each once."""
-        runs: list[Run] = []
-        found: dict[SaseMatch, None] = {}
-        for row in self.members:
-            ongoing: list[Run] = []
-            fresh = self._begin(Run(()), row)
-            for run in runs:
-                more, stays = self._moves(run, row)
-                fresh += more
-                ongoing += [run] if stays else []
-            complete = [match for run in fresh if self._accepts(run) and not self._denied(match := self._match(run))]
-            runs = [*ongoing, *filter(self._goes_on, fresh)]
-            if self.query.parsed.non_overlap and complete:
-                complete = [min(complete, key=lambda m: (m.start, len(m.positions), m.positions, m.bindings))]
-                runs = []  # all of them began at or before this event
-            found.update(dict.fromkeys(complete))
-        return list(found)
+    def read(self, row: int) -> list[SaseMatch]:
+        """The matches that an event completes."""
+        ongoing: list[Run] = []
+        fresh = self._begin(Run(()), row)
+        ended: list[Run] = []
+        for run in self.runs:
+            more, stays, done = self._moves(run, row)
+            fresh += more
+            ongoing += stays
+            ended += done
+        complete = [*ended, *(run for run in fresh if self._accepts(run))]
+        left = [replace(run, left=True) for run in fresh if self._waits_apart(run) and self._proceeds(run)]
+        self.runs = [*ongoing, *filter(self._goes_on, fresh), *left]
+        return [self._match(run) for run in complete if not self._denied(run)]
 
-    def _moves(self, run: Run, row: int) -> tuple[list[Run], bool]:
-        """What a run becomes by selecting an event, and whether it also goes on without it (ignore)."""
+    def _moves(self, run: Run, row: int) -> tuple[list[Run], list[Run], list[Run]]:
+        """What a run becomes by selecting an event, what goes on without it (ignore), and what its end completes."""
         if not self._within(run.first, row):
-            return [], False  # step 5: the window is on every edge, and an event outside is followed by no other inside
+            return (
+                [],
+                [],
+                [],
+            )  # step 5: the window is on every edge, and an event outside is followed by no other inside
+        if not self._at_kleene(run) or run.left:
+            selected = self._begin(replace(run, left=False), row)
+            mode = self._step(len(run.selected))
+            stays = mode is Selection.ANY or (mode is Selection.NEXT and not selected)
+            return selected, [run] if stays else [], []
+        own = self.components[len(run.selected) - 1]
+        done: list[Run] = []
+        if own.until is not None and not run.ended and self._ends(run, row):
+            run = replace(run, ended=True)
+            if own.only and len(run.selected) == len(self.components) and self._proceeds(run):
+                done = [run]
         proceeded: list[Run] = []
-        if self._at_kleene(run):
-            if len(run.selected) < len(self.components) and self._proceeds(run):
-                proceeded = self._begin(run, row)
-            selected = self._take(run, row)
-        else:
-            selected = self._begin(run, row)
-        ignores = {
-            Selection.STRICT: False,
-            Selection.PARTITION: False,  # events of other partitions are not in the substream
-            Selection.NEXT: not selected,
-            Selection.ANY: True,
-        }
-        return proceeded + selected, ignores[self.selection]
+        inside = len(run.selected) < len(self.components) and not self._waits_apart(run)
+        if inside and (run.ended or not own.only):
+            proceeded = self._begin(run, row)
+        selected = [] if run.ended else self._take(run, row)
+        mode = self._loop(len(run.selected) - 1)
+        stays = mode is Selection.ANY or (mode is Selection.NEXT and not selected)
+        return proceeded + selected, [run] if stays else [], done
+
+    def _step(self, place: int) -> Selection:
+        return self.query.parsed.steps.get(self.components[place].variable, self.query.parsed.selection)
+
+    def _loop(self, place: int) -> Selection:
+        return self.query.parsed.loops.get(self.components[place].variable, self.query.parsed.selection)
+
+    def _waits_apart(self, run: Run) -> bool:
+        """Whether the Kleene plus that a run is at has another strategy than the step behind it: each prefix waits by itself."""
+        place = len(run.selected)
+        if not self._at_kleene(run) or place == len(self.components):
+            return False
+        contiguous = (Selection.STRICT, Selection.PARTITION)
+        loop, step = self._loop(place - 1), self._step(place)
+        return loop is not step and not (loop in contiguous and step in contiguous)
 
     def _begin(self, run: Run, row: int) -> list[Run]:
-        """The begin edge to the next component."""
-        after = run.begin(row)
+        """The begin edge to the next component; of one that has been before it asks what it asks of a further event."""
+        after = Run((*run.selected, (row,)))
         place = len(run.selected)
-        passed = self._selects(after, row, self.components[place]) and self._hold(self.edges[place].begin, after)
-        return [after] if passed else []
+        own = self.components[place].variable
+        had = any(one.variable == own for one in self.components[:place])
+        passed = self._selects(after, row, self.components[place]) and self._hold_at(after, 1 if had else 0)
+        return [after] if passed and (place == 0 or self._proceeds(run)) else []
 
     def _take(self, run: Run, row: int) -> list[Run]:
         """The take edge of the Kleene plus that a run is at."""
         after = run.take(row)
-        place = len(run.selected) - 1
-        own = self.components[place]
-        current = {own.variable: len(after.selected[place])}
-        passed = self._selects(after, row, own) and self._hold(self.edges[place].take, after, current)
-        return [after] if passed else []
+        own = self.components[len(run.selected) - 1]
+        if own.again and own.most is not None and len(run.selected[-1]) >= own.most:
+            return []
+        return [after] if self._selects(after, row, own) and self._hold_at(after, 1) else []
+
+    def _hold_at(self, run: Run, stage: int) -> bool:
+        """The conjuncts of the begin (0) or take edge (1) by which a run has just selected its last event."""
+        own = self.components[len(run.selected) - 1].variable
+        chosen = self._chosen(run)
+        number = len(chosen[own])
+        for part in self.parts:
+            references = _references(self.query, part)
+            moving = [one for one in references.values() if _stage(one) == 1]
+            paired = are_paired(moving, self.query.parsed.parts)
+            before = {name for name, one in references.items() if getattr(one, "index", None) is Index.BEFORE}
+            at = self._last({name: one for name, one in references.items() if not (paired and name in before)})
+            # What relates the events of one round is asked in the first one as well.
+            stages = (0, 1) if paired and not before else (at[1],)
+            if self._apart(references) or at[0] != self.order[own] or at[1] == 2 or stage not in stages:
+                continue
+            current = {one.variable: number for one in moving} if paired else {own: number} if stage else {}
+            if not _holds(self.query, part, chosen, current):
+                return False
+        return True
 
     def _proceeds(self, run: Run) -> bool:
-        """The proceed edge of the Kleene plus that a run is at, but for what it asks of the event that comes."""
-        return self._hold(self.edges[len(run.selected) - 1].proceed, run)
+        """What is asked of a run before it goes on from the component that it is at, or is a match."""
+        place = len(run.selected) - 1
+        own = self.components[place]
+        if own.again and own.kleene and len(run.selected[-1]) < own.least:
+            return False
+        group = self.groups[own.variable]
+        behind = self.components[place + 1 : place + 2]
+        if group is not None and behind and self.groups[behind[0].variable] == group:
+            return True  # another component of the group
+        chosen = self._chosen(run)
+        for part in self.parts:
+            references = _references(self.query, part)
+            at = self._last(references)
+            mine = self.groups[at[2]] == group if group is not None else at[2] == own.variable
+            if at[1] == 2 and mine and not self._apart(references) and not _holds(self.query, part, chosen, {}):
+                return False
+        return True
+
+    def _last(self, references: Mapping[str, Reference]) -> tuple[int, int, str]:
+        """The last identifier of a conjunct: place of its variable, stage, and the variable. What is known of a whole variable in a
+        group that repeats is known when the group is left."""
+
+        def known(one: Reference) -> tuple[int, int, str]:
+            group = self.groups.get(one.variable)
+            if _stage(one) == 2 and group is not None:
+                return max(at for name, at in self.order.items() if self.groups[name] == group), 2, one.variable
+            return self.order.get(one.variable, -1), _stage(one), one.variable
+
+        return max(map(known, references.values()), default=(0, 0, self.query.parsed.positive[0].variable))
+
+    def _apart(self, references: Mapping[str, Reference]) -> bool:
+        """Whether a conjunct is about an event that is in no match."""
+        return any(one.variable not in self.order for one in references.values())
+
+    def _ends(self, run: Run, row: int) -> bool:
+        """Whether an event ends the Kleene plus that a run is at."""
+        end = self.components[len(run.selected) - 1].until
+        assert end is not None
+        if not (_is_of(self.rows[row], end, self.query) and self._equal(run.first, row)):
+            return False
+        chosen = {**self._chosen(run), end.variable: [self.rows[row]]}
+        own = [
+            part for part in self.parts if end.variable in {r.variable for r in _references(self.query, part).values()}
+        ]
+        return all(_holds(self.query, part, chosen, {}) for part in own)
 
     def _accepts(self, run: Run) -> bool:
         """Whether a run that has just selected an event is a match."""
-        return len(run.selected) == len(self.components) and (not self._at_kleene(run) or self._proceeds(run))
+        complete = len(run.selected) == len(self.components) and not self.components[-1].only
+        return complete and self._proceeds(run)
 
     def _goes_on(self, run: Run) -> bool:
         return len(run.selected) < len(self.components) or self._at_kleene(run)
@@ -256,9 +414,18 @@ class _Automaton:
     def _at_kleene(self, run: Run) -> bool:
         return self.components[len(run.selected) - 1].kleene
 
+    def _chosen(self, run: Run) -> dict[str, list[Event]]:
+        """The events of each variable so far."""
+        found: dict[str, list[Event]] = {}
+        for one, own in zip(self.components, run.selected, strict=False):  # the components begun
+            found.setdefault(one.variable, []).extend(self.rows[i] for i in own)
+        return found
+
     def _match(self, run: Run) -> SaseMatch:
-        bindings = tuple((one.variable, own) for one, own in zip(self.components, run.selected, strict=True))
-        return SaseMatch(run.first, run.selected[-1][-1], bindings)
+        held: dict[str, tuple[int, ...]] = {one.variable: () for one in self.query.parsed.positive}
+        for one, own in zip(self.components, run.selected, strict=True):
+            held[one.variable] += own
+        return SaseMatch(run.first, run.selected[-1][-1], tuple(held.items()))
 
     # ---- Conditions
 
@@ -287,37 +454,29 @@ class _Automaton:
         key = _key(self.query, self.rows[row])
         return key is not None and key == _key(self.query, self.rows[first])
 
-    def _hold(self, parts: Iterable[p.Predicate], run: Run, current: Mapping[str, int] | None = None) -> bool:
-        chosen = {
-            one.variable: [self.rows[i] for i in own]
-            for one, own in zip(self.components, run.selected, strict=False)  # the components begun
-        }
-        return all(_holds(self.query, part, chosen, current or {}) for part in parts)
-
     # ---- Negation
 
-    def _denied(self, match: SaseMatch) -> bool:
+    def _denied(self, run: Run) -> bool:
         """Whether an event that must not be there is there."""
-        return any(self._occurs(negation, row, match) for negation in self.negations for row in self.members)
+        return any(self._occurs(negation, row, run) for negation in self.negations for row in self.members)
 
-    def _occurs(self, negation: Negation, row: int, match: SaseMatch) -> bool:
+    def _occurs(self, negation: Negation, row: int, run: Run) -> bool:
         event = self.rows[row]
-        if not (_is_of(event, negation.component, self.query) and self._equal(match.start, row)):
+        if not (_is_of(event, negation.component, self.query) and self._equal(run.first, row)):
             return False
-        if not self._lies(negation, row, match):
+        if not self._lies(negation, row, run):
             return False
-        chosen = {variable: [self.rows[i] for i in own] for variable, own in match.bindings}
+        chosen = self._chosen(run)
         chosen[negation.component.variable] = [event]
         return all(_holds(self.query, part, chosen, {}) for part in negation.conditions)
 
-    def _lies(self, negation: Negation, row: int, match: SaseMatch) -> bool:
+    def _lies(self, negation: Negation, row: int, run: Run) -> bool:
         """Whether an event lies where a negated component is."""
         window = self.query.window
         if 0 < negation.place < len(self.components):
-            before, after = match.bindings[negation.place - 1][1], match.bindings[negation.place][1]
-            return before[-1] < row < after[0]
+            return run.selected[negation.place - 1][-1] < row < run.selected[negation.place][0]
         assert window is not None
-        time, first, last = (self._time(i) for i in (row, match.start, match.end))
+        time, first, last = (self._time(i) for i in (row, run.first, run.selected[-1][-1]))
         if negation.place == 0:
             return time < first and last - time <= window.size
         return time > last and time - first <= window.size
@@ -354,26 +513,27 @@ def _negated(query: BoundSase, part: p.Predicate) -> set[str]:
     return negated & {one.variable for one in _references(query, part).values()}
 
 
-def _edges(query: BoundSase, parts: Sequence[p.Predicate], place: int) -> Edges:
-    """Step 2: each conjunct is on an edge of its last identifier, the one that is instantiated the latest."""
-    order = {one.variable: i for i, one in enumerate(query.parsed.positive)}
+def _groups(parts: Sequence[Part]) -> dict[str, int | None]:
+    """For each variable the number of the outermost group that repeats it, if there is one."""
+    found: dict[str, int | None] = {}
+    for at, part in enumerate(parts):
+        if isinstance(part, Component):
+            found[part.variable] = None
+        elif part.most == 1:
+            inside = _groups(part.parts)
+            found |= {name: None if own is None else 1000 * (at + 1) + own for name, own in inside.items()}
+        else:
+            found |= {one.variable: at for one in components_of(part.parts)}
+    return found
 
-    def last(part: p.Predicate) -> tuple[int, int]:
-        known = [(order[one.variable], _stage(one)) for one in _references(query, part).values()]
-        return max(known, default=(0, 0))
 
-    own = [(part, last(part)) for part in parts if not _negated(query, part)]
-    begin, take, proceed = (tuple(part for part, at in own if at == (place, stage)) for stage in range(3))
-    return Edges(begin, take, proceed)
-
-
-def _negations(query: BoundSase, parts: Sequence[p.Predicate]) -> list[Negation]:
+def _negations(query: BoundSase, parts: Sequence[p.Predicate], variant: Sequence[Component]) -> list[Negation]:
     for part in parts:
         if len(_negated(query, part)) > 1:
             raise QueryError(f"a condition relates two negated components: {part}")
     found: list[Negation] = []
     place = 0
-    for component in query.parsed.components:
+    for component in variant:
         if component.negated:
             own = tuple(part for part in parts if component.variable in _negated(query, part))
             found.append(Negation(component, place, own))

@@ -27,6 +27,7 @@ from stretto.query.sase import (
     Element,
     Index,
     Length,
+    Part,
     Range,
     Reference,
     ReturnItem,
@@ -36,7 +37,18 @@ from stretto.query.sase import (
 from stretto.reference.sase import SaseMatch, evaluate_sase
 from tests.cases.choices import Choices, Seeded
 
-__all__ = ["SaseCase", "case", "component", "condition", "operand", "reference", "sase", "text_of"]
+__all__ = [
+    "SaseCase",
+    "case",
+    "component",
+    "condition",
+    "events_for",
+    "operand",
+    "reference",
+    "relation",
+    "sase",
+    "text_of",
+]
 
 # ---- Queries in short
 
@@ -148,6 +160,8 @@ def sase(
 
 def text_of(query: SaseQuery) -> str:
     """A query as SASE+ text; read again, it is the same query."""
+    if not query.plain:
+        return query.text
     lines = [f"PATTERN SEQ({', '.join(map(str, query.components))})"]
     parts = [f"[{name}]" for name in query.equal]
     if query.condition is not None:
@@ -277,7 +291,7 @@ def _case(choose: Choices) -> SaseCase:
         non_overlap=non_overlap,
         limit=choose.integer(1, 3) if choose.chance(15) and not components[-1].negated else None,
     )
-    events = _events(choose, query)
+    events = events_for(choose, query)
     time = choose.one_of(
         ["t", "ts"] if window is not None and window.number and not window.attribute else [None, "t", "ts"]
     )
@@ -380,20 +394,20 @@ def _part(choose: Choices, components: Sequence[Component], must: str | None = N
     """One part of a condition: a relation, or a few of them under OR and NOT."""
     allowed = [one for one in components if not one.negated or one.variable == must]
     kind = choose.integer(0, 19)
-    first = _relation(choose, allowed, must)
+    first = relation(choose, allowed, must)
     if kind <= 12:
         return first
     if kind <= 14:
         return f"not ({first})"
-    second = _relation(choose, allowed, None)
+    second = relation(choose, allowed, None)
     if kind <= 17:
         return f"{first} or {second}"
     if kind == 18:
         return f"not ({first} or {second})"
-    return f"{first} or ({second} and {_relation(choose, allowed, None)})"
+    return f"{first} or ({second} and {relation(choose, allowed, None)})"
 
 
-def _relation(choose: Choices, components: Sequence[Component], must: str | None) -> str:
+def relation(choose: Choices, components: Sequence[Component], must: str | None) -> str:
     """A relation from the lists above, with names for its letters."""
     groups = {_KLEENE: "K", _SINGLE: "S", _PAIR: "ST", _KLEENE_SINGLE: "KS", _KLEENES: "KL"}
     while True:
@@ -466,7 +480,7 @@ def _returns(choose: Choices, positive: Sequence[Component]) -> list[tuple[str, 
     return items
 
 
-def _events(choose: Choices, query: SaseQuery) -> pa.Table:
+def events_for(choose: Choices, query: SaseQuery) -> pa.Table:
     """Events among which matches are likely: types mostly follow the pattern."""
     kleene = sum(one.kleene for one in query.positive)
     most = {0: 14, 1: 12}.get(kleene, 9) if query.selection is Selection.ANY else 14
@@ -481,7 +495,7 @@ def _events(choose: Choices, query: SaseQuery) -> pa.Table:
     for _ in range(choose.integer(4, most)):
         now += choose.one_of([0, 0, 1, 1, 1, 2, 3])
         if not script:
-            script = [choose.one_of(one.types) for one in query.positive for _ in range(_repeats(choose, one))]
+            script = _script(choose, query.parts)
         kind = script.pop(0) if choose.chance(follow) else choose.one_of(noise)
         rows.append(
             {
@@ -508,6 +522,23 @@ def _events(choose: Choices, query: SaseQuery) -> pa.Table:
         "flag": pa.bool_(),
     }
     return pa.table({column: pa.array([row[column] for row in rows], kind) for column, kind in kinds.items()})
+
+
+def _script(choose: Choices, parts: Sequence[Part]) -> list[str]:
+    """The types of the events of a match."""
+    found: list[str] = []
+    for part in parts:
+        if isinstance(part, Component) and part.negated:
+            continue
+        rounds = _repeats(choose, part) if isinstance(part, Component) else choose.one_of([1, 2, part.least or 1])
+        for _ in range(rounds if part.least or choose.chance(60) else 0):
+            if isinstance(part, Component):
+                found.append(choose.one_of(part.types))
+            else:
+                found += _script(choose, [choose.one_of(part.parts)] if part.choice else part.parts)
+        if isinstance(part, Component) and part.until is not None:
+            found += part.until.types[:1]
+    return found
 
 
 def _repeats(choose: Choices, one: Component) -> int:

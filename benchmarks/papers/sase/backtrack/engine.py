@@ -62,6 +62,8 @@ class Backtrack:
         """What of a query backtrack does not do; empty when it does all."""
         if program.nfab.negations:
             return "backtrack does not look for negated events"
+        if not program.query.parsed.plain:
+            return "backtrack reads components one after the other, each of them there, under one strategy"
         if program.query.parsed.limit is not None:
             return "backtrack finds the matches of an event one here, one there, so LIMIT cannot choose among them"
         return ""

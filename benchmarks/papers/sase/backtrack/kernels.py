@@ -80,19 +80,19 @@ def _resume(memory: Memory, search: Search) -> None:
 
 
 @inlined
-def _select(operations: int, i: int, events: Events, machine: Machine, memory: Memory) -> None:
-    """The singleton selects an event for component ``operations // 2``."""
+def _select(component: int, how: int, i: int, events: Events, machine: Machine, memory: Memory) -> None:
+    """The singleton selects an event for a component."""
     runs, nodes = memory.runs, memory.nodes
     node = runs.node[RUN] + 1
     runs.node[RUN] = node
     runs.last[RUN] = events.rank[i]
     nodes.previous[node] = node - 1
-    nodes.label[node] = operations // 2
+    nodes.label[node] = component
     nodes.position[node] = events.position[i]
     if machine.keeps:
         for at in range(events.C.shape[1]):
             nodes.P[node, at] = events.C[i, at]
-    apply(machine, operations, RUN, i, events, runs)
+    apply(machine, component, how, RUN, i, events, runs)
 
 
 @inlined
@@ -126,7 +126,7 @@ def _begin(theta: Any, i: int, events: Events, machine: Machine, memory: Memory,
     runs.start[RUN] = events.key[i]
     runs.node[RUN] = NIL
     runs.V[RUN, 0] = 0
-    _select(0, i, events, machine, memory)
+    _select(0, 0, i, events, machine, memory)
     return _go_on(theta, 0, i, events, machine, memory, search, out)
 
 
@@ -138,7 +138,8 @@ def _move(theta: Any, i: int, events: Events, machine: Machine, memory: Memory, 
     registers[MOVE] = READS
     if i >= registers[END] or runs.start[RUN] < events.low[i]:
         return False
-    if machine.contiguous and runs.last[RUN] + 1 != events.rank[i]:
+    mode = machine.ways.mode[runs.state[RUN]]  # the same in all states
+    if mode == 0 and runs.last[RUN] + 1 != events.rank[i]:
         return False
     registers[READ] += 1
     registers[AT] = i + 1
@@ -161,17 +162,17 @@ def _move(theta: Any, i: int, events: Events, machine: Machine, memory: Memory, 
     if move == READS and begun | taken:
         # Ignore beside select: always under skip till any match; where a run proceeds without a take, under skip till next.
         proceeds = runs.state[RUN] % 2 == 1 and begun
-        if machine.any or (proceeds and not taken and not machine.contiguous):
+        if mode == 2 or (proceeds and not taken and mode != 0):
             _postpone(i + 1, READS, memory, search)
         if proceeds and taken:
             _postpone(i, TAKES, memory, search)
     if begun:
         component = (runs.state[RUN] + 1) // 2
-        _select(2 * component, i, events, machine, memory)
+        _select(component, 0, i, events, machine, memory)
     elif taken:
-        _select(2 * component + 1, i, events, machine, memory)
+        _select(component, 1, i, events, machine, memory)
     else:
-        return not machine.contiguous
+        return mode != 0
     return _go_on(theta, component, i, events, machine, memory, search, out)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import threading
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -13,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stretto import _jit
-from stretto.automata.nfab import Edge, Nfab, build, own_index
+from stretto.automata.nfab import MODES, Edge, Nfab, build, own_index
 from stretto.columns.classes import Classifier, condition_of
 from stretto.engines.nfab.conditions import Conditions
-from stretto.engines.nfab.structure import Machine
+from stretto.engines.nfab.structure import Machine, Ways
 from stretto.engines.shared import decimals, scalar
 from stretto.engines.shared.values import Op
 from stretto.errors import LimitError
@@ -24,11 +25,13 @@ from stretto.query import predicate as p
 from stretto.query.guard import Guard
 from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.passes.plain import plain
-from stretto.query.sase import Component, Selection
+from stretto.query.sase import Component
 
 I64 = NDArray[np.int64]
 
 MOST_EDGES = 62  #: bits of an event
+
+_ANY_NUMBER = 1 << 62
 
 _HELPERS = {name: getattr(module, name) for module in (scalar, decimals) for name in module.__all__ if name != "word"}
 
@@ -72,6 +75,8 @@ class Compiled:
                 if one.op is not Op.CARRY
             ),
         ]
+        if not self.query.parsed.plain:
+            parts += [*map(str, self.query.parsed.parts), *map(str, self._ways.mode)]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
     revises = False
@@ -100,7 +105,9 @@ class Compiled:
             )
             for one in values.slots
         ]
-        return [len(self.nfab.edges), columns, slots]
+        plain = self.query.parsed.plain
+        own = [] if plain else [[*map(str, self.query.parsed.parts)], self._ways.mode.tolist()]
+        return [len(self.nfab.edges), columns, slots, *own]
 
     @property
     def merges(self) -> bool:
@@ -135,7 +142,8 @@ class Compiled:
     @property
     def beginning(self) -> int:
         """The bits of the edges that begin a run."""
-        return 1
+        places = self.nfab.places
+        return sum(1 << 2 * places.component[step.place] for step in places.first)
 
     def _guards(self) -> list[Guard | p.Predicate]:
         """What each edge asks of its own event alone, by bit."""
@@ -143,7 +151,8 @@ class Compiled:
         for pair in self.nfab.pairs:
             for edge in (pair.begin, pair.take):
                 found.append(self._guard(edge, pair.component))
-        return [*found, *(self._guard(one.edge, one.component) for one in self.nfab.negations)]
+        found += [self._guard(one.edge, one.component) for one in self.nfab.negations]
+        return [*found, *(self._guard(one.edge, one.component) for one in self.nfab.endings)]
 
     def _guard(self, edge: Edge | None, component: Component) -> Guard | p.Predicate:
         schema = self.query.schema
@@ -181,14 +190,18 @@ class Compiled:
         conditions, pairs, negations = self.conditions, self.nfab.pairs, self.nfab.negations
         each_first = np.zeros(len(conditions.each) + 1, np.int64)
         np.cumsum([len(each) for each in conditions.each], out=each_first[1:])
-        operations = [self._operations(number) for number in range(2 * len(pairs))]
+        operations = [self._operations(number) for number in range(3 * len(pairs))]
         op_first = np.zeros(len(operations) + 1, np.int64)
         np.cumsum([len(one) for one in operations], out=op_first[1:])
         rows = np.array([op for one in operations for op in one], np.int64).reshape(-1, 3)
-        masks = [self.mask(state) for state in range(2 * len(pairs))]
+        masks = [self.mask(state) for state in range(2 * len(self.nfab.places.component))]
         mask_first = np.zeros(len(masks) + 1, np.int64)
         np.cumsum([len(mask) for mask in masks], out=mask_first[1:])
         parsed = self.query.parsed
+        between = np.zeros((len(negations), len(pairs), len(pairs)), np.bool_)
+        for number, negation in enumerate(negations):
+            for before, after in negation.between:
+                between[number, before, after] = True
         return Machine(
             kleene=np.array([pair.component.kleene for pair in pairs], np.bool_),
             asks=np.array([code is not None for code in conditions.codes], np.bool_),
@@ -202,8 +215,9 @@ class Compiled:
             mask_slot=np.array([slot for mask in masks for slot in mask], np.int64),
             left=np.array([one.left for one in negations], np.int64),
             right=np.array([one.right for one in negations], np.int64),
-            contiguous=self.nfab.contiguous,
-            any=self.nfab.selection is Selection.ANY,
+            between=between,
+            ways=self._ways,
+            fan=self._fan,
             merges=self.merges,
             single=parsed.non_overlap,
             limit=parsed.limit or 0,
@@ -215,20 +229,94 @@ class Compiled:
             counts=False,
         )
 
+    @cached_property
+    def _ways(self) -> Ways:
+        """What follows what."""
+        nfab, conditions = self.nfab, self.conditions
+        places, pairs = nfab.places, nfab.pairs
+        steps = [(at, step.place) for at, steps in enumerate(places.follow) for step in steps]
+        follow_first = np.zeros(len(places.component) + 1, np.int64)
+        np.cumsum([len(one) for one in places.follow], out=follow_first[1:])
+        edges = len(pairs) * 3 + len(nfab.negations)
+
+        def leave(at: int, after: int | None) -> int:
+            number = places.component[at]
+            behind = None if after is None else places.component[after]
+            if nfab.left_with(number, behind) is not None:
+                return edges + nfab.round_of[number]
+            inside = pairs[number].component.kleene and nfab.round_of[number] < 0
+            return 3 * number + 2 if inside else -1
+
+        def by_component(known: Mapping[int, int], other: int = 0) -> I64:
+            return np.array([known.get(number, other) for number in range(len(pairs))], np.int64)
+
+        own = [pair.component for pair in pairs]
+        mode = np.array(
+            [MODES[selection] for at in places.component for selection in (nfab.step(at), nfab.loop(at))], np.int64
+        )
+        endings = dict(enumerate(nfab.endings))
+        return Ways(
+            plain=self.query.parsed.plain,
+            component=np.array(places.component, np.int64),
+            first=np.array([step.place for step in places.first], np.int64),
+            follow_first=follow_first,
+            follow_place=np.array([after for _, after in steps], np.int64),
+            follow_edge=np.array([leave(*step) for step in steps], np.int64),
+            eager=np.array(
+                [nfab.waits_apart(places.component[at], places.component[after]) for at, after in steps],
+                np.bool_,
+            ),
+            final=np.array(places.final, np.bool_),
+            final_edge=np.array([leave(at, None) for at in range(len(places.component))], np.int64),
+            mode=mode,
+            held=by_component({at: slot for at, slot in conditions.held.items() if own[at].again}),
+            round=by_component(conditions.rounds),
+            least=np.array([one.least for one in own], np.int64),
+            most=np.array([_ANY_NUMBER if one.most is None else one.most for one in own], np.int64),
+            until=by_component({one.of: edges + len(nfab.leaves) + at for at, one in endings.items()}, -1),
+            until_bit=by_component({one.of: 2 * len(pairs) + len(nfab.negations) + at for at, one in endings.items()}),
+            ended=by_component(conditions.ended),
+            only=np.array([one.only for one in own], np.bool_),
+        )
+
+    @cached_property
+    def _fan(self) -> int:
+        """How many runs an event may make of one, and nodes: one for each step behind each event that it may select."""
+        widest = max(map(len, (self.nfab.places.first, *self.nfab.places.follow)))
+        return 4 if self.query.parsed.plain else (widest + 2) * (widest + 3)
+
     def _operations(self, number: int) -> list[tuple[int, int, int]]:
         """What a begin (2c) or take (2c + 1) of component c does to V: (operation, slot, column)."""
-        component, takes = number // 2, number % 2
+        component, takes = number // 3, number % 3
         return [
             (int(slot.op), at, slot.column)
             for at, slot in enumerate(self.conditions.values.slots, 1)
-            if slot.component == component and slot.op is not Op.CARRY and not (takes and slot.op is Op.FIRST)
+            if slot.component == component
+            and slot.op not in (Op.CARRY, Op.ENDED)
+            and not (takes and slot.op is Op.FIRST)
         ]
 
     def mask(self, state: int) -> list[int]:
         """The slots that matter in a state and behind it (section 5.2.2: M), but for those that are set anew before."""
         conditions = self.conditions
+        if not self.query.parsed.plain:
+            return self._all_behind(state // 2)
         component, further = state // 2, state % 2
         later = range(3 * component + further, len(conditions.reads))
         read = set().union(*(conditions.reads[edge] for edge in later)) if later else set()
         slots = conditions.values.slots
         return sorted(slot for slot in read if slots[slot - 1].component < component + further)
+
+    def _all_behind(self, place: int) -> list[int]:
+        """The slots that what may come from a place on reads."""
+        conditions, places, pairs = self.conditions, self.nfab.places, self.nfab.pairs
+        reached, open_ones = {place}, [place]
+        while open_ones:
+            new = {step.place for step in places.follow[open_ones.pop()]} - reached
+            reached |= new
+            open_ones += new
+        components = {places.component[at] for at in reached}
+        edges = {3 * at + kind for at in components for kind in range(3)}
+        read = set().union(*(conditions.reads[at] for at in (*edges, *range(3 * len(pairs), len(conditions.reads)))))
+        states = (conditions.held, conditions.rounds, conditions.ended)
+        return sorted(read | {slot for known in states for at, slot in known.items() if at in components})

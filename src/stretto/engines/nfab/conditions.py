@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from stretto.automata.nfab import Edge, Kind, Nfab, own_index
-from stretto.engines.shared.scalar_code import Code, ScalarCode
+from stretto.engines.shared.scalar_code import Code, ScalarCode, Test, joined
 from stretto.engines.shared.scalar_code import all_of as _all
 from stretto.engines.shared.scalar_code import call as _call
 from stretto.engines.shared.scalar_code import cell as _word
@@ -54,19 +54,45 @@ class Conditions:
         self.functions: dict[str, Any] = {}
         #: By edge: the slots that its code reads.
         self.reads: list[set[int]] = []
-        self._reading: set[int] = set()
+        self.reading: set[int] = set()
         #: The variables and attributes whose sums conditions read.
         self.summed = {(one.variable, one.attribute) for one in self._aggregates() if one.function == "sum"}
+        plain = self.query.parsed.pattern is None
+        #: The components of which one is the first of a match, and the slot of each that another's condition asks for.
+        self.firsts = [0] if plain else sorted({nfab.places.component[step.place] for step in nfab.places.first})
+        self.held = {} if plain else {number: self._noted(number, Op.HELD) for number in self._lacking()}
+        self.rounds = {
+            number: self._noted(number, Op.ROUND) for number in range(len(nfab.pairs)) if self._counts(number)
+        }
+        self.ended = {one.of: self._noted(one.of, Op.ENDED) for one in nfab.endings}
         for number, pair in enumerate(nfab.pairs):
             variable = pair.component.variable
-            self._add(pair.begin, variable, tests_key=True, first=number == 0)
+            self._add(pair.begin, variable, tests_key=True, first=plain and number == 0)
             self._add(pair.take, variable, tests_key=True)
             self._add(pair.proceed, variable, tests_key=False)
         for negation in nfab.negations:
             self._add(negation.edge, negation.component.variable, tests_key=True)
+        for leave in nfab.leaves:
+            self._add(leave, "", tests_key=False)
+        for ending in nfab.endings:
+            self._add(ending.edge, ending.component.variable, tests_key=True)
+
+    def _noted(self, component: int, op: Op) -> int:
+        return self.values.slot(component, op, 0)
+
+    def _lacking(self) -> list[int]:
+        """The components of which a run must know whether it has one: those that a match may lack, and those that come again."""
+        names = () if self.query.condition is None else p.attributes(self.query.condition)
+        lacking = {self.query.parsed.references[name].variable for name in names} & self.query.parsed.optional
+        found = [(number, pair.component) for number, pair in enumerate(self.nfab.pairs)]
+        return [number for number, one in found if one.variable in lacking or one.again]
+
+    def _counts(self, number: int) -> bool:
+        one = self.nfab.pairs[number].component
+        return one.again and one.kleene and (one.least > 1 or one.most is not None)
 
     def _add(self, edge: Edge | None, variable: str, *, tests_key: bool, first: bool = False) -> None:
-        self._reading = set()
+        self.reading = set()
         each: list[tuple[int, ast.expr]] = []
         tests: list[ast.expr] = []
         if edge is not None:
@@ -76,11 +102,12 @@ class Conditions:
             if edge.related:
                 tests.append(scope.predicate(p.And(edge.related)))
             each = [
-                (self.numbers[name], _Scope(self, edge.kind, variable, name).predicate(one)) for name, one in edge.each
+                (self.numbers[name], _Scope(self, edge.kind, variable, name).predicate(p.And((one,))))
+                for name, one in edge.each
             ]
         self.codes.append(_all(tests) if tests else None)
         self.each.append(each)
-        self.reads.append(self._reading)
+        self.reads.append(self.reading)
 
     def _aggregates(self) -> list[Aggregate]:
         """The aggregates that conditions read."""
@@ -91,7 +118,7 @@ class Conditions:
     def slot(self, component: int, op: Op, column: int) -> int:
         """A slot that is being read."""
         found = self.values.slot(component, op, column)
-        self._reading.add(found)
+        self.reading.add(found)
         return found
 
     def function(self) -> ast.FunctionDef:
@@ -117,8 +144,9 @@ class _Scope(ScalarCode):
         self.variable = variable
         self.each = each
         self.of_negation = variable in owner.negated
-        component = next(one for one in owner.query.parsed.components if one.variable == variable)
-        self.own = own_index(kind, component)
+        parsed = owner.query.parsed
+        component = next((one for one in (*parsed.components, *parsed.endings) if one.variable == variable), None)
+        self.own = None if component is None else own_index(kind, component)
 
     # -- references ---------------------------------------------------------------------------------------------------
 
@@ -128,9 +156,16 @@ class _Scope(ScalarCode):
         own = self._own(column)
         if first:
             return _all(own.known)
-        slot = self.owner.slot(0, Op.FIRST, column)
-        equal = ast.Compare(own.value, [ast.Eq()], [_word("V", "run", slot)])
-        return _all([*own.known, _call("holds", _word("V", "run", 0), ast.Constant(slot)), equal])
+        tests = list(own.known)
+        for component in self.owner.firsts:
+            slot = self.owner.slot(component, Op.FIRST, column)
+            equal = ast.Compare(own.value, [ast.Eq()], [_word("V", "run", slot)])
+            known = _call("holds", _word("V", "run", 0), ast.Constant(slot))
+            if self.owner.query.parsed.pattern is None:
+                tests += [known, equal]
+            else:
+                tests.append(ast.BoolOp(ast.Or(), [ast.UnaryOp(ast.Not(), known), equal]))
+        return _all(tests)
 
     def _own(self, column: int) -> Code:
         """A column of the edge's own event."""
@@ -153,7 +188,8 @@ class _Scope(ScalarCode):
 
     def element(self, reference: Element, column: int) -> Code:
         """A column of the event that a reference names."""
-        if reference.variable == self.variable and self.kind is not Kind.PROCEED and reference.index is self.own:
+        mine = reference.variable == self.variable and self.kind is not Kind.PROCEED
+        if mine and reference.index in (self.own, Index.EACH):
             return self._own(column)
         if reference.variable == self.each and reference.index is Index.EACH:
             return self._of_row(column, "P", "other")
@@ -241,6 +277,23 @@ class _Scope(ScalarCode):
         here, earlier = _all(own.known), _all(before.known)
         value = ast.IfExp(here, ast.IfExp(earlier, both, own.value), before.value)
         return Code(value, (ast.BoolOp(ast.Or(), [here, earlier]),), before.kind, before.per_second)
+
+    def all_of(self, node: p.And) -> Test:
+        return joined([self._if_there(part) for part in node.parts], ast.And())
+
+    def _if_there(self, conjunct: p.Predicate) -> Test:
+        """A conjunct, which says nothing where a variable that it names is missing."""
+        owner, references = self.owner, self.owner.query.parsed.references
+        named = {references[name].variable for name in p.attributes(conjunct)} & owner.query.parsed.optional
+        if self.kind is not Kind.PROCEED:
+            named -= {self.variable}
+        absent = []
+        for variable in sorted(named):
+            slot = owner.held[owner.numbers[variable]]
+            owner.reading.add(slot)
+            held = _call("holds", _word("V", "run", 0), ast.Constant(slot))
+            absent.append(Test(ast.UnaryOp(ast.Not(), held)))
+        return joined([*absent, self.judged(conjunct)], ast.Or()) if absent else self.judged(conjunct)
 
     # -- predicates ---------------------------------------------------------------------------------------------------
 

@@ -78,10 +78,11 @@ def _add(kind: int, run: int, slot: int, new: int, V: I64) -> None:
 
 
 @inlined
-def apply(machine: Machine, operations: int, run: int, row: int, events: Events, runs: Runs) -> None:
-    """Bring V up to date with a selected event; ``operations`` is 2c for a begin, 2c + 1 for a take."""
+def apply(machine: Machine, component: int, how: int, run: int, row: int, events: Events, runs: Runs) -> None:
+    """Bring V up to date with a selected event; ``how``: 0 begin, 1 take, 2 begin once more."""
     V, C = runs.V, events.C
-    begins = operations % 2 == 0
+    begins = how == 0
+    operations = 3 * component + how
     for at in range(machine.op_first[operations], machine.op_first[operations + 1]):
         kind, slot, column = machine.op_kind[at], machine.op_slot[at], machine.op_column[at]
         known = column == 0 or (C[row, 0] >> column) & 1 == 1
@@ -95,6 +96,9 @@ def apply(machine: Machine, operations: int, run: int, row: int, events: Events,
             V[run, 0] |= bit
         elif kind == 3:  # COUNT
             V[run, slot] = (0 if begins else V[run, slot]) + (1 if known else 0)
+            V[run, 0] |= bit
+        elif kind >= 12:  # HELD, ROUND
+            V[run, slot] = V[run, slot] + 1 if kind == 13 and how == 1 else 1
             V[run, 0] |= bit
         elif not known:
             if begins:

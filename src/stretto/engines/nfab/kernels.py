@@ -39,18 +39,19 @@ def _lacks_room(i: int, events: Events, machine: Machine, memory: Memory) -> int
     """The status that asks for what the event may need at most; DONE when there is room."""
     nodes, parts, scratch, registers = memory.nodes, memory.parts, memory.scratch, memory.registers
     count = parts.size[events.part[i]]
-    if registers[s.FREE_RUNS] < 4 * count + 3:
-        registers[s.NEED] = 4 * count + 3
+    most = machine.fan * (count + 1)  # the event may begin a run
+    if registers[s.FREE_RUNS] < most:
+        registers[s.NEED] = most
         return GROW_TABLE
-    if registers[s.HEAD] + 5 * count + machine.left.size + 6 > nodes.previous.size:
-        registers[s.NEED] = 5 * count + machine.left.size + 6
+    if registers[s.HEAD] + most + count + machine.left.size + 2 > nodes.previous.size:
+        registers[s.NEED] = most + count + machine.left.size + 2
         return GROW_NODES
-    wanted = max(8 * count + 8, registers[s.TIMERS] + 2 * count + 4)
+    wanted = max(2 * most, registers[s.TIMERS] + most)
     if scratch.queue.size < wanted:
         registers[s.NEED] = wanted
         return GROW_ACTIVE
-    if (machine.single or machine.pending) and scratch.path.size < registers[s.HEAD] + 2 * count + 2:
-        registers[s.NEED] = 2 * (registers[s.HEAD] + 2 * count + 2)  # no list is longer than all nodes
+    if (machine.single or machine.pending) and scratch.path.size < registers[s.HEAD] + most + 2:
+        registers[s.NEED] = 2 * (registers[s.HEAD] + most + 2)  # no list is longer than all nodes
         return GROW_STACK
     return DONE
 

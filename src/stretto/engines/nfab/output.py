@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from stretto._jit import DONE, GROW_OUTPUT, GROW_STACK, OUTPUT_FULL, inlined
 from stretto.engines.nfab import structure as s
 from stretto.engines.nfab.edges import holds
@@ -24,28 +22,25 @@ def _is_negated(
     nodes, parts, scratch = memory.nodes, memory.parts, memory.scratch
     components = machine.kleene.size
     for negation in range(machine.left.size):
-        left, right = machine.left[negation], machine.right[negation]
-        if right == components:
+        at_start = machine.left[negation] < 0
+        if machine.right[negation] == components:
             continue
-        after = np.int64(-1)  # position of the last event of the component before
-        until = np.int64(0)  # … and of the first one of the component behind
-        for at in range(length):
-            node = scratch.path[at]
-            if nodes.label[node] == right:
-                until = nodes.position[node]
-                if left < 0:
-                    until = nodes.tie[node]
-            if nodes.label[node] == left and after < 0:
-                after = nodes.position[node]
-        if left < 0:
-            after = low - 1
         one = parts.negated[events.part[i], negation]
-        while one != s.NIL and nodes.position[one] > after:
-            if nodes.position[one] < until and holds(
-                theta, 3 * components + negation, run, i, one, events, machine, memory
-            ):
-                return True
-            one = nodes.previous[one]
+        for at in range(length - 1 if at_start else 0, length if at_start else length - 1):
+            node = scratch.path[at]
+            until = nodes.tie[node] if at_start else nodes.position[node]
+            after = low - 1  # position of the event before
+            if not at_start:
+                before = scratch.path[at + 1]
+                if not machine.between[negation, nodes.label[before], nodes.label[node]]:
+                    continue
+                after = nodes.position[before]
+            while one != s.NIL and nodes.position[one] > after:
+                if nodes.position[one] < until and holds(
+                    theta, 3 * components + negation, run, i, one, events, machine, memory
+                ):
+                    return True
+                one = nodes.previous[one]
     return False
 
 

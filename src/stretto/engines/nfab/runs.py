@@ -63,12 +63,12 @@ def new_node(label: int, previous: int, start: int, i: int, events: Events, mach
 
 
 @inlined
-def select(operations: int, run: int, i: int, events: Events, machine: Machine, memory: Memory) -> None:
-    """A run selects the event for component ``operations // 2``."""
+def select(component: int, how: int, run: int, i: int, events: Events, machine: Machine, memory: Memory) -> None:
+    """A run selects the event for a component: 0 begins it, 1 takes, 2 begins it once more."""
     runs = memory.runs
-    runs.node[run] = new_node(operations // 2, runs.node[run], runs.start[run], i, events, machine, memory)
+    runs.node[run] = new_node(component, runs.node[run], runs.start[run], i, events, machine, memory)
     runs.last[run] = events.rank[i]
-    apply(machine, operations, run, i, events, runs)
+    apply(machine, component, how, run, i, events, runs)
 
 
 @inlined

@@ -20,8 +20,8 @@ I64 = NDArray[np.int64]
 
 NIL = 0
 
-# States: 2c waits for the first event of component c, 2c + 1 for a further one. A run that is complete has no state; one whose
-# negation at the end is not over yet is PENDING, one that is only waiting to be taken off the heap is DEAD.
+# States: 2p waits for an event at place p, 2p + 1 for a further one of its Kleene plus. A run that is complete has no state; one
+# whose negation at the end is not over yet is PENDING, one that is only waiting to be taken off the heap is DEAD.
 PENDING = -1
 DEAD = -2
 UNION = -1  #: label of a union node
@@ -53,14 +53,41 @@ STEPS = 22  #: runs looked at since the kernel last paused
 REGISTERS = 24
 
 
+class Ways(NamedTuple):
+    """What follows what, by place; of a pattern whose components come one after the other place c is that of component c."""
+
+    plain: bool  #: the components come one after the other, under one strategy: what follows is not looked at
+    component: I64  #: [place]
+    first: I64  #: places at which a match may begin
+    follow_first: I64  #: [place + 1] where the steps from a place begin …
+    follow_place: I64  #: … where they lead …
+    follow_edge: I64  #: … which edge they ask first; −1: none …
+    eager: NDArray[np.bool_]  #: … and whether a run waits for each by itself, not inside its Kleene plus
+    final: NDArray[np.bool_]  #: [place] whether a match may end there …
+    final_edge: I64  #: … and which edge is asked then; −1: none
+    mode: I64  #: [state] 0: no event is left out, 1: what cannot be selected, 2: any
+    held: I64  #: [component] slot that says whether there is one, where it may come again; 0: the state says it
+    round: I64  #: [component] slot that counts the events of this round; 0: none
+    least: I64  #: [component] … and its bounds
+    most: I64
+    until: I64  #: [component] edge of the event that ends its Kleene plus; −1: none …
+    until_bit: I64  #: … its bit …
+    ended: I64  #: … the slot that says that it has come …
+    only: NDArray[np.bool_]  #: … and whether nothing is complete without it
+
+
 class Machine(NamedTuple):
-    """A program. Edges: 3c begin, 3c + 1 take, 3c + 2 proceed of component c; 3m + k: negation k."""
+    """A program.
+
+    Edges: 3c begin, 3c + 1 take, 3c + 2 proceed of component c; 3m + k: negation k; then groups that repeat, as they are left; then
+    endings of repetitions.
+    """
 
     kleene: NDArray[np.bool_]  #: [component]
     asks: NDArray[np.bool_]  #: [edge] whether theta is to be asked
     each_first: I64  #: [edge + 1] where the edge's conditions on every a[i] begin …
     each_component: I64  #: … whose events they go over; theta knows them as edges + this index
-    op_first: I64  #: [2c] begin, [2c + 1] take: where the operations on V begin
+    op_first: I64  #: [3c] begin, [3c + 1] take, [3c + 2] begin once more: where the operations on V begin
     op_kind: I64
     op_slot: I64
     op_column: I64
@@ -68,8 +95,9 @@ class Machine(NamedTuple):
     mask_slot: I64
     left: I64  #: [negation] the component before; −1: none
     right: I64  #: … and behind; the number of components: none
-    contiguous: bool
-    any: bool  #: skip till any match
+    between: NDArray[np.bool_]  #: [negation, component before, component behind]
+    ways: Ways
+    fan: int  #: how many runs one may become, and nodes make
     merges: bool
     single: bool  #: non-overlap output
     limit: int
@@ -84,7 +112,7 @@ class Machine(NamedTuple):
 class Events(NamedTuple):
     """The visited events of a call."""
 
-    bits: I64  #: bit 2c: may begin c; 2c + 1: may be taken by c; 2m + k: is negated by k
+    bits: I64  #: bit 2c: may begin c; 2c + 1: may be taken by c; 2m + k: is negated by k; then endings
     part: I64
     position: I64
     rank: I64  #: what contiguity counts

@@ -115,7 +115,7 @@ class Test:
     three: bool = False
 
 
-def _joined(tests: list[Test], connective: ast.And | ast.Or) -> Test:
+def joined(tests: list[Test], connective: ast.And | ast.Or) -> Test:
     """AND or OR of tests, in Kleene's logic: what one side decides needs nothing of the others."""
     plain = [test.code for test in tests if not test.three]
     three = [test.code for test in tests if test.three]
@@ -216,10 +216,10 @@ class ScalarCode(p.Visitor, ABC):
         return found
 
     def all_of(self, node: p.And) -> Test:
-        return _joined([self.judged(part) for part in node.parts], ast.And())
+        return joined([self.judged(part) for part in node.parts], ast.And())
 
     def any_of(self, node: p.Or) -> Test:
-        return _joined([self.judged(part) for part in node.parts], ast.Or())
+        return joined([self.judged(part) for part in node.parts], ast.Or())
 
     def negation(self, node: p.Not) -> Test:
         return _negated(self.judged(node.part))
@@ -229,12 +229,12 @@ class ScalarCode(p.Visitor, ABC):
 
     def among(self, node: p.In) -> Test:
         own = self.operand(node.operand)
-        return _joined([self.compare("=", own, self.operand(value), node) for value in node.values], ast.Or())
+        return joined([self.compare("=", own, self.operand(value), node) for value in node.values], ast.Or())
 
     def between(self, node: p.Between) -> Test:
         own = self.operand(node.operand)
         bounds = ((">=", node.low), ("<=", node.high))
-        return _joined([self.compare(op, own, self.operand(side), node) for op, side in bounds], ast.And())
+        return joined([self.compare(op, own, self.operand(side), node) for op, side in bounds], ast.And())
 
     def is_null(self, node: p.IsNull) -> Test:
         own = self.operand(node.operand)

@@ -52,6 +52,9 @@ class Op(IntEnum):
     MAX_REAL = 9
     WIDE_SUM = 10  #: a sum modulo 2^64, and in the slot behind it …
     CARRY = 11  #: … how often it left 64 bits: upwards less downwards
+    HELD = 12  #: whether there is one
+    ROUND = 13  #: how many events a Kleene plus has in this round of its group
+    ENDED = 14  #: whether it takes no more
 
 
 def op_of(what: Kept, real: bool = False) -> Op:
@@ -59,6 +62,7 @@ def op_of(what: Kept, real: bool = False) -> Op:
     return Op[f"{what.name}_REAL" if real and what in (Kept.SUM, Kept.MIN, Kept.MAX) else what.name]
 
 
+_STATES = {Op.HELD: "whether {} is there", Op.ROUND: "{}.LEN in its round", Op.ENDED: "whether {}[] has ended"}
 _SHOWN = {Op.WIDE_SUM: "sum", Op.CARRY: "carry of sum"}
 
 
@@ -105,6 +109,8 @@ class Slot:
         """As text for ``explain``."""
         if self.op is Op.LENGTH:
             return f"{variable}.LEN"
+        if self.op in _STATES:
+            return _STATES[self.op].format(variable)
         name = _SHOWN.get(self.op, self.op.name.lower().removesuffix("_real"))
         return f"{name}({variable}.{column})"
 

@@ -11,7 +11,7 @@ from stretto.languages.expressions.tokens import Mistake
 from stretto.query.sase import Selection
 
 _CLAUSES = ("WITHIN", "RETURN", "OUTPUT", "LIMIT")
-_KEYWORDS = ("PATTERN", "SEQ", "WHERE", *_CLAUSES, "KEEP", "AS", *d.KEYWORDS)
+_KEYWORDS = ("PATTERN", "SEQ", "UNTIL", "ONLY", "WHERE", *_CLAUSES, "KEEP", "AS", *d.KEYWORDS)
 
 _GROUPS = d.groups(
     d.COMPARISON,
@@ -22,20 +22,20 @@ _GROUPS = d.groups(
         "VARIABLE QUOTED STRING NUMBER PERCENTAGE FALSE NULL MINUS LPAR LSQB NOT",
     ),
     ("an index (1, i, i-1, a.LEN)", "INTEGER", "VARIABLE MINUS DOTS"),
-    ("a component", "TILDE", "TYPE QUOTED LPAR NOT"),
+    ("a component", "TILDE", "TYPE QUOTED LPAR NOT NESTED"),
     *d.words("SEQ"),
     d.NUMBER,
     d.SIGN,
     ("an attribute", "COLUMN", "QUOTED"),
     ("a type", "TYPE", "QUOTED"),
     ("a strategy", "STRATEGY", "LBRACE"),
-    ("'+'", "PLUS", "LBRACE"),
+    ("'+'", "PLUS", "LBRACE STAR QUESTION"),
     ("a variable", "VARIABLE", ""),
     ("a unit", "UNIT", ""),
     ("all, non_overlap, verbose or compressed", "MODE", ""),
     ("a string", "STRING", "QUOTED"),
     *d.signs("LBRACE BAR DOT COMMA LSQB RSQB LPAR RPAR RBRACE"),
-    *d.words("NOT NULL IN BETWEEN LIKE AND OR AS PATTERN WHERE"),
+    *d.words("UNTIL ONLY NOT NULL IN BETWEEN LIKE AND OR AS PATTERN WHERE"),
     *d.words(" ".join(_CLAUSES)),
     *d.CHOOSING,
 )
@@ -44,13 +44,7 @@ _GROUPS = d.groups(
 def explain(text: str, error: UnexpectedInput, what: str) -> Mistake:
     """Say in words what a parser's error means, with its place and a hint; ``what`` is what the text should be."""
     found = d.Unexpected.of(text, error, what)
-    return (
-        found.unterminated()
-        or _misspelt_before(found)
-        or _quantifier(found)
-        or found.interval()
-        or found.mistake(_GROUPS, _hint(found))
-    )
+    return found.unterminated() or _misspelt_before(found) or found.interval() or found.mistake(_GROUPS, _hint(found))
 
 
 _NUMBER_AND_WORD = re.compile(r"(?<![\w.])[\d.]++\s*+(?P<word>[^\W\d]\w*+)\s*\Z")
@@ -75,27 +69,6 @@ def _hint(found: d.Unexpected) -> str | None:
 _LAST_WORD = re.compile(r"(?P<dot>\.\s*)?(?<!\w)(?P<word>\w+)\s*\Z")
 
 
-def _quantifier(found: d.Unexpected) -> Mistake | None:
-    """``B?``, ``B*``, which the language does not have: how to write them."""
-    word, span = found.word, found.span
-    before = found.before(_LAST_WORD)
-    if before is None or word not in ("?", "*") or not {"VARIABLE", "PLUS"} <= found.expected:
-        return None
-    step = before["word"]
-    name = step[0].lower()
-    if word == "?":
-        return Mistake(
-            "there are no optional components yet",
-            span,
-            f"ask two queries, without and with it: SEQ(A x, C y) and SEQ(A x, {step} {name}, C y)",
-        )
-    return Mistake(
-        "there is no repetition of none or more yet",
-        span,
-        f"ask two queries, without it and with one or more: SEQ(A x, C y) and SEQ(A x, {step}+ {name}[], C y)",
-    )
-
-
 def _pattern_hint(found: d.Unexpected) -> str | None:
     """What to say about components that are written otherwise."""
     word, expected = found.word, found.expected
@@ -108,7 +81,7 @@ def _pattern_hint(found: d.Unexpected) -> str | None:
             return f"alternatives stand in parentheses: ({last}|…)"
         name = last[0].lower()
         return f"name it: {last} {name}"
-    if expected == {"COMMA", "LSQB", "RPAR"} and last.upper() == "AS":
+    if {"COMMA", "LSQB", "RPAR"} <= expected and last.upper() == "AS":
         return "a variable follows its type without AS: Stock a"
     return None
 

@@ -8,7 +8,7 @@ from stretto.errors import Span
 from stretto.languages.expressions.tokens import Name
 from stretto.languages.expressions.transformer import ExpressionPart
 from stretto.query.query import Keep
-from stretto.query.sase import Component, Selection
+from stretto.query.sase import Part, Selection
 from stretto.query.windows import Window
 
 
@@ -22,11 +22,19 @@ class Argument:
 
 
 @dataclass(frozen=True, slots=True)
+class Strategy:
+    """A strategy, and the variables for which it is said."""
+
+    selection: Selection
+    arguments: tuple[Argument, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class Where:
     """The WHERE clause; without one the strategy is skip till next match."""
 
-    selection: Selection = Selection.NEXT
-    arguments: tuple[Argument, ...] = ()
+    strategies: tuple[Strategy, ...] = ()
     body: ExpressionPart | None = None
 
 
@@ -62,8 +70,8 @@ class Clauses:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A query of which all clauses are read, its references not yet looked up. Each component has its variable's place."""
+    """A query of which all clauses are read, its references not yet looked up."""
 
-    components: tuple[tuple[Component, Span], ...]
+    parts: tuple[Part, ...]
     where: Where
     clauses: Clauses

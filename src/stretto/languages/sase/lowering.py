@@ -13,7 +13,7 @@ from stretto.errors import Span, suggestion
 from stretto.languages.expressions.clauses import kept
 from stretto.languages.expressions.tokens import Mistake, Name
 from stretto.languages.expressions.transformer import predicate_of, value_of
-from stretto.languages.sase.draft import Argument, Draft, Item, Where
+from stretto.languages.sase.draft import Argument, Draft, Item, Strategy, Where
 from stretto.languages.sase.references import is_several
 from stretto.query import predicate as p
 from stretto.query.query import Keep
@@ -24,19 +24,25 @@ from stretto.query.sase import (
     Element,
     Index,
     Length,
+    Part,
     Range,
     Reference,
     Referred,
     ReturnItem,
     SaseQuery,
+    Selection,
+    are_paired,
+    components_of,
+    may_lack,
 )
 
 
 def lower(text: str, draft: Draft) -> SaseQuery:
     """Make the query a value; raise a :class:`Mistake` where a reference does not suit the pattern."""
-    pattern = _pattern(draft.components)
-    _check_arguments(draft.where.arguments, pattern)
+    pattern = _pattern(draft.parts)
+    selection, steps, loops = _strategies(draft.where.strategies, pattern)
     condition, equal = _condition(draft.where)
+    _check_neighbours(draft.where.strategies, selection, keyed=bool(equal))
     condition = _with_counts(condition, pattern.components)
     uses: list[Referred] = []
     for predicate in _predicates(condition):
@@ -50,7 +56,7 @@ def lower(text: str, draft: Draft) -> SaseQuery:
     return SaseQuery(
         text=text,
         components=pattern.components,
-        selection=draft.where.selection,
+        selection=selection,
         references={use.name: use.reference for use in uses if use.reference is not None},
         condition=condition,
         equal=tuple(name.text for name in equal),
@@ -60,6 +66,9 @@ def lower(text: str, draft: Draft) -> SaseQuery:
         compressed=draft.clauses.output.compressed,
         limit=draft.clauses.limit,
         keep=_kept(draft, pattern),
+        pattern=None if all(isinstance(one, Component) and one.least for one in pattern.parts) else pattern.parts,
+        steps=steps,
+        loops=loops,
         equal_spans=tuple(name.span for name in equal),
     )
 
@@ -82,44 +91,108 @@ def _kept(draft: Draft, pattern: _Pattern) -> Keep | None:
 
 @dataclass(frozen=True, slots=True)
 class _Pattern:
-    """The components, and where each variable is among them."""
+    """The parts, their components, and where each variable is among these; what ends a repetition stands behind it."""
 
+    parts: tuple[Part, ...]
     components: tuple[Component, ...]
     places: Mapping[str, int]
+    known: Mapping[str, Component]
 
     def of(self, name: str) -> Component:
-        return self.components[self.places[name]]
+        return self.known[name]
 
 
-def _pattern(parts: Sequence[tuple[Component, Span]]) -> _Pattern:
+def _pattern(written: Sequence[Part]) -> _Pattern:
+    parts = tuple(map(_marked, written))
+    components = tuple(components_of(parts))
     places: dict[str, int] = {}
-    for component, span in parts:
-        if component.variable in places:
-            raise Mistake(f"the pattern has the variable '{component.variable}' twice", span)
-        places[component.variable] = len(places)
-    components = tuple(component for component, _ in parts)
+    known: dict[str, Component] = {}
+    for number, component in enumerate(components):
+        for one in (component, component.until):
+            if one is None:
+                continue
+            if one.variable in places:
+                raise Mistake(f"the pattern has the variable '{one.variable}' twice", one.place)
+            places[one.variable] = number
+            known[one.variable] = one
+    first, last = parts[0].span, parts[-1].span
+    assert first is not None
+    assert last is not None
     if all(component.negated for component in components):
-        assert components[0].span is not None
-        assert components[-1].span is not None
+        raise Mistake("a pattern needs a component that is not negated", first | last, "SEQ(A a, ~(B b))")
+    if all(map(may_lack, parts)):
         raise Mistake(
-            "a pattern needs a component that is not negated",
-            components[0].span | components[-1].span,
-            "SEQ(A a, ~(B b))",
+            "the pattern may hold no event at all",
+            first | last,
+            "a match has at least one event: take the '?' or '*' from a part, or count from 1",
         )
-    return _Pattern(components, places)
+    return _Pattern(parts, components, places, known)
+
+
+def _marked(part: Part, again: bool = False) -> Part:
+    """A part whose components know whether they stand in a group that repeats."""
+    if isinstance(part, Component):
+        return replace(part, again=again and not part.negated)
+    return replace(part, parts=tuple(_marked(one, again or part.most != 1) for one in part.parts))
+
+
+def _strategies(
+    said: Sequence[Strategy], pattern: _Pattern
+) -> tuple[Selection, dict[str, Selection], dict[str, Selection]]:
+    """The strategy of the whole, and those of single steps and of single repetitions."""
+    for one in said:
+        _check_arguments(one.arguments, pattern)
+    whole = [one for one in said if not one.arguments]
+    if len(whole) > 1:
+        raise Mistake(
+            "two strategies for the whole pattern",
+            whole[1].span,
+            f"say for which steps one of them holds: {whole[1].selection}(b, c[])",
+        )
+    chosen = whole[0] if whole else said[0] if said else Strategy(Selection.NEXT, (), Span(0, 0))
+    steps: dict[str, Selection] = {}
+    loops: dict[str, Selection] = {}
+    for one in said:
+        for argument in () if one is chosen else one.arguments:
+            name, found = argument.name.text, loops if argument.kleene else steps
+            if name in found:
+                raise Mistake(f"two strategies for '{name}{'[]' * argument.kleene}'", argument.span)
+            if pattern.of(name).negated or name not in {one.variable for one in pattern.components}:
+                raise Mistake(f"'{name}' is in no match, so that there is no step to it", argument.span)
+            found[name] = one.selection
+    first = next(one for one in pattern.components if not one.negated)
+    if first.variable in steps and not first.again:
+        place = next(a.span for one in said for a in one.arguments if a.name.text == first.variable and not a.kleene)
+        hint = f"write {first.variable}[] for its repetition" if first.kleene else None
+        raise Mistake(f"there is no step to '{first.variable}', which begins a match", place, hint)
+    steps, loops = ({k: v for k, v in known.items() if v is not chosen.selection} for known in (steps, loops))
+    return chosen.selection, steps, loops
+
+
+def _check_neighbours(said: Sequence[Strategy], whole: Selection, *, keyed: bool) -> None:
+    """Neighbours of a step are those that the whole pattern counts: of the partition, or of the stream."""
+    other = {Selection.STRICT: Selection.PARTITION, Selection.PARTITION: Selection.STRICT}
+    stream = whole is Selection.STRICT
+    for one in said if keyed else ():
+        if one.arguments and one.selection is (Selection.PARTITION if stream else Selection.STRICT) is not whole:
+            raise Mistake(
+                f"{one.selection} for single steps beside {whole} and an equivalence test",
+                one.span,
+                f"events are counted in {'the stream' if stream else 'their partition'}: write {other[one.selection]}",
+            )
 
 
 def _check_arguments(arguments: Iterable[Argument], pattern: _Pattern) -> None:
-    """A strategy's arguments name variables; they say no more than the pattern does."""
-    seen: set[str] = set()
+    """A strategy's arguments name variables."""
+    seen: set[tuple[str, bool]] = set()
     for argument in arguments:
         name = argument.name.text
         _check_known(name, argument.name.span, pattern)
         if argument.kleene and not pattern.of(name).kleene:
             raise Mistake(f"'{name}' is one event", argument.span, f"write {name}, without brackets")
-        if name in seen:
+        if (name, argument.kleene) in seen:
             raise Mistake(f"the strategy lists the variable '{name}' twice", argument.span)
-        seen.add(name)
+        seen.add((name, argument.kleene))
 
 
 def _check_known(name: str, span: Span | None, pattern: _Pattern) -> None:
@@ -146,6 +219,8 @@ def _with_counts(condition: p.Predicate | None, components: Iterable[Component])
     """``A{n,m} a[]`` is ``A+ a[]`` with ``a.LEN >= n``, and takes an event while ``count(a[..i]) <= m``."""
     counts: list[p.Predicate] = []
     for one in components:
+        if one.again:
+            continue  # counted in each round
         bounds = (
             (">=", Length(one.variable), one.least if one.least > 1 else None),
             ("<=", Aggregate("count", one.variable, Range.UP_TO, None), one.most),
@@ -197,7 +272,7 @@ def _bare(use: Referred, pattern: _Pattern, whole: bool) -> Mistake:
     """A name without an attribute, or an attribute without a variable."""
     name = use.name
     if name in pattern.places:
-        kind = "several events" if pattern.of(name).kleene else "an event"
+        kind = "several events" if pattern.of(name).many else "an event"
         hint = f"name an attribute: {_forms(pattern.of(name), 'x', whole)}"
         return Mistake(f"'{name}' is {kind}, not a value", use.span, hint)
     first = next(component for component in pattern.components if not component.negated)
@@ -207,7 +282,7 @@ def _bare(use: Referred, pattern: _Pattern, whole: bool) -> Mistake:
 def _forms(component: Component, attribute: str, whole: bool) -> str:
     """How an attribute of a component's events is written; a complete match has no ``a[i]``."""
     name = component.variable
-    if not component.kleene:
+    if not component.many:
         return f"{name}.{attribute}"
     further = "" if whole else f"{name}[i].{attribute}, "
     return f"{name}[1].{attribute}, {further}{name}[{name}.LEN].{attribute} or avg({name}[].{attribute})"
@@ -216,7 +291,7 @@ def _forms(component: Component, attribute: str, whole: bool) -> str:
 def _check_form(use: Referred, reference: Reference, component: Component, whole: bool) -> None:
     """Indexes and aggregates are for a Kleene plus, and a Kleene plus needs them."""
     name = component.variable
-    if component.kleene:
+    if component.many:
         if isinstance(reference, Element) and reference.index is Index.ONLY:
             hint = _forms(component, reference.attribute, whole)
             raise Mistake(f"'{name}' holds several events; which of them?", use.span, hint)
@@ -240,6 +315,8 @@ def _check_together(uses: Sequence[Referred], pattern: _Pattern) -> None:
     """References that no moment, or no one reading of i, brings together."""
     _check_negated(uses, pattern)
     moving = [use for use in uses if _moves(use.reference)]
+    if are_paired([use.reference for use in moving if use.reference is not None], pattern.parts):
+        return
     for use in moving[1:]:
         if _variable(use) != _variable(moving[0]):
             raise Mistake(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from decimal import Decimal
 
@@ -18,9 +18,9 @@ from stretto.languages.expressions.transformer import (
     shallow,
 )
 from stretto.languages.sase import references as r
-from stretto.languages.sase.draft import Argument, Clauses, Draft, Item, Output, Where
+from stretto.languages.sase.draft import Argument, Clauses, Draft, Item, Output, Strategy, Where
 from stretto.query import predicate as p
-from stretto.query.sase import Component, Referred, Selection
+from stretto.query.sase import Component, Group, Part, Referred, Selection, components_of
 
 RESERVED = {"VARIABLE": p.WORDS}
 """The words that are no names without quotes, by the kind of place (a terminal of the grammar)."""
@@ -36,13 +36,17 @@ _OUTPUTS = {
 }
 
 
+#: Signs behind a type or a group: how often at least and at most.
+_SIGNS: dict[str, tuple[int, int | None]] = {"PLUS": (1, None), "STAR": (0, None), "QUESTION": (0, 1)}
+
+
 @v_args(inline=True)
 class SaseTransformer(PredicateTransformer, ClauseTransformer):
     """One method for each rule and alias of ``grammar.lark``; without state, so that threads may share it."""
 
     bare_windows = True
 
-    def query(self, components: tuple[tuple[Component, Span], ...], *rest: Where | Clause | Token) -> Draft:
+    def query(self, parts: tuple[Part, ...], *rest: Where | Clause | Token) -> Draft:
         clauses = Clauses()
         where = Where()
         for clause in rest:
@@ -50,53 +54,86 @@ class SaseTransformer(PredicateTransformer, ClauseTransformer):
                 clause.put(clauses)
             elif isinstance(clause, Where):
                 where = clause
-        return Draft(components, where, clauses)
+        return Draft(parts, where, clauses)
 
     # ---- PATTERN
 
-    def pattern(self, *parts: Token | tuple[Component, Span]) -> tuple[tuple[Component, Span], ...]:
+    def pattern(self, *parts: Token | Part) -> tuple[Part, ...]:
         return tuple(part for part in parts if not isinstance(part, Token))
 
-    def negated(self, sign: Token, *parts: Token | tuple[Component, Span]) -> tuple[Component, Span]:
-        ((component, place),) = (part for part in parts if not isinstance(part, Token))
+    def negated(self, sign: Token, *parts: Token | Component) -> Component:
+        (component,) = (part for part in parts if not isinstance(part, Token))
         last = parts[-1]
         assert component.span is not None
         span = at(sign) | (at(last) if isinstance(last, Token) else component.span)
-        if component.kleene:
+        if component.kleene or not component.least:
+            often = component.sign if component.kleene else "?"
+            written = "count" if "{" in often else f"'{often}'"
             raise Mistake(
-                "a negated component takes no '+'" if component.sign == "+" else "a negated component takes no count",
+                f"a negated component takes no {written}",
                 component.span,
-                f"{replace(component, kleene=False, negated=True)} already means: not one such event",
+                f"{replace(component, kleene=False, negated=True, until=None)} already means: not one such event",
             )
-        return replace(component, negated=True, span=span), place
+        return replace(component, negated=True, span=span)
 
-    def positive(self, types: tuple[Name, ...], *parts: Token | Counts) -> tuple[Component, Span]:
+    def positive(self, types: tuple[Name, ...], *parts: Token | Counts | Component) -> Component:
         tokens = [part for part in parts if isinstance(part, Token)]
         counts = next((part for part in parts if isinstance(part, Counts)), None)
-        variable, plus, bracket = (find(tokens, kind) for kind in ("VARIABLE", "PLUS", "LSQB"))
+        end = next((part for part in parts if isinstance(part, Component)), None)
+        variable, bracket = (find(tokens, kind) for kind in ("VARIABLE", "LSQB"))
         assert variable is not None
+        least, most = _times(parts)
         component = Component(
             types=tuple(name.text for name in types),
             variable=str(variable),
-            kleene=plus is not None or counts is not None,
+            kleene=counts is not None or most is None,
+            least=least,
+            most=most if counts is not None or most is None else None,
             span=types[0].span | at(tokens[-1]),
+            place=at(variable),
             type_spans=tuple(name.span for name in types),
         )
-        if counts is not None:
-            if counts.least == 0:
-                raise Mistake(
-                    "there are no optional components yet",
-                    counts.span,
-                    f"ask two queries, without {variable} and with {replace(component, least=1, most=counts.most)}",
-                )
-            component = replace(component, least=counts.least, most=counts.most)
         if bracket is not None and not component.kleene:
             raise Mistake(
                 f"{variable}[] holds several events, so its type needs a '+'",
                 at(variable) | at(tokens[-1]),
-                f"write {replace(component, kleene=True)}, or {component} for one event",
+                f"write {replace(component, kleene=True, least=1)}, or {replace(component, least=1)} for one event",
             )
-        return component, at(variable)
+        if end is None:
+            return component
+        assert end.span is not None
+        if not component.kleene:
+            raise Mistake(
+                f"'{variable}' is one event, and UNTIL ends a repetition", end.span, "write A+ a[] UNTIL (B b)"
+            )
+        return replace(component, until=replace(end, only=False), only=end.only)
+
+    def until(self, keyword: Token, *parts: Token | Component) -> Component:
+        (end,) = (part for part in parts if not isinstance(part, Token))
+        assert end.span is not None
+        if end.many or not end.least or end.until is not None:
+            raise Mistake("one event ends a repetition", end.span, "write A+ a[] UNTIL (B b)")
+        only = any(isinstance(part, Token) and part.type == "ONLY" for part in parts)
+        return replace(end, span=at(keyword) | end.span, only=only)
+
+    def often(self, sign: Token) -> Token:
+        return sign
+
+    def group(self, *parts: Token | Part | Counts) -> Part:
+        return self._grouped(parts, choice=False)
+
+    def choice(self, *parts: Token | Part | Counts) -> Part:
+        return self._grouped(parts, choice=True)
+
+    def _grouped(self, parts: Sequence[Token | Part | Counts], *, choice: bool) -> Part:
+        inside = tuple(part for part in parts if isinstance(part, Component | Group))
+        first, last = parts[0], parts[-1]
+        assert isinstance(first, Token)
+        least, most = _times(parts)
+        span = at(first) | (last.span if isinstance(last, Counts) else at(last))  # type: ignore[arg-type]
+        if all(one.negated for one in components_of(inside)):
+            raise Mistake("a group needs a component that is not negated", span)
+        return Group(inside, least, most, choice, span)
 
     def types(self, *parts: Token | Name) -> tuple[Name, ...]:
         return tuple(part for part in parts if isinstance(part, Name))
@@ -106,19 +143,20 @@ class SaseTransformer(PredicateTransformer, ClauseTransformer):
 
     # ---- WHERE
 
-    def where(self, _: Token, *parts: Token | Where | ExpressionPart) -> Where:
-        strategy = next((part for part in parts if isinstance(part, Where)), None)
+    def where(self, _: Token, *parts: Token | Strategy | ExpressionPart) -> Where:
+        strategies = tuple(part for part in parts if isinstance(part, Strategy))
         body = next((part for part in parts if isinstance(part, ExpressionPart)), None)
-        if strategy is None:
+        if not strategies:
             brace = parts[0]
             assert isinstance(brace, Token)
             raise Mistake("WHERE names no strategy", at(brace), f"one of {', '.join(_STRATEGIES)}")
-        return replace(strategy, body=body)
+        return Where(strategies, body)
 
-    def strategy(self, word: Token, *parts: Token | Argument) -> Where:
+    def strategy(self, word: Token, *parts: Token | Argument) -> Strategy:
         if word.lower() not in _STRATEGIES:
             raise Mistake(f"unknown strategy '{word}'", at(word), _one_of(word, _STRATEGIES))
-        return Where(Selection(word.lower()), tuple(part for part in parts if isinstance(part, Argument)))
+        arguments = tuple(part for part in parts if isinstance(part, Argument))
+        return Strategy(Selection(word.lower()), arguments, at(word))
 
     def argument(self, word: Token, *brackets: Token) -> Argument:
         return Argument(Name(str(word), at(word)), at(word) | at(brackets[-1] if brackets else word), bool(brackets))
@@ -216,6 +254,16 @@ class SaseTransformer(PredicateTransformer, ClauseTransformer):
                 )
             chosen[field] = value
         return Clause("OUTPUT", keyword, "output", Output(**chosen))
+
+
+def _times(parts: Iterable[object]) -> tuple[int, int | None]:
+    """How often something comes: what its sign or its counts say."""
+    for part in parts:
+        if isinstance(part, Counts):
+            return part.least, part.most
+        if isinstance(part, Token) and part.type in _SIGNS:
+            return _SIGNS[part.type]
+    return 1, 1
 
 
 def _one_of(word: Token, known: Sequence[str]) -> str:

@@ -206,7 +206,7 @@ def _bound_return(name: str, value: p.Operand, types: Mapping[str, pa.DataType])
 def _check_types(query: SaseQuery, schema: Schema) -> None:
     if schema.types is None:
         return
-    for component in query.components:
+    for component in (*query.components, *query.endings):
         spans = component.type_spans or (component.span,) * len(component.types)
         for name, span in zip(component.types, spans, strict=True):
             if name not in schema.types:

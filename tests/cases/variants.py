@@ -1,0 +1,141 @@
+"""SASE+ with options, groups, strategies of single steps and UNTIL: random queries and streams, checked as those of ``sase``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from stretto.automata.nfab import build
+from stretto.errors import LimitError, QueryError
+from stretto.events import Schema
+from stretto.languages import sase
+from stretto.query.sase import Component, Group, Part, SaseQuery, components_of
+from tests.cases import keeping
+from tests.cases.choices import Choices, Seeded
+from tests.cases.sase.engines import check as _check
+from tests.cases.sase.queries import SaseCase, events_for, relation
+
+__all__ = ["case", "check"]
+
+_STRATEGIES = (
+    "skip_till_next_match",
+    "skip_till_next_match",
+    "skip_till_any_match",
+    "partition_contiguity",
+    "strict_contiguity",
+)
+_OFTEN = ((0, 1), (0, 1), (0, None), (1, None), (1, None), (2, 2), (1, 2), (2, 3), (0, 2), (2, None))
+_ENDS = ("u.v > 1", "u.v <= K[1].v", "u.v != K[K.LEN].v", "K.LEN >= 2", "u.name = K[i].name", "u.v > avg(K[].v)")
+#: P and Q hold one event in each round, P before Q.
+_ROUNDS = (
+    "Q[i].v >= P[i].v",
+    "P[i].v != Q[i-1].v",
+    "P[i].v >= Q[i-1].v",
+    "Q[i].name = P[i].name",
+    "Q[i].v + P[i].v <= 4",
+)
+
+
+def case(seed: int) -> SaseCase:
+    """A case from a seed."""
+    choose = Seeded(seed)
+    while True:
+        try:
+            found = _case(choose)
+            build(found.bound)
+        except (QueryError, LimitError):
+            continue  # it says what has no one meaning: drawn again
+        return found
+
+
+def check(one: SaseCase, seed: int = 0) -> int:
+    """Raise an AssertionError unless all engines agree with the definition; how many matches the case has."""
+    if one.query.keep is not None:
+        return keeping.check(keeping.Case(one.query.text, one.schema, one.events), seed)
+    return _check(one, seed)
+
+
+def _case(choose: Choices) -> SaseCase:
+    names = list("abcde"[: choose.integer(2, 5)])
+    parts = _parts(choose, names)
+    window = choose.one_of(["", "", f"\nWITHIN {choose.integer(1, 8)} EVENTS", f"\nWITHIN {choose.integer(3, 9)} [t]"])
+    written = [str(part) for part in parts]
+    if choose.chance(25) and (len(written) > 1 or "[t]" in window):
+        at = choose.integer(0 if "[t]" in window else 1, len(written) - (0 if "[t]" in window else 1))
+        written.insert(at, f"~({choose.one_of('ABCD')} n)")
+    keys = choose.one_of(["", "", "[k]", "[name]", "[k] and [name]"])
+    conditions = _conditions(choose, parts, written)
+    asked = " and ".join(filter(None, [keys, *conditions]))
+    text = f"PATTERN SEQ({', '.join(written)})\nWHERE {_strategies(choose, parts)} {{ {asked} }}"
+    text += window
+    if not conditions and choose.chance(10):
+        text += "\nOUTPUT non_overlap"
+    elif choose.chance(10):
+        text += f"\nLIMIT {choose.integer(1, 3)}"
+    elif choose.chance(10):
+        keep = choose.one_of(["KEEP LONGEST", "KEEP SHORTEST"])
+        text += f"\n{keep} AFTER MATCH SKIP {choose.one_of(['PAST LAST EVENT', 'TO NEXT EVENT', 'TO LAST a'])}"
+    query: SaseQuery = sase.parse(text)
+    events = events_for(choose, query).slice(0, 9)
+    return SaseCase(query, Schema.of(events, time=choose.one_of(["t", "ts"]) if "[t]" not in window else "t"), events)
+
+
+def _parts(choose: Choices, names: list[str], depth: int = 0) -> list[Part]:
+    """Parts that use up the names."""
+    found: list[Part] = []
+    while names:
+        if len(names) > 1 and depth < 2 and choose.chance(45):
+            inside = [names.pop(0) for _ in range(choose.integer(1, len(names)))]
+            least, most = choose.one_of([*_OFTEN, (1, 1)])
+            parts = _parts(choose, inside, depth + 1)
+            found.append(Group(tuple(parts), least, most, choice=len(parts) > 1 and choose.chance(15)))
+            continue
+        variable = names.pop(0)
+        types = tuple(sorted({choose.one_of("ABC") for _ in range(choose.one_of([1, 1, 1, 2]))}))
+        kleene = choose.chance(35)
+        least, most = (
+            choose.one_of([*_OFTEN, (1, None), (1, None)]) if kleene else choose.one_of([(1, None), (0, None)])
+        )
+        until = None
+        if kleene and variable == "a" and choose.chance(40):
+            until = Component((choose.one_of("ABCD"),), "u")
+        found.append(Component(types, variable, kleene, least=least, most=most, until=until, only=choose.chance(50)))
+    return found
+
+
+def _strategies(choose: Choices, parts: Sequence[Part]) -> str:
+    whole = choose.one_of(_STRATEGIES)
+    said = [whole]
+    for one in components_of(parts):
+        for name in [one.variable, *[f"{one.variable}[]"] * one.kleene]:
+            if choose.chance(12):
+                said.append(f"{choose.one_of(_STRATEGIES)}({name})")
+    return ", ".join(said)
+
+
+def _conditions(choose: Choices, parts: Sequence[Part], written: Sequence[str]) -> list[str]:
+    """Parts of a condition: variables that may come several times are written as a Kleene plus."""
+    several = {
+        one.variable for part in parts if isinstance(part, Group) and part.most != 1 for one in components_of([part])
+    }
+    inner = {one.variable for one in components_of(parts)}
+    for part in parts:
+        if isinstance(part, Group) and part.most == 1:
+            groups = [one for one in part.parts if isinstance(one, Group) and one.most != 1]
+            several |= {one.variable for one in components_of(groups)}
+    shown = [Component(one.types, one.variable, one.kleene or one.variable in several) for one in components_of(parts)]
+    found = []
+    for _ in range(choose.one_of([0, 1, 1, 2, 2, 3])):
+        kind = choose.integer(0, 9)
+        if kind == 0 and len(several) > 1:
+            p, q = sorted(choose.one_of(sorted(several)) for _ in range(2))
+            text = choose.one_of(_ROUNDS).replace("P", p).replace("Q", q)
+        elif kind == 1 and any("~" in one for one in written):
+            text = choose.one_of(
+                ["n.v > 1", f"n.v != {choose.one_of(sorted(inner - several))}.v" if inner - several else "n.v > 0"]
+            )
+        else:
+            text = relation(choose, shown, None)
+        found.append(f"({text} or {relation(choose, shown, None)})" if choose.chance(15) else f"({text})")
+    if any("UNTIL" in one for one in written) and choose.chance(60):
+        found.append(choose.one_of(_ENDS).replace("K", "a"))
+    return found

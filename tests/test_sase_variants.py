@@ -1,0 +1,116 @@
+"""SASE+ with options, groups, strategies of single steps and UNTIL, where the random cases do not look: results, refusals, sizes."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import stretto
+from tests.conftest import size
+
+EVENTS = pa.table({"type": list("ABCABACC"), "t": range(8), "v": [1, 5, 2, 3, 4, 1, 9, 3], "k": [1] * 8})
+
+
+def found(query: str, **options: object) -> list[list[int]]:
+    return stretto.match(query, EVENTS, time="t", output="positions", **options).column("positions").to_pylist()
+
+
+def test_what_return_takes_of_what_is_missing() -> None:
+    query = (
+        "PATTERN SEQ(A a, (B b, C c)*, C d) WHERE skip_till_next_match { } RETURN b.LEN, count(b[].v) AS n, b[1].v AS first, "
+        "b[b.LEN].v AS last, sum(c[].v) AS total, avg(c[].v) AS mean, coalesce(min(c[].v), 0) + a.v AS least, d.v AS d"
+    )
+    rows = stretto.match(query, EVENTS, time="t").to_pylist()
+    shown = [tuple(row.values())[5:] for row in rows]
+    none = (0, 0, None, None, None, None)
+    assert (*none, 1, 2) in shown
+    assert (1, 1, 5, 5, 2, 2.0, 3, 9) in shown
+    assert (2, 2, 5, 4, 11, 5.5, 3, 3) in shown
+
+
+def test_a_sum_beyond_64_bits_names_the_match_also_where_others_lack_the_variable() -> None:
+    events = {"type": list("CABC"), "v": [0, 0, 2**62, 0]}
+    query = "PATTERN SEQ((A a, B+ b[])?, C c) WHERE skip_till_next_match { } RETURN sum(b[].v) * 4 AS x"
+    with pytest.raises(stretto.DataError, match="ends at row 3"):
+        stretto.match(query, events)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "PATTERN SEQ(A a, B? b, C c) WHERE skip_till_any_match { }",
+        "PATTERN SEQ((A a, B? b)+, C c) WHERE skip_till_any_match { [k] }",
+        "PATTERN SEQ((A a | B b)+, C c) WHERE skip_till_next_match, skip_till_any_match(c) { }",
+        "PATTERN SEQ(A+ a[] UNTIL (C u) ONLY, B? b) WHERE skip_till_any_match { u.v > a[1].v }",
+    ],
+)
+def test_other_ways_to_the_same_matches(query: str) -> None:
+    listed = found(query)
+    assert listed
+    summary = stretto.match(query, EVENTS, time="t", output="summary")
+    assert sum(summary.column("matches").to_pylist()) == len(listed)
+    sets = list(stretto.match_sets(query, EVENTS, time="t"))
+    assert sum(one.count for one in sets) == len(listed)
+
+
+def test_each_match_comes_once_however_the_pattern_is_read() -> None:
+    once = found("PATTERN SEQ((A a)+, C c) WHERE skip_till_any_match { }")
+    for pattern in ("((A a)+)+", "((A a){1,2}){1,3}", "((A a)?, (A b)?)+"):
+        matches = found(f"PATTERN SEQ({pattern}, C c) WHERE skip_till_any_match {{ }}")
+        if "b" in pattern:
+            # Each A is a or b, and a match may lack both.
+            assert len(matches) == sum(2 ** (len(one) - 1) for one in once) + EVENTS["type"].to_pylist().count("C")
+        else:
+            assert sorted(matches) == sorted(once)
+
+
+def test_a_group_five_hundred_times() -> None:
+    rounds = size(500, 60)
+    events = pa.table({"type": ["A", "B"] * rounds + ["C"]})
+    query = f"PATTERN SEQ((A a, B b){{{rounds}}}, C c) WHERE skip_till_next_match {{ }} RETURN a.LEN AS n"
+    assert stretto.match(query, events).column("n").to_pylist() == [rounds]
+    with pytest.raises(stretto.LimitError, match="count in a smaller group"):
+        stretto.match(query.replace(f"{{{rounds}}}", "{900000}"), events)
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("SEQ((A+ a[]){2,3}, C c)", "where one round of a\\[\\] ends and the next begins cannot be told"),
+        ("SEQ((A+ a[] UNTIL (B b))+, C c)", "which round does it end"),
+        ("SEQ(A a, ~(B n), C? c) WITHIN 5", "ends the pattern, and else it does not"),
+        ("SEQ(((A a, B b)+, ~(C n)){2}, C c)", "depends on how the same events are read"),
+        ("SEQ((A? a, B b)+, C c) WHERE skip_till_next_match { b[1].v > a[1].v }", "which comes first"),
+        (
+            "SEQ(A+ a[] UNTIL (B u), C c) WHERE skip_till_next_match { u.v > c.v }",
+            "is not known when u ends a repetition",
+        ),
+        (
+            "SEQ(A+ a[] UNTIL (B u) ONLY, C c) WHERE skip_till_next_match, strict_contiguity(c) { }",
+            "has another strategy than its repetition",
+        ),
+    ],
+)
+def test_what_has_no_one_meaning(query: str, message: str) -> None:
+    with pytest.raises(stretto.QueryError, match=message):
+        found(f"PATTERN {query}")
+
+
+def test_a_pattern_set_refuses_what_has_variants() -> None:
+    patterns = stretto.PatternSet(EVENTS.schema, time="t")
+    with pytest.raises(stretto.StrettoError, match="variants of one pattern"):
+        patterns.change([stretto.Change("one", "PATTERN SEQ(A a, B? b) WHERE skip_till_any_match { }")])
+
+
+def test_answers_ahead_are_refused() -> None:
+    with pytest.raises(stretto.StrettoError, match="one after the other"):
+        stretto.Matcher("PATTERN SEQ(A a, B? b, C c) WITHIN 5", EVENTS.schema, time="t", speculation=10)
+
+
+def test_explain_says_what_may_follow() -> None:
+    query = "PATTERN SEQ(A a, (B b, C c)+, C? d) WHERE skip_till_next_match, strict_contiguity(c) { c.LEN > 1 and c[i].v > b[i].v }"
+    text = stretto.compile(query, EVENTS.schema, time="t").explain()
+    assert "then     b, d, the end" in text
+    assert "the group of b, c  left     c.LEN > 1" in text
+    assert "the step to c: selected events are neighbours in the stream" in text
+    assert "a run for each that may follow c" in text
