@@ -14,6 +14,7 @@ import pytest
 import stretto
 from stretto.errors import DataError, OptionError, QueryError
 from tests.conftest import seeds
+from tests.test_fields import EVENTS as FIELDS
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
@@ -347,3 +348,12 @@ def test_what_travels_is_plain_data(spark: Any, monkeypatch: pytest.MonkeyPatch)
             named.add(tuple(strings[-2:]))
         assert operation.name not in ("GLOBAL", "INST", "OBJ", "NEWOBJ_EX")
     assert named == {("functools", "partial"), ("stretto.spark.batch.worker", "run_partition")}
+
+
+def test_fields_of_structs_and_lists_of_matches(spark: Any) -> None:
+    text = """PATTERN SEQ(A a, B+ b[]) WHERE skip_till_any_match { [address.city] AND CASE WHEN a.address.n = 1 THEN 'x' END = 'x' }
+        WITHIN 9 [t] RETURN b[].t, count(DISTINCT b[].address.n) AS n, min(b[].address.city) AS least, a.address.n"""
+    found = stretto.spark.match(spark.createDataFrame(FIELDS), text, time="t").toArrow().to_pylist()
+    own = stretto.match(text, FIELDS, time="t").drop_columns(["start", "end", "positions"]).to_pylist()
+    assert len(own) == 3
+    assert sorted(found, key=repr) == sorted(own, key=repr)
