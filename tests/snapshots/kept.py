@@ -31,6 +31,8 @@ CASES = {
     "counted": "SELECT MAX * FROM S WHERE A ; B+ ; C PARTITION BY [key] WITHIN 9 EVENTS",
     "consume": "SELECT * FROM S WHERE A ; B ; C PARTITION BY [key] CONSUME BY PARTITION",
     "contiguous": "SELECT * FROM S WHERE A : B PARTITION BY [key], [x]",
+    "gaps": "SELECT * FROM S WHERE NOT D ; A+ GAP 4 seconds ; (B ; C WITHIN 6 seconds) PARTITION BY [key] WITHIN 15 seconds",
+    "behind": "SELECT * FROM S WHERE A ; B AFTER 1 second ; NOT C PARTITION BY [key] WITHIN 4 seconds",
     "trend": "PATTERN SEQ(A+ a[], B b) WHERE skip_till_any_match { a[i].x >= a[i-1].x and b.key >= a[1].key } WITHIN 8 seconds",
     "absence": "PATTERN SEQ(A a, ~(D d), (B|C)+ b[]) WHERE skip_till_next_match { [key] and b[i].x >= a.x } WITHIN 20 seconds",
     "strict": "PATTERN SEQ((A|B)+ a[], (C|D) c) WHERE strict_contiguity { [key] and c.x != avg(a[].x) }",

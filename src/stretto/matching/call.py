@@ -82,8 +82,8 @@ def match(  # noqa: PLR0913 - the options that users have
     language
         The query's language, where the text does not tell.
     at_end
-        What becomes of a match with something that must not come behind it, when the events end before time has told: it is
-        ``"complete"``, or ``"drop"``: it is left out.
+        What becomes of a match that waits for time to pass (for what must not come behind it, or with KEEP for a longer one) when
+        the events end before: it is ``"complete"``, or ``"drop"``: it is left out.
     budget
         How much may be listed: a number of rows, bytes such as ``"2 GiB"``, or ``math.inf``. ``None``: a quarter of the memory there
         is. What would be more ends in a :class:`~stretto.errors.LimitError` before it is listed. With ``output="summary"`` nothing is

@@ -48,4 +48,5 @@ def _of_interval(strategy: Strategy, rows: list[int], held: list[I64], end: int)
         best = min(range(len(rows)), key=lambda k: (*held[k].tolist(), np.inf))
     else:
         best = max(range(len(rows)), key=lambda k: held[k][::-1].tolist())
-    return [rows[best]]
+    # Valuations of the same events are alike.
+    return [row for row, own in zip(rows, held, strict=True) if np.array_equal(own, held[best])]

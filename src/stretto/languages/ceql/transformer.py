@@ -45,6 +45,8 @@ class Draft:
 class CeqlTransformer(PredicateTransformer, ClauseTransformer):
     """One method for each rule and alias of ``grammar.lark``; without state, so that threads may share it."""
 
+    second_window = "a window of the last steps alone stands in their parentheses: A ; (B ; C WITHIN 5 minutes)"
+
     # ---- Clauses
 
     def query(self, selection: Selection, streams: tuple[Name, ...], formula: PatternPart, *rest: object) -> Draft:

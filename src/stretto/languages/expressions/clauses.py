@@ -88,6 +88,8 @@ class ClauseTransformer(Transformer[Token, Any]):
 
     #: Whether ``WITHIN 1000`` is a number in the unit of the stream's time.
     bare_windows = False
+    #: What to do instead of a second WITHIN.
+    second_window: str | None = None
 
     def columns(self, *parts: Token | Name) -> Columns:
         first, last = parts[0], parts[-1]
@@ -101,7 +103,7 @@ class ClauseTransformer(Transformer[Token, Any]):
         return replace(names[0], text=".".join(name.text for name in names), span=names[0].span | names[-1].span)
 
     def within_clause(self, keyword: Token, *parts: Measure | Columns) -> Clause:
-        return Clause("WITHIN", keyword, "window", window_of(parts, bare=self.bare_windows))
+        return Clause("WITHIN", keyword, "window", window_of(parts, bare=self.bare_windows), self.second_window)
 
     def measure(self, *tokens: Token) -> Measure:
         sign, number, unit = (find(tokens, kind) for kind in ("MINUS", "NUMBER", "UNIT"))
