@@ -234,7 +234,7 @@ def _number_window(
     if len(measures) > 1 or (attribute is None and not bare):
         size = number.written
         raise Mistake(
-            f"WITHIN {size}: {size} of what?",
+            f"{size} of what?",
             number.span,
             f"write {size} EVENTS, {size} SECONDS (or another unit), or {size} [attribute]",
         )
