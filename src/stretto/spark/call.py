@@ -39,6 +39,15 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
+#: What a matcher takes and Spark does not, and what to do.
+NOT_HERE = {
+    "timer": "timer= needs punctuations while a window is open, and on Spark a key without events is looked at when its window "
+    "closes: say what does not happen in SASE+, SEQ(A a, ~(B b)) WITHIN …, or put rows that mark time among the events",
+    "at_end": "at_end= is not on Spark: a stream does not end, and a task of a batch does not see how far those of others go. What "
+    "waits is complete at a batch's end; leave out what is not certain by a filter on start_time, at the latest time less the window",
+}
+
+
 def match(  # noqa: PLR0913 - the options that users have
     df: DataFrame | Mapping[str, DataFrame],
     query: str | Query | AFA | Afa,
@@ -163,7 +172,7 @@ def match(  # noqa: PLR0913 - the options that users have
     if isinstance(df, str | Query | AFA | Afa):
         raise OptionError("on Spark the DataFrame comes first, and then the query: match(df, query)")
     if unknown:
-        raise _unknown(unknown)
+        raise not_taken(unknown)
     if partitions is not None and partitions < 1:
         raise OptionError(f"partitions={partitions}: give a positive number, or None to let Spark decide")
     check_slices(slices)
@@ -189,14 +198,12 @@ def match(  # noqa: PLR0913 - the options that users have
     return batch.match(replace(prepared, events=settled), partitions=partitions, slices=slices)
 
 
-def _unknown(given: dict[str, Any]) -> Exception:
-    """The error of arguments that there are not; of one that a :class:`~stretto.Matcher` has, why, and what to do."""
-    if "timer" in given:
-        return OptionError(
-            "timer= needs punctuations while a window is open, and on Spark a key without events is looked at when its window "
-            "closes: say what does not happen in SASE+, SEQ(A a, ~(B b)) WITHIN …, or put rows that mark time among the events"
-        )
-    return unexpected("match() got an unexpected keyword argument", given, signature(match).parameters)
+def not_taken(given: dict[str, Any], call: str = "match") -> Exception:
+    """The error of arguments that there are not; of one that :class:`~stretto.Matcher` has, why, and what to do."""
+    why = next((NOT_HERE[name] for name in given if name in NOT_HERE), None)
+    if why is not None:
+        return OptionError(why)
+    return unexpected(f"{call}() got an unexpected keyword argument", given, signature(match).parameters)
 
 
 def is_automaton(query: Any, language: str | None) -> bool:

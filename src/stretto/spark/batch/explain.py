@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from stretto.explain.afa import explain_afa
-from stretto.matching.options import unexpected
 from stretto.spark import automata
 from stretto.spark.batch import plan as plans
 from stretto.spark.batch.plan import Heavy, Plan
 from stretto.spark.batch.slices import Slices
 from stretto.spark.batch.survey import key_hash
-from stretto.spark.call import is_automaton, match, prepare
+from stretto.spark.call import is_automaton, match, not_taken, prepare
 from stretto.spark.columns import relevant_text
 from stretto.spark.frames import column, settled_events
 from stretto.spark.options import BUCKETS, Continuous
@@ -65,7 +64,7 @@ def explain(df: DataFrame | Mapping[str, DataFrame], query: Any, **options: Any)
     arguments.apply_defaults()
     given = dict(arguments.arguments)
     if unknown := given.pop("unknown"):
-        raise unexpected("explain() got an unexpected keyword argument", unknown, given)
+        raise not_taken(unknown, "explain")
     del given["df"], given["query"]
     partitions, slices = given.pop("partitions"), given.pop("slices")
     plans.check_slices(slices)
