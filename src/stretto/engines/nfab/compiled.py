@@ -269,6 +269,8 @@ class Compiled:
             final=np.array(places.final, np.bool_),
             final_edge=np.array([leave(at, None) for at in range(len(places.component))], np.int64),
             mode=mode,
+            strict=bool((mode == 0).any()),
+            any=bool((mode == 2).any()),
             held=by_component({at: slot for at, slot in conditions.held.items() if own[at].again}),
             round=by_component(conditions.rounds),
             least=np.array([one.least for one in own], np.int64),

@@ -87,7 +87,7 @@ def advance(  # noqa: C901, PLR0912 - what is most of the kernel would compile t
                     return status
             registers[s.VISITED] += 1
             registers[s.QUEUED] = 0
-            step(theta, i, events, machine, memory)
+            step(theta, conditions, i, events, machine, memory)
             if runs.V[0, 0] != 0:
                 return OVERFLOW
             if machine.merges and parts.size[part] > 1:

@@ -4,52 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from stretto._jit import inlined
 from stretto.engines.nfab import structure as s
 from stretto.engines.nfab.edges import holds
 from stretto.engines.nfab.runs import copied, drop, keep, new_node, new_run, select
-from stretto.engines.nfab.structure import Events, Machine, Memory, Runs
+from stretto.engines.nfab.structure import Events, Machine, Memory
+from stretto.engines.nfab.variants import move_all
+from stretto.engines.nfab.waiting import try_pending
 from stretto.engines.shared.scalar import mark
 
 
 @inlined
-def _leaves(
-    theta: Any, place: int, edge: int, run: int, i: int, events: Events, machine: Machine, memory: Memory
-) -> bool:
-    """Whether a run at a place may go on from there, as far as its events so far say."""
-    if machine.ways.plain:
-        return holds(theta, edge, run, i, s.NIL, events, machine, memory)
-    counted = machine.ways.round[machine.ways.component[place]]
-    if counted != 0 and memory.runs.V[run, counted] < machine.ways.least[machine.ways.component[place]]:
-        return False
-    return edge < 0 or holds(theta, edge, run, i, s.NIL, events, machine, memory)
-
-
-@inlined
-def _again(component: int, run: int, machine: Machine, runs: Runs) -> int:
-    """1 where a run that waits to begin a component has had it before, else 0."""
-    slot = machine.ways.held[component]
-    return (runs.V[run, 0] >> slot) & 1 if slot != 0 else 0
-
-
-@inlined
-def _queue(run: int, memory: Memory) -> None:
-    memory.scratch.queue[memory.registers[s.QUEUED]] = run
-    memory.registers[s.QUEUED] += 1
-
-
-@inlined
-def _go_straight_on(
-    theta: Any, component: int, run: int, i: int, events: Events, machine: Machine, memory: Memory
-) -> None:
-    """As :func:`_go_on`, where one component follows the other."""
-    runs, registers = memory.runs, memory.registers
+def _go_on(theta: Any, component: int, run: int, i: int, events: Events, machine: Machine, memory: Memory) -> None:
+    """What becomes of a run that has just selected an event for a component: it waits, and it may be complete."""
+    runs, scratch, registers = memory.runs, memory.scratch, memory.registers
     kleene = machine.kleene[component]
     last = component == machine.kleene.size - 1
     if last and (not kleene or holds(theta, 3 * component + 2, run, i, s.NIL, events, machine, memory)):
-        _queue(copied(run, runs, registers) if kleene else run, memory)
+        done = copied(run, runs, registers) if kleene else run
+        scratch.queue[registers[s.QUEUED]] = done
+        registers[s.QUEUED] += 1
     if kleene:
         runs.state[run] = 2 * component + 1
         keep(run, events.part[i], runs, memory.parts, registers)
@@ -59,55 +33,16 @@ def _go_straight_on(
 
 
 @inlined
-def _go_on(theta: Any, place: int, run: int, i: int, events: Events, machine: Machine, memory: Memory) -> None:
-    """What becomes of a run that has just selected an event at a place: it may be complete, and it waits for each that may follow."""
-    runs, registers, ways = memory.runs, memory.registers, machine.ways
-    if ways.plain:
-        _go_straight_on(theta, place, run, i, events, machine, memory)
-        return
-    component = ways.component[place]
-    kleene = machine.kleene[component]
-    begin, end = ways.follow_first[place], ways.follow_first[place + 1]
-    given = False  # whether the run itself is handed on, and not a copy
-    done = ways.final[place] and not ways.only[component]
-    if done and _leaves(theta, place, ways.final_edge[place], run, i, events, machine, memory):
-        given = not kleene and begin == end
-        _queue(run if given else copied(run, runs, registers), memory)
-    for at in range(begin, end):
-        if ways.eager[at] and _leaves(theta, place, ways.follow_edge[at], run, i, events, machine, memory):
-            given = not kleene and at == end - 1
-            other = run if given else copied(run, runs, registers)
-            runs.state[other] = 2 * ways.follow_place[at]
-            keep(other, events.part[i], runs, memory.parts, registers)
-    if kleene:
-        runs.state[run] = 2 * place + 1
-        keep(run, events.part[i], runs, memory.parts, registers)
-    elif not given:
-        drop(run, runs, registers)
-
-
-@inlined
-def _passes(
-    theta: Any, place: int, at: int, begin: int, run: int, i: int, events: Events, machine: Machine, memory: Memory
-) -> bool:
-    """Whether a run may leave its Kleene plus by a step, and begin what comes behind it.
+def _passes(theta: Any, behind: int, run: int, i: int, events: Events, machine: Machine, memory: Memory) -> bool:
+    """Whether a run may leave its Kleene plus and begin the component behind it.
 
     Where an integer beyond 64 bits decides what one of these edges asks, and the other says no, it is no overflow.
     """
     V = memory.runs.V
     noted = mark(V)
-    leaves = _leaves(
-        theta,
-        place,
-        3 * place + 2 if machine.ways.plain else machine.ways.follow_edge[at],
-        run,
-        i,
-        events,
-        machine,
-        memory,
-    )
+    leaves = holds(theta, 3 * behind - 1, run, i, s.NIL, events, machine, memory)
     unknown = mark(V)
-    begins = (leaves or unknown != 0) and holds(theta, begin, run, i, s.NIL, events, machine, memory)
+    begins = (leaves or unknown != 0) and holds(theta, 3 * behind, run, i, s.NIL, events, machine, memory)
     if begins or V[0, 0] != 0:
         noted |= unknown | V[0, 0]
     V[0, 0] = noted
@@ -115,83 +50,32 @@ def _passes(
 
 
 @inlined
-def _ends(
-    theta: Any, place: int, run: int, bits: int, i: int, events: Events, machine: Machine, memory: Memory
-) -> bool:
-    """Whether a run's Kleene plus takes no more, as of this event or one before; a run that needs the end is complete with it."""
-    runs, ways = memory.runs, machine.ways
-    component = ways.component[place]
-    edge = ways.until[component]
-    if edge < 0:
-        return False
-    bit = np.int64(1) << ways.ended[component]
-    if runs.V[run, 0] & bit:
-        return True
-    if (bits >> ways.until_bit[component]) & 1 == 0 or not holds(theta, edge, run, i, s.NIL, events, machine, memory):
-        return False
-    runs.V[run, 0] |= bit
-    done = ways.only[component] and ways.final[place]
-    if done and _leaves(theta, place, ways.final_edge[place], run, i, events, machine, memory):
-        _queue(copied(run, runs, memory.registers), memory)
-    return True
-
-
-@inlined
 def _move(theta: Any, run: int, i: int, part: int, bits: int, events: Events, machine: Machine, memory: Memory) -> None:
     """A run that waits tries its edges: out of its Kleene plus first, as that leaves the run as it is, then to select the event."""
-    runs, parts, registers, ways = memory.runs, memory.parts, memory.registers, machine.ways
-    # Of bits 2c is the begin of component c and 2c + 1 its take; edges and operations have a third: proceed, and begin once more.
+    runs, parts, registers = memory.runs, memory.parts, memory.registers
+    # Of states, bits and operations 2c is the begin of component c and 2c + 1 its take; edges have the proceed as a third.
     state = runs.state[run]
-    place, inside = state // 2, state % 2
-    component, more = place, inside
-    stays = room = True
-    if not ways.plain:
-        component = ways.component[place]
-        if inside:
-            stays = not _ends(theta, place, run, bits, i, events, machine, memory)
-            counted = ways.round[component]
-            room = counted == 0 or runs.V[run, counted] < ways.most[component]
-        else:
-            more = _again(component, run, machine, runs)
-    takes = (
-        stays
-        and room
-        and (bits >> (2 * component + more)) & 1 == 1
-        and holds(theta, 3 * component + more, run, i, s.NIL, events, machine, memory)
-    )
-    begin, end = 0, 0  # the steps out of a Kleene plus
-    ended = False
-    if inside and ways.plain:
-        begin, end = place, min(place + 1, machine.kleene.size - 1)
-    elif inside:
-        begin, end = ways.follow_first[place], ways.follow_first[place + 1]
-        ended = not stays and begin == end
-        if stays and ways.only[component]:
-            end = begin
-    for at in range(begin, end):
-        target, had = at + 1, 0
-        after = target
-        if not ways.plain:
-            target = ways.follow_place[at]
-            after = ways.component[target]
-            had = _again(after, run, machine, runs)
-            if ways.eager[at]:
-                continue
-        if (bits >> (2 * after + had)) & 1 and _passes(
-            theta, place, at, 3 * after + had, run, i, events, machine, memory
-        ):
-            # Step 6: proceed only with an event that begins the next component.
-            other = copied(run, runs, registers)
-            select(after, 2 * had, other, i, events, machine, memory)
-            _go_on(theta, target, other, i, events, machine, memory)
+    component, more = state // 2, state % 2
+    takes = (bits >> state) & 1 == 1 and holds(theta, 3 * component + more, run, i, s.NIL, events, machine, memory)
+    behind = component + 1
+    if (
+        more
+        and behind < machine.kleene.size
+        and (bits >> (2 * behind)) & 1
+        and _passes(theta, behind, run, i, events, machine, memory)
+    ):
+        # Step 6: proceed only with an event that begins the next component.
+        other = copied(run, runs, registers)
+        select(behind, 0, other, i, events, machine, memory)
+        _go_on(theta, behind, other, i, events, machine, memory)
     if takes:
         taker = run
-        if ways.mode[state] == 2:
+        if machine.ways.any:
             taker = copied(run, runs, registers)
             keep(run, part, runs, parts, registers)
-        select(component, 1 if inside else 2 * more, taker, i, events, machine, memory)
-        _go_on(theta, place, taker, i, events, machine, memory)
-    elif ways.mode[state] == 0 or ended:
+        select(component, more, taker, i, events, machine, memory)
+        _go_on(theta, component, taker, i, events, machine, memory)
+    elif machine.ways.strict:
         drop(run, runs, registers)
     else:
         keep(run, part, runs, parts, registers)
@@ -200,19 +84,14 @@ def _move(theta: Any, run: int, i: int, part: int, bits: int, events: Events, ma
 @inlined
 def _begin(theta: Any, i: int, events: Events, machine: Machine, memory: Memory) -> None:
     """The event may begin a run."""
-    runs, ways = memory.runs, machine.ways
-    for at in range(ways.first.size):
-        place = ways.first[at]
-        component = ways.component[place]
-        if (events.bits[i] >> (2 * component)) & 1 and holds(
-            theta, 3 * component, s.NIL, i, s.NIL, events, machine, memory
-        ):
-            run = new_run(runs, memory.registers)
-            runs.start[run] = events.key[i]
-            runs.node[run] = s.NIL
-            runs.V[run, 0] = 0
-            select(component, 0, run, i, events, machine, memory)
-            _go_on(theta, place, run, i, events, machine, memory)
+    runs = memory.runs
+    if events.bits[i] & 1 and holds(theta, 0, s.NIL, i, s.NIL, events, machine, memory):
+        run = new_run(runs, memory.registers)
+        runs.start[run] = events.key[i]
+        runs.node[run] = s.NIL
+        runs.V[run, 0] = 0
+        select(0, 0, run, i, events, machine, memory)
+        _go_on(theta, 0, run, i, events, machine, memory)
 
 
 @inlined
@@ -227,7 +106,7 @@ def _note_negated(i: int, events: Events, machine: Machine, memory: Memory) -> N
 
 
 @inlined
-def step(theta: Any, i: int, events: Events, machine: Machine, memory: Memory) -> None:
+def step(theta: Any, conditions: int, i: int, events: Events, machine: Machine, memory: Memory) -> None:
     """The runs of the event's partition make their moves; then it begins one, which must not move with it. O(runs)."""
     runs, parts, registers = memory.runs, memory.parts, memory.registers
     part, bits, low = events.part[i], events.bits[i], events.low[i]
@@ -235,35 +114,18 @@ def step(theta: Any, i: int, events: Events, machine: Machine, memory: Memory) -
     parts.head[part] = s.NIL
     registers[s.LIVE] -= parts.size[part]
     parts.size[part] = 0
+    if not machine.ways.plain:
+        move_all(conditions, run, i, events, machine, memory)
+        _note_negated(i, events, machine, memory)
+        return
     while run != s.NIL:
         following = runs.next[run]
         if runs.state[run] == s.PENDING:
-            _try_pending(theta, run, i, events, machine, memory)
-        elif runs.start[run] < low or (
-            machine.ways.mode[runs.state[run]] == 0 and runs.last[run] + 1 != events.rank[i]
-        ):
+            try_pending(theta, run, i, events, machine, memory)
+        elif runs.start[run] < low or (machine.ways.strict and runs.last[run] + 1 != events.rank[i]):
             drop(run, runs, registers)
         else:
             _move(theta, run, i, part, bits, events, machine, memory)
         run = following
     _begin(theta, i, events, machine, memory)
     _note_negated(i, events, machine, memory)
-
-
-@inlined
-def _try_pending(theta: Any, run: int, i: int, events: Events, machine: Machine, memory: Memory) -> None:
-    """A complete run whose negation at the end may be broken by the event."""
-    runs, nodes, registers = memory.runs, memory.nodes, memory.registers
-    components = machine.kleene.size
-    for negation in range(machine.left.size):
-        if machine.right[negation] == components and (events.bits[i] >> (2 * components + negation)) & 1:
-            # In (last.time, first.time + d]: later in time than the last event, and with the first in its window.
-            late = runs.start[run] < events.low[i]
-            if events.tie[i] > nodes.position[runs.node[run]] and not late:
-                scratch_node = registers[s.HEAD]  # the event as a node of its own, for the time of the test
-                new_node(components + negation, s.NIL, 0, i, events, machine, memory)
-                registers[s.HEAD] = scratch_node
-                if holds(theta, 3 * components + negation, run, i, scratch_node, events, machine, memory):
-                    runs.state[run] = s.DEAD  # it is freed when its time has come
-                    return
-    keep(run, events.part[i], runs, memory.parts, registers)

@@ -66,6 +66,8 @@ class Ways(NamedTuple):
     final: NDArray[np.bool_]  #: [place] whether a match may end there …
     final_edge: I64  #: … and which edge is asked then; −1: none
     mode: I64  #: [state] 0: no event is left out, 1: what cannot be selected, 2: any
+    strict: bool  #: whether there is a 0 …
+    any: bool  #: … or a 2
     held: I64  #: [component] slot that says whether there is one, where it may come again; 0: the state says it
     round: I64  #: [component] slot that counts the events of this round; 0: none
     least: I64  #: [component] … and its bounds
