@@ -36,6 +36,8 @@ def text_of(engine: str, feature: str) -> str:
             pattern += " AFTER 0 [t]"
         window = "9 EVENTS" if feature == "events" else "9 [t]"
         return f"SELECT * FROM S WHERE ({pattern}) WITHIN {window}{more}"
+    if engine == "tecs" and feature == "negation":
+        return "SELECT * FROM S WHERE A ; NOT C ; B WITHIN 9 [t]"
     strategy = {"next": "skip_till_next_match", "contiguity": "strict_contiguity"}.get(feature, "skip_till_any_match")
     pattern = {"negation": "A a, ~(C c), B b", "closing": "A a, B b, ~(C c)"}.get(feature, "A a, B b")
     asked = ["[k]"] if feature == "keys" else []
@@ -51,7 +53,7 @@ def used(engine: str, feature: str) -> tuple[str, int]:
     text = text_of(engine, feature)
     if engine == "tecs" and feature == "speculation":
         text = "SELECT * FROM S WHERE A; B"  # SASE+ runs as an automaton then
-    what: Any = AUTOMATON if engine == "afa" and feature in ("arcs", "summary", "sets", "patterns", "spark") else text
+    what: Any = AUTOMATON if engine == "afa" and feature in ("arcs", "summary", "sets", "patterns") else text
     if feature == "spark":
         return engine, int(stretto.spark.match(object(), what, time="t") is not None)  # type: ignore[arg-type]
     if feature == "patterns":

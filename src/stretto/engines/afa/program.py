@@ -12,7 +12,15 @@ from stretto.engines.api import COMMON
 class AfaProgram(Compiled):
     """A :class:`~stretto.engines.api.Program`."""
 
-    abilities: ClassVar[frozenset[str]] = COMMON | {"next", "negation", "relations", "speculation", "sign", "arcs"}
+    abilities: ClassVar[frozenset[str]] = COMMON | {
+        "next",
+        "negation",
+        "relations",
+        "speculation",
+        "sign",
+        "arcs",
+        "spark",
+    }
 
     def start(
         self, *, labels: bool = True, counts: bool = False, late: str = "error", capacity: int = 1 << 10

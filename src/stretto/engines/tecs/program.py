@@ -12,7 +12,16 @@ from stretto.engines.tecs.runner import Runner
 class Program(Compiled):
     """A :class:`~stretto.engines.api.Program`."""
 
-    abilities: ClassVar[frozenset[str]] = COMMON | {"events", "limit", "keep", "summary", "prime", "patterns", "spark"}
+    abilities: ClassVar[frozenset[str]] = COMMON | {
+        "negation",
+        "events",
+        "limit",
+        "keep",
+        "summary",
+        "prime",
+        "patterns",
+        "spark",
+    }
 
     def start(
         self, *, labels: bool = True, counts: bool = False, late: str = "error", capacity: int = 1 << 12
