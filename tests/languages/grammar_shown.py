@@ -18,6 +18,7 @@ KINDS = {
     "COLUMN": "word",
     "MODE": "word",
     "CHOICE": "word",
+    "KEYED": "name",
     "UNIT": "word",
 }
 KINDS |= {"NUMBER": "number", "STRING": "'text'", "QUOTED": "`name`"}
@@ -33,6 +34,7 @@ READ = {
     "KEEP": "KEEP",
     "AFTER_MATCH": "AFTER MATCH",
     "TRAILING": '";"',
+    "EQUAL": '("=" | "==")',
     "COMPARE": '"=" | "==" | "!=" | "<>" | "<" | "<=" | ">="',
 }
 WIDTH = 100

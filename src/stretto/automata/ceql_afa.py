@@ -43,7 +43,7 @@ from stretto.query.algebra import (
 )  # fmt: skip
 from stretto.query.guard import Guard
 from stretto.query.passes.bind import BoundQuery
-from stretto.query.query import Consume, Strategy
+from stretto.query.query import Consume, Strategy, refuse_joined
 
 
 def ceql_afa(query: BoundQuery, *, attributes: Iterable[str] | None = None) -> tuple[Afa, tuple[frozenset[str], ...]]:
@@ -61,6 +61,7 @@ def ceql_afa(query: BoundQuery, *, attributes: Iterable[str] | None = None) -> t
     QueryError
         The query chooses among matches, counts events, or may select the same events in several ways.
     """
+    refuse_joined(query.parsed.joined, "as an automaton, as speculation= has it")
     with placed(query.parsed.text):
         window = window_of(query)
         _refuse_choices(query)

@@ -235,9 +235,9 @@ class _Call:
         source = _opened(events)
         read = (*compiled.parsed.read, *filter(None, (type, time, sequence)))
         if isinstance(source, dict):
-            source = {name: one.with_fields(read) for name, one in source.items()}
+            source = {name: one.with_fields(read, compiled.parsed.joined, of=name) for name, one in source.items()}
         elif source is not None:
-            source = source.with_fields(read)
+            source = source.with_fields(read, compiled.parsed.joined, stream)
         if isinstance(source, dict):
             given: Any = {name: one.schema.empty_table() for name, one in source.items()}
         else:

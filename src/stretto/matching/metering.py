@@ -188,11 +188,12 @@ def _in_words(known: int, rest: Unlisted) -> str:
 def described(event: int, layout: Layout, rows: Rows, order: Order | None) -> str:
     """An event by its row in the input, its time and its key."""
     query = layout.query
-    names = [*([query.time] if query.time else []), *query.partition_by]
+    time = [query.time] if query.time else []
+    names, called = [*time, *query.partition_by], [*time, *layout.keys]
     shown = ""
     if names:
         row = rows.take(np.array([event]), names).to_pylist()[0]
-        shown = " (" + ", ".join(f"{name} = {_shown(row[name])}" for name in names) + ")"
+        shown = " (" + ", ".join(f"{own} = {_shown(row[name])}" for own, name in zip(called, names, strict=True)) + ")"
     place = f" in row {event if order is None else int(order[event])}" if layout.positions else ""
     return f"the event{place}{shown}"
 

@@ -22,6 +22,7 @@ from stretto.errors import DataError, OptionError, SnapshotError, StrettoError
 from stretto.events import BEFORE, Schema, as_table, conform, require
 from stretto.frame import Section, reading
 from stretto.matching.compiled import Query
+from stretto.matching.joined import with_keys
 from stretto.matching.lateness import check_late
 from stretto.matching.life import Life
 from stretto.matching.line import AS_USUAL, Line, Reading
@@ -365,6 +366,9 @@ class Ordered(Line):
         table = as_table(events)
         if self.run is None and not table.num_columns:
             return iter(())
+        if keys := self.query.parsed.joined:
+            stream = self.query.roles(None, None, self.reading.stream, None)[2]
+            table = with_keys(table, keys, stream, bound=self.run is not None)
         self._learn_types(table)
         sorter = self.sorter
         if sorter is not None:

@@ -252,7 +252,10 @@ class Layout:
         self.variables = query.selected if output == "events" else ()
         #: Computed columns (SASE+: RETURN).
         self.returns = query.returns or () if output == "events" else ()
-        taken = {"start", "end", "positions", "start_time", "end_time", *query.partition_by}
+        #: What results call the partition attributes.
+        shown = {key.name: key.shown for key in query.parsed.joined}
+        self.keys = [shown.get(name, name) for name in query.partition_by]
+        taken = {"start", "end", "positions", "start_time", "end_time", *self.keys}
         self.names = [_free_name(variable, taken) for variable, _ in self.variables]
         self.return_names = [_free_name(one.name, taken) for one in self.returns]
         self.count_name = _free_name("matches", taken)
@@ -304,7 +307,9 @@ class Layout:
         if self.query.time:
             kind = attributes[self.query.time]
             fields += [pa.field("start_time", kind), pa.field("end_time", kind)]
-        fields += [pa.field(name, attributes[name]) for name in self.query.partition_by]
+        fields += [
+            pa.field(shown, attributes[name]) for shown, name in zip(self.keys, self.query.partition_by, strict=True)
+        ]
         for name, (_, chosen) in zip(self.names, self.variables, strict=True):
             struct = pa.struct([pa.field(a, attributes[a]) for a in chosen])
             fields.append(pa.field(name, pa.list_(struct)))

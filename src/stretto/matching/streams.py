@@ -11,6 +11,7 @@ from stretto.column_types import unified, with_fields
 from stretto.errors import DataError, hinted, warn
 from stretto.events import Schema, as_table
 from stretto.matching.compiled import Query
+from stretto.matching.joined import with_keys, with_keys_of
 from stretto.query.predicate import attributes
 
 #: The name of the column that tells streams apart when several tables are given.
@@ -23,14 +24,15 @@ def one_table(
     """One table of all streams, with the fields of structs that are read, and the column that tells them apart."""
     read = {*query.parsed.read, *filter(None, (type, time, sequence))}
     if not isinstance(events, Mapping) or not _are_streams(events, query):
-        table = with_fields(as_table(events), read)
+        table = with_keys(with_fields(as_table(events), read), query.parsed.joined, stream)
         if stream is None and len(query.streams) > 1:
             raise DataError(
                 f"the query reads {len(query.streams)} streams ({', '.join(query.streams)}): give a dict of tables by "
                 "stream, or name the column that tells them apart with stream='…'"
             )
         return table, stream
-    tables = {name: with_fields(as_table(value), read) for name, value in events.items()}
+    keys = query.parsed.joined
+    tables = {name: with_keys_of(with_fields(as_table(value), read), keys, name) for name, value in events.items()}
     names = streams_of(query, tables)
     for name in names:
         if name not in tables:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import ClassVar
 
-from stretto.errors import Span
+from stretto.errors import OptionError, Span
 from stretto.query import predicate as p
 from stretto.query.algebra import Atom, Filter, Not, Pattern, ends, is_timed, reported, walk
 from stretto.query.windows import Window
@@ -38,6 +39,28 @@ class SelectItem:
     attributes: tuple[str, ...] | None = None
     span: Span | None = field(default=None, compare=False, repr=False)
     attribute_spans: tuple[Span, ...] = field(default=(), compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class JoinedKey:
+    """``orders[id] = payments[order_id]``: a key that streams call differently, read as one column of all of them."""
+
+    parts: tuple[tuple[str, str], ...]  #: streams, each with its attribute
+    spans: tuple[Span, ...] = field(default=(), compare=False, repr=False)
+
+    @property
+    def name(self) -> str:
+        """The attribute of bound queries that holds it."""
+        return " = ".join(f"{stream}[{attribute}]" for stream, attribute in self.parts)
+
+    @property
+    def shown(self) -> str:
+        """The column of results that holds it."""
+        return self.parts[0][1]
+
+    @property
+    def span(self) -> Span:
+        return self.spans[0] | self.spans[-1]
 
 
 class Skip(StrEnum):
@@ -82,6 +105,7 @@ class ParsedQuery:
     limit: int | None = None
     keep: Keep | None = None
     language: str = "ceql"
+    joined: tuple[JoinedKey, ...] = ()  #: those of ``partition_by`` that streams call differently
     compressed: ClassVar[bool] = False
     non_overlap: ClassVar[bool] = False
     any_stream: ClassVar[bool] = False
@@ -132,3 +156,12 @@ class ParsedQuery:
     def shows_everything(self) -> bool:
         """Whether results show events with all their attributes."""
         return self.items is None or any(item.attributes is None for item in self.items)
+
+
+def refuse_joined(keys: Iterable[JoinedKey], where: str) -> None:
+    """Raise an :class:`OptionError` if there is a key that streams call differently."""
+    for key in keys:
+        raise OptionError(
+            f"PARTITION BY {key.name} does not run {where}\nhint: rename columns so that all streams have '{key.shown}', and write "
+            f"PARTITION BY [{key.shown}]"
+        )

@@ -19,7 +19,7 @@ from typing import ClassVar
 
 from stretto.errors import Span
 from stretto.query import predicate as p
-from stretto.query.query import Consume, Keep
+from stretto.query.query import Consume, JoinedKey, Keep
 from stretto.query.windows import Window
 
 #: Aggregates over the events of a Kleene plus; NULLs are left out, and all but ``count`` of nothing are NULL.
@@ -309,6 +309,7 @@ class SaseQuery:
     loops: Mapping[str, Selection] = field(default_factory=dict)
     equal_spans: tuple[Span, ...] = field(default=(), compare=False, repr=False)
     language: str = "sase"
+    joined: ClassVar[tuple[JoinedKey, ...]] = ()
     any_stream: ClassVar[bool] = True  #: it reads whatever there is
     stream_spans: ClassVar[tuple[Span, ...]] = ()
 

@@ -207,10 +207,16 @@ def _substreams(query: BoundQuery, rows: Sequence[Event]) -> list[list[int]]:
     for i, row in enumerate(rows):
         if stream is not None and row[stream] not in query.parsed.streams:
             continue
-        key = tuple(_same(row[name]) for name in query.partition_by)
+        key = _key(query, row)
         if None not in key:
             parts.setdefault(key, []).append(i)
     return list(parts.values())
+
+
+def _key(query: BoundQuery, row: Event) -> tuple[Any, ...]:
+    """What an event has as the partition attributes, of which each stream may call some differently."""
+    joined = {key.name: dict(key.parts)[row[query.schema.stream or ""]] for key in query.parsed.joined}
+    return tuple(_same(row[joined.get(name, name)]) for name in query.partition_by)
 
 
 def _same(value: Any) -> Any:
@@ -323,7 +329,7 @@ def _consume(query: BoundQuery, found: list[Match], rows: Sequence[Event]) -> li
     for match in found:
         key = None
         if consume is Consume.PARTITION:
-            key = tuple(_same(rows[match.end][name]) for name in query.partition_by)
+            key = _key(query, rows[match.end])
         last = forgotten.get(key, -1)
         if match.start > last or (kept and match.end == last and match.end == kept[-1].end):
             kept.append(match)

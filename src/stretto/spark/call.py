@@ -24,6 +24,7 @@ from stretto.matching.results import Layout
 from stretto.matching.sets import refuse_unlisted
 from stretto.query import functions
 from stretto.query.afa import Afa
+from stretto.query.query import refuse_joined
 from stretto.spark import automata
 from stretto.spark.batch import run as batch
 from stretto.spark.batch.plan import check_slices
@@ -231,6 +232,7 @@ def prepare(  # noqa: PLR0913 - the options that users have
     Budget(budget)  # raises
     compiled = compile_query(query, language=language)
     refuse_unlisted(compiled)
+    refuse_joined(compiled.parsed.joined, "on Spark")
     if valuations and compiled.parsed.keep is not None:
         raise OptionError(NO_VALUATIONS)
     type, time, stream, time_unit = compiled.roles(type, time, stream, time_unit)

@@ -26,7 +26,7 @@ from stretto.languages.afa.written import read_afa, write_afa
 from stretto.matching.compiled import Query, compile_query
 from stretto.matching.matcher import Matcher
 from stretto.query.afa import Afa, UserFunction
-from stretto.query.query import Consume
+from stretto.query.query import Consume, refuse_joined
 from stretto.query.sase import SaseQuery, Selection
 from stretto.times import FOREVER
 
@@ -67,6 +67,7 @@ def _recognized(node: Node, pattern: Any, options: Mapping[str, Any]) -> Recogni
         frozen: Afa | Query = pattern.frozen
     else:
         frozen = compile_query(pattern, schema=_roles(node, options))
+        refuse_joined(frozen.parsed.joined, "in a dataflow")
     events = Lifetime(node.schema, node, None)
     made = _result(_matcher(frozen, node.schema, options), frozen, node.schema)
     return Recognize(made, events, frozen, dict(options))

@@ -34,7 +34,9 @@ _GROUPS = d.groups(
     ("a name", "NAME", "QUOTED LPAR NOT"),
     ("a unit", "UNIT", ""),
     ("ANY, PARTITION or NONE", "MODE", ""),
-    *d.signs("LSQB RSQB RPAR LPAR"),
+    ("'['", "LSQB", "KEYED"),
+    ("'='", "EQUAL", ""),
+    *d.signs("RSQB RPAR LPAR"),
     ("a string", "STRING", ""),
     *d.words("NOT NULL IN BETWEEN LIKE AND OR SELECT FROM WHERE BY FILTER WITHIN"),
     ("PARTITION BY", "PARTITION", ""),
@@ -96,6 +98,7 @@ def _between_events(found: d.Unexpected) -> Mistake | None:
         relates = ahead is not None and bool(ahead["other"])
     else:
         relates = "FILTER" in expected and _is_operator(word) and found.text[: found.span.start].rstrip().endswith("]")
+        relates = relates and "COMMA" not in expected  # behind a key of PARTITION BY
     return Mistake("CEQL has no conditions between events", found.span, RELATES) if relates else None
 
 
@@ -146,7 +149,9 @@ def _keyword_hint(found: d.Unexpected) -> str | None:
     instead = "; as a name it is written `{}`" if expected & {"NAME", "ATTRIBUTE"} else None
     hint = found.keyword(_KEYWORDS, instead, _STRATEGIES if after_select else ())
     return (
-        f"write [{word}]" if hint is None and expected == {"LSQB"} and word.isidentifier() and not is_keyword else hint
+        f"write [{word}]"
+        if hint is None and expected - {"KEYED"} == {"LSQB"} and word.isidentifier() and not is_keyword
+        else hint
     )
 
 

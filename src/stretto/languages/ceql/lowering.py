@@ -16,7 +16,7 @@ from stretto.languages.expressions.clauses import kept
 from stretto.languages.expressions.tokens import Mistake, Name, unique
 from stretto.query import algebra as a
 from stretto.query import predicate as p
-from stretto.query.query import Consume, Keep, ParsedQuery, SelectItem, Strategy
+from stretto.query.query import Consume, JoinedKey, Keep, ParsedQuery, SelectItem, Strategy
 from stretto.query.windows import Window
 
 #: What to do where conditions relate events.
@@ -39,7 +39,7 @@ class Clauses:
     """The clauses after WHERE, each at most once; ``where`` says which were seen and at what place."""
 
     conditions: Conditions | None = None
-    partition_by: tuple[Name, ...] = ()
+    partition_by: tuple[Name | JoinedKey, ...] = ()
     window: Window | None = None
     consume: Consume = Consume.NONE
     limit: int | None = None
@@ -54,6 +54,9 @@ def lower(
     """Make the query a value; raise a :class:`Mistake` when a name is not bound or is listed twice."""
     unique(streams, "stream", "FROM")
     _check_streams(formula.qualified, [stream.text for stream in streams])
+    joined = tuple(key for key in clauses.partition_by if isinstance(key, JoinedKey))
+    for key in joined:
+        _check_key(key, [stream.text for stream in streams])
     _check_selection(selection.items or (), formula.bound)
     if a.nullable(formula.pattern):
         raise Mistake(
@@ -72,12 +75,13 @@ def lower(
         items=selection.items,
         streams=tuple(stream.text for stream in streams),
         pattern=formula.pattern,
-        partition_by=tuple(name.text for name in clauses.partition_by),
+        partition_by=tuple(key.name if isinstance(key, JoinedKey) else key.text for key in clauses.partition_by),
         window=clauses.window,
         consume=clauses.consume,
         limit=clauses.limit,
         keep=kept(clauses, reported),
-        partition_spans=tuple(name.span for name in clauses.partition_by),
+        joined=joined,
+        partition_spans=tuple(key.span for key in clauses.partition_by),
         stream_spans=tuple(stream.span for stream in streams),
     )
 
@@ -106,6 +110,19 @@ def _check_streams(atoms: Iterable[a.Atom], streams: Sequence[str]) -> None:
                 atom.span,
                 suggestion(atom.stream, streams, kind="stream"),
             )
+
+
+def _check_key(key: JoinedKey, streams: Sequence[str]) -> None:
+    """A key with names by stream says what it is called in every stream of FROM, and in no other."""
+    named = [stream for stream, _ in key.parts]
+    for stream, span in zip(named, key.spans, strict=True):
+        if stream not in streams:
+            hint = suggestion(stream, streams, kind="stream")
+            raise Mistake(f"FROM does not list the stream '{stream}'", span, hint)
+    for stream in streams:
+        if stream not in named:
+            hint = f"{key.name} = {stream}[its name there]"
+            raise Mistake(f"the key does not say what it is called in the stream '{stream}'", key.span, hint)
 
 
 def _check_selection(items: Iterable[SelectItem], bound: frozenset[str]) -> None:

@@ -19,7 +19,7 @@ from stretto.languages.expressions.transformer import ExpressionPart, PredicateT
 from stretto.query import algebra as a
 from stretto.query import predicate as p
 from stretto.query.functions import known
-from stretto.query.query import Consume, SelectItem, Strategy
+from stretto.query.query import Consume, JoinedKey, SelectItem, Strategy
 from stretto.query.windows import Window
 
 RESERVED = {
@@ -87,10 +87,27 @@ class CeqlTransformer(PredicateTransformer, ClauseTransformer):
     def filter_clause(self, keyword: Token, conditions: Conditions) -> Clause:
         return Clause("FILTER", keyword, "conditions", conditions, "join the conditions with AND")
 
-    def partition_clause(self, keyword: Token, _: Token, *lists: Token | Columns) -> Clause:
-        names = tuple(name for part in lists if not isinstance(part, Token) for name in part.names)
-        unique(names, "attribute", "PARTITION BY")
-        return Clause("PARTITION BY", keyword, "partition_by", names)
+    def partition_clause(self, keyword: Token, _: Token, *lists: Token | Columns | JoinedKey) -> Clause:
+        found = [part for part in lists if not isinstance(part, Token)]
+        keys = tuple(key for part in found for key in (part.names if isinstance(part, Columns) else (part,)))
+        shown = [Name(key.shown, key.span) if isinstance(key, JoinedKey) else key for key in keys]
+        unique(shown, "attribute", "PARTITION BY")
+        return Clause("PARTITION BY", keyword, "partition_by", keys)
+
+    def keyed(self, word: Token, _: Token, column: Name, __: Token) -> tuple[Name, Name]:
+        quoted = word[0] in '`"'
+        return Name(word[1:-1].replace(word[0] * 2, word[0]) if quoted else str(word), at(word)), column
+
+    def joined(self, *parts: Token | tuple[Name, Name]) -> JoinedKey:
+        found = tuple(part for part in parts if not isinstance(part, Token))
+        stream, column = found[0]
+        unique([one for one, _ in found], "stream", "a key of PARTITION BY")
+        if len(found) == 1:
+            hint = f"[{column.text}], or {stream.text}[{column.text}] = other[its name there]"
+            raise Mistake("a key that names a stream says what it is called in the others, too", stream.span, hint)
+        return JoinedKey(
+            tuple((one.text, own.text) for one, own in found), tuple(one.span | own.span for one, own in found)
+        )
 
     def consume_clause(self, keyword: Token, _: Token, mode: Token) -> Clause:
         modes = [mode.value for mode in Consume]

@@ -17,6 +17,7 @@ from stretto.events import Schema
 from stretto.matching.compiled import Query, compile_query
 from stretto.query import predicate as p
 from stretto.query.passes.bind_sase import BoundSase
+from stretto.query.query import refuse_joined
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -163,6 +164,7 @@ def part_of(text: str | Query, language: str | None, schema: Schema, *, valuatio
         query = compile_query(text, language=language)
         if language is None:
             return part_of(text, query.language, schema, valuations=valuations)
+        refuse_joined(query.parsed.joined, "beside other patterns")
         bound = query.bind(schema)
         for name in bound.bound.schema.attributes:
             if name not in schema.attributes:

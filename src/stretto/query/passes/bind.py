@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_FLOOR, Decimal
 from functools import cached_property
@@ -10,13 +10,13 @@ from typing import ClassVar, Protocol, overload
 
 import pyarrow as pa
 
-from stretto.column_types import field_type, text_hint, time_hint
+from stretto.column_types import field_type, text_hint, time_hint, unified
 from stretto.errors import LimitError, OptionError, QueryError, Span, placed, suggestion
 from stretto.events import Schema
 from stretto.query import predicate as p
 from stretto.query.algebra import Atom, Filter, Pattern, Project, fold, spans_of, walk
 from stretto.query.passes import rewrite
-from stretto.query.query import ParsedQuery
+from stretto.query.query import JoinedKey, ParsedQuery
 from stretto.query.typing import kind_of, typed
 from stretto.query.windows import Window
 from stretto.times import MOST, PER_SECOND
@@ -132,6 +132,8 @@ def bind(query: ParsedQuery, schema: Schema) -> BoundQuery:
         check_roles(schema)
         _check_streams(query, schema)
         _check_types(query, schema)
+        for key in query.joined:
+            _check_joined(key, schema)
         check_names(query.partition_by, query.partition_spans, schema, "PARTITION BY")
         check_keys(query.partition_by, query.partition_spans, schema)
         window = bind_window(query.window, schema)
@@ -238,6 +240,17 @@ def check_names(names: Sequence[str], spans: Sequence[Span], schema: Schema, whe
                 span=spans[number] if spans else None,
                 hint=suggestion(name, schema.attributes, kind="attribute"),
             )
+
+
+def _check_joined(key: JoinedKey, schema: Schema) -> None:
+    """Raise a :class:`QueryError` unless the streams' attributes make one."""
+    if key.name in schema.attributes:
+        return
+    names = [attribute for _, attribute in key.parts]
+    schema = with_types_at(names, schema)
+    check_names(names, key.spans, schema, "PARTITION BY")
+    told = " and ".join(f"{stream}[{name}] is {schema.attributes[name]}" for stream, name in key.parts)
+    raise QueryError(f"{told}: they make no key", span=key.span, hint="make them one type")
 
 
 def check_keys(names: Sequence[str], spans: Sequence[Span], schema: Schema) -> None:
@@ -361,19 +374,37 @@ class Named(Protocol):
 
     @property
     def read(self) -> tuple[str, ...]: ...
+    @property
+    def joined(self) -> tuple[JoinedKey, ...]: ...
 
 
 def with_field_types(query: Named, schema: Schema) -> Schema:
-    """The schema with attributes for the fields inside of structs that the query names by their paths."""
-    found = {name: kind for name in query.read if (kind := field_type(schema.attributes, name)) is not None}
+    """The schema with attributes for fields inside of structs that the query names, and for keys that streams call differently."""
+    found = with_types_at(query.read, schema)
+    made = {}
+    for key in query.joined:
+        known = with_types_at((name for _, name in key.parts), schema).attributes
+        kinds = [known[name] for _, name in key.parts if name in known]
+        kind = unified(kinds) if len(kinds) == len(key.parts) else None
+        if key.name not in schema.attributes and kind is not None:
+            made[key.name] = kind
+    return replace(found, attributes={**found.attributes, **made}) if made else found
+
+
+def with_types_at(paths: Iterable[str], schema: Schema) -> Schema:
+    """The schema with attributes for those paths that lead to fields inside of structs."""
+    found = {name: kind for name in paths if (kind := field_type(schema.attributes, name)) is not None}
     return replace(schema, attributes={**schema.attributes, **found}) if found else schema
 
 
 def shown(query: Named, schema: Schema) -> tuple[str, ...]:
-    """All attributes but those that are fields of other ones."""
+    """All attributes but those that are fields of other ones, or keys made of them."""
+    made = {key.name for key in query.joined}
     paths = {name for name in query.read if "." in name}
     others = {name: kind for name, kind in schema.attributes.items() if name not in paths}
-    return tuple(name for name in schema.attributes if name in others or field_type(others, name) is None)
+    return tuple(
+        name for name in schema.attributes if name not in made and (name in others or field_type(others, name) is None)
+    )
 
 
 def _selected(query: ParsedQuery, schema: Schema) -> tuple[tuple[str, tuple[str, ...]], ...]:
