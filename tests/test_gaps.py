@@ -184,3 +184,24 @@ def test_explain_and_the_picture() -> None:
     assert "at most 2 later" in told
     assert "no C before" in told
     assert 's3 -> s3 [label="at most 2 later"]' in str(query.draw())
+
+
+def test_what_waits_has_a_bound_also_where_it_is_spoilt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """2^200 matches would wait for the end of their window, and none would: the last event spoils them all."""
+    for module in ("runner", "waiting"):
+        monkeypatch.setattr(f"stretto.engines.timed.{module}.MOST_CELLS", 1 << 12)
+    events = pa.table({"type": ["A"] * 200 + ["B"], "t": range(201)})
+    with pytest.raises(
+        stretto.LimitError, match=r"row \d+ completes more than .* which wait for the end of their window"
+    ):
+        stretto.match("SELECT * FROM S WHERE A+ ; NOT B WITHIN 500 [t]", events, time="t")
+    with pytest.raises(stretto.LimitError, match="matches wait for the end of their window"):
+        stretto.match("SELECT * FROM S WHERE A ; A ; NOT B WITHIN 500 [t]", events.slice(0, 200), time="t")
+
+
+def test_a_budget_says_at_least_how_many() -> None:
+    events = pa.table({"type": ["A"] * 40 + ["B"], "t": range(41)})
+    with pytest.raises(
+        stretto.LimitError, match=r"row 40 \(t = 40\) completes at least [\d,]+ matches: .* budget of 99 rows"
+    ):
+        stretto.match("SELECT * FROM S WHERE A+ GAP 9 [t] ; B", events, time="t", budget=99)

@@ -168,18 +168,19 @@ class _Watch:
         known, before = mine.size, self._meter.rows + int(mine[0])
         if event == self._event:
             known, before = known + self._of_event, self._before
-        count = f"{known:,}"
+        count, how = f"{known:,}", " (counted, not listed)"
         if rest is not None and event == int(piece.end[-1]):
             count = _in_words(known, rest)
+            how = "" if rest.exact is None else how
         earlier = f", after {before:,} of earlier events" if before and not self._each else ""
         who = f"{self._whose}{described(event, self._layout, self._rows, self._order)}"
-        what = f"completes {count} matches (counted, not listed){earlier}"
+        what = f"completes {count} matches{how}{earlier}"
         ways = _ways_out(self._layout, alone=not self._whose)
         return f"{who} {what}: a list of them goes over the budget of {self._budget}\n{ways}"
 
 
 def _in_words(known: int, rest: Unlisted) -> str:
-    most = "" if rest.exact else "at most "
+    most = {True: "", False: "at most ", None: "at least "}[rest.exact]
     if rest.matches == BEYOND:
         return f"{most}about 2^{rest.bits:,.0f}"
     return f"{most}{known + rest.matches:,}"

@@ -49,7 +49,9 @@ class Unlisted(NamedTuple):
 
     matches: int  #: how many, or BEYOND
     bits: float  #: the binary logarithm of that
-    exact: bool  #: whether all of them are matches: a negation may leave some out
+    exact: (
+        bool | None
+    )  #: whether all of them are matches: a negation may leave some out; ``None``: there are more, nobody counts
 
     def at_most(self, most: int) -> Unlisted:
         """The same where a LIMIT cuts them."""

@@ -18,7 +18,7 @@ from stretto.engines.timed import structure as s
 from stretto.engines.timed.choosing import chosen
 from stretto.engines.timed.compiled import Compiled
 from stretto.engines.timed.kernels import advance, refill
-from stretto.engines.timed.state import State
+from stretto.engines.timed.state import MOST_CELLS, State, too_many
 from stretto.engines.timed.structure import I64, Events
 from stretto.engines.timed.waiting import Waiting, taken
 from stretto.frame import Section
@@ -70,6 +70,7 @@ class TimedRunner(Intake):
         self.now: int | float | None = None  #: the clock of the last visited event
         self.swept_at = 0
         behind = program.steps.behind
+        self._listed = (-1, 0, 0)  # the last event with matches that wait, how many, and their positions
         self.waiting = Waiting(window.size) if behind and window is not None else None
 
     @property
@@ -187,8 +188,23 @@ class TimedRunner(Intake):
             if self.waiting is None:
                 yield found
             else:
-                self.waiting.add(found, places, begun, ended)
-                self.waiting.spoil(*spoilers)
+                self._bound(found)
+                kept = np.flatnonzero(self.waiting.spared(places, begun, ended, *spoilers))
+                self.waiting.add(taken(found, kept), places[kept], begun[kept], ended[kept])
+        if self.waiting is not None:
+            self.waiting.join()
+
+    def _bound(self, found: Matches) -> None:
+        """Refuse to go on where one event completes too many matches that wait, or that are spoilt before they do."""
+        if not found.end.size:
+            return
+        event = int(found.end[-1])
+        first = int(np.searchsorted(found.end, event))
+        rows, cells = found.end.size - first, int(found.offset[-1] - found.offset[first])
+        known = self._listed if self._listed[0] == event else (event, 0, 0)
+        self._listed = (event, known[1] + rows, known[2] + cells)
+        if self._listed[2] > MOST_CELLS:
+            raise too_many(event, self._listed[1], "which wait for the end of their window")
 
     def _kernel(self, events: Events) -> Iterator[None]:
         """Run the kernel over events; comes back whenever output is to be drained."""
@@ -226,8 +242,8 @@ class TimedRunner(Intake):
             yield found
 
     def unlisted(self) -> Unlisted | None:
-        """Nothing is known of matches before they are listed."""
-        return None
+        """Whether there are more of the event at hand; how many is not known before they are listed."""
+        return Unlisted(0, 0.0, None) if self.state.registers[s.BUSY] else None
 
     def reach(self, value: int | float) -> Iterator[Matches]:
         """Nothing before ``value`` will come: give what waited for that, and free what is out of its window."""

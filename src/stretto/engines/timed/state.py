@@ -19,6 +19,14 @@ from stretto.frame import Section
 MOST_CELLS = 1 << 25
 
 
+def too_many(event: int, matches: int, why: str) -> LimitError:
+    """The error of an event that completes too many matches to hold them."""
+    return LimitError(
+        f"the event in row {event} completes more than {matches:,} matches, {why}\n"
+        "hint: a narrower WITHIN, AFTER … WITHIN or GAP has fewer"
+    )
+
+
 class State:
     """The arrays of one stream's run, and the scratch space beside them; kernels write into them in place.
 
@@ -96,10 +104,7 @@ class State:
     def grow_output(self, event: int) -> None:
         rows, cells = self.out.start.size, self.out.position.size
         if cells >= MOST_CELLS:
-            raise LimitError(
-                f"the event in row {event} completes more than {int(self.registers[s.ROWS]):,} matches, which must be compared\n"
-                "hint: a narrower WITHIN, AFTER … WITHIN or GAP has fewer"
-            )
+            raise too_many(event, int(self.registers[s.ROWS]), "which must be compared")
         larger = self._output(2 * rows, 2 * cells, self.out.slot.size)
         slot, stamp = self.out.slot, self.out.stamp
         self.out = _over(self.out, larger)._replace(slot=slot, stamp=stamp)
