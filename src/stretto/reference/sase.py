@@ -370,7 +370,7 @@ class _Automaton:
         for part in self.parts:
             references = _references(self.query, part)
             at = self._last(references)
-            mine = self.groups[at[2]] == group if group is not None else at[2] == own.variable
+            mine = self.groups.get(at[2]) == group if group is not None else at[2] == own.variable
             if at[1] == 2 and mine and not self._apart(references) and not _holds(self.query, part, chosen, {}):
                 return False
         return True
