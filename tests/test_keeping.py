@@ -64,7 +64,7 @@ def test_events_that_are_sorted() -> None:
 
 
 def test_keys_that_never_come_again_are_forgotten_but_not_their_matches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stretto.engines.tecs.runner.SWEEP_AT_LEAST", 4)
+    monkeypatch.setattr("stretto.engines.shared.intake.SWEEP_AT_LEAST", 4)
     rows = [(kind, f"{n:03}", n) for n in range(60) for kind in ("FAILED", "FAILED", "OK")]
     text = ATTACK.replace("60", "5") + "KEEP LONGEST AFTER MATCH SKIP PAST LAST EVENT"
     whole = stretto.match(text, events(*rows), time="t")

@@ -662,7 +662,7 @@ def test_a_pattern_with_many_conditions(count: int) -> None:
 def test_keys_are_numbered_once_for_all_patterns(keys: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Few keys and more than are numbered together; idle ones are forgotten and come back."""
     monkeypatch.setattr(shared_keys, "MOST", 200)
-    monkeypatch.setattr("stretto.engines.tecs.runner.SWEEP_AT_LEAST", 50)
+    monkeypatch.setattr("stretto.engines.shared.intake.SWEEP_AT_LEAST", 50)
     monkeypatch.setattr("stretto.matching.patterns.CHUNK", 500)
     rng = np.random.default_rng(keys)
     rows = 4000

@@ -420,12 +420,12 @@ def test_idle_partitions_are_freed() -> None:
     [
         "SELECT * FROM S WHERE A ; B PARTITION BY [k] WITHIN 20 [t]",
         "PATTERN SEQ(A a, B b) WHERE skip_till_next_match { [k] AND b.v > a.v } WITHIN 20 [t]",
+        "SELECT * FROM S WHERE A ; B WITHIN 5 PARTITION BY [k] WITHIN 20 [t]",
     ],
-    ids=["tecs", "nfab"],
+    ids=["tecs", "nfab", "timed"],
 )
 def test_keys_that_never_come_again_are_forgotten(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for engine in ("tecs", "nfab"):
-        monkeypatch.setattr(f"stretto.engines.{engine}.runner.SWEEP_AT_LEAST", 50)
+    monkeypatch.setattr("stretto.engines.shared.intake.SWEEP_AT_LEAST", 50)
     matcher = stretto.Matcher(text, time="t", output="positions")
     partitions = []
     for at in range(0, 2_000, 50):

@@ -61,7 +61,7 @@ def send(spark: Any) -> None:
 
 
 def executors(spark: Any) -> list[int]:
-    """The processes of the executors of this session: the driver's JVM has started them."""
+    """The processes of the executors: the driver's JVM has started them."""
     parent = str(spark.sparkContext._gateway.proc.pid)
     found = []
     for process in Path("/proc").glob("[0-9]*"):

@@ -31,9 +31,6 @@ from stretto.query.typing import may_overflow
 
 I64 = NDArray[np.int64]
 
-#: Idle partitions are looked for after as many events as there are partitions, and at least these.
-SWEEP_AT_LEAST = 1 << 16
-
 #: Strings and keys that no run holds are forgotten when so many new ones have come, and as many as there was to look at last time:
 #: O(1) for each.
 FORGET_AT_LEAST = 1 << 12
@@ -115,8 +112,6 @@ class NfabRunner(Intake):
         kinds = [query.schema.attributes[name] for name in query.partition_by]
         needs_keys = any(column.kind == "key" for column in values.columns)
         self.tests = KeyTable(kinds) if needs_keys else None
-        self.swept_at = 0
-        self._kept = 0  # partitions after the last sweep
         self.named_at = 0  # how many strings and keys were left when the others were last forgotten
         self.last_tie: tuple[int | float, int] | None = None
         self._events: Events | None = None  # those at hand
@@ -435,11 +430,7 @@ class NfabRunner(Intake):
         self._sweep()
 
     def _clean_now_and_then(self) -> None:
-        # Not by how many partitions there are now: where each event has a new key, that grows as fast as the events.
-        if self.rows - self.swept_at > max(SWEEP_AT_LEAST, 2 * self._kept):
-            self.swept_at = self.rows
-            self._sweep()
-            self._kept = self.partitions
+        self._sweep_now_and_then()
         state = self.state
         looked_at = max(self.named_at, state.runs.state.size, state.nodes.position.size, self.partitions)
         if self.named - self.named_at > max(FORGET_AT_LEAST, looked_at):

@@ -30,6 +30,9 @@ Bits = NDArray[np.bool_]
 #: Events are read in pieces of this many rows: small enough for the caches, and for ^C to act soon.
 CHUNK = 1 << 16
 
+#: Partitions are looked through after at least as many events.
+SWEEP_AT_LEAST = 1 << 16
+
 #: What is wrong with a window attribute that decreases.
 FALLS = "a window needs an attribute that does not: sort the events by it before"
 
@@ -102,6 +105,8 @@ class Intake:
         self.last_time: int | float | None = None
         self.last_measure: int | float | None = None
         self.broken = False
+        self.swept_at = 0  #: the rows at the last sweep now and then
+        self._kept = 0  # partitions after it
         #: What chooses among the matches (KEEP); ``None``: nothing does.
         self.keeper: Keeper | None = None
         #: After a batch: the least position whose window is open; ``None``: time does not tell, or nobody asked.
@@ -365,6 +370,19 @@ class Intake:
         if self.span >= 0:
             return (position if key is None else key) - self.span
         return np.zeros(position.size, np.int64)
+
+    # -- what is kept of the past -------------------------------------------------------------------------------------
+
+    def _sweep_now_and_then(self) -> None:
+        # Not by how many partitions there are now: where each event has a new key, that grows as fast as the events.
+        if self.rows - self.swept_at > max(SWEEP_AT_LEAST, 2 * self._kept):
+            self.swept_at = self.rows
+            self._sweep()
+            self._kept = self.partitions
+
+    def _sweep(self) -> None:
+        """Release what no match can need, and forget the keys of idle partitions when most of them are idle."""
+        raise NotImplementedError
 
     # -- state --------------------------------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from stretto import _jit
 from stretto.automata.determinize import AMBIGUOUS
 from stretto.engines.api import Matches
 from stretto.engines.shared.counting import Graph, Unlisted, unlisted
-from stretto.engines.shared.intake import CHUNK, Intake
+from stretto.engines.shared.intake import CHUNK, SWEEP_AT_LEAST, Intake
 from stretto.engines.shared.keeping import NO_VISITS, Visits
 from stretto.engines.tecs import structure as s
 from stretto.engines.tecs.collect import states_in, sweep
@@ -28,9 +28,6 @@ from stretto.engines.tecs.state import State
 from stretto.engines.tecs.structure import I64
 from stretto.errors import DataError
 from stretto.frame import Section
-
-#: Key tables and records of idle partitions are looked through after as many events as there are keys, and at least these.
-SWEEP_AT_LEAST = 1 << 16
 
 NO_FLOOR = np.zeros(0, np.int64)
 
@@ -71,8 +68,6 @@ class Runner(Intake):
         self.counts = counts and query.parsed.limit is None
         self.state = State(query.parsed, ring=ring, span=self.span if ranked else -1, capacity=capacity)
         self.state.fit_partitions(1)
-        self.swept_at = 0
-        self._kept = 0  # partitions after the last sweep
         self._traces: list[Trace] = []
         self.traced = 0
 
@@ -273,11 +268,8 @@ class Runner(Intake):
 
     def _forget(self) -> None:
         """After a batch: drop what no window reaches any more."""
-        # Not by how many keys there are now: where each event has a new key, that grows as fast as the events.
-        if self.keys is not None and self.rows - self.swept_at > max(SWEEP_AT_LEAST, 2 * self._kept):
-            self.swept_at = self.rows
-            self._sweep()
-            self._kept = self.partitions
+        if self.keys is not None:
+            self._sweep_now_and_then()
         self._forget_trace()
 
     def _forget_trace(self) -> None:

@@ -24,9 +24,6 @@ from stretto.engines.timed.waiting import Waiting, taken
 from stretto.frame import Section
 from stretto.query.query import Consume, Strategy
 
-#: Keys are looked through after as many events as there are keys, and at least these.
-SWEEP_AT_LEAST = 1 << 16
-
 #: What else a state says of the stream so far.
 SCALARS = ("rows", "late", "last_time", "last_measure", "last_clock", "now", "swept_at")
 
@@ -68,7 +65,6 @@ class TimedRunner(Intake):
         self.chooses = chooses
         self.last_clock: int | float | None = None
         self.now: int | float | None = None  #: the clock of the last visited event
-        self.swept_at = 0
         behind = program.steps.behind
         self._listed = (-1, 0, 0)  # the last event with matches that wait, how many, and their positions
         self.waiting = Waiting(window.size) if behind and window is not None else None
@@ -134,7 +130,8 @@ class TimedRunner(Intake):
             on_time = measures if member is None else measures[member]
             if on_time.size:
                 yield from self._released(on_time.max().item())
-        self._sweep_now_and_then()
+        if self.keys is not None:
+            self._sweep_now_and_then()
         self.broken = False
 
     def _clocks(
@@ -270,11 +267,6 @@ class TimedRunner(Intake):
 
     def _collect(self) -> None:
         self.state.collect(self.program.machine, 0 if self.now is None else self.now, self._span, 0)
-
-    def _sweep_now_and_then(self) -> None:
-        if self.keys is not None and self.rows - self.swept_at > max(SWEEP_AT_LEAST, len(self.keys)):
-            self.swept_at = self.rows
-            self._sweep()
 
     def _sweep(self) -> None:
         """Collect, and forget the keys of idle partitions when most of them are idle."""
