@@ -420,7 +420,7 @@ def test_idle_partitions_are_freed() -> None:
     [
         "SELECT * FROM S WHERE A ; B PARTITION BY [k] WITHIN 20 [t]",
         "PATTERN SEQ(A a, B b) WHERE skip_till_next_match { [k] AND b.v > a.v } WITHIN 20 [t]",
-        "SELECT * FROM S WHERE A ; B WITHIN 5 PARTITION BY [k] WITHIN 20 [t]",
+        "SELECT * FROM S WHERE A ; B AFTER 1 [t] WITHIN 9 [t] PARTITION BY [k] WITHIN 20 [t]",
     ],
     ids=["tecs", "nfab", "timed"],
 )
