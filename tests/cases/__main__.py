@@ -25,6 +25,7 @@ LANGUAGES = (
     "reorder",
     "patterns",
     "keeping",
+    "mixed",
 )
 
 

@@ -202,7 +202,9 @@ _CONDITIONS = (
     "v > {0}", "v <= {0}", "v = {0}", "v != {0}", "v >= {0}.5", "v * 2 - w < {0}", "v < w", "v % 2 = 1", "v / w > 0.5",
     "v BETWEEN {0} AND {1}", "v IN ({0}, {1})", "v IS NULL", "w IS NOT NULL", "NOT v > {0}", "v > {0} AND w < {1}",
     "v = {0} OR name = 'bé'", "name = 'a'", "name LIKE '_é%'", "name != 'a'", "name < 'b'", "name IN ('a', 'ß')",
-    "type = 'A'", "w > 1.5", "-v < {0}", "flag", "NOT flag = TRUE",
+    "type = 'A'", "w > 1.5", "-v < {0}", "flag", "NOT flag = TRUE", "abs(v - {1}) <= {0}", "round(w) = {1}",
+    "coalesce(v, {1}) > {0}", "length(name) > 1", "upper(name) = 'A'", "name || lower(type) = 'aa'", "name RLIKE '^(a|ß)$'",
+    "CASE WHEN v > {0} THEN w ELSE v END >= {1}", "CASE name WHEN 'a' THEN v END < {1}",
 )  # fmt: skip
 
 

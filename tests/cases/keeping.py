@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,7 +23,7 @@ from tests.cases import ceql, sase
 from tests.cases.choices import Seeded
 from tests.cases.sase.engines import found_by
 
-__all__ = ["Case", "case", "check"]
+__all__ = ["Case", "case", "case_of_ceql", "check"]
 
 
 @dataclass(frozen=True)
@@ -50,26 +51,33 @@ def case(seed: int) -> Case:
     """
     choose = Seeded(seed)
     if choose.chance(50):
-        one = choose.one_of([ceql.case, ceql.timed_case])(seed)
-        roles: dict[str, Any] = {"time": one.time, "stream": one.stream}
-        events, schema = one.events, Schema.of(one.events, **roles)
-        text = one.query.partition(" LIMIT ")[0]
-        for mode in Consume:
-            text = text.replace(f" CONSUME BY {mode}", "")
-        names = compile_query(text, schema).variables
-        query = compile_query(text, schema).bound
-        assert isinstance(query, BoundQuery)
-        if any(len(match.valuations) > 1 for match in evaluate(query, events)):
-            names = ()  # which event a variable holds is not the complex event's to say
-    else:
-        other = sase.case(seed)
-        schema, events = other.schema, other.events
-        text = sase.text_of(replace(other.query, limit=None, non_overlap=False))
-        names = other.query.variables
+        return case_of_ceql(seed)
+    one = sase.case(seed)
+    text = sase.text_of(replace(one.query, limit=None, non_overlap=False))
+    return Case(text + _keep(choose, one.query.variables), one.schema, one.events)
+
+
+def case_of_ceql(seed: int) -> Case:
+    """A case of CEQL from a seed, and what it keeps."""
+    choose = Seeded(seed)
+    one = choose.one_of([ceql.case, ceql.timed_case])(seed)
+    roles: dict[str, Any] = {"time": one.time, "stream": one.stream}
+    schema = Schema.of(one.events, **roles)
+    text = one.query.partition(" LIMIT ")[0]
+    for mode in Consume:
+        text = text.replace(f" CONSUME BY {mode}", "")
+    query = compile_query(text, schema)
+    names = query.variables
+    assert isinstance(query.bound, BoundQuery)
+    if any(len(match.valuations) > 1 for match in evaluate(query.bound, one.events)):
+        names = ()  # which event a variable holds is not the complex event's to say
+    return Case(text + _keep(choose, names), schema, one.events)
+
+
+def _keep(choose: Seeded, names: Sequence[str]) -> str:
     skips = ["SKIP PAST LAST EVENT", "SKIP PAST LAST ROW", "SKIP TO NEXT EVENT"]
     skips += [f"SKIP TO {end} `{name}`" for name in names for end in ("FIRST", "LAST")]
-    text += choose.one_of(["", " KEEP LONGEST", " KEEP SHORTEST"]) + f" AFTER MATCH {choose.one_of(skips)}"
-    return Case(text, schema, events)
+    return choose.one_of(["", " KEEP LONGEST", " KEEP SHORTEST"]) + f" AFTER MATCH {choose.one_of(skips)}"
 
 
 def check(one: Case, seed: int = 0) -> int:

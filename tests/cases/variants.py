@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from stretto.automata.nfab import build
@@ -33,6 +34,18 @@ _ROUNDS = (
     "Q[i].name = P[i].name",
     "Q[i].v + P[i].v <= 4",
 )
+#: S stands for one event, K for those of a Kleene plus or of a group that repeats.
+_FUNCTIONS = (
+    "abs(K[i].v - K[i-1].v) <= 1", "coalesce(K[i].v, 9) > K[1].v", "upper(K[i].name) = 'A'", "round(avg(K[].v)) >= 1",
+    "length(K[i].name) = 1", "abs(S.v - 2) < 2", "round(S.w) != 2", "lower(S.name) || S.type != 'aA'", "floor(S.w) <= S.v",
+    "coalesce(S.w, S.v) < 2.5", "ceil(S.w) > 1", "S.ts + 1 second > '1970-01-01 00:00:02'", "K[i].ts - K[1].ts <= 1500 ms",
+)  # fmt: skip
+_RETURNS = (
+    "K[].v", "K[].name", "count(DISTINCT K[].name)", "count(K[])", "K.LEN * 2", "max(K[].name)", "avg(K[].w)",
+    "K[K.LEN].ts - K[1].ts", "CASE WHEN K.LEN > 1 THEN K[1].v ELSE 7 END", "S.v", "S.name || 'x'",
+    "coalesce(S.v, 7)", "abs(S.v - 2)", "upper(S.name)",
+    "CASE WHEN S.v > 1 THEN 'more' ELSE S.name END", "S.ts + 1 second", "round(S.w, 1)",
+)  # fmt: skip
 
 
 def case(seed: int) -> SaseCase:
@@ -67,6 +80,8 @@ def _case(choose: Choices) -> SaseCase:
     asked = " and ".join(filter(None, [keys, *conditions]))
     text = f"PATTERN SEQ({', '.join(written)})\nWHERE {_strategies(choose, parts)} {{ {asked} }}"
     text += window
+    if choose.chance(25):
+        text += f"\nRETURN {', '.join(f'{_filled(choose, _RETURNS, parts)} AS r{at}' for at in range(choose.integer(1, 3)))}"
     if not conditions and choose.chance(10):
         text += "\nOUTPUT non_overlap"
     elif choose.chance(10):
@@ -114,14 +129,8 @@ def _strategies(choose: Choices, parts: Sequence[Part]) -> str:
 
 def _conditions(choose: Choices, parts: Sequence[Part], written: Sequence[str]) -> list[str]:
     """Parts of a condition: variables that may come several times are written as a Kleene plus."""
-    several = {
-        one.variable for part in parts if isinstance(part, Group) and part.most != 1 for one in components_of([part])
-    }
+    several = _several(parts)
     inner = {one.variable for one in components_of(parts)}
-    for part in parts:
-        if isinstance(part, Group) and part.most == 1:
-            groups = [one for one in part.parts if isinstance(one, Group) and one.most != 1]
-            several |= {one.variable for one in components_of(groups)}
     shown = [Component(one.types, one.variable, one.kleene or one.variable in several) for one in components_of(parts)]
     found = []
     for _ in range(choose.one_of([0, 1, 1, 2, 2, 3])):
@@ -133,9 +142,31 @@ def _conditions(choose: Choices, parts: Sequence[Part], written: Sequence[str]) 
             text = choose.one_of(
                 ["n.v > 1", f"n.v != {choose.one_of(sorted(inner - several))}.v" if inner - several else "n.v > 0"]
             )
+        elif kind == 2:
+            text = _filled(choose, _FUNCTIONS, parts)
         else:
             text = relation(choose, shown, None)
         found.append(f"({text} or {relation(choose, shown, None)})" if choose.chance(15) else f"({text})")
     if any("UNTIL" in one for one in written) and choose.chance(60):
         found.append(choose.one_of(_ENDS).replace("K", "a"))
     return found
+
+
+def _several(parts: Sequence[Part], again: bool = False) -> set[str]:
+    """The variables in groups that repeat."""
+    found = set()
+    for part in parts:
+        if isinstance(part, Group):
+            found |= _several(part.parts, again or part.most != 1)
+        elif again:
+            found.add(part.variable)
+    return found
+
+
+def _filled(choose: Choices, templates: Sequence[str], parts: Sequence[Part]) -> str:
+    """A template about one variable, which holds several events where it says K."""
+    one = choose.one_of(list(components_of(parts)))
+    letter = "K" if one.kleene or one.variable in _several(parts) else "S"
+    return re.sub(
+        r"\b[KS]\b", one.variable, choose.one_of([text for text in templates if re.search(rf"\b{letter}\b", text)])
+    )

@@ -586,7 +586,9 @@ def _read(reference: Reference, chosen: Chosen, at: Mapping[str, int]) -> Any:
         case Element(variable, Index.BEFORE, attribute):
             return events[at[variable] - 2][attribute]
         case Element(_, index, attribute):
-            return events[-1 if index is Index.LAST else 0][attribute]
+            return (
+                events[-1 if index is Index.LAST else 0][attribute] if events else None
+            )  # in RETURN a variable may be missing
 
 
 def aggregate(function: str, values: Iterable[Any]) -> Any:

@@ -23,9 +23,15 @@ def _is_negated(
     components = machine.kleene.size
     for negation in range(machine.left.size):
         at_start = machine.left[negation] < 0
-        if machine.right[negation] == components:
-            continue
         one = parts.negated[events.part[i], negation]
+        if (
+            machine.right[negation] == components
+        ):  # with UNTIL … ONLY the match is complete later than with its last event
+            while one != s.NIL and nodes.tie[one] > nodes.position[scratch.path[0]]:
+                if holds(theta, 3 * components + negation, run, i, one, events, machine, memory):
+                    return True
+                one = nodes.previous[one]
+            continue
         for at in range(length - 1 if at_start else 0, length if at_start else length - 1):
             node = scratch.path[at]
             until = nodes.tie[node] if at_start else nodes.position[node]
