@@ -70,7 +70,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("tiny")
 def test_random_cases_with_tiny_limits() -> None:
-    rows = sum(agree(changing, range(10_000, 10_000 + cases(100))))
+    rows = sum(agree(changing, range(20_000, 20_000 + cases(100))))
     assert rows >= cases(100) // 4
 
 

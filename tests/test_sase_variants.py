@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pyarrow as pa
 import pytest
 
@@ -96,10 +98,42 @@ def test_what_has_no_one_meaning(query: str, message: str) -> None:
         found(f"PATTERN {query}")
 
 
-def test_a_pattern_set_refuses_what_has_variants() -> None:
-    patterns = stretto.PatternSet(EVENTS.schema, time="t")
-    with pytest.raises(stretto.StrettoError, match="variants of one pattern"):
-        patterns.change([stretto.Change("one", "PATTERN SEQ(A a, B? b) WHERE skip_till_any_match { }")])
+@pytest.mark.parametrize(
+    ("query", "why"),
+    [
+        ("SEQ(A a, B? b, (C c, D d)+) WHERE skip_till_any_match { [k] }", ""),
+        ("SEQ(A{2,3} a[], (B b | C c){2}) WHERE skip_till_any_match, strict_contiguity(a[]) { a[i].v > 1 }", ""),
+        ("SEQ((A a, B b)+) WHERE skip_till_any_match { a[i].v > 1 }", ""),
+        ("SEQ(A a, B b) WHERE skip_till_next_match, skip_till_any_match(b) { }", ""),
+        ("SEQ(A a, (B | C)? b) WHERE skip_till_any_match { b.v > a.v }", "a condition relates events: b.v > a.v"),
+        ("SEQ(A a, B? b, C c) WHERE skip_till_any_match, skip_till_next_match(c) { }", "skip_till_next_match selects"),
+        ("SEQ(A+ a[] UNTIL (B u)) WHERE skip_till_any_match { }", "UNTIL (B u) looks for events that are in no match"),
+        (
+            "SEQ(A a, (B b | C c)) WHERE skip_till_any_match, strict_contiguity(c) { }",
+            "the steps to b and c, of which either may come next, have different strategies",
+        ),
+        (
+            "SEQ((A a, B? b)+) WHERE skip_till_any_match { b[i].v > 1 }",
+            "conditions on b[1] are not those on later b[i], and a round may lack it",
+        ),
+        ("SEQ((A a, B b){300}) WHERE skip_till_any_match { }", "the pattern has more than 500 events"),
+    ],
+)
+def test_what_needs_no_runs(query: str, why: str) -> None:
+    """It runs on the engine of constant time, here and in a set of patterns; else explain and the set say why not."""
+    query = f"PATTERN {query}"
+    engine = stretto.compile(query, EVENTS.schema, time="t").explain().partition("engine     ")[2]
+    patterns = stretto.PatternSet(EVENTS.schema, time="t", output="positions", positions=True)
+    if why:
+        assert engine.startswith("nfab:")
+        assert why in engine.splitlines()[1]
+        with pytest.raises(stretto.OptionError, match=re.escape(why)):
+            patterns.change([stretto.Change("one", query)])
+        return
+    assert engine.startswith("tecs:")
+    patterns.change([stretto.Change("one", query)])
+    rows = patterns.push(EVENTS).to_pylist() + patterns.finish().to_pylist()
+    assert sorted(tuple(row["positions"]) for row in rows) == sorted(map(tuple, found(query)))
 
 
 def test_answers_ahead_are_refused() -> None:

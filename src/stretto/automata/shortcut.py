@@ -7,52 +7,66 @@ exponentially many.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from collections.abc import Sequence as Seq
+from dataclasses import replace
 from typing import overload
 
-from stretto.automata.nfab import Edge, Nfab, Pair, own_index
-from stretto.query.algebra import As, Atom, Filter, Or, Pattern, Plus, Project, Sequence
+from stretto.automata.nfab import MODES, Edge, Nfab, Pair, own_index
+from stretto.query import predicate as p
+from stretto.query.algebra import As, Atom, Filter, Or, Pattern, Plus, Project, Repeat, Sequence
 from stretto.query.passes import rewrite
 from stretto.query.passes.bind import BoundQuery
 from stretto.query.passes.plain import plain
 from stretto.query.query import ParsedQuery, Strategy
-from stretto.query.sase import Selection
+from stretto.query.sase import (
+    Aggregate,
+    Component,
+    Group,
+    Length,
+    Part,
+    Range,
+    SaseQuery,
+    Selection,
+    may_lack,
+    optional,
+)
 
 #: Before each variable: in CEQL's formulas a type is a variable, too, and SASE+ may give a variable the name of a type.
 OWN = "\0"
+
+#: A pattern that has more events when it is counted out keeps its runs, which count.
+MOST_EVENTS = 500
 
 
 def why_not(nfab: Nfab) -> str:
     """Why a query needs runs with registers, in words; empty when it does not."""
     parsed = nfab.query.parsed
-    related = [edge for edge in nfab.edges if edge.related or edge.each]
+    related = [one for edge in nfab.edges for one in (*edge.related, *(each for _, each in edge.each))]
+    counts = _counts(parsed)
+    related = [one for one in related if one not in counts]
     if related:
-        shown = (related[0].related or tuple(one for _, one in related[0].each))[0]
-        return f"a condition relates events: {shown}"
+        return f"a condition relates events: {related[0]}"
     if nfab.query.partition_by and not nfab.partitioned:
         return f"under {parsed.selection} the equivalence test relates neighbours in the whole stream"
-    if parsed.selection is Selection.NEXT:
-        return f"{parsed.selection} selects the next event that fits, whatever comes later"
+    if Selection.NEXT in _asked(nfab):
+        return f"{Selection.NEXT} selects the next event that fits, whatever comes later"
     if nfab.negations:
         return f"{nfab.negations[0].component} looks for events that are in no match"
     if parsed.non_overlap:
         return "OUTPUT non_overlap forgets runs after a match"
-    if not parsed.plain:
-        return "parts that may be missing, groups, and strategies of single steps are variants of one pattern, each with its runs"
+    if nfab.endings:
+        return f"UNTIL ({nfab.endings[0].component}) looks for events that are in no match"
     if nfab.query.schema.stream is not None:
         return "events of several streams are told apart by types only"
-    return ""
+    return _Formula(nfab).why_not()
 
 
 def as_core(nfab: Nfab) -> BoundQuery:
     """Write the same query for the tECS engine, where :func:`why_not` has no objection: its valuations are the matches."""
     query = nfab.query
-    parts = tuple(_part(pair, nfab) for pair in nfab.pairs)
-    pattern: Pattern = parts[0]
-    if len(parts) > 1:
-        pattern = Sequence(parts, (nfab.contiguous,) * (len(parts) - 1))
     variables = frozenset(OWN + pair.component.variable for pair in nfab.pairs)
-    rewritten = rewrite(Project(pattern, variables))
+    rewritten = rewrite(Project(_Formula(nfab).whole(), variables))
     parsed = ParsedQuery(
         text=query.parsed.text,
         strategy=Strategy.ALL,
@@ -67,25 +81,157 @@ def as_core(nfab: Nfab) -> BoundQuery:
     return BoundQuery(parsed, query.schema, rewritten, query.window, query.selected, query.time)
 
 
-def _part(pair: Pair, nfab: Nfab) -> Pattern:
-    """A component as a formula: the first event asks for what its begin edge asks, the others for what the take edge does."""
-    first = _event(pair, pair.begin, nfab)
-    if pair.take is None:
-        return first
-    further = _event(pair, pair.take, nfab)
-    if further == first:
-        return Plus(first, nfab.contiguous)
-    return Or((first, Sequence((first, Plus(further, nfab.contiguous)), (nfab.contiguous,))))
-
-
-def _event(pair: Pair, edge: Edge, nfab: Nfab) -> Pattern:
-    component = pair.component
-    atoms: list[Pattern] = [Atom(kind) for kind in component.types]
-    found: Pattern = As(atoms[0] if len(atoms) == 1 else Or(tuple(atoms)), OWN + component.variable)
-    for condition in edge.alone:
-        alone = plain(condition, nfab.query.parsed, own_index(edge.kind, component))
-        found = Filter(found, OWN + component.variable, alone)
+def _counts(parsed: SaseQuery) -> list[p.Predicate]:
+    """The conditions that ``A{n,m} a[]`` stands for, which a formula says by repeating."""
+    found: list[p.Predicate] = []
+    for one in parsed.positive:
+        length, so_far = Length(one.variable), Aggregate("count", one.variable, Range.UP_TO, None)
+        for sign, reference, bound in ((">=", length, one.least), ("<=", so_far, one.most)):
+            if bound is not None:
+                found.append(p.Comparison(sign, p.Attribute(str(reference)), p.Constant(bound)))
     return found
+
+
+def _asked(nfab: Nfab) -> set[Selection]:
+    """The strategies under which events are selected that are not the first of a match."""
+    if nfab.query.parsed.plain:
+        return {nfab.selection}
+    places = nfab.places
+    steps = {nfab.step(places.component[step.place]) for steps in places.follow for step in steps}
+    return steps | {nfab.loop(at) for at, pair in enumerate(nfab.pairs) if pair.component.kleene}
+
+
+class _Formula:
+    """A pattern as a formula of CEQL.
+
+    The first event of a variable asks for what its begin edge asks, later ones for what its take edge does. Where these differ in a
+    group that repeats, the first round is a formula of its own, in which the variable must be.
+    """
+
+    def __init__(self, nfab: Nfab) -> None:
+        self.nfab = nfab
+        self.parts = nfab.query.parsed.parts
+        self.number = {pair.component.variable: at for at, pair in enumerate(nfab.pairs)}
+
+    def why_not(self) -> str:
+        """Why there is none, in words."""
+        if self._size(self.parts) > MOST_EVENTS:
+            return f"counted out, the pattern has more than {MOST_EVENTS} events"
+        for heads in self._heads(self.parts):
+            if len({self._joint(one) for one in heads}) > 1:
+                names = " and ".join(sorted(one.variable for one in heads))
+                return f"the steps to {names}, of which either may come next, have different strategies"
+        lacking = next(self._lacking(self.parts), None)
+        if lacking is not None:
+            return f"conditions on {lacking}[1] are not those on later {lacking}[i], and a round may lack it"
+        return ""
+
+    def whole(self) -> Pattern:
+        return self._sequence(self.parts, first=True)
+
+    def _sequence(self, parts: Seq[Part], *, first: bool) -> Pattern:
+        found = tuple(self._part(one, first=first) for one in parts)
+        if len(found) == 1:
+            return found[0]
+        return Sequence(found, tuple(self._joint(_first([part])[0]) for part in parts[1:]))
+
+    def _part(self, part: Part, *, first: bool) -> Pattern:
+        if isinstance(part, Component):
+            return self._component(part, first=first)
+        contiguous = self._joint(_first(part.parts)[0])
+        further = self._body(part, first=False)
+        return _repeated(self._body(part, first=True) if first else further, further, part, contiguous)
+
+    def _body(self, group: Group, *, first: bool) -> Pattern:
+        if not group.choice:
+            return self._sequence(group.parts, first=first)
+        return Or(tuple(self._part(one, first=first) for one in group.parts))
+
+    def _component(self, component: Component, *, first: bool) -> Pattern:
+        pair = self.nfab.pairs[self.number[component.variable]]
+        begin = self._event(pair, pair.begin)
+        if pair.take is None:
+            return begin if component.least else Repeat(begin, 0, 1)
+        further = self._event(pair, pair.take)
+        if not component.kleene:
+            return _repeated(begin if first else further, further, replace(component, most=1), False)
+        contiguous = MODES[self.nfab.loop(self.number[component.variable])] == 0
+        return _repeated(begin if first else further, further, component, contiguous)
+
+    def _event(self, pair: Pair, edge: Edge) -> Pattern:
+        component = pair.component
+        atoms: list[Pattern] = [Atom(kind) for kind in component.types]
+        found: Pattern = As(atoms[0] if len(atoms) == 1 else Or(tuple(atoms)), OWN + component.variable)
+        for condition in edge.alone:
+            alone = plain(condition, self.nfab.query.parsed, own_index(edge.kind, component))
+            found = Filter(found, OWN + component.variable, alone)
+        return found
+
+    def _joint(self, component: Component) -> bool:
+        """Whether no event may be left out before a component."""
+        return MODES[self.nfab.step(self.number[component.variable])] == 0
+
+    def _size(self, parts: Iterable[Part]) -> int:
+        """How many events of the pattern there are when it is counted out."""
+        return sum(
+            max(one.least, one.most or 1, 1) * (1 if isinstance(one, Component) else self._size(one.parts))
+            for one in parts
+        )
+
+    def _heads(self, parts: Seq[Part]) -> Iterator[list[Component]]:
+        """For each joint the components before which it may stand."""
+        for at, part in enumerate(parts):
+            if at:
+                yield _first([part])
+            if isinstance(part, Group):
+                if part.most != 1:
+                    yield _first(part.parts)
+                for inside in [[one] for one in part.parts] if part.choice else [part.parts]:
+                    yield from self._heads(inside)
+
+    def _lacking(self, parts: Iterable[Part]) -> Iterator[str]:
+        """The variables of which a first round may have none, and of which the first event is asked for something else."""
+        for part in parts:
+            if isinstance(part, Component):
+                continue
+            if part.most != 1:
+                body = part.parts if not part.choice else (replace(part, least=1, most=1),)
+                for name in optional(body):
+                    pair = self.nfab.pairs[self.number[name]]
+                    if pair.take is not None and self._event(pair, pair.begin) != self._event(pair, pair.take):
+                        yield name
+            else:
+                yield from self._lacking(part.parts)
+
+
+def _first(parts: Seq[Part]) -> list[Component]:
+    """The components with which parts may begin."""
+    found: list[Component] = []
+    for part in parts:
+        if isinstance(part, Component):
+            found.append(part)
+        else:
+            found += [one for inner in part.parts for one in _first([inner])] if part.choice else _first(part.parts)
+        if not may_lack(part):
+            break
+    return found
+
+
+def _repeated(first: Pattern, further: Pattern, count: Component | Group, contiguous: bool) -> Pattern:
+    """A formula, and another for all times but the first, as often as a part of the pattern says."""
+    least, most = count.least, count.most
+    if first == further:
+        if (least, most) == (1, None):
+            return Plus(first, contiguous)
+        return first if (least, most) == (1, 1) else Repeat(first, least, most, contiguous)
+    if most is None and least <= 1:
+        found: Pattern = Or((first, Sequence((first, Plus(further, contiguous)), (contiguous,))))
+    elif most == 1:
+        found = first
+    else:
+        rest = Repeat(further, max(least, 1) - 1, None if most is None else most - 1, contiguous)
+        found = Sequence((first, rest), (contiguous,))
+    return found if least else Repeat(found, 0, 1)
 
 
 class Unmarked(Seq[frozenset[str]]):
