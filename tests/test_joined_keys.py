@@ -15,7 +15,7 @@ import stretto.spark
 from stretto.column_types import with_fields
 from stretto.dataflow import stream
 from stretto.events import Schema
-from stretto.matching.joined import with_keys
+from stretto.matching.derived import Derived
 from stretto.reference.ceql import evaluate
 
 QUERY = "SELECT {} FROM orders, payments, parcels WHERE NEW AS n ; PAID+ AS p ; SENT AS s FILTER p[id > 1] PARTITION BY {} {}"
@@ -179,7 +179,20 @@ def test_what_refuses_them() -> None:
         events.recognize(text.replace("WITHIN 9 [at]", "WITHIN 9 [vs]"))
 
 
-def test_a_column_for_keys_is_made_once() -> None:
-    keys = stretto.compile(QUERY.format("*", JOINED, "")).parsed.joined
-    made = with_keys(one(streams(2)), keys, "from")
-    assert with_keys(made, keys, "from").column_names == made.column_names
+def test_a_column_of_the_name_of_a_key_is_not_taken_for_it(tmp_path: Path) -> None:
+    text, tables = QUERY.format("*", JOINED, ""), streams(2)
+    odd = tables | {"orders": tables["orders"].append_column(JOINED, pa.nulls(tables["orders"].num_rows, pa.int64()))}
+    table = one(odd)
+    pq.write_table(table, tmp_path / "all.parquet")
+    given = {"time": "at", "stream": "from"}
+    for events, roles in ((odd, {"time": "at"}), (table, given), (tmp_path / "all.parquet", given)):
+        with pytest.raises(
+            stretto.DataError, match=r"a column is called 'orders\[id\] = .*, as the key of the query is"
+        ):
+            stretto.match(text, events, **roles)
+    with pytest.raises(stretto.DataError, match="as the key of the query is"):
+        stretto.Matcher(text, table.schema, **given).push(table)
+    with pytest.raises(stretto.DataError, match="as the key of the query is"):
+        stretto.Matcher(text, **given).push(table)
+    keys = stretto.compile(text).parsed.joined
+    assert Derived((), keys, "from").added_to(one(tables)).column_names == [*one(tables).column_names, JOINED]

@@ -18,6 +18,7 @@ LANGUAGES = (
     "timed",
     "sase",
     "variants",
+    "apart",
     "disordered",
     "afa",
     "dataflow",

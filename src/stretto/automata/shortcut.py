@@ -74,6 +74,7 @@ def as_core(nfab: Nfab) -> BoundQuery:
         streams=query.parsed.streams,
         pattern=rewritten,
         partition_by=query.partition_by,
+        implied=query.parsed.implied,
         window=query.parsed.window,
         limit=query.parsed.limit,
         language="sase",

@@ -54,7 +54,9 @@ def choose(query: ParsedQuery | BoundSase) -> Choice:
             del others["nfab"]
             runs = "a run for each partial match, with what later events are compared with in registers"
             return Choice("nfab", runs, {"tecs": why, **others})
-    word = "equivalence test" if isinstance(query, BoundSase) else "PARTITION BY"
+    word = "PARTITION BY"
+    if isinstance(query, BoundSase):
+        word = "equalities" if query.parsed.implied else "equivalence test"
     relation = "no condition relates events"
     if query.partition_by:
         relation = f"conditions relate events only by equal {', '.join(query.partition_by)} ({word})"

@@ -41,7 +41,11 @@ def explain(parsed: ParsedQuery | SaseQuery, bound: BoundQuery | BoundSase | Non
 
     ``bound`` is ``None`` for a query without a schema, and then no ``program`` is asked for.
     """
-    more = [("partition", _partition(parsed)), ("window", _window(parsed.window)), ("output", _output(parsed))]
+    more = [
+        ("partition", _partition(parsed if bound is None else bound.parsed)),
+        ("window", _window(parsed.window)),
+        ("output", _output(parsed)),
+    ]
     more += [] if parsed.keep is None else [("kept", _kept(parsed.keep, parsed))]
     if isinstance(parsed, SaseQuery):
         assert not isinstance(bound, BoundQuery)
@@ -95,6 +99,10 @@ def section(title: str, body: str) -> str:
 def _partition(query: ParsedQuery | SaseQuery) -> str:
     if not query.partition_by:
         return "none: one stream"
+    if query.implied:
+        asked = [name for name in query.partition_by if name not in query.implied]
+        beside = f", and by {', '.join(asked)}" if asked else ""
+        return f"by {', '.join(query.implied)}, as the conditions ask for equal ones{beside}; no column of results"
     return f"by {', '.join(query.partition_by)}; events where one of them is NULL are in no partition"
 
 

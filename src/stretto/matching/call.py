@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from inspect import signature
 from typing import Any, TypeVar
 
@@ -17,6 +18,7 @@ from stretto.events import Schema, as_table, require
 from stretto.languages.afa.builder import AFA
 from stretto.matching.absent import warn_of_absent_types
 from stretto.matching.compiled import Query, compile_query, roles
+from stretto.matching.derived import Derived
 from stretto.matching.files import Source, are_files, open_files, table_of
 from stretto.matching.inputs import Input, input_of
 from stretto.matching.line import Reading
@@ -233,20 +235,11 @@ class _Call:
             refuse_unlisted(compiled)
         type, time, stream, time_unit = compiled.roles(reading.type, reading.time, reading.stream, reading.time_unit)
         source = _opened(events)
-        read = (*compiled.parsed.read, *filter(None, (type, time, sequence)))
-        if isinstance(source, dict):
-            source = {name: one.with_fields(read, compiled.parsed.joined, of=name) for name, one in source.items()}
-        elif source is not None:
-            source = source.with_fields(read, compiled.parsed.joined, stream)
         if isinstance(source, dict):
             given: Any = {name: one.schema.empty_table() for name, one in source.items()}
         else:
             given = _loaded(events) if source is None else source.schema.empty_table()
         table, stream = one_table(compiled, given, type, time, sequence, stream)
-        if isinstance(source, dict):
-            chosen = {name: source[name] for name in streams_of(compiled, source)}
-            several = len(chosen) > 1 or compiled.language == "sase"
-            source = Streams(chosen, table.schema, str(stream)) if several else next(iter(chosen.values()))
         if not table.num_rows and set(table.column_names) <= {stream}:
             # Nothing at all, such as an empty list: it has no columns either, so only the query's own names are known.
             table = nothing(compiled, type, time, stream)
@@ -257,12 +250,22 @@ class _Call:
         if compiled.schema != schema:
             compiled = compiled.bind(schema)
         table = with_types_of_nulls(table, compiled.bound.schema)
+        implied = compiled.implied
+        made = Derived((*compiled.parsed.read, *filter(None, (type, time, sequence))), compiled.parsed.joined, stream)
+        if isinstance(source, dict):
+            chosen = {name: source[name].deriving(made.of_stream(name)) for name in streams_of(compiled, source)}
+            several = len(chosen) > 1 or compiled.language == "sase"
+            source = Streams(chosen, table.schema, str(stream), implied) if several else next(iter(chosen.values()))
+        elif source is not None:
+            source = source.deriving(replace(implied, paths=made.paths) if implied.keys else made)
+        else:
+            table = implied.added_to(table)
         self.query = compiled
         self.completes = reading.completes
         self.layout = Layout(compiled.bound, output=reading.output)
-        self.program = program_of_sets(compiled) if sets else compiled.program(valuations=valuations)
+        self.program = program_of_sets(compiled) if sets else compiled.program(valuations=valuations, split=True)
         self.events = table if source is None else source
-        tested, shown = self.layout.query.tested, self.layout.columns
+        tested, shown = self.program.columns, self.layout.columns
         asked = None if source is None else relevant(compiled)
         self.input = input_of(self.events, tested, shown, time, sequence, asked)
 
@@ -280,7 +283,7 @@ class _Call:
         """The matches, in a set for each event that completes some."""
         assert isinstance(self.program, NfabProgram)
         runner = NfabRunner(self.program)
-        for batch in self.input.batches(self.layout.query.tested, runner):
+        for batch in self.input.batches(self.program.columns, runner):
             for found in self._advanced(runner.sets(batch)):
                 rows, order = self.input.kept()
                 yield MatchSet(found, self.layout, rows, self.program.marks, order)
@@ -290,7 +293,7 @@ class _Call:
         runner = self.program.start(labels=self.layout.labels, counts=self.layout.summary)
         rows, order, marks = self.input.rows, self.input.order, self.program.marks
         with Progress(progress, self.input.total) as report:
-            for batch in self.input.batches(self.layout.query.tested, runner):
+            for batch in self.input.batches(self.program.columns, runner):
                 found = meter.watch(self._advanced(runner.advance(batch)), runner, self.layout, rows, order)
                 yield from build_tables(found, self.layout, rows, marks, order)
                 report(runner.rows)

@@ -19,10 +19,12 @@ from stretto.events import Schema
 from stretto.explain import draw, explain
 from stretto.languages import ceql, sase
 from stretto.languages.afa.builder import AFA
+from stretto.matching.derived import Derived
 from stretto.matching.results import Layout
 from stretto.query import functions
 from stretto.query import predicate as p
 from stretto.query.afa import Afa
+from stretto.query.passes.apart import split_by_equalities
 from stretto.query.passes.bind import BoundQuery, bind, with_field_types
 from stretto.query.passes.bind_sase import BoundSase, bind_sase
 from stretto.query.passes.nulls import with_types_of_nulls
@@ -52,7 +54,8 @@ class Query:
     def __init__(self, parsed: ParsedQuery | SaseQuery, bound: BoundQuery | BoundSase | None = None) -> None:
         self._parsed = parsed
         self._bound = bound
-        self._programs: dict[bool, AnyProgram] = {}
+        self._split = split_by_equalities(bound) if isinstance(bound, BoundSase) else bound
+        self._programs: dict[tuple[bool, bool], AnyProgram] = {}
         self._automata: dict[tuple[str, ...], tuple[Afa, Sequence[frozenset[str]]]] = {}
         self._lock = threading.Lock()
 
@@ -78,6 +81,18 @@ class Query:
         if self._bound is None:
             raise OptionError("the query has no schema yet: compile(text, schema=…), or query.bind(schema)")
         return self._bound
+
+    @property
+    def split(self) -> BoundQuery | BoundSase:
+        """The same with the keys that equalities between its events say, where it is of SASE+ and they say some."""
+        return self.bound if self._split is None else self._split
+
+    @property
+    def implied(self) -> Derived:
+        """The keys of :attr:`split` that are no columns yet, as types of events call them differently."""
+        split = self.split
+        keys = split.parsed.joined if isinstance(split, BoundSase) else ()
+        return Derived((), keys, split.schema.type or split.schema.stream)
 
     @property
     def schema(self) -> Schema | None:
@@ -167,16 +182,18 @@ class Query:
         """The Arrow schema of results."""
         return Layout(self.bound, output=output, positions=positions).schema()
 
-    def program(self, *, valuations: bool = False) -> AnyProgram:
-        """The compiled machine (made once)."""
+    def program(self, *, valuations: bool = False, split: bool = False) -> AnyProgram:
+        """The compiled machine (made once), which asks for the columns of :attr:`bound`, or of :attr:`split`."""
         with self._lock:
-            if valuations not in self._programs:
-                self._programs[valuations] = program_for(self.bound, valuations=valuations)
-            return self._programs[valuations]
+            bound = self.split if split else self.bound
+            key = valuations, bound is not self._bound
+            if key not in self._programs:
+                self._programs[key] = program_for(bound, valuations=valuations)
+            return self._programs[key]
 
     def _machine(self) -> Machine:
         """What finds the matches, of which perhaps some are kept."""
-        program = self.program()
+        program = self.program(split=True)
         return program.machine if isinstance(program, KeptProgram) else program
 
     def automaton(self, attributes: tuple[str, ...]) -> tuple[Afa, Sequence[frozenset[str]]]:
@@ -193,12 +210,12 @@ class Query:
 
     def explain(self) -> str:
         """What the query means and how it runs: pattern, predicates with their event classes, automaton, engine and why."""
-        return explain(self._parsed, self._bound, self._machine)
+        return explain(self._parsed, self._split, self._machine)
 
     def draw(self) -> Any:
         """The automaton as a Graphviz graph that shows itself as SVG in a notebook."""
         if isinstance(self._parsed, SaseQuery):
-            return draw(self._parsed, self.bound, self._machine)
+            return draw(self._parsed, self.split, self._machine)
         return draw(self._parsed, self._bound, self._machine)
 
     def __str__(self) -> str:

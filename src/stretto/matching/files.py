@@ -11,7 +11,7 @@ import copy
 import glob
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,10 +19,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stretto.column_types import with_fields, without_views
+from stretto.column_types import without_views
 from stretto.errors import DataError, OptionError, hinted
-from stretto.matching.joined import with_keys, with_keys_of
-from stretto.query.query import JoinedKey
+from stretto.matching.derived import Derived
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
@@ -112,10 +111,8 @@ class Source:
         Types of columns, in place of those in the files.
     """
 
-    #: Keys that streams call differently, the column that tells streams apart, and the one that all is of.
-    joined: Sequence[JoinedKey] = ()
-    told_by: str | None = None
-    only: str | None = None
+    #: The columns that are made of those in the files.
+    derived = Derived()
 
     def __init__(self, parts: Sequence[ds.Dataset], types: Mapping[str, pa.DataType] | None = None) -> None:
         self._parts = list(parts)
@@ -133,31 +130,12 @@ class Source:
             rows += sum(group.num_rows for group in fragment.row_groups)
         return rows
 
-    def with_fields(
-        self, names: Iterable[str], keys: Sequence[JoinedKey] = (), stream: str | None = None, *, of: str | None = None
-    ) -> Source:
-        """The same files with columns for fields inside of structs, and for keys that streams call differently.
-
-        ``stream`` is the column that tells streams apart; ``of``: the files hold this one.
-        """
+    def deriving(self, derived: Derived) -> Source:
+        """The same files with columns that are made of theirs."""
         found = copy.copy(self)
-        found.joined, found.told_by, found.only = keys, stream, of
-        found.schema = found.with_made(self.schema.empty_table(), list(names)).schema
+        found.derived = derived
+        found.schema = derived.added_to(self.schema.empty_table()).schema
         return self if found.schema.names == self.schema.names else found
-
-    def with_made(self, table: pa.Table, names: Sequence[str]) -> pa.Table:
-        """A table of some columns with those that are made of them."""
-        keys = [key for key in self.joined if key.name in names]
-        table = with_fields(table, names)
-        return with_keys(table, keys, self.told_by) if self.only is None else with_keys_of(table, keys, self.only)
-
-    def _made_of(self, name: str) -> list[str]:
-        """The columns of files that a column, which may be made, is read from."""
-        for key in self.joined:
-            if key.name == name:
-                own = [attribute for stream, attribute in key.parts if self.only in (None, stream)]
-                return [*own, *filter(None, [self.told_by])]
-        return [name]
 
     def table(self, names: Sequence[str] | None = None) -> pa.Table:
         """All events in memory."""
@@ -174,7 +152,7 @@ class Source:
         """
         names = names or self.schema.names[:1]  # rows without columns could not be counted
         for fragment, schema in self._fragments():
-            read = [own for name in names for own in self._made_of(name)]
+            read = [own for name in names for own in self.derived.made_of(name)]
             roots = (name if name in schema.names else name.partition(".")[0] for name in read)
             known = [name for name in dict.fromkeys(roots) if name in schema.names]
             try:
@@ -199,14 +177,14 @@ class Source:
     def _fitted(self, batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
         """A batch with all the columns, of the types that they have in all files together."""
         fields = [self.schema.field(name) for name in names]
-        if self.joined or any("." in one for one in names):
+        if self.derived.keys or any("." in one for one in names):
             table = pa.Table.from_batches([batch])
-            for name in (own for key in self.joined for own in self._made_of(key.name)):
+            for name in (own for key in self.derived.keys for own in self.derived.made_of(key.name)):
                 root = name if name in self.schema.names else name.partition(".")[0]
                 if root not in table.column_names and root in self.schema.names:  # another file has it
                     kind = self.schema.field(root).type
                     table = table.append_column(root, pa.nulls(table.num_rows, kind))
-            batch = self.with_made(table, names).combine_chunks().to_batches()[0]
+            batch = self.derived.among(names).added_to(table).combine_chunks().to_batches()[0]
         columns = []
         for own in fields:
             if own.name not in batch.schema.names:

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from stretto.errors import DataError
+from stretto.matching.derived import Derived
 from stretto.matching.files import Source
 
 I64 = NDArray[np.int64]
@@ -29,11 +30,16 @@ class Streams(Source):
         The columns of all of them.
     column
         Which of these names the stream.
+    derived
+        The columns that are made of those of all streams; others are made by the sources.
     """
 
-    def __init__(self, sources: Mapping[str, Source], schema: pa.Schema, column: str) -> None:
+    def __init__(
+        self, sources: Mapping[str, Source], schema: pa.Schema, column: str, derived: Derived = Source.derived
+    ) -> None:
         self._sources, self._column = dict(sources), column
-        self.schema = schema
+        self.derived = derived
+        self.schema = derived.added_to(schema.empty_table()).schema
 
     @property
     def rows(self) -> int | None:
@@ -53,10 +59,16 @@ class Streams(Source):
 
     def _read(self, stream: str, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         source = self._sources[stream]
-        known = [name for name in names if name in source.schema.names and name != self._column]
+        read = list(dict.fromkeys(own for name in names for own in self.derived.made_of(name)))
+        made = [name for name in names if name not in read]
+        known = [name for name in read if name in source.schema.names and name != self._column]
         for piece in source.read(known, coded=False):
             assert isinstance(piece, pa.RecordBatch)
-            yield pa.RecordBatch.from_arrays([self._of(stream, piece, name) for name in names], list(names))
+            found = pa.RecordBatch.from_arrays([self._of(stream, piece, name) for name in read], read)
+            if made:
+                table = self.derived.among(made).added_to(pa.Table.from_batches([found]))
+                found = table.select(list(names)).combine_chunks().to_batches()[0]
+            yield found.select(list(names))
 
     def _of(self, stream: str, piece: pa.RecordBatch, name: str) -> pa.Array:
         kind = self.schema.field(name).type

@@ -22,7 +22,7 @@ from stretto.errors import DataError, OptionError, SnapshotError, StrettoError
 from stretto.events import BEFORE, Schema, as_table, conform, require
 from stretto.frame import Section, reading
 from stretto.matching.compiled import Query
-from stretto.matching.joined import with_keys
+from stretto.matching.derived import Derived
 from stretto.matching.lateness import check_late
 from stretto.matching.life import Life
 from stretto.matching.line import AS_USUAL, Line, Reading
@@ -88,6 +88,8 @@ class Ordered(Line):
         self.life = Life()
         #: Whether batches tell the types, and the columns that had nothing but NULL so far.
         self.inferred = schema is None and query.schema is None
+        #: Whether equalities of conditions split the stream (:attr:`Query.split`).
+        self.split = True
         self.unknown: frozenset[str] = frozenset()
         Layout.check(reading.output)
         if schema is not None:
@@ -175,7 +177,7 @@ class Ordered(Line):
             program: Program = program_of_sets(self.query)
         else:
             refuse_unlisted(self.query)
-            program = self.query.program(valuations=self.valuations)
+            program = self.query.program(valuations=self.valuations, split=self.split)
         late = self.late_policy if self.disorder is None else "error"
         self.run = program.start(
             labels=self.layout.labels, counts=self.layout.summary, late=late, capacity=self.capacity
@@ -185,6 +187,16 @@ class Ordered(Line):
         self._retries = Retries(self._copied, self._put_back)
         if self.disorder is not None:
             self.sorter, self.arrivals = self._new_sorter(), Arrivals()
+
+    @property
+    def _implied(self) -> Derived:
+        """The columns of keys that conditions say."""
+        return self.query.implied if self.split else Derived()
+
+    @property
+    def _is_split(self) -> bool:
+        """Whether keys that conditions say split the stream."""
+        return self.split and self.query.split is not self.query.bound
 
     def _new_sorter(self) -> Cleanse:
         """What puts events in order before they are read."""
@@ -224,7 +236,9 @@ class Ordered(Line):
             return
         bound = self.query.bound
         window = () if bound.window is None else (bound.window.attribute,)
-        fixed = {bound.schema.time, self.sequence, *window, *bound.partition_by}
+        keys = (self.query.split if self.split else bound).partition_by
+        made = [name for key in self._implied.keys for _, name in key.parts]
+        fixed = {bound.schema.time, self.sequence, *window, *keys, *made}
         read = dict.fromkeys((*bound.tested, *self.layout.columns))
         found = wider(table, {name: bound.schema.attributes[name] for name in read}, self.unknown, fixed)
         if found:
@@ -238,6 +252,7 @@ class Ordered(Line):
         """Go on with other types of columns; where that cannot be, nothing has changed."""
         schema = self.query.bound.schema
         made = copy.copy(self)
+        made.split = self._is_split
         made.bind(replace(schema, attributes={**schema.attributes, **found}))
         try:
             self._carry_over(made)
@@ -246,7 +261,7 @@ class Ordered(Line):
             raise DataError(
                 f"column '{name}' is {found[name]}, and batches before had {schema.attributes[name]}: {error}{BEFORE[1]}"
             ) from error
-        self._query, self.layout = made.query, made.layout
+        self._query, self.layout, self.split = made.query, made.layout, made.split
         self.run, self.history = made.run, made.history
         self._retries = Retries(self._copied, self._put_back)
 
@@ -368,7 +383,7 @@ class Ordered(Line):
             return iter(())
         if keys := self.query.parsed.joined:
             stream = self.query.roles(None, None, self.reading.stream, None)[2]
-            table = with_keys(table, keys, stream, bound=self.run is not None)
+            table = Derived((), keys, stream).added_to(table, bound=self.run is not None)
         self._learn_types(table)
         sorter = self.sorter
         if sorter is not None:
@@ -403,7 +418,7 @@ class Ordered(Line):
         told = BEFORE if self.inferred else ()
         table = conform(table, (*bound.tested, *self.layout.columns), bound.schema.attributes, *told)
         kept = table.select(list(self.layout.columns))
-        tested = table.select(list(bound.tested)).combine_chunks()
+        tested = self._implied.added_to(table).select(list(run.program.columns)).combine_chunks()
         try:
             run.check(tested)
         except IntegerOverflow as error:
@@ -565,6 +580,8 @@ class Ordered(Line):
         section.values |= self._identity(run) | {"finished": self.life.finished, "kept": self.history.kept}
         if self.unknown:
             section.values["unknown"] = sorted(self.unknown)
+        if self._is_split:
+            section.values["split"] = True
         section.put_schema("schema", pa.schema(list(self.query.bound.schema.attributes.items())))
         run.save(section)
         self._forget()
@@ -586,6 +603,7 @@ class Ordered(Line):
                 f"the snapshot is of another query:\n  snapshot: {header.get('query')}\n  matcher:  {self.query.text}"
             )
         self._held = []
+        self.split = header.get("split", not header["started"])  # states of before are not
         if not header["started"]:
             if self.position:
                 self.start()

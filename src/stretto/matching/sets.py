@@ -237,9 +237,9 @@ def program_of_sets(query: Query) -> NfabProgram:
         )
     if parsed.limit is not None:
         raise OptionError("a set is handed over whole: leave out LIMIT, and take set.first(n)")
-    bound = query.bound
-    assert isinstance(bound, BoundSase)
-    return NfabProgram(bound)
+    split = query.split
+    assert isinstance(split, BoundSase)
+    return NfabProgram(split)
 
 
 def refuse_unlisted(query: Query) -> None:

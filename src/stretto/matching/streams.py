@@ -7,11 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from stretto.column_types import unified, with_fields
+from stretto.column_types import unified
 from stretto.errors import DataError, hinted, warn
 from stretto.events import Schema, as_table
 from stretto.matching.compiled import Query
-from stretto.matching.joined import with_keys, with_keys_of
+from stretto.matching.derived import Derived
 from stretto.query.predicate import attributes
 
 #: The name of the column that tells streams apart when several tables are given.
@@ -24,15 +24,15 @@ def one_table(
     """One table of all streams, with the fields of structs that are read, and the column that tells them apart."""
     read = {*query.parsed.read, *filter(None, (type, time, sequence))}
     if not isinstance(events, Mapping) or not _are_streams(events, query):
-        table = with_keys(with_fields(as_table(events), read), query.parsed.joined, stream)
+        table = Derived(tuple(read), query.parsed.joined, stream).added_to(as_table(events))
         if stream is None and len(query.streams) > 1:
             raise DataError(
                 f"the query reads {len(query.streams)} streams ({', '.join(query.streams)}): give a dict of tables by "
                 "stream, or name the column that tells them apart with stream='…'"
             )
         return table, stream
-    keys = query.parsed.joined
-    tables = {name: with_keys_of(with_fields(as_table(value), read), keys, name) for name, value in events.items()}
+    made = Derived(tuple(read), query.parsed.joined)
+    tables = {name: made.of_stream(name).added_to(as_table(value)) for name, value in events.items()}
     names = streams_of(query, tables)
     for name in names:
         if name not in tables:

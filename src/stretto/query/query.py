@@ -43,9 +43,12 @@ class SelectItem:
 
 @dataclass(frozen=True)
 class JoinedKey:
-    """``orders[id] = payments[order_id]``: a key that streams call differently, read as one column of all of them."""
+    """``orders[id] = payments[order_id]``: a key that streams call differently, read as one column of all of them.
 
-    parts: tuple[tuple[str, str], ...]  #: streams, each with its attribute
+    A key that conditions of SASE+ say is told by the types of events, in place of their streams.
+    """
+
+    parts: tuple[tuple[str, str], ...]  #: streams or types, each with its attribute
     spans: tuple[Span, ...] = field(default=(), compare=False, repr=False)
 
     @property
@@ -106,6 +109,7 @@ class ParsedQuery:
     keep: Keep | None = None
     language: str = "ceql"
     joined: tuple[JoinedKey, ...] = ()  #: those of ``partition_by`` that streams call differently
+    implied: tuple[str, ...] = ()  #: those of ``partition_by`` that conditions of SASE+ say
     compressed: ClassVar[bool] = False
     non_overlap: ClassVar[bool] = False
     any_stream: ClassVar[bool] = False

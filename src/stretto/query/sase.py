@@ -309,7 +309,8 @@ class SaseQuery:
     loops: Mapping[str, Selection] = field(default_factory=dict)
     equal_spans: tuple[Span, ...] = field(default=(), compare=False, repr=False)
     language: str = "sase"
-    joined: ClassVar[tuple[JoinedKey, ...]] = ()
+    joined: tuple[JoinedKey, ...] = ()  #: those of ``equal`` that types call differently
+    implied: tuple[str, ...] = ()  #: those of ``equal`` that conditions say, and no equivalence test
     any_stream: ClassVar[bool] = True  #: it reads whatever there is
     stream_spans: ClassVar[tuple[Span, ...]] = ()
 

@@ -88,6 +88,8 @@ class Intake:
         self.streams = streams
         self.window = window
         self.key_names = keys
+        #: Those without which an event is not in the stream; without one that only conditions say it is in no match.
+        self._asked_keys = tuple(name for name in keys if name not in query.parsed.implied)
         #: The attributes that an event cannot lack in any match.
         self.equal = keys if equal is None else equal
         self.late_policy = late
@@ -248,7 +250,7 @@ class Intake:
 
     def _members(self, batch: pa.RecordBatch | pa.Table) -> NDArray[np.bool_] | None:
         """Which rows belong to a stream of FROM and to a partition; ``None``: all."""
-        return both(self._streamed(batch), keyed(batch, self.key_names))
+        return both(self._streamed(batch), keyed(batch, self._asked_keys))
 
     def _streamed(self, batch: pa.RecordBatch | pa.Table) -> Bits | None:
         """Which rows belong to a stream of FROM; ``None``: all."""
