@@ -9,7 +9,6 @@ import pyarrow as pa
 import pytest
 
 import stretto
-from stretto.engines.timed import state
 
 EVENTS = pa.table(
     {
@@ -150,7 +149,7 @@ def test_strategies_limit_and_consumption() -> None:
     )
 
 
-def test_what_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_refused() -> None:
     with pytest.raises(stretto.QueryError, match="are measured by 't' and events: by one of them"):
         stretto.match("SELECT * FROM S WHERE A ; B AFTER 1 [t] ; C+ GAP 2 EVENTS", EVENTS, time="t")
     with pytest.raises(stretto.QueryError, match="the window measures the stream's time, and no time column is named"):
@@ -164,12 +163,8 @@ def test_what_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
             [stretto.Change("p", "SELECT * FROM S WHERE A ; B AFTER 1 [t]")]
         )
     many = {"type": ["A"] * 14 + ["B"], "t": [0] * 14 + [1]}
-    with pytest.raises(stretto.LimitError, match="SELECT MAX compares"):
+    with pytest.raises(stretto.LimitError, match=r"row 14 \(t = 1\) completes [\d,]+ matches of one interval"):
         stretto.match("SELECT MAX * FROM S WHERE A ; A* GAP 1 [t] ; B", many, time="t")
-    monkeypatch.setattr(state, "MOST_CELLS", 1 << 12)
-    matcher = stretto.Matcher("SELECT * FROM S WHERE A+ AS x ; A+ GAP 1 [t]", time="t", capacity=1)
-    with pytest.raises(stretto.LimitError, match="matches, which must be compared"):
-        matcher.push(many)
     with pytest.raises(stretto.LimitError, match="over the budget"):
         stretto.match("SELECT * FROM S WHERE A+ GAP 1 [t]", many, time="t", budget=1_000)
 
@@ -186,22 +181,115 @@ def test_explain_and_the_picture() -> None:
     assert 's3 -> s3 [label="at most 2 later"]' in str(query.draw())
 
 
-def test_what_waits_has_a_bound_also_where_it_is_spoilt(monkeypatch: pytest.MonkeyPatch) -> None:
-    """2^200 matches would wait for the end of their window, and none would: the last event spoils them all."""
-    for module in ("runner", "waiting"):
-        monkeypatch.setattr(f"stretto.engines.timed.{module}.MOST_CELLS", 1 << 12)
-    events = pa.table({"type": ["A"] * 200 + ["B"], "t": range(201)})
-    with pytest.raises(
-        stretto.LimitError, match=r"row \d+ completes more than .* which wait for the end of their window"
-    ):
-        stretto.match("SELECT * FROM S WHERE A+ ; NOT B WITHIN 500 [t]", events, time="t")
-    with pytest.raises(stretto.LimitError, match="matches wait for the end of their window"):
-        stretto.match("SELECT * FROM S WHERE A ; A ; NOT B WITHIN 500 [t]", events.slice(0, 200), time="t")
+#: 200 events A, and a B behind them, of one key.
+MANY = pa.table({"type": ["A"] * 200 + ["B"], "t": range(201), "k": ["x"] * 201})
 
 
-def test_a_budget_says_at_least_how_many() -> None:
+@pytest.mark.parametrize(
+    ("query", "what"),
+    [
+        # 2^200 matches would wait for the end of their window, and none would: the last event spoils them all.
+        (
+            "* FROM S WHERE A+ ; NOT B PARTITION BY [k] WITHIN 500 [t]",
+            "completes more than [0-9,]+ matches, which wait",
+        ),
+        ("* FROM S WHERE A ; A ; NOT C PARTITION BY [k] WITHIN 500 [t]", "completes matches that wait for the end"),
+        ("LAST * FROM S WHERE A ; A* GAP 9 [t] ; B PARTITION BY [k]", "completes more than .* which must be compared"),
+        (
+            "* FROM S WHERE A+ GAP 3 [t] ; B PARTITION BY [k] KEEP LONGEST",
+            "completes matches of which some may be kept",
+        ),
+    ],
+)
+def test_what_is_held_has_a_budget(query: str, what: str) -> None:
+    """The error names the event, its key, the budget, and what has less."""
+    message = rf"row (\d+) \(t = \1, k = 'x'\) {what}.* budget of 64 KiB\nhint: .* has fewer.*budget= allows more"
+    with pytest.raises(stretto.LimitError, match=message):
+        stretto.match(f"SELECT {query}", MANY, time="t", budget="64 KiB")
+    matcher = stretto.Matcher(f"SELECT {query}", time="t", budget="64 KiB", capacity=1)
+    with pytest.raises(stretto.LimitError, match=message):
+        list(matcher.iter_push(MANY))
+
+
+def paths(events: pa.Table, gap: int, window: int) -> dict[int, tuple[int, int]]:
+    """By each B: the first start and the number of the sequences of A before it, at most a gap apart, in the window."""
+    kinds, times = events.column("type").to_pylist(), events.column("t").to_pylist()
+    found = {}
+    for end, last in enumerate(times):
+        if kinds[end] != "B":
+            continue
+        inside = [at for at in range(end) if kinds[at] == "A" and times[at] >= last - window]
+        ways: dict[int, int] = {}
+        for at in inside:
+            ways[at] = 1 + sum(ways[one] for one in inside if one < at and times[at] - times[one] <= gap)
+        if inside:
+            found[end] = inside[0], sum(ways.values())
+    return found
+
+
+@pytest.mark.parametrize("batch", [1_000, 13])
+def test_matches_are_counted_and_not_listed(batch: int) -> None:
+    choose = random.Random(7)
+    times = [0]
+    for _ in range(400):
+        times.append(times[-1] + choose.choice([0, 1, 1]))
+    events = pa.table({"type": [choose.choice("AAAAB") for _ in times], "t": times})
+    query = "SELECT * FROM S WHERE A+ GAP 3 [t] ; B WITHIN 40 [t]"
+    matcher = stretto.Matcher(query, time="t", output="summary", capacity=1)
+    found = [row for low in range(0, 401, batch) for row in matcher.push(events.slice(low, batch)).to_pylist()]
+    right = paths(events, 3, 40)
+    assert max(matches for _, matches in right.values()) > 1 << 40
+    assert {row["end"]: (row["start"], row["matches"]) for row in found} == right
+
+
+def test_a_budget_says_how_many() -> None:
     events = pa.table({"type": ["A"] * 40 + ["B"], "t": range(41)})
-    with pytest.raises(
-        stretto.LimitError, match=r"row 40 \(t = 40\) completes at least [\d,]+ matches: .* budget of 99 rows"
-    ):
-        stretto.match("SELECT * FROM S WHERE A+ GAP 9 [t] ; B", events, time="t", budget=99)
+    query = "SELECT * FROM S WHERE A+ GAP 9 [t] ; B"
+    number = paths(events, 9, 50)[40][1]
+    message = rf"row 40 \(t = 40\) completes {number:,} matches \(counted, not listed\): .* budget of 99 rows"
+    with pytest.raises(stretto.LimitError, match=message):
+        stretto.match(query, events, time="t", budget=99)
+    with pytest.raises(stretto.LimitError, match=r"completes at least [\d,]+ matches: .* budget of 99 rows"):
+        stretto.match("SELECT * FROM S WHERE (A ; A+) WITHIN 30 [t] ; B", events, time="t", budget=99)
+
+
+@pytest.mark.parametrize("limit", [1, 3, 150])
+@pytest.mark.parametrize("what", ["A+ GAP 9 [t] ; B", "(A ; A+) WITHIN 30 [t] ; B", "A+ AS x ; A+ AS y GAP 9 [t] ; B"])
+def test_a_limit_lists_no_more(what: str, limit: int) -> None:
+    """Of 2^200 matches, or so, those of the latest starts."""
+    found = stretto.match(f"SELECT * FROM S WHERE {what} LIMIT {limit}", MANY, time="t", output="positions")
+    starts = found.column("start").to_pylist()
+    assert len(set(map(tuple, found.column("positions").to_pylist()))) == limit
+    assert starts == sorted(starts, reverse=True)
+    sizes = [2 ** (199 - start) for start in range(195, 200)]  # how many matches begin there
+    if what.startswith("A+ GAP"):
+        wanted = [start for start, size in zip(range(199, 194, -1), reversed(sizes), strict=True) for _ in range(size)]
+        assert starts[: len(wanted)] == wanted[:limit]
+
+
+@pytest.mark.parametrize("strategy", ["NEXT", "LAST", "MAX"])
+def test_a_limit_on_what_a_strategy_leaves(strategy: str) -> None:
+    events = MANY.slice(188)
+    query = f"SELECT {strategy} * FROM S WHERE A ; A* GAP 2 [t] ; B"
+    whole = stretto.match(query, events, time="t", output="positions").to_pylist()
+    for limit in (1, 2, 30):
+        found = stretto.match(f"{query} LIMIT {limit}", events, time="t", output="positions").to_pylist()
+        latest = sorted(whole, key=lambda row: -row["start"])[:limit]
+        assert len(found) == len(latest)
+        assert sorted(row["start"] for row in found) == sorted(row["start"] for row in latest)
+        assert all(row in whole for row in found)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT * FROM S WHERE NOT C ; A+ GAP 9 [t] ; B WITHIN 500 [t]",  # all starts are behind the C
+        "SELECT * FROM S WHERE (C ; A+) WITHIN 9 [t] ; B",  # a window that no path to the C keeps
+        "SELECT * FROM S WHERE ((C ; A+) WITHIN 9 [t] ; A) WITHIN 120 [t] ; B",
+        "SELECT STRICT * FROM S WHERE D ; A+ GAP 9 [t] ; B",  # no neighbours
+    ],
+)
+def test_what_leads_nowhere_is_looked_at_once(query: str) -> None:
+    """2^80 paths begin where no match may."""
+    events = pa.table({"type": [*"DC", *["A"] * 80, "B"], "t": [0, 0, *range(10, 91)]})
+    assert stretto.match(query, events, time="t").num_rows == 0

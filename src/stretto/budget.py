@@ -48,7 +48,7 @@ class Budget:
     """
 
     def __init__(self, given: int | float | str | None = None) -> None:
-        self.given = given is not None
+        self.given = self._said = given is not None
         self.rows: float = math.inf
         self._bytes: float | None = math.inf if self.given else None
         if isinstance(given, str):
@@ -71,7 +71,18 @@ class Budget:
     @classmethod
     def of_pieces(cls, given: int | float | str | None) -> Budget:
         """The budget of a call whose result is handed over in pieces: nothing said means no bound."""
-        return cls(math.inf if given is None else given)
+        found = cls(math.inf if given is None else given)
+        found._said = given is not None
+        return found
+
+    @property
+    def held(self) -> Budget:
+        """The budget of what is held before it is listed, which takes bytes: those that were said, else as if nothing was.
+
+        >>> Budget("1 GiB").held.bytes == Budget("1 GiB").bytes, Budget(10).held.given
+        (True, False)
+        """
+        return self if self._said and self.rows == math.inf else Budget()
 
     def holds(self, rows: float, size: float) -> bool:
         """Whether so many rows, of so many bytes, are within it."""

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from stretto.budget import Budget
 from stretto.engines.shared.counting import Unlisted
 from stretto.frame import Section
 
@@ -43,6 +44,11 @@ class Matches(NamedTuple):
         """Counts of matches: ``start`` is that of the one that begins first."""
         nothing = np.zeros(0, np.int64)
         return cls(start, end, np.zeros(start.size + 1, np.int64), nothing, np.zeros(0, np.int32), counts=counts)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the places of matches."""
+        return sum(one.nbytes for one in (self.start, self.end, self.offset, self.position, self.mark))
 
 
 class Outputs(NamedTuple):
@@ -92,6 +98,10 @@ class Run(Protocol):
     @property
     def counts(self) -> bool:
         """Whether it gives counts in place of lists."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether it gives matches later than the event that completes them: when nothing can rule them out any more."""
 
     @property
     def broken(self) -> bool:
@@ -176,7 +186,15 @@ class Program(Compiled, Protocol):
 
     abilities: ClassVar[frozenset[str]]  #: what its queries may ask for (``abilities.py``)
 
-    def start(self, *, labels: bool = True, counts: bool = False, late: str = "error", capacity: int = 1 << 12) -> Run:
+    def start(
+        self,
+        *,
+        labels: bool = True,
+        counts: bool = False,
+        late: str = "error",
+        capacity: int = 1 << 12,
+        budget: Budget | None = None,
+    ) -> Run:
         """A run from the beginning of a stream.
 
         Parameters
@@ -190,4 +208,6 @@ class Program(Compiled, Protocol):
             ``"side"``.
         capacity
             Initial size of the growing arrays (tests use 1).
+        budget
+            How many bytes of matches it may hold before it gives them; ``None``: a quarter of the memory there is.
         """

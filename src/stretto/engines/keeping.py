@@ -7,28 +7,29 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
-from stretto.budget import Budget
+from stretto.budget import Budget, described_bytes
 from stretto.engines.api import Matches
 from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.nfab.runner import NfabRunner
 from stretto.engines.shared.counting import BEYOND, Unlisted
+from stretto.engines.shared.holding import TooMany
 from stretto.engines.shared.keeping import I64, Keeper, Rule
 from stretto.engines.tecs.program import Program
 from stretto.engines.tecs.runner import Runner
 from stretto.engines.timed.program import TimedProgram
 from stretto.engines.timed.runner import TimedRunner
-from stretto.errors import LimitError
 from stretto.frame import Section
 from stretto.query.query import Keep
 
-#: Matches of one event that are looked at, at most.
-MOST_LISTED = 10_000_000
+#: What has fewer matches.
+FEWER = "skip_till_next_match, a narrower WITHIN or stricter conditions have fewer; CEQL looks at one for each interval"
 
 #: A key above all others.
 LAST_OF_ALL = (1 << 62) - 1
@@ -69,11 +70,18 @@ class KeptProgram:
         return self.machine.marks
 
     def start(
-        self, *, labels: bool = True, counts: bool = False, late: str = "error", capacity: int = 1 << 12
+        self,
+        *,
+        labels: bool = True,
+        counts: bool = False,
+        late: str = "error",
+        capacity: int = 1 << 12,
+        budget: Budget | None = None,
     ) -> KeptRun:
         """A run from the beginning of a stream; matches are never counted unlisted."""
         labels |= self.keep.variable is not None
-        return KeptRun(self, self.machine.start(labels=labels, late=late, capacity=capacity), labels=labels)
+        run = self.machine.start(labels=labels, late=late, capacity=capacity, budget=budget)
+        return KeptRun(self, run, labels=labels, budget=budget or Budget())
 
 
 class KeptRun:
@@ -81,18 +89,18 @@ class KeptRun:
 
     counts = False
 
-    def __init__(self, program: KeptProgram, run: Runner | NfabRunner | TimedRunner, *, labels: bool) -> None:
+    def __init__(
+        self, program: KeptProgram, run: Runner | NfabRunner | TimedRunner, *, labels: bool, budget: Budget
+    ) -> None:
         self.program, self.run = program, run
-        pending = isinstance(run, NfabRunner) and run.program.machine.pending
-        pending |= isinstance(run, TimedRunner) and run.waiting is not None
         rule = Rule(
             longest=program.keep.longest,
-            early=not program.keep.longest and not pending,
+            early=not program.keep.longest and not run.waits,
             by_part=run.span >= 0 and run.ranked,
-            waits=pending,
+            waits=run.waits,
         )
         self.keeper = run.keeper = Keeper(program.keep, program.marks, program.order if labels else (), rule)
-        self.budget = Budget()
+        self.budget = budget
         self._event = -1  # whose matches were counted last
 
     def __deepcopy__(self, memo: dict[int, Any]) -> KeptRun:
@@ -103,6 +111,11 @@ class KeptRun:
         assert made.run.keeper is not None
         made.keeper = made.run.keeper
         return made
+
+    @property
+    def waits(self) -> bool:
+        """Whether matches come later than the event that completes them, as the longest do."""
+        return self.run.waits or self.program.keep.longest
 
     @property
     def rows(self) -> int:
@@ -140,31 +153,32 @@ class KeptRun:
             self._refuse_too_many(piece)
             # What waited for time may come with a batch of which nothing is visited.
             yield from _some(keeper.take(piece, min(run.cursor, keeper.visits.position.size)), silent)
-            self._refuse_too_much()
+            self._refuse_too_much(piece)
         yield from _some(keeper.take(None, keeper.visits.position.size), silent)
         if run.until is not None:
             yield from _some(keeper.close(run.until), silent)
 
-    def _refuse_too_much(self) -> None:
+    def _refuse_too_much(self, piece: Matches) -> None:
         """What waits to be decided has a budget."""
-        if not self.budget.holds(0, self.keeper.nbytes):
-            raise LimitError(
-                f"the matches that may still be kept take {self.keeper.nbytes:,} bytes, {self.budget} are there for them\n"
-                "hint: WITHIN, or a narrower one, has fewer that wait; KEEP SHORTEST decides sooner"
-            )
+        size = self.keeper.nbytes
+        if piece.end.size and not self.budget.holds(0, size):
+            what = f"completes matches of which some may be kept, which take {described_bytes(size)} with those of earlier events"
+            ways = "WITHIN, or a narrower one, has fewer that wait; KEEP SHORTEST decides sooner"
+            raise TooMany(int(piece.end[-1]), what, ways, self.budget)
 
     def _refuse_too_many(self, piece: Matches) -> None:
         """Count what one event completes before it is all looked at."""
-        rest = self.run.unlisted() if piece.end[-1] != self._event else None
+        if not piece.end.size or piece.end[-1] == self._event:
+            return
+        rest = self.run.unlisted()
         if rest is None:
             return
         self._event = int(piece.end[-1])
-        if rest.matches == BEYOND or rest.matches > MOST_LISTED:
+        size = piece.nbytes / piece.end.size * (math.inf if rest.matches == BEYOND else rest.matches)
+        if not self.budget.holds(0, size):
             number = f"about 2^{rest.bits:,.0f}" if rest.matches == BEYOND else f"{rest.matches:,}"
-            raise LimitError(
-                f"an event completes {number} matches, of which KEEP and AFTER MATCH look at each\nhint: skip_till_next_match, a "
-                "narrower WITHIN or stricter conditions have fewer; CEQL looks at one for each interval"
-            )
+            what = f"completes {rest.told}{number} matches, of which KEEP and AFTER MATCH look at each"
+            raise TooMany(self._event, what, FEWER, self.budget)
 
     def reach(self, time: Any) -> Iterator[Matches]:
         """No row before ``time`` will come: give what that decides."""

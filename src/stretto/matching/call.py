@@ -290,7 +290,8 @@ class _Call:
 
     def tables(self, progress: bool | None, meter: Meter) -> Iterator[pa.Table]:
         """The matches, in tables of bounded size."""
-        runner = self.program.start(labels=self.layout.labels, counts=self.layout.summary)
+        held = meter.budget.held
+        runner = self.program.start(labels=self.layout.labels, counts=self.layout.summary, budget=held)
         rows, order, marks = self.input.rows, self.input.order, self.program.marks
         with Progress(progress, self.input.total) as report:
             for batch in self.input.batches(self.program.columns, runner):

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from stretto.budget import Budget
 from stretto.columns.overflow import Order
 from stretto.engines.api import Matches
-from stretto.engines.shared.counting import BEYOND, Unlisted
+from stretto.engines.shared.counting import AT_LEAST, BEYOND, Unlisted
+from stretto.engines.shared.holding import TooMany
 from stretto.errors import LimitError
 from stretto.matching.results import Layout
 from stretto.matching.returns import Rows
@@ -99,8 +100,6 @@ class Meter:
         LimitError
             They are more; nothing of the piece was handed over.
         """
-        if self.budget.open:
-            return found
         return _Watch(self, lister, layout, rows, order, whose).pieces(found)
 
 
@@ -126,10 +125,14 @@ class _Watch:
         self._counted = False
 
     def pieces(self, found: Iterable[Found]) -> Iterator[Found]:
-        for piece in found:
-            if piece.counts is None and piece.start.size:
-                self._take(piece)
-            yield piece
+        try:
+            for piece in found:
+                if piece.counts is None and piece.start.size and not self._budget.open:
+                    self._take(piece)
+                yield piece
+        except TooMany as error:
+            event = described(error.event, self._layout, self._rows, self._order)
+            raise LimitError(f"{self._whose}{event} {error.what}") from None
 
     def _take(self, piece: Matches) -> None:
         meter, count = self._meter, piece.start.size
@@ -171,7 +174,7 @@ class _Watch:
         count, how = f"{known:,}", " (counted, not listed)"
         if rest is not None and event == int(piece.end[-1]):
             count = _in_words(known, rest)
-            how = "" if rest.exact is None else how
+            how = "" if rest.told == AT_LEAST else how
         earlier = f", after {before:,} of earlier events" if before and not self._each else ""
         who = f"{self._whose}{described(event, self._layout, self._rows, self._order)}"
         what = f"completes {count} matches{how}{earlier}"
@@ -180,10 +183,9 @@ class _Watch:
 
 
 def _in_words(known: int, rest: Unlisted) -> str:
-    most = {True: "", False: "at most ", None: "at least "}[rest.exact]
     if rest.matches == BEYOND:
-        return f"{most}about 2^{rest.bits:,.0f}"
-    return f"{most}{known + rest.matches:,}"
+        return f"{rest.told}about 2^{rest.bits:,.0f}"
+    return f"{rest.told}{known + rest.matches:,}"
 
 
 def described(event: int, layout: Layout, rows: Rows, order: Order | None) -> str:

@@ -180,7 +180,11 @@ class Ordered(Line):
             program = self.query.program(valuations=self.valuations, split=self.split)
         late = self.late_policy if self.disorder is None else "error"
         self.run = program.start(
-            labels=self.layout.labels, counts=self.layout.summary, late=late, capacity=self.capacity
+            labels=self.layout.labels,
+            counts=self.layout.summary,
+            late=late,
+            capacity=self.capacity,
+            budget=Meter.of_call(self.budget).budget.held,
         )
         self.history = History(self.layout.columns)
         self.life = Life()

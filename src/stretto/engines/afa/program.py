@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from stretto.budget import Budget
 from stretto.engines.afa.compiled import Compiled
 from stretto.engines.afa.runner import AfaRunner
 from stretto.engines.api import COMMON
@@ -23,7 +24,13 @@ class AfaProgram(Compiled):
     }
 
     def start(
-        self, *, labels: bool = True, counts: bool = False, late: str = "error", capacity: int = 1 << 10
+        self,
+        *,
+        labels: bool = True,
+        counts: bool = False,
+        late: str = "error",
+        capacity: int = 1 << 10,
+        budget: Budget | None = None,
     ) -> AfaRunner:
         """A run from the beginning of a stream; it tells what rows hold as the automaton selects them, and counts nothing."""
         return AfaRunner(self, late=late, capacity=capacity)

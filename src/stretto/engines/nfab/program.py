@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from stretto.budget import Budget
 from stretto.engines.api import COMMON
 from stretto.engines.nfab.compiled import Compiled
 from stretto.engines.nfab.runner import NfabRunner
@@ -27,7 +28,13 @@ class NfabProgram(Compiled):
     }
 
     def start(
-        self, *, labels: bool = True, counts: bool = False, late: str = "error", capacity: int = 1 << 12
+        self,
+        *,
+        labels: bool = True,
+        counts: bool = False,
+        late: str = "error",
+        capacity: int = 1 << 12,
+        budget: Budget | None = None,
     ) -> NfabRunner:
         """A run from the beginning of a stream."""
         return NfabRunner(self, labels=labels, counts=counts, late=late, capacity=capacity)

@@ -117,6 +117,10 @@ class NfabRunner(Intake):
         self._events: Events | None = None  # those at hand
 
     @property
+    def waits(self) -> bool:
+        return self.program.machine.pending
+
+    @property
     def visited(self) -> int:
         """Events that reached the kernel so far."""
         return int(self.state.registers[s.VISITED])

@@ -44,20 +44,22 @@ class Counts(NamedTuple):
     first: I64  #: … and its position
 
 
+#: What a number of matches says.
+EXACTLY, AT_MOST, AT_LEAST = "", "at most ", "at least "
+
+
 class Unlisted(NamedTuple):
     """Matches of the event at hand that were not listed yet."""
 
     matches: int  #: how many, or BEYOND
     bits: float  #: the binary logarithm of that
-    exact: (
-        bool | None
-    )  #: whether all of them are matches: a negation may leave some out; ``None``: there are more, nobody counts
+    told: str = EXACTLY  #: AT_MOST: some of them may be none; AT_LEAST: nobody counts how many more there are
 
     def at_most(self, most: int) -> Unlisted:
         """The same where a LIMIT cuts them."""
         if 0 <= self.matches <= most:
             return self
-        return Unlisted(most, float(np.log2(max(most, 1))), self.exact)
+        return Unlisted(most, float(np.log2(max(most, 1))), self.told)
 
 
 def counts_for(nodes: int) -> Counts:
@@ -120,8 +122,8 @@ def count_paths(
                 continue
             _take(counts, slot, left & mask)
             if right != NIL:
-                _add(counts, slot, right & mask)
-        _add(counts, total, root & mask)
+                add(counts, slot, right & mask)
+        add(counts, total, root & mask)
     return looked
 
 
@@ -140,7 +142,7 @@ def _take(counts: Counts, slot: int, other: int) -> None:
 
 
 @inlined
-def _add(counts: Counts, slot: int, other: int) -> None:
+def add(counts: Counts, slot: int, other: int) -> None:
     """The matches of two nodes together."""
     a = counts.matches[slot]
     b = counts.matches[other]
@@ -158,6 +160,11 @@ def _add(counts: Counts, slot: int, other: int) -> None:
         counts.first[slot] = counts.first[other]
 
 
+def counted(count: int, bits: float, told: str = EXACTLY) -> Unlisted:
+    """A number of matches, or BEYOND with its binary logarithm."""
+    return Unlisted(count, bits if count == BEYOND else float(np.log2(max(count, 1))), told)
+
+
 def unlisted(graph: Graph, mask: int, tail: int, low: int, roots: I64, *, exact: bool) -> Unlisted:
     """How many matches lie behind nodes that a listing still has to follow."""
     counts = counts_for(graph.left.size)
@@ -165,4 +172,4 @@ def unlisted(graph: Graph, mask: int, tail: int, low: int, roots: I64, *, exact:
     while count_paths(graph, mask, tail, low, roots, roots.size, counts, waiting) < 0:
         waiting = np.zeros(2 * waiting.size, np.int64)
     count, bits = int(counts.matches[-1]), float(counts.bits[-1])
-    return Unlisted(count, bits if count == BEYOND else float(np.log2(max(count, 1))), exact)
+    return counted(count, bits, EXACTLY if exact else AT_MOST)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from stretto.engines.shared.holding import TooMany
 from stretto.engines.timed.structure import I64
-from stretto.errors import LimitError
 from stretto.query.query import Strategy
 
 #: More matches of one interval are not compared with each other.
@@ -37,9 +37,10 @@ def _of_interval(strategy: Strategy, rows: list[int], held: list[I64], end: int)
         return rows
     if strategy is Strategy.MAX:
         if len(rows) > MOST_COMPARED:
-            raise LimitError(
-                f"SELECT MAX compares {len(rows):,} matches of one interval, which ends in row {end}, and at most "
-                f"{MOST_COMPARED:,}\nhint: a narrower WITHIN or GAP has fewer; SELECT NEXT and LAST compare any number"
+            raise TooMany(
+                end,
+                f"completes {len(rows):,} matches of one interval, of which SELECT MAX compares at most {MOST_COMPARED:,}",
+                "a narrower WITHIN or GAP has fewer; SELECT NEXT and LAST compare any number",
             )
         sets = [frozenset(one.tolist()) for one in held]
         return [row for row, own in zip(rows, sets, strict=True) if not any(own < other for other in sets)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -36,7 +37,8 @@ class Compiled:
     def __init__(self, query: BoundQuery, *, valuations: bool = False) -> None:
         self.query = query
         self.valuations = valuations
-        self.steps: Steps = steps_of(query.pattern, query.size)
+        steps = steps_of(query.pattern, query.size)
+        self.steps: Steps = _strict(steps) if query.parsed.strategy is Strategy.STRICT else steps
         absent = dict.fromkeys(one for edge in self.steps.edges for one in sorted(edge.unless, key=str))
         own = [step.guard for step in self.steps.steps]
         ends = sorted(self.steps.before | self.steps.behind, key=str)
@@ -112,11 +114,17 @@ class Compiled:
         return alone and not self.valuations and self.query.parsed.strategy is Strategy.NEXT
 
     @cached_property
+    def counts(self) -> bool:
+        """Whether the matches of an event can be counted unlisted: each path is one, whatever lies on it, and none is chosen."""
+        parsed = self.query.parsed
+        whole = parsed.strategy in (Strategy.ALL, Strategy.STRICT) and not self.steps.behind
+        return whole and not self.distinct and not self.steps.windows
+
+    @cached_property
     def adjoins(self) -> bool:
         """Whether it matters which events are neighbours, or how many lie between."""
-        strict = self.query.parsed.strategy is Strategy.STRICT
         counted = self.query.clock is None and is_timed(self.query.pattern)
-        return strict or counted or any(edge.contiguous for edge in self.steps.edges)
+        return counted or any(edge.contiguous for edge in self.steps.edges)
 
     def refresh(self) -> None:
         """Take in the classes that are known by now."""
@@ -180,6 +188,13 @@ class Compiled:
             size=np.array(steps.windows, clock),
             window=np.array([self.query.window.size if self.query.window else 0], self.types[1]),
         )
+
+
+def _strict(steps: Steps) -> Steps:
+    """The steps of the matches that hold every event of their interval: neighbours all of them, and selected."""
+    held = frozenset(at for at, step in enumerate(steps.steps) if step.labels)
+    edges = (replace(one, contiguous=True) for one in steps.edges if {one.source, one.target} <= held)
+    return replace(steps, edges=tuple(dict.fromkeys(edges)), first=steps.first & held, last=steps.last & held)
 
 
 def _bits(sets: Any) -> NDArray[np.int64]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from stretto.budget import Budget
 from stretto.engines.api import COMMON
 from stretto.engines.timed.compiled import Compiled
 from stretto.engines.timed.runner import TimedRunner
@@ -25,7 +26,13 @@ class TimedProgram(Compiled):
     }
 
     def start(
-        self, *, labels: bool = True, counts: bool = False, late: str = "error", capacity: int = 1 << 12
+        self,
+        *,
+        labels: bool = True,
+        counts: bool = False,
+        late: str = "error",
+        capacity: int = 1 << 12,
+        budget: Budget | None = None,
     ) -> TimedRunner:
-        """A run from the beginning of a stream; it lists what it counts."""
-        return TimedRunner(self, late=late, capacity=capacity)
+        """A run from the beginning of a stream."""
+        return TimedRunner(self, counts=counts, late=late, capacity=capacity, budget=budget)

@@ -10,15 +10,17 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stretto import _jit
+from stretto.budget import Budget
 from stretto.engines.api import Matches
-from stretto.engines.shared.counting import Unlisted
+from stretto.engines.shared.counting import AT_LEAST, BEYOND, Unlisted
 from stretto.engines.shared.intake import FALLS, Intake
 from stretto.engines.shared.keeping import NO_VISITS, Visits
 from stretto.engines.timed import structure as s
 from stretto.engines.timed.choosing import chosen
 from stretto.engines.timed.compiled import Compiled
-from stretto.engines.timed.kernels import advance, refill
-from stretto.engines.timed.state import MOST_CELLS, State, too_many
+from stretto.engines.timed.kernels import advance
+from stretto.engines.timed.listing import refill
+from stretto.engines.timed.state import State
 from stretto.engines.timed.structure import I64, Events
 from stretto.engines.timed.waiting import Waiting, taken
 from stretto.frame import Section
@@ -35,15 +37,25 @@ class TimedRunner(Intake):
     ----------
     program
         The compiled query.
+    counts
+        Count the matches of an event where that needs no listing; see :attr:`counts`.
     late
         What to do with an event before the last one in time: ``"error"``, or ``"drop"`` and count it.
     capacity
         Initial size of the growing arrays (tests use 1).
+    budget
+        How many bytes of matches it may hold before it gives them.
     """
 
-    counts = False  #: what it counts it lists
-
-    def __init__(self, program: Compiled, *, late: str = "error", capacity: int = 1 << 12) -> None:
+    def __init__(
+        self,
+        program: Compiled,
+        *,
+        counts: bool = False,
+        late: str = "error",
+        capacity: int = 1 << 12,
+        budget: Budget | None = None,
+    ) -> None:
         query = program.query
         window, parsed = query.window, query.parsed
         apart = bool(query.partition_by or query.schema.stream is not None)
@@ -51,23 +63,31 @@ class TimedRunner(Intake):
         ranked = (apart and (counted or program.adjoins)) or (program.adjoins and late == "drop")
         super().__init__(program, parsed.streams, query.partition_by, ranked=ranked, late=late)
         self.program = program
-        self.state = State(program, capacity=capacity)
+        self.state = State(program, capacity=capacity, budget=budget or Budget())
         registers = self.state.registers
         registers[s.COUNTED] = counted and ranked
         registers[s.VALUATIONS] = program.valuations
         registers[s.DISTINCT] = program.distinct and not program.greedy
         registers[s.GREEDY] = program.greedy
         self.strategy = Strategy.ALL if program.greedy else parsed.strategy
-        chooses = parsed.limit is not None or self.strategy in (Strategy.NEXT, Strategy.LAST, Strategy.MAX)
+        chooses = self.strategy in (Strategy.NEXT, Strategy.LAST, Strategy.MAX)
         registers[s.WHOLE] = registers[s.DISTINCT] or chooses
-        registers[s.STRICT] = parsed.strategy is Strategy.STRICT
+        registers[s.LIMIT] = parsed.limit or 0
+        registers[s.BY_START] = chooses
         registers[s.CONSUME] = {Consume.PARTITION: 1, Consume.ANY: 2}.get(parsed.consume, 0)
+        #: Whether :meth:`advance` gives counts. With LIMIT the few matches are listed.
+        self.counts = counts and program.counts and parsed.limit is None
+        registers[s.COUNTING] = self.counts
         self.chooses = chooses
         self.last_clock: int | float | None = None
+        self._events: Events | None = None  # those at hand
         self.now: int | float | None = None  #: the clock of the last visited event
         behind = program.steps.behind
-        self._listed = (-1, 0, 0)  # the last event with matches that wait, how many, and their positions
-        self.waiting = Waiting(window.size) if behind and window is not None else None
+        self.waiting = Waiting(window.size, self.state.budget) if behind and window is not None else None
+
+    @property
+    def waits(self) -> bool:
+        return self.waiting is not None
 
     @property
     def visited(self) -> int:
@@ -175,8 +195,11 @@ class TimedRunner(Intake):
             self.waiting.spoil(*spoilers)
         self.state.registers[s.CURSOR] = 0
         self.state.registers[s.SILENT] = silent
-        events = Events(cls, part, position, ranks, low, clock, measure)
+        self._events = events = Events(cls, part, position, ranks, low, clock, measure)
         for _ in self._kernel(events):
+            if self.counts:
+                yield self.state.drain_counts()
+                continue
             found, places, begun, ended = self.state.drain()
             if self.chooses:
                 kept = chosen(self.strategy, self.program.query.parsed.limit, *found[:4])
@@ -185,23 +208,10 @@ class TimedRunner(Intake):
             if self.waiting is None:
                 yield found
             else:
-                self._bound(found)
-                kept = np.flatnonzero(self.waiting.spared(places, begun, ended, *spoilers))
-                self.waiting.add(taken(found, kept), places[kept], begun[kept], ended[kept])
+                self.waiting.add(found, places, begun, ended, spoilers)
+        self._events = None
         if self.waiting is not None:
             self.waiting.join()
-
-    def _bound(self, found: Matches) -> None:
-        """Refuse to go on where one event completes too many matches that wait, or that are spoilt before they do."""
-        if not found.end.size:
-            return
-        event = int(found.end[-1])
-        first = int(np.searchsorted(found.end, event))
-        rows, cells = found.end.size - first, int(found.offset[-1] - found.offset[first])
-        known = self._listed if self._listed[0] == event else (event, 0, 0)
-        self._listed = (event, known[1] + rows, known[2] + cells)
-        if self._listed[2] > MOST_CELLS:
-            raise too_many(event, self._listed[1], "which wait for the end of their window")
 
     def _kernel(self, events: Events) -> Iterator[None]:
         """Run the kernel over events; comes back whenever output is to be drained."""
@@ -209,7 +219,9 @@ class TimedRunner(Intake):
         registers = state.registers
         while True:
             machine = self.program.machine
-            arrays = (state.nodes, state.links, state.parts, state.walk, state.out)
+            if self.counts:
+                state.fit_tally()
+            arrays = (state.nodes, state.links, state.parts, state.walk, state.out, state.tally)
             match advance(events, machine, *arrays, registers):
                 case _jit.DONE:
                     break
@@ -239,8 +251,16 @@ class TimedRunner(Intake):
             yield found
 
     def unlisted(self) -> Unlisted | None:
-        """Whether there are more of the event at hand; how many is not known before they are listed."""
-        return Unlisted(0, 0.0, None) if self.state.registers[s.BUSY] else None
+        """As :class:`~stretto.engines.api.Run` says; where they cannot be counted unlisted, that there are some."""
+        state, registers, events = self.state, self.state.registers, self._events
+        if not registers[s.BUSY] or events is None:
+            return None
+        if not self.program.counts:
+            return Unlisted(0, 0.0, AT_LEAST)
+        found = state.count(int(registers[s.CURSOR]), events, self.program.machine)
+        written = int(registers[s.EMITTED])
+        rest = found._replace(matches=found.matches - written) if found.matches != BEYOND else found
+        return rest.at_most(int(registers[s.LIMIT]) - written) if registers[s.LIMIT] else rest
 
     def reach(self, value: int | float) -> Iterator[Matches]:
         """Nothing before ``value`` will come: give what waited for that, and free what is out of its window."""

@@ -7,24 +7,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stretto import _jit
+from stretto.budget import Budget
 from stretto.engines.api import Matches
+from stretto.engines.shared.counting import Unlisted, counted, counts_for
+from stretto.engines.shared.holding import TooMany
 from stretto.engines.timed import structure as s
 from stretto.engines.timed.collect import copy, mark
 from stretto.engines.timed.compiled import Compiled
-from stretto.engines.timed.structure import I64, Links, Machine, Nodes, Output, Parts, Walk
-from stretto.errors import LimitError
-from stretto.frame import Section
+from stretto.engines.timed.counting import Tally, count_paths_of
+from stretto.engines.timed.structure import I64, Events, Links, Machine, Nodes, Output, Parts, Walk
+from stretto.frame import Section  #: What has fewer matches.
 
-#: More positions of the matches of one event, where these must be there together, are refused.
-MOST_CELLS = 1 << 25
-
-
-def too_many(event: int, matches: int, why: str) -> LimitError:
-    """The error of an event that completes too many matches to hold them."""
-    return LimitError(
-        f"the event in row {event} completes more than {matches:,} matches, {why}\n"
-        "hint: a narrower WITHIN, AFTER … WITHIN or GAP has fewer"
-    )
+FEWER = "a narrower WITHIN, AFTER … WITHIN or GAP has fewer"
 
 
 class State:
@@ -33,7 +28,8 @@ class State:
     ``capacity`` is the size that the growing arrays start with: tests start with 1, so that every growth point fires.
     """
 
-    def __init__(self, program: Compiled, *, capacity: int) -> None:
+    def __init__(self, program: Compiled, *, capacity: int, budget: Budget) -> None:
+        self.budget = budget
         self.clock, self.measure = program.types
         self.steps, self.groups = len(program.steps.steps), len(program.groups)
         self.lates = int(np.count_nonzero(program.machine.late >= 0))
@@ -44,6 +40,8 @@ class State:
         self.parts = self._parts(1)
         self.walk = self._walk(small + 1)
         self.out = self._output(min(small * 16, 1 << 16), min(small * 64, 1 << 18), 1 << (small - 1).bit_length())
+        self.tally = self.tally_for(0)
+        self._tallied = self.nodes  # what the tally is of
         self.registers = np.zeros(s.REGISTERS, np.int64)
         self.registers[s.NODES] = 1
         self.registers[s.CONSUMED] = -1
@@ -70,9 +68,10 @@ class State:
         )
 
     def _walk(self, depth: int) -> Walk:
-        node, link, at, chain = (np.zeros(depth, np.int64) for _ in range(4))
-        until = np.zeros(depth * self.windows, self.clock)
-        return Walk(node, link, at, chain, until, np.zeros(self.steps, np.int64))
+        node, link, at, chain, found = (np.zeros(depth, np.int64) for _ in range(5))
+        root, start = (np.zeros(self.steps, np.int64) for _ in range(2))
+        until, dead = (np.zeros(size * self.windows, self.clock) for size in (depth, self.nodes.step.size))
+        return Walk(node, link, at, chain, found, until, root, start, dead)
 
     def _output(self, rows: int, cells: int, slots: int) -> Output:
         words = {name: np.zeros(rows, np.int64) for name in ("start", "end", "stop", "part", "hash")}
@@ -83,7 +82,7 @@ class State:
 
     @property
     def nbytes(self) -> int:
-        held = (self.nodes, self.links, self.parts, self.walk, self.out)
+        held = (self.nodes, self.links, self.parts, self.walk, self.out, self.tally.counts, self.tally[1:])
         return int(sum(array.nbytes for arrays in held for array in arrays))
 
     # -- room ---------------------------------------------------------------------------------------------------------
@@ -94,6 +93,27 @@ class State:
         if have < count:
             self.parts = _over(self.parts, self._parts(max(count, 2 * have)))
 
+    def tally_for(self, nodes: int) -> Tally:
+        """Nothing is known of so many nodes."""
+        return Tally(counts_for(2 * nodes), np.zeros(2 * nodes + 1, np.bool_), np.zeros(2 * nodes + 1, self.measure))
+
+    def fit_tally(self) -> None:
+        """Room to count matches; nothing is known yet of nodes that were numbered anew."""
+        if self._tallied is not self.nodes or self.tally.left_out.size <= 1:
+            self._tallied, self.tally = self.nodes, self.tally_for(self.nodes.step.size)
+
+    def count(self, at: int, events: Events, machine: Machine) -> Unlisted:
+        """How many matches the event at hand has, counted beside a listing of them, which goes on as if nothing was."""
+        walk, registers = self._walk(64), self.registers.copy()
+        walk.root[:] = self.walk.root
+        registers[[s.TOP, s.ROOT, s.START]] = 0, 0, -1
+        tally = self.tally_for(self.nodes.step.size)
+        arrays = (self.nodes, self.links, self.parts)
+        while (status := count_paths_of(at, events, machine, *arrays, walk, tally, registers)) != _jit.DONE:
+            if status == _jit.GROW_STACK:
+                walk = _over(walk, self._walk(2 * walk.node.size))
+        return counted(int(tally.counts.matches[-1]), float(tally.counts.bits[-1]))
+
     def grow_walk(self) -> None:
         self.walk = _over(self.walk, self._walk(2 * self.walk.node.size))
 
@@ -102,9 +122,11 @@ class State:
         self.out = self.out._replace(slot=np.zeros(size, np.int64), stamp=np.zeros(size, np.int64))
 
     def grow_output(self, event: int) -> None:
+        """Twice the room; more than the budget, where the matches of one event must be there together, is refused."""
         rows, cells = self.out.start.size, self.out.position.size
-        if cells >= MOST_CELLS:
-            raise too_many(event, int(self.registers[s.ROWS]), "which must be compared")
+        if not self.budget.holds(0, 2 * sum(one.nbytes for one in self.out)):
+            what = f"completes more than {self.registers[s.ROWS]:,} matches, which must be compared"
+            raise TooMany(event, what, FEWER, self.budget)
         larger = self._output(2 * rows, 2 * cells, self.out.slot.size)
         slot, stamp = self.out.slot, self.out.stamp
         self.out = _over(self.out, larger)._replace(slot=slot, stamp=stamp)
@@ -116,6 +138,7 @@ class State:
         live = int(mark(machine, old, links, self.parts, self.clock.type(now), span, keep, clock, self.registers))
         linked = int(self.registers[s.LINKS])
         self.nodes = self._nodes(_room(live + need + 1, old.step.size))
+        self.walk = self._walk(self.walk.node.size)
         into = _links(max(linked, 1))
         copy(old, links, self.nodes, into, self.parts, keep, self.registers)
         held = int(self.registers[s.LINKS])
@@ -136,6 +159,12 @@ class State:
             out.mark[:cells].copy(),
         )
         return Matches(*held), out.part[:rows].copy(), out.begun[:rows].copy(), out.ended[:rows].copy()
+
+    def drain_counts(self) -> Matches:
+        """Take the counted events out of the output buffers."""
+        rows = int(self.registers[s.ROWS])
+        self.registers[s.ROWS] = 0
+        return Matches.counted(self.out.start[:rows].copy(), self.out.end[:rows].copy(), self.out.stop[:rows].copy())
 
     # -- partitions ---------------------------------------------------------------------------------------------------
 
@@ -172,7 +201,7 @@ class State:
         """Take over what :meth:`save` wrote."""
         held = section.arrays
         registers = held["registers"].astype(np.int64)
-        if registers.size != s.REGISTERS:
+        if registers.size < s.SETTINGS:
             raise ValueError("registers")
         parts = Parts(*(held[f"parts.{name}"] for name in Parts._fields))
         self.parts = _over(parts, self._parts(max(1, partitions, parts.rank.size)))
@@ -180,7 +209,8 @@ class State:
         self.nodes = _over(nodes, self._nodes(max(self.nodes.step.size, nodes.step.size)))
         links = Links(*(held[f"links.{name}"] for name in Links._fields))
         self.links = _over(links, _links(max(self.links.edge.size, links.edge.size)))
-        self.registers = registers
+        self.walk = self._walk(self.walk.node.size)
+        self.registers[: s.SETTINGS] = registers[: s.SETTINGS]
 
 
 def _links(count: int) -> Links:

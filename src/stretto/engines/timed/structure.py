@@ -42,17 +42,25 @@ LOW = 14  #: keys below this are out of the window
 CONSUMED = 15  #: CONSUME BY ANY: partial matches that begin up to this position are forgotten
 NEED = 16  #: what a GROW_… status asks for
 STEPS = 17  #: nodes looked at since the kernel last paused
+SETTINGS = 18  #: what follows is not taken from snapshots
 # How matches are given; set once.
 COUNTED = 18  #: 1: starts are compared by rank, not by position
 DISTINCT = 19  #: 1: several paths may be one match
 VALUATIONS = 20  #: 1: … which its variables tell apart
 WHOLE = 21  #: 1: the rows of an event stay together
-STRICT = 22  #: 1: a match holds every event of its interval
+LIMIT = 22  #: so many matches of an event, the latest starts first; 0: all
 CONSUME = 23  #: 0 none, 1 partition, 2 any
 SILENT = 24  #: 1: nothing is listed
 GREEDY = 25  #: 1: of each interval the match that has an event before others
-BEST = 26  #: the first node of the match at hand, by its start; NIL: none
-REGISTERS = 27
+BY_START = 26  #: 1: LIMIT counts starts, not matches
+COUNTING = 27  #: 1: matches are counted, not listed
+# Of the event at hand.
+BEST = 28  #: the first node of the match at hand, by its start; NIL: none
+START = 29  #: position at which the matches at hand begin; −1: they begin anywhere, or none is at hand yet
+FLOOR = 30  #: … and as a key: the least with which a match at hand may begin
+FOUND = 31  #: paths that are matches
+STARTS = 32  #: starts that have matches
+REGISTERS = 33
 
 
 class Machine(NamedTuple):
@@ -110,7 +118,7 @@ class Nodes(NamedTuple):
     after: (
         I64  #: of a node from which the event at hand is reached: the next one of the best way there; NIL: that is it
     )
-    stamp: I64  #: … and the number of the event
+    stamp: I64  #: … and the number of the event; or, where paths are listed, of the one for which none begins behind the node
 
 
 class Links(NamedTuple):
@@ -140,8 +148,11 @@ class Walk(NamedTuple):
     link: I64  #: the next link; −1: the path so far was not written yet
     at: I64  #: the link whose nodes are being tried
     chain: I64  #: the next of these; NIL: none
+    found: I64  #: how many matches there were before the path came to its node
     until: Clock  #: [depth · windows + window]: clock of the last event in a window
     root: I64  #: nodes at which paths of the event end
+    start: I64  #: [step]: the newest node of a first step at which no match was looked for yet
+    dead: Clock  #: [node · windows + window]: where no path begins behind a node, what ``until`` was
 
 
 class Output(NamedTuple):

@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stretto.budget import Budget
 from stretto.engines.api import Matches
+from stretto.engines.shared.holding import TooMany
 from stretto.engines.timed.structure import I64
-from stretto.errors import LimitError
 from stretto.frame import Section
 
-#: More positions of matches that wait are refused: a gigabyte at most.
-MOST_CELLS = 1 << 26
+#: What has fewer matches that wait.
+FEWER = "SELECT MAX or NEXT, KEEP, or a narrower WITHIN has fewer"
 
 
 class Waiting:
@@ -23,10 +24,12 @@ class Waiting:
     ----------
     size
         How long after its first event a match can still be spoilt.
+    budget
+        How much may wait.
     """
 
-    def __init__(self, size: int | float) -> None:
-        self.size = size
+    def __init__(self, size: int | float, budget: Budget) -> None:
+        self.size, self.budget = size, budget
         kind = np.float64 if isinstance(size, float) else np.int64
         none = np.zeros(0, np.int64)
         self.matches = Matches(none, none, np.zeros(1, np.int64), none, np.zeros(0, np.int32))
@@ -34,7 +37,8 @@ class Waiting:
         self.begun: NDArray[Any] = np.zeros(0, kind)
         self.ended: NDArray[Any] = np.zeros(0, kind)
         self._added: list[tuple[Matches, I64, NDArray[Any], NDArray[Any]]] = []
-        self._cells = 0  # positions of all
+        self._bytes = 0  # of what was added
+        self._listed = (-1, 0, 0)  # the last event with matches, how many were listed, and their bytes
 
     def __len__(self) -> int:
         return self.part.size
@@ -42,33 +46,45 @@ class Waiting:
     @property
     def nbytes(self) -> int:
         """Bytes of what waits."""
-        held = (*self.matches[:5], self.part, self.begun, self.ended)
-        return sum(one.nbytes for one in held if one is not None)
+        return self._bytes + self.matches.nbytes + sum(one.nbytes for one in (self.part, self.begun, self.ended))
 
-    def add(self, found: Matches, part: I64, begun: NDArray[Any], ended: NDArray[Any]) -> None:
-        """More matches, complete but for what may still come; they are there after :meth:`join`.
+    def add(
+        self, found: Matches, part: I64, begun: NDArray[Any], ended: NDArray[Any], spoilers: tuple[I64, NDArray[Any]]
+    ) -> None:
+        """More matches, complete but for what may still come, which are there after :meth:`join`, without those that are spoilt.
 
         Raises
         ------
-        LimitError
-            Too many wait.
+        TooMany
+            More would wait than may, or be spoilt of one event.
         """
-        self._cells += int(found.offset[-1])
-        if self._cells > MOST_CELLS:
-            waiting = len(self) + part.size + sum(one.size for _, one, *_ in self._added)
-            raise LimitError(
-                f"{waiting:,} matches wait for the end of their window, with {self._cells:,} events, and more would\n"
-                "hint: SELECT MAX or NEXT, KEEP, or a narrower WITHIN has fewer"
-            )
-        if part.size:
-            self._added.append((found, part, begun, ended))
+        if not part.size:
+            return
+        event = int(found.end[-1])
+        own = int(np.searchsorted(found.end, event))
+        _, rows, size = self._listed if self._listed[0] == event else (event, 0, 0)
+        rows, size = rows + part.size - own, size + found.nbytes * (part.size - own) // part.size
+        self._listed = (event, rows, size)
+        if not self.budget.holds(0, size):
+            what = f"completes more than {rows:,} matches, which wait for the end of their window"
+            raise TooMany(event, what, FEWER, self.budget)
+        kept = np.flatnonzero(self.spared(part, begun, ended, *spoilers))
+        if not kept.size:
+            return
+        one = taken(found, kept), part[kept], begun[kept], ended[kept]
+        self._added.append(one)
+        self._bytes += one[0].nbytes + 3 * one[1].nbytes
+        if not self.budget.holds(0, self.nbytes):
+            waiting = len(self) + sum(part.size for _, part, *_ in self._added)
+            what = f"completes matches that wait for the end of their window, of which there are {waiting:,}"
+            raise TooMany(event, what, FEWER, self.budget)
 
     def join(self) -> None:
         """Take in what was added: once for many pieces, as it costs what all matches that wait cost."""
         if not self._added:
             return
         found, part, begun, ended = zip((self.matches, self.part, self.begun, self.ended), *self._added, strict=True)
-        self._added = []
+        self._added, self._bytes = [], 0
         lengths = np.concatenate([np.diff(one.offset) for one in found])
         offset = np.zeros(lengths.size + 1, np.int64)
         np.cumsum(lengths, out=offset[1:])
@@ -119,7 +135,6 @@ class Waiting:
     def _keep(self, rows: I64) -> None:
         self.matches = taken(self.matches, rows)
         self.part, self.begun, self.ended = self.part[rows], self.begun[rows], self.ended[rows]
-        self._cells = int(self.matches.offset[-1])
 
     def save(self, section: Section) -> None:
         """Write what waits."""
@@ -134,7 +149,6 @@ class Waiting:
         self.matches = Matches(start, end, offset, position, held["mark"].astype(np.int32))
         self.part = held["part"].astype(np.int64)
         self.begun, self.ended = held["begun"].astype(self.begun.dtype), held["ended"].astype(self.ended.dtype)
-        self._cells = position.size
 
 
 def taken(found: Matches, rows: I64) -> Matches:
