@@ -175,6 +175,7 @@ def test_explain_and_the_picture() -> None:
     )
     told = query.explain()
     assert "timed: the formula says how far apart events are" in told
+    assert "not tecs: it knows of a partial match only when it began, and the formula says how far apart" in told
     assert "opens window 0" in told
     assert "at most 2 later" in told
     assert "no C before" in told

@@ -260,6 +260,7 @@ def test_the_automaton_can_be_read() -> None:
     assert matcher.afa.window == 10
     assert "engine     afa: answers go ahead of what is certain" in text
     assert "not nfab: it reads events in order" in text
+    assert "not timed: it reads events in order" in text
 
 
 def test_functions_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,6 +45,7 @@ automaton  states 0..2, initial 0, final {2}
            events that satisfy no guard are not visited
 engine     tecs: conditions relate events only by equal name (PARTITION BY): constant time per event whatever the window, output-linear delay
            not nfab: it has a run for each partial match, with registers that no condition of this query needs
+           not timed: it keeps the events of the window, for gaps, windows inside and NOT at an end, of which this query has none
            not afa: it keeps what it needs to take output back, which events in order never ask for"""
 
 MAX_UNBOUND = """\
@@ -69,6 +70,7 @@ automaton  states 0..2, initial 0, final {2}
            events that satisfy no guard are not visited
 engine     tecs: conditions relate events only by equal name (PARTITION BY): constant time per event whatever the window, output-linear delay
            not nfab: it has a run for each partial match, with registers that no condition of this query needs
+           not timed: it keeps the events of the window, for gaps, windows inside and NOT at an end, of which this query has none
            not afa: it keeps what it needs to take output back, which events in order never ask for
 schema     none yet: attributes and types are checked when the query meets its events"""
 
@@ -86,6 +88,7 @@ automaton  states 0..2, initial 0, final {2}
            every event of the stream is visited: some state does not wait
 engine     tecs: no condition relates events: constant time per event whatever the window, output-linear delay
            not nfab: it has a run for each partial match, with registers that no condition of this query needs
+           not timed: it keeps the events of the window, for gaps, windows inside and NOT at an end, of which this query has none
            not afa: it keeps what it needs to take output back, which events in order never ask for
 schema     none yet: attributes and types are checked when the query meets its events"""
 
@@ -106,6 +109,7 @@ automaton  states 0..2, initial 0, final {2}
            events that satisfy no guard are not visited
 engine     tecs: no condition relates events: constant time per event whatever the window, output-linear delay
            not nfab: it has a run for each partial match, with registers that no condition of this query needs
+           not timed: it keeps the events of the window, for gaps, windows inside and NOT at an end, of which this query has none
            not afa: it keeps what it needs to take output back, which events in order never ask for"""
 
 DRAWN = """\

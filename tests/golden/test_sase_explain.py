@@ -60,6 +60,7 @@ masks M    a[i]: 1, 2, 3
 merging    runs with the same state and masked V become one
 engine     nfab: a run for each partial match, with what later events are compared with in registers
            not tecs: a condition relates events: a[i].price > avg(a[..i-1].price)
+           not timed: it runs CEQL, where conditions relate events only by equal keys and by how far apart they are
            not afa: it keeps what it needs to take output back, which events in order never ask for; with speculation= it runs this query"""
 
 SHORTCUT_BOUND = """\
@@ -80,6 +81,7 @@ automaton  a[1]  begin    A: a[1].v > 3
 splits     take-proceed at a[i]; ignore-proceed at a[i]; take-ignore at a[i]; begin-ignore at b
 engine     tecs: conditions relate events only by equal k (equivalence test): constant time per event whatever the window, output-linear delay
            not nfab: it has a run for each partial match, with registers that no condition of this query needs
+           not timed: it keeps the events of the window, for gaps, windows inside and NOT at an end, of which this query has none
            not afa: it puts events in the order of a time column, and none is named"""
 
 NEGATED_BOUND = """\
@@ -112,6 +114,7 @@ masks M    a[i]: nothing
 merging    no: a condition on every a[i] looks at the events of single runs
 engine     nfab: a run for each partial match, with what later events are compared with in registers
            not tecs: a condition relates events: b[1].v > a[i].v
+           not timed: it runs CEQL, where conditions relate events only by equal keys and by how far apart they are
            not afa: ~(C m) stands at an end of the pattern, where it holds until a time: not on a disordered stream"""
 
 STRICT_BOUND = """\
@@ -140,6 +143,7 @@ masks M    b[1]: 1
 merging    no: OUTPUT non_overlap compares the matches of single runs
 engine     nfab: a run for each partial match, with what later events are compared with in registers
            not tecs: a condition relates events: avg(b[..i].v) > 2.0
+           not timed: it runs CEQL, where conditions relate events only by equal keys and by how far apart they are
            not afa: it puts events in the order of a time column, and none is named"""
 
 SINGLE_BOUND = """\
@@ -156,6 +160,7 @@ masks M    none: no run waits
 merging    runs with the same state and masked V become one
 engine     nfab: a run for each partial match, with what later events are compared with in registers
            not tecs: skip_till_next_match selects the next event that fits, whatever comes later
+           not timed: it runs CEQL, where conditions relate events only by equal keys and by how far apart they are
            not afa: it puts events in the order of a time column, and none is named"""
 
 Q3_UNBOUND = """\

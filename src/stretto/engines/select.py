@@ -34,6 +34,10 @@ class Choice:
         return "\n".join([f"{self.engine}: {self.why}", *(f"not {name}: {why}" for name, why in self.others.items())])
 
 
+#: Why a query does not run on the engine of gaps: it has none, or is not CEQL.
+_NO_GAPS = "it keeps the events of the window, for gaps, windows inside and NOT at an end, of which this query has none"
+_NO_CEQL = "it runs CEQL, where conditions relate events only by equal keys and by how far apart they are"
+
 #: Why a query that needs no registers does not run on the engine that has them.
 _NO_REGISTERS = "it has a run for each partial match, with registers that no condition of this query needs"
 
@@ -47,13 +51,12 @@ def choose(query: ParsedQuery | BoundSase) -> Choice:
     """
     if isinstance(query, ParsedQuery) and query.needs_times:
         return _timed(query)
-    others = {"nfab": _NO_REGISTERS, "afa": _why_not_afa(query)}
+    others = {"nfab": _NO_REGISTERS, "timed": _NO_GAPS, "afa": _why_not_afa(query)}
     if isinstance(query, BoundSase):
         why = why_not(build(query))
         if why:
-            del others["nfab"]
             runs = "a run for each partial match, with what later events are compared with in registers"
-            return Choice("nfab", runs, {"tecs": why, **others})
+            return Choice("nfab", runs, {"tecs": why, "timed": _NO_CEQL, "afa": others["afa"]})
     word = "PARTITION BY"
     if isinstance(query, BoundSase):
         word = "equalities" if query.parsed.implied else "equivalence test"
@@ -65,19 +68,26 @@ def choose(query: ParsedQuery | BoundSase) -> Choice:
 
 def _timed(query: ParsedQuery) -> Choice:
     """The engine of gaps, of windows inside a formula, and of what must not come at its ends."""
-    what = "the formula says how far apart events are" if is_timed(query.pattern) else "NOT stands at an end"
-    others = {
-        "tecs": f"{what}, and it knows of a partial match only when it began",
-        "nfab": "it has a run for each partial match, of which there may be 2ⁿ for n events",
-        "afa": _why_not_afa(query),
-    }
-    return Choice("timed", f"{what}: the events of the window as a graph, in which a match is a path", others)
+    runs = "it has a run for each partial match, of which there may be 2ⁿ for n events"
+    if is_timed(query.pattern):
+        what = "the formula says how far apart events are"
+        others = {
+            "tecs": f"it knows of a partial match only when it began, and {what}",
+            "nfab": f"{runs}, and measures no gaps",
+        }
+    else:
+        what = "NOT stands at an end"
+        others = {"tecs": f"it looks at the events between the first and the last one, and {what}", "nfab": runs}
+    others["afa"] = _why_not_afa(query)
+    return Choice("timed", f"{what}; a match is a path in the graph of the events of its window", others)
 
 
 def choose_ahead() -> Choice:
     """The engine of a query that answers ahead of what is certain."""
     why = "answers go ahead of what is certain, and are taken back where an event that comes later says so"
-    return Choice("afa", why, dict.fromkeys(("tecs", "nfab"), "it reads events in order, and takes no answer back"))
+    return Choice(
+        "afa", why, dict.fromkeys(("tecs", "nfab", "timed"), "it reads events in order, and takes no answer back")
+    )
 
 
 def _why_not_afa(query: ParsedQuery | BoundSase) -> str:
