@@ -25,6 +25,8 @@ _STRATEGIES = (
     "strict_contiguity",
 )
 _OFTEN = ((0, 1), (0, 1), (0, None), (1, None), (1, None), (2, 2), (1, 2), (2, 3), (0, 2), (2, None))
+#: A case has no more.
+_MOST_VARIANTS = 5_000
 _ENDS = ("u.v > 1", "u.v <= K[1].v", "u.v != K[K.LEN].v", "K.LEN >= 2", "u.name = K[i].name", "u.v > avg(K[].v)")
 #: P and Q hold one event in each round, P before Q.
 _ROUNDS = (
@@ -54,6 +56,8 @@ def case(seed: int) -> SaseCase:
     while True:
         try:
             found = _case(choose)
+            if sum(_ways(found.query.parts, found.events.num_rows)) > _MOST_VARIANTS:
+                continue  # the reference lists them
             build(found.bound)
         except (QueryError, LimitError):
             continue  # it says what has no one meaning: drawn again
@@ -150,6 +154,32 @@ def _conditions(choose: Choices, parts: Sequence[Part], written: Sequence[str]) 
     if any("UNTIL" in one for one in written) and choose.chance(60):
         found.append(choose.one_of(_ENDS).replace("K", "a"))
     return found
+
+
+def _ways(parts: Sequence[Part], room: int) -> list[int]:
+    """How many variants there are of so many components, each counted as often as it can be read."""
+    found = [1] + [0] * room
+    for part in parts:
+        once = [0, 1] + [0] * room
+        if isinstance(part, Group):
+            every = [_ways([one], room) for one in part.parts] if part.choice else [_ways(part.parts, room)]
+            once = [sum(column) for column in zip(*every, strict=True)]
+        elif part.negated:
+            once = [1] + [0] * room
+        least, most = part.least, part.least + room if part.most is None else part.most
+        if isinstance(part, Component):  # a Kleene plus is one component of a variant
+            least, most = min(least, 1), 1
+        so_far, own = [1] + [0] * room, [0] * (room + 1)
+        for count in range(most + 1):
+            if count >= least:
+                own = [a + b for a, b in zip(own, so_far, strict=True)]
+            so_far = _product(so_far, once, room)
+        found = _product(found, own, room)
+    return found
+
+
+def _product(one: Sequence[int], other: Sequence[int], room: int) -> list[int]:
+    return [sum(one[at] * other[size - at] for at in range(size + 1)) for size in range(room + 1)]
 
 
 def _several(parts: Sequence[Part], again: bool = False) -> set[str]:
