@@ -9,7 +9,7 @@ import numpy as np
 from stretto._jit import called, inlined
 from stretto.engines.nfab import structure as s
 from stretto.engines.nfab.structure import I64, Events, Machine, Memory, Runs
-from stretto.engines.shared.scalar import greatest, least, real, word
+from stretto.engines.shared.scalar import greatest, least, mark, real, word
 
 #: The query's conditions, as the kernel is handed them.
 conditions_at = called(numbers=5, matrices=3)
@@ -45,6 +45,25 @@ def holds(
     if unknown:
         V[0, 0] |= 1
     return not unknown
+
+
+@inlined
+def passes(
+    theta: Any, leave: int, begin: int, run: int, i: int, events: Events, machine: Machine, memory: Memory
+) -> bool:
+    """Whether a run may leave its Kleene plus by an edge (less than 0: nothing is asked), and begin what comes behind it by another.
+
+    Where an integer beyond 64 bits decides what one of these edges asks, and the other says no, it is no overflow.
+    """
+    V = memory.runs.V
+    noted = mark(V)
+    leaves = leave < 0 or holds(theta, leave, run, i, s.NIL, events, machine, memory)
+    unknown = mark(V)
+    begins = (leaves or unknown != 0) and holds(theta, begin, run, i, s.NIL, events, machine, memory)
+    if begins or V[0, 0] != 0:
+        noted |= unknown | V[0, 0]
+    V[0, 0] = noted
+    return leaves and begins
 
 
 @inlined

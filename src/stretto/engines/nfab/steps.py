@@ -6,12 +6,11 @@ from typing import Any
 
 from stretto._jit import inlined
 from stretto.engines.nfab import structure as s
-from stretto.engines.nfab.edges import holds
+from stretto.engines.nfab.edges import holds, passes
 from stretto.engines.nfab.runs import copied, drop, keep, new_node, new_run, select
 from stretto.engines.nfab.structure import Events, Machine, Memory
 from stretto.engines.nfab.variants import move_all
 from stretto.engines.nfab.waiting import try_pending
-from stretto.engines.shared.scalar import mark
 
 
 @inlined
@@ -33,23 +32,6 @@ def _go_on(theta: Any, component: int, run: int, i: int, events: Events, machine
 
 
 @inlined
-def _passes(theta: Any, behind: int, run: int, i: int, events: Events, machine: Machine, memory: Memory) -> bool:
-    """Whether a run may leave its Kleene plus and begin the component behind it.
-
-    Where an integer beyond 64 bits decides what one of these edges asks, and the other says no, it is no overflow.
-    """
-    V = memory.runs.V
-    noted = mark(V)
-    leaves = holds(theta, 3 * behind - 1, run, i, s.NIL, events, machine, memory)
-    unknown = mark(V)
-    begins = (leaves or unknown != 0) and holds(theta, 3 * behind, run, i, s.NIL, events, machine, memory)
-    if begins or V[0, 0] != 0:
-        noted |= unknown | V[0, 0]
-    V[0, 0] = noted
-    return leaves and begins
-
-
-@inlined
 def _move(theta: Any, run: int, i: int, part: int, bits: int, events: Events, machine: Machine, memory: Memory) -> None:
     """A run that waits tries its edges: out of its Kleene plus first, as that leaves the run as it is, then to select the event."""
     runs, parts, registers = memory.runs, memory.parts, memory.registers
@@ -62,7 +44,7 @@ def _move(theta: Any, run: int, i: int, part: int, bits: int, events: Events, ma
         more
         and behind < machine.kleene.size
         and (bits >> (2 * behind)) & 1
-        and _passes(theta, behind, run, i, events, machine, memory)
+        and passes(theta, 3 * behind - 1, 3 * behind, run, i, events, machine, memory)
     ):
         # Step 6: proceed only with an event that begins the next component.
         other = copied(run, runs, registers)

@@ -12,11 +12,18 @@ import numpy as np
 
 from stretto._jit import inlined, jit
 from stretto.engines.nfab import structure as s
-from stretto.engines.nfab.edges import conditions_at, holds
+from stretto.engines.nfab.edges import conditions_at, holds, passes
 from stretto.engines.nfab.runs import copied, drop, keep, new_run, select
 from stretto.engines.nfab.structure import Events, Machine, Memory, Runs
 from stretto.engines.nfab.waiting import try_pending
-from stretto.engines.shared.scalar import mark
+
+
+@inlined
+def _is_enough(place: int, run: int, machine: Machine, memory: Memory) -> bool:
+    """Whether a run has taken as many events in its round as it must, to go on from a place."""
+    component = machine.ways.component[place]
+    counted = machine.ways.round[component]
+    return bool(counted == 0 or memory.runs.V[run, counted] >= machine.ways.least[component])
 
 
 @inlined
@@ -24,10 +31,9 @@ def _leaves(
     theta: Any, place: int, edge: int, run: int, i: int, events: Events, machine: Machine, memory: Memory
 ) -> bool:
     """Whether a run at a place may go on from there, as far as its events so far say."""
-    counted = machine.ways.round[machine.ways.component[place]]
-    if counted != 0 and memory.runs.V[run, counted] < machine.ways.least[machine.ways.component[place]]:
-        return False
-    return edge < 0 or holds(theta, edge, run, i, s.NIL, events, machine, memory)
+    return _is_enough(place, run, machine, memory) and (
+        edge < 0 or holds(theta, edge, run, i, s.NIL, events, machine, memory)
+    )
 
 
 @inlined
@@ -66,25 +72,6 @@ def _go_on(theta: Any, place: int, run: int, i: int, events: Events, machine: Ma
         keep(run, events.part[i], runs, memory.parts, registers)
     elif not given:
         drop(run, runs, registers)
-
-
-@inlined
-def _passes(
-    theta: Any, place: int, at: int, begin: int, run: int, i: int, events: Events, machine: Machine, memory: Memory
-) -> bool:
-    """Whether a run may leave its Kleene plus by a step, and begin what comes behind it.
-
-    Where an integer beyond 64 bits decides what one of these edges asks, and the other says no, it is no overflow.
-    """
-    V = memory.runs.V
-    noted = mark(V)
-    leaves = _leaves(theta, place, machine.ways.follow_edge[at], run, i, events, machine, memory)
-    unknown = mark(V)
-    begins = (leaves or unknown != 0) and holds(theta, begin, run, i, s.NIL, events, machine, memory)
-    if begins or V[0, 0] != 0:
-        noted |= unknown | V[0, 0]
-    V[0, 0] = noted
-    return leaves and begins
 
 
 @inlined
@@ -140,8 +127,10 @@ def _move(theta: Any, run: int, i: int, part: int, bits: int, events: Events, ma
         had = _again(after, run, machine, runs)
         if ways.eager[at]:
             continue
-        if (bits >> (2 * after + had)) & 1 and _passes(
-            theta, place, at, 3 * after + had, run, i, events, machine, memory
+        if (
+            (bits >> (2 * after + had)) & 1
+            and _is_enough(place, run, machine, memory)
+            and passes(theta, ways.follow_edge[at], 3 * after + had, run, i, events, machine, memory)
         ):
             # Step 6: proceed only with an event that begins the next component.
             other = copied(run, runs, registers)
