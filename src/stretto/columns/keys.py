@@ -29,7 +29,7 @@ U64 = NDArray[np.uint64]
 U8 = NDArray[np.uint8]
 Bits = NDArray[np.bool_]
 
-PIECE = 1 << 13  #: rows are encoded in pieces of this many, so that their words stay in the cache
+PIECE = 1 << 15  #: rows are encoded in pieces of this many, so that their words stay in the cache
 BLOCK = 1 << 8  #: rows whose slots are loaded at once
 MOST_KEYS = (1 << 32) - 2  #: numbers take half a slot
 NEAR = 8  #: keys are near each other if there are at most so many values for each

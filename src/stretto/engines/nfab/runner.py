@@ -264,7 +264,7 @@ class NfabRunner(Intake):
             self.state.fit_partitions(self.partitions)
         position = rows + first
         ranks = position if rank is None else rank
-        low = self._low(position, rank if self.counted else None, measures, rows)
+        low = self._low(position, rank if self.counted else None, measures, rows, first)
         table = batch.take(pa.array(rows)) if rows.size < batch.num_rows else batch
         keys = None
         if self.tests is not None:

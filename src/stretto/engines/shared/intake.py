@@ -109,6 +109,7 @@ class Intake:
         self.broken = False
         self.swept_at = 0  #: the rows at the last sweep now and then
         self._kept = 0  # partitions after it
+        self._patience = 2  # as many times as many events pass before the next: more where the last one forgot no key
         #: What chooses among the matches (KEEP); ``None``: nothing does.
         self.keeper: Keeper | None = None
         #: After a batch: the least position whose window is open; ``None``: time does not tell, or nobody asked.
@@ -307,12 +308,11 @@ class Intake:
         chosen = values if member is None else values[member]
         if not chosen.size:
             return values, last
-        before = np.concatenate((chosen[:1] if last is None else np.array([last], chosen.dtype), chosen[:-1]))
-        falls = chosen < before
-        if falls.any():
-            at = int(falls.argmax())
+        falls = chosen[1:] < chosen[:-1]
+        if falls.any() or (last is not None and chosen[0] < last):
+            at = 0 if last is not None and chosen[0] < last else int(falls.argmax()) + 1
             row = self.rows + (at if member is None else int(np.flatnonzero(member)[at]))
-            raise DataError(f"'{name}' decreases from {before[at]} to {chosen[at]} at row {row}; {why}")
+            raise DataError(f"'{name}' decreases from {chosen[at - 1] if at else last} to {chosen[at]} at row {row}; {why}")
         return values, chosen[-1].item()
 
     def _in_time(
@@ -371,9 +371,12 @@ class Intake:
         ranks(part, self.counter, rank)
         return rank
 
-    def _low(self, position: I64, key: I64 | None, measures: NDArray[np.generic] | None, rows: I64) -> I64:
+    def _low(
+        self, position: I64, key: I64 | None, measures: NDArray[np.generic] | None, rows: I64, first: int
+    ) -> I64:
+        """The least key in the window of each event of a batch that begins at position ``first``."""
         if self.measured is not None and measures is not None:
-            return self.measured.bounds(measures[rows], position)
+            return self.measured.bounds(measures, rows, first)
         if self.span >= 0:
             return (position if key is None else key) - self.span
         return np.zeros(position.size, np.int64)
@@ -382,10 +385,12 @@ class Intake:
 
     def _sweep_now_and_then(self) -> None:
         # Not by how many partitions there are now: where each event has a new key, that grows as fast as the events.
-        if self.rows - self.swept_at > max(SWEEP_AT_LEAST, 2 * self._kept):
+        if self.rows - self.swept_at > max(SWEEP_AT_LEAST, self._patience * self._kept):
+            before = self.partitions
             self.swept_at = self.rows
             self._sweep()
             self._kept = self.partitions
+            self._patience = 2 if self._kept < before else min(2 * self._patience, 8)
 
     def _sweep(self) -> None:
         """Release what no match can need, and forget the keys of idle partitions when most of them are idle."""

@@ -12,33 +12,45 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from stretto._jit import jit
+from stretto.columns.vectorized import frozen
 from stretto.errors import DataError
 from stretto.frame import Section
 from stretto.times import DAY, MOST
 
 I64 = NDArray[np.int64]
+F64 = NDArray[np.float64]
 
 
 @jit
-def _bounds(times: NDArray[np.int64], positions: I64, begin: int, first: int, count: int, size: int, low: I64) -> int:
-    """low[k] = the first position whose time is not before times[first + k] − size. O(count + what is passed over)."""
+def _admit(
+    values: I64, rows: I64, first: int, size: int, times: I64, positions: I64, begin: int, end: int, low: I64
+) -> int:
+    """Append the values and positions of some rows; low[k] = the first position whose time is not before that of row k − size.
+
+    O(rows + what is passed over). Gives where the window of the last row begins.
+    """
     at = begin
-    for k in range(count):
-        least = times[first + k] - size
-        while times[at] < least:
+    for k in range(rows.size):
+        value = values[rows[k]]
+        times[end + k] = value
+        positions[end + k] = first + rows[k]
+        while times[at] < value - size:
             at += 1
         low[k] = positions[at]
     return at
 
 
 @jit
-def _bounds_real(
-    times: NDArray[np.float64], positions: I64, begin: int, first: int, count: int, size: float, low: I64
+def _admit_real(
+    values: F64, rows: I64, first: int, size: float, times: F64, positions: I64, begin: int, end: int, low: I64
 ) -> int:
-    """As :func:`_bounds`, for real times: ``end − start ≤ size`` as floats subtract."""
+    """As :func:`_admit`, for real times: ``end − start ≤ size`` as floats subtract."""
     at = begin
-    for k in range(count):
-        while times[first + k] - times[at] > size:
+    for k in range(rows.size):
+        value = values[rows[k]]
+        times[end + k] = value
+        positions[end + k] = first + rows[k]
+        while value - times[at] > size:
             at += 1
         low[k] = positions[at]
     return at
@@ -65,29 +77,28 @@ class Measured:
         self.begin = 0
         self.end = 0
 
-    def bounds(self, values: NDArray[np.generic], positions: I64) -> I64:
-        """The least position in the window of each of the next visited events."""
-        count = positions.size
-        low = np.empty(count, np.int64)
-        self._append(values, positions)
-        kernel = _bounds_real if self.real else _bounds
-        self.begin = kernel(self.values, self.positions, self.begin, self.end - count, count, self.size, low)
+    def bounds(self, values: NDArray[np.generic], rows: I64, first: int) -> I64:
+        """Admit the events at some rows of a batch that begins at position ``first``: the least position in the window of each."""
+        low = np.empty(rows.size, np.int64)
+        self._make_room(rows.size)
+        admit = _admit_real if self.real else _admit
+        self.begin = admit(
+            frozen(values), rows, first, self.size, self.values, self.positions, self.begin, self.end, low
+        )
+        self.end += rows.size
         return low
 
-    def _append(self, values: NDArray[np.generic], positions: I64) -> None:
-        count = positions.size
-        if self.end + count > self.positions.size:
-            live = self.end - self.begin
-            # At least half of the new buffer is free, so that moving costs O(1) an event on average.
-            room = max(2 * (live + count), 64)
-            fresh_values = np.empty(room, self.values.dtype)
-            fresh_positions = np.empty(room, np.int64)
-            fresh_values[:live] = self.values[self.begin : self.end]
-            fresh_positions[:live] = self.positions[self.begin : self.end]
-            self.values, self.positions, self.begin, self.end = fresh_values, fresh_positions, 0, live
-        self.values[self.end : self.end + count] = values
-        self.positions[self.end : self.end + count] = positions
-        self.end += count
+    def _make_room(self, count: int) -> None:
+        if self.end + count <= self.positions.size:
+            return
+        live = self.end - self.begin
+        # At least half of the new buffer is free, so that moving costs O(1) an event on average.
+        room = max(2 * (live + count), 64)
+        fresh_values = np.empty(room, self.values.dtype)
+        fresh_positions = np.empty(room, np.int64)
+        fresh_values[:live] = self.values[self.begin : self.end]
+        fresh_positions[:live] = self.positions[self.begin : self.end]
+        self.values, self.positions, self.begin, self.end = fresh_values, fresh_positions, 0, live
 
     def forget(self, value: int | float) -> None:
         """Drop what is out of the window of an event with ``value``."""

@@ -272,10 +272,99 @@ def _read(
         registers[s.NEED] = adds + 2
         return GROW_STACK
     registers[s.VISITED] += 1
-    count = _transitions(cls, key, at, active, machine, nodes, arena, work, cells, registers)
-    _output(count, machine, nodes, arena, work, cells, stack, registers)
-    _store(count, key, machine, records, work, cells, registers)
+    registers[s.TOP] = 0
+    registers[s.LINKS] = 0
+    registers[s.EMITTED] = 0
+    if registers[s.LIMIT] == 1:
+        used = _first_of_each(cls, key, at, active, machine, nodes, arena, work, stack, registers)
+        kept = (used - HEADER) // (WORDS + 1)
+    else:
+        count = _transitions(cls, key, at, active, machine, nodes, arena, work, cells, registers)
+        _output(count, machine, nodes, arena, work, cells, stack, registers)
+        kept, used = _listed(count, machine, arena, work, cells)
+    if registers[s.TOP]:
+        registers[s.BUSY] = 1
+        registers[s.TRIGGERS] += 1
+    _store(kept, used, key, records, work, registers)
     return DONE
+
+
+@inlined
+def _first_of_each(
+    cls: int,
+    key: int,
+    at: int,
+    active: int,
+    machine: Machine,
+    nodes: Nodes,
+    arena: I64,
+    work: Work,
+    stack: Stack,
+    registers: I64,
+) -> int:
+    """Lines 5 to 12 and 29 to 33 with LIMIT 1, where a list is its first node: nothing is inserted and nothing merged.
+
+    Writes the record to be, and gives where it ends.
+    """
+    epoch = registers[s.EPOCH] + 1
+    registers[s.EPOCH] = epoch
+    low = registers[s.LOW]
+    edges = machine.edges
+    used = HEADER
+    code = machine.table[0, cls]
+    if code >= EDGES:
+        edge = code - EDGES
+        for k in range(edges[edge]):
+            target = np.int64(edges[edge + 2 + 2 * k])
+            if work.epoch[target] != epoch:
+                node = new_bottom(nodes, registers, key, edges[edge + 1 + 2 * k])
+                used = _enter_first(target, node, key, used, epoch, machine, work, stack, registers)
+    word = at + HEADER
+    for _ in range(active):
+        state = arena[word] >> 32
+        start = arena[word + 1]
+        first = arena[word + WORDS]
+        word += WORDS + (arena[word] & LENGTH)
+        code = machine.table[state, cls]
+        if start < low or code == DEAD:
+            continue
+        if code == KEEP:
+            if work.epoch[state] != epoch:
+                used = _enter_first(state, first, start, used, epoch, machine, work, stack, registers)
+            continue
+        edge = code - EDGES
+        for k in range(edges[edge]):
+            target = np.int64(edges[edge + 2 + 2 * k])
+            if work.epoch[target] != epoch:
+                mark = np.int64(edges[edge + 1 + 2 * k])
+                node = extend(nodes, registers, first, start, mark) if mark else first
+                used = _enter_first(target, node, start, used, epoch, machine, work, stack, registers)
+    return used
+
+
+@inlined
+def _enter_first(
+    target: int,
+    node: int,
+    start: int,
+    used: int,
+    epoch: int,
+    machine: Machine,
+    work: Work,
+    stack: Stack,
+    registers: I64,
+) -> int:
+    """T′[q] ← new-ulist(n), with its output; a state that nothing leads on from is left out. Gives where the record ends."""
+    work.epoch[target] = epoch
+    kind = machine.kind[target]
+    if kind & 1:
+        push_root(stack, registers, node, start)
+    if kind & 2:
+        return used
+    work.words[used] = target << 32 | 1
+    work.words[used + 1] = start
+    work.words[used + 2] = node
+    return used + 3
 
 
 @inlined
@@ -383,9 +472,7 @@ def _enter_list(target: int, start: int, begin: int, length: int, count: int, ep
 def _insert(
     target: int, node: int, used: int, nodes: Nodes, arena: I64, work: Work, cells: Cells, registers: I64
 ) -> int:
-    """T′[q] ← insert(T′[q], n), line 24; nothing with LIMIT 1. Gives the cells used."""
-    if registers[s.LIMIT] == 1:
-        return used
+    """T′[q] ← insert(T′[q], n), line 24. Gives the cells used."""
     entry = work.slot[target]
     first = work.first[entry]
     if not first:
@@ -404,9 +491,6 @@ def _output(
     count: int, machine: Machine, nodes: Nodes, arena: I64, work: Work, cells: Cells, stack: Stack, registers: I64
 ) -> None:
     """Lines 29 to 33: hand the final states' nodes to the enumeration."""
-    registers[s.TOP] = 0
-    registers[s.LINKS] = 0
-    registers[s.EMITTED] = 0
     for entry in range(count):
         if machine.kind[work.state[entry]] & 1:
             if work.first[entry]:
@@ -414,16 +498,11 @@ def _output(
             else:
                 node = merge_list(nodes, registers, arena, work.begin[entry], work.length[entry])
             push_root(stack, registers, node, work.start[entry])
-    if registers[s.TOP]:
-        registers[s.BUSY] = 1
-        registers[s.TRIGGERS] += 1
 
 
 @inlined
-def _store(count: int, key: int, machine: Machine, records: Records, work: Work, cells: Cells, registers: I64) -> None:
-    """T ← T′: write the partition's record, in place where it fits. States that nothing leads on from are left out."""
-    part = registers[s.PART]
-    arena = records.arena
+def _listed(count: int, machine: Machine, arena: I64, work: Work, cells: Cells) -> tuple[int, int]:
+    """The record to be: how many states are in it, and where it ends. States that nothing leads on from are left out."""
     words = work.words
     used = HEADER
     kept = 0
@@ -448,6 +527,14 @@ def _store(count: int, key: int, machine: Machine, records: Records, work: Work,
             for i in range(length):
                 words[used + WORDS + i] = arena[work.begin[entry] + i]
             used += WORDS + length
+    return kept, used
+
+
+@inlined
+def _store(kept: int, used: int, key: int, records: Records, work: Work, registers: I64) -> None:
+    """T ← T′: write the partition's record, in place where it fits."""
+    part = registers[s.PART]
+    arena = records.arena
     if not kept:
         release(records, registers, part)
         return
@@ -462,7 +549,7 @@ def _store(count: int, key: int, machine: Machine, records: Records, work: Work,
     arena[at + KEY] = key
     arena[at + COUNT] = kept
     for i in range(HEADER, used):
-        arena[at + i] = words[i]
+        arena[at + i] = work.words[i]
 
 
 @inlined

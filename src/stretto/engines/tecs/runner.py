@@ -153,7 +153,7 @@ class Runner(Intake):
     ) -> Events:
         """What the kernel reads of the events to visit: ``cls``, ``part`` and ``key`` are theirs, ``measures`` all rows'."""
         position = rows + first
-        low = self._low(position, key, measures, rows)
+        low = self._low(position, key, measures, rows, first)
         return Events(cls, part, position, position if key is None else key, low, NO_FLOOR)
 
     def _visited(self, cls: NDArray[np.int32], member: NDArray[np.bool_] | None) -> I64:

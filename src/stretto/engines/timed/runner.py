@@ -182,7 +182,7 @@ class TimedRunner(Intake):
         position = rows + first
         ranks = position if rank is None else rank
         counted = self.state.registers[s.COUNTED]
-        low = self._low(position, ranks if counted else None, measures, rows)
+        low = self._low(position, ranks if counted else None, measures, rows, first)
         clock = ranks if clocks is None else clocks[rows]
         measure = np.zeros(rows.size, self.program.types[1]) if measures is None else measures[rows]
         self.now = clock.max().item()
