@@ -28,7 +28,7 @@ help:
 	@echo "                  seeds             all random cases, compiled"
 	@echo "                  seeds-uncompiled  all random cases, interpreted: many more where each would be compiled"
 	@echo "                  fuzz              all cases of mistyped queries and automata"
-	@echo "                  spark             all of Spark, all random cases"
+	@echo "                  spark             all of Spark, all random cases, sessions of all kinds"
 	@echo "                  versions          batch and streams with each PySpark of tests/spark/versions"
 	@echo "                  cluster           batch and streams on executors that share nothing, and are killed"
 	@echo "                  kills-ceql, …     a continuous query of that kind killed at random moments, many times; kills: of all kinds"
@@ -52,7 +52,7 @@ demo: $(VENV)/.stamp
 # What one runs before each commit. What is left out here is a lane of its own below.
 test: $(VENV)/.stamp
 	@echo "== test: compiled, Spark included, a tenth of the random cases"
-	$(PYTEST) -m "not (kafka or delta or benchmark or everywhere)"
+	$(PYTEST) -m "not (kafka or delta or benchmark or everywhere or session)"
 
 # Every lane, whatever happens to those before it; it fails if one did.
 test-all: $(VENV)/.stamp

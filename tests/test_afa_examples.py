@@ -5,10 +5,7 @@ from __future__ import annotations
 import importlib
 import itertools
 import math
-import os
 import random
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +17,7 @@ import pytest
 
 import stretto
 from tests.conftest import COMPILED
+from tests.programs import shown
 
 FOLDER = Path(__file__).parents[1] / "examples" / "afa"
 
@@ -31,19 +29,6 @@ def path(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def load(name: str) -> ModuleType:
     return importlib.import_module(name)
-
-
-def shown(script: str, data: Path) -> list[str]:
-    """What a script prints."""
-    done = subprocess.run(
-        [sys.executable, FOLDER / script],
-        env={**os.environ, "STRETTO_DATA": str(data)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
 
 
 # ---- Uncertain streams
@@ -327,4 +312,4 @@ def test_negation_at_the_end() -> None:
     ],
 )
 def test_programs_run(script: str, first: str, tmp_path: Path) -> None:
-    assert shown(script, tmp_path)[0] == first
+    assert shown(FOLDER / script, data=tmp_path)[0] == first

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import importlib
-import os
 import random
-import subprocess
-import sys
 from collections import Counter
 from datetime import date
 from pathlib import Path
@@ -18,6 +15,7 @@ import pytest
 
 from stretto.reference.dataflow import FOREVER, history
 from tests.conftest import COMPILED, size
+from tests.programs import shown
 
 FOLDER = Path(__file__).parents[1] / "examples" / "dataflow"
 
@@ -29,19 +27,6 @@ def path(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def load(name: str) -> ModuleType:
     return importlib.import_module(name)
-
-
-def shown(script: str, *arguments: str, data: Path = FOLDER) -> list[str]:
-    """What a script prints."""
-    done = subprocess.run(
-        [sys.executable, FOLDER / script, *arguments],
-        env={**os.environ, "STRETTO_DATA": str(data)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
 
 
 # ---- Reachability
@@ -122,7 +107,7 @@ def test_reachability_expires() -> None:
 
 
 def test_reachability_prints() -> None:
-    lines = shown("reachability.py")
+    lines = shown(FOLDER / "reachability.py", data=FOLDER)
     assert "  + (n3, n2, 1110) lives in [3, ∞)" in lines
     assert "  - (n3, n2, 1110) of [3, ∞) ends at 5" in lines
     assert "  + (n3, n2, 1110) lives in [3, 6)" in lines
@@ -183,7 +168,7 @@ def test_automata_over_random_texts() -> None:
 
 
 def test_automaton_prints() -> None:
-    lines = shown("nfa.py")
+    lines = shown(FOLDER / "nfa.py", data=FOLDER)
     assert "  + 1..4: 'ABBA' in state F" in lines
     assert "  - 1..4: 'ABBA' in state F, ends at 5" in lines
     assert "  + 5..8: 'ACCA' in state F" in lines
@@ -231,7 +216,7 @@ def test_ws(speculation: str) -> None:
 def test_ws_print() -> None:
     w_query = load("w_query")
     count = size(20_000, 2_000)
-    lines = shown("w_query.py", str(count))
+    lines = shown(FOLDER / "w_query.py", str(count), data=FOLDER)
     right = ws(w_query.tossed(count, seed=1), w_query.WINDOW)
     assert lines[0].startswith(f"{count:,} tosses, {sum(right.values())} Ws")
 
@@ -299,7 +284,7 @@ def test_routes_are_revised_as_roads_come() -> None:
 
 
 def test_routes_print() -> None:
-    lines = shown("routes.py")
+    lines = shown(FOLDER / "routes.py", data=FOLDER)
     assert lines[-1] == "  the same"
     assert "  - from Ayr to Dover for 8" in lines
 
@@ -349,7 +334,7 @@ def test_contacts_of_a_hospital(data: Path) -> None:
 
 
 def test_contacts_print() -> None:
-    lines = shown("contacts.py", "2")
+    lines = shown(FOLDER / "contacts.py", "2", data=FOLDER)
     assert lines[0].startswith("contacts.csv: ")
     assert len(lines) > 3
 
@@ -401,7 +386,7 @@ def test_flights_back_are_between_two_from_new_york() -> None:
 
 
 def test_flights_print() -> None:
-    lines = shown("flights.py", "BOS")
+    lines = shown(FOLDER / "flights.py", "BOS", data=FOLDER)
     assert lines[0].startswith("2013-07-10: ")
     assert any("known at 12:00" in line for line in lines)
 
@@ -453,6 +438,6 @@ def test_circles_of_money(seed: int) -> None:
 
 
 def test_money_prints() -> None:
-    lines = shown("money.py")
+    lines = shown(FOLDER / "money.py", data=FOLDER)
     assert sum("taken back" in line for line in lines) == 1
     assert sum(" circle " in line for line in lines) >= 6

@@ -4,33 +4,19 @@ from __future__ import annotations
 
 import csv
 import gzip
-import os
-import subprocess
-import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.programs import shown
+
 FOLDER = Path(__file__).parents[1] / "examples" / "sase"
-
-
-def shown(script: str, data: Path) -> list[str]:
-    """What a script prints."""
-    done = subprocess.run(
-        [sys.executable, FOLDER / script],
-        env={**os.environ, "STRETTO_DATA": str(data)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
 
 
 def test_guessing_on_the_small_file(tmp_path: Path) -> None:
     """Who logs in after all, fails twice only, or takes his time, is not among them."""
-    assert shown("ssh_guessing.py", tmp_path) == [
+    assert shown(FOLDER / "ssh_guessing.py", data=tmp_path) == [
         "ssh.csv: 2 series from 1 addresses",
         "  192.0.2.7: 4 failures in 41 s, first for root, last for oracle",
         "  192.0.2.7: 3 failures in 10 s, first for pi, last for ubuntu",
@@ -39,7 +25,7 @@ def test_guessing_on_the_small_file(tmp_path: Path) -> None:
 
 def test_trend_on_the_small_file(tmp_path: Path) -> None:
     """Of BBB's volumes none drops within a minute."""
-    assert shown("stock_trend.py", tmp_path) == [
+    assert shown(FOLDER / "stock_trend.py", data=tmp_path) == [
         "stocks.csv: 1 matches; of those that overlap the first, 1",
         "  AAA: 10.0 to 10.05 in 4 trades, 4.0 s; volume 12000, then 500",
     ]
@@ -49,7 +35,7 @@ def test_guessing_on_real_data(data: Path) -> None:
     series = guessing_by_hand(data / "auth_log_ssh.csv.gz")
     assert len(series) == 125
     assert len(set(series)) == 45
-    assert shown("ssh_guessing.py", data)[0] == "auth_log_ssh.csv.gz: 125 series from 45 addresses"
+    assert shown(FOLDER / "ssh_guessing.py", data=data)[0] == "auth_log_ssh.csv.gz: 125 series from 45 addresses"
 
 
 def guessing_by_hand(path: Path) -> list[str]:
@@ -77,7 +63,7 @@ def guessing_by_hand(path: Path) -> list[str]:
 def test_trend_on_real_data(data: Path) -> None:
     assert trends_by_hand(data / "stocks_wpi_2004.csv.gz") == 10648
     last = "stocks_wpi_2004.csv.gz: 10648 matches; of those that overlap the first, 132"
-    assert shown("stock_trend.py", data)[0] == last
+    assert shown(FOLDER / "stock_trend.py", data=data)[0] == last
 
 
 def trends_by_hand(path: Path) -> int:

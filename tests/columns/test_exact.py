@@ -118,7 +118,7 @@ def test_ceql_agrees_with_the_reference(seed: int) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning", "ignore:invalid value:RuntimeWarning")
-@pytest.mark.parametrize("seed", range(cases(200, compiled=3)))
+@pytest.mark.parametrize("seed", range(cases(200, compiled=1)))
 def test_sase_agrees_with_the_reference(seed: int) -> None:
     """Conditions between events run as code; an overflow counts where the rest of its conditions does not decide."""
     rng = random.Random(seed)
@@ -147,7 +147,7 @@ def test_sase_agrees_with_the_reference(seed: int) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning", "ignore:invalid value:RuntimeWarning")
-@pytest.mark.parametrize("seed", range(cases(100, compiled=2)))
+@pytest.mark.parametrize("seed", range(1, 1 + cases(100, compiled=1)))
 def test_sase_on_a_disordered_stream_agrees_with_the_reference(seed: int) -> None:
     """Registers have no NULL, and know strings by their numbers: what is computed of them is kept in their place."""
     rng = random.Random(seed)

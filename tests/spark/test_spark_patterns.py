@@ -12,6 +12,7 @@ import pytest
 
 import stretto
 from stretto.errors import DataError, OptionError, QueryError
+from tests.conftest import seeds
 from tests.spark.streams import add_file, bag, read_stream, run
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
@@ -106,7 +107,7 @@ def in_files(folder: Path, table: pa.Table, count: int) -> None:
     add_file(folder, table.slice(table.num_rows - 1), count)
 
 
-@pytest.mark.parametrize("given", ["early", "late"])
+@pytest.mark.parametrize("given", seeds("late", "early"))
 def test_patterns_change_while_a_query_runs(spark: Any, tmp_path: Path, given: str) -> None:
     """When a change comes does not matter, as long as it comes in time; across restarts."""
     events = random_events(3)

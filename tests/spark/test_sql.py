@@ -12,6 +12,7 @@ import pytest
 import stretto
 from stretto.errors import DataError, OptionError, QueryError
 from stretto.spark import register
+from tests.conftest import seeds
 from tests.spark.test_batch import QUERIES, bag, random_events
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
@@ -179,7 +180,7 @@ class TestMistakes:
 
     @pytest.mark.parametrize(
         ("arguments", "message"),
-        [
+        seeds(
             ("TABLE(events), 'SELECT * FROM S WHERE A', tyme => 'ts'", "has no argument 'tyme'; did you mean 'type'?"),
             ("TABLE(events), 'SELECT * FROM S WHERE A', time => 'tss'", "no column 'tss' (time); did you mean 'ts'?"),
             ("TABLE(events), 'SELECT * FROM S WHERE A', time => 3", "time => 3: give a string"),
@@ -192,7 +193,7 @@ class TestMistakes:
             ("TABLE(SELECT *, ts AS t FROM events), 'SELECT * FROM S WHERE A'", "there are 2 timestamps (ts, t)"),
             ("TABLE(events), 'SELECT * FROM S WHERE A', output => 'event'", "output='event'"),
             ("TABLE(events), CAST(NULL AS STRING)", "query is NULL"),
-        ],
+        ),
     )  # fmt: skip
     def test_arguments(self, sql: Any, arguments: str, message: str) -> None:
         assert message in self.planning(sql, f"stretto_query({arguments})")
@@ -202,7 +203,7 @@ class TestMistakes:
         shown = self.planning(sql, f"stretto_match(TABLE(events) PARTITION BY key ORDER BY (ts), {arguments})")
         assert "takes the rows in the order of SQL: ORDER BY (time, seq)" in shown
 
-    @pytest.mark.parametrize("order", ["", "ORDER BY (ts DESC)", "ORDER BY (seq)"])
+    @pytest.mark.parametrize("order", seeds("", "ORDER BY (ts DESC)", "ORDER BY (seq)"))
     def test_rows_out_of_order(self, sql: Any, order: str) -> None:
         shown = self.running(
             sql, f"stretto_match(TABLE(events) PARTITION BY (key) {order}, 'SELECT * FROM S WHERE A ; B')"

@@ -13,6 +13,7 @@ import pytest
 
 import stretto
 from stretto.errors import DataError, OptionError, SnapshotError
+from tests.conftest import seeds
 from tests.spark.streams import add_file, bag, read_stream, run
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
@@ -73,7 +74,7 @@ QUERIES = {
 }
 
 
-@pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.parametrize("name", ["keyed", *seeds("kept", "counted, two keys", "contiguous, no window", "no key")])
 def test_same_matches_as_embedded(spark: Any, tmp_path: Path, name: str) -> None:
     seed = 11
     table = random_events(seed)
@@ -190,7 +191,7 @@ def test_streams_in_a_dict(spark: Any, tmp_path: Path) -> None:
     assert sorted((row["start_time"], row["end_time"]) for row in rows) == [(10, 11), (20, 21)]
 
 
-@pytest.mark.parametrize("kind", ["timestamp_ntz", "date", "bigint"])
+@pytest.mark.parametrize("kind", seeds("bigint", "date", "timestamp_ntz"))
 def test_time_of_any_kind(spark: Any, tmp_path: Path, kind: str) -> None:
     day = 86_400
     seconds = spark.createDataFrame([("A", day), ("B", 2 * day), ("Z", 90 * day)], "type string, s bigint")

@@ -9,6 +9,7 @@ import pytest
 
 import stretto
 from stretto.errors import QueryError
+from tests.conftest import seeds
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
@@ -47,7 +48,7 @@ def test_without_a_zone_where_the_column_has_none(rows: Any) -> None:
     assert asked(rows, "day = '2024-01-01'") == [10, 11, 12, 13, 14]
 
 
-@pytest.mark.parametrize("language", ["ceql", "sase"])
+@pytest.mark.parametrize("language", seeds("sase", "ceql"))
 def test_what_the_two_would_read_differently_is_refused(rows: Any, spark: Any, language: str) -> None:
     """Spark SQL reads a literal without a zone in that of the session."""
     from pyspark.errors import AnalysisException

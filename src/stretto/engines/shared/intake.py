@@ -308,11 +308,13 @@ class Intake:
         chosen = values if member is None else values[member]
         if not chosen.size:
             return values, last
-        falls = chosen[1:] < chosen[:-1]
+        falls = np.less(chosen[1:], chosen[:-1])
         if falls.any() or (last is not None and chosen[0] < last):
             at = 0 if last is not None and chosen[0] < last else int(falls.argmax()) + 1
             row = self.rows + (at if member is None else int(np.flatnonzero(member)[at]))
-            raise DataError(f"'{name}' decreases from {chosen[at - 1] if at else last} to {chosen[at]} at row {row}; {why}")
+            raise DataError(
+                f"'{name}' decreases from {chosen[at - 1] if at else last} to {chosen[at]} at row {row}; {why}"
+            )
         return values, chosen[-1].item()
 
     def _in_time(
@@ -371,9 +373,7 @@ class Intake:
         ranks(part, self.counter, rank)
         return rank
 
-    def _low(
-        self, position: I64, key: I64 | None, measures: NDArray[np.generic] | None, rows: I64, first: int
-    ) -> I64:
+    def _low(self, position: I64, key: I64 | None, measures: NDArray[np.generic] | None, rows: I64, first: int) -> I64:
         """The least key in the window of each event of a batch that begins at position ``first``."""
         if self.measured is not None and measures is not None:
             return self.measured.bounds(measures, rows, first)

@@ -213,7 +213,7 @@ def _read(
     stack: Stack,
     registers: I64,
 ) -> int:
-    """Lines 5 to 12: one event. First make sure that nothing can be missing, then do it."""
+    """Lines 5 to 12: one event. First make sure that nothing can be missing, then carry it out."""
     part = registers[s.PART]
     arena = records.arena
     at = records.head[part]
@@ -271,22 +271,40 @@ def _read(
     if adds + 2 > stack.node.size:
         registers[s.NEED] = adds + 2
         return GROW_STACK
+    _carry_out(cls, key, at, machine, nodes, records, work, cells, stack, registers)
+    return DONE
+
+
+@inlined
+def _carry_out(
+    cls: int,
+    key: int,
+    at: int,
+    machine: Machine,
+    nodes: Nodes,
+    records: Records,
+    work: Work,
+    cells: Cells,
+    stack: Stack,
+    registers: I64,
+) -> None:
+    """Lines 5 to 12 of an event for which there is room: transitions, output, the new record."""
+    active = records.arena[at + COUNT] if at else 0
     registers[s.VISITED] += 1
     registers[s.TOP] = 0
     registers[s.LINKS] = 0
     registers[s.EMITTED] = 0
     if registers[s.LIMIT] == 1:
-        used = _first_of_each(cls, key, at, active, machine, nodes, arena, work, stack, registers)
+        used = _first_of_each(cls, key, at, active, machine, nodes, records.arena, work, stack, registers)
         kept = (used - HEADER) // (WORDS + 1)
     else:
-        count = _transitions(cls, key, at, active, machine, nodes, arena, work, cells, registers)
-        _output(count, machine, nodes, arena, work, cells, stack, registers)
-        kept, used = _listed(count, machine, arena, work, cells)
+        count = _transitions(cls, key, at, active, machine, nodes, records.arena, work, cells, registers)
+        _output(count, machine, nodes, records.arena, work, cells, stack, registers)
+        kept, used = _listed(count, machine, records.arena, work, cells)
     if registers[s.TOP]:
         registers[s.BUSY] = 1
         registers[s.TRIGGERS] += 1
     _store(kept, used, key, records, work, registers)
-    return DONE
 
 
 @inlined
