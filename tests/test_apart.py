@@ -181,3 +181,14 @@ def test_types_that_come_later() -> None:
     keyed.push([{"type": "A", "t": 1, "id": 1, "ref": 1}])
     with pytest.raises(stretto.DataError, match="column 'id' is double, and batches before had int64"):
         keyed.push([{"type": "A", "t": 2, "id": 1.5, "ref": 1}])
+
+
+def test_a_state_of_before_goes_on_without_keys() -> None:
+    before = stretto.Matcher(TEXT, EVENTS.schema, time="t")
+    before._line.split = False  # type: ignore[attr-defined]
+    before._line.start()  # type: ignore[attr-defined]
+    rows = before.push(EVENTS.slice(0, 3)).to_pylist()
+    resumed = stretto.Matcher(TEXT, EVENTS.schema, time="t").restore(before.snapshot())
+    assert resumed.stats["partitions"] == 1
+    rows += resumed.push(EVENTS.slice(3)).to_pylist() + resumed.finish().to_pylist()
+    assert [row["positions"] for row in rows] == FOUND

@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import stretto
-import stretto.spark
 from stretto.column_types import with_fields
 from stretto.dataflow import stream
 from stretto.events import Schema
@@ -172,8 +171,6 @@ def test_what_refuses_them() -> None:
     patterns = stretto.PatternSet(table.schema, time="at", stream="from")
     with pytest.raises(stretto.OptionError, match=hint.format("beside other patterns")):
         patterns.change([{"id": "p", "query": text}])
-    with pytest.raises(stretto.OptionError, match=hint.format("on Spark")):
-        stretto.spark.match(None, text, time="at", stream="from")  # type: ignore[arg-type]
     events = stream("s", {"type": str, "from": str, "id": int, "order_id": int, "of.order": int})
     with pytest.raises(stretto.OptionError, match=hint.format("in a dataflow")):
         events.recognize(text.replace("WITHIN 9 [at]", "WITHIN 9 [vs]"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -63,8 +63,7 @@ class Derived:
         """
         table = with_fields(table, self.paths)
         for key in self.keys:
-            if key.name in table.column_names:
-                raise DataError(f"a column is called '{key.name}', as the key of the query is: rename it")
+            refuse_name_of(key, table.column_names)
             made = self._column(table, key, bound)
             table = table if made is None else table.append_column(key.name, made)
         return table
@@ -91,3 +90,9 @@ class Derived:
             return None if attribute is None else table.column(attribute)
         told = f"the events of stream '{self.only}' have no column '{attribute}' (key)"
         raise DataError(hinted(told, attribute, table.column_names, kind="column"))
+
+
+def refuse_name_of(key: JoinedKey, names: Collection[str]) -> None:
+    """Raise a :class:`DataError` where a column has the name of a key, and could be taken for it."""
+    if key.name in names:
+        raise DataError(f"a column is called '{key.name}', as the key of the query is: rename it")

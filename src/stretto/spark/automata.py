@@ -22,6 +22,7 @@ from stretto.spark.frames import (
     arrow_fields,
     check_dataframe,
     check_sign,
+    column,
     ordered_by_key,
     settled_events,
     spark_schema,
@@ -161,7 +162,8 @@ def match(call: Prepared, options: Continuous, partitions: int | None) -> DataFr
         rows = ordered_by_key(events, call.columns, call.keys, call.order, partitions)
         return rows.mapInArrow(worker, spark_schema(call.run.result))
     columns = streaming.signed(call.columns, options.sign)
-    flow = streaming.Flow(call.events, columns, call.keys, None, call.run.plain, call.run.result, call.changes)
+    keys = tuple(map(column, call.keys))
+    flow = streaming.Flow(call.events, columns, keys, None, call.run.plain, call.run.result, call.changes)
     return streaming.run(flow, streaming.settings_of(call.events, roles, sequence, options, alone=not call.keys))
 
 

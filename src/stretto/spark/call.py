@@ -19,12 +19,12 @@ from stretto.events import Schema, require
 from stretto.languages.afa.builder import AFA
 from stretto.matching.compiled import Query, compile_query
 from stretto.matching.compiled import roles as roles_of
+from stretto.matching.derived import refuse_name_of
 from stretto.matching.options import refuse, unexpected
 from stretto.matching.results import Layout
 from stretto.matching.sets import refuse_unlisted
 from stretto.query import functions
 from stretto.query.afa import Afa
-from stretto.query.query import refuse_joined
 from stretto.spark import automata
 from stretto.spark.batch import run as batch
 from stretto.spark.batch.plan import check_slices
@@ -232,14 +232,14 @@ def prepare(  # noqa: PLR0913 - the options that users have
     Budget(budget)  # raises
     compiled = compile_query(query, language=language)
     refuse_unlisted(compiled)
-    refuse_joined(compiled.parsed.joined, "on Spark")
     if valuations and compiled.parsed.keep is not None:
         raise OptionError(NO_VALUATIONS)
     type, time, stream, time_unit = compiled.roles(type, time, stream, time_unit)
     if time is None:
         raise OptionError("name the time column, time='…': on Spark the order in which rows arrive means nothing")
     events, stream = one_dataframe(streaming.with_watermark(df, time, time_unit, continuous.disorder), compiled, stream)
-    events = with_fields(events, (*compiled.parsed.read, *filter(None, (type, sequence))))
+    parts = [attribute for key in compiled.parsed.joined for _, attribute in key.parts]
+    events = with_fields(events, (*compiled.parsed.read, *parts, *filter(None, (type, sequence))))
     fields = arrow_fields(events)
     for name, role in ((time, "time"), (sequence, "sequence"), (stream, "stream"), (type, "type")):
         if name is not None:
@@ -250,8 +250,10 @@ def prepare(  # noqa: PLR0913 - the options that users have
     check_sign(fields, continuous.sign)
     fields.pop(continuous.sign or "", None)
     known = {name: kind for name, kind in fields.items() if kind is not None}
+    for key in compiled.parsed.joined:
+        refuse_name_of(key, known)
     layout = Layout(compiled.bind(Schema(known, **chosen)).bound, output=output, positions=False)
-    wanted = {*layout.query.tested, *layout.columns}
+    wanted = {*layout.query.tested, *layout.columns, *parts}
     unreadable = [name for name in fields if name not in known]
     if unreadable and output == "events" and compiled.parsed.shows_everything:
         raise OptionError(f"column '{unreadable[0]}' has a type that Arrow cannot carry: drop it, or cast it")
@@ -266,4 +268,7 @@ def prepare(  # noqa: PLR0913 - the options that users have
         valuations,
         budget,
         functions.paths(compiled.calls),
+        # In a stream, events without a key that conditions say may be late, or taken back.
+        not events.isStreaming
+        or (continuous.late == "drop" and continuous.sign is None and not continuous.speculation),
     )

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from stretto.column_types import field_type
+from stretto.column_types import field_type, unified
 from stretto.errors import DataError, OptionError, hinted
 from stretto.events import require
 from stretto.matching.compiled import Query
 from stretto.matching.streams import STREAM_COLUMN
+from stretto.query.query import JoinedKey
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -85,6 +86,16 @@ def with_fields(df: DataFrame, paths: Iterable[str]) -> DataFrame:
         root, *names = path.split(".")
         df = df.withColumn(path, reduce(lambda own, name: own.getField(name), names, column(root)))
     return df
+
+
+def key_column(key: JoinedKey, told_by: str, columns: Mapping[str, pa.DataType]) -> Column:
+    """A key that streams, or types, call differently, by the column that tells these apart; ``columns`` are their types."""
+    from pyspark.sql import functions as F
+
+    kind = unified(columns[attribute] for _, attribute in key.parts)
+    cast = spark_schema(pa.schema([("", kind)])).fields[0].dataType
+    arms = [(column(told_by) == F.lit(name), column(attribute).cast(cast)) for name, attribute in key.parts]
+    return reduce(lambda found, arm: F.when(*arm).otherwise(found), arms, F.lit(None).cast(cast))
 
 
 def without_duplicates(df: DataFrame, event_id: str) -> DataFrame:

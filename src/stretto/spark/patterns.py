@@ -19,6 +19,7 @@ from stretto.spark.compat import to_arrow
 from stretto.spark.frames import (
     arrow_fields,
     check_dataframe,
+    column,
     ordered_by_key,
     spark_schema,
     without_duplicates,
@@ -129,7 +130,7 @@ buckets, budget, watermark
     settings = streaming.settings_of(events, roles, sequence, continuous, alone=not run.by)
     if changes is not None and settings.buckets > MOST_BUCKETS:
         raise OptionError(f"buckets={settings.buckets}: every change goes to every bucket; give at most {MOST_BUCKETS}")
-    flow = streaming.Flow(events, columns, run.by, None, run.plain, result, changes)
+    flow = streaming.Flow(events, columns, tuple(map(column, run.by)), None, run.plain, result, changes)
     return streaming.run(flow, settings)
 
 

@@ -11,14 +11,16 @@ import pyarrow as pa
 from stretto.events import Schema
 from stretto.matching.compiled import Query
 from stretto.matching.compiled import roles as roles_of
+from stretto.matching.derived import Derived
 from stretto.matching.results import Layout
 from stretto.query.functions import Paths
 from stretto.query.query import Consume
-from stretto.query.sase import Selection
+from stretto.query.sase import SaseQuery, Selection
 from stretto.spark.batch.worker import Roles
+from stretto.spark.frames import column, key_column
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,8 @@ class Prepared:
     budget: int | float | str | None = None
     #: The registered functions that the query calls, by their paths.
     functions: Paths = ()
+    #: Whether keys that conditions say tell events apart, too.
+    split: bool = True
 
     @property
     def schema(self) -> bytes:
@@ -55,7 +59,34 @@ class Prepared:
     @property
     def keys(self) -> tuple[str, ...]:
         """The attributes by which events can be matched apart; none: every event counts, whatever its key."""
-        return () if self.is_one_stream or self.query.consume is Consume.ANY else self.query.partition_by
+        return () if self.is_one_stream or self.query.consume is Consume.ANY else self.partition_by
+
+    @property
+    def partition_by(self) -> tuple[str, ...]:
+        """The attributes without which an event is in no match."""
+        return (self.query.split.partition_by if self.split else self.query.partition_by) * (not self.is_one_stream)
+
+    @property
+    def asked_keys(self) -> tuple[str, ...]:
+        """Those of PARTITION BY and of equivalence tests, and not of other conditions."""
+        return tuple(name for name in self.partition_by if name in self.query.partition_by)
+
+    def key_column(self, name: str) -> Column:
+        """One of these attributes, which may be made of others."""
+        joined = {key.name: key for key in self._derived.keys}
+        if name not in joined:
+            return column(name)
+        return key_column(joined[name], str(self._derived.told_by), self.columns)
+
+    @property
+    def made_keys(self) -> tuple[str, ...]:
+        """The attributes that are no columns of the events."""
+        return tuple(key.name for key in self._derived.keys if key.name in self.partition_by)
+
+    @property
+    def _derived(self) -> Derived:
+        parsed = self.query.parsed
+        return self.query.implied if isinstance(parsed, SaseQuery) else Derived((), parsed.joined, self.roles[2])
 
     @property
     def is_one_stream(self) -> bool:

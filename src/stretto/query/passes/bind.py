@@ -400,7 +400,8 @@ def with_types_at(paths: Iterable[str], schema: Schema) -> Schema:
 def shown(query: Named, schema: Schema) -> tuple[str, ...]:
     """All attributes but those that are fields of other ones, or keys made of them."""
     made = {key.name for key in query.joined}
-    paths = {name for name in query.read if "." in name}
+    parts = (attribute for key in query.joined for _, attribute in key.parts)
+    paths = {name for name in (*query.read, *parts) if "." in name}
     others = {name: kind for name, kind in schema.attributes.items() if name not in paths}
     return tuple(
         name for name in schema.attributes if name not in made and (name in others or field_type(others, name) is None)

@@ -131,9 +131,7 @@ def _batch(call: Prepared, plan: Plan) -> Iterator[str]:
         yield from _section("tasks", "one task for all events, in the order of time", f"not cut in time: {plan.why}")
         return
     tasks = "as many tasks as Spark decides" if plan.tasks is None else f"{plan.tasks} tasks"
-    yield from _section(
-        "tasks", f"hashed by {', '.join(call.query.partition_by)} into {tasks}, each in the order of time"
-    )
+    yield from _section("tasks", f"hashed by {', '.join(call.keys)} into {tasks}, each in the order of time")
     if not plan.heavy:
         yield from _section("", f"no key is cut in time: {plan.why}")
     for heavy in plan.heavy:
@@ -159,7 +157,7 @@ def _example(heavy: Heavy, plan: Plan, call: Prepared) -> str:
     """A key with the hash."""
     from pyspark.sql import functions as F
 
-    keys = call.query.partition_by
+    keys = call.keys
     found = plan.rows.filter(key_hash(keys) == heavy.hash).select(F.to_json(F.struct(*map(column, keys)))).take(1)
     return str(found[0][0]) if found else "a key"
 

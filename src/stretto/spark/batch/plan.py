@@ -112,8 +112,8 @@ def make(call: Prepared, *, partitions: int | None, slices: int | None) -> Plan:
     condition = relevant(call.query)
     rows = call.events if condition is None else call.events.filter(condition)
     kept = list(dict.fromkeys([*call.columns, *call.order]))
-    rows = rows.select(*map(column, kept))
-    for name in () if call.is_one_stream else call.query.partition_by:
+    rows = rows.select(*map(column, kept), *(call.key_column(name).alias(name) for name in call.made_keys))
+    for name in call.partition_by:
         rows = rows.filter(column(name).isNotNull())
     plan = Plan(rows, bool(call.keys), tasks=partitions)
     why = unsliceable(call.query, shows_events=bool(call.layout.variables)) or _unreadable(
@@ -224,7 +224,7 @@ def _with_heavy(plan: Plan, call: Prepared, slices: int | None) -> Plan:
     share = 1 / (2 * slots)
     found = survey.frequent(
         plan.rows,
-        call.query.partition_by,
+        call.keys,
         call.roles[1],
         share=share,
         least=2 * ROWS_A_SLICE if slices is None else 2,

@@ -94,7 +94,7 @@ def _whole(call: Prepared, plan: Plan) -> DataFrame:
     if not plan.keyed:
         rows = rows.repartition(1)
     else:
-        keys = [column(name) for name in call.query.partition_by]
+        keys = [column(name) for name in call.keys]
         rows = rows.repartition(*keys) if plan.tasks is None else rows.repartition(plan.tasks, *keys)
     # mapInArrow looks columns up by name and takes a dot for a field: the worker knows them by place.
     plain = not any(character in name for name in call.columns for character in ".`")
@@ -114,7 +114,7 @@ def _cut(call: Prepared, plan: Plan) -> DataFrame:
     else:
         assert plan.tasks is not None
         tasks = plan.tasks
-        key = key_hash(call.query.partition_by)
+        key = key_hash(call.keys)
         own = last = F.pmod(key, F.lit(tasks)).cast("int")
         for heavy in plan.heavy:
             first_own, first_last = _ids(call, heavy.slices, kind, tasks)

@@ -148,9 +148,9 @@ def unsliceable(query: Query, *, shows_events: bool = True) -> str | None:
         return f"CONSUME BY {query.consume} makes an event depend on all matches before it"
     if query.limit is not None and shows_events:
         return "among matches that begin together, LIMIT takes some that depend on what came before"
-    if query.partition_by and window.attribute is None:
+    if query.split.partition_by and window.attribute is None:
         return "WITHIN n EVENTS counts the events of each key on its own"
-    if query.partition_by and window.attribute != query.bound.schema.time:
+    if query.split.partition_by and window.attribute != query.bound.schema.time:
         return (
             f"the window is measured by '{window.attribute}', and the events are ordered by '{query.bound.schema.time}'"
         )

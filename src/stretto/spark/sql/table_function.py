@@ -281,7 +281,7 @@ def _planned(call: Prepared | automata.Prepared, name: str, arranged: bool) -> A
     found.select = [SelectedColumn(_quoted(column)) for column in call.columns]
     if not arranged:
         return found
-    keys = [_quoted(key) for key in call.keys]
+    keys = [_quoted(key) for key in call.keys if key in call.columns]  # any of them keeps a key together
     bucket = "1" if not keys else f"pmod(xxhash64({', '.join(keys)}), {BUCKETS})"
     found.partitionBy = [PartitioningColumn(bucket)]
     found.orderBy = [OrderingColumn(_quoted(column)) for column in call.order]

@@ -153,8 +153,8 @@ class Flow:
     events: DataFrame
     #: The columns that travel, and their Arrow types.
     columns: Mapping[str, pa.DataType]
-    #: The attributes that keys are made of; none: all events are in one bucket.
-    keys: tuple[str, ...]
+    #: What keys are made of; none: all events are in one bucket.
+    keys: tuple[Column, ...]
     #: What an event must fulfil to matter; ``None``: all do.
     useful: Column | None
     #: What runs, as plain data (:func:`stretto.spark.streaming.runs.run_of`).
@@ -162,6 +162,8 @@ class Flow:
     result: pa.Schema
     #: Changes of patterns: ``id``, ``query``, ``since``.
     changes: DataFrame | None = None
+    #: Those of the keys that an event must have; ``None``: all of them.
+    asked: tuple[Column, ...] | None = None
 
 
 def match(call: Prepared, options: Continuous) -> DataFrame:
@@ -181,7 +183,12 @@ def match(call: Prepared, options: Continuous) -> DataFrame:
     if options.speculation:
         run_ahead = ahead(call, options)
         task, result = run_ahead.plain, run_ahead.result
-    flow = Flow(call.events, columns, call.query.partition_by, useful, task, result)
+    keys = [(name, call.key_column(name)) for name in call.partition_by]
+    for name, key in keys:
+        if name not in call.asked_keys:  # in no match, as what is of no use
+            useful = key.isNotNull() if useful is None else useful & key.isNotNull()
+    asked = tuple(key for name, key in keys if name in call.asked_keys)
+    flow = Flow(call.events, columns, tuple(key for _, key in keys), useful, task, result, asked=asked)
     return run(flow, settings_of(call.events, call.roles, call.sequence, options, alone))
 
 
@@ -288,12 +295,12 @@ def _why_alone(call: Prepared) -> str:
 
 def _bucketed(flow: Flow, settings: Settings, owner: Owner) -> DataFrame:
     """The columns that matter, and the bucket. Rows without a key are in no partition, and are counted."""
-    keys = [column(name) for name in flow.keys]
-    rows = observed(flow.events, metrics_name(owner) + ":in", keys, flow.useful)
+    asked = flow.keys if flow.asked is None else flow.asked
+    rows = observed(flow.events, metrics_name(owner) + ":in", asked, flow.useful)
     if flow.useful is not None:
         rows = rows.filter(flow.useful)
     shown = [column(name).alias(f"_{i}") for i, name in enumerate(flow.columns)]
-    return rows.select(*shown, bucket_of(keys, settings.buckets).alias(_BUCKET))
+    return rows.select(*shown, bucket_of(flow.keys, settings.buckets).alias(_BUCKET))
 
 
 def observed(events: DataFrame, name: str, keys: Sequence[Column], useful: Column | None = None) -> DataFrame:
