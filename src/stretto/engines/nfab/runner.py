@@ -21,7 +21,7 @@ from stretto.engines.nfab.kernels import advance, expire
 from stretto.engines.nfab.state import NEVER, NfabState
 from stretto.engines.nfab.structure import Events, Machine, Nodes
 from stretto.engines.shared.counting import Graph, Unlisted, unlisted
-from stretto.engines.shared.intake import Intake
+from stretto.engines.shared.intake import Intake, kept
 from stretto.engines.shared.keeping import Visits
 from stretto.engines.shared.values import Vocabulary, matrix
 from stretto.frame import Section
@@ -80,6 +80,9 @@ class NfabRunner(Intake):
         Initial size of the growing arrays (tests use 1).
     """
 
+    CURSOR, VISITED, TRIGGERS = s.CURSOR, s.VISITED, s.TRIGGERS
+    state: NfabState
+
     def __init__(
         self,
         program: Compiled,
@@ -119,20 +122,6 @@ class NfabRunner(Intake):
     @property
     def waits(self) -> bool:
         return self.program.machine.pending
-
-    @property
-    def visited(self) -> int:
-        """Events that reached the kernel so far."""
-        return int(self.state.registers[s.VISITED])
-
-    @property
-    def triggers(self) -> int:
-        """Events that have output so far."""
-        return int(self.state.registers[s.TRIGGERS])
-
-    @property
-    def cursor(self) -> int:
-        return int(self.state.registers[s.CURSOR])
 
     @property
     def nodes(self) -> int:
@@ -456,22 +445,14 @@ class NfabRunner(Intake):
         """Release runs out of their window and idle partitions, and forget their keys when most of them are idle."""
         state = self.state
         count = self.partitions
-        left = sweep(count, self._low_bound, state.memory)
-        if self.keys is None or 2 * left >= count:
-            return
+        sweep(count, self._low_bound, state.memory)
         head, negated = state.parts.head[:count], state.parts.negated[:count]
-        alive = (head != 0) | (negated != 0).any(axis=1)
-        if self.keeper is not None:
-            alive |= self.keeper.partitions(count)
-        renamed = self.keys.keep(alive)
-        if self.keeper is not None:
-            self.keeper.renumber(renamed)
-        rows = np.flatnonzero(alive)
-        state.parts = state.parts._replace(
-            head=_kept(head, rows), size=_kept(state.parts.size[:count], rows), negated=_kept(negated, rows)
-        )
-        if self.ranked:
-            self.counter = _kept(self.counter[:count], rows)
+        fresh = self._keep((head != 0) | (negated != 0).any(axis=1))
+        if fresh is None:
+            return
+        rows = fresh[1]
+        size = kept(state.parts.size[:count], rows)
+        state.parts = state.parts._replace(head=kept(head, rows), size=size, negated=kept(negated, rows))
         self._renumber_pending()
 
     def _renumber_pending(self) -> None:
@@ -485,10 +466,3 @@ class NfabRunner(Intake):
                 if state.runs.state[run] < 0:
                     state.runs.last[run] = part
                 run = int(state.runs.next[run])
-
-
-def _kept(array: I64, rows: I64) -> I64:
-    """Some rows of an array, and room for one at least."""
-    fresh = np.zeros((max(1, rows.size), *array.shape[1:]), np.int64)
-    fresh[: rows.size] = array[rows]
-    return fresh

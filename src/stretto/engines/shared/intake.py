@@ -5,7 +5,7 @@ All steps are over whole columns.
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -52,6 +52,14 @@ class Classifying(Protocol):
         """What a state depends on, apart from the literals of conditions and from the types of ``unknown`` columns."""
 
 
+class Counting(Protocol):
+    """The arrays of an engine."""
+
+    @property
+    def registers(self) -> I64:
+        """Scalars that outlive a call of the kernel."""
+
+
 class Intake:
     """The part of an engine's run that reads columns.
 
@@ -70,6 +78,12 @@ class Intake:
     equal
         The attributes that an event cannot lack in any match, where these are others than ``keys``.
     """
+
+    #: The registers in which the kernel counts events.
+    CURSOR: ClassVar[int]
+    VISITED: ClassVar[int]
+    TRIGGERS: ClassVar[int]
+    state: Counting
 
     def __init__(
         self,
@@ -161,7 +175,7 @@ class Intake:
     @property
     def cursor(self) -> int:
         """How many of the visited events of the batch at hand have been read to their end."""
-        raise NotImplementedError
+        return int(self.state.registers[self.CURSOR])
 
     @property
     def idle(self) -> bool:
@@ -188,12 +202,12 @@ class Intake:
     @property
     def visited(self) -> int:
         """Events that reached the kernel so far."""
-        raise NotImplementedError
+        return int(self.state.registers[self.VISITED])
 
     @property
     def triggers(self) -> int:
         """Events that have output so far."""
-        raise NotImplementedError
+        return int(self.state.registers[self.TRIGGERS])
 
     @property
     def nodes(self) -> int:
@@ -396,6 +410,24 @@ class Intake:
         """Release what no match can need, and forget the keys of idle partitions when most of them are idle."""
         raise NotImplementedError
 
+    def _keep(self, alive: Bits) -> tuple[I64, I64] | None:
+        """Forget the keys of all other partitions, where these are the most; what starts are waited for stays.
+
+        Gives the new number of each partition, and those that stay, in the order of their new numbers.
+        """
+        if self.keys is None:
+            return None
+        if self.keeper is not None:
+            alive = alive | self.keeper.partitions(len(self.keys))
+        if 2 * np.count_nonzero(alive) >= len(self.keys):
+            return None
+        renamed, rows = self.keys.keep(alive), np.flatnonzero(alive)
+        if self.keeper is not None:
+            self.keeper.renumber(renamed)
+        if self.ranked:
+            self.counter = kept(self.counter, rows)
+        return renamed, rows
+
     # -- state --------------------------------------------------------------------------------------------------------
 
     def _save_intake(self, section: Section) -> None:
@@ -460,6 +492,13 @@ def keyed(batch: pa.RecordBatch | pa.Table, names: tuple[str, ...]) -> Bits | No
         if column.null_count:
             found = both(found, np.asarray(column.is_valid().to_numpy(zero_copy_only=False), np.bool_))
     return found
+
+
+def kept(array: I64, rows: I64) -> I64:
+    """Some rows of an array, and room for one at least."""
+    fresh = np.zeros((max(1, rows.size), *array.shape[1:]), np.int64)
+    fresh[: rows.size] = array[rows]
+    return fresh
 
 
 def both(left: Bits | None, right: Bits | None) -> Bits | None:

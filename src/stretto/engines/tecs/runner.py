@@ -17,7 +17,7 @@ from stretto import _jit
 from stretto.automata.determinize import AMBIGUOUS
 from stretto.engines.api import Matches
 from stretto.engines.shared.counting import Graph, Unlisted, unlisted
-from stretto.engines.shared.intake import CHUNK, SWEEP_AT_LEAST, Intake
+from stretto.engines.shared.intake import CHUNK, SWEEP_AT_LEAST, Intake, kept
 from stretto.engines.shared.keeping import NO_VISITS, Visits
 from stretto.engines.tecs import structure as s
 from stretto.engines.tecs.collect import states_in, sweep
@@ -52,6 +52,9 @@ class Runner(Intake):
         Initial size of the growing arrays (tests use 1).
     """
 
+    CURSOR, VISITED, TRIGGERS = s.CURSOR, s.VISITED, s.TRIGGERS
+    state: State
+
     def __init__(
         self, program: Compiled, *, labels: bool, counts: bool = False, late: str = "error", capacity: int = 1 << 12
     ) -> None:
@@ -70,18 +73,6 @@ class Runner(Intake):
         self.state.fit_partitions(1)
         self._traces: list[Trace] = []
         self.traced = 0
-
-    @property
-    def visited(self) -> int:
-        return int(self.state.registers[s.VISITED])
-
-    @property
-    def triggers(self) -> int:
-        return int(self.state.registers[s.TRIGGERS])
-
-    @property
-    def cursor(self) -> int:
-        return int(self.state.registers[s.CURSOR])
 
     @property
     def nodes(self) -> int:
@@ -286,25 +277,14 @@ class Runner(Intake):
 
     def _sweep(self) -> None:
         """Release idle partitions, and forget their keys when most of them are idle."""
-        assert self.keys is not None
-        left = sweep(self.state.records, self.state.registers)
-        if 2 * left >= len(self.keys):
+        state = self.state
+        sweep(state.records, state.registers)
+        head = state.records.head[: self.partitions]
+        fresh = self._keep(head != 0)
+        if fresh is None:
             return
-        head = self.state.records.head
-        alive = head[: len(self.keys)] != 0
-        if self.keeper is not None:
-            alive |= self.keeper.partitions(len(self.keys))
-        renamed = self.keys.keep(alive)
-        if self.keeper is not None:
-            self.keeper.renumber(renamed)
-        survivors = np.flatnonzero(alive)
-        fresh = np.zeros(max(1, survivors.size), np.int64)
-        fresh[: survivors.size] = head[survivors]
-        self.state.records = self.state.records._replace(head=fresh)
-        if self.ranked:
-            counter = np.zeros(max(1, survivors.size), np.int64)
-            counter[: survivors.size] = self.counter[survivors]
-            self.counter = counter
+        renamed, rows = fresh
+        state.records = state.records._replace(head=kept(head, rows))
         self._traces = [
             one._replace(part=np.where(one.part >= 0, renamed[one.part], -1)) for one in self._traces if one.part.size
         ]

@@ -47,6 +47,9 @@ class TimedRunner(Intake):
         How many bytes of matches it may hold before it gives them.
     """
 
+    CURSOR, VISITED, TRIGGERS = s.CURSOR, s.VISITED, s.TRIGGERS
+    state: State
+
     def __init__(
         self,
         program: Compiled,
@@ -88,18 +91,6 @@ class TimedRunner(Intake):
     @property
     def waits(self) -> bool:
         return self.waiting is not None
-
-    @property
-    def visited(self) -> int:
-        return int(self.state.registers[s.VISITED])
-
-    @property
-    def triggers(self) -> int:
-        return int(self.state.registers[s.TRIGGERS])
-
-    @property
-    def cursor(self) -> int:
-        return int(self.state.registers[s.CURSOR])
 
     @property
     def nodes(self) -> int:
@@ -291,26 +282,15 @@ class TimedRunner(Intake):
     def _sweep(self) -> None:
         """Collect, and forget the keys of idle partitions when most of them are idle."""
         self._collect()
-        if self.keys is None:
-            return
         alive = self.state.busy(self.partitions, self.last_measure)
         if self.waiting is not None:
             alive[self.waiting.part] = True
-        if self.keeper is not None:
-            alive |= self.keeper.partitions(len(self.keys))
-        if 2 * np.count_nonzero(alive) >= len(self.keys):
+        fresh = self._keep(alive)
+        if fresh is None:
             return
-        renamed = self.keys.keep(alive)
-        survivors = np.flatnonzero(alive)
-        if self.ranked:
-            counter = np.zeros(max(1, survivors.size), np.int64)
-            counter[: survivors.size] = self.counter[survivors]
-            self.counter = counter
-        self.state.rename(renamed, survivors)
+        self.state.rename(*fresh)
         if self.waiting is not None:
-            self.waiting.rename(renamed)
-        if self.keeper is not None:
-            self.keeper.renumber(renamed)
+            self.waiting.rename(fresh[0])
 
     def live(self) -> I64:
         """The rows that partial matches hold (sorted), after collecting what is unreachable."""
