@@ -160,6 +160,10 @@ def _as_table(events: Any) -> pa.Table:
         if hasattr(events, "to_arrow_table"):
             return events.to_arrow_table()
         if isinstance(events, Mapping):
+            if any(isinstance(one, pa.Table | pa.RecordBatch) for one in events.values()):
+                raise DataError(
+                    "tables by stream are not read here: give one table, with a column that names the stream, stream='…'"
+                )
             return pa.table(dict(events))
         if isinstance(events, Iterable) and not isinstance(events, str | bytes):
             return _from_rows(list(events))

@@ -248,7 +248,9 @@ class Matcher:
         Parameters
         ----------
         events
-            Rows with the attributes and the columns that play a role.
+            Rows with the attributes and the columns that play a role. For a query on events in order also a dict of such tables by
+            stream, as :func:`match` takes one: the events of one push are merged by time, and ``positions`` count them so. A stream
+            without events may be left out; without a ``schema`` the first push tells the columns of all of them.
         arcs
             AFAs: changes of arcs between the rows, as a second stream: a table with the columns ``row`` (how many rows come before),
             ``action`` (``"add"`` or ``"retire"``), ``id``, and for additions ``source``, ``target``, ``when``, ``then``, ``kind``,

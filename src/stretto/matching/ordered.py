@@ -31,6 +31,7 @@ from stretto.matching.reorder import Cleanse, Released, check_span, span
 from stretto.matching.results import CHUNK, Arrivals, History, Layout, build_tables
 from stretto.matching.retries import Retries
 from stretto.matching.sets import MatchSet, program_of_sets, refuse_unlisted
+from stretto.matching.streams import are_streams, merged
 from stretto.query.query import Consume
 from stretto.times import FOREVER, check_clock
 
@@ -90,6 +91,8 @@ class Ordered(Line):
         self.inferred = schema is None and query.schema is None
         #: Whether equalities of conditions split the stream (:attr:`Query.split`).
         self.split = True
+        #: The streams of which there were tables.
+        self.streams: tuple[str, ...] = ()
         self.unknown: frozenset[str] = frozenset()
         Layout.check(reading.output)
         if schema is not None:
@@ -321,7 +324,7 @@ class Ordered(Line):
     def push_sets(self, events: Any) -> Iterator[MatchSet]:
         if not self.sets:
             raise OptionError("push_sets() needs Matcher(…, sets=True)")
-        return self._set_by_set(as_table(events))
+        return self._set_by_set(self._table(events))
 
     def advance(self, time: Any, *, where: str | None = None) -> pa.Table:
         if where is not None:
@@ -382,12 +385,9 @@ class Ordered(Line):
 
     def _read(self, events: Any, silent: bool, punctuations: list[tuple[int, Any]] | None = None) -> Iterator[pa.Table]:
         self.life.refuse_finished()
-        table = as_table(events)
-        if self.run is None and not table.num_columns:
+        table = self._table(events)
+        if self.run is None and (not table.num_columns or table.column_names == [self.reading.stream]):
             return iter(())
-        if keys := self.query.parsed.joined:
-            stream = self.query.roles(None, None, self.reading.stream, None)[2]
-            table = Derived((), keys, stream).added_to(table, bound=self.run is not None)
         self._learn_types(table)
         sorter = self.sorter
         if sorter is not None:
@@ -397,6 +397,26 @@ class Ordered(Line):
                 "punctuations= stand between rows where events are sorted: give disorder=, or advance() between pushes"
             )
         return self._advance(table, silent)
+
+    def _table(self, events: Any) -> pa.Table:
+        """The next events as a table; those of several streams merged by time."""
+        own = self.reading
+        type, time, stream, _ = self.query.roles(own.type, own.time, own.stream, own.time_unit)
+        if are_streams(events, self.query, self.streams):
+            needed = None if self.run is None else (*self.query.bound.tested, *self.layout.columns)
+            table, column = merged(self.query, events, type, time, own.sequence, stream, needed, self.streams)
+            if stream is None and column is not None:
+                if self.run is not None:
+                    raise OptionError(
+                        "the events come by stream, and no column of the matcher's names the stream: stream='…', also in its schema"
+                    )
+                self.reading = own._replace(stream=column)
+            self.streams = tuple(dict.fromkeys([*self.streams, *events]))
+            return table
+        table = as_table(events)
+        if (keys := self.query.parsed.joined) and table.num_columns:
+            table = Derived((), keys, stream).added_to(table, bound=self.run is not None)
+        return table
 
     def _tables(self, found: Iterable[Matches]) -> Iterator[pa.Table]:
         """What the run finds as tables, within the budget of the call."""
@@ -586,6 +606,8 @@ class Ordered(Line):
             section.values["unknown"] = sorted(self.unknown)
         if self._is_split:
             section.values["split"] = True
+        if self.streams:
+            section.values["streams"] = list(self.streams)
         section.put_schema("schema", pa.schema(list(self.query.bound.schema.attributes.items())))
         run.save(section)
         self._forget()
@@ -612,6 +634,9 @@ class Ordered(Line):
             if self.position:
                 self.start()
             return
+        self.streams = tuple(header.get("streams", ()))
+        if self.streams and self.reading.stream is None and self.query.schema is None:
+            self.reading = self.reading._replace(stream=header["roles"]["stream"])
         if self.query.schema is None:
             there = {name: header["roles"][name] for name in ("type", "time", "stream", "time_unit")}
             own = {name: self.reading.roles[name] for name in there}

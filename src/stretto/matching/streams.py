@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from operator import or_
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ from stretto.errors import DataError, hinted, warn
 from stretto.events import Schema, as_table
 from stretto.matching.compiled import Query
 from stretto.matching.derived import Derived
+from stretto.matching.merging import ordered
 from stretto.query.predicate import attributes
 
 #: The name of the column that tells streams apart when several tables are given.
@@ -23,7 +25,7 @@ def one_table(
 ) -> tuple[pa.Table, str | None]:
     """One table of all streams, with the fields of structs that are read, and the column that tells them apart."""
     read = {*query.parsed.read, *filter(None, (type, time, sequence))}
-    if not isinstance(events, Mapping) or not _are_streams(events, query):
+    if not are_streams(events, query):
         table = Derived(tuple(read), query.parsed.joined, stream).added_to(as_table(events))
         if stream is None and len(query.streams) > 1:
             raise DataError(
@@ -32,7 +34,8 @@ def one_table(
             )
         return table, stream
     made = Derived(tuple(read), query.parsed.joined)
-    tables = {name: made.of_stream(name).added_to(as_table(value)) for name, value in events.items()}
+    tables = {name: as_table(value) for name, value in events.items()}
+    tables = {name: made.of_stream(name).added_to(one) if one.num_columns else one for name, one in tables.items()}
     names = streams_of(query, tables)
     for name in names:
         if name not in tables:
@@ -113,14 +116,54 @@ def nothing(query: Query, type: str | None, time: str | None, stream: str | None
     return pa.schema(list(kinds.items())).empty_table()
 
 
-def _are_streams(events: Mapping[str, Any], query: Query) -> bool:
-    """Whether a mapping holds tables by stream rather than columns by name. A stream may be empty."""
-    if not events:
+def merged(
+    query: Query,
+    events: Mapping[str, Any],
+    type: str | None,
+    time: str | None,
+    sequence: str | None,
+    stream: str | None,
+    needed: Iterable[str] | None,
+    before: Iterable[str],
+) -> tuple[pa.Table, str | None]:
+    """The next events of several streams as one table, merged by time, and the column that tells them apart.
+
+    A stream that the query reads, or that there was ``before``, without events may be left out. Of the ``needed`` columns those that
+    only it may have are NULL then; ``None``: the columns are not known yet.
+
+    Raises
+    ------
+    DataError
+        As :func:`one_table`; or a stream is unknown, and perhaps another one was meant.
+    """
+    names = streams_of(query, dict.fromkeys([*before, *events]))
+    without = [name for name in names if name not in events]
+    if without and (unknown := [name for name in events if name not in names]):
+        raise DataError(
+            hinted(f"the query does not read the stream '{unknown[0]}'", unknown[0], without, kind="stream")
+        )
+    table, column = one_table(query, {**{name: [] for name in names}, **events}, type, time, sequence, stream)
+    if needed is None or query.schema is None:
+        if without and table.num_rows:
+            raise DataError(
+                f"the first events tell the columns, and there are none of stream '{without[0]}': give an empty table with its "
+                "columns, or a schema="
+            )
+    elif without or not all(as_table(events[name]).num_rows for name in names):
+        for name in dict.fromkeys(needed):
+            if name not in table.column_names:
+                table = table.append_column(name, pa.nulls(table.num_rows, query.schema.attributes[name]))
+    return (ordered(table, time, sequence)[0] if table.num_rows else table), column
+
+
+def are_streams(events: Any, query: Query, before: Iterable[str] = ()) -> bool:
+    """Whether events are tables by stream, of which some may be empty, and whose names are those of FROM or known from ``before``."""
+    if not isinstance(events, Mapping) or not events:
         return False
-    if all(_is_table(value) for value in events.values()):
-        return True
-    named = all(name in events for name in query.streams)
-    return named and all(_is_table(value) or (isinstance(value, list) and not value) for value in events.values())
+    tables = [_is_table(value) for value in events.values()]
+    empty = [isinstance(value, list) and not value for value in events.values()]
+    named = any(tables) or all(name in events for name in query.streams) or events.keys() <= {*query.streams, *before}
+    return named and all(map(or_, tables, empty))
 
 
 def _is_table(value: Any) -> bool:
