@@ -20,7 +20,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any, cast
 
@@ -63,6 +63,8 @@ class SaseMatch:
     start: int
     end: int
     bindings: tuple[tuple[str, tuple[int, ...]], ...]
+    #: The row that completes it: the last one, or with UNTIL … ONLY the end of the repetition.
+    completed: int = field(default=-1, compare=False, repr=False)
 
     @property
     def positions(self) -> tuple[int, ...]:
@@ -160,7 +162,7 @@ def _limit(found: list[SaseMatch], limit: int | None) -> list[SaseMatch]:
     if limit is None:
         return found
     kept: list[SaseMatch] = []
-    for _, same in itertools.groupby(found, key=lambda m: m.end):
+    for _, same in itertools.groupby(sorted(found, key=lambda m: m.completed), key=lambda m: m.completed):
         latest = sorted(same, key=lambda m: (-m.start, m.positions, m.bindings))[:limit]
         kept += sorted(latest, key=lambda m: (m.start, m.positions, m.bindings))
     return kept
@@ -274,7 +276,7 @@ class _Automaton:
         complete = [*ended, *(run for run in fresh if self._accepts(run))]
         left = [replace(run, left=True) for run in fresh if self._waits_apart(run) and self._proceeds(run)]
         self.runs = [*ongoing, *filter(self._goes_on, fresh), *left]
-        return [self._match(run) for run in complete if not self._denied(run)]
+        return [self._match(run, row) for run in complete if not self._denied(run, row)]
 
     def _moves(self, run: Run, row: int) -> tuple[list[Run], list[Run], list[Run]]:
         """What a run becomes by selecting an event, what goes on without it (ignore), and what its end completes."""
@@ -421,11 +423,11 @@ class _Automaton:
             found.setdefault(one.variable, []).extend(self.rows[i] for i in own)
         return found
 
-    def _match(self, run: Run) -> SaseMatch:
+    def _match(self, run: Run, completed: int) -> SaseMatch:
         held: dict[str, tuple[int, ...]] = {one.variable: () for one in self.query.parsed.positive}
         for one, own in zip(self.components, run.selected, strict=True):
             held[one.variable] += own
-        return SaseMatch(run.first, run.selected[-1][-1], tuple(held.items()))
+        return SaseMatch(run.first, run.selected[-1][-1], tuple(held.items()), completed)
 
     # ---- Conditions
 
@@ -456,21 +458,21 @@ class _Automaton:
 
     # ---- Negation
 
-    def _denied(self, run: Run) -> bool:
+    def _denied(self, run: Run, completed: int) -> bool:
         """Whether an event that must not be there is there."""
-        return any(self._occurs(negation, row, run) for negation in self.negations for row in self.members)
+        return any(self._occurs(negation, row, run, completed) for negation in self.negations for row in self.members)
 
-    def _occurs(self, negation: Negation, row: int, run: Run) -> bool:
+    def _occurs(self, negation: Negation, row: int, run: Run, completed: int) -> bool:
         event = self.rows[row]
         if not (_is_of(event, negation.component, self.query) and self._equal(run.first, row)):
             return False
-        if not self._lies(negation, row, run):
+        if not self._lies(negation, row, run, completed):
             return False
         chosen = self._chosen(run)
         chosen[negation.component.variable] = [event]
         return all(_holds(self.query, part, chosen, {}) for part in negation.conditions)
 
-    def _lies(self, negation: Negation, row: int, run: Run) -> bool:
+    def _lies(self, negation: Negation, row: int, run: Run, completed: int) -> bool:
         """Whether an event lies where a negated component is."""
         window = self.query.window
         if 0 < negation.place < len(self.components):
@@ -478,7 +480,7 @@ class _Automaton:
         assert window is not None
         time, first, last = (self._time(i) for i in (row, run.first, run.selected[-1][-1]))
         if negation.place == 0:
-            return time < first and last - time <= window.size
+            return time < first and self._time(completed) - time <= window.size
         return time > last and time - first <= window.size
 
 
