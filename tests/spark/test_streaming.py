@@ -146,6 +146,28 @@ def test_duplicates_streaming_and_batch(spark: Any, tmp_path: Path) -> None:
     assert stretto.spark.match(spark.createDataFrame(table), text, **options).count() == 1
 
 
+def test_equal_queries_in_one_stream(spark: Any, tmp_path: Path) -> None:
+    """Each is counted, and started once more as before."""
+    table = pa.table({"type": list("ABZABZ"), "t": [1, 2, 900, 1001, 1002, 1900]})
+    for number in range(2):
+        add_file(tmp_path / "in", table.slice(3 * number, 3), number)
+        one, other = [
+            stretto.spark.match(
+                read_stream(spark, tmp_path / "in"),
+                "SELECT * FROM S WHERE A ; B WITHIN 5 seconds",
+                time="t",
+                time_unit="s",
+                disorder="0 seconds",
+                buckets=1,
+            )
+            for _ in range(2)
+        ]
+        query = run(one.union(other), tmp_path / "checkpoint", tmp_path / "out")
+        assert sum(stretto.spark.metrics(p)["matches"] for p in query.recentProgress) == 2
+    times = [row["end_time"] for row in result(spark, tmp_path / "out").to_pylist()]
+    assert sorted(times) == [2, 2, 1002, 1002]
+
+
 def test_restarts_and_a_checkpoint_of_another_query(spark: Any, tmp_path: Path) -> None:
     table = random_events(12, 120)
     text = "SELECT * FROM S WHERE A ; B PARTITION BY [key] WITHIN 10 seconds"

@@ -18,6 +18,7 @@ import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, wraps
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from stretto.errors import SnapshotError
@@ -42,18 +43,22 @@ _START = 1 << 16
 _CHECKPOINT = "checkpointlocation"
 _CHECKPOINTS = "spark.sql.streaming.checkpointLocation"
 
-#: The owners of states by the name under which their counts are in a plan.
+#: The owners of states by their digests.
 _OWNERS: dict[str, Owner] = {}
+_NUMBERS = count()
 
 
 def metrics_name(owner: Owner) -> str:
-    """The name under which a query's counts are in Spark's progress, and which tells the query in a plan."""
-    return f"{METRICS}:{owner.digest}"
+    """A name under which counts of a query are in Spark's progress, and which tells the query in a plan.
+
+    It is another one at each call: Spark takes a name for one place in a plan, which may hold two equal queries.
+    """
+    return f"{METRICS}:{owner.digest}:{next(_NUMBERS)}"
 
 
 def compared(found: DataFrame, owner: Owner) -> DataFrame:
     """The DataFrame of a continuous query, which from now on is compared with its checkpoint when it starts."""
-    _OWNERS[metrics_name(owner)] = owner
+    _OWNERS[owner.digest] = owner
     _compare_at_start(type(found))
     return found
 
@@ -78,8 +83,8 @@ def _compare_at_start(frames: type) -> None:
 
 def _owners_in(df: Any) -> list[Owner]:
     """The queries of stretto in a DataFrame's plan, each once."""
-    names = re.findall(rb"\b%s:[0-9a-f]{16}\b" % METRICS.encode(), plan_bytes(df))
-    return [_OWNERS[name] for name in dict.fromkeys(one.decode() for one in names) if name in _OWNERS]
+    digests = re.findall(rb"\b%s:([0-9a-f]{16})\b" % METRICS.encode(), plan_bytes(df))
+    return [_OWNERS[name] for name in dict.fromkeys(one.decode() for one in digests) if name in _OWNERS]
 
 
 @cache
