@@ -845,4 +845,9 @@ def test_first_mistakes_on_spark_show_the_way_out() -> None:
     for call in (stretto.spark.match, stretto.spark.explain):
         refused(TypeError, lambda call=call: call(None, AFA, time="t", budgets=5), "'budgets'; did you mean 'budget'?")
     refused(OptionError, lambda: stretto.spark.match(None, AFA, time="t", timer="eow"), "SEQ(A a, ~(B b)) WITHIN")
-    refused(OptionError, lambda: stretto.spark.match(None, SASE, time="t", at_end="drop"), "a filter on start_time")
+    refused(
+        OptionError, lambda: stretto.spark.match(None, AFA, time="t", at_end="drop"), "at_end='drop' is for queries"
+    )
+    refused(
+        OptionError, lambda: stretto.spark.match(None, SASE, time="t", at_end="keep"), "expected 'complete' or 'drop'"
+    )

@@ -89,7 +89,7 @@ def prepare(  # noqa: PLR0913 - the options that users have
 ) -> Prepared:
     """Check a call against its DataFrame; ``others`` are of queries alone, and must say nothing."""
     refuse(
-        {name: value for name, value in others.items() if value and value not in ("type", "events", AFA)},
+        {name: value for name, value in others.items() if value and value not in ("type", "events", "complete", AFA)},
         (*OF_QUERIES, "slices"),
         "queries in CEQL or SASE+, and this is an AFA",
     )

@@ -20,6 +20,7 @@ from stretto.languages.afa.builder import AFA
 from stretto.matching.compiled import Query, compile_query
 from stretto.matching.compiled import roles as roles_of
 from stretto.matching.derived import refuse_name_of
+from stretto.matching.line import Reading
 from stretto.matching.options import refuse, unexpected
 from stretto.matching.results import Layout
 from stretto.matching.sets import refuse_unlisted
@@ -44,8 +45,6 @@ if TYPE_CHECKING:
 NOT_HERE = {
     "timer": "timer= needs punctuations while a window is open, and on Spark a key without events is looked at when its window "
     "closes: say what does not happen in SASE+, SEQ(A a, ~(B b)) WITHIN …, or put rows that mark time among the events",
-    "at_end": "at_end= is not on Spark: a stream does not end, and a task of a batch does not see how far those of others go. What "
-    "waits is complete at a batch's end; leave out what is not certain by a filter on start_time, at the latest time less the window",
 }
 
 
@@ -62,6 +61,7 @@ def match(  # noqa: PLR0913 - the options that users have
     partitions: int | None = None,
     valuations: bool = False,
     language: str | None = None,
+    at_end: str = "complete",
     disorder: str | dt.timedelta | None = None,
     speculation: Any = 0,
     late: str = "drop",
@@ -114,6 +114,9 @@ def match(  # noqa: PLR0913 - the options that users have
         One row for each valuation in place of each complex event.
     language
         The query's language, where the text does not tell: ``"ceql"``, ``"sase"``, ``"afa"``.
+    at_end
+        Batch: as in :func:`stretto.match`, what becomes of a match that waits for time to pass when the events end before, at their
+        latest time, whatever key that is of. With ``"drop"`` Spark looks that time up first.
     disorder
         Streaming: how much later than the latest event one may still arrive, such as ``"10 seconds"``, or a timedelta. Events are
         held until Spark's watermark, which is so far behind the latest event, has passed them. ``None``: the events have a
@@ -182,7 +185,7 @@ def match(  # noqa: PLR0913 - the options that users have
     )
     shared: dict[str, Any] = {"time": time, "sequence": sequence, "time_unit": time_unit, "budget": budget}
     of_queries: dict[str, Any] = {"type": type, "stream": stream, "output": output, "valuations": valuations}
-    of_queries["language"] = language
+    of_queries |= {"language": language, "at_end": at_end}
     of_automata: dict[str, Any] = {"arcs": arcs, "until": until, "bag": bag, "numbered": numbered}
     if is_automaton(query, language):
         automaton = automata.prepare(df, query, continuous, **shared, **of_automata, **of_queries, slices=slices)
@@ -226,9 +229,11 @@ def prepare(  # noqa: PLR0913 - the options that users have
     language: str | None,
     continuous: Continuous,
     budget: int | float | str | None = None,
+    at_end: str = "complete",
 ) -> Prepared:
     """Check a call against its DataFrame."""
     require_pyspark()
+    completes = Reading(at_end=at_end).completes
     Budget(budget)  # raises
     compiled = compile_query(query, language=language)
     refuse_unlisted(compiled)
@@ -258,9 +263,12 @@ def prepare(  # noqa: PLR0913 - the options that users have
     if unreadable and output == "events" and compiled.parsed.shows_everything:
         raise OptionError(f"column '{unreadable[0]}' has a type that Arrow cannot carry: drop it, or cast it")
     columns = {name: kind for name, kind in known.items() if name in wanted}
+    bound = compiled.bind(Schema(columns, **chosen))
+    if not completes:
+        _check_drop(bound, events)
     return Prepared(
         events,
-        compiled.bind(Schema(columns, **chosen)),
+        bound,
         columns,
         (type, time, stream, time_unit),
         sequence,
@@ -271,4 +279,19 @@ def prepare(  # noqa: PLR0913 - the options that users have
         # In a stream, events without a key that conditions say may be late, or taken back.
         not events.isStreaming
         or (continuous.late == "drop" and continuous.sign is None and not continuous.speculation),
+        completes,
     )
+
+
+def _check_drop(query: Query, events: DataFrame) -> None:
+    """Raise an :class:`OptionError` where it is not known how far time has come when the events end."""
+    if events.isStreaming:
+        raise OptionError(
+            "at_end= is for batches: a stream does not end, and what waits comes when the watermark has passed it; leave it out"
+        )
+    window, time = query.bound.window, query.bound.schema.time
+    if window is not None and window.attribute not in (None, time):
+        raise OptionError(
+            f"at_end='drop' on Spark asks how far '{time}' has come, and the window measures '{window.attribute}': measure it by "
+            f"'{time}', or name time='{window.attribute}'"
+        )

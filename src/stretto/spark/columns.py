@@ -86,7 +86,7 @@ def relevant(query: Query) -> Column | None:
     """
     from pyspark.sql import functions as F
 
-    found = all_of([_in_streams(query), any_of(test.condition for test in _tests(query))])
+    found = all_of([in_streams(query), any_of(test.condition for test in _tests(query))])
     if found is True:
         return None
     return F.lit(False) if found is False else found
@@ -100,7 +100,7 @@ def relevant_text(query: Query) -> str | None:
     tests = _tests(query)
     matters = " OR ".join(str(guard) for test in tests for guard in test.guards)
     matters = "" if any(test.condition is True for test in tests) else matters or "nothing"
-    member = _in_streams(query) is not True and f"{query.bound.schema.stream} IN ({', '.join(query.streams)})"
+    member = in_streams(query) is not True and f"{query.bound.schema.stream} IN ({', '.join(query.streams)})"
     if member and matters:
         return f"{member} AND ({matters})"
     return member or matters or None
@@ -162,7 +162,7 @@ def _by_type(guards: Iterable[Guard]) -> list[list[Guard]]:
     return list(found.values())
 
 
-def _in_streams(query: Query) -> Condition:
+def in_streams(query: Query) -> Condition:
     """Events of streams that FROM does not name take no part; not even positions count them."""
     name = query.bound.schema.stream
     if query.parsed.any_stream:

@@ -43,6 +43,8 @@ class Prepared:
     functions: Paths = ()
     #: Whether keys that conditions say tell events apart, too.
     split: bool = True
+    #: Whether the end of a batch completes what waits for time to pass.
+    completes: bool = True
 
     @property
     def schema(self) -> bytes:

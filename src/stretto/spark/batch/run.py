@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from stretto.frame import arrow_bytes
 from stretto.matching.compiled import Query
 from stretto.query.query import Consume
 from stretto.query.sase import SaseQuery
@@ -28,7 +29,8 @@ from stretto.spark.batch.scans import in_slices, side_by_side
 from stretto.spark.batch.slices import Slices
 from stretto.spark.batch.survey import key_hash
 from stretto.spark.batch.worker import run_partition
-from stretto.spark.compat import repartition_by_number
+from stretto.spark.columns import in_streams
+from stretto.spark.compat import repartition_by_number, to_arrow
 from stretto.spark.frames import column, spark_schema
 from stretto.spark.prepared import Prepared
 
@@ -42,12 +44,31 @@ def match(call: Prepared, *, partitions: int | None, slices: int | None) -> Data
     """The matches of a checked call as a DataFrame; ``partitions`` and ``slices`` as in :func:`stretto.spark.match`."""
     plan = plans.make(call, partitions=partitions, slices=slices)
     _warn(call, plan)
-    worker = partial(run_partition, **call.task, marked=plan.cuts)
+    worker = partial(run_partition, **call.task, marked=plan.cuts, latest=None if call.completes else _latest(call))
     kind = spark_schema(call.layout.schema())
     if plan.scans and plan.slices is not None:
         return side_by_side([rows.mapInArrow(worker, kind) for rows in in_slices(call, plan.rows, plan.slices)])
     ordered = _cut(call, plan) if plan.cuts else _whole(call, plan)
     return ordered.mapInArrow(worker, kind)
+
+
+def _latest(call: Prepared) -> bytes | None:
+    """The latest time of all events of the stream, whatever key they have and whether they can matter, as a table of one row.
+
+    ``None``: there are no events, or nothing waits for time.
+    """
+    from pyspark.sql import functions as F
+
+    time, parsed = call.roles[1], call.query.parsed
+    if parsed.last_negation is None and parsed.keep is None:
+        return None
+    rows, member = call.events, in_streams(call.query)
+    if member is not True:
+        rows = rows.filter(F.lit(False) if member is False else member)
+    for name in call.asked_keys:
+        rows = rows.filter(call.key_column(name).isNotNull())
+    found = to_arrow(rows.agg(F.max(column(time)).alias(time))).cast(pa.schema([(time, call.columns[time])]))
+    return None if found.column(0).null_count else arrow_bytes(found).to_pybytes()
 
 
 def _warn(call: Prepared, plan: Plan) -> None:

@@ -11,6 +11,7 @@ from functools import lru_cache
 import pyarrow as pa
 
 from stretto.errors import DataError
+from stretto.frame import arrow_table
 from stretto.matching.compiled import Query, compile_query
 from stretto.matching.matcher import Matcher
 from stretto.matching.metering import meter_of_task
@@ -28,7 +29,7 @@ _MOST_ROWS = 1 << 16
 _RESULT_BYTES = 1 << 21
 
 
-def run_partition(
+def run_partition(  # noqa: PLR0913 - what a task must know
     batches: Iterator[pa.RecordBatch],
     *,
     text: str,
@@ -40,8 +41,12 @@ def run_partition(
     budget: int | float | str | None = None,
     functions: Paths = (),
     marked: bool = False,
+    latest: bytes | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Match one task's rows, which come ordered by time. ``marked``: the last column tells what is context."""
+    """Match one task's rows, which come ordered by time. ``marked``: the last column tells what is context.
+
+    ``latest``: the latest time of all tasks, beyond which nothing is complete; ``None``: the end completes what waits.
+    """
     matcher: Matcher | None = None
     query = bound_query(text, schema, roles, language, functions)
     time = roles[1]
@@ -59,7 +64,8 @@ def run_partition(
         for found in matcher.iter_push(own):
             yield from pieces(found)
     if matcher is not None:
-        yield from pieces(matcher.finish())
+        ended = matcher.finish() if latest is None else matcher.advance(arrow_table(latest).column(0)[0].as_py())
+        yield from pieces(ended)
 
 
 @lru_cache(maxsize=16)
