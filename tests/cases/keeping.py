@@ -23,7 +23,7 @@ from tests.cases import ceql, sase
 from tests.cases.choices import Seeded
 from tests.cases.sase.engines import found_by
 
-__all__ = ["Case", "case", "case_of_ceql", "check"]
+__all__ = ["Case", "case", "case_of_ceql", "case_of_sase", "check"]
 
 
 @dataclass(frozen=True)
@@ -49,12 +49,7 @@ def case(seed: int) -> Case:
     >>> print(case(7).query)  # doctest: +ELLIPSIS
     SELECT ... AFTER MATCH SKIP ...
     """
-    choose = Seeded(seed)
-    if choose.chance(50):
-        return case_of_ceql(seed)
-    one = sase.case(seed)
-    text = sase.text_of(replace(one.query, limit=None, non_overlap=False))
-    return Case(text + _keep(choose, one.query.variables), one.schema, one.events)
+    return (case_of_ceql if Seeded(seed).chance(50) else case_of_sase)(seed)
 
 
 def case_of_ceql(seed: int) -> Case:
@@ -72,6 +67,13 @@ def case_of_ceql(seed: int) -> Case:
     if any(len(match.valuations) > 1 for match in evaluate(query.bound, one.events)):
         names = ()  # which event a variable holds is not the complex event's to say
     return Case(text + _keep(choose, names), schema, one.events)
+
+
+def case_of_sase(seed: int) -> Case:
+    """A case of SASE+ from a seed, and what it keeps; its conditions are compiled."""
+    one = sase.case(seed)
+    text = sase.text_of(replace(one.query, limit=None, non_overlap=False))
+    return Case(text + _keep(Seeded(seed), one.query.variables), one.schema, one.events)
 
 
 def _keep(choose: Seeded, names: Sequence[str]) -> str:
