@@ -264,9 +264,7 @@ def prepare(  # noqa: PLR0913 - the options that users have
         raise OptionError(f"column '{unreadable[0]}' has a type that Arrow cannot carry: drop it, or cast it")
     columns = {name: kind for name, kind in known.items() if name in wanted}
     bound = compiled.bind(Schema(columns, **chosen))
-    if not completes:
-        _check_drop(bound, events)
-    return Prepared(
+    call = Prepared(
         events,
         bound,
         columns,
@@ -281,16 +279,18 @@ def prepare(  # noqa: PLR0913 - the options that users have
         or (continuous.late == "drop" and continuous.sign is None and not continuous.speculation),
         completes,
     )
+    _check_end(call)
+    return call
 
 
-def _check_drop(query: Query, events: DataFrame) -> None:
-    """Raise an :class:`OptionError` where it is not known how far time has come when the events end."""
-    if events.isStreaming:
+def _check_end(call: Prepared) -> None:
+    """Raise an :class:`OptionError` where it is not known how far time has come when the events end, and that matters."""
+    if call.events.isStreaming and not call.completes:
         raise OptionError(
             "at_end= is for batches: a stream does not end, and what waits comes when the watermark has passed it; leave it out"
         )
-    window, time = query.bound.window, query.bound.schema.time
-    if window is not None and window.attribute not in (None, time):
+    window, time = call.query.bound.window, call.roles[1]
+    if call.drops and window is not None and window.attribute not in (None, time):
         raise OptionError(
             f"at_end='drop' on Spark asks how far '{time}' has come, and the window measures '{window.attribute}': measure it by "
             f"'{time}', or name time='{window.attribute}'"

@@ -59,6 +59,12 @@ class Prepared:
         return (time,) if self.sequence is None or self.sequence == time else (time, self.sequence)
 
     @property
+    def drops(self) -> bool:
+        """Whether something waits for time to pass, and is left out where the events end before."""
+        parsed = self.query.parsed
+        return not self.completes and (parsed.last_negation is not None or parsed.keep is not None)
+
+    @property
     def keys(self) -> tuple[str, ...]:
         """The attributes by which events can be matched apart; none: every event counts, whatever its key."""
         return () if self.is_one_stream or self.query.consume is Consume.ANY else self.partition_by

@@ -44,7 +44,7 @@ def match(call: Prepared, *, partitions: int | None, slices: int | None) -> Data
     """The matches of a checked call as a DataFrame; ``partitions`` and ``slices`` as in :func:`stretto.spark.match`."""
     plan = plans.make(call, partitions=partitions, slices=slices)
     _warn(call, plan)
-    worker = partial(run_partition, **call.task, marked=plan.cuts, latest=None if call.completes else _latest(call))
+    worker = partial(run_partition, **call.task, marked=plan.cuts, latest=_latest(call) if call.drops else None)
     kind = spark_schema(call.layout.schema())
     if plan.scans and plan.slices is not None:
         return side_by_side([rows.mapInArrow(worker, kind) for rows in in_slices(call, plan.rows, plan.slices)])
@@ -55,13 +55,11 @@ def match(call: Prepared, *, partitions: int | None, slices: int | None) -> Data
 def _latest(call: Prepared) -> bytes | None:
     """The latest time of all events of the stream, whatever key they have and whether they can matter, as a table of one row.
 
-    ``None``: there are no events, or nothing waits for time.
+    ``None``: there are no events.
     """
     from pyspark.sql import functions as F
 
-    time, parsed = call.roles[1], call.query.parsed
-    if parsed.last_negation is None and parsed.keep is None:
-        return None
+    time = call.roles[1]
     rows, member = call.events, in_streams(call.query)
     if member is not True:
         rows = rows.filter(F.lit(False) if member is False else member)
