@@ -136,9 +136,34 @@ def test_what_needs_no_runs(query: str, why: str) -> None:
     assert sorted(tuple(row["positions"]) for row in rows) == sorted(map(tuple, found(query)))
 
 
-def test_answers_ahead_are_refused() -> None:
-    with pytest.raises(stretto.StrettoError, match="one after the other"):
-        stretto.Matcher("PATTERN SEQ(A a, B? b, C c) WITHIN 5", EVENTS.schema, time="t", speculation=10)
+@pytest.mark.parametrize(
+    ("pattern", "message"),
+    [
+        ("SEQ((A a, B b)+) WITHIN 5", "without groups that repeat and UNTIL"),
+        ("SEQ(A+ a[] UNTIL (B u)) WITHIN 5", "without groups that repeat and UNTIL"),
+        ("SEQ(A a, B? b, C c) WHERE skip_till_next_match, strict_contiguity(c) { }", "under one strategy"),
+        ("SEQ(A a, ~(D n), B? b, C c)", "~(D n) beside parts that may be missing"),
+        ("SEQ(A a, B? b, C c) WHERE strict_contiguity { [k] }", "in the whole stream beside parts that may be missing"),
+        (
+            "SEQ(A a, B? b, C c) WHERE skip_till_next_match { c.v > b.v }",
+            "b.v is asked of later events, and a match may lack b",
+        ),
+    ],
+)
+def test_what_cannot_answer_ahead(pattern: str, message: str) -> None:
+    with pytest.raises(stretto.QueryError, match=re.escape(message)):
+        stretto.Matcher(f"PATTERN {pattern}", EVENTS.schema, time="t", speculation=10)
+
+
+def test_a_late_event_is_what_a_match_lacked() -> None:
+    query = "PATTERN SEQ(A a, (B b | D d)?, C c) WHERE partition_contiguity { c.v > a.v } WITHIN 5"
+    matcher = stretto.Matcher(query, EVENTS.schema, time="t", speculation=float("inf"), output="positions")
+    row = {"k": 1}
+    assert not matcher.push([{"type": "A", "t": 1, "v": 1, **row}]).num_rows
+    [first] = matcher.push([{"type": "C", "t": 3, "v": 2, **row}]).to_pylist()
+    assert (first["sign"], first["positions"]) == (1, [0, 1])
+    changes = matcher.push([{"type": "B", "t": 2, "v": 9, **row}]).to_pylist()
+    assert [(one["sign"], one["positions"]) for one in changes] == [(-1, [0, 1]), (1, [0, 1, 2])]
 
 
 def test_explain_says_what_may_follow() -> None:

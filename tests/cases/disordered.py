@@ -16,12 +16,13 @@ from stretto.automata.sase_afa import sase_afa
 from stretto.engines.nfab.program import NfabProgram
 from stretto.errors import StrettoError
 from stretto.events import Schema
+from stretto.languages.sase import parse
 from stretto.matching.revising import Revising
 from stretto.query.afa import Afa
 from stretto.query.query import Window
-from stretto.query.sase import Selection
+from stretto.query.sase import SaseQuery, Selection
 from stretto.reference.afa import Event, outputs
-from tests.cases import sase
+from tests.cases import sase, variants
 from tests.cases.sase import SaseCase, text_of
 from tests.cases.sase.engines import found_by
 
@@ -33,6 +34,8 @@ Found = tuple[tuple[str, tuple[int, ...]], ...]
 
 def case(seed: int) -> SaseCase:
     """A random case, over the time ``t``, without what no disordered stream has: LIMIT, non-overlap, other windows."""
+    if seed % 4 == 3:
+        return _with_options(seed)
     drawn = sase.case(seed)
     window = drawn.query.window
     if window is not None:
@@ -40,10 +43,25 @@ def case(seed: int) -> SaseCase:
         window = Window(number=int(size or 0), attribute=random.Random(seed).choice([None, "t"]))
     query = replace(drawn.query, window=window, limit=None, non_overlap=False)
     query = replace(query, text=text_of(query))
-    events = drawn.events
+    return _over_t(query, drawn.events)
+
+
+def _over_t(query: SaseQuery, events: pa.Table) -> SaseCase:
     if pa.types.is_floating(events["t"].type):
         events = events.set_column(events.column_names.index("t"), "t", events["t"].cast(pa.int64()))
     return SaseCase(query, Schema.of(events, time="t"), events)
+
+
+def _with_options(seed: int) -> SaseCase:
+    """A case with parts that may be missing, of those that an automaton says."""
+    for number in itertools.count(1_000 * seed):
+        drawn = variants.case(number)
+        lines = [line for line in drawn.query.text.split("\n") if not line.startswith(("LIMIT", "KEEP", "OUTPUT"))]
+        query = parse("\n".join(line for line in lines if not line.endswith("EVENTS")))
+        one = _over_t(query, drawn.events)
+        if query.optional and afa_of(one) is not None:
+            return one
+    raise AssertionError
 
 
 def afa_of(case: SaseCase) -> Afa | None:

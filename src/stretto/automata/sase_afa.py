@@ -30,7 +30,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from stretto.automata.nfab import Edge, Kind, Negation, build, own_index
+from stretto.automata.nfab import Edge, Kind, Negation, Nfab, build, own_index
 from stretto.automata.sase_register import (
     NEVER,
     Every,
@@ -105,6 +105,15 @@ class _Compiler:
         self.nfab = build(query)
         self.pairs = self.nfab.pairs
         self.last = len(self.pairs) - 1
+        _refuse_variants(self.nfab)
+        places = self.nfab.places
+        #: Of each component: which may follow it, and whether it may be the last; and which may be the first.
+        self.follow: list[list[int]] = [[] for _ in self.pairs]
+        self.final_at = [False] * len(self.pairs)
+        for at, steps, final in zip(places.component, places.follow, places.final, strict=True):
+            self.follow[at] = [places.component[step.place] for step in steps]
+            self.final_at[at] = final
+        self.first = [places.component[step.place] for step in places.first]
         self.register = ValueRegister(self.nfab)
         self.arcs: list[Arc] = []
         self.final = _free("match", (one.variable for one in query.parsed.components))
@@ -120,19 +129,29 @@ class _Compiler:
         begins = [self._asked(at, Kind.BEGIN) for at in range(len(self.pairs))]
         takes = [self._asked(at, Kind.TAKE) if pair.take is not None else None for at, pair in enumerate(self.pairs)]
         leaves = [self._proceed(at, None) for at in range(len(self.pairs))]
-        completes = {move: self._proceed(self.last, move) for move in (Kind.BEGIN, Kind.TAKE)}
+        completes = [
+            {move: self._proceed(at, move) for move in (Kind.BEGIN, Kind.TAKE)} if final else {}
+            for at, final in enumerate(self.final_at)
+        ]
         negated = [self._negated(at) for at in range(len(self.pairs))]
-        for at, begin in enumerate(begins):
-            if not at or not self.pairs[at - 1].component.kleene:
-                self._select(at, Kind.BEGIN, self._waits(at), begin.whole, completes)
-            if at and not self.pairs[at - 1].component.kleene:
-                self._skip(at, self._waits(at), begin, negated[at - 1])
+        start = (
+            self._waits(0)
+            if self.first == [0]
+            else _free("start", (one.variable for one in self.query.parsed.components))
+        )
+        for at in range(len(self.pairs)):
+            if at in self.first:
+                self._select(at, Kind.BEGIN, start, begins[at].whole, completes[at])
+            before = [one for one in range(at) if at in self.follow[one] and not self.pairs[one].component.kleene]
+            if before:
+                self._select(at, Kind.BEGIN, self._waits(at), begins[at].whole, completes[at])
+                self._skip(at, self._waits(at), begins[at], negated[at - 1])
             if (take := takes[at]) is None:
                 continue
             inside = self._inside(at)
-            self._select(at, Kind.TAKE, inside, take.whole, completes)
-            if at < self.last:
-                self._select(at + 1, Kind.BEGIN, inside, all_of([begins[at + 1].whole, leaves[at]]), completes)
+            self._select(at, Kind.TAKE, inside, take.whole, completes[at])
+            for after in self.follow[at]:
+                self._select(after, Kind.BEGIN, inside, all_of([begins[after].whole, leaves[at]]), completes[after])
             self._skip(at, inside, take, negated[at])
         used = self.query.tested if attributes is None else attributes
         kinds = self.query.schema.attributes
@@ -140,7 +159,7 @@ class _Compiler:
             events={name: kinds[name] for name in used},
             register=self.register.types,
             initial=self.register.initial,
-            start=self._waits(0),
+            start=start,
             arcs=tuple(self.arcs),
             finals={self.final: Emit.EVERY},
             window=self.window,
@@ -186,14 +205,13 @@ class _Compiler:
     ) -> None:
         """The arcs with which a component begins with an event, or takes one."""
         kleene = self.pairs[at].component.kleene
-        if at == self.last:
+        if self.final_at[at]:
             whole = all_of([when, completes[move]]) if kleene else when
             self._arc(source, self.final, whole, label=at)
-        if kleene or at < self.last:
-            target = self._inside(at) if kleene else self._waits(at + 1)
-            sources = [source]
-            if move is Kind.TAKE and self._denies(at):
-                sources.append(self._blocked(at))
+        sources = [source]
+        if move is Kind.TAKE and self._denies(at):
+            sources.append(self._blocked(at))
+        for target in [self._inside(at)] if kleene else map(self._waits, self.follow[at]):
             for one in sources:
                 for tests, row in self.register.updates(at, move):
                     self._arc(one, target, all_of([when, *tests]), row, label=at)
@@ -451,13 +469,38 @@ def _refuse_choices(query: BoundSase) -> None:
             f"{chosen} chooses among matches, which late events add and take back: not on a disordered stream",
             hint=f"leave out {chosen}, or bound the disorder",
         )
-    if not parsed.plain:
+    if parsed.steps or parsed.loops or parsed.endings or any(one.again for one in parsed.components):
         raise QueryError(
-            "answers ahead are for components that come one after the other, each of them there, under one strategy",
-            hint="leave out options, groups, UNTIL and the strategies of single steps, or bound the disorder",
+            "answers ahead are for patterns under one strategy, without groups that repeat and UNTIL",
+            hint="leave out groups that repeat, UNTIL and the strategies of single steps, or bound the disorder",
         )
     if parsed.compressed:
         raise QueryError("OUTPUT compressed hands matches over as sets, and a set is not taken back")
+
+
+def _refuse_variants(nfab: Nfab) -> None:
+    """Raise a :class:`QueryError` where a part may be missing and more depends on that than what comes next."""
+    lacking = nfab.query.parsed.optional
+    if not lacking:
+        return
+    if nfab.negations:
+        own = nfab.negations[0].component
+        raise _mistake(f"{own} beside parts that may be missing: not on a disordered stream", own.span)
+    if nfab.query.partition_by and not nfab.partitioned:
+        raise _mistake(
+            "an equivalence test in the whole stream beside parts that may be missing: not on a disordered stream", None
+        )
+    for pair in nfab.pairs:
+        for edge in (pair.begin, pair.take, pair.proceed):
+            related = () if edge is None else (*edge.related, *(one for _, one in edge.each))
+            for name, span in ((name, span) for one in related for name, span in p.attributes(one).items()):
+                variable = nfab.query.parsed.references[name].variable
+                if variable in lacking and variable != pair.component.variable:
+                    raise _mistake(
+                        f"{name} is asked of later events, and a match may lack {variable}: not on a disordered stream",
+                        span,
+                        "bound the disorder with disorder=",
+                    )
 
 
 def _mistake(message: str, span: Span | None, hint: str | None = None) -> QueryError:
