@@ -133,24 +133,28 @@ class History:
     def joined(self) -> tuple[I64, pa.Table]:
         """All kept events: their positions and one table."""
         if self._joined is None:
-            if len(self.pieces) > 16:
-                positions = np.concatenate([p for p, _ in self.pieces])
-                whole = pa.concat_tables([t for _, t in self.pieces], promote_options="permissive").combine_chunks()
-                self.pieces = [(positions, whole)]
-            if not self.pieces:
-                return np.empty(0, np.int64), pa.table({})
-            self._joined = (
-                np.concatenate([p for p, _ in self.pieces]),
-                pa.concat_tables([t for _, t in self.pieces], promote_options="permissive"),
-            )
+            table = self._table()
+            self._joined = np.concatenate([np.empty(0, np.int64), *(p for p, _ in self.pieces)]), table
         return self._joined
 
+    def _table(self) -> pa.Table:
+        """All kept events in one table."""
+        if len(self.pieces) > 16:
+            positions = np.concatenate([p for p, _ in self.pieces])
+            whole = pa.concat_tables([t for _, t in self.pieces], promote_options="permissive").combine_chunks()
+            self.pieces = [(positions, whole)]
+        if not self.pieces:
+            return pa.table({})
+        return pa.concat_tables([t for _, t in self.pieces], promote_options="permissive")
+
     def take(self, positions: I64, columns: Sequence[str]) -> pa.Table:
-        known, table = self.joined()
         if self._rows is None:
-            self._rows = Gatherer(table)
-        if known.size and known[-1] - known[0] == known.size - 1:
-            return self._rows.take(positions - known[0], columns)
+            self._rows = Gatherer(self._table())
+        if self.pieces:
+            first, last = int(self.pieces[0][0][0]), int(self.pieces[-1][0][-1])
+            if last - first == self.rows - 1:  # none between them is missing
+                return self._rows.take(positions - first, columns)
+        known, _ = self.joined()
         # In order, so that one is found near the one before.
         order = np.argsort(positions)
         at = np.empty(positions.size, np.int64)

@@ -235,7 +235,7 @@ class NfabRunner(Intake):
         program = self.program
         member = self._members(batch)
         measures, last_measure = self._measure(batch, member)
-        member, last_time, late = self._in_time(batch, member)
+        member, last_time, late = self._in_time(batch, member, last_measure)
         bits = program.bits(self._classes(batch, member))
         relevant = bits != 0 if member is None else (bits != 0) & member
         self.broken = True  # from here on the stream has moved: what fails now leaves it half read

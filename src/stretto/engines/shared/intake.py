@@ -247,8 +247,8 @@ class Intake:
             A missing column, a NULL or a decreasing time, or an integer that leaves 64 bits.
         """
         member = self._members(table)
-        self._measure(table, member)
-        member = self._in_time(table, member)[0]
+        last_measure = self._measure(table, member)[1]
+        member = self._in_time(table, member, last_measure)[0]
         ahead = 0
         for batch in table.to_batches(max_chunksize=CHUNK) if self.classifying.query.computes else ():
             self._classes(batch, None if member is None else member[ahead : ahead + batch.num_rows], ahead)
@@ -332,13 +332,18 @@ class Intake:
         return values, chosen[-1].item()
 
     def _in_time(
-        self, batch: pa.RecordBatch | pa.Table, member: NDArray[np.bool_] | None
+        self, batch: pa.RecordBatch | pa.Table, member: NDArray[np.bool_] | None, last_measure: int | float | None
     ) -> tuple[NDArray[np.bool_] | None, int | float | None, int]:
-        """Check the order of time, or leave out what is late: the rows that stay, the last time, how many were late."""
+        """Check the order of time, or leave out what is late: the rows that stay, the last time, how many were late.
+
+        ``last_measure``: as :meth:`_measure` gave it, which has checked the order of a window's time.
+        """
         name = self.schema.time
         if name is None:
             return member, None, 0
         if self.late_policy == "error":
+            if self.window is not None and self.window.attribute == name:
+                return member, last_measure, 0
             why = "events must come in the order of their time (or pass late='drop')"
             return member, self._ordered(batch, name, self.last_time, member, why)[1], 0
         values = self._values(batch, name, "time", member)

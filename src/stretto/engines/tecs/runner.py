@@ -104,7 +104,7 @@ class Runner(Intake):
         """Check the batch and turn it into the events to visit; ``None`` when there are none."""
         member = self._members(batch)
         measures, last_measure = self._measure(batch, member)
-        member, last_time, late = self._in_time(batch, member)
+        member, last_time, late = self._in_time(batch, member, last_measure)
         cls = self._classes(batch, member)
         self.program.refresh()
         # All checks are behind us: from here on the stream has moved.

@@ -117,7 +117,7 @@ class TimedRunner(Intake):
         member = self._members(batch)
         measures, last_measure = self._measure(batch, member)
         clocks, last_clock = self._clocks(batch, member)
-        member, last_time, late = self._in_time(batch, member)
+        member, last_time, late = self._in_time(batch, member, last_measure)
         cls = self._classes(batch, member)
         self.program.refresh()
         # All checks are behind us: from here on the stream has moved.
