@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import stretto
@@ -32,19 +33,23 @@ def room(module: str) -> str:
     return module.split(".")[1] if module.count(".") else "stretto"
 
 
-def imports(path: Path) -> list[tuple[str, bool]]:
-    """The stretto modules that a file imports, and whether at the top of the file."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    top = {id(node) for node in tree.body}
+@cache
+def statements(path: Path) -> list[ast.Import | ast.ImportFrom]:
+    """The import statements of a file."""
+    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    return [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
+
+
+def imports(path: Path) -> list[str]:
+    """The stretto modules that a file imports."""
     found = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "stretto":
-            names = (
-                [f"{node.module}.{alias.name}" for alias in node.names] if node.module == "stretto" else [node.module]
-            )
-            found += [(name, id(node) in top) for name in names]
-        elif isinstance(node, ast.Import):
-            found += [(alias.name, id(node) in top) for alias in node.names if alias.name.split(".")[0] == "stretto"]
+    for node in statements(path):
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names if alias.name.split(".")[0] == "stretto"]
+        elif node.module == "stretto":
+            found += [f"{node.module}.{alias.name}" for alias in node.names]
+        elif node.module and node.module.split(".")[0] == "stretto":
+            found.append(node.module)
     return found
 
 
@@ -65,7 +70,7 @@ def test_imports_go_down() -> None:
         if path.parent == ROOT and path.stem in ("__init__", "__main__"):
             continue
         own = path.relative_to(ROOT).parts[0].removesuffix(".py")
-        for module, _ in imports(path):
+        for module in imports(path):
             other = room(module)
             if other in ("stretto", own) or other not in level:
                 continue
@@ -85,12 +90,12 @@ def test_no_circle_between_files() -> None:
 def imported(path: Path, files: set[str]) -> list[str]:
     """The files that a file imports, or imports from."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.module:
+    for node in statements(path):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif node.module:
             names = [f"{node.module}.{alias.name}" for alias in node.names]
             found |= {name if name in files else node.module for name in names}
-        elif isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
     return sorted(found & files)
 
 
