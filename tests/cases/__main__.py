@@ -27,6 +27,7 @@ LANGUAGES = (
     "patterns",
     "keeping",
     "mixed",
+    "timeouts",
 )
 
 

@@ -67,6 +67,7 @@ def used(engine: str, feature: str) -> tuple[str, int]:
         "summary": {"output": "summary"},
         "sets": {"sets": True},
         "sign": {"sign": "sign"},
+        "timeouts": {"timeouts": True},
     }
     options |= more.get(feature, {})
     if feature == "disorder":

@@ -29,7 +29,8 @@ def register(app: typer.Typer) -> None:
 
 def compile_kernels(
     engines: Annotated[
-        list[str] | None, typer.Argument(help="tecs (CEQL), nfab (SASE+), afa, dataflow; all if none is named.")
+        list[str] | None,
+        typer.Argument(help="tecs (CEQL), nfab (SASE+), timeouts, timed, afa, dataflow; all if none is named."),
     ] = None,
 ) -> None:
     """Compile the engines' kernels into the cache of this machine, as for an image whose first query is to be fast.
@@ -88,6 +89,13 @@ def _nfab() -> None:
         matcher.finish()
 
 
+def _timeouts() -> None:
+    import stretto
+
+    query = "PATTERN SEQ(A a, B+ b[], ~(C c), D d) WHERE skip_till_any_match { [k] and b[i].v > a.v } WITHIN 10"
+    stretto.match(query, EVENTS, time="ts", timeouts=True)
+
+
 def _timed() -> None:
     import stretto
 
@@ -124,4 +132,4 @@ def _dataflow() -> None:
 
 
 #: What makes an engine's kernels run once, so that they are compiled.
-WORK = {"afa": _afa, "nfab": _nfab, "tecs": _tecs, "timed": _timed, "dataflow": _dataflow}
+WORK = {"afa": _afa, "nfab": _nfab, "tecs": _tecs, "timed": _timed, "timeouts": _timeouts, "dataflow": _dataflow}

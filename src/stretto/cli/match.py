@@ -82,6 +82,13 @@ def match(  # noqa: PLR0913 - the options of the command
     at_end: Annotated[
         AtEnd, typer.Option(help="Matches that wait for time to pass when DATA ends: they are complete, or left out.")
     ] = AtEnd.complete,
+    timeouts: Annotated[
+        bool,
+        typer.Option(
+            "--timeouts",
+            help="SASE+ with WITHIN: rows of partial matches as well, of first events whose window closed without a match.",
+        ),
+    ] = False,
     disorder: Annotated[
         str | None,
         typer.Option(
@@ -121,6 +128,7 @@ def match(  # noqa: PLR0913 - the options of the command
         "time_unit": time_unit,
         "output": str(output),
         "at_end": str(at_end),
+        "timeouts": timeouts,
     }
     allowed = _budget(budget, shown=out is None and not json)
     if disorder == "speculate":
@@ -151,13 +159,13 @@ def match(  # noqa: PLR0913 - the options of the command
         schema, tables = _embedded(text, read_events(data, format, types), roles | {"budget": allowed})
     if out is not None:
         count = write_matches(tables, schema, out)
-        typer.echo(f"{_counted(count, output, schema)} written to {out}", err=True)
+        typer.echo(f"{_counted(count, output, schema, timeouts)} written to {out}", err=True)
     elif json:
         for table in tables:
             for row in table.to_pylist():
                 typer.echo(as_json(row))
     else:
-        _print(tables, schema, rows, output)
+        _print(tables, schema, rows, output, timeouts)
 
 
 def _budget(given: str | None, *, shown: bool) -> int | float | str | None:
@@ -171,7 +179,7 @@ def _budget(given: str | None, *, shown: bool) -> int | float | str | None:
 def _embedded(text: str, events: Source, roles: dict[str, Any]) -> tuple[pa.Schema, Iterator[pa.Table]]:
     names = ("type", "time", "stream", "time_unit")
     query = compile_query(text, events.schema, **{name: roles[name] for name in names})
-    return query.output_schema(roles["output"]), iter_matches(query, events, **roles)
+    return query.output_schema(roles["output"], timeouts=roles["timeouts"]), iter_matches(query, events, **roles)
 
 
 def _as_stream(text: str, events: Source, roles: dict[str, Any], late: Late) -> tuple[pa.Schema, Iterator[pa.Table]]:
@@ -205,7 +213,7 @@ def _on_spark(text: str, data: str, roles: dict[str, Any]) -> tuple[pa.Schema, I
     return table.schema, [table]
 
 
-def _print(tables: Iterable[pa.Table], schema: pa.Schema, most: int, output: Output) -> None:
+def _print(tables: Iterable[pa.Table], schema: pa.Schema, most: int, output: Output, timeouts: bool) -> None:
     """The first rows as a table, and how many there are."""
     shown: list[dict[str, Any]] = []
     count = 0
@@ -222,14 +230,16 @@ def _print(tables: Iterable[pa.Table], schema: pa.Schema, most: int, output: Out
             grid.add_row(*(_cell(row[name]) for name in schema.names))
         console.print(grid, markup=False)
     more = f", {len(shown)} shown" if len(shown) < count else ""
-    console.print(f"{_counted(count, output, schema)}{more}", markup=False, highlight=False)
+    console.print(f"{_counted(count, output, schema, timeouts)}{more}", markup=False, highlight=False)
 
 
-def _counted(count: int, output: Output, schema: pa.Schema) -> str:
+def _counted(count: int, output: Output, schema: pa.Schema, timeouts: bool) -> str:
     if schema.names[:1] == ["sign"]:
         return f"{count:,} change{'' if count == 1 else 's'} of matches"
     if output is Output.summary:
         return f"{count:,} event{' that completes' if count == 1 else 's that complete'} matches"
+    if timeouts:
+        return f"{count:,} row{'' if count == 1 else 's'} of matches and timeouts"
     return f"{count:,} match{'' if count == 1 else 'es'}"
 
 

@@ -38,6 +38,7 @@ class Matches(NamedTuple):
     #: Where a run counts: one row for each event that completes matches, with their number (or ``BEYOND``) in place of positions.
     counts: I64 | None = None
     outputs: Outputs | None = None  #: of an automaton with a register: what each row says beside its place
+    timed_out: TimedOut | None = None  #: which rows are partial matches that have timed out; ``None``: none is
 
     @classmethod
     def counted(cls, start: I64, end: I64, counts: I64) -> Matches:
@@ -49,6 +50,13 @@ class Matches(NamedTuple):
     def nbytes(self) -> int:
         """Bytes of the places of matches."""
         return sum(one.nbytes for one in (self.start, self.end, self.offset, self.position, self.mark))
+
+
+class TimedOut(NamedTuple):
+    """What rows say of partial matches that have timed out."""
+
+    reached: I64  #: the mark of the last event; −1: the row is a match
+    expired: NDArray[Any]  #: the last value of the attribute that the window measures; anything where there is none
 
 
 class Outputs(NamedTuple):

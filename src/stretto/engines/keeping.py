@@ -49,7 +49,12 @@ class KeptProgram:
     """
 
     revises = False
-    abilities: ClassVar[frozenset[str]] = (Program.abilities & NfabProgram.abilities) - {"limit", "summary", "prime"}
+    abilities: ClassVar[frozenset[str]] = (Program.abilities & NfabProgram.abilities) - {
+        "limit",
+        "timeouts",
+        "summary",
+        "prime",
+    }
 
     def __init__(self, machine: Program | NfabProgram | TimedProgram, keep: Keep, order: Sequence[str]) -> None:
         self.machine, self.keep, self.order = machine, keep, order

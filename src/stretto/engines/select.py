@@ -12,6 +12,7 @@ from stretto.engines.keeping import KeptProgram
 from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.tecs.program import Program
 from stretto.engines.timed.program import TimedProgram
+from stretto.engines.timeouts import TimeoutProgram, refuse_timeouts
 from stretto.errors import LimitError, OptionError, QueryError
 from stretto.query.algebra import is_timed
 from stretto.query.passes.bind import BoundQuery
@@ -19,7 +20,7 @@ from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.query import ParsedQuery, Strategy
 
 Machine = Program | NfabProgram | TimedProgram
-AnyProgram = Machine | KeptProgram
+AnyProgram = Machine | KeptProgram | TimeoutProgram
 
 
 @dataclass(frozen=True)
@@ -109,14 +110,20 @@ def _why_not_afa(query: ParsedQuery | BoundSase) -> str:
 NO_VALUATIONS = "KEEP and AFTER MATCH choose a complex event, not a valuation: leave out valuations="
 
 
-def program_for(query: BoundQuery | BoundSase, *, valuations: bool) -> AnyProgram:
+def program_for(query: BoundQuery | BoundSase, *, valuations: bool, timeouts: bool = False) -> AnyProgram:
     """The compiled machine of a bound query.
 
     Raises
     ------
     OptionError
-        Valuations are asked for of complex events of which one is kept.
+        Valuations are asked for of complex events of which one is kept, or timeouts of a query that has none.
     """
+    if timeouts:
+        refuse_timeouts(query.parsed)
+        machine = _machine_for(query, valuations=False)
+        assert isinstance(query, BoundSase)
+        assert not isinstance(machine, TimedProgram)
+        return TimeoutProgram(machine, query)
     keep = query.parsed.keep
     if keep is None:
         return _machine_for(query, valuations=valuations)

@@ -50,6 +50,7 @@ def match(  # noqa: PLR0913 - the options that users have
     valuations: bool = False,
     language: str | None = None,
     at_end: str = "complete",
+    timeouts: bool = False,
     budget: int | float | str | None = None,
     progress: bool | None = None,
     **options: Any,
@@ -86,6 +87,10 @@ def match(  # noqa: PLR0913 - the options that users have
     at_end
         What becomes of a match that waits for time to pass (for what must not come behind it, or with KEEP for a longer one) when
         the events end before: it is ``"complete"``, or ``"drop"``: it is left out.
+    timeouts
+        SASE+ with ``WITHIN``: rows of partial matches as well, one for each first event whose window has closed without a match that
+        begins with it (``docs/sase.md``). They have ``reached``, the variable of their last event, and ``expired``, the last time of
+        their window; both are NULL for matches. What the end of the events leaves open has not timed out.
     budget
         How much may be listed: a number of rows, bytes such as ``"2 GiB"``, or ``math.inf``. ``None``: a quarter of the memory there
         is. What would be more ends in a :class:`~stretto.errors.LimitError` before it is listed. With ``output="summary"`` nothing is
@@ -134,13 +139,14 @@ def match(  # noqa: PLR0913 - the options that users have
             "valuations": valuations,
             "language": language,
             "at_end": at_end,
+            "timeouts": timeouts,
         }
         if budget is not None:
             options["budget"] = budget
         return _match_afa(query, events, time=time, sequence=sequence, **_of_afa(given | options))
     if options:
         raise unexpected("match() got an unexpected keyword argument", options, signature(match).parameters)
-    reading = Reading(type, time, sequence, stream, time_unit, output=output, at_end=at_end)
+    reading = Reading(type, time, sequence, stream, time_unit, output=output, at_end=at_end, timeouts=timeouts)
     call = _Call(query, events, reading, valuations=valuations, language=language)
     return pa.Table.from_batches(
         [batch for table in call.told(call.tables(progress, Meter.of_call(budget))) for batch in table.to_batches()],
@@ -174,6 +180,7 @@ _OF_QUERIES = {
     "valuations": False,
     "language": None,
     "at_end": "complete",
+    "timeouts": False,
 }
 
 
@@ -213,7 +220,7 @@ def match_sets(query: str | Query, events: Any, **options: Any) -> Iterator[Matc
 
 
 #: What of a :class:`Reading` a call over a whole table is told.
-_READ = ("type", "time", "sequence", "stream", "time_unit", "output", "at_end")
+_READ = ("type", "time", "sequence", "stream", "time_unit", "output", "at_end", "timeouts")
 
 
 class _Call:
@@ -250,7 +257,7 @@ class _Call:
         if compiled.schema != schema:
             compiled = compiled.bind(schema)
         table = with_types_of_nulls(table, compiled.bound.schema)
-        implied = compiled.implied
+        implied = Derived() if reading.timeouts else compiled.implied
         made = Derived((*compiled.parsed.read, *filter(None, (type, time, sequence))), compiled.parsed.joined, stream)
         if isinstance(source, dict):
             chosen = {name: source[name].deriving(made.of_stream(name)) for name in streams_of(compiled, source)}
@@ -262,11 +269,17 @@ class _Call:
             table = implied.added_to(table)
         self.query = compiled
         self.completes = reading.completes
-        self.layout = Layout(compiled.bound, output=reading.output)
-        self.program = program_of_sets(compiled) if sets else compiled.program(valuations=valuations, split=True)
+        self.layout = Layout(compiled.bound, output=reading.output, timeouts=reading.timeouts)
+        timeouts = reading.timeouts
+        self.program = (
+            program_of_sets(compiled, timeouts=timeouts)
+            if sets
+            else compiled.program(valuations=valuations, split=True, timeouts=timeouts)
+        )
         self.events = table if source is None else source
         tested, shown = self.program.columns, self.layout.columns
-        asked = None if source is None else relevant(compiled)
+        # Every event may close a window.
+        asked = None if source is None or reading.timeouts else relevant(compiled)
         self.input = input_of(self.events, tested, shown, time, sequence, asked)
 
     @classmethod

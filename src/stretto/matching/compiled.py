@@ -14,6 +14,7 @@ from stretto.automata.ceql_afa import ceql_afa
 from stretto.automata.sase_afa import sase_afa
 from stretto.engines.keeping import KeptProgram
 from stretto.engines.select import AnyProgram, Machine, program_for
+from stretto.engines.timeouts import TimeoutProgram
 from stretto.errors import OptionError, suggestion
 from stretto.events import Schema
 from stretto.explain import draw, explain
@@ -55,7 +56,7 @@ class Query:
         self._parsed = parsed
         self._bound = bound
         self._split = split_by_equalities(bound) if isinstance(bound, BoundSase) else bound
-        self._programs: dict[tuple[bool, bool], AnyProgram] = {}
+        self._programs: dict[tuple[bool, bool, bool], AnyProgram] = {}
         self._automata: dict[tuple[str, ...], tuple[Afa, Sequence[frozenset[str]]]] = {}
         self._lock = threading.Lock()
 
@@ -178,22 +179,27 @@ class Query:
                 _BOUND.popitem(last=False)
         return query
 
-    def output_schema(self, output: str = "events", positions: bool = True) -> pa.Schema:
+    def output_schema(self, output: str = "events", positions: bool = True, timeouts: bool = False) -> pa.Schema:
         """The Arrow schema of results."""
-        return Layout(self.bound, output=output, positions=positions).schema()
+        return Layout(self.bound, output=output, positions=positions, timeouts=timeouts).schema()
 
-    def program(self, *, valuations: bool = False, split: bool = False) -> AnyProgram:
-        """The compiled machine (made once), which asks for the columns of :attr:`bound`, or of :attr:`split`."""
+    def program(self, *, valuations: bool = False, split: bool = False, timeouts: bool = False) -> AnyProgram:
+        """The compiled machine (made once), which asks for the columns of :attr:`bound`, or of :attr:`split`.
+
+        ``timeouts``: it follows partial matches, of which a first event without the key of a split has one as well, so that it is of
+        :attr:`bound`.
+        """
         with self._lock:
-            bound = self.split if split else self.bound
-            key = valuations, bound is not self._bound
+            bound = self.split if split and not timeouts else self.bound
+            key = valuations, bound is not self._bound, timeouts
             if key not in self._programs:
-                self._programs[key] = program_for(bound, valuations=valuations)
+                self._programs[key] = program_for(bound, valuations=valuations, timeouts=timeouts)
             return self._programs[key]
 
     def _machine(self) -> Machine:
         """What finds the matches, of which perhaps some are kept."""
         program = self.program(split=True)
+        assert not isinstance(program, TimeoutProgram)
         return program.machine if isinstance(program, KeptProgram) else program
 
     def automaton(self, attributes: tuple[str, ...]) -> tuple[Afa, Sequence[frozenset[str]]]:
@@ -208,9 +214,17 @@ class Query:
                     self._automata[attributes] = ceql_afa(bound, attributes=attributes)
             return self._automata[attributes]
 
-    def explain(self) -> str:
-        """What the query means and how it runs: pattern, predicates with their event classes, automaton, engine and why."""
-        return explain(self._parsed, self._split, self._machine)
+    def explain(self, *, timeouts: bool = False) -> str:
+        """What the query means and how it runs: pattern, predicates with their event classes, automaton, engine and why.
+
+        ``timeouts``: also what follows its partial matches, for ``timeouts=``.
+        """
+        if not timeouts or self._bound is None:
+            return explain(self._parsed, self._split, self._machine)
+        program = self.program(timeouts=True)
+        assert isinstance(program, TimeoutProgram)
+        text = explain(self._parsed, self._bound, lambda: program.machine)
+        return f"{text.rstrip()}\ntimeouts   {program.told}"
 
     def draw(self) -> Any:
         """The automaton as a Graphviz graph that shows itself as SVG in a notebook."""

@@ -33,6 +33,7 @@ class Reading(NamedTuple):
     output: str = "events"
     positions: bool = True
     at_end: str = "complete"
+    timeouts: bool = False
 
     @property
     def completes(self) -> bool:
@@ -49,7 +50,7 @@ class Reading(NamedTuple):
     @property
     def shown(self) -> dict[str, Any]:
         """As arguments of a layout."""
-        return {"output": self.output, "positions": self.positions}
+        return {"output": self.output, "positions": self.positions, "timeouts": self.timeouts}
 
     def schema(self, given: Any) -> Schema:
         """The schema of events, which may be given as one."""

@@ -35,7 +35,7 @@ class Matcher:
     schema
         What the events look like (see :func:`stretto.compile`; for an AFA the types of the columns beside its own events); ``None``:
         as in the first batch.
-    type, stream, time_unit, output, valuations, language, at_end
+    type, stream, time_unit, output, valuations, language, at_end, timeouts
         Queries: as in :func:`match`.
     time
         The column that orders the stream. An AFA needs one of integers, dates or timestamps.
@@ -142,6 +142,7 @@ class Matcher:
         output: str = "events",
         positions: bool = True,
         at_end: str = "complete",
+        timeouts: bool = False,
         valuations: bool = False,
         language: str | None = None,
         sets: bool = False,

@@ -17,7 +17,18 @@ from stretto.matching.revising import Lowering, Revising
 from stretto.query.afa import Afa
 
 #: Options of queries alone, which say nothing about an AFA.
-OF_QUERIES = ("type", "stream", "time_unit", "output", "positions", "valuations", "language", "sets", "at_end")
+OF_QUERIES = (
+    "type",
+    "stream",
+    "time_unit",
+    "output",
+    "positions",
+    "valuations",
+    "language",
+    "sets",
+    "at_end",
+    "timeouts",
+)
 
 #: Options of automata alone.
 OF_AUTOMATA = ("until", "numbered", "bag", "provenance", "ordered", "dynamic", "timer", "ignore")
@@ -68,7 +79,7 @@ def line_of(query: str | Query | AFA | Afa, schema: Any, options: Mapping[str, A
     refuse(given, ("hold",), "AFAs, and this is a query")
     ahead = check_span(given.get("speculation") or 0, "speculation")
     if ahead:
-        refuse(given, ("valuations", "sets"), "matches that are not taken back: leave out speculation=")
+        refuse(given, ("valuations", "sets", "timeouts"), "matches that are not taken back: leave out speculation=")
     else:
         refuse(given, ("sign",), "streams with retractions: speculation=math.inf takes them")
     reading = Reading(**{name: given.pop(name) for name in Reading._fields if name in given})

@@ -90,7 +90,7 @@ class Ordered(Line):
         #: Whether batches tell the types, and the columns that had nothing but NULL so far.
         self.inferred = schema is None and query.schema is None
         #: Whether equalities of conditions split the stream (:attr:`Query.split`).
-        self.split = True
+        self.split = not reading.timeouts
         #: The streams of which there were tables.
         self.streams: tuple[str, ...] = ()
         self.unknown: frozenset[str] = frozenset()
@@ -107,7 +107,7 @@ class Ordered(Line):
         return self._query
 
     def explain(self) -> str:
-        return self.query.explain()
+        return self.query.explain(timeouts=self.reading.timeouts)
 
     def draw(self) -> Any:
         return self.query.draw()
@@ -177,10 +177,10 @@ class Ordered(Line):
             )
         self.layout = Layout(self.query.bound, **self.reading.shown)
         if self.sets:
-            program: Program = program_of_sets(self.query)
+            program: Program = program_of_sets(self.query, timeouts=self.reading.timeouts)
         else:
             refuse_unlisted(self.query)
-            program = self.query.program(valuations=self.valuations, split=self.split)
+            program = self.query.program(valuations=self.valuations, split=self.split, timeouts=self.reading.timeouts)
         late = self.late_policy if self.disorder is None else "error"
         self.run = program.start(
             labels=self.layout.labels,
@@ -317,6 +317,10 @@ class Ordered(Line):
         if self.query.parsed.keep is not None:
             raise OptionError(
                 "prime() does not fit KEEP and AFTER MATCH, where matches depend on those before: push the events"
+            )
+        if self.reading.timeouts:
+            raise OptionError(
+                "prime() does not fit timeouts=: what times out depends on the matches before; push the events"
             )
         for _ in self._read(events, silent=True):
             pass
@@ -512,7 +516,8 @@ class Ordered(Line):
     def _decided(self) -> Iterator[pa.Table]:
         """The matches that the punctuation decides."""
         assert self.sorter is not None
-        if self.query.parsed.last_negation is not None or self.query.parsed.keep is not None:
+        parsed = self.query.parsed
+        if parsed.last_negation is not None or parsed.keep is not None or self.reading.timeouts:
             yield from self._wait_for(self.sorter.last_time)
 
     def _wait_for(self, time: pa.Array | None) -> Iterator[pa.Table]:
@@ -629,7 +634,9 @@ class Ordered(Line):
                 f"the snapshot is of another query:\n  snapshot: {header.get('query')}\n  matcher:  {self.query.text}"
             )
         self._held = []
-        self.split = header.get("split", not header["started"])  # states of before are not
+        self.split = header.get(
+            "split", not header["started"] and not self.reading.timeouts
+        )  # states of before are not
         if not header["started"]:
             if self.position:
                 self.start()
@@ -671,6 +678,7 @@ class Ordered(Line):
             "options": {
                 "output": self.reading.output,
                 "valuations": self.valuations,
+                **({"timeouts": True} if self.reading.timeouts else {}),
                 "late": run.late_policy if self.disorder is None else self.late_policy,
             }
             | sorts,

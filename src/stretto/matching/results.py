@@ -4,6 +4,9 @@ Columns, in this order: ``start``, ``end`` (int64) and ``positions`` (list<int64
 ``end_time`` where a time is known, the partition attributes, and for each selected variable the list of its events
 (list<struct>). A variable whose name is taken gets a trailing underscore.
 
+With timeouts, rows of partial matches stand among those of matches. They have ``reached``, the variable of their last event, and
+``expired``, the last time of their window; both are NULL for matches, as the values of RETURN are for partial matches.
+
 A summary has one row for each event that completes matches: ``start``, ``end``, ``start_time``, ``end_time``, the partition
 attributes, and ``matches`` (int64), how many there are; ``start`` and ``start_time`` are those of the earliest.
 """
@@ -22,6 +25,8 @@ from numpy.typing import NDArray
 from stretto.columns.overflow import Order
 from stretto.engines.api import Matches, Run
 from stretto.engines.shared.counting import BEYOND
+from stretto.engines.shared.windows import as_measured, measured_type
+from stretto.engines.timeouts import refuse_timeouts
 from stretto.errors import OptionError
 from stretto.frame import Section
 from stretto.matching.gathering import Gatherer
@@ -235,12 +240,22 @@ class Layout:
         ``"events"``, ``"positions"`` (the same without the variables' events) or ``"summary"``.
     positions
         Whether ``start``, ``end`` and ``positions`` are part of it.
+    timeouts
+        Whether there are rows of partial matches that have timed out.
     """
 
-    def __init__(self, query: BoundQuery | BoundSase, *, output: str = "events", positions: bool = True) -> None:
+    def __init__(
+        self,
+        query: BoundQuery | BoundSase,
+        *,
+        output: str = "events",
+        positions: bool = True,
+        timeouts: bool = False,
+    ) -> None:
         self.check(output)
         self.query = query
         self.positions = positions
+        self.timeouts = timeouts
         self._told = False
         self.summary = output == "summary"
         if self.summary and query.parsed.last_negation is not None:
@@ -253,6 +268,12 @@ class Layout:
                 "output='summary' counts what each event completes, and KEEP and AFTER MATCH leave one match for each start: count "
                 "the rows"
             )
+        if timeouts:
+            refuse_timeouts(query.parsed)
+            if self.summary:
+                raise OptionError(
+                    "output='summary' counts matches, and timeouts= has rows of partial ones: list them, or count what is listed"
+                )
         self.variables = query.selected if output == "events" else ()
         #: Computed columns (SASE+: RETURN).
         self.returns = query.returns or () if output == "events" else ()
@@ -263,6 +284,7 @@ class Layout:
         self.names = [_free_name(variable, taken) for variable, _ in self.variables]
         self.return_names = [_free_name(one.name, taken) for one in self.returns]
         self.count_name = _free_name("matches", taken)
+        self.timeout_names = [_free_name(name, taken) for name in ("reached", "expired")]
 
     @staticmethod
     def check(output: str) -> None:
@@ -283,6 +305,14 @@ class Layout:
     def labels(self) -> bool:
         """Whether it must be known which variable holds which event."""
         return bool(self.variables or self.returns)
+
+    @property
+    def expiring(self) -> pa.DataType | None:
+        """The type of the last time of a window; ``None``: it counts events."""
+        window = self.query.window
+        if not self.timeouts or window is None or window.attribute is None:
+            return None
+        return measured_type(self.query.schema.attributes[window.attribute])
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
@@ -320,6 +350,10 @@ class Layout:
         fields += [pa.field(name, one.type) for name, one in zip(self.return_names, self.returns, strict=True)]
         if self.summary:
             fields.append(pa.field(self.count_name, pa.int64()))
+        if self.timeouts:
+            fields.append(pa.field(self.timeout_names[0], pa.string()))
+            if self.expiring is not None:
+                fields.append(pa.field(self.timeout_names[1], self.expiring))
         return pa.schema(fields)
 
 
@@ -369,8 +403,36 @@ def build_tables(
             for variable, attributes in layout.variables:
                 columns.append(_variable_column(matches, variable, attributes, rows, marks))
             if isinstance(layout.query, BoundSase) and layout.returns:
-                columns += computed_columns(matches, layout.query, rows, marks, order)
+                columns += _returned(matches, layout.query, rows, marks, order)
+            if layout.timeouts:
+                columns += _timeout_columns(matches, layout, marks)
             yield _as_table(columns, layout, matches.start.size)
+
+
+def _returned(
+    found: Matches, query: BoundSase, rows: Rows, marks: Sequence[frozenset[str]], order: Order | None
+) -> list[pa.Array]:
+    """The columns of RETURN, which partial matches have no values of."""
+    if found.timed_out is None:
+        return computed_columns(found, query, rows, marks, order)
+    whole = found.timed_out.reached < 0
+    sizes = np.diff(found.offset)
+    cells = np.repeat(whole, sizes)
+    offset = np.zeros(np.count_nonzero(whole) + 1, np.int64)
+    np.cumsum(sizes[whole], out=offset[1:])
+    matches = Matches(found.start[whole], found.end[whole], offset, found.position[cells], found.mark[cells])
+    place = pa.array(np.cumsum(whole) - 1, mask=~whole)
+    return [column.take(place) for column in computed_columns(matches, query, rows, marks, order)]
+
+
+def _timeout_columns(found: Matches, layout: Layout, marks: Sequence[frozenset[str]]) -> list[pa.Array]:
+    """How far partial matches got, and the last times of their windows."""
+    count, told, kind = found.start.size, found.timed_out, layout.expiring
+    if told is None:
+        return [pa.nulls(count, pa.string()), *([] if kind is None else [pa.nulls(count, kind)])]
+    names = [None if at < 0 else next(iter(marks[at])) for at in told.reached.tolist()]
+    expired = [] if kind is None else [as_measured(told.expired, told.reached < 0, kind)]
+    return [pa.array(names, pa.string()), *expired]
 
 
 def summaries(found: Iterable[Matches]) -> Iterator[Matches]:

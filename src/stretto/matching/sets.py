@@ -214,7 +214,7 @@ class MatchSet:
         return f"<stretto.MatchSet of {self.count:,} matches that end at {self.end}>"
 
 
-def program_of_sets(query: Query) -> NfabProgram:
+def program_of_sets(query: Query, *, timeouts: bool) -> NfabProgram:
     """The program that hands over sets of matches.
 
     Raises
@@ -222,6 +222,8 @@ def program_of_sets(query: Query) -> NfabProgram:
     OptionError
         The query's matches cannot be handed over unlisted.
     """
+    if timeouts:
+        raise OptionError("timeouts= has rows beside those of matches, and sets have none: use match()")
     parsed = query.parsed
     if not isinstance(parsed, SaseQuery):
         raise OptionError(

@@ -141,6 +141,7 @@ class Query(Table):
     speculation: Text | None = None
     output: Literal["events", "positions"] = "events"
     valuations: bool = False
+    timeouts: bool = False
     sinks: Texts | None = None
     partitions: Count | None = None
     buckets: Count | None = None

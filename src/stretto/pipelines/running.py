@@ -136,6 +136,7 @@ def _match(plan: Plan, number: int, events: Mapping[str, connectors.Events]) -> 
             language=query.language,
             output=query.output,
             valuations=query.valuations,
+            timeouts=query.timeouts,
             partitions=query.partitions,
             **(arguments if plan.streaming else {}),
         )

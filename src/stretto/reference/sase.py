@@ -108,8 +108,8 @@ def evaluate_sase(query: BoundSase, events: pa.Table) -> list[SaseMatch]:
     """
     rows = events.to_pylist()
     found: list[SaseMatch] = []
-    for members in _substreams(query, rows):
-        matches = _matches(query, rows, members)
+    for members in substreams(query, rows):
+        matches = matches_of(query, rows, members)
         found += kept(matches, query.parsed.keep, _held, lambda match: _components(match, query))
     found.sort(key=lambda m: (m.end, m.start, m.positions, m.bindings))
     return _limit(found, query.parsed.limit)
@@ -140,7 +140,7 @@ def returned(query: BoundSase, match: SaseMatch, rows: Sequence[Event]) -> dict[
     return found
 
 
-def _substreams(query: BoundSase, rows: Sequence[Event]) -> list[list[int]]:
+def substreams(query: BoundSase, rows: Sequence[Event]) -> list[list[int]]:
     """The rows of each partition. Strict contiguity counts every event: then the whole stream is one."""
     if query.parsed.selection is Selection.STRICT:
         return [list(range(len(rows)))]
@@ -216,9 +216,9 @@ def _fitting(found: Iterable[tuple[Component, ...]]) -> list[tuple[Component, ..
     return list(dict.fromkeys(found))
 
 
-def _matches(query: BoundSase, rows: Sequence[Event], members: Sequence[int]) -> list[SaseMatch]:
+def matches_of(query: BoundSase, rows: Sequence[Event], members: Sequence[int]) -> list[SaseMatch]:
     """The matches over a substream, each once: those of all variants."""
-    automata = [_Automaton(query, rows, members, one) for one in variants(query.parsed.parts, len(members))]
+    automata = [Automaton(query, rows, members, one) for one in variants(query.parsed.parts, len(members))]
     automata = [one for one in automata if one.possible()]
     found: dict[SaseMatch, None] = {}
     for row in members:
@@ -237,7 +237,7 @@ def _preferred(query: BoundSase, match: SaseMatch) -> Any:
     return match.start, len(match.positions), match.positions, [-component[row] for row in match.positions]
 
 
-class _Automaton:
+class Automaton:
     """The automaton of a variant over one substream: components one after the other."""
 
     def __init__(
@@ -252,6 +252,8 @@ class _Automaton:
         there = {one.variable for one in variant} | {one.until.variable for one in variant if one.until is not None}
         self.parts = [one for one in parts if {ref.variable for ref in _references(query, one).values()} <= there]
         self.runs: list[Run] = []
+        #: The runs that have selected the event read last.
+        self.fresh: list[Run] = []
         self.negations = _negations(query, self.parts, variant)
         self.order = {one.variable: i for i, one in enumerate(query.parsed.positive)}
         self.groups = _groups(query.parsed.parts)
@@ -273,10 +275,48 @@ class _Automaton:
             fresh += more
             ongoing += stays
             ended += done
+        self.fresh = fresh
         complete = [*ended, *(run for run in fresh if self._accepts(run))]
         left = [replace(run, left=True) for run in fresh if self._waits_apart(run) and self._proceeds(run)]
         self.runs = [*ongoing, *filter(self._goes_on, fresh), *left]
         return [self._match(run, row) for run in complete if not self._denied(run, row)]
+
+    def partial(self) -> list[Run]:
+        """The runs that have selected the event read last and are matches, or may become some as far as their events say.
+
+        A negation between two components counts where both have begun, and all that its conditions name stands no later than the
+        last component that has.
+        """
+        going = [one for one in self.fresh if self._at_kleene(one) or self._accepts(one) or self._may_proceed(one)]
+        return [one for one in going if not self._occurs_in(self._known(one), one, one.selected[-1][-1])]
+
+    def _may_proceed(self, run: Run) -> bool:
+        return len(run.selected) < len(self.components) and self._proceeds(run)
+
+    def _known(self, run: Run) -> list[Negation]:
+        """The negations of which a run has both sides and all that they name."""
+        last = self.order[self.components[len(run.selected) - 1].variable]
+        return [
+            one
+            for one in self.negations
+            if 0 < one.place < len(run.selected)
+            and all(
+                self.order.get(named.variable, -1) <= last
+                for part in one.conditions
+                for named in _references(self.query, part).values()
+            )
+        ]
+
+    def held(self, run: Run) -> dict[str, tuple[int, ...]]:
+        """The rows of each variable, in the order of the pattern."""
+        found: dict[str, tuple[int, ...]] = {one.variable: () for one in self.query.parsed.positive}
+        for one, own in zip(self.components, run.selected, strict=False):  # the components begun
+            found[one.variable] += own
+        return found
+
+    def reached(self, run: Run) -> str:
+        """The variable of the last event."""
+        return self.components[len(run.selected) - 1].variable
 
     def _moves(self, run: Run, row: int) -> tuple[list[Run], list[Run], list[Run]]:
         """What a run becomes by selecting an event, what goes on without it (ignore), and what its end completes."""
@@ -424,10 +464,7 @@ class _Automaton:
         return found
 
     def _match(self, run: Run, completed: int) -> SaseMatch:
-        held: dict[str, tuple[int, ...]] = {one.variable: () for one in self.query.parsed.positive}
-        for one, own in zip(self.components, run.selected, strict=True):
-            held[one.variable] += own
-        return SaseMatch(run.first, run.selected[-1][-1], tuple(held.items()), completed)
+        return SaseMatch(run.first, run.selected[-1][-1], tuple(self.held(run).items()), completed)
 
     # ---- Conditions
 
@@ -446,10 +483,7 @@ class _Automaton:
         return self._time(row) - self._time(first) <= window.size
 
     def _time(self, row: int) -> int | float:
-        assert self.query.window is not None
-        # It reads schema and window, which both kinds of queries have.
-        name = self.query.window.attribute or ""
-        return number(self.rows[row][name], cast(BoundQuery, self.query), name)
+        return measure(self.query, self.rows[row])
 
     def _equal(self, first: int, row: int) -> bool:
         """The equivalence tests. Within a partition they hold; NULL equals nothing, not even itself."""
@@ -460,7 +494,10 @@ class _Automaton:
 
     def _denied(self, run: Run, completed: int) -> bool:
         """Whether an event that must not be there is there."""
-        return any(self._occurs(negation, row, run, completed) for negation in self.negations for row in self.members)
+        return self._occurs_in(self.negations, run, completed)
+
+    def _occurs_in(self, negations: Sequence[Negation], run: Run, completed: int) -> bool:
+        return any(self._occurs(negation, row, run, completed) for negation in negations for row in self.members)
 
     def _occurs(self, negation: Negation, row: int, run: Run, completed: int) -> bool:
         event = self.rows[row]
@@ -482,6 +519,14 @@ class _Automaton:
         if negation.place == 0:
             return time < first and self._time(completed) - time <= window.size
         return time > last and time - first <= window.size
+
+
+def measure(query: BoundSase, event: Event) -> int | float:
+    """The attribute that the window measures."""
+    assert query.window is not None
+    # It reads schema and window, which both kinds of queries have.
+    name = query.window.attribute or ""
+    return number(event[name], cast(BoundQuery, query), name)
 
 
 def _is_of(event: Event, component: Component, query: BoundSase) -> bool:

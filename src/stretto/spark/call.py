@@ -60,6 +60,7 @@ def match(  # noqa: PLR0913 - the options that users have
     output: str = "events",
     partitions: int | None = None,
     valuations: bool = False,
+    timeouts: bool = False,
     language: str | None = None,
     at_end: str = "complete",
     disorder: str | dt.timedelta | None = None,
@@ -112,6 +113,10 @@ def match(  # noqa: PLR0913 - the options that users have
         adaptive execution). Queries that must run in one task ignore it.
     valuations
         One row for each valuation in place of each complex event.
+    timeouts
+        SASE+ with ``WITHIN``: rows of partial matches as well, one for each first event whose window has closed without a match that
+        begins with it, with columns ``reached`` and ``expired`` as in :func:`stretto.match`. A window is closed by the latest time of
+        all events (which a small job asks for), or the watermark. It measures the time, or counts the events of a key.
     language
         The query's language, where the text does not tell: ``"ceql"``, ``"sase"``, ``"afa"``.
     at_end
@@ -185,7 +190,7 @@ def match(  # noqa: PLR0913 - the options that users have
     )
     shared: dict[str, Any] = {"time": time, "sequence": sequence, "time_unit": time_unit, "budget": budget}
     of_queries: dict[str, Any] = {"type": type, "stream": stream, "output": output, "valuations": valuations}
-    of_queries |= {"language": language, "at_end": at_end}
+    of_queries |= {"language": language, "at_end": at_end, "timeouts": timeouts}
     of_automata: dict[str, Any] = {"arcs": arcs, "until": until, "bag": bag, "numbered": numbered}
     if is_automaton(query, language):
         automaton = automata.prepare(df, query, continuous, **shared, **of_automata, **of_queries, slices=slices)
@@ -230,6 +235,7 @@ def prepare(  # noqa: PLR0913 - the options that users have
     continuous: Continuous,
     budget: int | float | str | None = None,
     at_end: str = "complete",
+    timeouts: bool = False,
 ) -> Prepared:
     """Check a call against its DataFrame."""
     require_pyspark()
@@ -257,7 +263,9 @@ def prepare(  # noqa: PLR0913 - the options that users have
     known = {name: kind for name, kind in fields.items() if kind is not None}
     for key in compiled.parsed.joined:
         refuse_name_of(key, known)
-    layout = Layout(compiled.bind(Schema(known, **chosen)).bound, output=output, positions=False)
+    layout = Layout(compiled.bind(Schema(known, **chosen)).bound, output=output, positions=False, timeouts=timeouts)
+    if timeouts:
+        _check_timeouts(layout, time, continuous)
     wanted = {*layout.query.tested, *layout.columns, *parts}
     unreadable = [name for name in fields if name not in known]
     if unreadable and output == "events" and compiled.parsed.shows_everything:
@@ -274,10 +282,14 @@ def prepare(  # noqa: PLR0913 - the options that users have
         valuations,
         budget,
         functions.paths(compiled.calls),
-        # In a stream, events without a key that conditions say may be late, or taken back.
-        not events.isStreaming
-        or (continuous.late == "drop" and continuous.sign is None and not continuous.speculation),
+        # In a stream, events without a key that conditions say may be late, or taken back; and each first event may time out.
+        not timeouts
+        and (
+            not events.isStreaming
+            or (continuous.late == "drop" and continuous.sign is None and not continuous.speculation)
+        ),
         completes,
+        timeouts,
     )
     _check_end(call)
     return call
@@ -295,3 +307,15 @@ def _check_end(call: Prepared) -> None:
             f"at_end='drop' on Spark asks how far '{time}' has come, and the window measures '{window.attribute}': measure it by "
             f"'{time}', or name time='{window.attribute}'"
         )
+
+
+def _check_timeouts(layout: Layout, time: str, continuous: Continuous) -> None:
+    """Raise an :class:`OptionError` where tasks that see some of the events cannot tell which windows are closed."""
+    window = layout.query.window
+    if window is not None and window.attribute not in (None, time):
+        raise OptionError(
+            f"timeouts= on Spark needs a window of '{time}', and this one measures '{window.attribute}': no task sees how far it has "
+            "come in the events of the others"
+        )
+    if continuous.speculation:
+        raise OptionError("timeouts= is for matches that are not taken back: leave out speculation=")

@@ -45,6 +45,8 @@ class Prepared:
     split: bool = True
     #: Whether the end of a batch completes what waits for time to pass.
     completes: bool = True
+    #: Whether partial matches that time out have rows.
+    timeouts: bool = False
 
     @property
     def schema(self) -> bytes:
@@ -57,6 +59,12 @@ class Prepared:
         """The columns that order the stream."""
         time = self.roles[1]
         return (time,) if self.sequence is None or self.sequence == time else (time, self.sequence)
+
+    @property
+    def times_out(self) -> bool:
+        """Whether the latest time closes windows, of which rows tell."""
+        window = self.query.bound.window
+        return self.timeouts and window is not None and window.attribute is not None
 
     @property
     def drops(self) -> bool:
@@ -107,7 +115,7 @@ class Prepared:
 
     @property
     def layout(self) -> Layout:
-        return Layout(self.query.bound, output=self.output, positions=False)
+        return Layout(self.query.bound, output=self.output, positions=False, timeouts=self.timeouts)
 
     def widened(self, columns: Mapping[str, pa.DataType]) -> Prepared:
         """The same call with more columns."""
@@ -127,4 +135,5 @@ class Prepared:
             "language": self.query.language,
             "budget": self.budget,
             "functions": self.functions,
+            "timeouts": self.timeouts,
         }

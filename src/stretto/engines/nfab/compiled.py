@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stretto import _jit
-from stretto.automata.nfab import MODES, Edge, Nfab, build, own_index
+from stretto.automata.nfab import MODES, Edge, Negation, Nfab, build, own_index
 from stretto.columns.classes import Classifier, condition_of
 from stretto.engines.nfab.conditions import Conditions
 from stretto.engines.nfab.structure import Machine, Ways
@@ -126,6 +126,15 @@ class Compiled:
         return ""
 
     @property
+    def why_single(self) -> str:
+        """What keeps partial matches apart that are followed, in words; empty when nothing does."""
+        if any(edge.each for edge in self.nfab.edges):
+            return "a condition on every a[i] looks at their events"
+        if any(one.left >= 0 and one.right < len(self.nfab.pairs) for one in self.nfab.negations):
+            return "a negation between components looks at where their events lie"
+        return ""
+
+    @property
     def _pending(self) -> bool:
         return any(one.right == len(self.nfab.pairs) for one in self.nfab.negations)
 
@@ -228,6 +237,14 @@ class Compiled:
             pending=self._pending,
             counts=False,
         )
+
+    def named(self, negation: Negation) -> int:
+        """The last component that the conditions of a negation between components name; −1: none."""
+        order = {pair.component.variable: number for number, pair in enumerate(self.nfab.pairs)}
+        edge, references = negation.edge, self.query.parsed.references
+        conditions = (*edge.alone, *edge.related, *(one for _, one in edge.each))
+        named = [references[name].variable for one in conditions for name in p.attributes(one)]
+        return max((order.get(variable, -1) for variable in named), default=-1)
 
     @cached_property
     def _ways(self) -> Ways:

@@ -35,8 +35,8 @@ PAUSE_AFTER = 1 << 23
 
 
 @inlined
-def _lacks_room(i: int, events: Events, machine: Machine, memory: Memory) -> int:
-    """The status that asks for what the event may need at most; DONE when there is room."""
+def lacks_room(i: int, walks: bool, events: Events, machine: Machine, memory: Memory) -> int:
+    """The status that asks for what the event may need at most; DONE when there is room. ``walks``: lists are followed."""
     nodes, parts, scratch, registers = memory.nodes, memory.parts, memory.scratch, memory.registers
     count = parts.size[events.part[i]]
     most = machine.fan * (count + 1)  # the event may begin a run
@@ -50,7 +50,7 @@ def _lacks_room(i: int, events: Events, machine: Machine, memory: Memory) -> int
     if scratch.queue.size < wanted:
         registers[s.NEED] = wanted
         return GROW_ACTIVE
-    if (machine.single or machine.pending) and scratch.path.size < registers[s.HEAD] + most + 2:
+    if walks and scratch.path.size < registers[s.HEAD] + most + 2:
         registers[s.NEED] = 2 * (registers[s.HEAD] + most + 2)  # no list is longer than all nodes
         return GROW_STACK
     return DONE
@@ -77,7 +77,7 @@ def advance(  # noqa: C901, PLR0912 - what is most of the kernel would compile t
             if registers[s.STEPS] > PAUSE_AFTER:
                 registers[s.STEPS] = 0
                 return PAUSED
-            status = _lacks_room(i, events, machine, memory)
+            status = lacks_room(i, machine.single or machine.pending, events, machine, memory)
             if status != DONE:
                 return status
             registers[s.LOW] = max(registers[s.LOW], events.low[i])

@@ -15,14 +15,19 @@ from stretto.engines.tecs.enumerate import Output
 
 
 @inlined
-def _is_negated(
-    theta: Any, run: int, i: int, length: int, low: int, events: Events, machine: Machine, memory: Memory
+def is_negated(
+    theta: Any, run: int, i: int, length: int, low: int, end: int, events: Events, machine: Machine, memory: Memory
 ) -> bool:
-    """Whether a negated event stands where the match on the path allows none. O(length + negated events of the window)."""
+    """Whether a negated event stands where the match on the path allows none. O(length + negated events of the window).
+
+    Negations are asked that lie before component ``end``: of a match, all.
+    """
     nodes, parts, scratch = memory.nodes, memory.parts, memory.scratch
     components = machine.kleene.size
     for negation in range(machine.left.size):
         at_start = machine.left[negation] < 0
+        if machine.right[negation] >= end:
+            continue
         one = parts.negated[events.part[i], negation]
         if (
             machine.right[negation] == components
@@ -79,7 +84,7 @@ def _write(length: int, machine: Machine, memory: Memory, out: Output) -> None:
 
 
 @inlined
-def _path_of(run: int, runs: Runs, nodes: Nodes, scratch: Scratch) -> int:
+def path_of(run: int, runs: Runs, nodes: Nodes, scratch: Scratch) -> int:
     """The events of an unmerged run onto the path, which has room for all nodes; their number."""
     length = 0
     node = runs.node[run]
@@ -97,7 +102,12 @@ def _is_better(run: int, best: int, runs: Runs, nodes: Nodes) -> bool:
     """Whether one match comes before another that ends with the same event: earliest start, shortest, smallest positions."""
     if runs.start[run] != runs.start[best]:
         return runs.start[run] < runs.start[best]
-    a, b = runs.node[run], runs.node[best]
+    return comes_before(runs.node[run], runs.node[best], nodes)
+
+
+@inlined
+def comes_before(a: int, b: int, nodes: Nodes) -> bool:
+    """Whether one list of events comes before another: the shorter, then smaller positions, then the later component."""
     first = 0  # which is smaller at the first position, from the start on, where both differ; lists go backwards
     label = 0
     while a > s.NIL and b > s.NIL:
@@ -119,8 +129,8 @@ def choose(theta: Any, i: int, events: Events, machine: Machine, memory: Memory)
     best = s.NIL
     for at in range(registers[s.QUEUED]):
         run = scratch.queue[at]
-        length = _path_of(run, runs, nodes, scratch)
-        if _is_negated(theta, run, i, length, events.low[i], events, machine, memory):
+        length = path_of(run, runs, nodes, scratch)
+        if is_negated(theta, run, i, length, events.low[i], machine.kleene.size + 1, events, machine, memory):
             drop(run, runs, registers)
         elif best == s.NIL or _is_better(run, best, runs, nodes):
             if best != s.NIL:
@@ -150,8 +160,8 @@ def wait(theta: Any, i: int, events: Events, machine: Machine, memory: Memory) -
     runs, scratch, registers = memory.runs, memory.scratch, memory.registers
     for at in range(registers[s.QUEUED]):
         run = scratch.queue[at]
-        length = _path_of(run, runs, memory.nodes, scratch)
-        if _is_negated(theta, run, i, length, events.low[i], events, machine, memory):
+        length = path_of(run, runs, memory.nodes, scratch)
+        if is_negated(theta, run, i, length, events.low[i], machine.kleene.size + 1, events, machine, memory):
             drop(run, runs, registers)
         else:
             runs.state[run] = s.PENDING
@@ -168,7 +178,7 @@ def release(low: int, machine: Machine, memory: Memory, out: Output) -> int:
     while registers[s.TIMERS] > 0 and runs.start[scratch.timer[0]] < low:
         run = scratch.timer[0]
         if runs.state[run] != s.DEAD:
-            length = _path_of(run, runs, memory.nodes, scratch)
+            length = path_of(run, runs, memory.nodes, scratch)
             status = _room(length, registers, out)
             if status != DONE:
                 return status
@@ -286,7 +296,8 @@ def list_matches(theta: Any, i: int, events: Events, machine: Machine, memory: M
             if start < threshold:
                 registers[s.NEXT] = max(registers[s.NEXT], start)
         elif start >= low and not (
-            machine.left.size > 0 and _is_negated(theta, run, i, length, low, events, machine, memory)
+            machine.left.size > 0
+            and is_negated(theta, run, i, length, low, machine.kleene.size + 1, events, machine, memory)
         ):
             status = _room(length, registers, out)
             if status == DONE:

@@ -21,6 +21,7 @@ class NfabProgram(Compiled):
         "events",
         "limit",
         "keep",
+        "timeouts",
         "summary",
         "sets",
         "prime",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +21,7 @@ from stretto.engines.nfab.kernels import advance, expire
 from stretto.engines.nfab.state import NEVER, NfabState
 from stretto.engines.nfab.structure import Events, Machine, Nodes
 from stretto.engines.shared.counting import Graph, Unlisted, unlisted
-from stretto.engines.shared.intake import Intake, kept
+from stretto.engines.shared.intake import Bits, Intake, kept
 from stretto.engines.shared.keeping import Visits
 from stretto.engines.shared.values import Vocabulary, matrix
 from stretto.frame import Section
@@ -81,6 +81,8 @@ class NfabRunner(Intake):
     """
 
     CURSOR, VISITED, TRIGGERS = s.CURSOR, s.VISITED, s.TRIGGERS
+    #: What holds its arrays.
+    state_type: ClassVar[type[NfabState]] = NfabState
     state: NfabState
 
     def __init__(
@@ -103,7 +105,7 @@ class NfabRunner(Intake):
         self.counted = counted
         values = program.conditions.values
         machine = program.machine
-        self.state = NfabState(
+        self.state = self.state_type(
             words=len(values.slots),
             columns=len(values.columns) if machine.keeps else 0,
             negations=machine.left.size,
@@ -263,13 +265,16 @@ class NfabRunner(Intake):
         C = self._matrix(table, keys, position)
         tie = self._ties(measures, rows, position) if program.ties else position
         key = ranks if self.counted else position
-        until = None
-        if program.machine.pending or self.keeper is not None:
-            self.until = until = self._open_after(measures, member)
+        self.until = until = self._passed(measures, member)
         if self.keeper is not None:
             begins = (bits[rows] & program.beginning) != 0
             self.keeper.see(Visits(position, part, key, low, begins), self.partitions)
         return Events(bits[rows], part, position, ranks, key, low, tie, C), until
+
+    def _passed(self, measures: NDArray[np.generic] | None, member: Bits | None) -> int | None:
+        """From which start on windows are open after a batch, where something waits for that."""
+        waits = self.program.machine.pending or self.keeper is not None
+        return self._open_after(measures, member) if waits else None
 
     def _matrix(self, table: pa.RecordBatch, keys: I64 | None, position: I64) -> I64:
         """The columns of the visited events, whose positions are given."""

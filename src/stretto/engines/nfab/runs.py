@@ -97,7 +97,7 @@ def unlink(run: int, part: int, runs: Runs, parts: Parts, registers: I64) -> Non
 
 
 @inlined
-def _same(a: int, b: int, machine: Machine, runs: Runs) -> bool:
+def same(a: int, b: int, machine: Machine, runs: Runs) -> bool:
     """Whether two runs will do the same from here on: state and masked V (section 5.2.2)."""
     state = runs.state[a]
     if runs.state[b] != state:
@@ -119,7 +119,8 @@ def _mixed(bits: np.uint64) -> np.uint64:
 
 
 @inlined
-def _hash(run: int, machine: Machine, runs: Runs) -> int:
+def hash_of(run: int, machine: Machine, runs: Runs) -> int:
+    """A hash of what :func:`same` compares."""
     state = runs.state[run]
     found = np.uint64(state + 1)
     for at in range(machine.mask_first[state], machine.mask_first[state + 1]):
@@ -140,8 +141,8 @@ def merge(part: int, machine: Machine, memory: Memory) -> None:
     run = parts.head[part]
     while run != s.NIL:
         following = runs.next[run]
-        at = _hash(run, machine, runs) & mask
-        while scratch.stamp[at] == epoch and not _same(scratch.table[at], run, machine, runs):
+        at = hash_of(run, machine, runs) & mask
+        while scratch.stamp[at] == epoch and not same(scratch.table[at], run, machine, runs):
             at = (at + 1) & mask
         if scratch.stamp[at] != epoch:
             scratch.stamp[at] = epoch

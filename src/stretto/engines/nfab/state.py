@@ -188,8 +188,18 @@ class NfabState:
             self.shared = False
         self.counts = counts_for(0)  # the nodes get new numbers
         place = np.zeros(self.nodes.previous.size, np.int64)
+        place[self._needed()] = 1
         count = self.parts.head.size
-        return int(collect(count, low, self.span, self.memory, place))
+        used = int(collect(count, low, self.span, self.memory, place))
+        self._moved(place)
+        return used
+
+    def _needed(self) -> NDArray[np.int64]:
+        """The nodes that stay though no run may be behind them."""
+        return np.zeros(0, np.int64)
+
+    def _moved(self, place: NDArray[np.int64]) -> None:
+        """Nodes have new numbers."""
 
     def listed(self, partitions: int) -> NDArray[np.int64]:
         """The numbers of all runs that are in lists, partition by partition, in the order of these."""

@@ -6,6 +6,8 @@ that does not decrease, that is a moving pointer.
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -146,6 +148,29 @@ def values_of(column: pa.ChunkedArray | pa.Array, name: str, first_row: int) -> 
         row = int((np.abs(values.astype(np.float64)) > MOST).argmax())
         raise DataError(f"'{name}' is {values[row]} at row {first_row + row}: beyond ±2^62, where differences overflow")
     return values
+
+
+def measured_type(kind: pa.DataType) -> pa.DataType:
+    """The type of what :func:`values_of` gives of a column, and of sums with the size of a window: :func:`as_measured`."""
+    if pa.types.is_date32(kind):
+        return pa.timestamp("s")
+    if pa.types.is_date64(kind):
+        return pa.timestamp("ms")
+    if pa.types.is_decimal(kind):
+        return pa.decimal128(38, kind.scale) if kind.bit_width <= 128 else pa.decimal256(76, kind.scale)
+    if pa.types.is_floating(kind):
+        return pa.float64()
+    return kind if pa.types.is_timestamp(kind) else pa.int64()
+
+
+def as_measured(values: NDArray[np.generic], missing: NDArray[np.bool_], kind: pa.DataType) -> pa.Array:
+    """Numbers of :func:`values_of` as values of such a type; NULL where ``missing``."""
+    if pa.types.is_decimal(kind):
+        known = [
+            None if no else Decimal(one).scaleb(-kind.scale) for one, no in zip(values.tolist(), missing, strict=True)
+        ]
+        return pa.array(known, kind)
+    return pa.array(values, mask=missing).cast(kind)
 
 
 def _integers(column: pa.ChunkedArray | pa.Array, kind: pa.DataType, name: str) -> NDArray[np.int64]:

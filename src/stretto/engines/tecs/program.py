@@ -18,6 +18,7 @@ class Program(Compiled):
         "events",
         "limit",
         "keep",
+        "timeouts",
         "summary",
         "prime",
         "patterns",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from decimal import Decimal
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -75,7 +76,7 @@ def explain(df: DataFrame | Mapping[str, DataFrame], query: Any, **options: Any)
         return "\n".join([explain_afa(automaton.afa), "", "How it runs on Spark", *_automaton(automaton, continuous)])
     of_queries = {name: value for name, value in given.items() if name not in automata.OWN}
     call = prepare(df, query, **of_queries, continuous=continuous)
-    means = call.query.explain
+    means: Callable[[], str] = partial(call.query.explain, timeouts=call.timeouts)
     if call.events.isStreaming:
         lines = _streaming(call, continuous)
         if continuous.speculation:

@@ -116,9 +116,7 @@ def make(call: Prepared, *, partitions: int | None, slices: int | None) -> Plan:
     for name in call.partition_by:
         rows = rows.filter(column(name).isNotNull())
     plan = Plan(rows, bool(call.keys), tasks=partitions)
-    why = unsliceable(call.query, shows_events=bool(call.layout.variables)) or _unreadable(
-        call, filtered=condition is not None
-    )
+    why = _uncut(call) or _unreadable(call, filtered=condition is not None)
     if why is not None:
         return replace(plan, why=why, bound=why)
     if slices == 1:
@@ -126,6 +124,13 @@ def make(call: Prepared, *, partitions: int | None, slices: int | None) -> Plan:
     if plan.keyed:
         return _with_heavy(plan, call, slices)
     return _with_slices(plan, call, slices, filtered=condition is not None)
+
+
+def _uncut(call: Prepared) -> str | None:
+    """Why the call cannot be cut in time."""
+    if call.timeouts:
+        return "timeouts= looks at the events after a first event, whether they complete a match or not"
+    return unsliceable(call.query, shows_events=bool(call.layout.variables))
 
 
 def _unreadable(call: Prepared, *, filtered: bool) -> str | None:

@@ -44,7 +44,8 @@ def match(call: Prepared, *, partitions: int | None, slices: int | None) -> Data
     """The matches of a checked call as a DataFrame; ``partitions`` and ``slices`` as in :func:`stretto.spark.match`."""
     plan = plans.make(call, partitions=partitions, slices=slices)
     _warn(call, plan)
-    worker = partial(run_partition, **call.task, marked=plan.cuts, latest=_latest(call) if call.drops else None)
+    latest = _latest(call) if call.drops or call.times_out else None
+    worker = partial(run_partition, **call.task, marked=plan.cuts, completes=call.completes, latest=latest)
     kind = spark_schema(call.layout.schema())
     if plan.scans and plan.slices is not None:
         return side_by_side([rows.mapInArrow(worker, kind) for rows in in_slices(call, plan.rows, plan.slices)])

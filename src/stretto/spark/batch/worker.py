@@ -40,12 +40,14 @@ def run_partition(  # noqa: PLR0913 - what a task must know
     language: str,
     budget: int | float | str | None = None,
     functions: Paths = (),
+    timeouts: bool = False,
     marked: bool = False,
+    completes: bool = True,
     latest: bytes | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Match one task's rows, which come ordered by time. ``marked``: the last column tells what is context.
 
-    ``latest``: the latest time of all tasks, beyond which nothing is complete; ``None``: the end completes what waits.
+    ``completes``: the end completes what waits. ``latest``: the latest time of all tasks, up to which windows are closed before.
     """
     matcher: Matcher | None = None
     query = bound_query(text, schema, roles, language, functions)
@@ -55,7 +57,7 @@ def run_partition(  # noqa: PLR0913 - what a task must know
     for table, marks in _tables(batches, kinds, marked):
         check_times(table, time)
         if matcher is None:  # not before: many tasks of a small job have no rows
-            matcher = matcher_of(query, output, valuations, budget)
+            matcher = matcher_of(query, output, valuations, budget, timeouts=timeouts)
         own = table
         if context is not None and marks is not None:
             before, own = context.split(table, marks)
@@ -63,9 +65,12 @@ def run_partition(  # noqa: PLR0913 - what a task must know
                 matcher.prime(before)
         for found in matcher.iter_push(own):
             yield from pieces(found)
-    if matcher is not None:
-        ended = matcher.finish() if latest is None else matcher.advance(arrow_table(latest).column(0)[0].as_py())
-        yield from pieces(ended)
+    if matcher is None:
+        return
+    if latest is not None:
+        yield from pieces(matcher.advance(arrow_table(latest).column(0)[0].as_py()))
+    if completes:
+        yield from pieces(matcher.finish())
 
 
 @lru_cache(maxsize=16)
@@ -77,9 +82,12 @@ def bound_query(text: str, schema: bytes, chosen: Roles, language: str, function
     return compile_query(text, kinds, type=type, time=time, stream=stream, time_unit=time_unit, language=language)
 
 
-def matcher_of(query: Query, output: str, valuations: bool, budget: int | float | str | None) -> Matcher:
+def matcher_of(
+    query: Query, output: str, valuations: bool, budget: int | float | str | None, *, timeouts: bool = False
+) -> Matcher:
     """A matcher at the beginning of a task's rows."""
-    return Matcher(query, output=output, positions=False, valuations=valuations, budget=meter_of_task(budget))
+    meter = meter_of_task(budget)
+    return Matcher(query, output=output, positions=False, valuations=valuations, timeouts=timeouts, budget=meter)
 
 
 def check_times(table: pa.Table, time: str) -> None:

@@ -50,6 +50,7 @@ class OneQuery:
     valuations: bool = False
     budget: int | float | str | None = None
     functions: Paths = ()
+    timeouts: bool = False
 
     @property
     def text(self) -> str:
@@ -58,6 +59,7 @@ class OneQuery:
     @property
     def identity(self) -> dict[str, Any]:
         own = {"language": self.query.language, "output": self.output, "valuations": self.valuations}
+        own |= {"timeouts": True} if self.timeouts else {}
         return own | ({"functions": [list(one) for one in self.functions]} if self.functions else {})
 
     @property
@@ -65,7 +67,7 @@ class OneQuery:
         return self.query.bound.schema.attributes
 
     def start(self) -> Matcher:
-        return matcher_of(self.query, self.output, self.valuations, self.budget)
+        return matcher_of(self.query, self.output, self.valuations, self.budget, timeouts=self.timeouts)
 
 
 @dataclass(frozen=True)
@@ -131,4 +133,5 @@ def run_of(task: dict[str, Any]) -> Run:
     if "changes" in task:
         return ManyPatterns(**task)
     query = bound_query(task["text"], task["schema"], task["roles"], task["language"], task.get("functions", ()))
-    return OneQuery(query, task["output"], task["valuations"], task["budget"], task.get("functions", ()))
+    functions, timeouts = task.get("functions", ()), task.get("timeouts", False)
+    return OneQuery(query, task["output"], task["valuations"], task["budget"], functions, timeouts)

@@ -1,0 +1,318 @@
+"""A query with ``timeouts=``: the run of another engine, with a row for each first event whose window closes without a match.
+
+A row comes with the event that closes the window, before what that event completes; where matches wait for their windows, rows and
+matches come in the order of their first events. So what is given, and in which order, depends on the events and not on the batches.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from stretto.budget import Budget
+from stretto.engines.api import Matches, TimedOut
+from stretto.engines.nfab.following import FollowingRun, Furthest
+from stretto.engines.nfab.program import NfabProgram
+from stretto.engines.nfab.runner import NfabRunner
+from stretto.engines.shared.counting import Unlisted
+from stretto.engines.tecs.program import Program
+from stretto.engines.tecs.runner import Runner
+from stretto.errors import OptionError
+from stretto.frame import Section
+from stretto.query.passes.bind_sase import BoundSase
+from stretto.query.query import ParsedQuery
+from stretto.query.sase import SaseQuery
+
+I64 = NDArray[np.int64]
+
+
+def refuse_timeouts(query: ParsedQuery | SaseQuery) -> None:
+    """Raise an :class:`OptionError` for a query whose partial matches do not time out one by one."""
+    if not isinstance(query, SaseQuery):
+        raise OptionError(
+            "timeouts= is for SASE+, and this is CEQL: say the pattern in SASE+, "
+            "PATTERN SEQ(A a, B b) WHERE skip_till_any_match { … } WITHIN …"
+        )
+    if query.window is None:
+        raise OptionError("timeouts= needs a window that closes: say WITHIN in the query")
+    if query.keep is not None or query.non_overlap or query.limit is not None:
+        word = (
+            "OUTPUT non_overlap"
+            if query.non_overlap
+            else "LIMIT"
+            if query.limit is not None
+            else "KEEP and AFTER MATCH"
+        )
+        raise OptionError(
+            f"timeouts= tells the first events without a match, and {word} leaves matches out: leave it out of this query, and "
+            "choose among the rows"
+        )
+
+
+class TimeoutProgram:
+    """A :class:`~stretto.engines.api.Program`.
+
+    Parameters
+    ----------
+    machine
+        What finds the matches.
+    query
+        The query, whose partial matches are followed.
+    """
+
+    revises = False
+    abilities: ClassVar[frozenset[str]] = NfabProgram.abilities - {"limit", "keep", "summary", "sets", "prime"}
+
+    def __init__(self, machine: Program | NfabProgram, query: BoundSase) -> None:
+        refuse_timeouts(query.parsed)
+        self.machine = machine
+        self.followed = machine if isinstance(machine, NfabProgram) else NfabProgram(query)
+
+    @property
+    def digest(self) -> str:
+        """What the machines are."""
+        return hashlib.sha256(f"{self.machine.digest}\n{self.followed.digest}\ntimeouts".encode()).hexdigest()
+
+    @property
+    def told(self) -> str:
+        """What follows the partial matches, in words."""
+        why = self.followed.why_single
+        alike = f"each by itself, as {why}" if why else "of those of one first event that go on alike the furthest"
+        return f"the furthest partial match of each first event, followed by nfab: {alike}"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the machine reads."""
+        return self.machine.columns
+
+    @property
+    def marks(self) -> Sequence[frozenset[str]]:
+        """The variables of each mark: first those of partial matches."""
+        return _Marks(self.followed.marks, self.machine.marks)
+
+    def start(
+        self,
+        *,
+        labels: bool = True,
+        counts: bool = False,
+        late: str = "error",
+        capacity: int = 1 << 12,
+        budget: Budget | None = None,
+    ) -> TimeoutRun:
+        """A run from the beginning of a stream; matches are listed."""
+        return TimeoutRun(
+            self,
+            self.machine.start(labels=labels, late=late, capacity=capacity, budget=budget),
+            FollowingRun(self.followed, late=late, capacity=capacity),
+        )
+
+
+class _Marks(Sequence[frozenset[str]]):
+    """Marks behind others, of which there may come more."""
+
+    def __init__(self, first: Sequence[frozenset[str]], second: Sequence[frozenset[str]]) -> None:
+        self.first, self.second = first, second
+
+    def __len__(self) -> int:
+        return len(self.first) + len(self.second)
+
+    def __getitem__(self, at: Any) -> Any:
+        if isinstance(at, slice):
+            return [self[one] for one in range(*at.indices(len(self)))]
+        return self.first[at] if at < len(self.first) else self.second[at - len(self.first)]
+
+
+class TimeoutRun:
+    """A :class:`~stretto.engines.api.Run`."""
+
+    counts = False
+
+    def __init__(self, program: TimeoutProgram, run: Runner | NfabRunner, partial: FollowingRun) -> None:
+        self.program, self.run, self.partial = program, run, partial
+        self._shift = len(program.followed.marks)
+        #: Whether an event behind the last one of a match completes it: UNTIL … ONLY.
+        self._later = not self.waits and any(one.only for one in program.followed.query.parsed.positive)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> TimeoutRun:
+        for one in (self.program, self.program.machine, self.program.followed):
+            memo[id(one)] = one
+        made = copy.copy(self)
+        made.run, made.partial = copy.deepcopy(self.run, memo), copy.deepcopy(self.partial, memo)
+        return made
+
+    @property
+    def waits(self) -> bool:
+        """Whether matches come when their windows close."""
+        return self.run.waits
+
+    @property
+    def rows(self) -> int:
+        """How many rows it was given."""
+        return self.run.rows
+
+    @rows.setter
+    def rows(self, rows: int) -> None:
+        self.run.rows = self.partial.rows = rows
+
+    @property
+    def broken(self) -> bool:
+        """Whether it was stopped in the middle of a batch."""
+        return self.run.broken or self.partial.broken
+
+    @property
+    def late_policy(self) -> str:
+        """What happens to a row that comes too late."""
+        return self.run.late_policy
+
+    @property
+    def late(self) -> int:
+        """How many rows came too late."""
+        return self.run.late
+
+    def check(self, table: pa.Table) -> None:
+        """As the machine's run."""
+        self.run.check(table)
+
+    def advance(self, batch: pa.RecordBatch, *, silent: bool = False) -> Iterator[Matches]:
+        """Take the next rows, and give what they complete and what times out; ``silent``: give nothing."""
+        if silent:
+            raise OptionError("prime() does not list matches, and what times out depends on them: push the events")
+        self.partial.follow(batch)
+        yield from self._in_slices(batch) if self._later else self._with_timeouts(self.run.advance(batch))
+        self.partial.settle()
+
+    def reach(self, time: Any) -> Iterator[Matches]:
+        """No row before ``time`` will come: give what that decides."""
+        self.partial.pass_by(time)
+        yield from self._with_timeouts(self.run.reach(time))
+        self.partial.settle()
+
+    def finish(self) -> Iterator[Matches]:
+        """The stream has ended: what it completes is a match, and no window closes by it."""
+        yield from self._shifted(self.run.finish())
+
+    def _in_slices(self, batch: pa.RecordBatch) -> Iterator[Matches]:
+        """As :meth:`_with_timeouts`, of matches that do not tell which event has completed them: each row that closes windows begins
+        a slice."""
+        first, begin = self.run.rows, 0
+        for row in self.partial.closing.tolist():
+            yield from self._shifted(self.run.advance(batch.slice(begin, row - first - begin)))
+            begin = row - first
+            found = self.partial.closed(row)
+            if found.closed.size:
+                yield self._as_matches(found)
+        yield from self._shifted(self.run.advance(batch.slice(begin)))
+
+    def _shifted(self, pieces: Iterator[Matches]) -> Iterator[Matches]:
+        for piece in pieces:
+            self.partial.begin_matches(piece.start)
+            yield piece._replace(mark=piece.mark + np.int32(self._shift))
+
+    def _with_timeouts(self, pieces: Iterator[Matches]) -> Iterator[Matches]:
+        """What the batch completes, with what it times out."""
+        for piece in pieces:
+            if piece.start.size:
+                self.partial.begin_matches(piece.start)
+                last = int((piece.start if self.waits else piece.end)[-1])
+                yield self._merged(piece, self.partial.closed(last, by_start=self.waits))
+        rest = self.partial.closed()
+        if rest.closed.size:
+            yield self._as_matches(rest)
+
+    def _merged(self, piece: Matches, timeouts: Furthest) -> Matches:
+        """Matches and timeouts in one order; what times out with an event comes before what the event completes."""
+        shifted = piece._replace(mark=piece.mark + np.int32(self._shift))
+        if not timeouts.closed.size:
+            return shifted
+        other = self._as_matches(timeouts)
+        keys = (other.start, piece.start) if self.waits else (timeouts.closed, piece.end)
+        kinds = np.repeat([0, 1], [other.start.size, piece.start.size])
+        return _joined(other, shifted, np.lexsort((kinds, np.concatenate(keys))))
+
+    @staticmethod
+    def _as_matches(found: Furthest) -> Matches:
+        first, last = found.offset[:-1], found.offset[1:] - 1
+        told = TimedOut(found.mark[last].astype(np.int64), found.expired)
+        return Matches(
+            found.position[first], found.position[last], found.offset, found.position, found.mark, timed_out=told
+        )
+
+    # -- state --------------------------------------------------------------------------------------------------------
+
+    def save(self, section: Section) -> None:
+        """Write the states of both runs."""
+        self.run.save(section)
+        self.partial.save(section.sub("partial"))
+
+    def load(self, section: Section) -> None:
+        """Take over what :meth:`save` wrote."""
+        self.run.load(section)
+        self.partial.load(section.sub("partial"))
+
+    def take_over(self, old: Any, unknown: frozenset[str]) -> None:
+        """As :class:`~stretto.engines.api.Run` says."""
+        self.run.take_over(old.run, unknown)
+        self.partial.take_over(old.partial, unknown)
+
+    def unlisted(self) -> Unlisted | None:
+        """As the machine's run."""
+        return self.run.unlisted()
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing so far matters to what is to come."""
+        return not self.partial.follows and self.run.idle
+
+    @property
+    def expires(self) -> int | float | None:
+        """Where a window is open that may time out, the end of the first; else as the machine's run."""
+        first = self.partial.first_end
+        return self.run.expires if first is None else first
+
+    @property
+    def oldest(self) -> int | None:
+        """Rows before this one can be shown no more."""
+        return self.run.oldest
+
+    def live(self) -> I64:
+        """The rows that may still be shown (sorted)."""
+        return np.union1d(self.run.live(), self.partial.live())
+
+    @property
+    def stats(self) -> dict[str, int]:
+        """Counts of what was read and what is held."""
+        return self.run.stats | {"bytes": self.nbytes}
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that both runs hold."""
+        return self.run.nbytes + self.partial.nbytes
+
+
+def _joined(first: Matches, second: Matches, order: I64) -> Matches:
+    """Timeouts and matches as one, in an order of all their rows."""
+    assert first.timed_out is not None
+    sizes = np.concatenate((np.diff(first.offset), np.diff(second.offset)))[order]
+    begins = np.concatenate((first.offset[:-1], second.offset[:-1] + first.position.size))[order]
+    offset = np.zeros(order.size + 1, np.int64)
+    np.cumsum(sizes, out=offset[1:])
+    cells = np.arange(offset[-1]) + np.repeat(begins - offset[:-1], sizes)
+    count = second.start.size
+    told = TimedOut(
+        np.concatenate((first.timed_out.reached, np.full(count, -1, np.int64)))[order],
+        np.concatenate((first.timed_out.expired, np.zeros(count, first.timed_out.expired.dtype)))[order],
+    )
+    return Matches(
+        np.concatenate((first.start, second.start))[order],
+        np.concatenate((first.end, second.end))[order],
+        offset,
+        np.concatenate((first.position, second.position))[cells],
+        np.concatenate((first.mark, second.mark))[cells],
+        timed_out=told,
+    )
