@@ -67,10 +67,12 @@ def list_paths(  # noqa: C901, PLR0912 - one walk, whose state lies in local var
                 status = _write(at, node, events, machine, nodes, walk, out, registers)
                 if status != DONE:
                     return status
+                if registers[s.LIMIT] and not registers[s.BY_START] and registers[s.EMITTED] == registers[s.LIMIT]:
+                    return DONE
+            if not nodes.links[node]:
+                registers[s.TOP] = depth
+                continue
             walk.link[depth] = nodes.begin[node]
-        if registers[s.LIMIT] and not registers[s.BY_START] and registers[s.EMITTED] == registers[s.LIMIT]:
-            registers[s.TOP] = 0
-            return DONE
         found = walk.chain[depth]
         if found == s.NIL:
             link = walk.link[depth]
@@ -93,7 +95,7 @@ def list_paths(  # noqa: C901, PLR0912 - one walk, whose state lies in local var
             walk.chain[depth] = s.NIL
             continue
         walk.chain[depth] = nodes.older[found]
-        if not _is_dead(found, top, windows, nodes, walk, registers):
+        if not nodes.links[found] or not _is_dead(found, top, windows, nodes, walk, registers):
             walk.node[top], walk.link[top], walk.chain[top], walk.found[top] = found, -1, s.NIL, registers[s.FOUND]
             registers[s.TOP] = top + 1
 
@@ -159,6 +161,8 @@ def _write(
     at: int, node: int, events: Events, machine: Machine, nodes: Nodes, walk: Walk, out: Output, registers: s.I64
 ) -> int:
     """Write the path at hand as a match, unless it is none or there already."""
+    if registers[s.START] >= 0 and nodes.position[node] != registers[s.START]:
+        return DONE
     if not begins(at, node, events, machine, nodes, registers):
         return DONE
     row, first, cell = registers[s.ROWS], registers[s.FIRST_ROW], registers[s.CELLS]

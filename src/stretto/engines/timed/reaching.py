@@ -41,6 +41,4 @@ def is_spoilt(node: int, measure: float, machine: Machine, nodes: Nodes) -> bool
 def begins(at: int, node: int, events: Events, machine: Machine, nodes: Nodes, registers: s.I64) -> bool:
     """Whether a match that ends at the event at hand may begin with a node."""
     key = nodes.rank[node] if registers[s.COUNTED] else nodes.position[node]
-    if key < registers[s.LOW] or (registers[s.START] >= 0 and nodes.position[node] != registers[s.START]):
-        return False
-    return not is_spoilt(node, events.measure[at], machine, nodes)
+    return bool(key >= registers[s.LOW] and not is_spoilt(node, events.measure[at], machine, nodes))
