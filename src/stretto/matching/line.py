@@ -49,8 +49,8 @@ class Reading(NamedTuple):
 
     @property
     def shown(self) -> dict[str, Any]:
-        """As arguments of a layout."""
-        return {"output": self.output, "positions": self.positions, "timeouts": self.timeouts}
+        """As arguments of a layout; snapshots compare them, and those of before had no timeouts."""
+        return {"output": self.output, "positions": self.positions} | ({"timeouts": True} if self.timeouts else {})
 
     def schema(self, given: Any) -> Schema:
         """The schema of events, which may be given as one."""
