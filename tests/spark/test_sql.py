@@ -272,3 +272,17 @@ class TestFitted:
         shown = TestMistakes().running(sql, f"fits({table} PARTITION BY key ORDER BY (ts))")
         assert "DataError: column 'key' is int32, and the query was compiled for string" in shown
         assert "fits needs the events: fits(TABLE(…))" in TestMistakes().running(sql, "fits(3)")
+
+
+def test_fields_inside_of_columns(spark: Any, sql: Any) -> None:
+    rows = spark.createDataFrame(
+        [("A", (1, "p"), 1), ("A", (2, "q"), 2), ("B", (2, "r"), 3), ("B", (1, "s"), 4), ("B", (2, "t"), 99)],
+        "type string, card struct<id: int, `a b`: string>, t int",
+    ).repartition(3)
+    rows.createOrReplaceTempView("cards")
+    text = "SELECT * FROM S WHERE A AS a ; B AS b FILTER b[`card.a b` != ''t''] PARTITION BY [card.id] WITHIN 10 [t]"
+    found = sql(f"SELECT * FROM stretto_query(TABLE(cards), '{text}', time => 't')")
+    assert sorted((row["card.id"], row.start_time, row.end_time) for row in found.collect()) == [(1, 1, 4), (2, 2, 3)]
+    table = "TABLE(cards) PARTITION BY card.id ORDER BY (t)"
+    found = sql(f"SELECT * FROM stretto_match({table}, '{text}', time => 't')")
+    assert sorted((row["card.id"], row.start_time, row.end_time) for row in found.collect()) == [(1, 1, 4), (2, 2, 3)]

@@ -81,7 +81,9 @@ def with_fields(df: DataFrame, paths: Iterable[str]) -> DataFrame:
     if not any("." in path for path in paths):
         return df
     known = {name: kind for name, kind in arrow_fields(df).items() if kind is not None}
-    found = [path for path in dict.fromkeys(paths) if field_type(known, path) is not None]
+    found = {path: kind for path in paths if (kind := field_type(known, path)) is not None}
+    if hasattr(df, "with_kinds"):  # the columns of SQL's table, without the DataFrame
+        return df.with_kinds(found)
     for path in found:
         root, *names = path.split(".")
         df = df.withColumn(path, reduce(lambda own, name: own.getField(name), names, column(root)))

@@ -89,7 +89,7 @@ def fitted(name: str, query: str, columns: StructType, options: Mapping[str, Any
     QueryError, DataError, OptionError
         As :func:`stretto.spark.match`.
     """
-    found = _planned(_prepared(columns, query, options, name, arranged=False), name, arranged=False)
+    found = _planned(_prepared(columns, query, options, name, arranged=False), columns, name, arranged=False)
     return type(name, (Handler,), {"__init__": partialmethod(Handler.__init__, found)}), found.schema
 
 
@@ -207,7 +207,8 @@ def _analyzed(
     if text is None:
         raise OptionError(f"{name} needs a query: {name}(TABLE(…), 'SELECT …')")
     options = dict(fixed) | {key: _value(key, one, OPTIONS[key][1], name) for key, one in given.items()}
-    return _planned(_prepared(events.dataType, text, options, name, arranged, known), name, arranged)
+    columns = events.dataType
+    return _planned(_prepared(columns, text, options, name, arranged, known), columns, name, arranged)
 
 
 def _prepared(
@@ -275,17 +276,30 @@ class _Columns:
         self.schema = schema
         self.columns = schema.names
 
+    def with_kinds(self, kinds: Mapping[str, pa.DataType]) -> _Columns:
+        """The same with more columns, which :func:`_expression` finds."""
+        more = spark_schema(pa.schema(list(kinds.items()))).fields
+        return _Columns(type(self.schema)([*self.schema.fields, *more]))
 
-def _planned(call: Prepared | automata.Prepared, name: str, arranged: bool) -> Analyzed:
+
+def _planned(call: Prepared | automata.Prepared, columns: StructType, name: str, arranged: bool) -> Analyzed:
     found = Analyzed(spark_schema(call.result), name=name, arranged=arranged, task=call.task)
-    found.select = [SelectedColumn(_quoted(column)) for column in call.columns]
+    found.select = [
+        SelectedColumn(_quoted(one)) if one in columns.names else SelectedColumn(_expression(one, columns), alias=one)
+        for one in call.columns
+    ]
     if not arranged:
         return found
-    keys = [_quoted(key) for key in call.keys if key in call.columns]  # any of them keeps a key together
+    keys = [_expression(key, columns) for key in call.keys if key in call.columns]  # any of them keeps a key together
     bucket = "1" if not keys else f"pmod(xxhash64({', '.join(keys)}), {BUCKETS})"
     found.partitionBy = [PartitioningColumn(bucket)]
-    found.orderBy = [OrderingColumn(_quoted(column)) for column in call.order]
+    found.orderBy = [OrderingColumn(_expression(column, columns)) for column in call.order]
     return found
+
+
+def _expression(name: str, columns: StructType) -> str:
+    """A column in SQL, or a field inside of one."""
+    return _quoted(name) if name in columns.names else ".".join(map(_quoted, name.split(".")))
 
 
 def _quoted(name: str) -> str:
