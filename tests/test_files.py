@@ -296,6 +296,22 @@ def test_row_groups_that_cannot_matter_are_not_read_and_still_counted() -> None:
     assert contiguous.skipped == 0
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "PATTERN SEQ(A a, !(B b)) WHERE skip_till_next_match { a.t > 0 } WITHIN 10",
+        "SELECT * FROM S WHERE A AS a ; NOT B WITHIN 10 [t]",
+    ],
+    ids=["sase", "ceql"],
+)
+def test_row_groups_that_cannot_matter_close_windows(text: str) -> None:
+    events = pa.table({"type": ["A", "A", "C", "C", "A"], "t": [1, 2, 100, 101, 102]})
+    pq.write_table(events, "e.parquet", row_group_size=2)
+    for at_end, count in (("drop", 2), ("complete", 3)):
+        assert stretto.match(text, events, time="t", at_end=at_end).num_rows == count
+        assert stretto.match(text, "e.parquet", time="t", at_end=at_end).num_rows == count
+
+
 def test_conditions_that_files_are_asked() -> None:
     query = "SELECT * FROM S WHERE A AS a; B AS b FILTER a[v > 2.5 AND k LIKE 'x%'] AND b[NOT v = 3]"
     asked = relevant(stretto.compile(query, EVENTS.schema))

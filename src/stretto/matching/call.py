@@ -278,8 +278,9 @@ class _Call:
         )
         self.events = table if source is None else source
         tested, shown = self.program.columns, self.layout.columns
-        # Every event may close a window.
-        asked = None if source is None or reading.timeouts else relevant(compiled)
+        # Where that is to be known, every event may close a window.
+        waits = reading.timeouts or not reading.completes
+        asked = None if source is None or waits else relevant(compiled)
         self.input = input_of(self.events, tested, shown, time, sequence, asked)
 
     @classmethod
