@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from stretto.budget import Budget, described_bytes
 from stretto.engines.api import Matches
+from stretto.engines.around import AroundRun
 from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.nfab.runner import NfabRunner
 from stretto.engines.shared.counting import BEYOND, Unlisted
@@ -89,15 +90,16 @@ class KeptProgram:
         return KeptRun(self, run, labels=labels, budget=budget or Budget())
 
 
-class KeptRun:
+class KeptRun(AroundRun):
     """A :class:`~stretto.engines.api.Run`."""
 
-    counts = False
+    run: Runner | NfabRunner | TimedRunner
 
     def __init__(
         self, program: KeptProgram, run: Runner | NfabRunner | TimedRunner, *, labels: bool, budget: Budget
     ) -> None:
-        self.program, self.run = program, run
+        super().__init__(run)
+        self.program = program
         rule = Rule(
             longest=program.keep.longest,
             early=not program.keep.longest and not run.waits,
@@ -121,34 +123,6 @@ class KeptRun:
     def waits(self) -> bool:
         """Whether matches come later than the event that completes them, as the longest do."""
         return self.run.waits or self.program.keep.longest
-
-    @property
-    def rows(self) -> int:
-        """How many rows it was given."""
-        return self.run.rows
-
-    @rows.setter
-    def rows(self, rows: int) -> None:
-        self.run.rows = rows
-
-    @property
-    def broken(self) -> bool:
-        """Whether it was stopped in the middle of a batch."""
-        return self.run.broken
-
-    @property
-    def late_policy(self) -> str:
-        """What happens to a row that comes too late."""
-        return self.run.late_policy
-
-    @property
-    def late(self) -> int:
-        """How many rows came too late."""
-        return self.run.late
-
-    def check(self, table: pa.Table) -> None:
-        """As the machine's run."""
-        self.run.check(table)
 
     def advance(self, batch: pa.RecordBatch, *, silent: bool = False) -> Iterator[Matches]:
         """Take the next rows, and give the matches that are decided; ``silent``: give nothing, as if they were not asked for."""
@@ -248,11 +222,6 @@ class KeptRun:
         """The rows that a match to come may hold (sorted)."""
         found = self.run.live()
         return np.union1d(found, self.keeper.live()) if self.keeper.waits else found
-
-    @property
-    def stats(self) -> dict[str, int]:
-        """Counts of what was read and what is held."""
-        return self.run.stats | {"bytes": self.nbytes}
 
     @property
     def nbytes(self) -> int:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from stretto.budget import Budget
 from stretto.engines.api import Matches, TimedOut
+from stretto.engines.around import AroundRun
 from stretto.engines.nfab.following import FollowingRun, Furthest
 from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.nfab.runner import NfabRunner
@@ -128,13 +129,14 @@ class _Marks(Sequence[frozenset[str]]):
         return self.first[at] if at < len(self.first) else self.second[at - len(self.first)]
 
 
-class TimeoutRun:
+class TimeoutRun(AroundRun):
     """A :class:`~stretto.engines.api.Run`."""
 
-    counts = False
+    run: Runner | NfabRunner
 
     def __init__(self, program: TimeoutProgram, run: Runner | NfabRunner, partial: FollowingRun) -> None:
-        self.program, self.run, self.partial = program, run, partial
+        super().__init__(run)
+        self.program, self.partial = program, partial
         self._shift = len(program.followed.marks)
         #: Whether an event behind the last one of a match completes it: UNTIL … ONLY.
         self._later = not self.waits and any(one.only for one in program.followed.query.parsed.positive)
@@ -153,7 +155,7 @@ class TimeoutRun:
 
     @property
     def rows(self) -> int:
-        """How many rows it was given."""
+        """How many rows both runs were given."""
         return self.run.rows
 
     @rows.setter
@@ -162,22 +164,8 @@ class TimeoutRun:
 
     @property
     def broken(self) -> bool:
-        """Whether it was stopped in the middle of a batch."""
+        """Whether one of them was stopped in the middle of a batch."""
         return self.run.broken or self.partial.broken
-
-    @property
-    def late_policy(self) -> str:
-        """What happens to a row that comes too late."""
-        return self.run.late_policy
-
-    @property
-    def late(self) -> int:
-        """How many rows came too late."""
-        return self.run.late
-
-    def check(self, table: pa.Table) -> None:
-        """As the machine's run."""
-        self.run.check(table)
 
     def advance(self, batch: pa.RecordBatch, *, silent: bool = False) -> Iterator[Matches]:
         """Take the next rows, and give what they complete and what times out; ``silent``: give nothing."""
@@ -283,11 +271,6 @@ class TimeoutRun:
     def live(self) -> I64:
         """The rows that may still be shown (sorted)."""
         return np.union1d(self.run.live(), self.partial.live())
-
-    @property
-    def stats(self) -> dict[str, int]:
-        """Counts of what was read and what is held."""
-        return self.run.stats | {"bytes": self.nbytes}
 
     @property
     def nbytes(self) -> int:
