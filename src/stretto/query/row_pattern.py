@@ -162,9 +162,10 @@ class Side(StrEnum):
 class Navigation:
     """A column, or the classifier, of one row: ``PREV(FINAL FIRST(A.price, 2), 3)``.
 
-    Of the rows that the variable holds (``""``: all rows of the match), it is the one ``skip`` after the first or before the last; then
-    the one ``shift`` rows further (before it where negative) in the partition, whether it belongs to the match or not. Where there is
-    no such row the value is NULL. The classifier of a row outside of the match, or behind the current row while running, is NULL.
+    Of the rows that the variable holds (``""``: all rows of the match), it is the one ``skip`` after the first or before the last;
+    then the one ``shift`` rows further in the partition (before it where negative), whether that belongs to the match or not. Where
+    there is no such row the value is NULL. The classifier of a row outside of the match, or behind the current row while running,
+    is NULL.
     """
 
     variable: str
