@@ -274,8 +274,8 @@ def test_what_is_kept_in_memory_is_bounded_by_the_window(monkeypatch: pytest.Mon
     kept: list[int] = []
     own = matches.History.let_go
 
-    def noted(self: matches.History, reader: Any) -> int | None:
-        found = own(self, reader)
+    def noted(self: matches.History, *given: Any) -> int | None:
+        found = own(self, *given)
         kept.append(self.rows)
         return found
 
@@ -284,6 +284,27 @@ def test_what_is_kept_in_memory_is_bounded_by_the_window(monkeypatch: pytest.Mon
     same(found, stretto.match("SELECT * FROM S WHERE A AS a; B AS b WITHIN 20 [t]", events))
     assert len(kept) >= 100
     assert max(kept) < 200
+
+
+def test_without_a_window_what_no_match_holds_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inputs, "PIECE", 50)
+    monkeypatch.setattr(inputs, "SPARE", 4_000)
+    monkeypatch.setattr(matches, "CHUNK", 100)
+    rows = 5_000
+    events = pa.table({"type": ["A", "C", "C", "C", "B"] * (rows // 5), "n": range(rows)})
+    pq.write_table(events, "e.parquet", row_group_size=100)
+    kept: list[int] = []
+    own = matches.History.let_go
+
+    def noted(self: matches.History, *given: Any) -> int | None:
+        found = own(self, *given)
+        kept.append(self.rows)
+        return found
+
+    monkeypatch.setattr(matches.History, "let_go", noted)
+    query = "SELECT * FROM S WHERE A AS a; B AS b CONSUME BY ANY"
+    same(stretto.match(query, "e.parquet"), stretto.match(query, events))
+    assert 100 < max(kept) < 200
 
 
 def test_row_groups_that_cannot_matter_are_not_read_and_still_counted() -> None:

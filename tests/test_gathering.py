@@ -93,6 +93,32 @@ def test_a_history_with_gaps_takes_by_position() -> None:
     assert history.take(np.array([9, 8]), ["x"])["x"].to_pylist() == ["e", "d"]
 
 
+def test_a_history_takes_by_position_whatever_was_let_go() -> None:
+    """Rows are added, with gaps and without, the old ones are forgotten, or only some are kept; each is its position."""
+    for seed in range(200):
+        rng = random.Random(seed)
+        history, known, end = History(["x"]), np.zeros(0, np.int64), 0
+        for _ in range(8):
+            match rng.choice(["append", "append", "append", "forget", "retain"]):
+                case "append":
+                    end += rng.choice([0, 0, 3])
+                    fresh = np.arange(end, end := end + rng.randint(1, 5))
+                    fresh = fresh[:: rng.choice([1, 1, 2])]
+                    history.append(fresh, pa.table({"x": fresh}))
+                    known = np.concatenate([known, fresh])
+                case "forget":
+                    oldest = rng.randint(0, end)
+                    history.forget(oldest)
+                    known = known[known >= oldest]
+                case _:
+                    known = np.array([one for one in known if rng.random() < 0.4], np.int64)
+                    history.retain(known)
+                    history.kept = history.rows
+            asked = np.array(rng.choices(known, k=6) if known.size else [], np.int64)
+            if asked.size:
+                assert history.take(asked, ["x"])["x"].to_pylist() == asked.tolist(), f"seed {seed}"
+
+
 def test_rows_that_are_not_there_are_refused() -> None:
     gatherer = Gatherer(pa.table({"x": [1, 2]}))
     for rows in ([2], [-1, 0]):

@@ -19,6 +19,9 @@ from stretto.matching.returns import Rows
 
 I64 = NDArray[np.int64]
 
+#: Bytes of events of a file that are kept before the engine is asked which of them still matter: it goes through all that it holds.
+SPARE = 1 << 27
+
 
 class Input(Protocol):
     """The events of a call."""
@@ -117,7 +120,7 @@ class InFiles:
 
     def _let_go(self, reader: Run) -> None:
         if self._shown:  # as a time is, without which streams are not merged
-            oldest = self._history.let_go(reader)
+            oldest = self._history.let_go(reader, SPARE)
             if oldest is not None and self._arrivals is not None:
                 self._arrivals.forget(oldest)
 

@@ -105,13 +105,16 @@ class History:
                 kept.append((positions[at], table.take(pa.array(at))))
         self._replace(kept)
 
-    def let_go(self, reader: Run) -> int | None:
-        """Drop what no match can hold any more; gives the oldest position that one may hold, where that was looked for."""
+    def let_go(self, reader: Run, spare: int = 0) -> int | None:
+        """Drop what no match can hold any more; gives the oldest position that one may hold, where that was looked for.
+
+        Where the engine must go through all that it holds to tell, it is asked once there are more than ``spare`` bytes.
+        """
         oldest = reader.oldest
         if oldest is not None:
             self.forget(oldest)
             return oldest
-        if self.rows <= 4 * self.kept + CHUNK:
+        if self.rows <= 4 * self.kept + CHUNK or self.nbytes <= spare:
             return None
         live = reader.live()
         self.retain(live)
@@ -155,16 +158,31 @@ class History:
     def take(self, positions: I64, columns: Sequence[str]) -> pa.Table:
         if self._rows is None:
             self._rows = Gatherer(self._table())
-        if self.pieces:
-            first, last = int(self.pieces[0][0][0]), int(self.pieces[-1][0][-1])
-            if last - first == self.rows - 1:  # none between them is missing
-                return self._rows.take(positions - first, columns)
-        known, _ = self.joined()
-        # In order, so that one is found near the one before.
-        order = np.argsort(positions)
-        at = np.empty(positions.size, np.int64)
-        at[order] = np.searchsorted(known, positions[order])
-        return self._rows.take(at, columns)
+        return self._rows.take(self._places(positions), columns)
+
+    def _places(self, positions: I64) -> I64:
+        """Where the events at some positions are among those that are kept."""
+        # What came since only live events were kept has no gaps, unless the input has.
+        older = min(self.kept, self.rows)
+        if self.rows == older or self._at(self.rows - 1) - self._at(older) != self.rows - older - 1:
+            older = self.rows
+        first = self._at(older) if older < self.rows else np.iinfo(np.int64).max
+        at = positions - first + older
+        asked = np.flatnonzero(positions < first)
+        if asked.size:
+            known = np.concatenate([known for known, _ in self.pieces])[:older]
+            # In order, so that one is found near the one before.
+            asked = asked[np.argsort(positions[asked])]
+            at[asked] = np.searchsorted(known, positions[asked])
+        return at
+
+    def _at(self, row: int) -> int:
+        """The position of one of the events that are kept."""
+        for positions, _ in self.pieces:
+            if row < positions.size:
+                return int(positions[row])
+            row -= positions.size
+        raise IndexError(row)
 
     @property
     def nbytes(self) -> int:
