@@ -15,8 +15,10 @@ import pytest
 import stretto
 from stretto.cli import main
 from stretto.errors import LimitError, OptionError
+from tests.conftest import size
 
 QUERY = "PATTERN SEQ(A a, B b, C c) WHERE skip_till_next_match { } WITHIN 5"
+CEQL = "SELECT * FROM S WHERE A AS a ; B AS b ; C AS c WITHIN 5 [t]"
 NOON = dt.datetime(2024, 5, 1, 12)
 LATER = NOON + dt.timedelta(hours=2)
 
@@ -127,7 +129,12 @@ def test_types_that_a_later_batch_widens() -> None:
 @pytest.mark.parametrize(
     ("query", "options", "why"),
     [
-        ("SELECT * FROM S WHERE A ; B WITHIN 5 [t]", {}, "timeouts= is for SASE\\+, and this is CEQL"),
+        ("SELECT * FROM S WHERE A ; B", {}, "needs a window that closes: say WITHIN"),
+        (f"{CEQL} LIMIT 1", {}, "LIMIT leaves matches out"),
+        (f"{CEQL} CONSUME BY ANY", {}, "CONSUME BY leaves matches out"),
+        (f"{CEQL} CONSUME BY PARTITION", {}, "CONSUME BY leaves matches out"),
+        (f"{CEQL} KEEP LONGEST", {}, "KEEP and AFTER MATCH leaves matches out"),
+        (CEQL, {"output": "summary"}, "counts matches, and timeouts= has rows of partial ones"),
         ("PATTERN SEQ(A a, B b)", {}, "needs a window that closes: say WITHIN"),
         (f"{QUERY} LIMIT 1", {}, "LIMIT leaves matches out"),
         (f"{QUERY} OUTPUT non_overlap", {}, "OUTPUT non_overlap leaves matches out"),
@@ -165,13 +172,14 @@ def test_explain_says_what_follows_partial_matches() -> None:
     assert "each by itself, as a negation between components" in matcher.explain().splitlines()[-1]
 
 
-def test_pieces_of_many_rows() -> None:
+@pytest.mark.parametrize("query", [QUERY, CEQL], ids=["sase", "ceql"])
+def test_pieces_of_many_rows(query: str) -> None:
     count = 5_000
     table = pa.table({"type": ["A"] * count + ["Z"], "t": [*range(count), 10 * count]})
-    pieces = list(stretto.iter_matches(QUERY, table, time="t", timeouts=True, output="positions"))
+    pieces = list(stretto.iter_matches(query, table, time="t", timeouts=True, output="positions"))
     assert sum(piece.num_rows for piece in pieces) == count
     with pytest.raises(LimitError):
-        stretto.match(QUERY, table, time="t", timeouts=True, output="positions", budget=100)
+        stretto.match(query, table, time="t", timeouts=True, output="positions", budget=100)
 
 
 def test_one_first_event_holds_one_partial_match_for_each_state() -> None:
@@ -206,3 +214,112 @@ def test_what_is_held_does_not_grow_with_the_stream() -> None:
     partial: Any = matcher._line.run.partial  # type: ignore[attr-defined]
     assert partial.state.count < 50
     assert partial.partitions < 50
+
+
+# ---- CEQL
+
+
+def test_ceql_says_what_sase_says_of_one_pattern() -> None:
+    table = events("A@0 B@1 A@2 B@3 C@4 A@5 Z@99", v=[1, 2, 3, 4, 5, 6, 7])
+    query = "PATTERN SEQ(A a, B b, C c) WHERE skip_till_any_match { } WITHIN 5"
+    found, wanted = (stretto.match(one, table, time="t", timeouts=True) for one in (CEQL, query))
+    assert found.schema == wanted.schema
+    for told in (True, False):
+        of_both = [[row for row in one.to_pylist() if (row["reached"] is None) == told] for one in (found, wanted)]
+        assert sorted(map(repr, of_both[0])) == sorted(map(repr, of_both[1]))
+
+
+def test_ceql_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "events.parquet"
+    pq.write_table(events("A@0 B@1 A@50 Z@99"), path, row_group_size=1)
+    assert timed_out(stretto.match(CEQL, str(path), time="t", timeouts=True)) == [(0, "b", 5), (2, "a", 55)]
+    with pytest.raises(SystemExit) as ended:
+        main(["match", CEQL, str(path), "--time", "t", "--timeouts", "--json"])
+    assert not ended.value.code
+    assert '"reached": "b"' in capsys.readouterr().out
+
+
+def test_ceql_that_is_sorted() -> None:
+    matcher = stretto.Matcher(CEQL, time="t", timeouts=True, disorder=3, late="side", output="positions")
+    assert matcher.push(events("B@2 A@1 A@4")).num_rows == 0
+    assert timed_out(matcher.push(events("B@7 Z@10"))) == [(1, "b", 6)]
+    again = stretto.Matcher(CEQL, time="t", timeouts=True, disorder=3, late="side", output="positions")
+    again.restore(matcher.snapshot())
+    for one in (matcher, again):
+        assert timed_out(one.advance(10)) == [(2, "b", 9)]
+        assert one.finish().num_rows == 0
+
+
+@pytest.mark.parametrize("window", ["2 EVENTS", "5 [t]"])
+@pytest.mark.parametrize("joint", [";", ":"])
+def test_late_events_of_ceql_that_are_dropped_close_nothing(joint: str, window: str) -> None:
+    query = f"SELECT * FROM S WHERE A {joint} B ; C WITHIN {window}"
+    matcher = stretto.Matcher(query, time="t", timeouts=True, late="drop", output="positions")
+    rows = matcher.push(events("A@10 B@11 Z@3 Z@12"))
+    assert matcher.late == 1
+    more = matcher.push(events("Z@16 Z@17"))
+    told = [[(row["start"], row["reached"]) for row in one.to_pylist()] for one in (rows, more)]
+    assert told == ([[(0, "B")], []] if "EVENTS" in window else [[], [(0, "B")]])
+
+
+def test_streams_whose_keys_have_different_names() -> None:
+    orders = pa.table({"type": ["NEW", "NEW"], "at": [1, 2], "id": [7, 8]})
+    payments = pa.table({"type": ["PAID", "PING"], "at": [5, 90], "order_id": [7, 0]})
+    query = """SELECT * FROM orders, payments WHERE orders>NEW AS new ; payments>PAID AS paid ; orders>SENT
+    PARTITION BY orders[id] = payments[order_id] WITHIN 10 [at]"""
+    found = stretto.match(query, {"orders": orders, "payments": payments}, time="at", timeouts=True)
+    told = [(row["id"], row["reached"], row["expired"]) for row in found.to_pylist()]
+    assert told == [(7, "paid", 11), (8, "new", 12)]
+
+
+def test_valuations_beside_timeouts() -> None:
+    query = "SELECT * FROM S WHERE A+ AS x ; A+ AS y ; B WITHIN 9 [t]"
+    table = events("A@0 A@1 A@2 B@3 A@20 A@21 Z@99")
+    found = stretto.match(query, table, time="t", timeouts=True, valuations=True, output="positions")
+    assert timed_out(found) == [(2, "x", 11), (4, "y", 29), (5, "x", 30)]
+    assert found.num_rows == 8
+
+
+def test_explain_says_how_timeouts_of_ceql_are_found() -> None:
+    matcher = stretto.Matcher(CEQL, {"type": "string", "t": "int64"}, time="t", timeouts=True)
+    told = "found among the events of its window when that closes without a match"
+    assert matcher.explain().splitlines()[-1] == f"timeouts   the furthest partial match of each first event, {told}"
+
+
+def test_what_is_held_of_ceql_does_not_grow_with_the_stream() -> None:
+    query = "SELECT * FROM S WHERE A ; B ; C PARTITION BY [k] WITHIN 20 [t]"
+    matcher = stretto.Matcher(query, time="t", timeouts=True, output="positions")
+    held = []
+    for step in range(40):
+        rows = range(200 * step, 200 * step + 200)
+        table = pa.table({"type": ["ABD"[at % 3] for at in rows], "t": rows, "k": [at // 6 for at in rows]})
+        matcher.push(table)
+        matcher.snapshot()
+        held.append(matcher.stats["bytes"])
+    assert max(held[20:]) <= 1.5 * max(held[:20])
+    partial: Any = matcher._line.run.partial  # type: ignore[attr-defined]
+    assert partial.nodes < 50
+    assert partial.partitions < 50
+
+
+def test_events_of_keys_without_a_first_event_are_not_held() -> None:
+    query = "SELECT * FROM S WHERE A ; B ; C PARTITION BY [k] WITHIN 20 [t]"
+    matcher = stretto.Matcher(query, time="t", timeouts=True, output="positions")
+    matcher.push(pa.table({"type": ["B", "A", "B", "B"], "t": [0, 1, 2, 3], "k": [1, 2, 3, 2]}))
+    partial: Any = matcher._line.run.partial  # type: ignore[attr-defined]
+    assert partial.live().tolist() == [1, 3]
+
+
+def test_ways_to_compare_are_bounded() -> None:
+    inside = "((A ; B+) WITHIN 900 [t] ; C) WITHIN 950 [t]"
+    count = size(300, 60)
+    table = pa.table({"type": [*"AB" * count, "Z"], "t": [*range(2 * count), 9_999]})
+    query = f"SELECT * FROM S WHERE (A ; {inside} ; D) WITHIN 1000 [t]"
+    matcher = stretto.Matcher(query, time="t", timeouts=True, output="positions", capacity=1, budget="20 kB")
+    with pytest.raises(
+        LimitError,
+        match=r"the event in row 0 \(t = 0\) begins more than .* partial matches, of which the furthest is sought",
+    ):
+        matcher.push(table)
+    found = stretto.match(query, table, time="t", timeouts=True, output="positions")
+    assert timed_out(found.slice(0, 1)) == [(0, "B", 1000)]

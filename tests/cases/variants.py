@@ -56,7 +56,7 @@ def case(seed: int) -> SaseCase:
     while True:
         try:
             found = _case(choose)
-            if sum(_ways(found.query.parts, found.events.num_rows)) > _MOST_VARIANTS:
+            if sum(ways(found.query.parts, found.events.num_rows)) > _MOST_VARIANTS:
                 continue  # the reference lists them
             build(found.bound)
         except (QueryError, LimitError):
@@ -156,13 +156,13 @@ def _conditions(choose: Choices, parts: Sequence[Part], written: Sequence[str]) 
     return found
 
 
-def _ways(parts: Sequence[Part], room: int) -> list[int]:
+def ways(parts: Sequence[Part], room: int) -> list[int]:
     """How many variants there are of so many components, each counted as often as it can be read."""
     found = [1] + [0] * room
     for part in parts:
         once = [0, 1] + [0] * room
         if isinstance(part, Group):
-            every = [_ways([one], room) for one in part.parts] if part.choice else [_ways(part.parts, room)]
+            every = [ways([one], room) for one in part.parts] if part.choice else [ways(part.parts, room)]
             once = [sum(column) for column in zip(*every, strict=True)]
         elif part.negated:
             once = [1] + [0] * room

@@ -12,6 +12,7 @@ import pytest
 
 import stretto
 from stretto.query.passes.bind_sase import BoundSase
+from stretto.reference.ceql import evaluate
 from stretto.reference.sase import evaluate_sase
 from stretto.reference.timeouts import evaluate_timeouts
 from tests.conformance.vectors import table
@@ -20,6 +21,11 @@ FOLDER = Path(__file__).parent / "timeouts"
 CASES = [
     one for path in sorted(FOLDER.glob("*.toml")) for one in tomllib.loads(path.read_text(encoding="utf-8"))["case"]
 ]
+
+
+def query_of(case: dict[str, Any]) -> str:
+    """The query, in CEQL or SASE+."""
+    return str(case["ceql"] if "ceql" in case else case["sase"])
 
 
 def split(rows: list[dict[str, Any]]) -> tuple[list[Any], list[Any]]:
@@ -35,7 +41,7 @@ def pushed(case: dict[str, Any], events: pa.Table, seed: int) -> list[dict[str, 
     choose = random.Random(seed)
 
     def made() -> stretto.Matcher:
-        return stretto.Matcher(case["sase"], events.schema, time="t", timeouts=True, output="positions", capacity=1)
+        return stretto.Matcher(query_of(case), events.schema, time="t", timeouts=True, output="positions", capacity=1)
 
     matcher, rows, low = made(), [], 0
     while low < events.num_rows:
@@ -52,16 +58,16 @@ def pushed(case: dict[str, Any], events: pa.Table, seed: int) -> list[dict[str, 
 def test_vectors(case: dict[str, Any]) -> None:
     events = table(case["events"]).drop_columns(["sign"])
     wanted = case["rows"], sorted(case["matches"])
-    query = stretto.compile(case["sase"], events.schema, time="t").bound
-    assert isinstance(query, BoundSase)
+    query = stretto.compile(query_of(case), events.schema, time="t").bound
     defined = [
         [one.start, one.reached, -1 if one.expired is None else one.expired, list(one.positions)]
         for one in evaluate_timeouts(query, events, case.get("advance"))
     ]
-    matches = sorted([one.start, one.end, list(one.positions)] for one in evaluate_sase(query, events))
+    found = evaluate_sase(query, events) if isinstance(query, BoundSase) else evaluate(query, events)
+    matches = sorted([one.start, one.end, sorted(one.positions)] for one in found)
     assert (defined, matches) == wanted
     for seed in range(4):
         assert split(pushed(case, events, seed)) == wanted
     if "advance" not in case:
-        found = stretto.match(case["sase"], events, time="t", timeouts=True, output="positions")
-        assert split(found.to_pylist()) == wanted
+        rows = stretto.match(query_of(case), events, time="t", timeouts=True, output="positions").to_pylist()
+        assert split(rows) == wanted

@@ -24,6 +24,7 @@ QUERIES = {
     "shortcut": "PATTERN SEQ(A a, B b, C c) WHERE skip_till_any_match { [k] and b.v > 2 } WITHIN 9",
     "counted": "PATTERN SEQ(A a, B b, C c) WHERE skip_till_next_match { [k] } WITHIN 3 EVENTS",
     "closing": "PATTERN SEQ(A a, B b, ~(C n)) WHERE skip_till_next_match { [k] } WITHIN 9 RETURN b.v - a.v AS up",
+    "ceql": "SELECT * FROM S WHERE A AS a ; B+ AS b GAP 9 [t] ; NOT D ; C PARTITION BY [k] WITHIN 20 [t]",
 }
 
 
@@ -53,6 +54,7 @@ STREAMED = {
     "keyed": "PATTERN SEQ(A a, B+ b[], C c) WHERE skip_till_next_match { [key] and b[i].x >= b[i-1].x } WITHIN 20 seconds",
     "closing": "PATTERN SEQ(A a, B b, ~(C n)) WHERE skip_till_next_match { [key] } WITHIN 9 seconds",
     "counted": "PATTERN SEQ(A a, B b, C c) WHERE skip_till_next_match { [key] } WITHIN 3 EVENTS",
+    "ceql": "SELECT * FROM S WHERE A AS a ; B AS b ; C PARTITION BY [key] WITHIN 20 seconds",
 }
 
 
@@ -90,5 +92,6 @@ def test_what_is_refused(spark: Any) -> None:
         stretto.spark.match(
             df, "PATTERN SEQ(A a, B b) WHERE skip_till_next_match { } WITHIN 5 [w]", time="t", timeouts=True
         )
-    with pytest.raises(OptionError, match="this is CEQL"):
-        stretto.spark.match(df, "SELECT * FROM S WHERE A ; B WITHIN 5 [t]", time="t", timeouts=True)
+    query = "SELECT * FROM S WHERE A ; B WITHIN 5 [t] CONSUME BY ANY"
+    with pytest.raises(OptionError, match="CONSUME BY leaves matches out"):
+        stretto.spark.match(df, query, time="t", timeouts=True)

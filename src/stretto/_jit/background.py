@@ -25,7 +25,7 @@ log = logging.getLogger("stretto")
 
 #: The groups, by the modules whose kernels they hold; ``"tecs"`` holds those of all other modules.
 GROUPS = {
-    "timeouts": ("stretto.engines.nfab.partial",),
+    "timeouts": ("stretto.engines.nfab.partial", "stretto.engines.timed.partial"),
     "nfab": ("stretto.engines.nfab", "stretto.matching.returns"),
     "afa": ("stretto.engines.afa",),
     "timed": ("stretto.engines.timed",),

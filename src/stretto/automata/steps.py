@@ -29,11 +29,15 @@ MOST_WINDOWS = 62
 
 @dataclass(frozen=True)
 class Step:
-    """One event of a run, which ``labels`` hold; ``inside`` are the windows that it lies in."""
+    """One event of a run, which ``labels`` hold; ``inside`` are the windows that it lies in.
+
+    ``atom``: which type of the formula it is, in the order of :func:`~stretto.query.algebra.places`; one may be several steps.
+    """
 
     guard: Guard
     labels: frozenset[str]
     inside: frozenset[int] = frozenset()
+    atom: int = 0
 
 
 @dataclass(frozen=True)
@@ -144,6 +148,7 @@ class _Builder:
     steps: list[Step] = field(default_factory=list)
     edges: list[Edge] = field(default_factory=list)
     windows: list[Size] = field(default_factory=list)
+    atoms: int = 0
     before: set[Guard] = field(default_factory=set)
     behind: set[Guard] = field(default_factory=set)
 
@@ -168,7 +173,8 @@ class _Builder:
     ) -> _Part:
         match node:
             case a.Atom():
-                self.steps.append(Step(Guard(node.type, node.stream), node.labels))
+                self.steps.append(Step(Guard(node.type, node.stream), node.labels, atom=self.atoms))
+                self.atoms += 1
                 number = len(self.steps) - 1
                 return _Part({number: frozenset()}, frozenset({number}))
             case a.As() | a.Filter() | a.Project():

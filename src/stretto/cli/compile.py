@@ -92,8 +92,11 @@ def _nfab() -> None:
 def _timeouts() -> None:
     import stretto
 
-    query = "PATTERN SEQ(A a, B+ b[], ~(C c), D d) WHERE skip_till_any_match { [k] and b[i].v > a.v } WITHIN 10"
-    stretto.match(query, EVENTS, time="ts", timeouts=True)
+    for query in (
+        "PATTERN SEQ(A a, B+ b[], ~(C c), D d) WHERE skip_till_any_match { [k] and b[i].v > a.v } WITHIN 10",
+        "SELECT * FROM S WHERE A ; B+ GAP 5 [ts] ; NOT C ; D PARTITION BY [k] WITHIN 2 [ts]",
+    ):
+        stretto.match(query, EVENTS, time="ts", timeouts=True)
 
 
 def _timed() -> None:

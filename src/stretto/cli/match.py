@@ -86,7 +86,7 @@ def match(  # noqa: PLR0913 - the options of the command
         bool,
         typer.Option(
             "--timeouts",
-            help="SASE+ with WITHIN: rows of partial matches as well, of first events whose window closed without a match.",
+            help="With WITHIN: rows of partial matches as well, of first events whose window closed without a match.",
         ),
     ] = False,
     disorder: Annotated[

@@ -31,7 +31,7 @@ FEATURES = {
     "events": "windows of events: `WITHIN n EVENTS`",
     "limit": "`LIMIT`",
     "keep": "`KEEP`, `AFTER MATCH SKIP`",
-    "timeouts": "partial matches that time out, of SASE+: `timeouts=`",
+    "timeouts": "partial matches that time out: `timeouts=`",
     "return": "`RETURN`",
     "summary": 'counts: `output="summary"`',
     "sets": "match sets: `match_sets`, `push_sets`",

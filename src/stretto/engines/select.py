@@ -116,14 +116,11 @@ def program_for(query: BoundQuery | BoundSase, *, valuations: bool, timeouts: bo
     Raises
     ------
     OptionError
-        Valuations are asked for of complex events of which one is kept, or timeouts of a query that has none.
+        Valuations are asked for of complex events of which one is kept, or timeouts of a query whose partial matches do not time out.
     """
     if timeouts:
         refuse_timeouts(query.parsed)
-        machine = _machine_for(query, valuations=False)
-        assert isinstance(query, BoundSase)
-        assert not isinstance(machine, TimedProgram)
-        return TimeoutProgram(machine, query)
+        return TimeoutProgram(_machine_for(query, valuations=valuations), query)
     keep = query.parsed.keep
     if keep is None:
         return _machine_for(query, valuations=valuations)

@@ -18,42 +18,50 @@ from numpy.typing import NDArray
 from stretto.budget import Budget
 from stretto.engines.api import Matches, TimedOut
 from stretto.engines.around import AroundRun
-from stretto.engines.nfab.following import FollowingRun, Furthest
+from stretto.engines.nfab import following as nfab
 from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.nfab.runner import NfabRunner
 from stretto.engines.shared.counting import Unlisted
+from stretto.engines.shared.following import Furthest
 from stretto.engines.tecs.program import Program
 from stretto.engines.tecs.runner import Runner
+from stretto.engines.timed import following as timed
+from stretto.engines.timed.program import TimedProgram
+from stretto.engines.timed.runner import TimedRunner
 from stretto.errors import OptionError
 from stretto.frame import Section
+from stretto.query.passes.bind import BoundQuery
 from stretto.query.passes.bind_sase import BoundSase
-from stretto.query.query import ParsedQuery
+from stretto.query.query import Consume, ParsedQuery
 from stretto.query.sase import SaseQuery
 
 I64 = NDArray[np.int64]
 
 
+FollowingRun = nfab.FollowingRun | timed.FollowingRun
+
+
 def refuse_timeouts(query: ParsedQuery | SaseQuery) -> None:
     """Raise an :class:`OptionError` for a query whose partial matches do not time out one by one."""
-    if not isinstance(query, SaseQuery):
-        raise OptionError(
-            "timeouts= is for SASE+, and this is CEQL: say the pattern in SASE+, "
-            "PATTERN SEQ(A a, B b) WHERE skip_till_any_match { … } WITHIN …"
-        )
     if query.window is None:
         raise OptionError("timeouts= needs a window that closes: say WITHIN in the query")
-    if query.keep is not None or query.non_overlap or query.limit is not None:
-        word = (
-            "OUTPUT non_overlap"
-            if query.non_overlap
-            else "LIMIT"
-            if query.limit is not None
-            else "KEEP and AFTER MATCH"
-        )
+    word = _chooser(query)
+    if word:
         raise OptionError(
             f"timeouts= tells the first events without a match, and {word} leaves matches out: leave it out of this query, and "
             "choose among the rows"
         )
+
+
+def _chooser(query: ParsedQuery | SaseQuery) -> str:
+    """What leaves matches out of a query; empty: nothing does."""
+    if query.limit is not None:
+        return "LIMIT"
+    if query.keep is not None:
+        return "KEEP and AFTER MATCH"
+    if isinstance(query, SaseQuery):
+        return "OUTPUT non_overlap" if query.non_overlap else ""
+    return "" if query.consume is Consume.NONE else "CONSUME BY"
 
 
 class TimeoutProgram:
@@ -68,12 +76,22 @@ class TimeoutProgram:
     """
 
     revises = False
-    abilities: ClassVar[frozenset[str]] = NfabProgram.abilities - {"limit", "keep", "summary", "sets", "prime"}
+    abilities: ClassVar[frozenset[str]] = (NfabProgram.abilities | TimedProgram.abilities) - {
+        "limit",
+        "keep",
+        "summary",
+        "sets",
+        "prime",
+    }
 
-    def __init__(self, machine: Program | NfabProgram, query: BoundSase) -> None:
+    def __init__(self, machine: Program | NfabProgram | TimedProgram, query: BoundQuery | BoundSase) -> None:
         refuse_timeouts(query.parsed)
         self.machine = machine
-        self.followed = machine if isinstance(machine, NfabProgram) else NfabProgram(query)
+        self.followed: NfabProgram | timed.Followed
+        if isinstance(query, BoundQuery):
+            self.followed = timed.Followed(query)
+        else:
+            self.followed = machine if isinstance(machine, NfabProgram) else NfabProgram(query)
 
     @property
     def digest(self) -> str:
@@ -83,14 +101,22 @@ class TimeoutProgram:
     @property
     def told(self) -> str:
         """What follows the partial matches, in words."""
+        what = "the furthest partial match of each first event"
+        if isinstance(self.followed, timed.Followed):
+            return f"{what}, found among the events of its window when that closes without a match"
         why = self.followed.why_single
         alike = f"each by itself, as {why}" if why else "of those of one first event that go on alike the furthest"
-        return f"the furthest partial match of each first event, followed by nfab: {alike}"
+        return f"{what}, followed by nfab: {alike}"
+
+    @property
+    def completes_later(self) -> bool:
+        """Whether an event behind the last one of a match completes it: UNTIL … ONLY."""
+        return isinstance(self.followed, NfabProgram) and any(one.only for one in self.followed.query.parsed.positive)
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that the machine reads."""
-        return self.machine.columns
+        """The columns that matches and partial matches ask for."""
+        return tuple(dict.fromkeys((*self.machine.columns, *self.followed.columns)))
 
     @property
     def marks(self) -> Sequence[frozenset[str]]:
@@ -107,11 +133,14 @@ class TimeoutProgram:
         budget: Budget | None = None,
     ) -> TimeoutRun:
         """A run from the beginning of a stream; matches are listed."""
-        return TimeoutRun(
-            self,
-            self.machine.start(labels=labels, late=late, capacity=capacity, budget=budget),
-            FollowingRun(self.followed, late=late, capacity=capacity),
-        )
+        run = self.machine.start(labels=labels, late=late, capacity=capacity, budget=budget)
+        partial: FollowingRun
+        if isinstance(self.followed, NfabProgram):
+            partial = nfab.FollowingRun(self.followed, late=late, capacity=capacity)
+        else:
+            by_rank = run.by_rank if isinstance(run, TimedRunner) else run.ranked
+            partial = timed.FollowingRun(self.followed, by_rank=by_rank, late=late, capacity=capacity, budget=budget)
+        return TimeoutRun(self, run, partial)
 
 
 class _Marks(Sequence[frozenset[str]]):
@@ -132,14 +161,13 @@ class _Marks(Sequence[frozenset[str]]):
 class TimeoutRun(AroundRun):
     """A :class:`~stretto.engines.api.Run`."""
 
-    run: Runner | NfabRunner
+    run: Runner | NfabRunner | TimedRunner
 
-    def __init__(self, program: TimeoutProgram, run: Runner | NfabRunner, partial: FollowingRun) -> None:
+    def __init__(self, program: TimeoutProgram, run: Runner | NfabRunner | TimedRunner, partial: FollowingRun) -> None:
         super().__init__(run)
         self.program, self.partial = program, partial
         self._shift = len(program.followed.marks)
-        #: Whether an event behind the last one of a match completes it: UNTIL … ONLY.
-        self._later = not self.waits and any(one.only for one in program.followed.query.parsed.positive)
+        self._later = not self.waits and program.completes_later
 
     def __deepcopy__(self, memo: dict[int, Any]) -> TimeoutRun:
         for one in (self.program, self.program.machine, self.program.followed):
@@ -225,11 +253,8 @@ class TimeoutRun(AroundRun):
 
     @staticmethod
     def _as_matches(found: Furthest) -> Matches:
-        first, last = found.offset[:-1], found.offset[1:] - 1
-        told = TimedOut(found.mark[last].astype(np.int64), found.expired)
-        return Matches(
-            found.position[first], found.position[last], found.offset, found.position, found.mark, timed_out=told
-        )
+        start, end, offset, position, mark, reached = found.places
+        return Matches(start, end, offset, position, mark, timed_out=TimedOut(reached, found.expired))
 
     # -- state --------------------------------------------------------------------------------------------------------
 

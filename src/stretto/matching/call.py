@@ -88,9 +88,9 @@ def match(  # noqa: PLR0913 - the options that users have
         What becomes of a match that waits for time to pass (for what must not come behind it, or with KEEP for a longer one) when
         the events end before: it is ``"complete"``, or ``"drop"``: it is left out.
     timeouts
-        SASE+ with ``WITHIN``: rows of partial matches as well, one for each first event whose window has closed without a match that
-        begins with it (``docs/sase.md``). They have ``reached``, the variable of their last event, and ``expired``, the last time of
-        their window; both are NULL for matches. What the end of the events leaves open has not timed out.
+        With ``WITHIN``: rows of partial matches as well, one for each first event whose window has closed without a match that
+        begins with it (``docs/semantics.md``). They have ``reached``, the variable of their last event, and ``expired``, the last
+        time of their window; both are NULL for matches. What the end of the events leaves open has not timed out.
     budget
         How much may be listed: a number of rows, bytes such as ``"2 GiB"``, or ``math.inf``. ``None``: a quarter of the memory there
         is. What would be more ends in a :class:`~stretto.errors.LimitError` before it is listed. With ``output="summary"`` nothing is

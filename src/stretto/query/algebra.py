@@ -296,6 +296,53 @@ def reported(pattern: Pattern) -> list[str]:
     return [name for name in variables(pattern) if name in named or name in bare]
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where a type stands in a pattern."""
+
+    number: int  #: how many types may stand before it, what is repeated once; alternatives begin at the same place
+    name: str  #: the innermost variable that holds its events: a name, or the type itself
+
+
+def places(pattern: Pattern) -> list[Place]:
+    """Find the place of each type, in the order of the text; without recursion.
+
+    >>> one, two = Atom("A"), As(Plus(Atom("B")), "x")
+    >>> [(place.number, place.name) for place in places(Sequence((Or((Sequence((one, one), (False,)), two)), one), (False,)))]
+    [(0, 'A'), (1, 'A'), (0, 'x'), (2, 'A')]
+    """
+    widths: dict[int, int] = {}
+
+    def visit(node: Pattern) -> Pattern:
+        below = [widths[id(child)] for child in children(node)]
+        match node:
+            case Atom():
+                widths[id(node)] = 1
+            case Not():
+                widths[id(node)] = 0
+            case Sequence():
+                widths[id(node)] = sum(below)
+            case _:
+                widths[id(node)] = max(below)
+        return node
+
+    fold(pattern, visit, rebuild=False)
+    found: list[Place] = []
+    todo: list[tuple[Pattern, int, str | None]] = [(pattern, 0, None)]
+    while todo:
+        node, number, name = todo.pop()
+        if isinstance(node, Atom):
+            found.append(Place(number, name or node.type))
+            continue
+        name = node.variable if isinstance(node, As) else name
+        below = []
+        for child in children(node):
+            below.append((child, number, name))
+            number += widths[id(child)] if isinstance(node, Sequence) else 0
+        todo += reversed(below)
+    return found
+
+
 def is_one_event(pattern: Pattern) -> bool:
     """Whether every match of a pattern is a single event."""
     pattern = unnamed(pattern)

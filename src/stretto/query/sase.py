@@ -110,6 +110,31 @@ def components_of(parts: Iterable[Part]) -> Iterator[Component]:
             yield from components_of(part.parts)
 
 
+def places(parts: Sequence[Part]) -> dict[str, int]:
+    """Find how many components may stand before that of each variable, what is repeated once; alternatives begin at the same place.
+
+    >>> a, b, c, d = (Component(("T",), name) for name in "abcd")
+    >>> places([Group((Group((a, b)), c), choice=True), d])
+    {'a': 0, 'b': 1, 'c': 0, 'd': 2}
+    """
+    found: dict[str, int] = {}
+    _place(parts, 0, False, found)
+    return found
+
+
+def _place(parts: Sequence[Part], first: int, choice: bool, found: dict[str, int]) -> int:
+    """Place what is in some parts from a number on; how many may stand in them."""
+    widths = [0]
+    for part in parts:
+        begin = first if choice else first + sum(widths)
+        if isinstance(part, Group):
+            widths.append(_place(part.parts, begin, part.choice, found))
+        elif not part.negated:
+            found[part.variable] = begin
+            widths.append(1)
+    return max(widths) if choice else sum(widths)
+
+
 def may_lack(part: Part) -> bool:
     """Whether a part may hold no event."""
     if isinstance(part, Component):

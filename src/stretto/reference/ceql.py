@@ -192,7 +192,7 @@ def evaluate(query: BoundQuery, events: pa.Table) -> list[Match]:
     """
     rows = events.to_pylist()
     found: list[Match] = []
-    for members in _substreams(query, rows):
+    for members in substreams(query, rows):
         stream = [rows[i] for i in members]
         matches = kept(_select(query, stream), query.parsed.keep, _held, lambda _: ())
         found += [_at(match, members) for match in matches]
@@ -200,7 +200,7 @@ def evaluate(query: BoundQuery, events: pa.Table) -> list[Match]:
     return _limit(_consume(query, found, rows), query.parsed.limit)
 
 
-def _substreams(query: BoundQuery, rows: Sequence[Event]) -> list[list[int]]:
+def substreams(query: BoundQuery, rows: Sequence[Event]) -> list[list[int]]:
     """The rows of each substream: those of a FROM stream, split by the partition attributes, none of them NULL."""
     stream = query.schema.stream
     parts: dict[tuple[Any, ...], list[int]] = {}
@@ -228,8 +228,8 @@ def _select(query: BoundQuery, stream: Sequence[Event]) -> list[Match]:
     """The complex events of one substream, after window and selection strategy."""
     groups: dict[tuple[int, int], dict[frozenset[int], set[Valuation]]] = {}
     absent = [[v.start for one in nots for v in valuations(one.body, stream, query)] for nots in a.ends(query.pattern)]
-    for v in valuations(a.fold(query.pattern, _between_ends), stream, query):
-        if _within(query, stream, v) and not _occurs(query, stream, v, *absent):
+    for v in valuations(a.fold(query.pattern, between_ends), stream, query):
+        if within(query, stream, v) and not _occurs(query, stream, v, *absent):
             groups.setdefault((v.start, v.end), {}).setdefault(v.positions, set()).add(v)
     return [
         Match(start, end, positions, frozenset(same[positions]))
@@ -239,7 +239,7 @@ def _select(query: BoundQuery, stream: Sequence[Event]) -> list[Match]:
     ]
 
 
-def _between_ends(node: a.Pattern) -> a.Pattern:
+def between_ends(node: a.Pattern) -> a.Pattern:
     """A sequence without what must not come before its first or after its last step."""
     if not isinstance(node, a.Sequence) or not any(a.ends(node)):
         return node
@@ -265,7 +265,8 @@ def _held(match: Match, variable: str) -> set[int]:
     return {position for one in match.valuations for name, position in one.bindings if name == variable}
 
 
-def _within(query: BoundQuery, stream: Sequence[Event], v: Valuation) -> bool:
+def within(query: BoundQuery, stream: Sequence[Event], v: Valuation) -> bool:
+    """WITHIN: from first to last event not more than the query's window."""
     window = query.window
     if window is None:
         return True

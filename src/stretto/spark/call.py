@@ -114,7 +114,7 @@ def match(  # noqa: PLR0913 - the options that users have
     valuations
         One row for each valuation in place of each complex event.
     timeouts
-        SASE+ with ``WITHIN``: rows of partial matches as well, one for each first event whose window has closed without a match that
+        With ``WITHIN``: rows of partial matches as well, one for each first event whose window has closed without a match that
         begins with it, with columns ``reached`` and ``expired`` as in :func:`stretto.match`. A window is closed by the latest time of
         all events (which a small job asks for), or the watermark. It measures the time, or counts the events of a key.
     language

@@ -1,10 +1,10 @@
 """The furthest partial match of each first event, for ``timeouts=``: runs that are followed beside those that find the matches.
 
-Of the partial matches that begin with one event that one got furthest which has the latest component of the pattern; then the most
-events; then the least positions; then, at the first event that differs, the later component. Invariants: ``node`` of a first event
-begins the list of the furthest partial match so far; two words behind V say which first event a run has, and how many events. Of
-runs with one first event that will do the same from here on only the one that is ahead goes on: what is behind stays behind. So the
-runs of a query whose conditions relate no events are at most as many as its first events have states.
+Of the partial matches that begin with one event that one got furthest whose last component has the latest place in the pattern; then
+that with the most events; then the least positions; then, at the first event that differs, the later component. Invariants: ``node``
+of a first event begins the list of the furthest partial match so far; two words behind V say which first event a run has, and how
+many events. Of runs with one first event that will do the same from here on only the one that is ahead goes on: what is behind
+stays behind. So the runs of a query whose conditions relate no events are at most as many as its first events have states.
 """
 
 from __future__ import annotations
@@ -39,10 +39,11 @@ class Firsts(NamedTuple):
 
 
 @inlined
-def _is_ahead(node: int, length: int, best: int, most: int, nodes: Nodes) -> bool:
+def _is_ahead(node: int, length: int, best: int, most: int, place: I64, nodes: Nodes) -> bool:
     """Whether one list of events got further than another that begins with the same event. O(1), or O(length)."""
-    if nodes.label[node] != nodes.label[best]:
-        return bool(nodes.label[node] > nodes.label[best])
+    mine, other = place[nodes.label[node]], place[nodes.label[best]]
+    if mine != other:
+        return bool(mine > other)
     return length > most or (length == most and comes_before(node, best, nodes))
 
 
@@ -62,7 +63,9 @@ def _first_of(i: int, events: Events, firsts: Firsts) -> int:
 
 
 @inlined
-def _note(theta: Any, run: int, i: int, events: Events, machine: Machine, memory: Memory, firsts: Firsts) -> None:
+def _note(
+    theta: Any, run: int, i: int, events: Events, machine: Machine, place: I64, memory: Memory, firsts: Firsts
+) -> None:
     """A run that has just selected the event counts it, and may be the furthest of its first event."""
     runs, nodes, V = memory.runs, memory.nodes, memory.runs.V
     node, words = runs.node[run], V.shape[1]
@@ -74,7 +77,7 @@ def _note(theta: Any, run: int, i: int, events: Events, machine: Machine, memory
     if slot == NONE:
         return
     best = firsts.node[slot]
-    if best != s.NIL and not _is_ahead(node, length, best, firsts.length[slot], nodes):
+    if best != s.NIL and not _is_ahead(node, length, best, firsts.length[slot], place, nodes):
         return
     if machine.left.size > 0:
         count = path_of(run, runs, nodes, memory.scratch)
@@ -93,7 +96,7 @@ def _will_do_the_same(a: int, b: int, machine: Machine, memory: Memory) -> bool:
 
 
 @inlined
-def _thin(part: int, machine: Machine, memory: Memory) -> None:
+def _thin(part: int, machine: Machine, place: I64, memory: Memory) -> None:
     """Of runs of a partition that will do the same, the one that is ahead stays. O(runs)."""
     runs, nodes, parts, scratch, registers = memory.runs, memory.nodes, memory.parts, memory.scratch, memory.registers
     words = runs.V.shape[1]
@@ -112,7 +115,8 @@ def _thin(part: int, machine: Machine, memory: Memory) -> None:
             before = run
         else:
             kept = scratch.table[at]
-            if _is_ahead(runs.node[run], runs.V[run, words - 1], runs.node[kept], runs.V[kept, words - 1], nodes):
+            length, most = runs.V[run, words - 1], runs.V[kept, words - 1]
+            if _is_ahead(runs.node[run], length, runs.node[kept], most, place, nodes):
                 runs.node[kept] = runs.node[run]
                 runs.V[kept, words - 1] = runs.V[run, words - 1]
             runs.next[before] = following
@@ -124,10 +128,10 @@ def _thin(part: int, machine: Machine, memory: Memory) -> None:
 
 
 @jit
-def follow(conditions: int, events: Events, machine: Machine, memory: Memory, firsts: Firsts) -> int:
+def follow(conditions: int, events: Events, machine: Machine, place: I64, memory: Memory, firsts: Firsts) -> int:
     """All visited events of a batch, from ``registers[CURSOR]`` on; a status says why it stopped. O(runs of the partition) an event.
 
-    What an event may need is there before anything changes.
+    ``place``: by component, how many may stand before it in the pattern. What an event may need is there before anything changes.
     """
     runs, nodes, parts, scratch, registers = memory.runs, memory.nodes, memory.parts, memory.scratch, memory.registers
     theta = conditions_at(conditions)
@@ -152,14 +156,14 @@ def follow(conditions: int, events: Events, machine: Machine, memory: Memory, fi
         run = parts.head[part]
         while run != s.NIL:
             if nodes.position[runs.node[run]] == events.position[i]:
-                _note(theta, run, i, events, machine, memory, firsts)
+                _note(theta, run, i, events, machine, place, memory, firsts)
             run = runs.next[run]
         for at in range(registers[s.QUEUED]):
             if nodes.position[runs.node[scratch.queue[at]]] == events.position[i]:
-                _note(theta, scratch.queue[at], i, events, machine, memory, firsts)
+                _note(theta, scratch.queue[at], i, events, machine, place, memory, firsts)
             drop(scratch.queue[at], runs, registers)
         registers[s.QUEUED] = 0
         if machine.merges and parts.size[part] > 1:
-            _thin(part, machine, memory)
+            _thin(part, machine, place, memory)
         registers[s.CURSOR] = i + 1
     return DONE

@@ -402,6 +402,10 @@ class Intake:
 
     # -- what is kept of the past -------------------------------------------------------------------------------------
 
+    def _clean_now_and_then(self) -> None:
+        """Free what no match can need, when enough has come since the last time."""
+        self._sweep_now_and_then()
+
     def _sweep_now_and_then(self) -> None:
         # Not by how many partitions there are now: where each event has a new key, that grows as fast as the events.
         if self.rows - self.swept_at > max(SWEEP_AT_LEAST, self._patience * self._kept):

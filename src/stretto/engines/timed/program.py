@@ -20,6 +20,7 @@ class TimedProgram(Compiled):
         "events",
         "limit",
         "keep",
+        "timeouts",
         "summary",
         "prime",
         "spark",

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from stretto import _jit
 from stretto.budget import Budget
 from stretto.engines.api import Matches
 from stretto.engines.shared.counting import AT_LEAST, BEYOND, Unlisted
-from stretto.engines.shared.intake import FALLS, Intake
 from stretto.engines.shared.keeping import NO_VISITS, Visits
 from stretto.engines.timed import structure as s
 from stretto.engines.timed.choosing import chosen
 from stretto.engines.timed.compiled import Compiled
+from stretto.engines.timed.intake import TimedIntake
 from stretto.engines.timed.kernels import advance
 from stretto.engines.timed.listing import refill
 from stretto.engines.timed.state import State
@@ -30,7 +28,7 @@ from stretto.query.query import Consume, Strategy
 SCALARS = ("rows", "late", "last_time", "last_measure", "last_clock", "now", "swept_at")
 
 
-class TimedRunner(Intake):
+class TimedRunner(TimedIntake):
     """A state of a program, and what is kept beside the kernel's arrays.
 
     Parameters
@@ -59,16 +57,11 @@ class TimedRunner(Intake):
         capacity: int = 1 << 12,
         budget: Budget | None = None,
     ) -> None:
-        query = program.query
-        window, parsed = query.window, query.parsed
-        apart = bool(query.partition_by or query.schema.stream is not None)
-        counted = window is not None and window.attribute is None
-        ranked = (apart and (counted or program.adjoins)) or (program.adjoins and late == "drop")
-        super().__init__(program, parsed.streams, query.partition_by, ranked=ranked, late=late)
-        self.program = program
+        super().__init__(program, late=late)
         self.state = State(program, capacity=capacity, budget=budget or Budget())
+        parsed, window = program.query.parsed, program.query.window
         registers = self.state.registers
-        registers[s.COUNTED] = counted and ranked
+        registers[s.COUNTED] = self.by_rank
         registers[s.VALUATIONS] = program.valuations
         registers[s.DISTINCT] = program.distinct and not program.greedy
         registers[s.GREEDY] = program.greedy
@@ -82,9 +75,7 @@ class TimedRunner(Intake):
         self.counts = counts and program.counts and parsed.limit is None
         registers[s.COUNTING] = self.counts
         self.chooses = chooses
-        self.last_clock: int | float | None = None
         self._events: Events | None = None  # those at hand
-        self.now: int | float | None = None  #: the clock of the last visited event
         behind = program.steps.behind
         self.waiting = Waiting(window.size, self.state.budget) if behind and window is not None else None
 
@@ -103,10 +94,6 @@ class TimedRunner(Intake):
         waiting = 0 if self.waiting is None else self.waiting.nbytes
         return int(self.state.nbytes + self.intake_nbytes + waiting)
 
-    def check(self, table: pa.Table) -> None:
-        super().check(table)
-        self._clocks(table, self._members(table))
-
     def advance(self, batch: pa.RecordBatch, *, silent: bool = False) -> Iterator[Matches]:
         """Read the next events; yields their matches in pieces that fit the output buffers.
 
@@ -114,27 +101,12 @@ class TimedRunner(Intake):
         no event gives output, and none consumes; partial matches are built as ever.
         """
         self.refuse_if_broken()
-        member = self._members(batch)
-        measures, last_measure = self._measure(batch, member)
-        clocks, last_clock = self._clocks(batch, member)
-        member, last_time, late = self._in_time(batch, member, last_measure)
-        cls = self._classes(batch, member)
-        self.program.refresh()
-        # All checks are behind us: from here on the stream has moved.
-        self.broken = True
-        first = self.rows
-        self.rows += batch.num_rows
-        self.last_measure, self.last_time, self.last_clock = last_measure, last_time, last_clock
-        self.late += late
-        relevant = self.program.relevant[cls]
-        rows = np.flatnonzero(relevant if member is None else relevant & member)
-        part, rank = np.zeros(rows.size, np.int64), None
-        if self.keys is not None or self.ranked:
-            rows, part, rank = self._substreams(batch, rows, member, skips=True)
+        events, measures, member = self.prepare(batch)
+        if self.keys is not None:
             self.state.fit_partitions(self.partitions)
-        if self.keeper is not None and not rows.size:
+        if self.keeper is not None and not events.cls.size:
             self.keeper.see(NO_VISITS, self.partitions)
-        yield from self._read(cls[rows], rows, part, rank, measures, clocks, first, silent)
+        yield from self._read(events, silent)
         if self.keeper is not None:
             self.until = self._open_after(measures, member)
         if self.waiting is not None and measures is not None:
@@ -145,40 +117,14 @@ class TimedRunner(Intake):
             self._sweep_now_and_then()
         self.broken = False
 
-    def _clocks(
-        self, batch: pa.RecordBatch | pa.Table, member: NDArray[np.bool_] | None
-    ) -> tuple[NDArray[Any] | None, int | float | None]:
-        """What gaps measure of every row, checked not to decrease, and its last value."""
-        name = self.program.query.clock
-        if name is None:
-            return None, None
-        if name == self.schema.time and self.late_policy == "drop":
-            return self._values(batch, name, "gaps", member), None
-        return self._ordered(batch, name, self.last_clock, member, FALLS)
-
-    def _read(
-        self,
-        cls: NDArray[np.int32],
-        rows: I64,
-        part: I64,
-        rank: I64 | None,
-        measures: NDArray[Any] | None,
-        clocks: NDArray[Any] | None,
-        first: int,
-        silent: bool,
-    ) -> Iterator[Matches]:
-        """The events to visit through the kernel; ``cls``, ``part`` and ``rank`` are theirs, measures and clocks all rows'."""
-        if not rows.size:
+    def _read(self, events: Events, silent: bool) -> Iterator[Matches]:
+        """The events to visit through the kernel."""
+        cls, part, measure = events.cls, events.part, events.measure
+        if not cls.size:
             return
-        position = rows + first
-        ranks = position if rank is None else rank
-        counted = self.state.registers[s.COUNTED]
-        low = self._low(position, ranks if counted else None, measures, rows, first)
-        clock = ranks if clocks is None else clocks[rows]
-        measure = np.zeros(rows.size, self.program.types[1]) if measures is None else measures[rows]
-        self.now = clock.max().item()
         if self.keeper is not None:
-            visits = Visits(position, part, ranks if counted else position, low, self.program.begins(cls))
+            keys = events.rank if self.by_rank else events.position
+            visits = Visits(events.position, part, keys, events.low, self.program.begins(cls))
             self.keeper.see(visits, self.partitions)
         behind = self.program.behind[cls]
         spoilers = part[behind], measure[behind]
@@ -186,7 +132,7 @@ class TimedRunner(Intake):
             self.waiting.spoil(*spoilers)
         self.state.registers[s.CURSOR] = 0
         self.state.registers[s.SILENT] = silent
-        self._events = events = Events(cls, part, position, ranks, low, clock, measure)
+        self._events = events
         for _ in self._kernel(events):
             if self.counts:
                 yield self.state.drain_counts()
@@ -234,7 +180,7 @@ class TimedRunner(Intake):
     @property
     def _span(self) -> int:
         """The size of a window of ranks; −1: none."""
-        return self.span if self.state.registers[s.COUNTED] else -1
+        return self.span if self.by_rank else -1
 
     def _released(self, now: int | float | None) -> Iterator[Matches]:
         found = None if self.waiting is None else self.waiting.released(now)
@@ -255,17 +201,8 @@ class TimedRunner(Intake):
 
     def reach(self, value: int | float) -> Iterator[Matches]:
         """Nothing before ``value`` will come: give what waited for that, and free what is out of its window."""
-        if self.last_time is None or value > self.last_time:
-            self.last_time = value
-        name = self.schema.time
-        if self.program.query.clock == name and self.now is not None:
-            self.now = max(self.now, self.last_time)
-            if self.late_policy == "error":
-                self.last_clock = self.now
-        if self.measured is None or self.window is None or self.window.attribute != name:
+        if not self.has_passed(value) or self.last_time is None:
             return
-        if self.late_policy == "error":
-            self.last_measure = self.last_time
         yield from self._released(self.last_time)
         self.state.registers[s.LOW] = max(self.state.registers[s.LOW], self.open_from(self.last_time))
         self._sweep()
@@ -304,7 +241,7 @@ class TimedRunner(Intake):
     @property
     def oldest(self) -> int | None:
         """Rows before this one can take part in no match any more; ``None`` when :meth:`live` must be asked."""
-        window = self.window is not None and not self.state.registers[s.COUNTED]
+        window = self.window is not None and not self.by_rank
         return int(self.state.registers[s.LOW]) if window and self.waiting is None else None
 
     # -- state --------------------------------------------------------------------------------------------------------
