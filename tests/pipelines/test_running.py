@@ -113,6 +113,16 @@ def test_batch(spark: Any, folder: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert 'hint: mode = "append" adds to it, mode = "overwrite" replaces it' in shown.err
 
 
+def test_batch_with_timeouts(spark: Any, folder: Path) -> None:
+    text, _, _ = BATCH.partition('[[sink]]\nname = "json"')
+    run(load(spoilt(text, ('["parquet", "json", "csv", "shown"]', '["parquet"]\ntimeouts = true'))))
+    wanted = stretto.match(PAIRS, csv.read_csv(Path("trades.csv")), time="ts", timeouts=True)
+    assert 0 < wanted.column("reached").null_count < wanted.num_rows
+    columns = ["name", "sold", "bought", "reached"]
+    found = pq.read_table("out/parquet")
+    assert sorted(map(repr, found.select(columns).to_pylist())) == sorted(map(repr, wanted.select(columns).to_pylist()))
+
+
 def test_batch_that_appends_and_replaces(spark: Any, folder: Path) -> None:
     """One parquet source with a derived time; bad records counted; a query that only Spark can check."""
     table = pa.Table.from_pylist([*csv.read_csv(Path("trades.csv")).to_pylist(), {"type": "BUY", "name": "INTC"}])
