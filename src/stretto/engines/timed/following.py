@@ -3,6 +3,7 @@ finds among them when one closes."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,25 +52,26 @@ class Followed(Compiled):
         self.traits = Traits(
             place=np.array([found[step.atom].number for step in steps], np.int64),
             atom=np.array([step.atom for step in steps], np.int64),
-            keeps=np.array([self._keeps(number) for number in range(len(steps))], np.int64),
+            keeps=self._keeps(),
         )
 
-    def _keeps(self, step: int) -> int:
-        """Which other way to a step makes one needless, by what the edges that leave it ask."""
-        edges = [edge for edge in self.steps.edges if edge.source == step]
-        if any(edge.least for edge in edges):
-            return f.SAME
-        asks = any(edge.contiguous or edge.most is not None or edge.unless for edge in edges)
-        return f.LATER if asks else f.ANY
+    def _keeps(self) -> I64:
+        """By step: which other way to it makes one needless, by what the edges that leave it ask."""
+        found = np.full(len(self.steps.steps), f.ANY, np.int64)
+        for edge in self.steps.edges:
+            asks = edge.contiguous or edge.most is not None or edge.unless
+            kept = f.SAME if edge.least else f.LATER if asks else f.ANY
+            found[edge.source] = max(found[edge.source], kept)
+        return found
 
-    def truth(self) -> Bits:
-        """Which guards hold of each class: [class, guard]."""
-        guards = range(len(self.guards))
-        held = [[bool(vector >> guard & 1) for guard in guards] for vector in self.classifier.vectors]
+    def truth(self, classes: I64) -> Bits:
+        """Which guards hold of some classes: [class, guard]."""
+        vectors, guards = self.classifier.vectors, range(len(self.guards))
+        held = [[bool(vectors[one] >> guard & 1) for guard in guards] for one in classes]
         return np.array(held, np.bool_)
 
     def classes_of(self, truth: Bits) -> I64:
-        """The classes of which guards hold as :meth:`truth` says."""
+        """The classes of which guards hold as some rows say, one after the other."""
         found = self.classifier.interned(truth.reshape(-1, len(self.guards))).astype(np.int64)
         self.refresh()
         return found
@@ -170,10 +172,10 @@ class FollowingState(following.FollowingState):
         parts[:] = renamed[parts]
         self._link()
 
-    def save(self, section: Section, guards: NDArray[np.bool_]) -> None:
-        """Write log and first events; ``guards`` says which hold of each class."""
+    def save(self, section: Section, truth: Callable[[I64], Bits]) -> None:
+        """Write log and first events; ``truth`` says which guards hold of classes, whose numbers are of this process."""
         known, cls = np.unique(self.log.cls[1 : self.used], return_inverse=True)
-        section.arrays["log.guards"] = guards[known].ravel()
+        section.arrays["log.guards"] = truth(known).ravel()
         for name, array in self.log._asdict().items():
             if name != "next":
                 section.arrays[f"log.{name}"] = array[1 : self.used].copy()
@@ -182,8 +184,8 @@ class FollowingState(following.FollowingState):
             section.arrays[f"firsts.{name}"] = array.copy()
         self.save_firsts(section)
 
-    def load(self, section: Section, classes: Any, partitions: int) -> None:
-        """Take over what :meth:`save` wrote; ``classes`` gives those of guards."""
+    def load(self, section: Section, classes: Callable[[Bits], I64], partitions: int) -> None:
+        """Take over what :meth:`save` wrote; ``classes`` says of which class an event is, of which guards hold so."""
         held, count = section.arrays, section.arrays["log.cls"].size
         self.log = f.room_for_events(2 * max(1, count), self.clock)
         for name, array in self.log._asdict().items():
@@ -338,7 +340,7 @@ class FollowingRun(Following, TimedIntake):
     def save(self, section: Section) -> None:
         """Write the log, without what is gone."""
         self._sweep()
-        self.state.save(section, self.program.truth())
+        self.state.save(section, self.program.truth)
         section.values["scalars"] = {name: getattr(self, name) for name in SCALARS}
         self._save_intake(section)
 
