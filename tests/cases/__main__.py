@@ -28,6 +28,7 @@ LANGUAGES = (
     "keeping",
     "mixed",
     "timeouts",
+    "rows",
 )
 
 

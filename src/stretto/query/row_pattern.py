@@ -4,7 +4,7 @@ ISO/IEC 9075-2 (R010) and its technical report 19075-5. A condition or a measure
 :mod:`stretto.query.predicate` whose attributes are *references*, as those of SASE+ are: ``PREV(A.price)`` is an ``Attribute`` of that
 name, and :attr:`RowQuery.references` says which row and column it means. SQL's three values are gone before: a condition asks whether
 it *is true* (:func:`is_true` of the language's lowering), so that ``NOT`` stands before single comparisons only, which also ask for
-values that are known.
+values that are known. A condition as a measure, or as an argument of an aggregate, is a ``CASE`` that gives TRUE, FALSE or NULL.
 
 >>> nested = Navigation("A", Side.LAST, 2, shift=-1, attribute="price")
 >>> str(nested), str(Navigation("", Side.LAST, attribute="price")), str(Quantified(Variable("A"), 0, None, reluctant=True))
@@ -241,7 +241,7 @@ class OrderItem:
 class Measure:
     """``expression AS name``."""
 
-    value: p.Expression
+    value: p.Operand
     name: str
     span: Span | None = _span()
 
@@ -300,7 +300,7 @@ class RowQuery:
 class BoundMeasure:
     """A measure with its type."""
 
-    value: p.Expression
+    value: p.Operand
     name: str
     type: pa.DataType
 

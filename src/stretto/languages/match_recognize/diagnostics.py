@@ -1,0 +1,62 @@
+"""Syntax errors of ``MATCH_RECOGNIZE`` in words."""
+
+from __future__ import annotations
+
+from lark import UnexpectedInput
+
+from stretto.languages.expressions import diagnostics as d
+from stretto.languages.expressions.tokens import Mistake
+
+_SECTIONS = ("MEASURES", "PATTERN", "WITHIN", "SUBSET", "DEFINE")
+_KEYWORDS = (*_SECTIONS, "MATCH_RECOGNIZE", "AS", "PERMUTE", *d.KEYWORDS)
+
+_GROUPS = d.groups(
+    d.COMPARISON,
+    d.OPERATOR,
+    (
+        "a value",
+        "TRUE",
+        "VARIABLE QUOTED STRING NUMBER DURATION FALSE NULL MINUS LPAR NOT CASE SEMANTICS NAVIGATE AGGREGATE CLASSIFIER MATCH_NUMBER"
+        " CAST CALLED TIMES INTERVAL DISTINCT STAR",
+    ),
+    ("a quantifier", "PLUS", "STAR QUESTION LBRACE"),
+    ("a pattern", "PERMUTE", "VARIABLE QUOTED LPAR EXCLUDE CARET DOLLAR"),
+    ("a name", "VARIABLE", "QUOTED"),
+    ("PARTITION BY", "PARTITION_BY", ""),
+    ("ORDER BY", "ORDER_BY", ""),
+    ("MEASURES", "MEASURES", ""),
+    ("ONE ROW or ALL ROWS PER MATCH", "ONE_ROW", "ALL_ROWS"),
+    ("SHOW EMPTY MATCHES, OMIT EMPTY MATCHES or WITH UNMATCHED ROWS", "SHOW_EMPTY", "OMIT_EMPTY WITH_UNMATCHED"),
+    ("AFTER MATCH", "AFTER_MATCH", "SEARCH"),
+    (
+        "SKIP PAST LAST ROW, SKIP TO NEXT ROW or SKIP TO a variable",
+        "SKIP_PAST",
+        "SKIP_NEXT SKIP_FIRST SKIP_LAST SKIP_TO",
+    ),
+    d.NUMBER,
+    d.SIGN,
+    ("a unit", "UNIT", ""),
+    ("a string", "STRING", "QUOTED"),
+    *d.words("PATTERN WITHIN SUBSET DEFINE MATCH_RECOGNIZE NOT NULL IN BETWEEN LIKE AND OR AS"),
+    ("ASC or DESC", "DIRECTION", ""),
+    ("NULLS FIRST or NULLS LAST", "NULLS", ""),
+    ("'-}'", "EXCLUDED", ""),
+    *d.signs("BAR DOT COMMA LPAR RPAR RBRACE"),
+)
+
+
+def explain(text: str, error: UnexpectedInput, what: str) -> Mistake:
+    """Say in words what a parser's error means, with its place and a hint; ``what`` is what the text should be."""
+    found = d.Unexpected.of(text, error, what)
+    return found.unterminated() or found.mistake(_GROUPS, _hint(found))
+
+
+def _hint(found: d.Unexpected) -> str | None:
+    word, expected = found.word.upper(), found.expected
+    if "SKIP_PAST" in expected:
+        return "AFTER MATCH SKIP PAST LAST ROW is what holds without the clause"
+    if "AS" in expected and word in (",", ")", *_SECTIONS):
+        return "a measure has a name: price AS first_price"
+    if word in ("INITIAL", "SEEK"):
+        return f"{word} belongs to a pattern in a WINDOW clause"
+    return found.keyword(_KEYWORDS, "; a name of that kind stands in double quotes") or found.hint()

@@ -1,0 +1,379 @@
+"""The parser's callbacks: each makes the value of one rule of ``grammar.lark`` as soon as the rule is read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from lark import Token, v_args
+
+from stretto.errors import Span, nearest
+from stretto.languages.expressions.clauses import ClauseTransformer, Counts, Measure, window_of
+from stretto.languages.expressions.tokens import LONGEST_NUMBER, Mistake, Name, at, at_end, find, name_of, unquoted
+from stretto.languages.expressions.transformer import ExpressionPart, PredicateTransformer, shallow, value_of
+from stretto.languages.match_recognize.draft import (
+    Classified,
+    Draft,
+    Item,
+    Numbered,
+    Path,
+    Section,
+    SkipTo,
+    Step,
+    Subset,
+    Total,
+)
+from stretto.query import predicate as p
+from stretto.query.row_pattern import (
+    AfterMatch,
+    Alternation,
+    Anchor,
+    Concatenation,
+    Empty,
+    Excluded,
+    OrderItem,
+    Permutation,
+    Quantified,
+    RowPattern,
+    RowsPerMatch,
+    Variable,
+)
+from stretto.query.windows import Window
+from stretto.times import PER_SECOND, SECONDS
+
+RESERVED = {"VARIABLE": p.WORDS}
+"""The words that are no names without quotes, by the kind of place (a terminal of the grammar)."""
+
+#: The order of the sections.
+_ORDER = (
+    "PARTITION BY",
+    "ORDER BY",
+    "MEASURES",
+    "ROWS PER MATCH",
+    "AFTER MATCH",
+    "PATTERN",
+    "WITHIN",
+    "SUBSET",
+    "DEFINE",
+)
+
+_SKIPS = {
+    "SKIP_PAST": AfterMatch.PAST,
+    "SKIP_NEXT": AfterMatch.NEXT,
+    "SKIP_FIRST": AfterMatch.FIRST,
+    "SKIP_LAST": AfterMatch.LAST,
+    "SKIP_TO": AfterMatch.LAST,
+}
+_ROWS = {
+    "ONE_ROW": RowsPerMatch.ONE,
+    "ALL_ROWS": RowsPerMatch.SHOW_EMPTY,
+    "SHOW_EMPTY": RowsPerMatch.SHOW_EMPTY,
+    "OMIT_EMPTY": RowsPerMatch.OMIT_EMPTY,
+    "WITH_UNMATCHED": RowsPerMatch.WITH_UNMATCHED,
+}
+_SIGNS: dict[str, tuple[int, int | None]] = {"STAR": (0, None), "PLUS": (1, None), "QUESTION": (0, 1)}
+
+#: A quantifier counts no further than a 32-bit integer.
+_MOST = (1 << 31) - 1
+
+_INTERVAL = re.compile(r"\s*(?P<number>[+-]?\d+(?:\.\d*)?)\s*")
+
+_DOUBLES = ("DOUBLE", "DOUBLE PRECISION", "REAL", "FLOAT")
+
+
+@v_args(inline=True)
+class RowsTransformer(PredicateTransformer, ClauseTransformer):
+    """One method for each rule and alias of ``grammar.lark``; without state, so that threads may share it."""
+
+    quoted_attribute = '"{}"'
+
+    def clause(self, keyword: Token, *parts: Section | Token) -> Draft:
+        draft = Draft(span=at(keyword))
+        last = ""
+        for section in parts:
+            if not isinstance(section, Section):
+                continue
+            if section.title in draft.seen:
+                raise Mistake(f"a second {section.title} clause", section.span)
+            if last and _ORDER.index(section.title) < _ORDER.index(last):
+                raise Mistake(
+                    f"{section.title} stands before {last}", section.span, f"the order is {', '.join(_ORDER)}"
+                )
+            draft.seen[section.title] = section.span
+            setattr(draft, section.field, section.value)
+            last = section.title
+        return draft
+
+    # ---- Sections
+
+    def partition_clause(self, keyword: Token, *parts: Token | Name) -> Section:
+        return Section("PARTITION BY", "partition_by", _names(parts), at(keyword))
+
+    def order_clause(self, keyword: Token, *parts: Token | OrderItem) -> Section:
+        items = tuple(part for part in parts if isinstance(part, OrderItem))
+        return Section("ORDER BY", "order_by", items, at(keyword))
+
+    def order(self, name: Name, *words: Token) -> OrderItem:
+        direction, nulls = find(words, "DIRECTION"), find(words, "NULLS")
+        return OrderItem(
+            name.text,
+            descending=direction is not None and direction.upper() == "DESC",
+            nulls_first=nulls is not None and nulls.upper().endswith("FIRST"),
+            span=name.span,
+        )
+
+    def measures_clause(self, keyword: Token, *parts: Token | Item) -> Section:
+        return Section("MEASURES", "measures", tuple(part for part in parts if isinstance(part, Item)), at(keyword))
+
+    def measured(self, value: ExpressionPart, _: Token, name: Name) -> Item:
+        return Item(value, name)
+
+    def rows_clause(self, *words: Token) -> Section:
+        return Section("ROWS PER MATCH", "rows", _ROWS[words[-1].type], at(words[0]) | at(words[-1]))
+
+    def skip_clause(self, keyword: Token, *parts: Token | Name) -> Section:
+        where = parts[0]
+        assert isinstance(where, Token)
+        name = parts[1] if len(parts) > 1 else None
+        assert not isinstance(name, Token)
+        return Section("AFTER MATCH", "after", SkipTo(_SKIPS[where.type], name), at(keyword))
+
+    def search_clause(self, word: Token) -> Section:
+        raise Mistake(
+            f"{word.upper()} belongs to a pattern in a WINDOW clause, not to MATCH_RECOGNIZE",
+            at(word),
+            f"leave out {word.upper()}",
+        )
+
+    def pattern_clause(self, keyword: Token, opening: Token, *parts: RowPattern | Token) -> Section:
+        return Section("PATTERN", "pattern", self.pattern_group(opening, *parts), at(keyword))
+
+    def within_clause(self, keyword: Token, *parts: Any) -> Section:  # type: ignore[override]
+        first = parts[0]
+        if isinstance(first, Measure):
+            window = window_of(parts)
+        else:
+            assert isinstance(first, ExpressionPart)
+            length = first.expression
+            assert isinstance(length, p.Duration)
+            window = Window(seconds=Decimal(length.value) / length.per_second, span=first.span)
+        if window.events is not None or (window.seconds is not None and window.seconds <= 0):
+            raise Mistake("WITHIN takes a duration", window.span, "write WITHIN INTERVAL '1' HOUR")
+        return Section("WITHIN", "within", window, at(keyword))
+
+    def subset_clause(self, keyword: Token, *parts: Token | Subset) -> Section:
+        return Section("SUBSET", "subsets", tuple(part for part in parts if isinstance(part, Subset)), at(keyword))
+
+    def subset(self, name: Name, sign: Token, *parts: Token | Name) -> Subset:
+        if sign != "=":
+            raise Mistake(f"a subset is written with =, not with {sign}", at(sign), "SUBSET S = (A, B)")
+        return Subset(name, _names(parts))
+
+    def define_clause(self, keyword: Token, *parts: Token | Item) -> Section:
+        return Section("DEFINE", "define", tuple(part for part in parts if isinstance(part, Item)), at(keyword))
+
+    def definition(self, name: Name, _: Token, value: ExpressionPart) -> Item:
+        return Item(value, name)
+
+    def word(self, token: Token) -> Name:
+        return name_of(token)
+
+    # ---- PATTERN
+
+    def alternatives(self, *parts: RowPattern | Token) -> RowPattern:
+        inside = _patterns(parts)
+        return Alternation(inside, _around(inside))
+
+    def concatenation(self, *parts: RowPattern) -> RowPattern:
+        return Concatenation(parts, _around(parts))
+
+    def variable(self, name: Name) -> RowPattern:
+        return Variable(label(name), name.span)
+
+    def pattern_group(self, opening: Token, *parts: RowPattern | Token) -> RowPattern:
+        inside = _patterns(parts)
+        span = at(opening) | at_end(parts)
+        return replace(inside[0], span=span) if inside else Empty(span)
+
+    def permutation(self, keyword: Token, *parts: RowPattern | Token) -> RowPattern:
+        return Permutation(_patterns(parts), at(keyword) | at_end(parts))
+
+    def exclusion(self, opening: Token, part: RowPattern, closing: Token) -> RowPattern:
+        return Excluded(part, at(opening) | at(closing))
+
+    def anchor(self, sign: Token) -> RowPattern:
+        return Anchor(sign.type == "CARET", at(sign))
+
+    def quantified(self, part: RowPattern, *rest: Token | Counts) -> RowPattern:
+        counts = next((one for one in rest if isinstance(one, Counts)), None)
+        assert part.span is not None
+        sign = rest[0]
+        if counts is not None:
+            least, most, end = counts.least, counts.most, counts.span
+            if max(least, most or 0) > _MOST:
+                raise Mistake(f"a quantifier of more than {_MOST:,}", counts.span)
+        else:
+            assert isinstance(sign, Token)
+            (least, most), end = _SIGNS[sign.type], at(sign)
+        reluctant = sum(1 for one in rest if isinstance(one, Token) and one.type == "QUESTION") > (
+            counts is None and sign.type == "QUESTION"  # type: ignore[union-attr]
+        )
+        return Quantified(part, least, most, reluctant, part.span | end)
+
+    # ---- Operands
+
+    def quoted(self, word: Token) -> ExpressionPart:
+        raise AssertionError("double quotes make names here")
+
+    def reference(self, *parts: Token | Name) -> ExpressionPart:
+        names = _names(parts)
+        span = names[0].span | names[-1].span
+        return ExpressionPart(Path(".".join(name.text for name in names), span, names), span)
+
+    def navigation(self, *parts: Token | ExpressionPart) -> ExpressionPart:
+        semantics, word = find(parts, "SEMANTICS"), find(parts, "NAVIGATE")
+        assert word is not None
+        inside = [part for part in parts if isinstance(part, ExpressionPart)]
+        span = _from(parts) | at_end(parts)
+        offset = inside[1] if len(inside) > 1 else None
+        step = Step(f"{word}@{span.start}", span, word.upper(), inside[0], offset, semantics)
+        return _outer(step, inside)
+
+    def aggregate(self, *parts: Token | ExpressionPart) -> ExpressionPart:
+        semantics, word = find(parts, "SEMANTICS"), find(parts, "AGGREGATE")
+        assert word is not None
+        inside = tuple(part for part in parts if isinstance(part, ExpressionPart))
+        span = _from(parts) | at_end(parts)
+        name = f"{word}@{span.start}"
+        return _outer(
+            Total(name, span, word.lower(), inside, None, find(parts, "DISTINCT"), semantics),
+            inside,
+        )
+
+    def count_rows(self, *parts: Token | Name) -> ExpressionPart:
+        semantics, word = find(parts, "SEMANTICS"), find(parts, "AGGREGATE")
+        distinct = find(parts, "DISTINCT")
+        assert word is not None
+        span = _from(parts) | at_end(parts)
+        if word.lower() != "count":
+            raise Mistake(f"{word.lower()} takes a value, not *", span, "count(*) and count(A.*) count rows")
+        if distinct is not None:
+            raise Mistake("DISTINCT needs a value, not *", at(distinct), "write count(DISTINCT A.price)")
+        rows = next((part for part in parts if isinstance(part, Name)), None)
+        return ExpressionPart(Total(f"{word}@{span.start}", span, "count", (), rows, None, semantics), span)
+
+    def classifier(self, word: Token, *parts: Token | Name) -> ExpressionPart:
+        span = at(word) | at_end(parts)
+        return ExpressionPart(Classified(f"{word}@{span.start}", span, next(iter(_names(parts)), None)), span)
+
+    def match_number(self, word: Token, *parts: Token) -> ExpressionPart:
+        span = at(word) | at_end(parts)
+        return ExpressionPart(Numbered(f"{word}@{span.start}", span), span)
+
+    def cast(self, word: Token, _: Token, part: ExpressionPart, *rest: Token) -> ExpressionPart:
+        kind = " ".join(token.upper() for token in rest if token.type == "VARIABLE")
+        span = at(word) | at_end(rest)
+        if kind not in _DOUBLES:
+            raise Mistake(
+                f"CAST to {kind} is not computed here", span, "CAST to DOUBLE is; compute others as columns before"
+            )
+        return _outer(p.Arithmetic("*", value_of(part), p.Constant(1.0), span), (part,))
+
+    def refuse_call(self, function: Token, span: Span, parts: Sequence[ExpressionPart]) -> None:
+        known = (
+            "coalesce",
+            "nullif",
+            "prev",
+            "next",
+            "first",
+            "last",
+            "classifier",
+            "match_number",
+            "sum",
+            "avg",
+            "count",
+        )
+        if function.lower() in ("lag", "lead"):
+            other = "PREV" if function.lower() == "lag" else "NEXT"
+            raise Mistake(
+                f"'{function}' is a window function", at(function), f"rows of the partition are reached by {other}"
+            )
+        close = nearest(str(function), known)
+        if close is not None:
+            raise Mistake(f"unknown function '{function}'", at(function), f"did you mean '{close}'?")
+
+    def call(self, function: Token, opening: Token, *rest: ExpressionPart | Token) -> ExpressionPart:
+        """``nullif(a, b)`` is ``CASE WHEN a = b THEN NULL ELSE a END``."""
+        parts = [part for part in rest if isinstance(part, ExpressionPart)]
+        if function.lower() != "nullif":
+            return super().call(function, opening, *rest)
+        span = at(function) | at_end(rest)
+        if len(parts) != 2:
+            raise Mistake("nullif takes two values", span)
+        first, second = map(value_of, parts)
+        return _outer(p.Case((p.Comparison("=", first, second, span),), (p.NULL, first), span), parts)
+
+    def time(self, word: Token, text: Token) -> ExpressionPart:
+        span = at(word) | at(text)
+        return ExpressionPart(p.Constant(unquoted(text), span), span)
+
+    def interval(self, word: Token, size: Token, unit: Token) -> ExpressionPart:
+        span = at(word) | at(unit)
+        written = unquoted(size) if size.type == "STRING" else str(size)
+        number = _INTERVAL.fullmatch(written) if len(written) <= LONGEST_NUMBER else None
+        seconds = SECONDS.get(unit.casefold())
+        hint = "write INTERVAL '90' MINUTE"
+        if number is None:
+            raise Mistake(f"'{written}' is no length of an interval", at(size), hint)
+        if seconds is None:
+            close = nearest(str(unit), SECONDS)
+            raise Mistake(
+                f"an interval has no length in '{unit}'", at(unit), f"did you mean '{close}'?" if close else hint
+            )
+        length = Fraction(number["number"]) * Fraction(seconds)
+        per_second = next((one for one in PER_SECOND.values() if (length * one).denominator == 1), None)
+        if per_second is None:
+            raise Mistake("a duration finer than a nanosecond", span)
+        return ExpressionPart(p.Duration(int(length * per_second), span, per_second), span)
+
+
+def label(name: Name) -> str:
+    """The name of a variable: in capital letters unless it is quoted."""
+    return name.text.upper() if name.bare else name.text
+
+
+def _names(parts: Sequence[object]) -> tuple[Name, ...]:
+    return tuple(part for part in parts if isinstance(part, Name))
+
+
+def _patterns(parts: Sequence[RowPattern | Token]) -> tuple[RowPattern, ...]:
+    return tuple(part for part in parts if not isinstance(part, Token))
+
+
+def _around(parts: Sequence[RowPattern]) -> Span:
+    first, last = parts[0].span, parts[-1].span
+    assert first is not None
+    assert last is not None
+    return first | last
+
+
+def _from(parts: Sequence[object]) -> Span:
+    first = parts[0]
+    assert isinstance(first, Token)
+    return at(first)
+
+
+def _outer(expression: p.Operand, inside: Sequence[ExpressionPart]) -> ExpressionPart:
+    """An operand over others, one level higher."""
+    assert expression.span is not None
+    height = 1 + max((part.height for part in inside), default=0)
+    return shallow(
+        ExpressionPart(expression, expression.span, height, max((part.parens for part in inside), default=0))
+    )
+
+
+CALLBACKS = RowsTransformer()

@@ -1,0 +1,250 @@
+"""Binding a ``MATCH_RECOGNIZE`` clause: columns are found in the schema, references and measures get types.
+
+A column is found by its exact name, else by the one name that is the same but for capital letters. Types are Trino's where the
+library has them: ``count`` and the ``sum`` of integers are int64, averages and deviations doubles. The sum of decimals is a double.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+
+from stretto.errors import QueryError, Span, placed, suggestion
+from stretto.query import predicate as p
+from stretto.query.passes.bind import is_key
+from stretto.query.row_pattern import (
+    Aggregated,
+    BoundMeasure,
+    BoundRows,
+    Classifier,
+    MatchNumber,
+    Measure,
+    Navigation,
+    RowQuery,
+    RowReference,
+    RowsPerMatch,
+)
+from stretto.query.sase import Referred
+from stretto.query.typing import kind_of, type_of_operand, typed, typed_operand
+
+#: What an aggregate may see of a row besides its columns.
+_OF_ROWS = {str(Classifier()): pa.string(), str(MatchNumber()): pa.int64()}
+
+_NUMBERS = ("int", "float", "decimal")
+_ORDERED = (*_NUMBERS, "time", "string", "bool")
+
+#: What aggregates take, where it is not everything.
+_TAKES: dict[str, tuple[str, ...]] = dict.fromkeys(
+    ("sum", "avg", "stddev_samp", "stddev_pop", "var_samp", "var_pop"), _NUMBERS
+)
+_TAKES |= dict.fromkeys(("bool_and", "bool_or", "count_if"), ("bool",))
+_TAKES |= dict.fromkeys(("min", "max"), _ORDERED)
+
+_SHOWN = {_NUMBERS: "numbers", ("bool",): "truth values", _ORDERED: "values that are ordered"}
+
+
+def bind(parsed: RowQuery, schema: pa.Schema) -> BoundRows:
+    """Check a clause against the schema of its rows.
+
+    Raises
+    ------
+    QueryError
+        A column is unknown or stands for several, a value has a type that its function does not take, two columns of the result
+        have one name, or the window has no time.
+    """
+    with placed(parsed.text):
+        binder = _Binder(schema)
+        partition_by = tuple(
+            binder.column(name, parsed.spans.get(f"PARTITION BY {name}"), "PARTITION BY")
+            for name in parsed.partition_by
+        )
+        order_by = tuple(
+            replace(item, column=binder.column(item.column, item.span, "ORDER BY")) for item in parsed.order_by
+        )
+        _check_keys(schema, partition_by, parsed)
+        _check_order(schema, order_by)
+        measures = [replace(one, value=binder.bound(one.value, parsed.references)) for one in parsed.measures]
+        define = {name: binder.bound(one, parsed.references) for name, one in parsed.define.items()}
+        conditions = {name: typed(one, binder.types) for name, one in define.items()}
+        values = [_bound(one, binder.types) for one in measures]
+        query = replace(
+            parsed,
+            partition_by=partition_by,
+            order_by=order_by,
+            measures=tuple(measures),
+            define=define,
+            references=binder.references,
+        )
+        _check_window(query, schema)
+        return BoundRows(query, schema, conditions, tuple(values), binder.types, _output(query, schema, values))
+
+
+@dataclass
+class _Binder:
+    """Puts the schema's own names in place of those of the text, and finds the types of references."""
+
+    schema: pa.Schema
+    references: dict[str, RowReference] = field(default_factory=dict)
+    types: dict[str, pa.DataType] = field(default_factory=dict)
+
+    def column(self, name: str, span: Span | None, where: str | None = None) -> str:
+        """The schema's own name of a column."""
+        names: list[str] = self.schema.names
+        found = [name] if name in names else [one for one in names if one.casefold() == name.casefold()]
+        if names.count(found[0] if found else name) > 1:
+            raise QueryError(f"the rows have two columns '{found[0]}'", span=span, hint="give one another name before")
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise QueryError(
+                f"'{name}' stands for the columns {' and '.join(map(repr, found))}",
+                span=span,
+                hint="write one of them as it is, in double quotes",
+            )
+        variable, _, column = name.partition(".")
+        message = (
+            f"unknown column '{name}'"
+            if not column
+            else f"'{variable}' is no variable of the pattern, and no column has fields"
+        )
+        raise QueryError(
+            message + (f" in {where}" if where else ""),
+            span=span,
+            hint=suggestion(column or name, names, kind="column"),
+        )
+
+    def bound(self, expression: Any, given: Mapping[str, RowReference]) -> Any:
+        """An expression over references to the schema's columns."""
+        if isinstance(expression, p.Attribute):
+            reference = self._reference(given[expression.name], expression.span)
+            name = str(reference)
+            if name not in self.references:
+                self.references[name] = reference
+                self.types[name] = self._type(reference, expression.span)
+            return Referred(name, expression.span)
+        return p.rebuilt(expression, lambda part: self.bound(part, given))
+
+    def _reference(self, reference: RowReference, span: Span | None) -> RowReference:
+        match reference:
+            case Navigation(attribute=str() as name):
+                return replace(reference, attribute=self.column(name, span))
+            case Aggregated(arguments=arguments):
+                return replace(reference, arguments=tuple(self._of_row(one) for one in arguments))
+            case _:
+                return reference
+
+    def _of_row(self, expression: Any) -> Any:
+        """An expression over the columns of a row, for an aggregate."""
+        if isinstance(expression, p.Attribute):
+            return (
+                expression
+                if expression.name in _OF_ROWS
+                else p.Attribute(self.column(expression.name, expression.span), expression.span)
+            )
+        return p.rebuilt(expression, self._of_row)
+
+    def _type(self, reference: RowReference, span: Span | None) -> pa.DataType:
+        match reference:
+            case Navigation(attribute=None):
+                return pa.string()
+            case Navigation(attribute=str() as name):
+                return self.schema.field(name).type
+            case Aggregated():
+                return self._aggregated(reference, span)
+            case _:
+                return pa.int64()
+
+    def _aggregated(self, reference: Aggregated, span: Span | None) -> pa.DataType:
+        """The type of an aggregate; its arguments stay as they are written, :func:`typed_arguments` gives them types."""
+        function = reference.function
+        kinds = [type_of_operand(one, row_types(self.schema)) for one in typed_arguments(reference, self.schema)]
+        self._check_argument(reference, kinds, span)
+        if function in ("count", "count_if"):
+            return pa.int64()
+        plain = kinds[0].value_type if pa.types.is_dictionary(kinds[0]) else kinds[0]
+        if function in ("min", "max", "min_by", "max_by", "any_value"):
+            return plain
+        if function == "array_agg":
+            return pa.list_(plain)
+        if function == "sum":
+            return pa.int64() if kind_of(plain) == "int" else pa.float64()
+        return pa.bool_() if function in ("bool_and", "bool_or") else pa.float64()
+
+    def _check_argument(self, reference: Aggregated, kinds: Sequence[pa.DataType], span: Span | None) -> None:
+        if not kinds:
+            return
+        function = reference.function
+        judged = kinds[-1] if function in ("min_by", "max_by") else kinds[0]
+        takes = _ORDERED if function in ("min_by", "max_by") else _TAKES.get(function)
+        if takes is not None and kind_of(judged) not in takes:
+            raise QueryError(
+                f"{function} takes {_SHOWN[takes]}, not {judged}", span=span, hint="count counts values of any type"
+            )
+        if reference.distinct and not is_key(judged):
+            raise QueryError(f"values of {judged} are not told apart", span=span, hint="leave out DISTINCT")
+
+
+def row_types(schema: pa.Schema) -> dict[str, pa.DataType]:
+    """The types of what an aggregate's arguments may read: columns of its row, its classifier, the number of the match."""
+    return dict(zip(schema.names, schema.types, strict=True)) | _OF_ROWS
+
+
+def typed_arguments(reference: Aggregated, schema: pa.Schema) -> tuple[p.Operand, ...]:
+    """The arguments of an aggregate, checked against the types of a row."""
+    types = row_types(schema)
+    return tuple(typed_operand(one, types) for one in reference.arguments)
+
+
+def _bound(measure: Measure, types: Mapping[str, pa.DataType]) -> BoundMeasure:
+    value = typed_operand(measure.value, types)
+    return BoundMeasure(value, measure.name, type_of_operand(value, types))
+
+
+def _check_keys(schema: pa.Schema, names: Sequence[str], parsed: RowQuery) -> None:
+    for name, written in zip(names, parsed.partition_by, strict=True):
+        span = parsed.spans.get(f"PARTITION BY {written}")
+        if names.count(name) > 1:
+            raise QueryError(f"PARTITION BY has the column '{name}' twice", span=span)
+        if not is_key(schema.field(name).type):
+            raise QueryError(f"rows are not partitioned by '{name}', which is {schema.field(name).type}", span=span)
+
+
+def _check_order(schema: pa.Schema, items: Sequence[Any]) -> None:
+    for item in items:
+        kind = schema.field(item.column).type
+        if kind_of(kind) not in _ORDERED:
+            raise QueryError(f"rows are not ordered by '{item.column}', which is {kind}", span=item.span)
+
+
+def _check_window(query: RowQuery, schema: pa.Schema) -> None:
+    if query.within is None:
+        return
+    name = query.order_by[0].column
+    if kind_of(schema.field(name).type) != "time":
+        raise QueryError(
+            f"WITHIN measures time, and the rows are ordered by '{name}', which is {schema.field(name).type}",
+            span=query.within.span,
+            hint="ORDER BY a column of times first",
+        )
+
+
+def _output(query: RowQuery, schema: pa.Schema, measures: Sequence[BoundMeasure]) -> pa.Schema:
+    """The columns of the result: keys, order, measures, the rest; with ONE ROW PER MATCH keys and measures."""
+    before = list(query.partition_by)
+    after: list[str] = []
+    if query.rows is not RowsPerMatch.ONE:
+        before += dict.fromkeys(item.column for item in query.order_by if item.column not in before)
+        after = [name for name in schema.names if name not in before]
+    for measure, written in zip(measures, query.measures, strict=True):
+        if measure.name in (*before, *after):
+            raise QueryError(
+                f"the measure '{measure.name}' has the name of a column of the result",
+                span=written.span,
+                hint="give it another name",
+            )
+    fields = [schema.field(name) for name in before]
+    fields += [pa.field(one.name, one.type) for one in measures]
+    return pa.schema([*fields, *(schema.field(name) for name in after)])

@@ -1,0 +1,376 @@
+"""``MATCH_RECOGNIZE`` by brute force, from the standard's definition: the words of a pattern in the order of preferment.
+
+ISO/IEC 19075-5. A word is a sequence of variables, one for each row from where the match begins. A pattern has its words in an order:
+
+- alternatives: those of the first one, then those of the next;
+- a concatenation: those with the first word of its first part, each with the words of the rest, then those with the second one, …;
+- ``PERMUTE``: alternatives, all orders of its parts, in the lexicographic order of their places in the list;
+- a quantifier: so many rounds as it has at least; then, if it is greedy, those words with a further round before the one
+  without; if it is reluctant, that one first. A further round that takes no row is none.
+
+The match of a row is the first word for which every row satisfies the condition of its variable, as it is when the row is the last
+one. A word whose beginning fails is not looked at any further, nor is one that has come before: that is all that is saved here.
+
+Rows of one partition have equal keys, where NULLs are equal, and NaN is equal to itself. They stand in the order of ORDER BY, those
+that are equal there in the order of the input; NaN is greater than other numbers. Partitions come in the order of their first
+rows in the input.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from stretto.errors import DataError, LimitError
+from stretto.query import row_pattern as r
+from stretto.query.evaluate import holds, value
+from stretto.query.passes.bind_rows import typed_arguments
+
+Row = Mapping[str, Any]
+
+#: The variables of the rows of a match so far, each with whether it is excluded from what is shown.
+Word = tuple[tuple[str, bool], ...]
+
+MOST_STEPS = 1_000_000
+"""Rows that are tried for one match."""
+
+
+def evaluate(bound: r.BoundRows, table: pa.Table, *, most_steps: int = MOST_STEPS) -> pa.Table:
+    """All rows that a clause gives, in the order of partitions, matches and rows.
+
+    Parameters
+    ----------
+    bound, table
+        The clause, and rows of the schema that it is bound to.
+    most_steps
+        How many rows may be tried for one match.
+
+    Raises
+    ------
+    DataError
+        AFTER MATCH SKIP leads to the first row of the match, or to a variable without any row.
+    LimitError
+        A match takes more than ``most_steps`` steps to find.
+    """
+    query = bound.parsed
+    rows: list[Row] = table.to_pylist()
+    partitions: dict[Any, list[Row]] = {}
+    for row in rows:
+        partitions.setdefault(tuple(_key(row[name]) for name in query.partition_by), []).append(row)
+    shown: list[Row] = []
+    for partition in partitions.values():
+        shown += _Partition(bound, _ordered(partition, query.order_by), most_steps).shown()
+    columns = [pa.array([row[one.name] for row in shown], one.type) for one in bound.output]
+    return pa.Table.from_arrays(columns, schema=bound.output)
+
+
+def _key(cell: Any) -> Any:
+    """What is equal for two cells that are equal as keys."""
+    return "NaN" if isinstance(cell, float) and math.isnan(cell) else (cell,)
+
+
+def _ordered(rows: Sequence[Row], items: Sequence[r.OrderItem]) -> list[Row]:
+    found = list(rows)
+    for item in reversed(items):
+        known = [row for row in found if row[item.column] is not None]
+        nulls = [row for row in found if row[item.column] is None]
+        known.sort(key=lambda row: _rank(row[item.column]), reverse=item.descending)
+        found = nulls + known if item.nulls_first else known + nulls
+    return found
+
+
+def _rank(cell: Any) -> tuple[bool, Any]:
+    unordered = isinstance(cell, float) and math.isnan(cell)
+    return (unordered, 0 if unordered else cell)
+
+
+@dataclass
+class _Match:
+    """A match, or its beginning: where it begins, its word, its number."""
+
+    start: int
+    word: Word
+    number: int
+
+
+class _Partition:
+    """The rows of a partition, in order."""
+
+    def __init__(self, bound: r.BoundRows, rows: list[Row], most_steps: int) -> None:
+        self.most_steps = most_steps
+        self.bound = bound
+        self.query = bound.parsed
+        self.rows = rows
+        self.steps = 0
+
+    # ---- What is shown
+
+    def shown(self) -> Iterator[Row]:
+        """The rows of the result."""
+        query = self.query
+        start, number, behind = 0, 1, 0  # behind: the rows before it are shown, or matched
+        while start < len(self.rows):
+            match = self._first_match(start, number)
+            if match is None:
+                if query.rows is r.RowsPerMatch.WITH_UNMATCHED and start >= behind:
+                    yield {**self.rows[start], **{one.name: None for one in self.bound.measures}}
+                start += 1
+                continue
+            number += 1
+            if not match.word:
+                if query.rows is not r.RowsPerMatch.OMIT_EMPTY:
+                    yield self._row(match, start, 0)
+                start += 1
+                continue
+            if query.rows is r.RowsPerMatch.ONE:
+                yield self._row(match, start, len(match.word))
+            else:
+                for at, (_, excluded) in enumerate(match.word):
+                    if not excluded:
+                        yield self._row(match, start + at, at + 1)
+            behind = max(behind, start + len(match.word))
+            start = self._next_start(match)
+
+    def _row(self, match: _Match, row: int, count: int) -> Row:
+        """A row with the measures of a match of which ``count`` rows are behind, the current one included."""
+        seen = _Seen(self, match, count)
+        return {**self.rows[row], **{one.name: value(one.value, seen) for one in self.bound.measures}}
+
+    def _next_start(self, match: _Match) -> int:
+        query = self.query
+        if query.after is r.AfterMatch.PAST:
+            return match.start + len(match.word)
+        if query.after is r.AfterMatch.NEXT:
+            return match.start + 1
+        assert query.after_variable is not None
+        held = query.holds(query.after_variable)
+        places = [at for at, (variable, _) in enumerate(match.word) if variable in held]
+        if not places:
+            raise DataError(f"AFTER MATCH SKIP TO {query.after_variable}: the match has no row of that variable")
+        place = places[0] if query.after is r.AfterMatch.FIRST else places[-1]
+        if place == 0:
+            raise DataError(
+                f"AFTER MATCH SKIP TO {query.after_variable}: that is the first row of the match, which would be found again"
+            )
+        return match.start + place
+
+    # ---- Words
+
+    def _first_match(self, start: int, number: int) -> _Match | None:
+        self.steps = 0
+        word = next(self._words(self.query.pattern, start, number, ()), None)
+        return None if word is None else _Match(start, word, number)
+
+    def _words(
+        self, pattern: r.RowPattern, start: int, number: int, before: Word, excluded: bool = False
+    ) -> Iterator[Word]:
+        """The words of a pattern behind another word, in the order of preferment: both together."""
+        found = self._told(pattern, start, number, before, excluded)
+        seen: set[Word] = set()
+        for word in found:
+            if word not in seen:
+                seen.add(word)
+                yield word
+
+    def _told(self, pattern: r.RowPattern, start: int, number: int, before: Word, excluded: bool) -> Iterator[Word]:
+        match pattern:
+            case r.Variable(name):
+                word = (*before, (name, excluded))
+                if self._holds(name, _Match(start, word, number)):
+                    yield word
+            case r.Empty():
+                yield before
+            case r.Anchor(at_start):
+                row = start + len(before)
+                if row == (0 if at_start else len(self.rows)):
+                    yield before
+            case r.Excluded(part):
+                yield from self._words(part, start, number, before, True)
+            case r.Alternation(parts):
+                for part in parts:
+                    yield from self._words(part, start, number, before, excluded)
+            case r.Concatenation(parts):
+                yield from self._one_after_the_other(parts, start, number, before, excluded)
+            case r.Permutation(parts):
+                for order in itertools.permutations(parts):
+                    yield from self._one_after_the_other(order, start, number, before, excluded)
+            case r.Quantified():
+                yield from self._rounds(pattern, 0, start, number, before, excluded)
+
+    def _one_after_the_other(
+        self, parts: Sequence[r.RowPattern], start: int, number: int, before: Word, excluded: bool
+    ) -> Iterator[Word]:
+        if not parts:
+            yield before
+            return
+        for word in self._words(parts[0], start, number, before, excluded):
+            yield from self._one_after_the_other(parts[1:], start, number, word, excluded)
+
+    def _rounds(
+        self, pattern: r.Quantified, done: int, start: int, number: int, before: Word, excluded: bool
+    ) -> Iterator[Word]:
+        """The words of the rounds that are left, of which ``done`` are behind."""
+        enough = done >= pattern.least
+        if enough and pattern.reluctant:
+            yield before
+        if pattern.most is None or done < pattern.most:
+            for word in self._words(pattern.part, start, number, before, excluded):
+                if not enough or len(word) > len(before):
+                    yield from self._rounds(pattern, done + 1, start, number, word, excluded)
+        if enough and not pattern.reluctant:
+            yield before
+
+    def _holds(self, variable: str, match: _Match) -> bool:
+        """Whether the last row of a word satisfies the condition of its variable."""
+        last = match.start + len(match.word) - 1
+        self.steps += 1
+        if self.steps > self.most_steps:
+            raise LimitError(
+                f"the definition takes more than {self.most_steps:,} steps for the match at row {match.start} of a partition"
+            )
+        if last >= len(self.rows) or not self._within(match.start, last):
+            return False
+        condition = self.bound.conditions.get(variable)
+        return condition is None or holds(condition, _Seen(self, match, len(match.word)))
+
+    def _within(self, first: int, last: int) -> bool:
+        """Whether a row is near enough to the first one, by the first column of ORDER BY."""
+        if self.query.within is None:
+            return True
+        item = self.query.order_by[0].column
+        seconds = self.query.within.seconds
+        assert seconds is not None
+        begin, end = self.rows[first][item], self.rows[last][item]
+        if begin is None or end is None:
+            return False
+        return bool((end - begin).total_seconds() < seconds)
+
+
+class _Seen(Mapping[str, Any]):
+    """The values of references, by their names: those of a match at one of its rows, ``count`` rows after its begin."""
+
+    def __init__(self, partition: _Partition, match: _Match, count: int) -> None:
+        self.partition = partition
+        self.match = match
+        self.count = count
+
+    def __getitem__(self, name: str) -> Any:
+        reference = self.partition.query.references[name]
+        match reference:
+            case r.Navigation():
+                return self._navigated(reference)
+            case r.Aggregated():
+                return self._aggregated(reference)
+            case _:
+                return self.match.number
+
+    def __len__(self) -> int:
+        return len(self.partition.query.references)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.partition.query.references)
+
+    def _places(self, reference: r.Navigation | r.Aggregated) -> list[int]:
+        """Where the rows of a reference's variable are in the match, as far as it looks."""
+        held = self.partition.query.holds(reference.variable)
+        seen = self.match.word if reference.final else self.match.word[: self.count]
+        return [at for at, (variable, _) in enumerate(seen) if variable in held]
+
+    def _navigated(self, reference: r.Navigation) -> Any:
+        places = self._places(reference)
+        if reference.skip >= len(places):
+            return None
+        place = places[reference.skip] if reference.side is r.Side.FIRST else places[-1 - reference.skip]
+        place += reference.shift
+        if reference.attribute is None:
+            seen = self.match.word if reference.final else self.match.word[: self.count]
+            return seen[place][0] if 0 <= place < len(seen) else None
+        row = self.match.start + place
+        return self.partition.rows[row][reference.attribute] if 0 <= row < len(self.partition.rows) else None
+
+    def _aggregated(self, reference: r.Aggregated) -> Any:
+        places = self._places(reference)
+        if not reference.arguments:
+            return len(places)
+        arguments = typed_arguments(reference, self.partition.bound.schema)
+        given = []
+        for at in places:
+            row = dict(self.partition.rows[self.match.start + at])
+            row[str(r.Classifier())] = self.match.word[at][0]
+            row[str(r.MatchNumber())] = self.match.number
+            given.append(tuple(value(one, row) for one in arguments))
+        if reference.distinct:
+            given = list({tuple(map(_key, one)): one for one in reversed(given)}.values())[::-1]
+        return aggregate(reference.function, given)
+
+
+# ---- Aggregates
+
+
+def aggregate(function: str, given: Sequence[tuple[Any, ...]]) -> Any:
+    """What an aggregate gives for the arguments of some rows. All but ``array_agg`` and ``min_by`` leave NULLs out.
+
+    >>> aggregate("sum", [(1,), (None,), (4,)]), aggregate("sum", []), aggregate("min_by", [("a", 3), ("b", 2), ("c", None)])
+    (5, None, 'b')
+    """
+    if function == "array_agg":
+        return [one for (one,) in given] or None
+    if function in ("min_by", "max_by"):
+        keyed = [(key, shown) for shown, key in given if key is not None]
+        return _extreme(keyed, least=function == "min_by")[1] if keyed else None
+    known = [one for (one,) in given if one is not None]
+    if function in ("count", "count_if"):
+        return sum(map(bool, known)) if function == "count_if" else len(known)
+    return _OF_KNOWN[function](known) if known else None
+
+
+def _extreme(keyed: Sequence[tuple[Any, ...]], *, least: bool) -> tuple[Any, ...]:
+    """The first of those with the least, or greatest, key; NaN is greater than other numbers."""
+    best = keyed[0]
+    for one in keyed[1:]:
+        if (_rank(one[0]) < _rank(best[0])) if least else (_rank(one[0]) > _rank(best[0])):
+            best = one
+    return best
+
+
+def _deviation(known: Sequence[Any], less: int) -> float | None:
+    """The variance, divided by the number of values less one or zero."""
+    numbers = [float(one) for one in known]
+    if len(numbers) <= less:
+        return None
+    mean = sum(numbers) / len(numbers)
+    return sum((one - mean) ** 2 for one in numbers) / (len(numbers) - less)
+
+
+def _root(number: float | None) -> float | None:
+    return None if number is None else math.sqrt(number)
+
+
+def _sum(known: Sequence[Any]) -> Any:
+    if isinstance(known[0], Decimal):
+        return float(sum(known))
+    total = sum(known)
+    if isinstance(total, int) and not -(1 << 63) <= total < 1 << 63:
+        raise DataError("a sum of integers leaves 64 bits")
+    return total
+
+
+_OF_KNOWN: dict[str, Callable[[Sequence[Any]], Any]] = {
+    "sum": _sum,
+    "avg": lambda known: float(sum(known)) / len(known),
+    "min": lambda known: _extreme([(one,) for one in known], least=True)[0],
+    "max": lambda known: _extreme([(one,) for one in known], least=False)[0],
+    "any_value": lambda known: known[0],
+    "bool_and": all,
+    "bool_or": any,
+    "var_samp": lambda known: _deviation(known, 1),
+    "var_pop": lambda known: _deviation(known, 0),
+    "stddev_samp": lambda known: _root(_deviation(known, 1)),
+    "stddev_pop": lambda known: _root(_deviation(known, 0)),
+}
