@@ -32,6 +32,7 @@ from stretto.spark.revised import AFA, Revised
 from stretto.spark.session import require_pyspark
 from stretto.spark.streaming import query as streaming
 from stretto.spark.streaming.packing import write_table
+from stretto.spark.workers import worker_task
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -167,6 +168,7 @@ def match(call: Prepared, options: Continuous, partitions: int | None) -> DataFr
     return streaming.run(flow, streaming.settings_of(call.events, roles, sequence, options, alone=not call.keys))
 
 
+@worker_task
 def run_automaton(batches: Iterator[pa.RecordBatch], **task: Any) -> Iterator[pa.RecordBatch]:
     """An automaton over one task's rows, which come ordered by time."""
     run = Revised(**task)

@@ -30,6 +30,7 @@ from stretto.spark.session import require_pyspark
 from stretto.spark.streaming import query as streaming
 from stretto.spark.streaming.packing import write_table
 from stretto.spark.streaming.runs import ManyPatterns
+from stretto.spark.workers import worker_task
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -202,6 +203,7 @@ def _batch(
     return ordered.mapInArrow(partial(run_patterns, **run.plain), spark_schema(result))
 
 
+@worker_task
 def run_patterns(batches: Iterator[pa.RecordBatch], **task: Any) -> Iterator[pa.RecordBatch]:
     """All patterns over one task's rows, which come ordered by time."""
     run = ManyPatterns(**task)

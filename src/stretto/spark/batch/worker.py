@@ -18,6 +18,7 @@ from stretto.matching.metering import meter_of_task
 from stretto.matching.results import CHUNK
 from stretto.query.functions import Paths, import_functions
 from stretto.spark.batch.context import Context
+from stretto.spark.workers import worker_task
 
 #: The columns for type, time and stream, and the unit of time.
 Roles = tuple[str | None, str, str | None, str | None]
@@ -29,6 +30,7 @@ _MOST_ROWS = 1 << 16
 _RESULT_BYTES = 1 << 21
 
 
+@worker_task
 def run_partition(  # noqa: PLR0913 - what a task must know
     batches: Iterator[pa.RecordBatch],
     *,

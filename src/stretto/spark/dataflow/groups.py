@@ -25,6 +25,7 @@ from stretto.errors import DataError
 from stretto.frame import arrow_table
 from stretto.query.functions import Paths, import_functions
 from stretto.spark.batch.worker import pieces
+from stretto.spark.workers import worker_task
 from stretto.times import FOREVER
 
 #: Under which key an input's name is in the metadata of its packed tables.
@@ -127,6 +128,7 @@ def _stream(plan: str, keys: bytes, functions: Paths) -> Stream:
     return (keyed(made, dict(zip(kinds.names, kinds.types, strict=True))) if len(kinds) else made)[OUTPUT]
 
 
+@worker_task
 def run_groups(batches: Iterator[pa.RecordBatch], *, task: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
     """The final history of every bucket of a task: packed rows, those of a bucket one after the other."""
     groups = Groups(**task)

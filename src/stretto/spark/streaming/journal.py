@@ -19,7 +19,7 @@ import os
 import shutil
 import time as clock
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -129,7 +129,7 @@ class Journal:
             self._whole.update((whole,))
             bucket.counts.state_written = len(whole)
         head = replace(head, stamp=os.urandom(8).hex(), timer=bucket.timer)
-        self._entries.updateValue((0,), (json.dumps(asdict(head)).encode(),))
+        self._entries.updateValue((0,), (json.dumps(vars(head)).encode(),))
         if self._copies is not None:
             self._copies.leave(head.name, head.stamp, header, parts)
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from stretto.frame import arrow_bytes, arrow_table
 from stretto.spark.batch.worker import as_bound, pieces
+from stretto.spark.workers import worker_task
 
 #: Rows that a task gathers before it packs them.
 GATHERED = 1 << 18
@@ -23,6 +24,7 @@ GATHERED = 1 << 18
 PACKED = "bucket bigint, source int, number int, data binary"
 
 
+@worker_task
 def pack(batches: Iterator[pa.RecordBatch], *, schema: bytes) -> Iterator[pa.RecordBatch]:
     """Events as packed rows; the last column of the input is the bucket. The metadata of the schema goes along.
 
@@ -86,6 +88,7 @@ def _rows(buckets: Iterable[int], source: int, number: int, data: Sequence[bytes
     )
 
 
+@worker_task
 def unpack(
     batches: Iterator[pa.RecordBatch], *, schema: bytes, late: bytes | None, late_name: str
 ) -> Iterator[pa.RecordBatch]:
@@ -151,6 +154,7 @@ def arrived(rows: Sequence[tuple[int, int, bytes]]) -> Arrived:
     return Arrived(*(pa.concat_tables(parts) if parts else None for parts in tables))
 
 
+@worker_task
 def pack_changes(batches: Iterator[pa.RecordBatch], *, buckets: int) -> Iterator[pa.RecordBatch]:
     """Changes of patterns as packed rows, one for each bucket: all keys must know them. Their sources are negative."""
     from pyspark import TaskContext

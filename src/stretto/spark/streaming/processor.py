@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import asdict, fields
+from dataclasses import fields
 from functools import partial
 from typing import Any
 
@@ -29,11 +29,15 @@ from stretto.spark.streaming.packing import write_table
 from stretto.spark.streaming.revising import RevisingBucket
 from stretto.spark.streaming.runs import run_of
 from stretto.spark.streaming.state import Owner
+from stretto.spark.workers import keep_loaded
 
 #: The name of the second state variable: what arrived since the first was written.
 JOURNAL = "stretto_journal_v1"
 
 _KINDS = {"int": "bigint", "float": "double"}
+
+#: A row that counts nothing, in the types that Spark takes.
+_NOTHING = vars(Counts())
 
 #: What the operator puts out: packed results and packed late events, and in each call's first row its counts.
 OUTPUT = ", ".join(["data binary", "late_data binary", *(f"{f.name} {_KINDS[str(f.type)]}" for f in fields(Counts))])
@@ -113,6 +117,7 @@ class Buckets(StatefulProcessor):  # type: ignore[misc]
 
     def close(self) -> None:
         """Nothing is held between calls."""
+        keep_loaded()
 
     def _call(self, number: int, packed: list[Packed], timers: Any, fired: int | None = None) -> Iterator[Row]:
         journal = Journal(self.state, self.entries, self.copies, partial(_bucket, self.task), self.settings)
@@ -136,11 +141,10 @@ class Buckets(StatefulProcessor):  # type: ignore[misc]
             yield self._row(bucket, None, late, {})
 
     def _row(self, bucket: AnyBucket, found: pa.Table | None, late: pa.Table | None, counts: dict[str, Any]) -> Row:
-        empty = dict.fromkeys((f.name for f in fields(Counts)), 0)
         return Row(
             data=None if found is None else write_table(found),
             late_data=None if late is None else write_table(late),
-            **{name: float(value) if name.endswith("_ms") else value for name, value in (empty | counts).items()},
+            **(_NOTHING | counts),
         )
 
     def _set_timer(self, bucket: AnyBucket, fired: int | None) -> None:
@@ -154,7 +158,7 @@ class Buckets(StatefulProcessor):  # type: ignore[misc]
 
     def _counts(self, bucket: AnyBucket, number: int) -> dict[str, Any]:
         """The counts of the call."""
-        counts = asdict(bucket.counts)
+        counts = dict(vars(bucket.counts))
         if number != 0:  # all buckets get the same changes
             counts["late_changes"] = counts["bad_changes"] = 0
         return counts
