@@ -323,3 +323,11 @@ def test_ways_to_compare_are_bounded() -> None:
         matcher.push(table)
     found = stretto.match(query, table, time="t", timeouts=True, output="positions")
     assert timed_out(found.slice(0, 1)) == [(0, "B", 1000)]
+
+
+def test_of_runs_that_go_on_alike_from_different_components_the_one_that_is_ahead_then() -> None:
+    query = "PATTERN SEQ((A? a, A b){1,2}, C+ c[]) WHERE skip_till_any_match { } WITHIN 5"
+    found = stretto.match(query, events("A@0 A@1 A@2 Z@9"), time="t", timeouts=True)
+    [row] = found.slice(0, 1).to_pylist()
+    # At the first event that differs the later component: b, a, b and not a, b, b.
+    assert [[event["t"] for event in row[name]] for name in "ab"] == [[1], [0, 2]]

@@ -39,12 +39,18 @@ class Firsts(NamedTuple):
 
 
 @inlined
-def _is_ahead(node: int, length: int, best: int, most: int, place: I64, nodes: Nodes) -> bool:
-    """Whether one list of events got further than another that begins with the same event. O(1), or O(length)."""
+def _is_ahead(node: int, length: int, best: int, most: int, nodes: Nodes) -> bool:
+    """Whether one list of events has more than another, or as many and comes before it. O(1), or O(length)."""
+    return length > most or (length == most and comes_before(node, best, nodes))
+
+
+@inlined
+def _is_further(node: int, length: int, best: int, most: int, place: I64, nodes: Nodes) -> bool:
+    """Whether one list of events got further than another that begins with the same event: to a later place, or ahead."""
     mine, other = place[nodes.label[node]], place[nodes.label[best]]
     if mine != other:
         return bool(mine > other)
-    return length > most or (length == most and comes_before(node, best, nodes))
+    return _is_ahead(node, length, best, most, nodes)
 
 
 @inlined
@@ -77,7 +83,7 @@ def _note(
     if slot == NONE:
         return
     best = firsts.node[slot]
-    if best != s.NIL and not _is_ahead(node, length, best, firsts.length[slot], place, nodes):
+    if best != s.NIL and not _is_further(node, length, best, firsts.length[slot], place, nodes):
         return
     if machine.left.size > 0:
         count = path_of(run, runs, nodes, memory.scratch)
@@ -96,8 +102,8 @@ def _will_do_the_same(a: int, b: int, machine: Machine, memory: Memory) -> bool:
 
 
 @inlined
-def _thin(part: int, machine: Machine, place: I64, memory: Memory) -> None:
-    """Of runs of a partition that will do the same, the one that is ahead stays. O(runs)."""
+def _thin(part: int, machine: Machine, memory: Memory) -> None:
+    """Of runs of a partition that will do the same, the one that is ahead stays, wherever its last event stands. O(runs)."""
     runs, nodes, parts, scratch, registers = memory.runs, memory.nodes, memory.parts, memory.scratch, memory.registers
     words = runs.V.shape[1]
     registers[s.EPOCH] += 1
@@ -116,7 +122,7 @@ def _thin(part: int, machine: Machine, place: I64, memory: Memory) -> None:
         else:
             kept = scratch.table[at]
             length, most = runs.V[run, words - 1], runs.V[kept, words - 1]
-            if _is_ahead(runs.node[run], length, runs.node[kept], most, place, nodes):
+            if _is_ahead(runs.node[run], length, runs.node[kept], most, nodes):
                 runs.node[kept] = runs.node[run]
                 runs.V[kept, words - 1] = runs.V[run, words - 1]
             runs.next[before] = following
@@ -164,6 +170,6 @@ def follow(conditions: int, events: Events, machine: Machine, place: I64, memory
             drop(scratch.queue[at], runs, registers)
         registers[s.QUEUED] = 0
         if machine.merges and parts.size[part] > 1:
-            _thin(part, machine, place, memory)
+            _thin(part, machine, memory)
         registers[s.CURSOR] = i + 1
     return DONE
