@@ -103,7 +103,7 @@ def check(one: Case, seed: int = 0) -> int:
         shown = f"capacity {capacity}, cuts {cuts}, until {until}:\n{one}\nfound    {rows}\nexpected {wanted} {others}"
         assert [row for row in rows if row[1]] == wanted, shown
         assert sorted(_known(query, row) for row in rows if not row[1]) == others, shown
-        if len(cuts) == size - 1:
+        if cuts == list(range(1, size)):
             assert [at for at, row in found if row[1]] == [row.closed for row in timeouts], shown
         orders.append(rows)
     assert orders[0] == orders[1] == orders[2], f"{one}\n{orders}"
