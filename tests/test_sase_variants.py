@@ -8,6 +8,8 @@ import pyarrow as pa
 import pytest
 
 import stretto
+from stretto.matching.compiled import compile_query
+from stretto.reference.sase import evaluate_sase
 from tests.conftest import size
 
 EVENTS = pa.table({"type": list("ABCABACC"), "t": range(8), "v": [1, 5, 2, 3, 4, 1, 9, 3], "k": [1] * 8})
@@ -64,6 +66,15 @@ def test_each_match_comes_once_however_the_pattern_is_read() -> None:
             assert len(matches) == sum(2 ** (len(one) - 1) for one in once) + EVENTS["type"].to_pylist().count("C")
         else:
             assert sorted(matches) == sorted(once)
+
+
+def test_non_overlap_prefers_the_later_component_also_where_a_group_comes_again() -> None:
+    events = pa.table({"type": ["C", "B"]})
+    text = "PATTERN SEQ(((B|C) a | C b){2}) WHERE strict_contiguity { } OUTPUT non_overlap"
+    found = stretto.match(text, events).to_pylist()
+    assert [(len(row["a"]), len(row["b"])) for row in found] == [(1, 1)]
+    judged = evaluate_sase(compile_query(text, events.schema).bound, events)
+    assert [match.bindings for match in judged] == [(("a", (1,)), ("b", (0,)))]
 
 
 def test_a_group_five_hundred_times() -> None:

@@ -234,7 +234,8 @@ def matches_of(query: BoundSase, rows: Sequence[Event], members: Sequence[int]) 
 def _preferred(query: BoundSase, match: SaseMatch) -> Any:
     """Earliest start, shortest, smallest positions; at the first event that differs, the later component."""
     component = {row: number for number, (_, rows) in enumerate(match.bindings) for row in rows}
-    return match.start, len(match.positions), match.positions, [-component[row] for row in match.positions]
+    positions = sorted(match.positions)
+    return match.start, len(positions), positions, [-component[row] for row in positions]
 
 
 class Automaton:
