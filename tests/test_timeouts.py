@@ -331,3 +331,16 @@ def test_of_runs_that_go_on_alike_from_different_components_the_one_that_is_ahea
     [row] = found.slice(0, 1).to_pylist()
     # At the first event that differs the later component: b, a, b and not a, b, b.
     assert [[event["t"] for event in row[name]] for name in "ab"] == [[1], [0, 2]]
+
+
+def test_events_of_what_times_out_together_are_bounded() -> None:
+    count = 200
+    table = pa.table({"type": ["A"] * count + ["Z"], "t": [*range(count), 9_999]})
+    query = "SELECT * FROM S WHERE A+ ; B WITHIN 1000 [t]"
+    matcher = stretto.Matcher(query, time="t", timeouts=True, output="positions", capacity=1, budget="64 kB")
+    with pytest.raises(
+        LimitError, match=r"times out with others, whose partial matches have more than .* events: they go over"
+    ):
+        matcher.push(table)
+    found = stretto.match(query, table, time="t", timeouts=True, output="positions")
+    assert found.column("positions").to_pylist() == [list(range(first, count)) for first in range(count)]

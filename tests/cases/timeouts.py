@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from stretto.engines.api import Matches
 from stretto.errors import QueryError
@@ -55,9 +56,20 @@ def case_of_ceql(seed: int) -> Case:
     for mode in Consume:
         text = text.replace(f" CONSUME BY {mode}", "")
     if parse(text).window is None:
-        text += f" WITHIN {choose.integer(1, 6)} {choose.one_of(['EVENTS', '[t]'])}"
+        text += f" WITHIN {choose.one_of(['1 EVENTS', '2 EVENTS', '2 [t]', '5 [t]'])}"
     roles: dict[str, Any] = {"time": one.time, "stream": one.stream}
-    return Case(text, Schema.of(one.events, **roles), one.events.slice(0, MOST_EVENTS))
+    events = one.events.slice(0, MOST_EVENTS)
+    if events.num_rows and choose.chance(70):
+        events = pa.concat_tables([events, _behind(events)])
+    return Case(text, Schema.of(one.events, **roles), events)
+
+
+def _behind(events: pa.Table) -> pa.Table:
+    """The last event once more, behind all windows."""
+    last = events.slice(events.num_rows - 1)
+    for name, more in (("t", pa.scalar(20, last.schema.field("t").type)), ("ts", pa.scalar(10_000, pa.duration("ms")))):
+        last = last.set_column(last.column_names.index(name), name, pc.add(last.column(name), more))
+    return last
 
 
 def case_of_sase(seed: int) -> Case:
