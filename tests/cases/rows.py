@@ -187,7 +187,7 @@ def _value(choose: Choices, labels: list[str], measures: bool = False) -> str:
     one = _total(choose, labels, measures) if choose.chance(25) else _navigation(choose, labels, measures)
     kind = choose.integer(0, 7)
     if kind == 0:
-        return f"{one} {choose.one_of(['+', '-', '*'])} {_navigation(choose, labels, measures)}"
+        return f"{one} {choose.one_of(['+', '-', '*', '/', '%'])} {_navigation(choose, labels, measures)}"
     if kind == 1:
         return f"COALESCE({one}, 1)"
     if kind == 2:

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stretto.columns.vectorized import mask
+from stretto.columns.vectorized import computed, mask
 from stretto.errors import DataError, QueryError
 from stretto.query import predicate as p
-from stretto.query.evaluate import holds
+from stretto.query.evaluate import holds, value
 from stretto.query.typing import typed
 from tests.conftest import cases
 
@@ -251,6 +251,7 @@ def test_mask_says_what_holds_says(data: st.DataObject) -> None:
         (p.Arithmetic("*", p.Attribute("i"), p.Constant(2)), 2**62),
         (p.Arithmetic("+", p.Attribute("i"), p.Constant(1)), 2**63 - 1),
         (p.Arithmetic("-", p.Attribute("i"), p.Constant(1)), -(2**63)),
+        (p.Arithmetic("div", p.Attribute("i"), p.Constant(-1)), -(2**63)),
         (p.Negative(p.Attribute("i")), -(2**63)),
     ],
 )
@@ -272,6 +273,28 @@ def test_overflow_under_null_is_none() -> None:
 def test_the_smallest_remainder() -> None:
     predicate = p.Comparison("=", p.Arithmetic("%", p.Attribute("i"), p.Constant(-1)), p.Constant(0))
     assert mask(predicate, pa.table({"i": [-(2**63), 5]})).tolist() == [True, True]
+
+
+def test_the_quotient_of_integers() -> None:
+    rows = [
+        (7, 2),
+        (-7, 2),
+        (7, -2),
+        (-7, -2),
+        (1, 0),
+        (None, 3),
+        (3, None),
+        (2**63 - 1, -1),
+        (-(2**63), 1),
+        (-(2**63), 3),
+    ]
+    table = pa.table({"i": [one for one, _ in rows], "j": [other for _, other in rows]})
+    node = p.Arithmetic("div", p.Attribute("i"), p.Attribute("j"))
+    exact = [value(node, row) for row in table.to_pylist()]
+    found = computed(node, table.to_batches()[0], pa.int64())
+    assert found.to_pylist() == exact == [3, -3, -3, 3, None, None, None, -(2**63) + 1, -(2**63), -(2**63) // 3 + 1]
+    with pytest.raises(DataError, match="beyond 64 bits"):
+        computed(node, pa.record_batch({"i": [-(2**63)], "j": [-1]}), pa.int64())
 
 
 def test_a_missing_column() -> None:

@@ -6,7 +6,7 @@ import random
 
 import numpy as np
 
-from stretto.engines.shared.scalar import mean
+from stretto.engines.shared.scalar import mean, quotient
 from tests.conftest import cases
 
 MOST, LEAST = 2**63 - 1, -(2**63)
@@ -34,3 +34,23 @@ def test_means_are_rounded_once() -> None:
         more = rng.choice([0, 1, -1, MOST, LEAST, rng.randrange(LEAST, MOST)]) if abs(total) < 2**62 * count else 0
         word, carry = split(total - more)
         assert mean(np.int64(word), np.int64(carry), np.int64(more), np.int64(count)) == total / count
+
+
+def test_quotients_of_integers_go_towards_zero() -> None:
+    rng = random.Random(6)
+    faults = np.zeros((1, 1), np.int64)
+    for _ in range(cases(2_000)):
+        left, right = (
+            rng.choice([rng.randrange(-9, 10), rng.randrange(LEAST, MOST + 1), MOST, LEAST]) for _ in range(2)
+        )
+        if right == 0 or (left, right) == (LEAST, -1):
+            continue
+        exact = abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
+        assert quotient(np.int64(left), np.int64(right), faults) == exact
+    assert faults[0, 0] == 0
+
+
+def test_the_quotient_that_leaves_64_bits_is_a_fault() -> None:
+    faults = np.zeros((1, 1), np.int64)
+    assert quotient(np.int64(LEAST), np.int64(-1), faults) == 0
+    assert faults[0, 0] == 1

@@ -12,12 +12,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from stretto.dataflow import datalog
 from stretto.errors import StrettoError
-from stretto.languages import ceql, sase
+from stretto.languages import ceql, match_recognize, sase
 from stretto.languages.afa import read_fence, read_transfer, read_window
+from stretto.query.passes.bind_rows import bind
 from tests.languages.test_afa import SCOPE
 
 __all__ = ["FOLDER", "READERS", "cases_of", "error_of"]
@@ -32,6 +34,20 @@ SOURCES = {
     "seen": {"id": int, "ok": bool},
 }
 
+#: The rows of MATCH_RECOGNIZE clauses.
+ROWS = pa.schema(
+    {
+        "symbol": pa.string(),
+        "day": pa.timestamp("s"),
+        "price": pa.float64(),
+        "tax": pa.float64(),
+        "size": pa.int64(),
+        "Open": pa.bool_(),
+        "open": pa.bool_(),
+        "tags": pa.list_(pa.string()),
+    }
+)
+
 
 def _transfer(text: str) -> Any:
     """A transfer as text, or as the dict that a JSON object stands for."""
@@ -42,6 +58,7 @@ def _transfer(text: str) -> Any:
 READERS: dict[str, Callable[[str], Any]] = {
     "ceql": ceql.parse,
     "sase": sase.parse,
+    "match_recognize": lambda text: bind(match_recognize.parse(text), ROWS),
     "datalog": lambda text: datalog(text, SOURCES),
     "afa_fences": lambda text: read_fence(text, SCOPE),
     "afa_epsilon_fences": partial(read_fence, scope=SCOPE, epsilon=True),

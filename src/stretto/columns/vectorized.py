@@ -531,9 +531,14 @@ def _computed(op: str, left: Any, right: Any) -> _Column:
     beyond = _or(beyond, _or(before, after))
     if beyond is not None:
         beyond = np.broadcast_to(beyond, np.broadcast_shapes(np.shape(first), np.shape(second)))
-    if op == "%":
-        zero = np.equal(second, 0)
-        data = np.fmod(first, np.where(zero, 1, second))
+    if op in ("%", "div"):
+        divisor = np.where(np.equal(second, 0), 1, second)
+        data = np.fmod(first, divisor)
+        if op == "div":
+            with np.errstate(over="ignore"):  # the least integer by -1
+                data = (first - data) // divisor
+            wrong = np.broadcast_to((first == _INT64[0]) & (divisor == -1), data.shape)
+            beyond = _or(beyond, wrong) if wrong.any() else beyond
         valid = _both(valid, _nonzero(second, first, _or(_beyond(right), after)))
         return _Column("int", data, valid, beyond=_where(beyond, valid))
     with np.errstate(all="ignore"):

@@ -6,7 +6,7 @@ Values are what ``pyarrow`` gives as Python objects. Beyond what :mod:`stretto.q
   a decimal beside a float is first rounded to the nearest float.
 - NaN is unequal to everything, itself included, and neither less nor greater.
 - Integers do not wrap: what :func:`holds` and :func:`value` say is exact. :func:`truth` says where 64 bits are too few to tell.
-- ``/`` divides floats. ``%`` takes the sign of the dividend, as in SQL and C.
+- ``/`` divides floats, and ``div`` integers, towards zero. ``%`` takes the sign of the dividend, as in SQL and C.
 - Times with a zone are compared as moments; a date beside a timestamp is its midnight.
 - Strings are ordered by code points.
 """
@@ -271,13 +271,18 @@ def _ticks(per_second: int, time: Any) -> int:
 
 
 def _arithmetic(op: str, left: Any, right: Any) -> Any:
-    if op in "/%" and right == 0:
+    if op in _DIVIDES and right == 0:
         return None
     if op == "/" or isinstance(left, float) or isinstance(right, float):
         return _REAL[op](_real(left), _real(right))
     if isinstance(left, Decimal) or isinstance(right, Decimal):
         return _DECIMAL[op](Decimal(left), Decimal(right))
     return _WHOLE[op](left, right)
+
+
+def _quotient(left: int, right: int) -> int:
+    found = abs(left) // abs(right)
+    return found if (left < 0) == (right < 0) else -found
 
 
 def _remainder(left: int, right: int) -> int:
@@ -290,7 +295,8 @@ def _remainder_real(left: float, right: float) -> float:
 
 
 _PLAIN: dict[str, Callable[[Any, Any], Any]] = {"+": operator.add, "-": operator.sub, "*": operator.mul}
-_WHOLE = _PLAIN | {"%": _remainder}
+_DIVIDES = ("/", "div", "%")
+_WHOLE = _PLAIN | {"%": _remainder, "div": _quotient}
 _REAL = _PLAIN | {"/": operator.truediv, "%": _remainder_real}
 _DECIMAL = {"+": _EXACT.add, "-": _EXACT.subtract, "*": _EXACT.multiply, "%": _EXACT.remainder}
 

@@ -118,7 +118,7 @@ class Ticks(_Node):
 
 @dataclass(frozen=True)
 class Arithmetic(_Node):
-    """``left op right`` with ``op`` one of ``+ - * / %``; ``/`` is real division."""
+    """``left op right`` with ``op`` one of ``+ - * / %``, where ``/`` is real division, or ``div``, of integers towards zero."""
 
     method: ClassVar = "arithmetic"
     inner: ClassVar = ("left", "right")

@@ -324,6 +324,8 @@ class _Checker(p.Visitor):
         first, second = self._number(first, op), self._number(second, op)
         kinds = (first.kind, second.kind)
         kind = next((kind for kind in ("float", "decimal") if kind in kinds), "int") if op != "/" else "float"
+        if op == "div" and kind != "int":
+            raise self.error("'div' divides integers", node.span)
         if op == "%" and kind == "decimal":
             hint = "'%' is the remainder of integers and floats"
             raise self.error("'%' does not take decimals", node.span, hint)

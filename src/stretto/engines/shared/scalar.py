@@ -26,6 +26,7 @@ __all__ = [
     "mean",
     "multiplied",
     "negated",
+    "quotient",
     "real",
     "remainder",
     "remainder_real",
@@ -210,6 +211,20 @@ def _mean_of_many(total: int, carry: int, more: int, count: int) -> float:
     if rest:
         found |= 1
     return sign * float(found) * scale
+
+
+@inlined
+def quotient(a: int, b: int, V: Words) -> int:
+    """``a / b`` towards zero; b is not 0. What leaves 64 bits is told as by :func:`multiplied`."""
+    if b == -1:
+        if a == LEAST:
+            V[0, 0] = 1
+            return 0
+        return -a
+    found = a // b
+    if found < 0 and a % b != 0:
+        found += 1
+    return found
 
 
 @inlined

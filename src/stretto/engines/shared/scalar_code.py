@@ -405,7 +405,7 @@ class ScalarCode(p.Visitor, ABC):
         if "decimal" in (left.kind, right.kind):
             return self._exactly(op, left, right)
         known = (*left.known, *right.known)
-        if op in "/%":
+        if op in ("/", "div", "%"):
             known = (*known, ast.Compare(right.value, [ast.NotEq()], [ast.Constant(0)]))
         if op == "/" or "float" in (left.kind, right.kind):
             first, second = (one.value if one.kind == "float" else call("float", one.value) for one in (left, right))
@@ -415,7 +415,7 @@ class ScalarCode(p.Visitor, ABC):
             return Code(ast.BinOp(first, operators[op], second), known, "float")
         if op == "%":
             return Code(call("remainder", left.value, right.value), known, "int")
-        function = {"+": "added", "-": "subtracted", "*": "multiplied"}[op]
+        function = {"+": "added", "-": "subtracted", "*": "multiplied", "div": "quotient"}[op]
         return Code(call(function, left.value, right.value, name(self.faults)), known, "int")
 
     # -- decimals -----------------------------------------------------------------------------------------------------

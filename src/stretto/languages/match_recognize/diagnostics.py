@@ -48,6 +48,8 @@ _GROUPS = d.groups(
 def explain(text: str, error: UnexpectedInput, what: str) -> Mistake:
     """Say in words what a parser's error means, with its place and a hint; ``what`` is what the text should be."""
     found = d.Unexpected.of(text, error, what)
+    if found.expected == {"COMPARE"}:
+        return Mistake(f"unexpected '{found.word}'; expected '='", found.span, "SUBSET S = (A, B)")
     return found.unterminated() or found.mistake(_GROUPS, _hint(found))
 
 

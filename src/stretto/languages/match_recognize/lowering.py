@@ -12,7 +12,7 @@ from typing import Any
 
 from stretto.errors import Span, suggestion
 from stretto.languages.expressions.tokens import Mistake, Name, at
-from stretto.languages.expressions.transformer import ExpressionPart, predicate_of
+from stretto.languages.expressions.transformer import DEEPEST, ExpressionPart, predicate_of
 from stretto.languages.match_recognize.draft import (
     Classified,
     Draft,
@@ -27,11 +27,15 @@ from stretto.languages.match_recognize.transformer import label
 from stretto.query import predicate as p
 from stretto.query.row_pattern import (
     Aggregated,
+    Alternation,
     Classifier,
+    Concatenation,
     Excluded,
     MatchNumber,
     Measure,
     Navigation,
+    Permutation,
+    Quantified,
     RowPattern,
     RowQuery,
     RowReference,
@@ -68,6 +72,7 @@ def lower(text: str, draft: Draft) -> RowQuery:
         raise Mistake(
             "MATCH_RECOGNIZE needs a PATTERN clause", draft.span, "PATTERN (A B+) DEFINE B AS price > PREV(price)"
         )
+    _check_depth(draft.pattern)
     variables = dict.fromkeys(one.name for one in parts_of(draft.pattern) if isinstance(one, Variable))
     subsets = _subsets(draft.subsets, tuple(variables))
     _check(draft, draft.pattern, (*variables, *subsets))
@@ -136,6 +141,22 @@ def _known(name: Name, known: Sequence[str], where: str) -> str:
         hint = suggestion(found, known, kind="variable") or "name it in PATTERN"
         raise Mistake(f"{where} names '{found}', which is no variable of the pattern", name.span, hint)
     return found
+
+
+def _check_depth(pattern: RowPattern) -> None:
+    """Refuse a pattern that is nested so deep that later passes cannot recurse into it."""
+    stack = [(pattern, 0)]
+    while stack:
+        node, depth = stack.pop()
+        if depth > DEEPEST:
+            raise Mistake(f"nested more than {DEEPEST} levels deep", node.span)
+        match node:
+            case Concatenation(parts) | Alternation(parts) | Permutation(parts):
+                stack += [(part, depth + 1) for part in parts]
+            case Quantified(part=part) | Excluded(part=part):
+                stack.append((part, depth + 1))
+            case _:
+                pass
 
 
 def _check(draft: Draft, pattern: RowPattern, labels: Sequence[str]) -> None:
@@ -294,9 +315,9 @@ class _Reader:
                 hint = f"write {outer.word}({node.word}(A.price + 1))"
                 raise Mistake(f"{node.word} stands by itself inside of {outer.word}", node.span, hint)
             case Step():
-                raise Mistake(
-                    f"{node.word} inside of {outer.word}", node.span, "add up the numbers of rows: PREV(price, 2)"
-                )
+                physical = outer.word in ("PREV", "NEXT")
+                hint = "add up the numbers of rows: PREV(price, 2)" if physical else f"write {outer.word}(price, 2)"
+                raise Mistake(f"{node.word} inside of {outer.word}", node.span, hint)
             case Total():
                 raise Mistake(f"{node.function} inside of {outer.word}: an aggregate is about several rows", node.span)
             case Numbered():

@@ -155,13 +155,13 @@ class RowsTransformer(PredicateTransformer, ClauseTransformer):
     def within_clause(self, keyword: Token, *parts: Any) -> Section:  # type: ignore[override]
         first = parts[0]
         if isinstance(first, Measure):
-            window = window_of(parts)
+            window = window_of(parts, bare=True)
         else:
             assert isinstance(first, ExpressionPart)
             length = first.expression
             assert isinstance(length, p.Duration)
             window = Window(seconds=Decimal(length.value) / length.per_second, span=first.span)
-        if window.events is not None or (window.seconds is not None and window.seconds <= 0):
+        if window.seconds is None or window.seconds <= 0:
             raise Mistake("WITHIN takes a duration", window.span, "write WITHIN INTERVAL '1' HOUR")
         return Section("WITHIN", "within", window, at(keyword))
 

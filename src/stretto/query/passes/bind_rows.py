@@ -28,7 +28,7 @@ from stretto.query.row_pattern import (
     RowsPerMatch,
 )
 from stretto.query.sase import Referred
-from stretto.query.typing import kind_of, type_of_operand, typed, typed_operand
+from stretto.query.typing import kind_of, kind_of_operand, type_of_operand, typed, typed_operand
 
 #: What an aggregate may see of a row besides its columns.
 _OF_ROWS = {str(Classifier()): pa.string(), str(MatchNumber()): pa.int64()}
@@ -125,7 +125,7 @@ class _Binder:
                 self.references[name] = reference
                 self.types[name] = self._type(reference, expression.span)
             return Referred(name, expression.span)
-        return p.rebuilt(expression, lambda part: self.bound(part, given))
+        return _divided(p.rebuilt(expression, lambda part: self.bound(part, given)), self.types)
 
     def _reference(self, reference: RowReference, span: Span | None) -> RowReference:
         match reference:
@@ -144,7 +144,7 @@ class _Binder:
                 if expression.name in _OF_ROWS
                 else p.Attribute(self.column(expression.name, expression.span), expression.span)
             )
-        return p.rebuilt(expression, self._of_row)
+        return _divided(p.rebuilt(expression, self._of_row), row_types(self.schema))
 
     def _type(self, reference: RowReference, span: Span | None) -> pa.DataType:
         match reference:
@@ -185,6 +185,14 @@ class _Binder:
             )
         if reference.distinct and not is_key(judged):
             raise QueryError(f"values of {judged} are not told apart", span=span, hint="leave out DISTINCT")
+
+
+def _divided(node: Any, types: Mapping[str, pa.DataType]) -> Any:
+    """Where two integers are divided the quotient is an integer."""
+    if not (isinstance(node, p.Arithmetic) and node.op == "/"):
+        return node
+    kinds = {kind_of_operand(one, types) for one in (node.left, node.right)}
+    return replace(node, op="div") if kinds == {"int"} else node
 
 
 def row_types(schema: pa.Schema) -> dict[str, pa.DataType]:
