@@ -6,7 +6,8 @@ to an event as a step (``automata/steps.py``). Of two ways to one step the one t
 it may follow the other: the same edges lead on, and no window inside ends earlier. What is behind stays behind, because the same
 events are added to both. So where edges ask only what comes later, one way a step is kept, and a window costs O(its events of the
 key · edges); where gaps, neighbours and ``NOT`` ask when the last event was, an event costs the ways in their reach; with windows
-inside, a step has a way for each of their beginnings that may still matter. Reads the log, writes ``Ways`` and ``Found``.
+inside, a step has a way for each combination of their beginnings that may still matter, which ``budget=`` bounds. Reads the log,
+writes ``Ways`` and ``Found``.
 """
 
 from __future__ import annotations
