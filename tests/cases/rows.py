@@ -57,13 +57,22 @@ def bound(given: Case) -> BoundRows:
 
 
 def answer(given: Callable[[BoundRows, pa.Table], pa.Table], one: Case) -> list[str] | str:
-    """What an evaluator gives for a case: its rows as texts, in which NaN is equal to itself, or the name of its error."""
+    """What an evaluator gives for a case: its rows as texts, or the name of its error.
+
+    In texts NaN is equal to itself. Doubles have 12 digits: deviations are summed up in several ways.
+    """
     try:
         found = given(bound(one), one.rows)
     except DataError as error:
         return type(error).__name__
     assert found.schema.equals(bound(one).output)
-    return [repr(row) for row in found.to_pylist()]
+    return [repr({name: _shown(cell) for name, cell in row.items()}) for row in found.to_pylist()]
+
+
+def _shown(cell: Any) -> Any:
+    if isinstance(cell, list):
+        return [_shown(one) for one in cell]
+    return f"{cell + 0.0:.12g}" if isinstance(cell, float) else cell
 
 
 def expected(one: Case) -> list[str] | str | None:
