@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
+import re
+
 import pyarrow as pa
 import pytest
 
 from stretto.errors import DataError, LimitError
 from stretto.languages.match_recognize import parse
+from stretto.query import row_pattern as r
 from stretto.query.passes.bind_rows import bind
 from stretto.reference.match_recognize import evaluate
 from tests.cases import agree, rows
+from tests.cases.choices import Seeded
 from tests.conftest import blocks, cases
 
 
@@ -79,6 +84,59 @@ def test_where_the_next_match_begins(skip: str, expected: list[object]) -> None:
             words("A? B+ C", "ABBCABC", skip)
     else:
         assert words("A? B+ C", "ABBCABC", skip) == expected
+
+
+def _regex(pattern: r.RowPattern) -> str:
+    """The same as a regular expression of Python's, which prefers as the standard does; a row is a letter."""
+    match pattern:
+        case r.Variable(name):
+            return f"[{name}*]"
+        case r.Empty():
+            return "(?:)"
+        case r.Anchor(start):
+            return "^" if start else "\\Z"
+        case r.Concatenation(parts):
+            return "".join(map(_regex, parts))
+        case r.Alternation(parts):
+            return f"(?:{'|'.join(map(_regex, parts))})"
+        case r.Permutation(parts):
+            orders = itertools.permutations(map(_regex, parts))
+            return f"(?:{'|'.join(map(''.join, orders))})"
+        case r.Excluded(part):
+            return _regex(part)
+        case r.Quantified(part, least, most, reluctant):
+            return f"(?:{_regex(part)}){{{least},{'' if most is None else most}}}{'?' * reluctant}"
+
+
+def _takes_rows(pattern: r.RowPattern) -> bool:
+    """Whether what a quantifier repeats takes a row each time; where it does not, Python's expressions go their own way."""
+    inside = (one.part for one in r.parts_of(pattern) if isinstance(one, r.Quantified))
+    return all(re.compile(_regex(part).replace("^", "").replace("\\Z", "")).fullmatch("") is None for part in inside)
+
+
+@pytest.mark.parametrize("seeds", blocks(cases(1_500, compiled=60)), ids=str)
+def test_matches_are_those_of_regular_expressions(seeds: range) -> None:
+    compared = 0
+    for seed in seeds:
+        pattern = parse(rows.case(seed).clause).pattern
+        if not _takes_rows(pattern):
+            continue
+        choose = Seeded(seed)
+        letters = "".join(choose.one_of(["A", "B", "C", "D", "*"]) for _ in range(choose.integer(1, 8)))
+        table = pa.table({"t": range(len(letters)), "x": list(letters)})
+        variables = {one.name for one in r.parts_of(pattern) if isinstance(one, r.Variable)}
+        define = ", ".join(f"{name} AS x IN ('{name}', '*')" for name in sorted(variables))
+        text = (
+            "MATCH_RECOGNIZE (ORDER BY t MEASURES FIRST(t) AS start, count(*) AS rows ONE ROW PER MATCH "
+            f"AFTER MATCH SKIP TO NEXT ROW PATTERN ({pattern}){' DEFINE ' * bool(define)}{define})"
+        )
+        found = evaluate(bind(parse(text), table.schema), table).to_pylist()
+        expression = re.compile(_regex(pattern))
+        matches = [one for at in range(len(letters)) if (one := expression.match(letters, at)) is not None]
+        expected = [{"start": one.start() if one.group() else None, "rows": len(one.group())} for one in matches]
+        assert found == expected, f"seed {seed}: {pattern} on {letters}"
+        compared += 1
+    assert compared > 0
 
 
 def test_a_match_that_takes_too_many_steps_is_refused() -> None:
