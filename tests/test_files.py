@@ -333,6 +333,29 @@ def test_row_groups_that_cannot_matter_close_windows(text: str) -> None:
         assert stretto.match(text, "e.parquet", time="t", at_end=at_end).num_rows == count
 
 
+@pytest.mark.parametrize(
+    ("text", "at_end", "skips"),
+    [
+        ("PATTERN SEQ(A a, B b) WHERE skip_till_next_match { a.t > 0 } WITHIN 10", "drop", True),
+        ("SELECT * FROM S WHERE A ; B WITHIN 10 [t]", "drop", True),
+        ("SELECT * FROM S WHERE A ; B AFTER 1 [t]", "drop", True),
+        ("SELECT * FROM S WHERE A KEEP LONGEST", "drop", True),
+        ("SELECT * FROM S WHERE A WITHIN 10 [t] KEEP SHORTEST", "drop", False),
+        ("SELECT * FROM S WHERE A ; NOT B WITHIN 10 [t]", "drop", False),
+        ("SELECT * FROM S WHERE A ; NOT B WITHIN 10 [t]", "complete", True),
+    ],
+)
+def test_row_groups_are_skipped_where_nothing_waits_for_them(text: str, at_end: str, skips: bool) -> None:
+    events = pa.table({"type": ["A", "B", "C", "C", "A", "B"], "t": [1, 2, 100, 101, 102, 103]})
+    pq.write_table(events, "e.parquet", row_group_size=2)
+    source = open_files("e.parquet")
+    same(
+        stretto.match(text, source, time="t", at_end=at_end),
+        stretto.match(text, events, time="t", at_end=at_end),
+    )
+    assert (source.skipped > 0) is skips
+
+
 def test_conditions_that_files_are_asked() -> None:
     query = "SELECT * FROM S WHERE A AS a; B AS b FILTER a[v > 2.5 AND k LIKE 'x%'] AND b[NOT v = 3]"
     asked = relevant(stretto.compile(query, EVENTS.schema))

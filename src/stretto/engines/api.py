@@ -108,10 +108,6 @@ class Run(Protocol):
         """Whether it gives counts in place of lists."""
 
     @property
-    def waits(self) -> bool:
-        """Whether it gives matches later than the event that completes them: when nothing can rule them out any more."""
-
-    @property
     def broken(self) -> bool:
         """Whether it was stopped in the middle of a batch, so that it takes no more."""
 

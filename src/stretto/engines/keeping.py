@@ -100,11 +100,12 @@ class KeptRun(AroundRun):
     ) -> None:
         super().__init__(run)
         self.program = program
+        waits = program.machine.query.parsed.last_negation is not None
         rule = Rule(
             longest=program.keep.longest,
-            early=not program.keep.longest and not run.waits,
+            early=not program.keep.longest and not waits,
             by_part=run.span >= 0 and run.ranked,
-            waits=run.waits,
+            waits=waits,
         )
         self.keeper = run.keeper = Keeper(program.keep, program.marks, program.order if labels else (), rule)
         self.budget = budget
@@ -118,11 +119,6 @@ class KeptRun(AroundRun):
         assert made.run.keeper is not None
         made.keeper = made.run.keeper
         return made
-
-    @property
-    def waits(self) -> bool:
-        """Whether matches come later than the event that completes them, as the longest do."""
-        return self.run.waits or self.program.keep.longest
 
     def advance(self, batch: pa.RecordBatch, *, silent: bool = False) -> Iterator[Matches]:
         """Take the next rows, and give the matches that are decided; ``silent``: give nothing, as if they were not asked for."""

@@ -179,7 +179,7 @@ class TimeoutRun(AroundRun):
     @property
     def waits(self) -> bool:
         """Whether matches come when their windows close."""
-        return self.run.waits
+        return self.program.machine.query.parsed.last_negation is not None
 
     @property
     def rows(self) -> int:

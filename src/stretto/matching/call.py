@@ -278,9 +278,9 @@ class _Call:
         )
         self.events = table if source is None else source
         tested, shown = self.program.columns, self.layout.columns
-        # Where that is to be known, every event may close a window.
-        waits = reading.timeouts or not reading.completes
-        asked = None if source is None or waits else relevant(compiled)
+        # Where it is to be known which windows have closed, every event may close one.
+        closes = reading.timeouts or (compiled.waits and not reading.completes)
+        asked = None if source is None or closes else relevant(compiled)
         self.input = input_of(self.events, tested, shown, time, sequence, asked)
 
     @classmethod

@@ -145,6 +145,13 @@ class Query:
         return self._parsed.limit
 
     @property
+    def waits(self) -> bool:
+        """Whether a match may come later than the event that completes it: when time has passed its window."""
+        parsed = self._parsed
+        timed = parsed.window is not None and parsed.window.events is None
+        return timed and (parsed.last_negation is not None or parsed.keep is not None)
+
+    @property
     def variables(self) -> tuple[str, ...]:
         """The variables that a result reports, in order."""
         return self._parsed.variables

@@ -36,8 +36,7 @@ def guards_of(query: BoundQuery | BoundSase) -> tuple[Guard, ...] | None:
         return None
     if isinstance(query, BoundQuery) and query.parsed.needs_times:
         program = TimedProgram(query)
-        # Where a match waits for time to pass, every event may be what passes it.
-        return None if program.adjoins or program.steps.behind else program.guards
+        return None if program.adjoins else program.guards
     if isinstance(query, BoundQuery):
         automaton = build(query.pattern)
         waits = automaton.waits and query.parsed.strategy is not Strategy.STRICT

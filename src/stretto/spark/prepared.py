@@ -69,8 +69,7 @@ class Prepared:
     @property
     def drops(self) -> bool:
         """Whether something waits for time to pass, and is left out where the events end before."""
-        parsed = self.query.parsed
-        return not self.completes and (parsed.last_negation is not None or parsed.keep is not None)
+        return self.query.waits and not self.completes
 
     @property
     def keys(self) -> tuple[str, ...]:

@@ -37,7 +37,7 @@ class AfaRunner(AfaStepping):
         Whether ignorable arcs make anchors; ``None``: where the automaton has such arcs.
     """
 
-    counts = broken = waits = False
+    counts = broken = False
     carried = 0
 
     def begin(self, program: Compiled, ignores: bool | None) -> None:

@@ -136,7 +136,7 @@ class Compiled:
 
     @property
     def _pending(self) -> bool:
-        return any(one.right == len(self.nfab.pairs) for one in self.nfab.negations)
+        return self.query.parsed.last_negation is not None
 
     @property
     def counts(self) -> bool:

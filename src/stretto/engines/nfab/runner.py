@@ -122,10 +122,6 @@ class NfabRunner(Intake):
         self._events: Events | None = None  # those at hand
 
     @property
-    def waits(self) -> bool:
-        return self.program.machine.pending
-
-    @property
     def nodes(self) -> int:
         """Nodes of the lists that hold the events of runs, those of forgotten ones included until they are collected."""
         return int(self.state.registers[s.HEAD]) - 1

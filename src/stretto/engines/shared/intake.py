@@ -130,11 +130,6 @@ class Intake:
         self.until: int | None = None
 
     @property
-    def waits(self) -> bool:
-        """Whether matches come later than the event that completes them."""
-        return False
-
-    @property
     def expires(self) -> int | float | None:
         """The last time from which a partial match may still be completed; ``None`` when time alone ends none, or there is none.
 

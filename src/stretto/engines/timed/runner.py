@@ -80,10 +80,6 @@ class TimedRunner(TimedIntake):
         self.waiting = Waiting(window.size, self.state.budget) if behind and window is not None else None
 
     @property
-    def waits(self) -> bool:
-        return self.waiting is not None
-
-    @property
     def nodes(self) -> int:
         """Nodes of the graph, those included that no match can hold any more until they are collected."""
         return int(self.state.registers[s.NODES] - 1)
