@@ -95,6 +95,14 @@ def test_a_group_five_hundred_times() -> None:
         ("SEQ(((A a, B b)+, ~(C n)){2}, C c)", "depends on how the same events are read"),
         ("SEQ((A? a, B b)+, C c) WHERE skip_till_next_match { b[1].v > a[1].v }", "which comes first"),
         (
+            "SEQ((A a, B b)+, C c) WHERE skip_till_next_match { b[i].v != a[i].v or c.v = 1 }",
+            "c.v is not known yet when the events of a round are related",
+        ),
+        (
+            "SEQ((A a, B b, C c)+) WHERE skip_till_next_match { b[i].v != a[i].v or c[1].v = 1 }",
+            "c\\[1\\].v is not known yet when the events of a round are related",
+        ),
+        (
             "SEQ(A+ a[] UNTIL (B u), C c) WHERE skip_till_next_match { u.v > c.v }",
             "is not known when u ends a repetition",
         ),

@@ -363,12 +363,19 @@ def _place(nfab: Nfab, conjunct: p.Predicate) -> Nfab:
     known_at = [
         (*_moment(nfab, order[one.variable], one), order[one.variable])
         for one in references.values()
-        if not (paired and _is_before(one))  # of the round before
+        if not (paired and _is_of_earlier_round(nfab, order, one, references))
     ]
     _, rank, number = max(known_at, default=(0, 0, 0))
     pair = nfab.pairs[number]
     variable = pair.component.variable
     group = nfab.round_of[number]
+    if paired and rank != 1:
+        late = next(name for name, one in references.items() if _moment(nfab, order[one.variable], one)[1] == rank)
+        raise _mistake(
+            conjunct,
+            f"{late} is not known yet when the events of a round are related",
+            "ask for it in a condition of its own",
+        )
     if rank == 3:
         leave = _with(nfab, nfab.leaves[group], conjunct, references, variable)
         return replace(nfab, leaves=(*nfab.leaves[:group], leave, *nfab.leaves[group + 1 :]))
@@ -392,6 +399,16 @@ def _moment(nfab: Nfab, number: int, reference: Reference) -> tuple[int, int]:
     if rank == 2 and group >= 0:
         return max(at for at, one in enumerate(nfab.round_of) if one == group), 3
     return number, rank
+
+
+def _is_of_earlier_round(
+    nfab: Nfab, order: dict[str, int], reference: Reference, references: dict[str, Reference]
+) -> bool:
+    """Whether a condition that relates the events of a round to those before, from the second round on, knows this one by then."""
+    if _is_before(reference):
+        return True
+    groups = {nfab.round_of[order[one.variable]] for one in references.values() if _is_before(one)}
+    return _rank(reference) == 0 and nfab.round_of[order[reference.variable]] in groups
 
 
 def _is_before(reference: Reference) -> bool:

@@ -389,7 +389,14 @@ class Automaton:
             moving = [one for one in references.values() if _stage(one) == 1]
             paired = are_paired(moving, self.query.parsed.parts)
             before = {name for name, one in references.items() if getattr(one, "index", None) is Index.BEFORE}
-            at = self._last({name: one for name, one in references.items() if not (paired and name in before)})
+            # What relates a round to the one before is asked from the second one on, and knows the first event of each.
+            known = {self.groups.get(references[name].variable) for name in before} if paired else set()
+            earlier = {
+                name for name, one in references.items() if not _stage(one) and self.groups.get(one.variable) in known
+            }
+            at = self._last(
+                {name: one for name, one in references.items() if not paired or name not in before | earlier}
+            )
             # What relates the events of one round is asked in the first one as well.
             stages = (0, 1) if paired and not before else (at[1],)
             if self._apart(references) or at[0] != self.order[own] or at[1] == 2 or stage not in stages:
