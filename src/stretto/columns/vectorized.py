@@ -328,10 +328,10 @@ class _Rows(p.Visitor):
         return _known(own, np.zeros(self.rows, np.bool_) if own.valid is None else ~own.valid)
 
     def all_of(self, node: p.And) -> Any:
-        return reduce(and_, map(self.visit, node.parts))
+        return reduce(and_, map(self.visit, node.parts)) if node.parts else self._everywhere(True)
 
     def any_of(self, node: p.Or) -> Any:
-        return reduce(or_, map(self.visit, node.parts))
+        return reduce(or_, map(self.visit, node.parts)) if node.parts else self._everywhere(False)
 
     def negation(self, node: p.Not) -> Any:
         return ~self.visit(node.part)

@@ -1,0 +1,63 @@
+"""Columns of sorted rows as they are seen from a row: its own values, and those of rows at a fixed distance in its partition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import pyarrow as pa
+
+from stretto.engines.rows.structure import I64, Bits
+
+
+def plain_name(attribute: str, shift: int = 0) -> str:
+    """The name of a column as it is ``shift`` rows further.
+
+    >>> plain_name("price", -1)
+    '-1 price'
+    """
+    return f"{shift} {attribute}"
+
+
+class Shifted:
+    """Rows that are sorted, those of partition k from ``bounds[k]`` to ``bounds[k + 1]``.
+
+    >>> seen = Shifted(pa.table({"x": [1, 2, 3]}), np.array([0, 2, 3]))
+    >>> seen.table_of(["-1 x", "0 x"]).to_pydict()
+    {'-1 x': [None, 1, None], '0 x': [1, 2, 3]}
+    """
+
+    def __init__(self, table: pa.Table, bounds: I64) -> None:
+        self.table = table
+        self.bounds = bounds
+        self.rows = table.num_rows
+        self._columns: dict[str, pa.Array] = {}
+
+    def column(self, name: str) -> pa.Array:
+        """One column, by its :func:`plain_name`."""
+        if name not in self._columns:
+            shift, attribute = name.split(" ", 1)
+            if shift == "0":
+                found = self.table.column(attribute).combine_chunks()
+                self._columns[name] = pa.concat_arrays(found.chunks) if isinstance(found, pa.ChunkedArray) else found
+            else:
+                self._columns[name] = self._shifted(self.column(plain_name(attribute)), int(shift))
+        return self._columns[name]
+
+    def _shifted(self, own: pa.Array, shift: int) -> pa.Array:
+        at, outside = self.rows_at(np.arange(self.rows), shift)
+        return own.take(pa.array(at, mask=outside))
+
+    def rows_at(self, rows: I64, shift: int) -> tuple[I64, Bits]:
+        """The rows at a distance, and where there are none in the same partition."""
+        at = rows + shift
+        partition = np.searchsorted(self.bounds, rows, "right")
+        outside = (at < self.bounds[partition - 1]) | (at >= self.bounds[np.minimum(partition, self.bounds.size - 1)])
+        return at, outside
+
+    def table_of(self, names: Iterable[str], *, beyond: bool = False) -> pa.RecordBatch:
+        """Columns by their names, with ``beyond`` one row more, in which all are NULL."""
+        columns = {name: self.column(name) for name in names}
+        if beyond:
+            columns = {name: pa.concat_arrays([one, pa.nulls(1, one.type)]) for name, one in columns.items()}
+        return pa.RecordBatch.from_pydict(columns | {"": pa.nulls(self.rows + beyond)})

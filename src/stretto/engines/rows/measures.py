@@ -1,0 +1,334 @@
+"""Measures of matches, whole columns at a time.
+
+An expression is evaluated at *points*: a match, and how many of its rows are behind. The rows that a variable holds lie
+one behind the other, match by match, so that at each point a reference is about a piece of them: its last or first row,
+or an aggregate of it, which is a running one looked up at the piece's end.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from stretto._jit import jit
+from stretto.automata.rows import RowAutomaton
+from stretto.columns.keys import KeyTable
+from stretto.columns.ordering import ordered_words
+from stretto.columns.vectorized import computed, frozen, numbers_of, reals_of_decimals, valid_of
+from stretto.engines.rows.columns import Shifted
+from stretto.engines.rows.structure import I64, Bits, Found
+from stretto.errors import DataError, LimitError
+from stretto.query import predicate as p
+from stretto.query import row_pattern as r
+from stretto.query.passes.bind_rows import row_types, typed_arguments
+from stretto.query.typing import type_of_operand
+
+#: Values in lists, or looked at one by one, for all measures of a call.
+MOST_LISTED = 1 << 28
+
+
+class Points(NamedTuple):
+    """Where measures are evaluated."""
+
+    match: I64  #: by its place among the matches found
+    behind: I64  #: rows of the match up to the current one; 0 in an empty match
+
+
+def measures(
+    bound: r.BoundRows, automaton: RowAutomaton, seen: Shifted, found: Found, points: Points
+) -> list[pa.Array]:
+    """The measures at some points, one array each.
+
+    Raises
+    ------
+    DataError
+        Integers leave 64 bits.
+    LimitError
+        Lists of all rows so far would take too much.
+    """
+    matches = _Matches(bound, automaton, seen, found, points)
+    names = dict.fromkeys(name for one in bound.measures for name in p.attributes(one.value))
+    columns = {name: matches.value(bound.parsed.references[name], bound.types[name]) for name in names}
+    batch = pa.RecordBatch.from_pydict(columns | {"": pa.nulls(points.match.size)})
+    arrays = [computed(one.value, batch, one.type) for one in bound.measures]
+    return [
+        array if array.type == one.type else array.cast(one.type)
+        for array, one in zip(arrays, bound.measures, strict=True)
+    ]
+
+
+class _Held:
+    """The rows that a variable holds, match by match, and the piece of them at each point."""
+
+    def __init__(self, matches: _Matches, held: frozenset[str], *, final: bool, kept: Bits | None = None) -> None:
+        found, points = matches.found, matches.points
+        mine = np.array([name in held for name in matches.names], np.bool_)[found.path]
+        if kept is not None:
+            mine[np.flatnonzero(mine)[~kept]] = False
+        counts = np.zeros(found.path.size + 1, np.int64)
+        np.cumsum(mine, out=counts[1:])
+        self.path = np.flatnonzero(mine)  #: places in the path
+        self.bounds = counts[matches.offset]  #: of each match
+        self.begin = self.bounds[points.match]
+        self.end = self.bounds[points.match + 1] if final else counts[matches.offset[points.match] + points.behind]
+
+
+class _Matches:
+    """The matches found, and values of references at points."""
+
+    def __init__(
+        self, bound: r.BoundRows, automaton: RowAutomaton, seen: Shifted, found: Found, points: Points
+    ) -> None:
+        self.bound, self.seen, self.found, self.points = bound, seen, found, points
+        self.names = [automaton.variables[v] for v in automaton.variable]
+        self.offset = np.zeros(found.length.size + 1, np.int64)
+        np.cumsum(found.length, out=self.offset[1:])
+        self._held: dict[tuple[frozenset[str], bool], _Held] = {}
+
+    @cached_property
+    def rows(self) -> I64:
+        """The row at each place of the path."""
+        return np.repeat(self.found.start - self.offset[:-1], self.found.length) + np.arange(self.found.path.size)
+
+    @cached_property
+    def classifiers(self) -> pa.DictionaryArray:
+        """The names of the positions."""
+        return pa.array(self.names, pa.string())
+
+    def held(self, variable: str, *, final: bool) -> _Held:
+        held = self.bound.parsed.holds(variable)
+        if (held, final) not in self._held:
+            self._held[held, final] = _Held(self, held, final=final)
+        return self._held[held, final]
+
+    def value(self, reference: r.RowReference, kind: pa.DataType) -> pa.Array:
+        """A reference at all points."""
+        match reference:
+            case r.Navigation():
+                return self._navigated(reference)
+            case r.Aggregated():
+                return self._aggregated(reference, kind)
+            case _:
+                return pa.array(self.found.number[self.points.match])
+
+    # -- one row ------------------------------------------------------------------------------------------------------
+
+    def _navigated(self, reference: r.Navigation) -> pa.Array:
+        held = self.held(reference.variable, final=reference.final)
+        at = held.begin + reference.skip if reference.side is r.Side.FIRST else held.end - 1 - reference.skip
+        there = (at >= held.begin) & (at < held.end)
+        if not there.any():
+            kind = (
+                pa.string() if reference.attribute is None else self.seen.table.schema.field(reference.attribute).type
+            )
+            return pa.nulls(at.size, kind)
+        path = held.path[np.where(there, at, held.begin[there.argmax()])]
+        if reference.attribute is None:
+            path = path + reference.shift
+            match = self.points.match
+            last = self.offset[match] + (self.found.length[match] if reference.final else self.points.behind)
+            there &= (path >= self.offset[match]) & (path < last)
+            positions = self.found.path[np.where(there, path, 0)]
+            return self.classifiers.take(pa.array(positions, mask=~there))
+        rows = self.rows[path]
+        if reference.shift:
+            rows, outside = self.seen.rows_at(rows, reference.shift)
+            there &= ~outside
+        return self.seen.column(f"0 {reference.attribute}").take(pa.array(rows, mask=None if there.all() else ~there))
+
+    # -- several rows -------------------------------------------------------------------------------------------------
+
+    def _aggregated(self, reference: r.Aggregated, kind: pa.DataType) -> pa.Array:
+        held = self.held(reference.variable, final=reference.final)
+        if not reference.arguments:
+            return pa.array(held.end - held.begin)
+        values = self._arguments(reference, held)
+        if reference.distinct:
+            held, values = self._distinct(reference, held, values)
+        function, own = reference.function, values[0]
+        if function == "array_agg":
+            return self._listed(held, own, kind)
+        if function in ("min", "max", "bool_and", "bool_or", "any_value", "min_by", "max_by"):
+            best = self._best(function, held, values[-1])
+            return own.take(pa.array(best, mask=best < 0))
+        known = _known(own)
+        if function == "count_if":
+            known = known & numbers_of(own)
+        counts = self._at(held, _running_count(frozen(known), held.bounds, np.empty(known.size, np.int64)), 0)
+        if function in ("count", "count_if"):
+            return pa.array(counts)
+        if pa.types.is_decimal(own.type):
+            own = reals_of_decimals(own)
+        if function in ("sum", "avg"):
+            return self._summed(reference, held, own, known, counts, kind)
+        numbers = numbers_of(own).astype(np.float64)
+        less = int(function.endswith("_samp"))
+        self._check(held)
+        deviations = np.empty(held.begin.size, np.float64)
+        _deviations(frozen(numbers), frozen(known), held.begin, held.end, less, deviations)
+        if function.startswith("stddev"):
+            deviations = np.sqrt(deviations)
+        return pa.array(deviations, mask=counts <= less)
+
+    def _arguments(self, reference: r.Aggregated, held: _Held) -> list[pa.Array]:
+        """The arguments for the rows that are held."""
+        types = row_types(self.bound.schema)
+        arguments = typed_arguments(reference, self.bound.schema)
+        rows = pa.array(self.rows[held.path])
+        columns: dict[str, Any] = {}
+        for name in dict.fromkeys(name for one in arguments for name in p.attributes(one)):
+            if name == str(r.Classifier()):
+                columns[name] = self.classifiers.take(pa.array(self.found.path[held.path]))
+            elif name == str(r.MatchNumber()):
+                columns[name] = pa.array(np.repeat(self.found.number, np.diff(held.bounds)))
+            else:
+                columns[name] = self.seen.column(f"0 {name}").take(rows)
+        batch = pa.RecordBatch.from_pydict(columns | {"": pa.nulls(len(rows))})
+        found = [computed(one, batch, type_of_operand(one, types)) for one in arguments]
+        return [one.dictionary_decode() if pa.types.is_dictionary(one.type) else one for one in found]
+
+    def _distinct(self, reference: r.Aggregated, held: _Held, values: list[pa.Array]) -> tuple[_Held, list[pa.Array]]:
+        """The rows in which values come for the first time in a match."""
+        numbers = np.repeat(np.arange(held.bounds.size - 1), np.diff(held.bounds))
+        for one in values:
+            ids = KeyTable([one.type]).ids([one]) + 1
+            _, numbers = np.unique(numbers * (len(one) + 1) + ids, return_inverse=True)
+        _, first = np.unique(numbers, return_index=True)
+        kept = np.zeros(held.path.size, np.bool_)
+        kept[first] = True
+        own = _Held(self, self.bound.parsed.holds(reference.variable), final=reference.final, kept=kept)
+        return own, [one.filter(pa.array(kept)) for one in values]
+
+    def _at(self, held: _Held, running: NDArray[Any], nothing: Any) -> NDArray[Any]:
+        """A running aggregate at each point."""
+        there = held.end > held.begin
+        if there.all():
+            return running[held.end - 1]
+        found = np.full(held.end.size, nothing, running.dtype)
+        found[there] = running[held.end[there] - 1]
+        return found
+
+    def _best(self, function: str, held: _Held, key: pa.Array) -> I64:
+        """The place of the value that an aggregate chooses, −1 where there is none."""
+        words = np.zeros(len(key), np.int64) if function == "any_value" else ordered_words(key)
+        if function in ("max", "max_by", "bool_or"):
+            words = ~words
+        best = np.empty(words.size, np.int64)
+        return self._at(held, _running_least(frozen(words), frozen(_known(key)), held.bounds, best), -1)
+
+    def _summed(
+        self, reference: r.Aggregated, held: _Held, own: pa.Array, known: Bits, counts: I64, kind: pa.DataType
+    ) -> pa.Array:
+        data = numbers_of(own)
+        if data.dtype.kind == "f":
+            real = np.empty(data.size, np.float64)
+            total: NDArray[Any] = real
+            _running_sum(frozen(data.astype(np.float64)), frozen(known), held.bounds, real)
+        else:
+            if data.dtype == np.uint64 and data.size and int(data.max()) >> 63:
+                raise DataError(f"{reference} leaves 64 bits; compute with doubles")
+            whole = np.empty(data.size, np.int64)
+            total = whole
+            if not _running_whole(frozen(data.astype(np.int64)), frozen(known), held.bounds, whole):
+                raise DataError(f"{reference} leaves 64 bits; compute with doubles")
+        found = self._at(held, total, 0)
+        if reference.function == "avg":
+            found = found / np.maximum(counts, 1)
+        return pa.array(found, kind, mask=counts == 0)
+
+    def _listed(self, held: _Held, values: pa.Array, kind: pa.DataType) -> pa.Array:
+        self._check(held)
+        sizes = held.end - held.begin
+        ends = np.cumsum(sizes)
+        at = np.repeat(held.begin - ends + sizes, sizes) + np.arange(int(sizes.sum()))
+        offsets = pa.array(np.append(0, ends), pa.int32(), mask=np.append(sizes == 0, False))
+        return pa.ListArray.from_arrays(offsets, values.take(pa.array(at)).cast(kind.value_type)).cast(kind)
+
+    def _check(self, held: _Held) -> None:
+        if (listed := int((held.end - held.begin).sum())) > MOST_LISTED:
+            raise LimitError(
+                f"an aggregate over all rows so far, at each row, looks at {listed:,} values, and {MOST_LISTED:,} at most: "
+                "ask for it with FINAL, or with ONE ROW PER MATCH"
+            )
+
+
+def _known(array: pa.Array) -> Bits:
+    valid = valid_of(array)
+    return np.ones(len(array), np.bool_) if valid is None else valid
+
+
+@jit
+def _running_count(known: Bits, bounds: I64, out: I64) -> I64:
+    """How many are known so far in each piece ``bounds[k]`` to ``bounds[k + 1]``. O(values)."""
+    for k in range(bounds.size - 1):
+        found = 0
+        for i in range(bounds[k], bounds[k + 1]):
+            found += known[i]
+            out[i] = found
+    return out
+
+
+@jit
+def _running_least(words: I64, known: Bits, bounds: I64, out: I64) -> I64:
+    """The place of the least known value so far, the first of equal ones; −1: none. O(values)."""
+    for k in range(bounds.size - 1):
+        found = -1
+        for i in range(bounds[k], bounds[k + 1]):
+            if known[i] and (found < 0 or words[i] < words[found]):
+                found = i
+            out[i] = found
+    return out
+
+
+@jit
+def _running_sum(values: NDArray[np.float64], known: Bits, bounds: I64, out: NDArray[np.float64]) -> None:
+    """Sums so far, from left to right. O(values)."""
+    for k in range(bounds.size - 1):
+        found = 0.0
+        for i in range(bounds[k], bounds[k + 1]):
+            if known[i]:
+                found += values[i]
+            out[i] = found
+
+
+@jit
+def _running_whole(values: I64, known: Bits, bounds: I64, out: I64) -> bool:
+    """Sums of integers so far; False: one leaves 64 bits. O(values)."""
+    for k in range(bounds.size - 1):
+        found = 0
+        for i in range(bounds[k], bounds[k + 1]):
+            if known[i]:
+                value = values[i]
+                if (value > 0 and found > 9223372036854775807 - value) or (
+                    value < 0 and found < -9223372036854775807 - 1 - value
+                ):
+                    return False
+                found += value
+            out[i] = found
+    return True
+
+
+@jit
+def _deviations(
+    values: NDArray[np.float64], known: Bits, begin: I64, end: I64, less: int, out: NDArray[np.float64]
+) -> None:
+    """The variance of the known values of each piece, by its definition. O(values of all pieces)."""
+    for j in range(begin.size):
+        count = 0
+        total = 0.0
+        for i in range(begin[j], end[j]):
+            if known[i]:
+                count += 1
+                total += values[i]
+        found = 0.0
+        if count > less:
+            mean = total / count
+            for i in range(begin[j], end[j]):
+                if known[i]:
+                    found += (values[i] - mean) * (values[i] - mean)
+            found /= count - less
+        out[j] = found

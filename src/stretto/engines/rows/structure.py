@@ -1,0 +1,71 @@
+"""Arrays of the row pattern engine."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stretto.automata.rows import ACCEPT, RowAutomaton
+
+I64 = NDArray[np.int64]
+F64 = NDArray[np.float64]
+U64 = NDArray[np.uint64]
+Bits = NDArray[np.bool_]
+
+# Where the next match may begin.
+PAST = 0
+NEXT = 1
+TO_FIRST = 2
+TO_LAST = 3
+
+# Registers of a walk.
+PARTITION = 0  #: the partition at hand
+ROW = 1  #: the row at which a match is looked for next
+NUMBER = 2  #: matches of the partition so far
+MATCHES = 3  #: matches in the output
+USED = 4  #: rows in the output
+FAULT = 5  #: what is refused: see below
+KEYS = 6  #: configurations in the table of those that failed
+WALK_REGISTERS = 7
+
+# Faults.
+NO_TARGET = 1  #: AFTER MATCH SKIP TO a variable that holds no row
+TO_START = 2  #: AFTER MATCH SKIP TO the first row of the match
+INTEGERS = 3  #: an integer left 64 bits in a condition
+
+
+class Machine(NamedTuple):
+    """The automaton: the followers of position p are ``to[begin[p]:begin[p + 1]]``, in order."""
+
+    begin: I64  #: positions, then what may come later in a partition, then at its first row, and one more
+    to: I64  #: positions; ACCEPT: the match may end
+    ends: Bits  #: of each position: it may be the last row's
+    target: Bits  #: of each position: AFTER MATCH SKIP goes to such a row
+
+
+class Found(NamedTuple):
+    """Matches, by number."""
+
+    partition: I64
+    start: I64  #: first row; of an empty match the row before which it is
+    length: I64
+    number: I64  #: in its partition, from 1
+    path: I64  #: the position of each row of each match, one match behind the other
+
+
+def machine(automaton: RowAutomaton, target: Bits) -> Machine:
+    """Lay out an automaton."""
+    lists = [*automaton.followers, automaton.later, automaton.first]
+    begin = np.zeros(len(lists) + 1, np.int64)
+    np.cumsum([len(one) for one in lists], out=begin[1:])
+    to = np.array([one for each in lists for one in each], np.int64)
+    assert ACCEPT == -1
+    return Machine(begin, to, automaton.ends, target)
+
+
+def found(matches: int, rows: int) -> Found:
+    """Room for so many matches of so many rows."""
+    partition, start, length, number = np.empty((4, matches), np.int64)
+    return Found(partition, start, length, number, np.empty(rows, np.int64))

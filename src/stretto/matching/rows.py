@@ -1,0 +1,164 @@
+"""``MATCH_RECOGNIZE`` over a whole table: sorted, matched, and laid out as the clause says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from stretto.columns.keys import KeyTable
+from stretto.columns.ordering import SortKey, sorted_rows
+from stretto.engines.rows.columns import Shifted
+from stretto.engines.rows.measures import Points, measures
+from stretto.engines.rows.program import RowProgram
+from stretto.engines.rows.structure import I64, Found
+from stretto.query.row_pattern import BoundRows, RowsPerMatch
+
+#: Rows that are matched at once, in whole partitions; fewer where the pattern is large.
+PIECE = 1 << 20
+
+
+def recognize(bound: BoundRows, table: pa.Table, *, capacity: int = 1 << 16, piece: int = PIECE) -> pa.Table:
+    """Find all matches of a clause in a table.
+
+    Parameters
+    ----------
+    bound
+        The clause, bound to the table's schema.
+    table
+        The rows, in any order. Rows with equal keys are one partition, where NULL is equal to NULL.
+    capacity
+        Rows that buffers of matches hold at first.
+    piece
+        Rows that are matched at once, in whole partitions.
+
+    Returns
+    -------
+    pyarrow.Table
+        The columns of ``bound.output``: partitions in the order of their first rows in the table, matches in order.
+
+    Raises
+    ------
+    DataError
+        AFTER MATCH SKIP cannot be followed, or integers leave 64 bits.
+    LimitError
+        The pattern, or the ways that conditions leave, are too many.
+    """
+    program = RowProgram(bound)
+    columns = _columns(bound)
+    ordered, bounds = _sorted(bound, table)
+    parts: list[pa.Table] = []
+    most = max(1, piece // program.words)
+    first = 0
+    while first < bounds.size - 1:
+        last = max(first + 1, int(np.searchsorted(bounds, bounds[first] + most, "right")) - 1)
+        low, high = int(bounds[first]), int(bounds[last])
+        chosen = table.select(columns)
+        chosen = chosen.slice(low, high - low) if ordered is None else chosen.take(pa.array(ordered[low:high]))
+        seen = Shifted(chosen, bounds[first : last + 1] - low)
+        parts += _pieces(program, seen, capacity)
+        first = last
+    return pa.concat_tables(parts).cast(bound.output) if parts else bound.output.empty_table()
+
+
+def _columns(bound: BoundRows) -> list[str]:
+    """The columns that are read, and those that are shown."""
+    names = bound.schema.names
+    return list(dict.fromkeys((*bound.read, *(name for name in bound.output.names if name in names))))
+
+
+def _sorted(bound: BoundRows, table: pa.Table) -> tuple[I64 | None, I64]:
+    """The rows in order, ``None`` where they are already, and the bounds of partitions."""
+    query = bound.parsed
+    keys: list[pa.Array] = []
+    for name in query.partition_by:
+        column = _whole(table, name)
+        if column.null_count:
+            keys.append(column.is_null())
+            known = column.drop_null()
+            if not len(known):
+                continue
+            column = column.fill_null(known[0])
+        keys.append(column)
+    ids = KeyTable([one.type for one in keys])
+    groups = ids.ids(keys) if keys else np.zeros(table.num_rows, np.int64)
+    count = len(ids) if keys else min(1, table.num_rows)
+    order = [SortKey(_whole(table, one.column), one.descending, one.nulls_first) for one in query.order_by]
+    return sorted_rows(groups, count, order)
+
+
+def _whole(table: pa.Table, name: str) -> pa.Array:
+    """A column in one piece, without a dictionary."""
+    column = table.column(name)
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    found = column.combine_chunks()
+    return pa.concat_arrays(found.chunks) if isinstance(found, pa.ChunkedArray) else found
+
+
+def _pieces(program: RowProgram, seen: Shifted, capacity: int) -> Iterator[pa.Table]:
+    """The result of some partitions, in order."""
+    found = program.matches(seen, capacity=capacity)
+    if program.bound.parsed.rows is RowsPerMatch.ONE:
+        for one in found:
+            points = Points(np.arange(one.start.size), one.length)
+            yield _laid_out(program, seen, one, points, one.start)
+        return
+    every = list(found)
+    together = Found(*(np.concatenate(one) for one in zip(*every, strict=True))) if every else Found(*[_NOTHING] * 5)
+    yield _all_rows(program, seen, together)
+
+
+_NOTHING = np.zeros(0, np.int64)
+
+
+def _all_rows(program: RowProgram, seen: Shifted, found: Found) -> pa.Table:
+    """ALL ROWS PER MATCH: the rows of matches that are not excluded, those of empty matches, and those of none."""
+    rows = program.bound.parsed.rows
+    offset = np.cumsum(found.length) - found.length
+    match = np.repeat(np.arange(found.length.size), found.length)
+    behind = np.arange(found.path.size) - offset[match] + 1
+    shown = ~program.automaton.excluded[found.path]
+    match, behind = match[shown], behind[shown]
+    if rows is not RowsPerMatch.OMIT_EMPTY and not found.length.all():
+        empty = np.flatnonzero(found.length == 0)
+        match, behind = np.append(match, empty), np.append(behind, np.zeros(empty.size, np.int64))
+        order = np.argsort(match, kind="stable")
+        match, behind = match[order], behind[order]
+    at = found.start[match] + np.maximum(behind, 1) - 1
+    table = _laid_out(program, seen, found, Points(match, behind), at)
+    if rows is not RowsPerMatch.WITH_UNMATCHED:
+        return table
+    touched = np.zeros(seen.rows + 1, np.int64)
+    np.add.at(touched, found.start, 1)
+    np.add.at(touched, found.start + np.maximum(found.length, 1), -1)
+    alone = np.flatnonzero(np.cumsum(touched)[:-1] == 0)
+    order = np.argsort(np.append(found.start[match], alone), kind="stable")
+    return pa.concat_tables([table, _unmatched(program.bound, seen, alone)]).take(pa.array(order))
+
+
+def _laid_out(program: RowProgram, seen: Shifted, found: Found, points: Points, rows: I64) -> pa.Table:
+    """The columns of the result at some points, which are at some rows."""
+    bound = program.bound
+    computed = dict(
+        zip((one.name for one in bound.measures), measures(bound, program.automaton, seen, found, points), strict=True)
+    )
+    at = pa.array(rows)
+    columns = [
+        computed[one.name] if one.name in computed else seen.column(f"0 {one.name}").take(at) for one in bound.output
+    ]
+    if not columns:
+        return pa.table({})
+    return pa.Table.from_arrays(columns, schema=bound.output)
+
+
+def _unmatched(bound: BoundRows, seen: Shifted, rows: I64) -> pa.Table:
+    """Rows of no match: their measures are NULL."""
+    measured = {one.name for one in bound.measures}
+    at = pa.array(rows)
+    columns = [
+        pa.nulls(rows.size, one.type) if one.name in measured else seen.column(f"0 {one.name}").take(at)
+        for one in bound.output
+    ]
+    return pa.Table.from_arrays(columns, schema=bound.output)

@@ -1,0 +1,136 @@
+"""The engine of ``MATCH_RECOGNIZE`` against the reference evaluator, on random cases, and at its limits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from stretto.engines.rows import program
+from stretto.errors import DataError, LimitError, QueryError
+from stretto.languages.match_recognize import parse
+from stretto.matching.rows import recognize
+from stretto.query.passes.bind_rows import bind
+from stretto.reference.match_recognize import evaluate
+from tests.cases import agree, rows
+from tests.conftest import blocks, cases
+
+
+def check(one: rows.Case, _seed: int) -> str:
+    """Check a case: the engine gives what the reference gives, or refuses the clause by name."""
+    wanted = rows.expected(one)
+    if wanted is None:
+        return "long"
+    try:
+        found = rows.answer(
+            lambda query, table: recognize(query, table, capacity=one.capacity, piece=one.capacity), one
+        )
+    except QueryError:
+        return "refused"
+    assert found == wanted, f"{found} != {wanted}\n{one}"
+    return "error" if isinstance(wanted, str) else "rows" if wanted else "nothing"
+
+
+@pytest.mark.parametrize("seeds", blocks(cases(2_000)), ids=str)
+def test_many_seeds(seeds: range) -> None:
+    found = agree(rows, seeds, check=check)
+    assert found.count("refused") <= len(seeds) / 4  # DISTINCT and the like of rows so far, in DEFINE
+    assert found.count("long") <= len(seeds) / 10
+    assert found.count("rows") >= len(seeds) / 3
+
+
+def found(clause: str, table: pa.Table, **options: Any) -> list[dict[str, Any]]:
+    bound = bind(parse(f"MATCH_RECOGNIZE ({clause})"), table.schema)
+    return recognize(bound, table, **options).to_pylist()
+
+
+def numbers(*values: int | None) -> pa.Table:
+    """Rows with a time t and a number x."""
+    return pa.table({"t": range(len(values)), "x": pa.array(values, pa.int64())})
+
+
+@pytest.mark.parametrize("count", [63, 64, 65, 200])
+def test_positions_of_several_words(count: int) -> None:
+    table = numbers(*([1] * (2 * count + 1)), 2)
+    clause = (
+        "ORDER BY t MEASURES count(A.*) AS a, LAST(t) AS e "
+        f"PATTERN (A{{{count}}} (A | B)) DEFINE A AS x = 1, B AS x = 2"
+    )
+    assert found(clause, table) == [{"a": count + 1, "e": count}, {"a": count, "e": 2 * count + 1}]
+    assert found(clause, table.slice(1)) == [{"a": count + 1, "e": count + 1}]
+
+
+def test_a_pattern_of_a_thousand_variables() -> None:
+    names = [f"V{at}" for at in range(1_000)]
+    define = ", ".join(f"{name} AS x = {at}" for at, name in enumerate(names))
+    clause = f"ORDER BY t MEASURES FIRST(t) AS b, CLASSIFIER() AS c PATTERN ({' '.join(names)}) DEFINE {define}"
+    assert found(clause, numbers(0, 1, 2, *range(1_000), 0)) == [{"b": 3, "c": "V999"}]
+
+
+def test_many_partitions_of_one_row() -> None:
+    count = 100_000
+    table = pa.table({"k": range(count), "t": [0] * count, "x": [at % 2 for at in range(count)]})
+    clause = "PARTITION BY k ORDER BY t MEASURES A.x AS x, MATCH_NUMBER() AS n PATTERN (^ A $) DEFINE A AS x = 1"
+    given = found(clause, table)
+    assert [one["k"] for one in given] == list(range(1, count, 2))
+    assert {(one["x"], one["n"]) for one in given} == {(1, 1)}
+
+
+def test_rows_whose_key_is_null_are_one_partition() -> None:
+    table = pa.table({"k": [None, "a", None, "a", "b"], "t": [1, 1, 0, 0, 0], "x": [10, 20, 30, 40, 50]})
+    clause = "PARTITION BY k ORDER BY t MEASURES A.x AS a, B.x AS b PATTERN (A B)"
+    assert found(clause, table) == [{"k": None, "a": 30, "b": 10}, {"k": "a", "a": 40, "b": 20}]
+
+
+DIVIDES = "ORDER BY t MEASURES A.x AS a, B.x AS b PATTERN (A+ B) DEFINE B AS sum(A.x) / LAST(B.x) = -1"
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ((-7, 4), [{"a": -7, "b": 4}]),
+        ((7, -4), [{"a": 7, "b": -4}]),
+        ((-8, 4), []),
+        ((-3, 4), []),
+        ((7, 0), []),
+        ((None, 1), []),
+    ],
+)
+def test_integers_divide_towards_zero(values: tuple[int | None, ...], expected: list[dict[str, Any]]) -> None:
+    table = numbers(*values)
+    assert found(DIVIDES, table) == expected
+    assert evaluate(bind(parse(f"MATCH_RECOGNIZE ({DIVIDES})"), table.schema), table).to_pylist() == expected
+
+
+@pytest.mark.parametrize("values", [(-(2**63), -1), (2**63 - 1, 1, 1)])
+def test_an_integer_that_leaves_64_bits_is_refused(values: tuple[int, ...]) -> None:
+    with pytest.raises(DataError, match="an integer leaves 64 bits"):
+        found(DIVIDES, numbers(*values))
+
+
+@pytest.mark.parametrize("pattern", ["A{20000}", "PERMUTE(A, B, C, D, E, F, G, H)"])
+def test_a_pattern_that_is_too_large(pattern: str) -> None:
+    with pytest.raises(LimitError, match="the pattern, written out, has more than"):
+        found(f"ORDER BY t MEASURES LAST(t) AS e PATTERN ({pattern})", numbers(1))
+
+
+WANDERS = "ORDER BY t MEASURES count(*) AS n PATTERN ((A | B)* C) DEFINE C AS count(A.*) > 100"
+
+
+def test_ways_without_a_match_are_gone_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = numbers(*([1] * 40))
+    assert found(WANDERS, table, capacity=4) == []  # 2^40 ways, and 40 numbers of A at each row
+    monkeypatch.setattr(program, "MOST_FAILED", 64)
+    with pytest.raises(LimitError, match=r"the match that begins at row 0: more than 64 ways .* conditions of C"):
+        found(WANDERS, table, capacity=4)
+
+
+@pytest.mark.parametrize("define", ["", " DEFINE B AS count(A.*) >= 0"])
+@pytest.mark.parametrize(
+    ("target", "message"), [("A", "at row 0 has no row of A"), ("FIRST B", "at row 0 begins with B")]
+)
+def test_where_the_next_match_cannot_begin(target: str, message: str, define: str) -> None:
+    clause = f"ORDER BY t MEASURES LAST(t) AS e AFTER MATCH SKIP TO {target} PATTERN (A?? B){define}"
+    with pytest.raises(DataError, match=message):
+        found(clause, numbers(1, 2))
