@@ -406,3 +406,40 @@ def test_match_on_spark(tmp_path: Path) -> None:
     found = json.loads(done.stdout)
     assert (found["start_time"], found["end_time"]) == (1, 3)
     assert [event["v"] for event in found["y"]] == [3]
+
+
+# ---- sql
+
+
+STATEMENT = """SELECT name, n FROM events MATCH_RECOGNIZE (
+    ORDER BY v MEASURES LAST(name) AS name, count(*) AS n PATTERN (A B+) DEFINE B AS v > PREV(v)
+) AS m"""
+
+
+def test_a_statement(run: Run) -> None:
+    Path("query.sql").write_text(STATEMENT, encoding="utf-8")
+    for statement in ("query.sql", STATEMENT, STATEMENT.replace("name, n", "*")):
+        code, out, _ = run("sql", statement, "--table", "events=events.parquet", "--json")
+        assert (code, json.loads(out)) == (0, {"name": "d", "n": 3})
+    code, out, err = run("sql", "query.sql", "--table", "events=events.parquet", "--out", "found.csv")
+    assert (code, out, err) == (0, "", "1 row written to found.csv\n")
+    assert csv.read_csv("found.csv").to_pylist() == [{"name": "d", "n": 3}]
+    code, out, _ = run("sql", "query.sql", "--table", "events=events.parquet")
+    assert out.splitlines()[-1] == "1 row"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "error"),
+    [
+        ((STATEMENT.replace("v >", "w >"), "--table", "events=events.parquet"), 3, "unknown column 'w'"),
+        ((STATEMENT, "--table", "other=events.parquet"), 3, "Table with name events does not exist"),
+        ((STATEMENT, "--table", "events.parquet"), 2, "--table events.parquet: give a name and files"),
+        ((STATEMENT, "--table", "a=e.csv", "--table", "a=f.csv"), 2, "there is a table 'a' already"),
+        (("missing.sql",), 2, "'missing.sql' is neither a file nor a statement"),
+        (("events.parquet",), 2, "'events.parquet' holds rows: the statement comes first"),
+    ],
+)
+def test_mistakes_of_statements(run: Run, arguments: tuple[str, ...], code: int, error: str) -> None:
+    found, _, err = run("sql", *arguments)
+    assert found == code
+    assert error in err

@@ -31,6 +31,7 @@ from stretto.matching.matcher import Matcher
 from stretto.matching.patterns import PatternSet
 from stretto.matching.reorder import Cleanse
 from stretto.matching.sets import MatchSet
+from stretto.matching.sql import sql
 from stretto.query.functions import function
 
 __all__ = [
@@ -59,6 +60,7 @@ __all__ = [
     "match_sets",
     "read_afa",
     "spark",
+    "sql",
     "write_afa",
 ]
 

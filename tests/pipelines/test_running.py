@@ -158,6 +158,16 @@ arcs = [
 """
 sinks = ["rises"]
 
+[[query]]
+name = "lower"
+language = "sql"
+text = """
+SELECT name, n FROM events MATCH_RECOGNIZE (
+    PARTITION BY name ORDER BY ts MEASURES count(*) AS n PATTERN (A+) DEFINE A AS price > 1
+)
+"""
+sinks = ["lower"]
+
 [[sink]]
 name = "out"
 kind = "parquet"
@@ -168,6 +178,12 @@ mode = "append"
 name = "rises"
 kind = "parquet"
 path = "rises"
+mode = "append"
+
+[[sink]]
+name = "lower"
+kind = "parquet"
+path = "lower"
 mode = "append"
 '''
     told: list[Update] = []
@@ -181,6 +197,8 @@ mode = "append"
     assert [u.line for u in told if u.name == "bad records of events" and u.state == "done"] == ["1 dropped"] * 2
     rises = [(row["name"], row["register"]["low"]) for row in pq.read_table("rises").to_pylist()]
     assert sorted(rises) == [("INTC", 4.0)] * 4 + [("MSFT", 4.0)] * 2
+    lower = [(row["name"], row["n"]) for row in pq.read_table("lower").to_pylist()]
+    assert sorted(lower) == [("INTC", 3)] * 2 + [("MSFT", 2)] * 2
     run(load(spoilt(text, ("append", "overwrite"))))
     assert pq.read_table("out").num_rows == 2
 
@@ -188,6 +206,8 @@ mode = "append"
         run(load(spoilt(text, ("sold[price]", "sold[prize]"))))
     assert caught.value.in_queries
     assert str(caught.value).startswith("pipeline.toml, line 13, column 21: query 'pairs': unknown attribute 'prize'")
+    with pytest.raises(PipelineError, match=r"pipeline.toml, line 3[0-9], .*: query 'lower': unknown column 'prize'"):
+        run(load(spoilt(text, ("price > 1", "prize > 1"))))
     with pytest.raises(
         PipelineError, match=r"pipeline.toml, line 25, .*: query 'rises': the event has no attribute 'prize'"
     ):

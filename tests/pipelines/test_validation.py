@@ -776,6 +776,12 @@ def test_a_query_in_a_file_of_its_own(write: Write, folder: Path) -> None:
     )
     Path("dear.toml").write_text("final = [", encoding="utf-8")
     assert "query 'dear': the automaton's text is no TOML" in told(path)
+    statement = "SELECT 1\nFROM trades MATCH_RECOGNIZE (PATTERN (A) DEFINE B AS true)"
+    Path("dear.sql").write_text(statement, encoding="utf-8")
+    path = write(('file = "dear.ceql"', 'file = "dear.sql"\nlanguage = "sql"\ntimeouts = true'))
+    assert "language = \"sql\", for which 'timeouts' says nothing" in told(path)
+    path = write(('file = "dear.ceql"', 'file = "dear.sql"\nlanguage = "sql"'))
+    assert "dear.sql, line 2, column 49: query 'dear': " in told(path)
     path = write()
     Path("dear.ceql").write_bytes(b"SELECT \xff")
     assert "line 30, column 8: query 'dear': " in told(path)

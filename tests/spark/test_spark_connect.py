@@ -49,6 +49,16 @@ frames = {"S1": df.select("type", "ts", "seq"), "S2": df.select("type", "ts", "s
 query = "SELECT * FROM S1, S2 WHERE S1>A ; S2>B WITHIN 2 seconds"
 assert spark.match(frames, query, time="ts", sequence="seq").count() > 0
 
+# SQL with MATCH_RECOGNIZE.
+df.createOrReplaceTempView("events")
+clause = "MATCH_RECOGNIZE (PARTITION BY type ORDER BY ts, seq MEASURES count(*) AS n PATTERN (A+))"
+text = f"SELECT e.type, n FROM (SELECT * FROM events WHERE ts IS NOT NULL) AS e {clause} AS e WHERE n > 1 ORDER BY 1"
+assert spark.sql(session, text).toArrow().to_pylist() == stretto.sql(text, events=table).to_pylist() != []
+try:
+    spark.sql(session, text.replace("e.type", "e.kind"))
+except stretto.QueryError as error:
+    assert str(error).startswith("line 1, column 8: [UNRESOLVED_COLUMN"), error
+
 # The filter: conditions of every kind, on rows of all types.
 rng = random.Random(3)
 rows = table_of(rng, 30)

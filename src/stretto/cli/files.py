@@ -30,14 +30,26 @@ def read_query(argument: str) -> str:
         return argument
     if kind_of(path) is not None:
         raise OptionError(f"'{argument}' holds events: the query comes first, and then the data")
+    return _read_text(path, "a query (a query begins with SELECT or PATTERN)")
+
+
+def read_statement_text(argument: str) -> str:
+    """The text of a SQL statement: from a file, or the argument itself where it is more than one word."""
+    path = Path(argument)
+    if len(argument.split()) > 1 and not (len(argument) < 256 and path.is_file()):
+        return argument
+    if kind_of(path) is not None:
+        raise OptionError(f"'{argument}' holds rows: the statement comes first, and then --table name={argument}")
+    return _read_text(path, "a statement (a statement begins with SELECT or WITH)")
+
+
+def _read_text(path: Path, what: str) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError as error:
-        raise OptionError(
-            f"'{argument}' is neither a file nor a query (a query begins with SELECT or PATTERN)"
-        ) from error
+        raise OptionError(f"'{path}' is neither a file nor {what}") from error
     except UnicodeDecodeError as error:
-        raise OptionError(f"'{argument}' is not UTF-8 text: {error}") from error
+        raise OptionError(f"'{path}' is not UTF-8 text: {error}") from error
 
 
 def _names_a_file(argument: str) -> bool:

@@ -10,20 +10,17 @@ from typing import Annotated, Any
 
 import pyarrow as pa
 import typer
-from rich.console import Console
-from rich.table import Table as RichTable
 
 from stretto.budget import default_bytes
 from stretto.cli.files import (
     DATA_HELP,
     FORMAT_HELP,
     TYPE_HELP,
-    as_json,
     read_events,
     read_query,
     typed_columns,
-    write_matches,
 )
+from stretto.cli.giving import give
 from stretto.errors import OptionError
 from stretto.matching.call import iter_matches
 from stretto.matching.compiled import compile_query
@@ -157,15 +154,7 @@ def match(  # noqa: PLR0913 - the options of the command
         schema, tables = _on_spark(text, data, roles | ({} if budget is None else {"budget": allowed}))
     else:
         schema, tables = _embedded(text, read_events(data, format, types), roles | {"budget": allowed})
-    if out is not None:
-        count = write_matches(tables, schema, out)
-        typer.echo(f"{_counted(count, output, schema, timeouts)} written to {out}", err=True)
-    elif json:
-        for table in tables:
-            for row in table.to_pylist():
-                typer.echo(as_json(row))
-    else:
-        _print(tables, schema, rows, output, timeouts)
+    give(schema, tables, lambda count: _counted(count, output, schema, timeouts), out, json=json, rows=rows)
 
 
 def _budget(given: str | None, *, shown: bool) -> int | float | str | None:
@@ -213,26 +202,6 @@ def _on_spark(text: str, data: str, roles: dict[str, Any]) -> tuple[pa.Schema, I
     return table.schema, [table]
 
 
-def _print(tables: Iterable[pa.Table], schema: pa.Schema, most: int, output: Output, timeouts: bool) -> None:
-    """The first rows as a table, and how many there are."""
-    shown: list[dict[str, Any]] = []
-    count = 0
-    for table in tables:
-        if not most or len(shown) < most:
-            shown += table.slice(0, (most or table.num_rows + len(shown)) - len(shown)).to_pylist()
-        count += table.num_rows
-    console = Console()
-    if shown:
-        grid = RichTable(header_style="bold")
-        for name in schema.names:
-            grid.add_column(name, overflow="fold")
-        for row in shown:
-            grid.add_row(*(_cell(row[name]) for name in schema.names))
-        console.print(grid, markup=False)
-    more = f", {len(shown)} shown" if len(shown) < count else ""
-    console.print(f"{_counted(count, output, schema, timeouts)}{more}", markup=False, highlight=False)
-
-
 def _counted(count: int, output: Output, schema: pa.Schema, timeouts: bool) -> str:
     if schema.names[:1] == ["sign"]:
         return f"{count:,} change{'' if count == 1 else 's'} of matches"
@@ -241,17 +210,3 @@ def _counted(count: int, output: Output, schema: pa.Schema, timeouts: bool) -> s
     if timeouts:
         return f"{count:,} row{'' if count == 1 else 's'} of matches and timeouts"
     return f"{count:,} match{'' if count == 1 else 'es'}"
-
-
-def _cell(value: Any) -> str:
-    """A value in few characters: an event as its values, a long list cut."""
-    if isinstance(value, dict):
-        return " ".join(str(part) for part in value.values() if part is not None)
-    if isinstance(value, list):
-        parts = [_cell(part) for part in value[:5]]
-        return (
-            "\n".join([*parts, f"… {len(value) - 5} more"] if len(value) > 5 else parts)
-            if value and isinstance(value[0], dict)
-            else ", ".join([*parts, f"… {len(value) - 5} more"] if len(value) > 5 else parts)
-        )
-    return "" if value is None else str(value)

@@ -12,6 +12,7 @@ import pyarrow as pa
 from stretto.connectors.changes import SIGN
 from stretto.errors import OptionError, QueryError, Span, StrettoError, suggestion
 from stretto.languages.afa.written import read_afa
+from stretto.languages.sql import read_statement
 from stretto.matching.compiled import Query, compile_query
 from stretto.matching.streams import STREAM_COLUMN
 from stretto.pipelines import model
@@ -21,6 +22,9 @@ from stretto.pipelines.places import offsets
 from stretto.pipelines.plan import Plan
 from stretto.pipelines.problems import Problem
 from stretto.spark.revised import AFA
+
+#: The language of statements of Spark SQL, with ``MATCH_RECOGNIZE``.
+SQL = "sql"
 
 
 @dataclass(frozen=True)
@@ -86,6 +90,9 @@ def check_queries(plan: Plan) -> list[Problem]:
             if query.language == AFA:
                 if known is not None and not problems:
                     read_afa(text.text, known)
+                continue
+            if query.language == SQL:
+                read_statement(text.text, spark=True)
                 continue
             compiled = compile_query(text.text, language=query.language)
             problems += _stream_problems(plan, compiled, text, label)

@@ -171,12 +171,25 @@ def _query_keys(plan: Plan) -> Iterator[Problem]:
         for key, mode in (("partitions", "batch"), ("buckets", "streaming"), ("speculation", "streaming")):
             if getattr(query, key) is not None and mode != plan.pipeline.mode:
                 yield plan.file.problem((*path, key), f'{label}: {key} is for mode = "{mode}"', at_key=True)
+        if query.language == "sql":
+            yield from _statement_keys(plan, query, path, label)
         for i, name in enumerate(query.sinks or ()):
             # One sink may be written without brackets.
             at: KeyPath = (*path, "sinks", i)
             yield from _known_sink(plan, name, at if plan.file.place(at) else (*path, "sinks"))
         if len(set(query.sinks or ())) < len(query.sinks or ()):
             yield plan.file.problem((*path, "sinks"), f"{label} names a sink twice")
+
+
+def _statement_keys(plan: Plan, query: model.Query, path: KeyPath, label: str) -> Iterator[Problem]:
+    """A statement of SQL says by itself what its rows are, and runs over what is there."""
+    if plan.streaming:
+        told = f'{label} language = "sql" is for batches, and this pipeline streams'
+        yield plan.file.problem((*path, "language"), told, 'mode = "batch", or a query in CEQL or SASE+')
+    for key in ("speculation", "output", "valuations", "timeouts", "partitions", "buckets"):
+        if key in query.model_fields_set:
+            told = f"{label} has language = \"sql\", for which '{key}' says nothing"
+            yield plan.file.problem((*path, key), told, "leave it out", at_key=True)
 
 
 def _sink_uses(plan: Plan) -> Iterator[Problem]:

@@ -13,10 +13,10 @@ from stretto.pipelines import model, sources
 from stretto.pipelines.batch import run_batch
 from stretto.pipelines.plan import Plan
 from stretto.pipelines.problems import PipelineError
-from stretto.pipelines.queries import query_problem, query_text
+from stretto.pipelines.queries import SQL, query_problem, query_text
 from stretto.pipelines.streams import Streams
 from stretto.pipelines.updates import Report, Update, failures_named
-from stretto.spark import match, session
+from stretto.spark import match, session, sql
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -123,6 +123,10 @@ def _match(plan: Plan, number: int, events: Mapping[str, connectors.Events]) -> 
     ahead = query.speculation or 0
     arguments["speculation"] = math.inf if ahead == "inf" else ahead
     try:
+        if query.language == SQL:
+            for name, rows in good.items():
+                rows.createOrReplaceTempView(name)
+            return sql(next(iter(good.values())).sparkSession, text.text)
         return match(
             good if len(good) > 1 else next(iter(good.values())),
             text.text,

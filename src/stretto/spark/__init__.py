@@ -15,8 +15,9 @@ from stretto.spark.files import read
 from stretto.spark.kernels import receive
 from stretto.spark.patterns import match_patterns
 from stretto.spark.session import session
-from stretto.spark.sql.query import register
+from stretto.spark.statement import sql
 from stretto.spark.streaming.progress import metrics, progress_line, status, unwatch, watch
+from stretto.spark.table_functions.query import register
 
 __all__ = [
     "current",
@@ -29,6 +30,7 @@ __all__ = [
     "read",
     "register",
     "session",
+    "sql",
     "status",
     "unwatch",
     "watch",

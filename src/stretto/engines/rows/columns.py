@@ -23,8 +23,8 @@ class Shifted:
     """Rows that are sorted, those of partition k from ``bounds[k]`` to ``bounds[k + 1]``.
 
     >>> seen = Shifted(pa.table({"x": [1, 2, 3]}), np.array([0, 2, 3]))
-    >>> seen.table_of(["-1 x", "0 x"]).to_pydict()
-    {'-1 x': [None, 1, None], '0 x': [1, 2, 3]}
+    >>> seen.column("-1 x").to_pylist(), seen.column("0 x").to_pylist()
+    ([None, 1, None], [1, 2, 3])
     """
 
     def __init__(self, table: pa.Table, bounds: I64) -> None:

@@ -69,7 +69,7 @@ def register(
     require_pyspark()
     needs("a query as a table function of SQL", 4, 1)
     ship(spark)
-    from stretto.spark.sql import table_function
+    from stretto.spark.table_functions import table_function
 
     for key, value in options.items():
         if key not in table_function.OPTIONS:

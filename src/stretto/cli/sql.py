@@ -1,0 +1,49 @@
+"""``stretto sql``: SQL with MATCH_RECOGNIZE over files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from stretto.cli.files import read_statement_text
+from stretto.cli.giving import give
+from stretto.errors import OptionError
+from stretto.matching.sql import sql as run
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("sql")(sql)
+
+
+def sql(
+    text: Annotated[str, typer.Argument(help="A file with the statement, or the statement itself.", metavar="SQL")],
+    table: Annotated[
+        list[str] | None,
+        typer.Option(help="name=files: a table of the statement, and where it is, as for match. As often as needed."),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Write the rows: .parquet, .arrow, .jsonl or .csv.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
+    rows: Annotated[int, typer.Option(help="Print at most so many rows (0: all).", min=0)] = 20,
+) -> None:
+    """Run a SQL statement with MATCH_RECOGNIZE over files."""
+    found = run(read_statement_text(text), **_tables(table or ()))
+    give(found.schema, [found], lambda count: f"{count:,} row{'' if count == 1 else 's'}", out, json=json, rows=rows)
+
+
+def _tables(given: Sequence[str]) -> dict[str, str]:
+    """What ``--table`` said."""
+    found: dict[str, str] = {}
+    for one in given:
+        name, equals, files = one.partition("=")
+        if not (name and equals and files):
+            raise OptionError(f"--table {one}: give a name and files, such as --table events=events.parquet")
+        if name in found:
+            raise OptionError(
+                f"--table {one}: there is a table '{name}' already; one table of many files is a folder or a pattern"
+            )
+        found[name] = files
+    return found

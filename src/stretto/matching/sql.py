@@ -1,0 +1,229 @@
+"""``stretto.sql``: SQL with ``MATCH_RECOGNIZE`` over tables of this process; DuckDB runs what is around the clauses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+
+from stretto.errors import DataError, OptionError, QueryError, Span, suggestion
+from stretto.events import as_table
+from stretto.languages.sql import Clause, Rewritten, Statement, read_statement
+from stretto.matching.files import Source, are_files, open_files
+from stretto.matching.rows import recognize
+from stretto.query.passes.bind_rows import bind
+from stretto.query.row_pattern import BoundRows, RowsPerMatch
+
+
+def sql(text: str, /, *, con: Any = None, **tables: Any) -> pa.Table:
+    """Run a SQL statement in which tables may be followed by ``MATCH_RECOGNIZE ( … )``.
+
+    The clauses are matched here, and DuckDB runs the SQL around them (``pip install 'stretto[sql]'``). A statement that is one
+    clause over one table, ``SELECT * FROM t MATCH_RECOGNIZE ( … )``, needs no DuckDB.
+
+    Parameters
+    ----------
+    text
+        One statement. Clauses may stand in subqueries, WITH queries, joins and unions, and behind each other's results.
+    con
+        A DuckDB connection, whose tables the statement may read as well. ``None``: a new one for this call.
+    tables
+        By the name that the statement has for it (in any case): an Arrow, pandas, polars or DuckDB table, a list of dicts, or
+        files, as :func:`stretto.match` takes them.
+
+    Returns
+    -------
+    pyarrow.Table
+        The rows of the statement. Behind a clause these are its ``PARTITION BY`` columns and measures; with ``ALL ROWS PER MATCH``
+        its ``PARTITION BY`` and ``ORDER BY`` columns, the measures, and the other columns of its table.
+
+    Raises
+    ------
+    QueryError
+        The statement is wrong, with the place in it, in a clause or around it.
+    DataError
+        A table is not one.
+    OptionError
+        DuckDB is needed and not installed, or two tables have one name.
+    LimitError
+        Conditions on what was matched before make a search that is too long.
+
+    Examples
+    --------
+    >>> import stretto
+    >>> ticker = [{"day": day, "price": price} for day, price in enumerate([9, 7, 5, 8, 9])]
+    >>> stretto.sql('''
+    ...     SELECT * FROM ticker MATCH_RECOGNIZE (
+    ...         ORDER BY day
+    ...         MEASURES FIRST(down.day) AS first_day, LAST(down.price) AS bottom, LAST(up.day) AS last_day
+    ...         PATTERN (down+ up+)
+    ...         DEFINE down AS price < PREV(price), up AS price > PREV(price)
+    ...     )
+    ... ''', ticker=ticker).to_pylist()
+    [{'first_day': 1, 'bottom': 5, 'last_day': 4}]
+    """
+    statement = read_statement(text)
+    given = _by_name(tables)
+    if con is None and statement.only is not None:
+        return _alone(statement, statement.clauses[0], given)
+    return _Run(statement, given, con).result()
+
+
+def selected(bound: BoundRows) -> list[str]:
+    """The columns of its table that a clause needs: all of them only where each row is shown."""
+    return list(bound.read) if bound.parsed.rows is RowsPerMatch.ONE else bound.schema.names
+
+
+def _by_name(tables: Mapping[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, one in tables.items():
+        if name.casefold() in found:
+            raise OptionError(f"two tables are named '{name}': SQL does not tell capital letters from small ones")
+        found[name.casefold()] = one
+    return found
+
+
+def _alone(statement: Statement, clause: Clause, given: Mapping[str, Any]) -> pa.Table:
+    """The rows of a statement that is one clause over one table."""
+    name = str(statement.only)
+    if name.casefold() not in given:
+        hint = suggestion(name, given, kind="table") or f"give it by its name: sql(text, {name}=…)"
+        raise QueryError(f"there is no table '{name}'", text=statement.text, span=clause.operand, hint=hint)
+    table = _opened(given[name.casefold()])
+    with statement.placing(clause):
+        bound = bind(clause.parsed, table.schema)
+        names = selected(bound)
+        rows = table.table(names) if isinstance(table, Source) else table.select(names)
+        return recognize(bind(clause.parsed, rows.schema), rows)
+
+
+def _opened(table: Any) -> pa.Table | Source:
+    return open_files(table) if are_files(table) else as_table(table)
+
+
+class _Run:
+    """A statement that DuckDB runs."""
+
+    def __init__(self, statement: Statement, given: Mapping[str, Any], con: Any) -> None:
+        self._statement, self._given = statement, given
+        self._names: dict[Clause, str] = {}
+        self._shared = con is not None
+        self._con = con if con is not None else _duckdb().connect()
+
+    def result(self) -> pa.Table:
+        """The rows of the statement."""
+        registered: list[str] = []
+        with self._without_variables():
+            try:
+                for name in self._given.keys() & self._statement.names:
+                    self._refuse_taken(name)
+                    table = _opened(self._given[name])
+                    self._con.register(name, table.table() if isinstance(table, Source) else table)
+                    registered.append(name)
+                for clause in self._statement.clauses:
+                    rows = self._rows(clause)
+                    self._names[clause] = self._fresh()
+                    self._con.register(self._names[clause], rows)
+                    registered.append(self._names[clause])
+                rest = self._statement.rest(self._names)
+                with self._told(rest):
+                    found = self._con.sql(str(rest))
+                    return pa.table({}) if found is None else found.to_arrow_table()
+            finally:
+                for name in registered:
+                    self._con.unregister(name)
+                if not self._shared:
+                    self._con.close()
+
+    def _rows(self, clause: Clause) -> pa.Table:
+        """What a clause gives."""
+        asked = self._statement.operand(clause, self._names)
+        with self._told(asked):
+            operand = self._con.sql(str(asked))
+            schema = as_table(operand.limit(0)).schema
+        with self._statement.placing(clause):
+            names = selected(bind(clause.parsed, schema))
+        with self._told(asked):
+            rows = as_table(operand.project(", ".join(map(_quoted, names))))
+        with self._statement.placing(clause):
+            return recognize(bind(clause.parsed, rows.schema), rows)
+
+    def _fresh(self) -> str:
+        number = len(self._names) + 1
+        while f"matched_{number}" in self._statement.names or f"matched_{number}" in self._names.values():
+            number += 1
+        return f"matched_{number}"
+
+    def _refuse_taken(self, name: str) -> None:
+        """The tables of a connection of the user's stay as they are."""
+        asked = "SELECT 1 FROM information_schema.tables WHERE lower(table_name) = ?"
+        if self._shared and self._con.execute(asked, [name]).fetchall():
+            raise OptionError(f"the connection has a table '{name}' already: give yours another name")
+
+    @contextmanager
+    def _without_variables(self) -> Iterator[None]:
+        """Without DuckDB's way to take Python's variables for tables: those here are not the user's."""
+        option = "python_enable_replacements"
+        before = self._con.execute("SELECT current_setting(?)", [option]).fetchall()[0][0]
+        self._con.execute(f"SET {option} = false")
+        try:
+            yield
+        finally:
+            if self._shared:
+                self._con.execute(f"SET {option} = {'true' if before else 'false'}")
+
+    @contextmanager
+    def _told(self, asked: Rewritten) -> Iterator[None]:
+        """DuckDB's errors as ours, in the user's words and at the place in the user's text."""
+        duckdb = _duckdb()
+        try:
+            yield
+        except (duckdb.ProgrammingError, duckdb.DataError) as error:
+            message, span = _read_error(str(error), asked, self._statement)
+            for clause, name in self._names.items():
+                line = self._statement.text.count("\n", 0, clause.body.start) + 1
+                message = message.replace(f'"{name}"', name).replace(name, f"MATCH_RECOGNIZE (line {line})")
+            if isinstance(error, duckdb.DataError):
+                raise DataError(message) from error
+            raise QueryError(message, text=self._statement.text, span=span) from error
+
+
+#: DuckDB's excerpt of the line with the mistake, and the caret below it.
+_EXCERPT = re.compile(r"\n*LINE (\d+): (?P<line>.*)\n(?P<caret> *)\^")
+
+
+def _read_error(told: str, asked: Rewritten, statement: Statement) -> tuple[str, Span | None]:
+    """The message of an error of DuckDB, and its place in the user's text."""
+    found = _EXCERPT.search(told)
+    message = (told if found is None else told[: found.start()]).strip()
+    message = message.partition(" Error: ")[2] or message
+    if found is None:
+        named = re.search(r'"([^"]+)"|name (\w+)', message)
+        return message, None if named is None else statement.place(named[1] or named[2])
+    text = str(asked)
+    begin = 0
+    for _ in range(int(found[1]) - 1):
+        begin = text.index("\n", begin) + 1
+    shown, caret = found["line"], len(found["caret"]) - len(f"LINE {found[1]}: ")
+    if shown.startswith("..."):
+        shown, caret = shown[3:], caret - 3
+    at = text.find(shown.removesuffix("..."), begin)
+    return message, None if at < 0 or caret < 0 else asked.place(at + caret)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _duckdb() -> Any:
+    try:
+        import duckdb
+    except ImportError as error:
+        raise OptionError(
+            f"SQL around MATCH_RECOGNIZE is run by DuckDB ({error}): pip install 'stretto[sql]'; "
+            "SELECT * FROM t MATCH_RECOGNIZE ( … ) alone runs without it"
+        ) from error
+    return duckdb

@@ -1,0 +1,127 @@
+"""``stretto.spark.sql``: Spark SQL with ``MATCH_RECOGNIZE`` over the tables and views of a session."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from stretto.errors import DataError, OptionError, QueryError
+from stretto.languages.sql import Clause, Rewritten, Statement, read_statement
+from stretto.matching.rows import recognize
+from stretto.matching.sql import selected
+from stretto.query.passes.bind_rows import bind
+from stretto.spark.batch.rows import recognized
+from stretto.spark.frames import arrow_fields, check_dataframe, column
+from stretto.spark.kernels import ship
+from stretto.spark.session import require_pyspark
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def sql(session: SparkSession, text: str, /) -> DataFrame:
+    """Run a statement of Spark SQL in which tables may be followed by ``MATCH_RECOGNIZE ( … )``.
+
+    Spark runs the SQL around the clauses, and what they read. Each clause is a part of the plan: one shuffle by its ``PARTITION BY``,
+    a sort, and a pass in Python workers, to which only the columns travel that are read. A clause without ``PARTITION BY`` runs in
+    one task.
+
+    Parameters
+    ----------
+    session
+        The session, classic or Spark Connect, whose tables and views the statement reads.
+    text
+        One statement. Clauses may stand in subqueries, WITH queries, joins and unions, and behind each other's results.
+
+    Returns
+    -------
+    pyspark.sql.DataFrame
+        The rows of the statement, as of :func:`stretto.sql`; Spark computes them when they are used.
+
+    Raises
+    ------
+    QueryError
+        The statement is wrong, with the place in it, in a clause or around it.
+    DataError
+        A clause reads or shows a column of a type that Arrow does not have.
+    OptionError
+        A clause reads a streaming table, or PySpark is not installed.
+    """
+    require_pyspark()
+    statement = read_statement(text, spark=True)
+    frames: dict[Clause, DataFrame] = {}
+    for clause in statement.clauses:
+        operand = _run(session, statement, statement.operand(clause, _names(frames)), frames)
+        frames[clause] = _clause(statement, clause, operand)
+    if frames:
+        ship(session)
+    return _run(session, statement, statement.rest(_names(frames)), frames)
+
+
+def _clause(statement: Statement, clause: Clause, operand: DataFrame) -> DataFrame:
+    """The rows of a clause over those of its operand."""
+    check_dataframe(operand, "the table before MATCH_RECOGNIZE")
+    if operand.isStreaming:
+        raise OptionError(
+            "MATCH_RECOGNIZE reads a streaming table, and on Spark it is for batches: stretto.spark.match finds patterns in "
+            "streams, in CEQL and SASE+"
+        )
+    fields = arrow_fields(operand)
+    known = pa.schema([(name, kind) for name, kind in fields.items() if kind is not None])
+    with statement.placing(clause):
+        bound = bind(clause.parsed, known)
+        names = selected(bound)
+        if names == known.names and (lost := [name for name in fields if fields[name] is None]):
+            raise DataError(f"ALL ROWS PER MATCH shows all columns, and Arrow has no type for {', '.join(lost)}")
+        bound = bind(clause.parsed, pa.schema([known.field(name) for name in names]))
+        recognize(bound, bound.schema.empty_table())  # what cannot run is said now, and not by a worker
+    return recognized(operand.select(*map(column, names)), bound)
+
+
+def _names(frames: Mapping[Clause, DataFrame]) -> dict[Clause, str]:
+    return {clause: f"matched_{number}" for number, clause in enumerate(frames)}
+
+
+def _run(
+    session: SparkSession, statement: Statement, asked: Rewritten, frames: Mapping[Clause, DataFrame]
+) -> DataFrame:
+    """A query in which DataFrames stand for the results of clauses; Spark makes views of them while it reads the text."""
+    names = _names(frames)
+    read = {part.span for part in asked.parts if not part.verbatim}
+    given = {names[clause]: frame for clause, frame in frames.items() if clause.whole in read}
+    with _told(statement):
+        if not given:
+            return session.sql(str(asked))
+        parts = [
+            f"{{{part.text}}}"
+            if part.text in given and not part.verbatim
+            else part.text.replace("{", "{{").replace("}", "}}")
+            for part in asked.parts
+        ]
+        found = session.sql("".join(parts), **given)
+        _ = found.schema  # Spark Connect looks at the text not before
+        return found
+
+
+#: What PySpark calls the view of a DataFrame; in Spark's messages, the place in the text that it was given, and what stands there.
+_VIEW = re.compile(r"`?_pyspark_[0-9a-f]{32}`?")
+_PLACE = re.compile(r" ?[(;] ?line \d+,? pos \d+.*")
+_NEAR = re.compile(r" near '([^']+)'")
+
+
+@contextmanager
+def _told(statement: Statement) -> Iterator[None]:
+    """Spark's mistakes in a text as ours, in the user's words and at the place in the user's text."""
+    from pyspark.errors import AnalysisException
+
+    try:
+        yield
+    except AnalysisException as error:  # of the parser, too
+        message = _VIEW.sub("MATCH_RECOGNIZE", _PLACE.sub("", str(error).strip().partition("\n")[0]))
+        parts = [one.fragment() for one in error.getQueryContext() or ()] + [one[1] for one in _NEAR.finditer(message)]
+        span = next(filter(None, map(statement.place, filter(None, parts))), None)
+        raise QueryError(message, text=statement.text, span=span) from error

@@ -1,0 +1,205 @@
+"""SQL with MATCH_RECOGNIZE on Spark."""
+
+from __future__ import annotations
+
+import datetime as dt
+import logging
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import stretto
+from stretto import spark as on_spark
+from stretto.languages.match_recognize import parse
+from stretto.matching.rows import recognize
+from stretto.query.passes.bind_rows import bind
+from stretto.spark.batch.rows import whole_partitions
+from stretto.spark.compat import to_arrow
+from tests.cases import rows
+from tests.conftest import cases
+from tests.match_recognize.examples import Example, examples
+
+FALLS = """MATCH_RECOGNIZE (
+    PARTITION BY k ORDER BY x MEASURES LAST(x) AS until, count(*) AS n PATTERN (A F+) DEFINE F AS price < PREV(price)
+)"""
+ROWS = [("a", 1, 9), ("a", 2, 7), ("a", 3, 8), ("b", 1, 5), ("b", 2, 4), (None, 1, 3), (None, 2, 1)]
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+EXAMPLES = [one for one in examples() if "VALUES" not in one.query]
+FEW = ["a fall and a rise by customer", "unmatched rows are shown", "clauses in WITH, in a join, and behind each other"]
+
+
+@pytest.fixture
+def views(spark: Any) -> Any:
+    """A view ``ticker``, and a way to make views of Arrow tables."""
+    made = ["ticker"]
+    spark.createDataFrame(ROWS, "k string, x long, price long").createOrReplaceTempView("ticker")
+
+    def make(name: str, table: pa.Table) -> None:
+        spark.createDataFrame(table).createOrReplaceTempView(name)
+        made.append(name)
+
+    yield make
+    for name in made:
+        spark.catalog.dropTempView(name)
+
+
+def rows_of(spark: Any, text: str) -> list[tuple[Any, ...]]:
+    return sorted((tuple(row) for row in on_spark.sql(spark, text).collect()), key=repr)
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_examples(spark: Any, views: Any, name: str) -> None:
+    _check(spark, views, next(one for one in EXAMPLES if one.name == name))
+
+
+@pytest.mark.session
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda one: one.name)
+def test_all_examples(spark: Any, views: Any, example: Example) -> None:
+    _check(spark, views, example)
+
+
+def _check(spark: Any, views: Any, example: Example) -> None:
+    for name, table in example.tables.items():
+        views(name, table)
+    if example.error is None:
+        example.check(to_arrow(on_spark.sql(spark, example.query)))
+        return
+    with pytest.raises(Exception, match=example.error):
+        on_spark.sql(spark, example.query).collect()
+
+
+def test_around_clauses(spark: Any, views: Any) -> None:
+    assert rows_of(spark, f"SELECT k, n, '{{\\'}}' AS b FROM ticker {FALLS} m WHERE n > 1") == [
+        ("a", 2, "{'}"),
+        ("b", 2, "{'}"),
+        (None, 2, "{'}"),
+    ]
+    text = f"WITH c AS (SELECT * FROM ticker WHERE k = 'a') SELECT t.price FROM ticker t JOIN c {FALLS} m ON t.k = m.k AND x = until"
+    assert rows_of(spark, text) == [(7,)]
+    assert rows_of(spark, f"SELECT n FROM ticker {FALLS} UNION ALL SELECT -1") == [(-1,), (2,), (2,), (2,)]
+    assert not [one.name for one in spark.catalog.listTables() if "pyspark" in one.name or "matched" in one.name]
+
+
+def test_one_shuffle_and_only_the_columns_that_are_read(spark: Any, views: Any) -> None:
+    wide = spark.table("ticker").selectExpr("*", "x * 2 AS more")
+    wide.createOrReplaceTempView("wide")
+    found = on_spark.sql(spark, f"SELECT * FROM wide {FALLS}")
+    plan = found._jdf.queryExecution().executedPlan().toString()
+    assert plan.count("Exchange ") == 1
+    assert "more" not in plan
+    assert found.columns == ["k", "until", "n"]
+    spark.catalog.dropTempView("wide")
+
+
+def test_without_keys_it_runs_in_one_task(spark: Any, views: Any, caplog: pytest.LogCaptureFixture) -> None:
+    text = """SELECT * FROM ticker MATCH_RECOGNIZE (
+        ORDER BY k DESC, x MEASURES FIRST(k) AS f, LAST(k) AS l, count(*) AS n PATTERN (A+)
+    )"""
+    with caplog.at_level(logging.WARNING, logger="stretto"):
+        assert rows_of(spark, text) == [("b", None, 7)]
+    assert "MATCH_RECOGNIZE without PARTITION BY runs in one task" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        (f"SELECT * FROM tickers {FALLS}", "line 1, column 15: [TABLE_OR_VIEW_NOT_FOUND]"),
+        (f"SELECT nn FROM ticker {FALLS} AS m", "line 1, column 8: [UNRESOLVED_COLUMN.WITH_SUGGESTION]"),
+        (f"SELECT 1 FROM ticker {FALLS} AS m WHER x", "line 3, column 8: [PARSE_SYNTAX_ERROR]"),
+        (f"SELECT 1 FROM ticker {FALLS.replace('price <', 'prize <')}", "line 2, column 99: unknown column 'prize'"),
+    ],
+)
+def test_mistakes(spark: Any, views: Any, text: str, error: str) -> None:
+    with pytest.raises(stretto.QueryError) as caught:
+        on_spark.sql(spark, text)
+    assert str(caught.value).startswith(error)
+    assert "_pyspark_" not in str(caught.value)
+
+
+def test_streaming_tables_are_refused(spark: Any, views: Any) -> None:
+    spark.readStream.format("rate").load().createOrReplaceTempView("ticks")
+    with pytest.raises(stretto.OptionError, match="reads a streaming table"):
+        on_spark.sql(spark, "SELECT * FROM ticks MATCH_RECOGNIZE (ORDER BY timestamp PATTERN (A))")
+    spark.catalog.dropTempView("ticks")
+
+
+def test_columns_that_arrow_does_not_have(spark: Any, views: Any) -> None:
+    text = """SELECT * FROM (SELECT *, make_interval(1) AS i FROM ticker) MATCH_RECOGNIZE (
+        ORDER BY x MEASURES count(*) AS n PATTERN (A+)
+    )"""
+    assert rows_of(spark, text) == [(7,)]
+    with pytest.raises(stretto.DataError, match="Arrow has no type for i"):
+        on_spark.sql(spark, text.replace("MEASURES count(*) AS n", "ALL ROWS PER MATCH"))
+
+
+def test_tables_are_cut_between_partitions() -> None:
+    for seed in range(cases(500)):
+        random = np.random.default_rng(seed)
+        number = int(random.integers(0, 40))
+        values = np.sort(random.integers(0, 5, number))
+        floats = pa.array([[None, float("nan"), 0.0, 1.0, 2.0][one] for one in values], pa.float64())
+        table = pa.table({"f": floats, "i": values, "at": np.arange(number)})
+        cuts = np.sort(random.integers(0, number + 1, 4)).tolist()
+        pieces = [table.slice(a, b - a) for a, b in zip([0, *cuts], [*cuts, number], strict=True) if b > a]
+        for keys in (["f"], ["i"], ["i", "f"]):
+            found = list(whole_partitions(iter(pieces), keys))
+            assert [at for piece in found for at in piece.column("at").to_pylist()] == list(range(number)), (
+                f"seed {seed}"
+            )
+            owned = [set(piece.column("i").to_pylist()) for piece in found]
+            assert sum(map(len, owned)) == len(set(values.tolist())), f"seed {seed}"
+        assert len(list(whole_partitions(iter(pieces), []))) == (number > 0), f"seed {seed}"
+
+
+def test_random_clauses(spark: Any) -> None:
+    """On Spark and around DuckDB as the clause alone, in an order that tells all rows apart."""
+    for seed in range(cases(200)):
+        drawn = rows.case(seed)
+        clause = re.sub(r"(ORDER BY .*)\n", r"\1, at_row\n", drawn.clause, count=1)
+        table = drawn.rows.append_column("at_row", pa.array(range(drawn.rows.num_rows)))
+        text = f"SELECT * FROM (SELECT * FROM drawn) AS d {clause} AS m"
+        expected = _answer(_alone, clause, table)
+        assert _answer(_here, text, table) == expected, f"seed {seed}: {clause}"
+        assert _answer(_on_spark, spark, text, table) == expected, f"seed {seed}: {clause}"
+    spark.catalog.dropTempView("drawn")
+
+
+def _alone(clause: str, table: pa.Table) -> pa.Table:
+    return recognize(bind(parse(clause), table.schema), table)
+
+
+def _here(text: str, table: pa.Table) -> pa.Table:
+    return stretto.sql(text, drawn=table)
+
+
+def _on_spark(spark: Any, text: str, table: pa.Table) -> pa.Table:
+    from pyspark.errors import PythonException
+
+    spark.createDataFrame(table).createOrReplaceTempView("drawn")
+    try:
+        return to_arrow(on_spark.sql(spark, text))
+    except PythonException as error:
+        raise stretto.DataError(str(error)) from error
+
+
+def _answer(compute: Callable[..., pa.Table], *given: Any) -> list[str] | None:
+    """The rows as a bag, whatever zone their times have; ``None``: it is refused."""
+    try:
+        found = compute(*given)
+    except stretto.StrettoError:
+        return None
+    return sorted(repr([_plain(one) for one in row.values()]) for row in found.to_pylist())
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, pa.MonthDayNano):  # DuckDB's durations
+        return dt.timedelta(value.days, microseconds=value.nanoseconds // 1000)
+    if isinstance(value, list):
+        return [_plain(one) for one in value]
+    return value.replace(tzinfo=None) if isinstance(value, dt.datetime) else value
