@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from types import UnionType
 from typing import ClassVar
 
 import pyarrow as pa
@@ -72,7 +73,7 @@ class Concatenation:
     span: Span | None = _span()
 
     def __str__(self) -> str:
-        return " ".join(f"({one})" if isinstance(one, Alternation) else str(one) for one in self.parts)
+        return " ".join(_inside(one, Alternation | Concatenation) for one in self.parts)
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ class Alternation:
     span: Span | None = _span()
 
     def __str__(self) -> str:
-        return " | ".join(map(str, self.parts))
+        return " | ".join(_inside(one, Alternation) for one in self.parts)
 
 
 @dataclass(frozen=True)
@@ -125,6 +126,11 @@ class Excluded:
 
 
 RowPattern = Variable | Empty | Anchor | Concatenation | Alternation | Permutation | Quantified | Excluded
+
+
+def _inside(part: RowPattern, kinds: type | UnionType) -> str:
+    """Write a part of a part, in parentheses where it is of some kinds."""
+    return f"({part})" if isinstance(part, kinds) else str(part)
 
 
 def parts_of(pattern: RowPattern) -> Iterator[RowPattern]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -255,7 +255,9 @@ def _common(types: list[pa.DataType]) -> pa.DataType:
 
 
 class _Scope(p.Visitor):
-    """Compiles the conditions of one variable."""
+    """Compiles the conditions of one variable. What has no attributes is a constant before it is visited."""
+
+    takes: ClassVar = tuple(one for one in p.NODES if one is not p.Constant)
 
     def __init__(self, owner: History, variable: str) -> None:
         self.owner = owner
