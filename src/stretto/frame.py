@@ -98,7 +98,7 @@ class Section:
     # -- bytes --------------------------------------------------------------------------------------------------------
 
     def to_bytes(self, magic: bytes = MAGIC, version: int = VERSION) -> bytes:
-        """The frame."""
+        """Write header, sections and checksum as bytes."""
         values, arrays = self.flat()
         chunks, listed = [], []
         for name, array in arrays.items():

@@ -284,7 +284,7 @@ def jit(function: F) -> F:
 
 
 def inlined(function: F) -> F:
-    """As :func:`jit`, for a kernel's helper: it becomes part of its caller.
+    """Do what :func:`jit` does, for a kernel's helper: it becomes part of its caller.
 
     A call that is not inlined counts references of every array that it hands over, which costs more than most helpers.
     """
@@ -292,7 +292,7 @@ def inlined(function: F) -> F:
 
 
 def inlined_unless_interpreted(python: Callable[..., Any]) -> Callable[[F], F]:
-    """As :func:`inlined`, for a helper that has other values in a kernel that runs as Python: there it is ``python``."""
+    """Do what :func:`inlined` does, for a helper that has other values in a kernel that runs as Python: there it is ``python``."""
     return lambda function: _compiled(function, python, forceinline=True)
 
 

@@ -360,20 +360,20 @@ def _place(nfab: Nfab, conjunct: p.Predicate) -> Nfab:
         return _place_in_ending(nfab, ends[0], conjunct, references)
     order = {pair.component.variable: number for number, pair in enumerate(nfab.pairs)}
     paired = are_paired([one for one in references.values() if _rank(one) == 1], nfab.query.parsed.parts)
-    known_at = [
-        (*_moment(nfab, order[one.variable], one), order[one.variable])
-        for one in references.values()
+    known_at = {
+        name: (*_moment(nfab, order[one.variable], one), order[one.variable])
+        for name, one in references.items()
         if not (paired and _is_of_earlier_round(nfab, order, one, references))
-    ]
-    _, rank, number = max(known_at, default=(0, 0, 0))
+    }
+    latest = max(known_at, key=known_at.__getitem__, default=None)
+    _, rank, number = (0, 0, 0) if latest is None else known_at[latest]
     pair = nfab.pairs[number]
     variable = pair.component.variable
     group = nfab.round_of[number]
     if paired and rank != 1:
-        late = next(name for name, one in references.items() if _moment(nfab, order[one.variable], one)[1] == rank)
         raise _mistake(
             conjunct,
-            f"{late} is not known yet when the events of a round are related",
+            f"{latest} is not known yet when the events of a round are related",
             "ask for it in a condition of its own",
         )
     if rank == 3:

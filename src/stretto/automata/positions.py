@@ -31,7 +31,7 @@ _FREE: Ways = frozenset([frozenset()])
 
 @dataclass(frozen=True)
 class Step:
-    """To the place of the next event; ``passed`` are the negations that lie between."""
+    """A step to the place of the next event; ``passed`` are the negations that lie between."""
 
     place: int
     passed: Passed = frozenset()

@@ -230,7 +230,7 @@ class Classifier:
         return overflow_at(asked, table, row)
 
     def look(self, table: pa.RecordBatch | pa.Table) -> I32:
-        """As :meth:`classify`, for whoever asks afterwards which rows are doubtful."""
+        """Do what :meth:`classify` does, for whoever asks afterwards which rows are doubtful."""
         out = np.empty(table.num_rows, np.int32)
         if not self._columns:
             with self._lock:
@@ -289,7 +289,7 @@ class Classifier:
         return self._interned(bits.T)
 
     def _interned(self, truth: Truth) -> I32:
-        """As :meth:`interned`; the column after the last guard, if there is one, says where some guard is not told."""
+        """Do what :meth:`interned` does; the column after the last guard, if there is one, says where some guard is not told."""
         if not truth.shape[1]:
             return np.zeros(truth.shape[0], np.int32)
         packed = np.packbits(truth, axis=1, bitorder="little")
@@ -315,7 +315,7 @@ class Classifier:
         return truth
 
     def describe(self) -> list[str]:
-        """For people: the distinct conditions, one line a column that is read, and how many kinds of events they tell apart.
+        """Tell people the distinct conditions, one line a column that is read, and how many kinds of events they tell apart.
 
         >>> print(*Classifier([Guard("A"), Guard("B")], Schema({"type": pa.string()})).describe(), sep="\\n")
         type: type = 'A', type = 'B'

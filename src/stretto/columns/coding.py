@@ -356,7 +356,7 @@ class _Masks(Coder):
 
 @dataclass(frozen=True)
 class Unknown:
-    """In the place of an atom: that integers of 64 bits do not tell whether it holds."""
+    """Stands in the place of an atom, and says that integers of 64 bits do not tell whether it holds."""
 
     atom: p.Predicate
 

@@ -571,7 +571,7 @@ def _absolute(own: _Column) -> _Column:
 
 
 def _rounded(own: _Column, digits: int = 0) -> _Column:
-    """As :func:`~stretto.query.builtins.rounded`."""
+    """Do what :func:`~stretto.query.builtins.rounded` does."""
     power = float(10**digits)
     with np.errstate(all="ignore"):
         size = np.abs(own.data)

@@ -108,7 +108,7 @@ def ordered(outputs: Iterable[Node]) -> list[Node]:
 
 
 def ordered_with_loops(outputs: list[Node]) -> list[Node]:
-    """As :func:`ordered`, with the relations of loops that nothing reads: they are part of a definition all the same."""
+    """Do what :func:`ordered` does, with the relations of loops that nothing reads: they are part of a definition all the same."""
     nodes = ordered(outputs)
     there = {id(node) for node in nodes}
     parts = [one for loop in loops_of(nodes) for one in (*loop.variables, *loop.bodies, *loop.fixpoints)]

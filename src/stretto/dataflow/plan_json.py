@@ -49,7 +49,7 @@ def to_json(outputs: Mapping[str, plan.Stream]) -> str:
 
 
 def travelling(outputs: Mapping[str, plan.Stream]) -> tuple[str, functions.Paths]:
-    """As :func:`to_json`, with the registered functions that the plan calls, by their paths."""
+    """Do what :func:`to_json` does, with the registered functions that the plan calls, by their paths."""
     nodes = ordered_with_loops([one.node for one in outputs.values()])
     called = functions.paths(name for node in nodes for value in vars(node).values() for name in _calls(value))
     return json.dumps(_Writer(nodes).written(outputs), ensure_ascii=False), called

@@ -214,7 +214,7 @@ class TimeoutRun(AroundRun):
         yield from self._shifted(self.run.finish())
 
     def _in_slices(self, batch: pa.RecordBatch) -> Iterator[Matches]:
-        """As :meth:`_with_timeouts`, of matches that do not tell which event has completed them: each row that closes windows begins
+        """Do it for matches that do not tell which event has completed them: each row that closes windows begins
         a slice."""
         first, begin = self.run.rows, 0
         for row in self.partial.closing.tolist():
@@ -274,7 +274,7 @@ class TimeoutRun(AroundRun):
         self.partial.take_over(old.partial, unknown)
 
     def unlisted(self) -> Unlisted | None:
-        """As the machine's run."""
+        """Say what the machine's run says."""
         return self.run.unlisted()
 
     @property

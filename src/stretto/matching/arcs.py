@@ -335,7 +335,7 @@ class ArcChanges:
     # -- carrying out -------------------------------------------------------------------------------------------------
 
     def changes(self) -> Changes:
-        """For the runner; where one is carried out alone, its place among the changes is told in place of the arc."""
+        """List the changes as the runner takes them; one that is carried out alone has its place in place of its arc."""
         if self.what is not None:
             return Changes(self.at, self.what, self.which)
         return Changes.of_arcs(self.at, self.adds, self.alone, self.which)

@@ -155,7 +155,7 @@ def match(  # noqa: PLR0913 - the options that users have
 
 
 def iter_matches(query: str | Query | AFA | Afa, events: Any, **options: Any) -> Iterator[pa.Table]:
-    """As :func:`match`, in pieces of bounded size, so that results need not fit into memory: nothing is refused without ``budget``.
+    """Do what :func:`match` does, in pieces of bounded size: results may exceed memory, and none is refused without ``budget``.
 
     Of an AFA, a piece is what so many events give.
 
@@ -193,7 +193,7 @@ def _of_afa(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def match_sets(query: str | Query, events: Any, **options: Any) -> Iterator[MatchSet]:
-    """As :func:`match`, with the matches of each event that completes some as one set, which lists none until it is asked.
+    """Do what :func:`match` does, with the matches of each event that completes some as one set, which lists none until it is asked.
 
     For SASE+ queries (``OUTPUT compressed`` or not), whose matches may be exponentially many. Always the NFAb engine, whose
     merged runs hold them in as many nodes as events were selected.
@@ -384,7 +384,7 @@ def _match_afa(
 def _iter_match_afa(
     afa: AFA | Afa, events: Any, *, time: str | None = None, sequence: str | None = None, **options: Any
 ) -> Iterator[pa.Table]:
-    """As :func:`_match_afa`, in pieces: the outputs of so many events each; at least one, which may be empty."""
+    """Do what :func:`_match_afa` does, in pieces: the outputs of so many events each; at least one, which may be empty."""
     own = ("until", "bag", "numbered", "ignore", "provenance", "budget")
     unknown = set(options) - set(own)
     if unknown:

@@ -111,6 +111,7 @@ class Query:
 
     @property
     def language(self) -> str:
+        """The language of the text: ``"ceql"`` or ``"sase"``."""
         return self._parsed.language
 
     @property
@@ -130,18 +131,22 @@ class Query:
 
     @property
     def partition_by(self) -> tuple[str, ...]:
+        """The attributes by which matches are sought apart; empty: there are none."""
         return self._parsed.partition_by
 
     @property
     def window(self) -> Window | None:
+        """How far apart the events of a match may be; ``None``: as far as one likes."""
         return self._parsed.window
 
     @property
     def consume(self) -> Consume:
+        """What an output forgets (CONSUME BY)."""
         return self._parsed.consume
 
     @property
     def limit(self) -> int | None:
+        """How many matches an event may complete at the most; ``None``: any number."""
         return self._parsed.limit
 
     @property

@@ -61,11 +61,11 @@ class InMemory:
         self.total = table.num_rows
 
     def batches(self, tested: Sequence[str], reader: Run) -> Iterator[pa.RecordBatch]:
-        """As :class:`Input`."""
+        """Give the columns that the engine reads, piece by piece."""
         yield from self._table.select(list(tested)).to_batches(max_chunksize=PIECE)
 
     def kept(self) -> tuple[Rows, Order | None]:
-        """As :class:`Input`."""
+        """Give ``rows`` and ``order`` as they are now."""
         return self.rows, self.order
 
 
@@ -99,7 +99,7 @@ class InFiles:
         return self._source.read(names, self._asked)
 
     def batches(self, tested: Sequence[str], reader: Run) -> Iterator[pa.RecordBatch]:
-        """As :class:`Input`."""
+        """Give ``rows`` and ``order`` as they are now."""
         for piece in self._pieces(list(dict.fromkeys([*tested, *self._shown]))):
             if isinstance(piece, int):  # nothing that is read; positions count it
                 reader.rows += piece
@@ -125,7 +125,7 @@ class InFiles:
                 self._arrivals.forget(oldest)
 
     def kept(self) -> tuple[Rows, Order | None]:
-        """As :class:`Input`."""
+        """Give ``rows`` and ``order`` as they are now."""
         if self._kept is None:
             self._kept = self._history.frozen(), None if self._arrivals is None else self._arrivals.copy()
         return self._kept

@@ -44,12 +44,12 @@ class Reading(NamedTuple):
 
     @property
     def roles(self) -> dict[str, Any]:
-        """As arguments of a schema."""
+        """The roles as a schema takes them."""
         return roles(self.type, self.time, self.stream, None, self.time_unit)
 
     @property
     def shown(self) -> dict[str, Any]:
-        """As arguments of a layout; snapshots compare them, and those of before had no timeouts."""
+        """The arguments of a layout; snapshots compare them, and those of before had no timeouts."""
         return {"output": self.output, "positions": self.positions} | ({"timeouts": True} if self.timeouts else {})
 
     def schema(self, given: Any) -> Schema:

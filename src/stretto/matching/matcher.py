@@ -198,10 +198,7 @@ class Matcher:
 
     @property
     def punctuation(self) -> Any:
-        """No event before this time waits or will be read any more, and no match before it will be given or taken back.
-
-        ``None``: none is known.
-        """
+        """No event before it waits or will be read, and no match before it will be given or taken back; ``None``: none is known."""
         return self._line.punctuation
 
     @property
@@ -222,10 +219,7 @@ class Matcher:
 
     @property
     def expires(self) -> int | float | None:
-        """The last time at which the window of a pushed event is still open (integer or float, as the engine measures times).
-
-        ``None`` when nothing is pending, or when it is not time that closes windows.
-        """
+        """The last time, as the engine measures it, at which a window is open; ``None``: none is, or time does not close them."""
         return self._line.expires
 
     @property
@@ -275,11 +269,11 @@ class Matcher:
         return self._line.push(events, arcs=arcs, punctuations=punctuations)
 
     def iter_push(self, events: Any) -> Iterator[pa.Table]:
-        """As :meth:`push`, in pieces of bounded size, to be read to the end; of an AFA, a piece is what so many events give."""
+        """Do what :meth:`push` does, in pieces of bounded size, to be read to the end; for an AFA, a piece is of so many events."""
         return self._line.iter_push(events)
 
     def push_sets(self, events: Any) -> Iterator[MatchSet]:
-        """As :meth:`push`, with the matches of each event that completes some as a set (see :func:`match_sets`).
+        """Do what :meth:`push` does, with the matches of each event that completes some as a set (see :func:`match_sets`).
 
         The matcher must have been made with ``sets=True``. Must be read to the end before the next call.
         """

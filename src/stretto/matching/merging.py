@@ -49,7 +49,7 @@ class Streams(Source):
     def read(
         self, names: Sequence[str], asked: pc.Expression | None = None, *, coded: bool = True
     ) -> Iterator[pa.RecordBatch | int]:
-        """As :meth:`Source.read`, stream by stream; nothing is asked, and nothing comes in codes, which differ by file."""
+        """Do what :meth:`Source.read` does, stream by stream; nothing is asked, and nothing comes in codes, which differ by file."""
         for pieces in self.apart(names):
             yield from pieces
 

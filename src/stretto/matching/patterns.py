@@ -333,7 +333,7 @@ class PatternSet:
         )
 
     def iter_push(self, events: Any) -> Iterator[pa.Table]:
-        """As :meth:`push`, in pieces. Must be read to the end before the next call."""
+        """Do what :meth:`push` does, in pieces. Must be read to the end before the next call."""
         self._ready()
         self._meter = Meter.of_call(self._budget, pieces=True)
         table = as_table(events)

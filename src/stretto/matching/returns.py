@@ -61,7 +61,7 @@ def computed_columns(
 
 
 def _columns(found: Matches, query: BoundSase, rows: Rows, marks: Sequence[frozenset[str]]) -> list[pa.Array]:
-    """As :func:`computed_columns`, with errors that name the match by its number."""
+    """Do what :func:`computed_columns` does, with errors that name the match by its number."""
     segments: dict[str, _Segments] = {}
     columns: dict[str, pa.Array] = {}
     for item in query.returns or ():

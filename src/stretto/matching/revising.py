@@ -72,7 +72,7 @@ class Lowering:
         return afa, MatchLayout(Layout(bound, **self.reading.shown), marks), bound.time
 
     def schema_of(self, table: pa.Table) -> Schema:
-        """As a first batch tells it."""
+        """Make the schema of what a first batch has."""
         return self.reading.schema(self._events(table).schema)
 
     def kept(self, table: pa.Table, layout: MatchLayout) -> pa.Table:

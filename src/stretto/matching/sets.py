@@ -92,7 +92,7 @@ class MatchSet:
         return sum(self._counts[root] for root in self._found.roots.tolist())
 
     def __len__(self) -> int:
-        """As :attr:`count`; an OverflowError beyond 2^63 − 1, as Python has it."""
+        """Do what :attr:`count` does; an OverflowError beyond 2^63 − 1, as Python has it."""
         return self.count
 
     def __bool__(self) -> bool:

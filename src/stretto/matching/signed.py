@@ -25,7 +25,7 @@ class SignedLayout(Protocol):
     """Which columns a result has, and what of the events it needs."""
 
     def schema(self, time: pa.DataType) -> pa.Schema:
-        """Of the result, where the times have this type."""
+        """The schema of the result, where the times have this type."""
 
     def table(self, found: Matches, time: pa.DataType) -> pa.Table:
         """What a run gives."""

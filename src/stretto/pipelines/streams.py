@@ -136,7 +136,7 @@ class Counts:
 
     @property
     def line(self) -> str:
-        """The sums."""
+        """Show the sums in one line."""
         parts = [f"{self.batches:,} batch{'' if self.batches == 1 else 'es'}"]
         shown = [name for name, number in self.total.items() if number or name in ("events", "matches")]
         return ", ".join(parts + [f"{self.total[name]:,} {_SUMMED[name]}" for name in shown])

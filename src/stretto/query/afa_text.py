@@ -1,4 +1,4 @@
-"""Arcs as text."""
+"""What arcs of an automaton look like as text."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ class Attribute(_Node):
 
 @dataclass(frozen=True)
 class Constant(_Node):
-    """A literal."""
+    """A literal: a number, a string, TRUE, FALSE, or NULL."""
 
     method: ClassVar = "constant"
     value: Value

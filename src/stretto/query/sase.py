@@ -345,7 +345,7 @@ class SaseQuery:
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """The pattern."""
+        """The components of the pattern and the groups around them."""
         return self.components if self.pattern is None else self.pattern
 
     @property

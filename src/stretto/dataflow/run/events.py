@@ -35,7 +35,7 @@ class Inputs:
         return failed
 
     def take_known(self, events: Rows) -> list[int]:
-        """As :meth:`take`, without the retractions of events that are not there; their numbers."""
+        """Do what :meth:`take` does, without the retractions of events that are not there; their numbers."""
         missing: list[int] = []
         at = 0
         while (failed := self.take(events[at:])) >= 0:

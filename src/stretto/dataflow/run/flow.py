@@ -110,7 +110,7 @@ class Dataflow:
             own.punctuate(time)
 
     def push_known(self, name: str, batch: Any) -> list[int]:
-        """As :meth:`push`, but retractions of what is not there are left out: the numbers of their rows."""
+        """Do what :meth:`push` does, but retractions of what is not there are left out: the numbers of their rows."""
         self._check()
         own = self._input(name)
         before = self._time

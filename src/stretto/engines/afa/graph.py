@@ -196,5 +196,5 @@ class GraphTables:
         link_all(self.arcs, self.states)
 
     def graph(self, **options: Any) -> Graph:
-        """For the kernel."""
+        """The automaton as the kernel reads it."""
         return Graph(arcs=self.arcs, states=self.states, start=self.start, **options)

@@ -90,7 +90,7 @@ def _affected(p: int, at: int, bound_le: int, bound_seq: int, taken_row: int, m:
 
 @inlined
 def _lose_all(z: int, bound_le: int, bound_seq: int, m: Memory) -> int:
-    """As :func:`_lose`, where every partial match at ``z`` that began at or before the change is affected."""
+    """Do what :func:`_lose` does, where every partial match at ``z`` that began at or before the change is affected."""
     graph, P, events, work, registers = m.graph, m.P, m.events, m.work, m.registers
     count, p, found = 0, events.X[z, s.FIRST], events.X[z, s.CLEANED]
     while p != s.NIL and not earlier(bound_le, bound_seq, P[s.START_LE, p], P[s.START_SEQ, p]):

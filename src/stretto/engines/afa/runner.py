@@ -62,7 +62,7 @@ class AfaRunner(AfaStepping):
         rows: I64 | None = None,
         refused: list[StrettoError] | None = None,
     ) -> Iterator[Matches]:
-        """As :meth:`push`, at once, and the output so far."""
+        """Do what :meth:`push` does, at once, and the output so far."""
         self.push(batch, changes, rows, refused)
         if silent:
             self.state.drain()

@@ -174,7 +174,7 @@ class Events(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """Partitions."""
+    """The partitions: where the events of each begin, by number."""
 
     first: I64  #: first event
     last: I64  #: last event

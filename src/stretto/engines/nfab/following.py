@@ -80,14 +80,14 @@ class FollowingState(following.FollowingState, NfabState):
         self.keep_firsts(kept)
 
     def save(self, section: Section, partitions: int) -> None:
-        """As of all runs, with the first events."""
+        """Do what all runs do, for the first events as well."""
         super().save(section, partitions)
         for name, array in self.firsts._asdict().items():
             section.arrays[f"firsts.{name}"] = array[: self.count].copy() if name != "used" else array.copy()
         self.save_firsts(section)
 
     def load(self, section: Section, *others: Any) -> None:
-        """As of all runs, with the first events."""
+        """Do what all runs do, for the first events as well."""
         super().load(section, *others)
         count = int(section.arrays["firsts.used"][0])
         self.firsts = _room_for(2 * max(1, count))
@@ -162,6 +162,6 @@ class FollowingRun(Following, NfabRunner):
         return super().live()
 
     def forget(self) -> None:
-        """As of all runs, without the first events that are gone."""
+        """Do what all runs do, and forget the first events that are gone."""
         self._sweep_firsts()
         super().forget()

@@ -22,7 +22,7 @@ def _swap(scratch: Scratch, a: int, b: int) -> None:
 
 @inlined
 def push_timer(run: int, runs: Runs, scratch: Scratch, registers: I64) -> None:
-    """Onto the heap. O(log pending)."""
+    """Push a time onto the heap. O(log pending)."""
     at = registers[s.TIMERS]
     registers[s.TIMERS] = at + 1
     scratch.timer[at] = run

@@ -204,7 +204,7 @@ class NfabRunner(Intake):
         self.broken = False
 
     def sets(self, batch: pa.RecordBatch) -> Iterator[HandedOver]:
-        """As :meth:`advance`, with the matches of each event that completes some as a set; must be read to its end."""
+        """Do what :meth:`advance` does, with the matches of each event that completes some as a set; must be read to its end."""
         self.refuse_if_broken()
         events, _ = self.prepare(batch)
         state, registers = self.state, self.state.registers

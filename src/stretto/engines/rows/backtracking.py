@@ -481,7 +481,7 @@ def walk_back(
     failed: Failed,
     out: Found,
 ) -> int:
-    """As :func:`stretto.engines.rows.kernels.walk`, where a follower that is possible may fail.
+    """Do what :func:`stretto.engines.rows.kernels.walk` does, where a follower that is possible may fail.
 
     Depth first, by preference. Loop invariant: the rows of the match so far are at depths 1 to ``depth``, each with its
     position, the follower to try next, and the registers with it; what is in ``failed`` cannot be completed. Cost:

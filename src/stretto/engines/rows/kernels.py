@@ -55,7 +55,7 @@ def narrow_down(bits: U64, bounds: I64, last: np.uint64, always: np.uint64, befo
 
 @jit
 def narrow_down_wide(bits: U64, bounds: I64, machine: Machine) -> None:
-    """As :func:`narrow_down`, for any number of positions. Cost: the words of a row, and the followers of what it may be taken as."""
+    """Do what :func:`narrow_down` does, for any number of positions. Cost: a row's words, and the followers of what it may be."""
     words = bits.shape[1]
     for k in range(bounds.size - 1):
         for i in range(bounds[k + 1] - 1, bounds[k] - 1, -1):

@@ -24,7 +24,7 @@ class Firsts(Protocol):
     def position(self) -> I64: ...
     @property
     def part(self) -> I64:
-        """Partition."""
+        """The number of the partition."""
 
     @property
     def key(self) -> I64:
@@ -149,7 +149,7 @@ class Following(Intake):
         self.broken = False
 
     def _keep(self, alive: Bits) -> tuple[I64, I64] | None:
-        """As of all runs; a partition stays while a window of it is open."""
+        """Do what all runs do; a partition stays while a window of it is open."""
         if self.keys is None:
             return None
         found = super()._keep(alive | self.state.partitions(len(self.keys)))
@@ -207,7 +207,7 @@ class Following(Intake):
         return over
 
     def _by_rank(self, first: int) -> tuple[I64, I64]:
-        """As :meth:`_by_time`, of windows that count events."""
+        """Do what :meth:`_by_time` does, of windows that count events."""
         state = self.state
         slots = np.flatnonzero(state.open)
         wanted = state.firsts.key[slots] + self.span + 1

@@ -187,7 +187,7 @@ def mean(total: int, carry: int, more: int, count: int) -> float:
 
 @jit
 def _mean_of_many(total: int, carry: int, more: int, count: int) -> float:
-    """As :func:`mean`, by long division in words of 32 bits. At most 2^31 integers were added."""
+    """Do what :func:`mean` does, by long division in words of 32 bits. At most 2^31 integers were added."""
     high = (carry << 32) + (total >> 32) + (more >> 32)
     low = (total & LOW) + (more & LOW)
     high, low = high + (low >> 32), low & LOW
@@ -240,7 +240,7 @@ def remainder(a: int, b: int) -> int:
 
 @inlined
 def remainder_real(a: float, b: float) -> float:
-    """As :func:`remainder`, for floats."""
+    """Do what :func:`remainder` does, for floats."""
     if not np.isfinite(a):
         return np.nan
     return np.fmod(a, b)

@@ -73,7 +73,7 @@ def name(text: str) -> ast.expr:
 
 
 def number(value: int | float) -> ast.expr:
-    """A literal."""
+    """The syntax tree of a literal."""
     if value < 0:
         return ast.UnaryOp(ast.USub(), ast.Constant(-value))
     return ast.Constant(value)
@@ -421,7 +421,7 @@ class ScalarCode(p.Visitor, ABC):
     # -- decimals -----------------------------------------------------------------------------------------------------
 
     def _decimal(self, value: Decimal, node: p.Constant) -> Code:
-        """A literal."""
+        """The syntax tree of a literal."""
         digits = Fraction(value)
         scale = max(0, -int(value.as_tuple().exponent))
         unscaled = int(digits * 10**scale)

@@ -106,7 +106,7 @@ class Slot:
     column: int
 
     def describe(self, variable: str, column: str) -> str:
-        """As text for ``explain``."""
+        """Show the value vector as ``explain`` prints it."""
         if self.op is Op.LENGTH:
             return f"{variable}.LEN"
         if self.op in _STATES:

@@ -46,7 +46,7 @@ def _admit(
 def _admit_real(
     values: F64, rows: I64, first: int, size: float, times: F64, positions: I64, begin: int, end: int, low: I64
 ) -> int:
-    """As :func:`_admit`, for real times: ``end − start ≤ size`` as floats subtract."""
+    """Do what :func:`_admit` does, for real times: ``end − start ≤ size`` as floats subtract."""
     at = begin
     for k in range(rows.size):
         value = values[rows[k]]

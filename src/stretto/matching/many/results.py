@@ -278,7 +278,7 @@ def _lists(offset: I64, values: pa.Array) -> pa.Array:
 
 
 def _text(column: pa.Array) -> pa.Array:
-    """Keys as text."""
+    """Write keys as text."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     try:

@@ -187,7 +187,7 @@ class Cleanse:
 
     @property
     def schema(self) -> pa.Schema | None:
-        """Of the events, once it is known."""
+        """The columns of the events, once they are known."""
         return self._columns.schema
 
     @property
@@ -220,7 +220,7 @@ class Cleanse:
         self._buffer.runs, self._side, self._columns.schema = runs, side, schema
 
     def let(self, events: Any, punctuations: Sequence[tuple[int, Any]] = (), *, places: bool = False) -> Released:
-        """As :meth:`push`, with the rows of the events.
+        """Do what :meth:`push` does, with the rows of the events.
 
         Parameters
         ----------
@@ -255,11 +255,11 @@ class Cleanse:
         return self._buffer.joined(found)
 
     def pass_on(self, time: int | float) -> Released:
-        """As :meth:`advance`, of a time as the operator counts, with the rows."""
+        """Do what :meth:`advance` does, of a time as the operator counts, with the rows."""
         return self._advance(time, 0)
 
     def end(self) -> Released:
-        """As :meth:`finish`, with the rows."""
+        """Do what :meth:`finish` does, with the rows."""
         self._finished = True
         if self.schema is None:
             return self._buffer.nothing()
@@ -450,7 +450,7 @@ class Cleanse:
     _TIMES = ("_punctuation", "_greatest", "_limit")
 
     def saved(self) -> dict[str, Any]:
-        """The state."""
+        """Give the state, to go back to."""
         own = {name: getattr(self, name) for name in (*self._STATE, *self._TIMES)}
         return {"own": own | {"_side": list(self._side)}, "buffer": self._buffer.saved()}
 
@@ -555,5 +555,5 @@ _WORDS = {"bound": "disorder", "late_policy": "late", "unit": "time_unit"}
 
 
 def _plain(value: Any) -> Any:
-    """As JSON has it."""
+    """Turn a time into what JSON can hold."""
     return list(value) if isinstance(value, tuple) else value if isinstance(value, int | None) else str(value)

@@ -123,12 +123,12 @@ class Buffer:
         self.peak = max(self.peak, self.buffered)
 
     def let(self, here: Run, place: I64) -> Released:
-        """As they came."""
+        """Let all events through in the order in which they came."""
         self.released += here.size
         return Released(pa.Table.from_batches([here.batch]), here.row, place)
 
     def nothing(self) -> Released:
-        """No event."""
+        """Let no event through."""
         none, schema = np.zeros(0, np.int64), self._columns.schema
         return Released(pa.table({}) if schema is None else schema.empty_table(), none, none)
 

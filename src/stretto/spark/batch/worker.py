@@ -115,7 +115,7 @@ def _tables(
 
 
 def whole_tables(batches: Iterator[pa.RecordBatch], kinds: pa.Schema) -> Iterator[pa.Table]:
-    """As :func:`_tables`, of events that have no marks."""
+    """Do what :func:`_tables` does, of events that have no marks."""
     return (table for table, _ in _tables(batches, kinds, False))
 
 

@@ -134,7 +134,7 @@ class Journal:
             self._copies.leave(head.name, head.stamp, header, parts)
 
     def clear(self) -> None:
-        """Keep nothing."""
+        """Forget what was kept."""
         if self.known:
             self._whole.clear()
         if self._head is not None:

@@ -163,5 +163,5 @@ class AnyBucket:
         return framed(*self.state())
 
     def load(self, state: bytes) -> None:
-        """As :meth:`take_over`, of bytes, which may also be of a newer version."""
+        """Do what :meth:`take_over` does, of bytes, which may also be of a newer version."""
         self.take_over(*unframed(state))

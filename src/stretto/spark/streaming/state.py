@@ -62,12 +62,12 @@ class Owner(NamedTuple):
 
     @property
     def header(self) -> dict[str, Any]:
-        """As a state names it."""
+        """What a state says of its owner."""
         return self._asdict()
 
     @property
     def digest(self) -> str:
-        """A short name."""
+        """A short hash of all that a checkpoint depends on."""
         written = json.dumps(self.header, sort_keys=True, ensure_ascii=False)
         return hashlib.sha256(written.encode()).hexdigest()[:16]
 
