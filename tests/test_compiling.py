@@ -59,7 +59,9 @@ def outcome():
     import decimal
     import pyarrow as pa
     d = pa.array([decimal.Decimal("0.10"), decimal.Decimal("0.21"), decimal.Decimal("0.3"), None], pa.decimal128(38, 2))
-    return [stretto.match(one, EVENTS.append_column("d", d), time="ts").to_pylist() for one in queries]
+    clause = "MATCH_RECOGNIZE (ORDER BY ts MEASURES sum(v) AS s PATTERN (A B+) DEFINE B AS v > PREV(v))"
+    rows = stretto.sql(f"SELECT * FROM events {clause}", events=EVENTS)
+    return [rows.to_pylist(), *(stretto.match(one, EVENTS.append_column("d", d), time="ts").to_pylist() for one in queries)]
 
 def used():
     return sorted({one.py_func.__name__ for one in gc.get_objects() if isinstance(one, _jit._Kernel) and one._there})
@@ -90,7 +92,7 @@ def test_first_answers_do_not_wait_for_compiled_code(tmp_path: Path) -> None:
     assert used_first == []
     assert {"advance"} <= set(used_then)
     assert first == second  # of Python, and of compiled code
-    for engine in ("tecs", "nfab", "afa"):
+    for engine in ("tecs", "nfab", "afa", "rows"):
         assert (
             done.stderr.count(f"stretto compiles the kernels of {engine} in the background, once for this machine") == 1
         )
@@ -142,6 +144,16 @@ def test_the_command(tmp_path: Path) -> None:
     interpreted = interpreting(STRETTO_CACHE_DIR=str(tmp_path))
     off = subprocess.run(command, env=interpreted, capture_output=True, text=True, check=True)
     assert off.stdout == "nothing to compile: Numba is switched off\n"
+
+
+@pytest.mark.skipif(not COMPILED, reason="nothing is compiled")
+def test_one_engine_that_is_named_is_compiled(tmp_path: Path) -> None:
+    environment = compiling(STRETTO_CACHE_DIR=str(tmp_path))
+    del environment["STRETTO_COMPILE"]
+    command = [sys.executable, "-c", "from stretto.cli import main; main()", "compile", "rows"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("rows: compiled in ")
+    assert list(tmp_path.glob("kernels/*/stretto.engines.rows.kernels/kernels.walk*.nbc"))
 
 
 def said(folder: Path, *code: str) -> str:

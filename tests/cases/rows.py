@@ -10,14 +10,15 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from stretto.errors import DataError, LimitError
+from stretto.errors import DataError, LimitError, QueryError
 from stretto.languages.match_recognize import parse
+from stretto.matching.rows import recognize
 from stretto.query.passes.bind_rows import bind
 from stretto.query.row_pattern import BoundRows
 from stretto.reference.match_recognize import evaluate
 from tests.cases.choices import Choices, Drawn, Seeded
 
-__all__ = ["Case", "answer", "bound", "case", "check", "drawn", "expected"]
+__all__ = ["Case", "answer", "bound", "case", "check", "compared", "drawn", "expected"]
 
 #: Rows that the reference may try for one match: a case takes some milliseconds.
 MOST_STEPS = 2_000
@@ -83,9 +84,22 @@ def expected(one: Case) -> list[str] | str | None:
         return None
 
 
+def compared(one: Case, wanted: list[str] | str | None) -> str:
+    """Check that the engine gives what the reference gives, or refuses the clause by name; what it gave, in a word."""
+    if wanted is None:
+        return "long"
+    try:
+        found = answer(lambda query, table: recognize(query, table, capacity=one.capacity, piece=one.capacity), one)
+    except QueryError:
+        return "refused"
+    assert found == wanted, f"{found} != {wanted}\n{one}"
+    return "error" if isinstance(wanted, str) else "rows" if wanted else "nothing"
+
+
 def check(one: Case, seed: int) -> int:
-    """Check that the answer to all partitions is those to each of them, one after the other. How many rows it has."""
+    """Check the engine, and that the answer to all partitions is those to each of them, one after the other. How many rows it has."""
     found = expected(one)
+    compared(one, found)
     keys = bound(one).parsed.partition_by
     if found is None or isinstance(found, str) or not keys:
         return 0 if found is None or isinstance(found, str) else len(found)

@@ -30,6 +30,7 @@ GROUPS = {
     "afa": ("stretto.engines.afa",),
     "timed": ("stretto.engines.timed",),
     "dataflow": ("stretto.dataflow",),
+    "rows": ("stretto.engines.rows",),
     "tecs": ("stretto",),
 }
 

@@ -30,7 +30,9 @@ def register(app: typer.Typer) -> None:
 def compile_kernels(
     engines: Annotated[
         list[str] | None,
-        typer.Argument(help="tecs (CEQL), nfab (SASE+), timeouts, timed, afa, dataflow; all if none is named."),
+        typer.Argument(
+            help="tecs (CEQL), nfab (SASE+), rows (MATCH_RECOGNIZE), timeouts, timed, afa, dataflow; all if none is named."
+        ),
     ] = None,
 ) -> None:
     """Compile the engines' kernels into the cache of this machine, as for an image whose first query is to be fast.
@@ -48,7 +50,7 @@ def compile_kernels(
         if engine not in WORK:
             hint = suggestion(engine, WORK, kind="engine")
             raise OptionError(f"there is no engine '{engine}'" + (f"; {hint}" if hint else f": {', '.join(WORK)}"))
-    if engines is None or len(engines) > 1:
+    if engines is None or len(engines) > 1 or _jit.TIERED:
         workers = [subprocess.Popen(**command(engine)) for engine in engines or WORK]
         codes = [worker.wait() for worker in workers]
         if any(codes):
@@ -134,5 +136,31 @@ def _dataflow() -> None:
     flow.run_until_idle()
 
 
+def _rows() -> None:
+    from stretto.languages.match_recognize import parse
+    from stretto.matching.rows import recognize
+    from stretto.query.passes.bind_rows import bind
+
+    rows = EVENTS.append_column("x", EVENTS["v"].cast(pa.float64()))
+    rows = rows.append_column("at", EVENTS["ts"].cast(pa.timestamp("us")))
+    measures = "count(v) AS n, sum(v) AS s, avg(x) AS a, min(v) AS least, stddev(x) AS d"
+    for rest in (
+        "PATTERN (A B+) DEFINE B AS v > PREV(v)",
+        "ALL ROWS PER MATCH PATTERN (A B+) DEFINE B AS v > PREV(v)",
+        "PATTERN (A{65}? | (A | B)+ C) DEFINE A AS v > 0, C AS v > FIRST(A.v) AND avg(A.x) > 9",
+        "PATTERN (A B+) WITHIN INTERVAL '1' SECOND DEFINE B AS v > PREV(v)",
+    ):
+        clause = parse(f"MATCH_RECOGNIZE (PARTITION BY type ORDER BY at MEASURES {measures} {rest})")
+        recognize(bind(clause, rows.schema), rows, capacity=1)
+
+
 #: What makes an engine's kernels run once, so that they are compiled.
-WORK = {"afa": _afa, "nfab": _nfab, "tecs": _tecs, "timed": _timed, "timeouts": _timeouts, "dataflow": _dataflow}
+WORK = {
+    "afa": _afa,
+    "nfab": _nfab,
+    "tecs": _tecs,
+    "rows": _rows,
+    "timed": _timed,
+    "timeouts": _timeouts,
+    "dataflow": _dataflow,
+}

@@ -121,65 +121,55 @@ def walk(bits: U64, bounds: I64, machine: Machine, mode: int, registers: I64, ou
     used = registers[USED]
     row = registers[ROW]
     number = registers[NUMBER]
-    for k in range(registers[PARTITION], bounds.size - 1):
+    k = registers[PARTITION]
+    status = DONE
+    while status == DONE and k < bounds.size - 1:
         end = bounds[k + 1]
         while row < end:
+            length = 0
             source = positions + 1 if row == bounds[k] else positions
-            at = row
-            begun = False
-            while True:
+            while source >= 0 and row + length < end:
                 taken = -2
-                if at == end:
-                    taken = -1
-                else:
-                    for e in range(machine.begin[source], machine.begin[source + 1]):
-                        q = machine.to[e]
-                        if q < 0 or possible(bits, at, q):
-                            taken = q
-                            break
-                if taken < 0:
-                    begun = taken == -1
-                    break
-                if used + at - row >= out.path.size:
-                    registers[PARTITION] = k
-                    registers[ROW] = row
-                    registers[NUMBER] = number
-                    registers[MATCHES] = matches
-                    registers[USED] = used
-                    return OUTPUT_FULL
-                out.path[used + at - row] = taken
+                for e in range(machine.begin[source], machine.begin[source + 1]):
+                    q = machine.to[e]
+                    if q < 0 or possible(bits, row + length, q):
+                        taken = q
+                        break
                 source = taken
-                at += 1
-            if not begun:
+                if taken >= 0:
+                    if used + length >= out.path.size:
+                        status = OUTPUT_FULL
+                        break
+                    out.path[used + length] = taken
+                    length += 1
+            if source == -2:
                 row += 1
                 continue
             if matches == out.start.size:
-                registers[PARTITION] = k
-                registers[ROW] = row
-                registers[NUMBER] = number
-                registers[MATCHES] = matches
-                registers[USED] = used
-                return OUTPUT_FULL
-            following = next_start(row, at - row, mode, machine, out.path, used, registers)
+                status = OUTPUT_FULL
+            if status != DONE:
+                break
+            following = next_start(row, length, mode, machine, out.path, used, registers)
             if following < 0:
-                registers[PARTITION] = k
-                registers[ROW] = row
-                return FAULTED
+                status = FAULTED
+                break
             number += 1
             out.partition[matches] = k
             out.start[matches] = row
-            out.length[matches] = at - row
+            out.length[matches] = length
             out.number[matches] = number
             matches += 1
-            used += at - row
+            used += length
             row = following
-        number = 0
-    registers[PARTITION] = bounds.size - 1
+        if status == DONE:
+            number = 0
+            k += 1
+    registers[PARTITION] = k
     registers[ROW] = row
     registers[NUMBER] = number
     registers[MATCHES] = matches
     registers[USED] = used
-    return DONE
+    return status
 
 
 @jit

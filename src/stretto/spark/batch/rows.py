@@ -19,6 +19,7 @@ from stretto.query.passes.bind_rows import bind
 from stretto.query.row_pattern import BoundRows, OrderItem
 from stretto.spark.batch.worker import pieces, whole_tables
 from stretto.spark.frames import column, spark_schema
+from stretto.spark.workers import worker_task
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -51,6 +52,7 @@ def _ordered(item: OrderItem) -> Column:
     return own.asc_nulls_first() if item.nulls_first else own.asc_nulls_last()
 
 
+@worker_task
 def run_partitions(batches: Iterator[pa.RecordBatch], *, text: str, schema: bytes) -> Iterator[pa.RecordBatch]:
     """Match a task's rows, which come sorted by the keys of the clause and then by its order."""
     bound = _bound(text, schema)
