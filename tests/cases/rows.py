@@ -245,10 +245,38 @@ def _condition(choose: Choices, own: str, labels: list[str], depth: int, measure
             f"{dot}b",
             f"NOT {dot}b",
             f"CLASSIFIER({label}) = '{choose.one_of(labels)}'",
-            f"PREV(CLASSIFIER({label})) = '{choose.one_of(labels)}'",
+            f"{choose.one_of(['PREV', 'PREV', 'NEXT'])}(CLASSIFIER({label})) = '{choose.one_of(labels)}'",
+            f"{_classifier(choose, label)} <> {_classifier(choose, choose.one_of(['', *labels]))}",
+            f"{_chosen(choose, dot, label)} {choose.one_of(['=', '<>', '<', '>='])} 'u'",
+            f"{choose.one_of(['stddev', 'var_pop', 'stddev_pop', 'variance', 'avg'])}"
+            f"({choose.one_of(['', 'DISTINCT '])}{dot}{choose.one_of(['x', 'y'])}) {choose.one_of(['<', '>'])} 0.7",
+            f"{choose.one_of(['bool_and', 'bool_or'])}({dot}x {choose.one_of(['>', '<>'])} 0)",
+            f"count_if({dot}x > {choose.one_of(['0', 'MATCH_NUMBER()'])}) {choose.one_of(['=', '>'])} 1",
+            f"sum(CASE CLASSIFIER({label}) WHEN '{choose.one_of(labels)}' THEN {dot}x ELSE MATCH_NUMBER() END) > 1",
+            f"count(DISTINCT CLASSIFIER({label})) {choose.one_of(['<', '='])} 2",
+            f"array_agg({dot}s) IS NOT NULL",
             "TRUE",
             f"CASE WHEN {dot}b THEN {dot}x ELSE 1 END > 0",
             f"count(DISTINCT {dot}s) < 2",
+        ]
+    )
+
+
+def _classifier(choose: Choices, label: str) -> str:
+    """The variable of some row."""
+    inner = f"{choose.one_of(['FIRST', 'LAST'])}(CLASSIFIER({label}){choose.one_of(['', ', 1'])})"
+    outer = f"{choose.one_of(['PREV', 'NEXT'])}({inner}{choose.one_of(['', ', 2', ', 0'])})"
+    return choose.one_of([f"CLASSIFIER({label})", inner, outer, f"max(CLASSIFIER({label}))"])
+
+
+def _chosen(choose: Choices, dot: str, label: str) -> str:
+    """A string of one of several rows."""
+    key = choose.one_of([f"{dot}x", f"{dot}y", f"{dot}ts", f"CLASSIFIER({label})"])
+    return choose.one_of(
+        [
+            f"{choose.one_of(['min', 'max', 'any_value'])}({dot}s)",
+            f"{choose.one_of(['min_by', 'max_by'])}({dot}s, {key})",
+            f"max_by(CLASSIFIER({label}), {dot}{choose.one_of(['x', 'y'])})",
         ]
     )
 

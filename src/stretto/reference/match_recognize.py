@@ -340,12 +340,15 @@ def _extreme(keyed: Sequence[tuple[Any, ...]], *, least: bool) -> tuple[Any, ...
 
 
 def _deviation(known: Sequence[Any], less: int) -> float | None:
-    """The variance, divided by the number of values less one or zero."""
-    numbers = [float(one) for one in known]
-    if len(numbers) <= less:
+    """The variance, divided by the number of values less one or zero: with one row after the other, as Trino computes it."""
+    if len(known) <= less:
         return None
-    mean = sum(numbers) / len(numbers)
-    return sum((one - mean) ** 2 for one in numbers) / (len(numbers) - less)
+    mean = squares = 0.0
+    for count, one in enumerate(map(float, known), 1):
+        before = one - mean
+        mean += before / count
+        squares += before * (one - mean)
+    return squares / (len(known) - less)
 
 
 def _root(number: float | None) -> float | None:

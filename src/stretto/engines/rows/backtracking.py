@@ -8,6 +8,7 @@ and not gone through again.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -43,19 +44,31 @@ from stretto.engines.shared.scalar import (
     word,
 )
 
-# Kinds of registers. ARGUMENT: the register that they continue, or their column; COUNTED: the register that counts their values.
-LAST_ROW = 0  #: the last row of a set, or the one that was when its argument was ... −1: none
-FIRST_ROW = 1
-LAST_LABEL = 2  #: the variable of such a row
-COUNT = 3
-SUM = 4
-SUM_REAL = 5
-MIN = 6
-MIN_REAL = 7
-MAX = 8
-MAX_REAL = 9
+# Kinds of registers. A row that is taken as a position that the register belongs to changes it:
+LAST_ROW = 0  #: the last row of a set, or the one that CONTINUES said before it; −1: none
+FIRST_ROW = 1  #: the first row of a set, or the first one behind that of CONTINUES
+LAST_LABEL = 2  #: the variable of the last row, or the one that CONTINUES said before it
+AT_LABEL = (
+    3  #: the variable of the row that is SHIFT rows from that of AMONG, while the match has it; every row changes it
+)
+# … aggregates, which a row without a value (SOURCE) does not change, nor one that does not change AMONG:
+COUNT = 4
+SUM = 5
+SUM_REAL = 6
+MIN = 7
+MIN_REAL = 8
+MAX = 9
+MAX_REAL = 10
+MEAN = 11  #: of doubles; COUNTED: how many
+SQUARES = 12  #: the sum of the squares of their distances from the mean, which is CONTINUES
+SEEN = 13  #: how many values, each once
+MARK = 14  #: random bits for the set of those values: those of all values, joined by exclusive or
+ANY_ROW = 15  #: the first row with a value
+LEAST_ROW = 16  #: the first row with the least one
+GREATEST_ROW = 17
 
 # Steps of programs: operator, argument, second argument. They work on a stack of words, each known or NULL.
+# What an aggregate is given of a row is a program, too, unless it is a column.
 # Those that put a value on it:
 COLUMN = 0  #: a column (argument) of the current row (second argument −1), or of the row in a register
 CONSTANT = 1
@@ -71,32 +84,36 @@ ABSOLUTE = 9
 ABSOLUTE_REAL = 10
 NOT = 11
 IS_NULL = 12
+SQUARE_ROOT = 13
+# Those that go on elsewhere, so many steps further:
+JUMP = 14
+UNLESS = 15  #: where the value on top, which is taken away, is not true
 # Those that make one of two, of known values or not:
-AND = 13
-OR = 14
-COALESCE = 15
+AND = 16
+OR = 17
+COALESCE = 18
 # … comparisons, which are false where a value is NULL:
-EQUAL = 16
-NOT_EQUAL = 17
-LESS = 18
-LESS_EQUAL = 19
-EQUAL_REAL = 20
-NOT_EQUAL_REAL = 21
-LESS_REAL = 22
-LESS_EQUAL_REAL = 23
+EQUAL = 19
+NOT_EQUAL = 20
+LESS = 21
+LESS_EQUAL = 22
+EQUAL_REAL = 23
+NOT_EQUAL_REAL = 24
+LESS_REAL = 25
+LESS_EQUAL_REAL = 26
 # … and what is NULL where a value is NULL:
-ADD = 24
-SUBTRACT = 25
-MULTIPLY = 26
-REMAINDER = 27
-DIVIDE = 28  #: integers, towards zero
-ADD_REAL = 29
-SUBTRACT_REAL = 30
-MULTIPLY_REAL = 31
-REMAINDER_REAL = 32
-DIVIDE_REAL = 33
-COMPARED = 34  #: an integer beside a double: −1, 0, 1, or 2 where that is NaN
-COMPARED_LOW = 35  #: … or −2
+ADD = 27
+SUBTRACT = 28
+MULTIPLY = 29
+REMAINDER = 30
+DIVIDE = 31  #: integers, towards zero
+ADD_REAL = 32
+SUBTRACT_REAL = 33
+MULTIPLY_REAL = 34
+REMAINDER_REAL = 35
+DIVIDE_REAL = 36
+COMPARED = 37  #: an integer beside a double: −1, 0, 1, or 2 where that is NaN
+COMPARED_LOW = 38  #: … or −2
 
 # What :func:`followed` may give in place of a position.
 ENDS = -1  #: the match ends here
@@ -109,19 +126,27 @@ class Programs(NamedTuple):
     """The conditions of all positions as programs, and the registers that they read."""
 
     variable: I64  #: of each position
-    begin: I64  #: the program of position p is ``code[begin[p]:begin[p + 1]]``; empty: nothing is asked
+    begin: I64  #: program p is ``code[begin[p]:begin[p + 1]]``: those of positions, which may be empty, then those of arguments
     code: I64  #: (steps, 3)
     constants: I64  #: words
     ranks: I64  #: of each variable: the rank of its name
     kind: I64  #: of each register
-    argument: I64
-    counted: I64
+    continues: I64  #: another register, as it was before the row; −1: none
+    counted: I64  #: the register that counts the values
+    among: I64  #: another register
+    shift: I64
+    source: I64  #: (registers, positions): what a row gives: a column, NOTHING, or the program −2 − ``source``
+    place: I64  #: of each register of values: the row of ``Scratch.first`` that is its own
     member: Bits  #: (registers, positions): a row taken as the position changes the register
     live_begin: I64  #: a configuration of position p has the registers ``live[live_begin[p]:live_begin[p + 1]]``
     live: I64
     fails: Bits  #: of each position: a match may fail behind it
     by_number: bool  #: a condition reads the number of the match
     by_start: bool  #: … the first row's time: WITHIN
+
+
+#: What an aggregate without arguments is given.
+NOTHING = -1
 
 
 class Values(NamedTuple):
@@ -142,6 +167,7 @@ class Scratch(NamedTuple):
     known: Bits
     faults: I64  #: (1, 1): an integer left 64 bits
     key: I64
+    first: I64  #: (registers of values, values): the depth at which a value came last for the first time
 
 
 class Failed(NamedTuple):
@@ -166,36 +192,6 @@ def aggregated(kind: int, before: int, value: int, faults: I64) -> int:
     if kind == MIN_REAL:
         return value if real(value) < real(before) or np.isnan(real(before)) else before
     return value if real(value) > real(before) or np.isnan(real(value)) else before
-
-
-@inlined
-def updated(programs: Programs, values: Values, r: int, row: int, position: int, before: I64, faults: I64) -> int:
-    """One register behind a row that is taken as a position that changes it; ``before``: the registers behind the row before."""
-    kind = programs.kind[r]
-    argument = programs.argument[r]
-    if kind == LAST_ROW:
-        return row if argument < 0 else before[argument]
-    if kind == LAST_LABEL:
-        return int(programs.variable[position] if argument < 0 else before[argument])
-    if kind == FIRST_ROW:
-        return row if before[r] < 0 and (argument < 0 or before[argument] >= 0) else before[r]
-    if argument >= 0 and not values.known[argument, row]:
-        return int(before[r])
-    if kind == COUNT:
-        return int(before[r] + 1)
-    value = values.words[argument, row]
-    return aggregated(kind, before[r], value, faults) if before[programs.counted[r]] else value
-
-
-@inlined
-def update(programs: Programs, values: Values, row: int, position: int, depth: int, scratch: Scratch) -> None:
-    """The registers at ``depth``: those of the row before, with a row that is taken as a position. O(registers)."""
-    before = scratch.registers[depth - 1]
-    for r in range(programs.kind.size):
-        found = before[r]
-        if programs.member[r, position]:
-            found = updated(programs, values, r, row, position, before, scratch.faults)
-        scratch.registers[depth, r] = found
 
 
 @inlined
@@ -252,6 +248,8 @@ def change(op: int, top: int, scratch: Scratch) -> None:
         stack[top] = word(-real(x))
     elif op == ABSOLUTE:
         stack[top] = absolute(x, scratch.faults)
+    elif op == SQUARE_ROOT:
+        stack[top] = word(math.sqrt(real(x)))
     else:
         stack[top] = word(abs(real(x)))
 
@@ -341,22 +339,150 @@ def join(op: int, top: int, scratch: Scratch) -> None:
 
 
 @inlined
-def holds(
-    programs: Programs, values: Values, row: int, position: int, number: int, depth: int, scratch: Scratch
-) -> bool:
-    """Run the program of a position. O(steps)."""
+def run(program: int, programs: Programs, values: Values, row: int, number: int, depth: int, scratch: Scratch) -> int:
+    """Run a program; give where the top of the stack is, −1 where the program is empty. O(steps)."""
     top = -1
-    for c in range(programs.begin[position], programs.begin[position + 1]):
+    c = programs.begin[program]
+    end = programs.begin[program + 1]
+    while c < end:
         op = programs.code[c, 0]
         if op <= MATCH:
             top += 1
             put(programs.code[c], programs, values, row, number, depth, top, scratch)
-        elif op <= IS_NULL:
+        elif op < JUMP:
             change(op, top, scratch)
+        elif op == JUMP:
+            c += programs.code[c, 1]
+        elif op == UNLESS:
+            if scratch.stack[top] != 1:
+                c += programs.code[c, 1]
+            top -= 1
         else:
             top -= 1
             join(op, top, scratch)
-    return top < 0 or scratch.stack[top] == 1
+        c += 1
+    return top
+
+
+@inlined
+def label_at(programs: Programs, base: int, shift: int, row: int, position: int, depth: int, scratch: Scratch) -> int:
+    """The variable of a row of the match, −1 where it has no such row. The match's last row is taken as ``position``."""
+    at = depth + base + shift - row
+    if base < 0 or at < 1 or at > depth:
+        return -1
+    return int(programs.variable[position if at == depth else scratch.position[at]])
+
+
+@inlined
+def is_new(programs: Programs, values: Values, r: int, value: int, row: int, depth: int, scratch: Scratch) -> bool:
+    """Whether no row of the match so far gave a register of values this one, which is noted then. O(1).
+
+    On one way through a match a value is new once, and where that was is noted; what is noted of other ways is not there.
+    """
+    first = scratch.first[programs.place[r]]
+    at = first[value]
+    if 1 <= at < depth:
+        taken = scratch.position[at]
+        if programs.member[r, taken]:
+            column = programs.source[r, taken]
+            then = row - depth + at
+            if values.known[column, then] and values.words[column, then] == value:
+                return False
+    first[value] = depth
+    return True
+
+
+@inlined
+def chosen(
+    programs: Programs, values: Values, r: int, value: int, row: int, before: int, depth: int, scratch: Scratch
+) -> int:
+    """The row that a register chooses, where ``before`` was the one before this row."""
+    kind = programs.kind[r]
+    if before < 0:
+        return row
+    if kind == ANY_ROW:
+        return before
+    taken = scratch.position[depth + before - row]
+    least = values.words[programs.source[r, taken], before]
+    better = value < least if kind == LEAST_ROW else value > least
+    return row if better else before
+
+
+@inlined
+def given(
+    programs: Programs, values: Values, r: int, row: int, position: int, number: int, depth: int, scratch: Scratch
+) -> bool:
+    """Put what a row gives an aggregate at the bottom of the stack; False: NULL."""
+    source = programs.source[r, position]
+    if source == NOTHING:
+        return True
+    if source >= 0:
+        scratch.stack[0] = values.words[source, row]
+        return bool(values.known[source, row])
+    run(-2 - source, programs, values, row, number, depth, scratch)
+    return bool(scratch.known[0])
+
+
+@inlined
+def reached(programs: Programs, r: int, row: int, position: int, depth: int, scratch: Scratch) -> int:
+    """A register of a row, or of a classifier, at ``depth``."""
+    before = scratch.registers[depth - 1]
+    kind = programs.kind[r]
+    continues = programs.continues[r]
+    if kind == AT_LABEL:
+        base = scratch.registers[depth, programs.among[r]]
+        return label_at(programs, base, programs.shift[r], row, position, depth, scratch)
+    if kind == FIRST_ROW:
+        return row if before[r] < 0 and (continues < 0 or before[continues] >= 0) else before[r]
+    own = row if kind == LAST_ROW else programs.variable[position]
+    return int(own if continues < 0 else before[continues])
+
+
+@inlined
+def gathered(programs: Programs, values: Values, r: int, row: int, depth: int, scratch: Scratch) -> int:
+    """An aggregate at ``depth`` with one value more, which is at the bottom of the stack."""
+    before = scratch.registers[depth - 1]
+    value = scratch.stack[0]
+    kind = programs.kind[r]
+    if kind == COUNT:
+        found = before[r] + 1
+    elif kind == SEEN:
+        found = before[r] + is_new(programs, values, r, value, row, depth, scratch)
+    elif kind == MARK:
+        found = before[r] ^ value
+    elif kind >= ANY_ROW:
+        found = chosen(programs, values, r, value, row, before[r], depth, scratch)
+    elif kind == MEAN:
+        mean = real(before[r])
+        found = word(mean + (real(value) - mean) / (before[programs.counted[r]] + 1))
+    elif kind == SQUARES:
+        m = programs.continues[r]
+        x = real(value)
+        found = word(real(before[r]) + (x - real(before[m])) * (x - real(scratch.registers[depth, m])))
+    else:
+        found = aggregated(kind, before[r], value, scratch.faults) if before[programs.counted[r]] else value
+    return int(found)
+
+
+@inlined
+def update(
+    programs: Programs, values: Values, row: int, position: int, number: int, depth: int, scratch: Scratch
+) -> None:
+    """The registers at ``depth``: those of the row before, with a row that is taken as a position. O(registers).
+
+    A register reads others at the same row only where they stand before it.
+    """
+    for r in range(programs.kind.size):
+        scratch.registers[depth, r] = scratch.registers[depth - 1, r]
+        if not programs.member[r, position]:
+            continue
+        if programs.kind[r] < COUNT:
+            scratch.registers[depth, r] = reached(programs, r, row, position, depth, scratch)
+            continue
+        among = programs.among[r]
+        same = among >= 0 and scratch.registers[depth, among] == scratch.registers[depth - 1, among]
+        if not same and given(programs, values, r, row, position, number, depth, scratch):
+            scratch.registers[depth, r] = gathered(programs, values, r, row, depth, scratch)
 
 
 @inlined
@@ -419,8 +545,9 @@ def followed(
             continue
         if depth + 2 > scratch.edge.size:
             return NO_ROOM
-        update(programs, values, at, q, depth + 1, scratch)
-        true = holds(programs, values, at, q, number, depth + 1, scratch)
+        update(programs, values, at, q, number, depth + 1, scratch)
+        top = run(q, programs, values, at, number, depth + 1, scratch)
+        true = top < 0 or scratch.stack[top] == 1
         if scratch.faults[0, 0]:
             return REFUSED
         if true and not (

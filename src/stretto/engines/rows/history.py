@@ -7,24 +7,25 @@ compared with them stands as ranks.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from stretto.automata.rows import RowAutomaton
-from stretto.columns.vectorized import computed, mask, numbers_of, valid_of
+from stretto.columns.vectorized import mask, numbers_of
 from stretto.engines.rows import backtracking as b
-from stretto.engines.rows.columns import Shifted, plain_name
+from stretto.engines.rows.columns import plain_name
 from stretto.engines.rows.structure import I64, Bits
+from stretto.engines.rows.words import Columns
 from stretto.errors import QueryError, Span
 from stretto.query import predicate as p
 from stretto.query import row_pattern as r
 from stretto.query.evaluate import value as value_of
-from stretto.query.typing import kind_of_operand, type_of_operand
+from stretto.query.passes.bind_rows import row_types, typed_arguments
+from stretto.query.sase import Referred
+from stretto.query.typing import kind_of, kind_of_operand, type_of_operand
 
 _E = TypeVar("_E", bound=p.Expression)
 
@@ -33,15 +34,19 @@ Base = tuple[frozenset[str], r.Side, int] | None
 
 
 @dataclass(frozen=True)
-class Column:
-    """What a program reads of a row: an expression over :func:`~stretto.engines.rows.columns.plain_name` columns.
+class Register:
+    """What is known of the match so far (:mod:`~stretto.engines.rows.backtracking` says what the kinds mean).
 
-    ``rank``: the number of the group of columns that are compared with each other as ranks; −1: integers, truths or doubles.
+    ``source``: by variable, what a row gives: a column, ``b.NOTHING``, or a program of its own; empty: nothing.
     """
 
-    expression: p.Expression
-    type: pa.DataType
-    rank: int = -1
+    kind: int
+    held: frozenset[str]  #: variables
+    continues: int = -1
+    counted: int = -1
+    among: int = -1
+    shift: int = 0
+    source: tuple[int, ...] = ()
 
 
 def base_of(reference: r.RowReference, variable: str, query: r.RowQuery) -> Base:
@@ -84,36 +89,58 @@ class History:
 
     query: r.RowQuery
     schema: pa.Schema
-    types: Mapping[str, pa.DataType]
+    types: dict[str, pa.DataType]
     automaton: RowAutomaton
-    columns: list[Column] = field(default_factory=list)
-    registers: list[tuple[int, frozenset[str], int, int]] = field(default_factory=list)
+    columns: Columns = field(default_factory=Columns)
+    registers: list[Register] = field(default_factory=list)
+    depends: dict[int, tuple[int, ...]] = field(default_factory=dict)  #: of a register: others that change it, too
+    arguments: list[list[tuple[int, int, int]]] = field(default_factory=list)  #: programs of what aggregates are given
     constants: list[int | str] = field(default_factory=list)
     labels: list[str] = field(default_factory=list)  #: names that classifiers are compared with
-    groups: int = 0
     by_number: bool = False
-    code: list[tuple[int, int, int]] = field(default_factory=list)
     asked: dict[str, list[p.Predicate]] = field(default_factory=dict)  #: conditions by variable
+    references: dict[str, r.RowReference] = field(init=False)
 
-    def register(self, kind: int, held: frozenset[str], argument: int = -1, counted: int = -1) -> int:
+    def __post_init__(self) -> None:
+        self.references = dict(self.query.references)
+
+    def register(self, kind: int, held: frozenset[str], **more: Any) -> int:
         """The number of a register, a new one where there is none."""
-        wanted = kind, held, argument, counted
+        wanted = Register(kind, held, **more)
         if wanted not in self.registers:
             self.registers.append(wanted)
         return self.registers.index(wanted)
 
-    def row_register(self, kind: int, held: frozenset[str], skip: int) -> int:
-        """The register of a row some rows from an end, which continues those of the rows between."""
-        found = -1
+    def row_register(self, kind: int, held: frozenset[str], skip: int, begin: int = -1) -> int:
+        """The register of a row some rows from an end, which continues those of the rows between, and ``begin``."""
+        found = begin
         for _ in range(skip + 1):
-            found = self.register(kind, held, found)
+            found = self.register(kind, held, continues=found)
         return found
 
-    def column(self, expression: p.Expression, kind: pa.DataType, rank: int = -1) -> int:
-        wanted = Column(expression, kind, rank)
-        if wanted not in self.columns:
-            self.columns.append(wanted)
-        return self.columns.index(wanted)
+    def label_register(self, reference: r.Navigation) -> int:
+        """The register of the classifier of a row."""
+        held, skip, shift = self.query.holds(reference.variable), reference.skip, reference.shift
+        if reference.side is r.Side.LAST and shift <= 0:
+            every = self.query.holds("")
+            begin = self.row_register(b.LAST_LABEL, every, -shift - 1) if shift else -1
+            return self.row_register(b.LAST_LABEL, held, skip, begin)
+        kind = b.LAST_ROW if reference.side is r.Side.LAST else b.FIRST_ROW
+        return self.label_at(self.row_register(kind, held, skip), self._labels_behind(reference), shift)
+
+    def _labels_behind(self, reference: r.Navigation) -> tuple[int, ...]:
+        """The registers that say the classifier once the row that a reference is about has become another one of those before."""
+        if reference.side is r.Side.LAST and reference.skip:
+            return (self.label_register(replace(reference, skip=reference.skip - 1)),)
+        if reference.shift < 0:
+            return (self.row_register(b.LAST_LABEL, self.query.holds(""), -reference.shift - 1),)
+        return ()
+
+    def label_at(self, row: int, depends: tuple[int, ...] = (), shift: int = 0) -> int:
+        """The register of the classifier of a row that is in another register."""
+        found = self.register(b.AT_LABEL, self.query.holds(""), among=row, shift=shift)
+        self.depends[found] = depends
+        return found
 
     def constant(self, bits: int | str) -> int:
         self.constants.append(bits)
@@ -122,25 +149,30 @@ class History:
     def programs(self, *, window: bool) -> b.Programs:
         """All programs as arrays."""
         conditions = {variable: _Scope(self, variable).all(parts) for variable, parts in self.asked.items()}
-        names = sorted({*self.automaton.variables, *self.labels})
-        constants = [names.index(one) if isinstance(one, str) else one for one in self.constants]
         of = [self.automaton.variables[v] for v in self.automaton.variable]
         codes = [conditions.get(name, []) for name in of]
-        begin = np.zeros(len(codes) + 1, np.int64)
-        np.cumsum([len(code) for code in codes], out=begin[1:])
-        member = np.array([[name in held for name in of] for _, held, _, _ in self.registers], np.bool_)
         live, fails = self._live(codes, window=window)
+        every = [*codes, *self.arguments]
+        names = sorted({*self.automaton.variables, *self.labels})
+        constants = [names.index(one) if isinstance(one, str) else one for one in self.constants]
+        begin = np.zeros(len(every) + 1, np.int64)
+        np.cumsum([len(code) for code in every], out=begin[1:])
+        member = np.array([[name in one.held for name in of] for one in self.registers], np.bool_)
         live_begin = np.zeros(len(live) + 1, np.int64)
         np.cumsum([len(one) for one in live], out=live_begin[1:])
         return b.Programs(
             self.automaton.variable,
             begin,
-            np.array([step for code in codes for step in code], np.int64).reshape(-1, 3),
+            np.array([step for code in every for step in code], np.int64).reshape(-1, 3),
             np.array([*constants, 0], np.int64),
             np.array([names.index(name) for name in self.automaton.variables], np.int64),
-            np.array([kind for kind, *_ in self.registers], np.int64),
-            np.array([argument for _, _, argument, _ in self.registers], np.int64),
-            np.array([counted for *_, counted in self.registers], np.int64),
+            np.array([one.kind for one in self.registers], np.int64),
+            np.array([one.continues for one in self.registers], np.int64),
+            np.array([one.counted for one in self.registers], np.int64),
+            np.array([one.among for one in self.registers], np.int64),
+            np.array([one.shift for one in self.registers], np.int64),
+            self._sources(),
+            np.cumsum([one.kind == b.SEEN for one in self.registers], dtype=np.int64) - 1,
             member.reshape(len(self.registers), len(of)),
             live_begin,
             np.array([register for one in live for register in one], np.int64),
@@ -178,6 +210,16 @@ class History:
         count = len(self.registers)
         return [[k for k in range(count) if after_one >> k & 1] for after_one in after], np.array(fails, np.bool_)
 
+    def _sources(self) -> I64:
+        """What a row gives each register, by position; programs stand behind those of positions."""
+        positions = len(self.automaton.variable)
+        found = np.full((len(self.registers), positions), b.NOTHING, np.int64)
+        for k, one in enumerate(self.registers):
+            for position, variable in enumerate(self.automaton.variable):
+                source = one.source[variable] if one.source else b.NOTHING
+                found[k, position] = source - positions if source < b.NOTHING else source
+        return found
+
     def _reads(self, code: list[tuple[int, int, int]]) -> int:
         found = 0
         for op, first, second in code:
@@ -190,68 +232,31 @@ class History:
     def _before(self, wanted: int, variable: str) -> int:
         """The registers that must be known before a row of a variable, for others to be known behind it."""
         found = 0
-        for k, (kind, held, argument, counted) in enumerate(self.registers):
+        for k in range(len(self.registers) - 1, -1, -1):
             if not wanted >> k & 1:
                 continue
-            if variable not in held:
+            one = self.registers[k]
+            if variable not in one.held:
                 found |= 1 << k
-            elif kind in (b.LAST_ROW, b.LAST_LABEL):
-                found |= 1 << argument if argument >= 0 else 0
-            else:
+                continue
+            if one.kind not in (b.LAST_ROW, b.LAST_LABEL):
                 found |= 1 << k
-                other = argument if kind == b.FIRST_ROW else counted
+            if one.among >= 0:  # as it is behind the row
+                wanted |= 1 << one.among
+            for other in (one.continues, one.counted, *self.depends.get(k, ())):
                 found |= 1 << other if other >= 0 else 0
         return found
 
     def initial(self) -> I64:
         """The registers before the first row of a match."""
-        none = (b.LAST_ROW, b.FIRST_ROW, b.LAST_LABEL)
-        return np.array([-1 if kind in none else 0 for kind, *_ in self.registers], np.int64)
+        none = (b.LAST_ROW, b.FIRST_ROW, b.LAST_LABEL, b.AT_LABEL, b.ANY_ROW, b.LEAST_ROW, b.GREATEST_ROW)
+        return np.array([-1 if one.kind in none else 0 for one in self.registers], np.int64)
 
-    def values(self, seen: Shifted, latest: I64) -> b.Values:
-        """What programs read of the rows of a table."""
-        words = np.zeros((len(self.columns), seen.rows + 1), np.int64)
-        known = np.zeros((len(self.columns), seen.rows + 1), np.bool_)
-        arrays = [self._array(column, seen) for column in self.columns]
-        for group in range(self.groups):
-            members = [at for at, column in enumerate(self.columns) if column.rank == group]
-            kind = _common([arrays[at].type for at in members])
-            cast = pa.chunked_array([arrays[at].cast(kind) for at in members])
-            codes = pc.rank(cast, sort_keys="ascending", tiebreaker="dense").cast(pa.int64())
-            for number, at in enumerate(members):
-                part = codes.slice(number * (seen.rows + 1), seen.rows + 1)
-                valid = arrays[at].is_valid()
-                arrays[at] = pc.if_else(valid, part, pa.scalar(None, pa.int64()))
-        for at, array in enumerate(arrays):
-            valid = valid_of(array)
-            known[at] = True if valid is None else valid
-            data = numbers_of(array)
-            words[at] = data.astype(np.float64).view(np.int64) if data.dtype.kind == "f" else data.astype(np.int64)
-        return b.Values(words, known, latest)
-
-    def _array(self, column: Column, seen: Shifted) -> pa.Array:
-        table = seen.table_of(p.attributes(column.expression), beyond=True)
-        if isinstance(column.expression, p.Predicate):
-            return pa.array(mask(column.expression, table))
-        if isinstance(column.expression, p.Constant):
-            return pa.array([column.expression.value] * (seen.rows + 1), column.type)
-        found = computed(column.expression, table, column.type)
-        if pa.types.is_dictionary(found.type):
-            found = found.dictionary_decode()
-        return pa.concat_arrays(found.chunks) if isinstance(found, pa.ChunkedArray) else found
-
-
-def _common(types: list[pa.DataType]) -> pa.DataType:
-    """A type that has the values of all."""
-    if all(pa.types.is_decimal(one) for one in types):
-        scale = max(one.scale for one in types)
-        return pa.decimal256(min(76, max(one.precision - one.scale for one in types) + scale), scale)
-    if all(pa.types.is_temporal(one) for one in types):
-        units = ["s", "ms", "us", "ns"]
-        finest = max(units.index(one.unit) if pa.types.is_timestamp(one) else 0 for one in types)
-        zone = next((one.tz for one in types if pa.types.is_timestamp(one) and one.tz), None)
-        return pa.timestamp(units[finest], zone)
-    return pa.large_string()
+    def first(self, values: b.Values) -> I64:
+        """Room for where values came first, for the registers of values."""
+        ranks = [source for one in self.registers if one.kind == b.SEEN for source in one.source if source >= 0]
+        most = max((int(values.words[at].max()) for at in ranks), default=-1)
+        return np.zeros((sum(one.kind == b.SEEN for one in self.registers), most + 1), np.int64)
 
 
 class _Scope(p.Visitor):
@@ -280,31 +285,51 @@ class _Scope(p.Visitor):
         return QueryError(why, text=self.owner.query.text, span=span if isinstance(span, Span) else None, hint=hint)
 
     def references(self, node: p.Expression) -> list[r.RowReference]:
-        return [self.owner.query.references[name] for name in p.attributes(node)]
+        return [self.owner.references[name] for name in p.attributes(node)]
 
-    def base(self, node: p.Expression) -> tuple[bool, Base]:
-        """Whether an expression is about one row, and which."""
-        found = self.references(node)
-        if not found or not all(isinstance(one, r.Navigation) and one.attribute is not None for one in found):
-            return False, None
-        bases = {base_of(one, self.variable, self.owner.query) for one in found}
-        return len(bases) == 1, next(iter(bases))
+    def one_row(self, node: _E) -> tuple[int, _E] | None:
+        """The register of the row that an expression is about, −1 for the current one, and the expression over its columns.
 
-    def load(self, node: p.Expression, base: Base, kind: pa.DataType, rank: int = -1) -> None:
-        """Put what an expression makes of one row on the stack."""
-        at = -1
-        if base is not None:
+        ``None``: it is about none, or about several.
+        """
+        found = {name: self._row_of(self.owner.references[name], node) for name in p.attributes(node)}
+        known = [one for one in found.values() if one is not None]
+        rows = {row for row, _ in known}
+        if len(rows) != 1 or len(known) < len(found):
+            return None
+        values = {name: one for name, (_, one) in zip(found, known, strict=True)}
+        plain: _E = p.substituted(node, values)
+        return next(iter(rows)), plain
+
+    def _row_of(self, reference: r.RowReference, node: p.Expression) -> tuple[int, p.Operand] | None:
+        if isinstance(reference, r.Navigation) and reference.attribute is not None:
+            column = p.Attribute(plain_name(reference.attribute, reference.shift))
+            base = base_of(reference, self.variable, self.owner.query)
+            if base is None:
+                return -1, column
             held, side, skip = base
-            at = self.owner.row_register(b.LAST_ROW if side is r.Side.LAST else b.FIRST_ROW, held, skip)
-        self.put(b.COLUMN, self.owner.column(as_plain(node, self.owner.query), kind, rank), at)
+            kind = b.LAST_ROW if side is r.Side.LAST else b.FIRST_ROW
+            return self.owner.row_register(kind, held, skip), column
+        if isinstance(reference, r.Aggregated) and self._chooses(reference):
+            shown = self._arguments(reference)[0]
+            if not set(p.attributes(shown)) & _OF_ROWS:
+                if not p.needed(shown):
+                    raise self.mistake(f"{reference} has a value where there is no row", node)
+                return self._chosen_row(reference, node), _plain(shown)
+        return None
+
+    def load(self, node: p.Expression, row: int, kind: pa.DataType, rank: int = -1) -> None:
+        """Put what an expression makes of one row on the stack."""
+        self.put(b.COLUMN, self.owner.columns.number(node, kind, rank), row)
 
     # -- conditions ---------------------------------------------------------------------------------------------------
 
     def predicate(self, node: p.Predicate) -> None:
         """Put the truth of a condition on the stack."""
-        alone, base = self.base(node)
-        if alone:
-            self.load(node, base, pa.bool_())
+        alone = self.one_row(node)
+        if alone is not None:
+            row, plain = alone
+            self.load(plain, row, pa.bool_())
         elif not p.attributes(node):
             self.put(b.CONSTANT, self.owner.constant(int(bool(mask(node, pa.table({"": [0]}))[0]))))
         else:
@@ -370,26 +395,34 @@ class _Scope(p.Visitor):
     def _ranks(self, left: p.Operand, right: p.Operand, node: p.Comparison) -> None:
         """Values that are no numbers of 64 bits: their ranks among all that they are compared with."""
         sides = (left, right)
-        if any(self._classifier(side) for side in sides):
+        if any(self._is_label(side) for side in sides):
             for side in sides:
                 if isinstance(side, p.Constant) and isinstance(side.value, str):
                     self.owner.labels.append(side.value)
                     self.put(b.CONSTANT, self.owner.constant(side.value))
-                elif self._classifier(side):
+                elif self._is_label(side):
                     self.operand(side)
                 else:
                     raise self.mistake("CLASSIFIER is compared with names of variables", node)
             return
-        group = self.owner.groups
-        self.owner.groups += 1
+        group = self.owner.columns.group(str(node))
         for side in sides:
-            alone, base = self.base(side)
-            if not alone and p.attributes(side):
+            alone = self.one_row(side)
+            if alone is not None:
+                self.load(alone[1], alone[0], self.type(side), group)
+            elif not p.attributes(side):
+                self.load(side, -1, self.type(side), group)
+            else:
                 raise self.mistake(f"{side} computes values of several rows that are no integers and no doubles", node)
-            self.load(side, base, self.type(side), group)
 
-    def _classifier(self, node: p.Operand) -> bool:
-        return any(isinstance(one, r.Navigation) and one.attribute is None for one in self.references(node))
+    def _is_label(self, node: p.Operand) -> bool:
+        """Whether an operand is a classifier, which has a register for its name."""
+        if not isinstance(node, p.Attribute):
+            return False
+        one = self.owner.references[node.name]
+        if isinstance(one, r.Aggregated):
+            return self._chooses(one) and self._arguments(one)[0] == p.Attribute(str(r.Classifier()))
+        return isinstance(one, r.Navigation) and one.attribute is None
 
     # -- values -------------------------------------------------------------------------------------------------------
 
@@ -401,9 +434,10 @@ class _Scope(p.Visitor):
 
     def operand(self, node: p.Operand, *, real: bool = False) -> None:
         """Put a value on the stack; integers as doubles where ``real``."""
-        alone, base = self.base(node)
-        if alone:
-            self.load(node, base, self.type(node))
+        alone = self.one_row(node)
+        if alone is not None:
+            row, plain = alone
+            self.load(plain, row, self.type(node))
         elif not p.attributes(node):
             self._value(value_of(node, {}), self.type(node))
         else:
@@ -423,62 +457,147 @@ class _Scope(p.Visitor):
         self.put(b.CONSTANT, self.owner.constant(bits))
 
     def attribute(self, node: p.Attribute) -> None:
-        reference = self.owner.query.references[node.name]
+        reference = self.owner.references[node.name]
         if isinstance(reference, r.MatchNumber):
             self.owner.by_number = True
             self.put(b.MATCH)
         elif isinstance(reference, r.Navigation):
-            self._label(reference, node)
-        elif isinstance(reference, r.Aggregated):
-            self._aggregate(reference, node)
+            self.put(b.LABEL, self.owner.label_register(reference))
         else:
-            raise self.mistake("a condition's own classifier is that of its variable", node)
+            assert isinstance(reference, r.Aggregated)
+            self._aggregate(reference, node)
 
-    def _label(self, reference: r.Navigation, node: p.Attribute) -> None:
+    # -- aggregates ---------------------------------------------------------------------------------------------------
+
+    def _arguments(self, reference: r.Aggregated) -> tuple[p.Operand, ...]:
+        return typed_arguments(reference, self.owner.schema)
+
+    def _argument_type(self, argument: p.Operand) -> pa.DataType:
+        found = type_of_operand(argument, row_types(self.owner.schema))
+        return found.value_type if pa.types.is_dictionary(found) else found
+
+    def _chooses(self, reference: r.Aggregated) -> bool:
+        """Whether an aggregate is a value of one of the rows."""
+        if reference.function in ("min", "max"):
+            return kind_of(self._argument_type(self._arguments(reference)[0])) not in ("int", "float")
+        return reference.function in ("min_by", "max_by", "any_value")
+
+    def _chosen_row(self, reference: r.Aggregated, node: p.Expression) -> int:
+        """The register of the row that an aggregate chooses."""
         held = self.owner.query.holds(reference.variable)
-        skip = reference.skip
-        if reference.shift:
-            if reference.shift > 0 or reference.side is not r.Side.LAST or reference.variable:
-                raise self.mistake(
-                    f"{node} follows the names of rows elsewhere in the match, which DEFINE does not", node
-                )
-            skip -= reference.shift
-        if reference.side is r.Side.FIRST:
-            raise self.mistake(f"{node} asks for the name of the first row, which DEFINE does not", node)
-        self.put(b.LABEL, self.owner.row_register(b.LAST_LABEL, held, skip))
+        key = self._arguments(reference)[-1]
+        if str(r.MatchNumber()) in p.attributes(key):
+            raise self.mistake(f"{reference} chooses by the number of the match, which is the same in all rows", node)
+        kind = {"min": b.LEAST_ROW, "max": b.GREATEST_ROW}.get(reference.function[:3], b.ANY_ROW)
+        source = self._known(held, key) if kind == b.ANY_ROW else self._ranked(held, key)
+        found = self.owner.register(kind, held, source=source)
+        if str(r.Classifier()) in p.attributes(key):  # two rows are compared by what they were taken as, too
+            self.owner.depends[found] = (self.owner.label_at(found),)
+        return found
+
+    def _sources(self, held: frozenset[str], argument: p.Operand, kind: pa.DataType, **more: int) -> tuple[int, ...]:
+        """What rows give an aggregate, by variable: a column, or a program where it reads the number of the match."""
+        found = []
+        for variable in self.owner.automaton.variables:
+            own: p.Operand = p.substituted(argument, {str(r.Classifier()): p.Constant(variable)})
+            if variable not in held:
+                found.append(b.NOTHING)
+            elif str(r.MatchNumber()) not in p.attributes(own):
+                found.append(self.owner.columns.number(_plain(own), kind, **more))
+            else:
+                found.append(b.NOTHING - 1 - self._program(own, variable))
+        return tuple(found)
+
+    def _program(self, argument: p.Operand, variable: str) -> int:
+        """The number of the program of an argument."""
+        names: dict[str, p.Operand] = {}
+        for name in p.attributes(argument):
+            reference = r.MatchNumber() if name in _OF_ROWS else r.Navigation("", attribute=name)
+            names[name] = Referred(str(reference))
+            self.owner.references[str(reference)] = reference
+            self.owner.types[str(reference)] = row_types(self.owner.schema)[name]
+        inside = _Scope(self.owner, variable)
+        inside.operand(p.substituted(argument, names))
+        if inside.code not in self.owner.arguments:
+            self.owner.arguments.append(inside.code)
+        return self.owner.arguments.index(inside.code)
+
+    def _ranked(self, held: frozenset[str], argument: p.Operand, mark: int = 0) -> tuple[int, ...]:
+        """Columns of the ranks of values, or of random words for them."""
+        group = self.owner.columns.group(f"of {argument}")
+        return self._sources(held, argument, self._argument_type(argument), rank=group, mark=mark)
+
+    def _known(self, held: frozenset[str], argument: p.Operand) -> tuple[int, ...]:
+        """Columns, or programs, that are NULL where values are."""
+        kind = self._argument_type(argument)
+        if kind_of(kind) not in ("int", "float", "bool"):
+            kind = pa.int64()
+            argument = p.Case((p.IsNull(argument),), (p.NULL, p.Constant(1)))
+        return self._sources(held, argument, kind)
 
     def _aggregate(self, reference: r.Aggregated, node: p.Attribute) -> None:
-        held = self.owner.query.holds(reference.variable)
-        if reference.distinct or reference.function not in ("count", "sum", "avg", "min", "max"):
-            raise self.mistake(f"DEFINE computes count, sum, avg, min and max of rows so far, not {reference}", node)
-        if not reference.arguments:
-            self.put(b.REGISTER, self.owner.register(b.COUNT, held))
+        held, function = self.owner.query.holds(reference.variable), reference.function
+        if not reference.arguments or function == "array_agg":
+            count = self.owner.register(b.COUNT, held)
+            self.put(b.REGISTER, count, count if reference.arguments else -1)
             return
-        (argument,) = reference.arguments
-        names = {name: plain_name(name) for name in p.attributes(argument)}
-        if not set(names) <= set(self.owner.schema.names):
-            raise self.mistake(f"{reference} reads the classifier or the number of the match", node)
-        kind = type_of_operand(argument, {one.name: one.type for one in self.owner.schema})
-        at = self.owner.column(p.renamed(argument, names), kind)
-        counted = self.owner.register(b.COUNT, held, at)
-        if reference.function == "count":
-            self.put(b.REGISTER, counted)
+        if self._chooses(reference):
+            if not self._is_label(node):
+                raise self.mistake(f"{reference} computes a value of rows of which it chooses one", node)
+            self.put(b.LABEL, self.owner.label_at(self._chosen_row(reference, node)))
             return
-        real = pa.types.is_floating(kind)
-        if (
-            not real
-            and not pa.types.is_integer(kind)
-            and not (reference.function in ("min", "max") and pa.types.is_temporal(kind))
-        ):
-            raise self.mistake(f"{reference} is of {kind}: DEFINE computes it of integers and doubles", node)
-        function = {"min": b.MIN, "max": b.MAX}.get(reference.function, b.SUM)
-        self.put(b.REGISTER, self.owner.register(function + real, held, at, counted), counted)
-        if reference.function == "avg":
-            if not real:
-                self.put(b.TO_REAL)
+        (argument,) = self._arguments(reference)
+        seen = self._seen(held, argument, node) if reference.distinct else -1
+        counted = seen if seen >= 0 else self.owner.register(b.COUNT, held, source=self._known(held, argument))
+        if function == "count":
             self.put(b.REGISTER, counted)
+        elif function == "count_if":
+            source = self._sources(held, argument, pa.bool_())
+            self.put(b.REGISTER, self.owner.register(b.SUM, held, counted=counted, source=source))
+        else:
+            self._computed(function, held, argument, counted, seen)
+
+    def _seen(self, held: frozenset[str], argument: p.Operand, node: p.Attribute) -> int:
+        """The register of how many values there are, each once."""
+        if str(r.MatchNumber()) in p.attributes(argument):
+            raise self.mistake("DISTINCT tells values apart that do not read MATCH_NUMBER()", node)
+        seen = self.owner.register(b.SEEN, held, source=self._ranked(held, argument))
+        marks = (self._ranked(held, argument, mark) for mark in (1, 2))
+        self.owner.depends[seen] = tuple(
+            self.owner.register(b.MARK, held, among=seen, source=source) for source in marks
+        )
+        return seen
+
+    def _computed(self, function: str, held: frozenset[str], argument: p.Operand, counted: int, seen: int) -> None:
+        """An aggregate that is computed of the values."""
+        kind = self._argument_type(argument)
+        deviates = function.startswith(("stddev", "var"))
+        real = deviates or not (pa.types.is_integer(kind) or pa.types.is_boolean(kind))
+        if real and not pa.types.is_floating(kind):
+            kind, argument = pa.float64(), p.Arithmetic("/", argument, p.Constant(1.0))
+        given = {"counted": counted, "among": seen, "source": self._sources(held, argument, kind)}
+        if not deviates:
+            plain = {"min": b.MIN, "max": b.MAX, "bool_and": b.MIN, "bool_or": b.MAX}.get(function, b.SUM)
+            self.put(b.REGISTER, self.owner.register(plain + real, held, **given), counted)
+            if function == "avg":
+                self._over_count(real, counted)
+            return
+        mean = self.owner.register(b.MEAN, held, **given)
+        self.put(b.REGISTER, self.owner.register(b.SQUARES, held, continues=mean, **given), counted)
+        self._over_count(True, counted, less=int(function.endswith("_samp")))
+        if function.startswith("stddev"):
+            self.put(b.SQUARE_ROOT)
+
+    def _over_count(self, real: bool, counted: int, less: int = 0) -> None:
+        """Divide what is on the stack by the number of values, less some."""
+        if not real:
             self.put(b.TO_REAL)
-            self.put(b.DIVIDE_REAL)
+        self.put(b.REGISTER, counted)
+        if less:
+            self.put(b.CONSTANT, self.owner.constant(less))
+            self.put(b.SUBTRACT)
+        self.put(b.TO_REAL)
+        self.put(b.DIVIDE_REAL)
 
     def negative(self, node: p.Negative) -> None:
         self.operand(node.operand)
@@ -507,13 +626,40 @@ class _Scope(p.Visitor):
             raise self.mistake(f"{node} computes values of several rows", node)
 
     def case(self, node: p.Case) -> None:
-        raise self.mistake(f"{node} computes values of several rows", node)
+        jumps = []
+        real = self.kind(node) == "float"
+        for condition, chosen in zip(node.conditions, node.values, strict=False):
+            self.predicate(condition)
+            unless = self._later(b.UNLESS)
+            self.operand(chosen, real=real)
+            jumps.append(self._later(b.JUMP))
+            self._here(unless)
+        self.operand(node.values[-1], real=real)
+        for jump in jumps:
+            self._here(jump)
+
+    def _later(self, op: int) -> int:
+        """A jump whose end is not known yet."""
+        self.put(op)
+        return len(self.code) - 1
+
+    def _here(self, jump: int) -> None:
+        self.code[jump] = (self.code[jump][0], len(self.code) - 1 - jump, -1)
 
     def ticks(self, node: p.Ticks) -> None:
         raise self.mistake(f"{node} computes times of several rows", node)
 
     def call(self, node: p.Call) -> None:
         raise self.mistake(f"{node} is a function of Python, which MATCH_RECOGNIZE does not call", node)
+
+
+#: What an aggregate may read of a row besides its columns.
+_OF_ROWS = frozenset((str(r.Classifier()), str(r.MatchNumber())))
+
+
+def _plain(expression: _E) -> _E:
+    """An expression over the columns of a row, by their :func:`plain_name`."""
+    return p.renamed(expression, {name: plain_name(name) for name in p.attributes(expression)})
 
 
 _COMPARISONS = {"=": b.EQUAL, "!=": b.NOT_EQUAL, "<": b.LESS, "<=": b.LESS_EQUAL}

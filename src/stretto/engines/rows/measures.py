@@ -27,7 +27,7 @@ from stretto.query import row_pattern as r
 from stretto.query.passes.bind_rows import row_types, typed_arguments
 from stretto.query.typing import type_of_operand
 
-#: Values in lists, or looked at one by one, for all measures of a call.
+#: Values in lists, for all measures of a call.
 MOST_LISTED = 1 << 28
 
 
@@ -167,9 +167,9 @@ class _Matches:
             return self._summed(reference, held, own, known, counts, kind)
         numbers = numbers_of(own).astype(np.float64)
         less = int(function.endswith("_samp"))
-        self._check(held)
-        deviations = np.empty(held.begin.size, np.float64)
-        _deviations(frozen(numbers), frozen(known), held.begin, held.end, less, deviations)
+        squares = np.empty(numbers.size, np.float64)
+        _running_squares(frozen(numbers), frozen(known), held.bounds, squares)
+        deviations = self._at(held, squares, 0.0) / np.maximum(counts - less, 1)
         if function.startswith("stddev"):
             deviations = np.sqrt(deviations)
         return pa.array(deviations, mask=counts <= less)
@@ -313,22 +313,16 @@ def _running_whole(values: I64, known: Bits, bounds: I64, out: I64) -> bool:
 
 
 @jit
-def _deviations(
-    values: NDArray[np.float64], known: Bits, begin: I64, end: I64, less: int, out: NDArray[np.float64]
-) -> None:
-    """The variance of the known values of each piece, by its definition. O(values of all pieces)."""
-    for j in range(begin.size):
+def _running_squares(values: NDArray[np.float64], known: Bits, bounds: I64, out: NDArray[np.float64]) -> None:
+    """The sums so far of the squares of the values' distances from their mean (Welford). O(values)."""
+    for k in range(bounds.size - 1):
         count = 0
-        total = 0.0
-        for i in range(begin[j], end[j]):
+        mean = 0.0
+        found = 0.0
+        for i in range(bounds[k], bounds[k + 1]):
             if known[i]:
                 count += 1
-                total += values[i]
-        found = 0.0
-        if count > less:
-            mean = total / count
-            for i in range(begin[j], end[j]):
-                if known[i]:
-                    found += (values[i] - mean) * (values[i] - mean)
-            found /= count - less
-        out[j] = found
+                before = values[i] - mean
+                mean += before / count
+                found += before * (values[i] - mean)
+            out[i] = found

@@ -42,7 +42,7 @@ class RowProgram:
         self.automaton = build(query)
         names = [self.automaton.variables[v] for v in self.automaton.variable]
         self.plain: dict[str, tuple[p.Predicate, ...]] = {}  #: by variable: conditions that are columns
-        self.history = History(query, bound.schema, bound.types, self.automaton)
+        self.history = History(query, bound.schema, dict(bound.types), self.automaton)
         for variable, condition in bound.conditions.items():
             if variable not in names:
                 continue
@@ -151,7 +151,7 @@ class _Walk:
         if programs is None:
             return
         history = program.history
-        self.values = history.values(seen, self._latest())
+        self.values = history.columns.values(seen, self._latest())
         longest = max((end - begin for begin, end in zip(programs.begin, programs.begin[1:], strict=False)), default=0)
         keys = 4 + max(
             (end - begin for begin, end in zip(programs.live_begin, programs.live_begin[1:], strict=False)), default=0
@@ -164,6 +164,7 @@ class _Walk:
             np.zeros(int(longest) + 1, np.bool_),
             np.zeros((1, 1), np.int64),
             np.zeros(int(keys), np.int64),
+            history.first(self.values),
         )
         self._room(min(capacity, 256) + 1)
         self.failed = self._table(max(2, min(capacity, 1 << 10)))

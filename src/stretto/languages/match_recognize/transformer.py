@@ -82,6 +82,14 @@ _MOST = (1 << 31) - 1
 
 _INTERVAL = re.compile(r"\s*(?P<number>[+-]?\d+(?:\.\d*)?)\s*")
 
+#: What to write in place of aggregates that are not computed.
+_WRITTEN = {
+    "approx_distinct": "count(DISTINCT x), which is exact",
+    "approx_count_distinct": "count(DISTINCT x), which is exact",
+    "mean": "avg(x)",
+    "collect_list": "array_agg(x)",
+}
+
 _DOUBLES = ("DOUBLE", "DOUBLE PRECISION", "REAL", "FLOAT")
 
 
@@ -302,6 +310,8 @@ class RowsTransformer(PredicateTransformer, ClauseTransformer):
             raise Mistake(
                 f"'{function}' is a window function", at(function), f"rows of the partition are reached by {other}"
             )
+        if function.lower() in _WRITTEN:
+            raise Mistake(f"'{function}' is not computed here", at(function), f"write {_WRITTEN[function.lower()]}")
         close = nearest(str(function), known)
         if close is not None:
             raise Mistake(f"unknown function '{function}'", at(function), f"did you mean '{close}'?")

@@ -1,0 +1,111 @@
+"""What the programs of conditions read of single rows: columns of words of 64 bits.
+
+Integers, truths, times and doubles are their own words. Other values are ranks, among all that they may be compared with.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from stretto.columns.ordering import ordered_words
+from stretto.columns.vectorized import computed, mask, numbers_of, valid_of
+from stretto.engines.rows.backtracking import Values
+from stretto.engines.rows.columns import Shifted
+from stretto.engines.rows.structure import I64
+from stretto.query import predicate as p
+
+#: Of the random words by which sets of values are told apart: nobody can look for two that have the same.
+_SEED = secrets.randbits(64)
+
+
+@dataclass(frozen=True)
+class Column:
+    """What a program reads of a row: an expression over :func:`~stretto.engines.rows.columns.plain_name` columns.
+
+    ``rank``: the number of the group of columns that are compared with each other as ranks; −1: integers, truths or doubles.
+    ``mark``: random words in place of the ranks, several sets of them.
+    """
+
+    expression: p.Expression
+    type: pa.DataType
+    rank: int = -1
+    mark: int = 0
+
+
+@dataclass
+class Columns:
+    """The columns of a clause, and the groups of those that are ranked together."""
+
+    columns: list[Column] = field(default_factory=list)
+    groups: dict[str, int] = field(default_factory=dict)
+
+    def group(self, name: str) -> int:
+        """The number of the group of columns whose values are ranked together; of a name always the same."""
+        return self.groups.setdefault(name, len(self.groups))
+
+    def number(self, expression: p.Expression, kind: pa.DataType, rank: int = -1, mark: int = 0) -> int:
+        """The number of a column, a new one where there is none."""
+        wanted = Column(expression, kind, rank, mark)
+        if wanted not in self.columns:
+            self.columns.append(wanted)
+        return self.columns.index(wanted)
+
+    def values(self, seen: Shifted, latest: I64) -> Values:
+        """What programs read of the rows of a table."""
+        words = np.zeros((len(self.columns), seen.rows + 1), np.int64)
+        known = np.zeros((len(self.columns), seen.rows + 1), np.bool_)
+        arrays = [self._array(column, seen) for column in self.columns]
+        for group in range(len(self.groups)):
+            members = [at for at, column in enumerate(self.columns) if column.rank == group]
+            if not members:
+                continue
+            kind = _common([arrays[at].type for at in members])
+            cast = pa.concat_arrays([arrays[at].cast(kind) for at in members])
+            ordered, ranks = np.unique(ordered_words(cast), return_inverse=True)
+            for number, at in enumerate(members):
+                part = ranks[number * (seen.rows + 1) : (number + 1) * (seen.rows + 1)]
+                if self.columns[at].mark:
+                    part = self._random(group, self.columns[at].mark, ordered.size)[part]
+                arrays[at] = pa.array(part, pa.int64(), mask=~np.asarray(arrays[at].is_valid()))
+        for at, array in enumerate(arrays):
+            valid = valid_of(array)
+            known[at] = True if valid is None else valid
+            data = numbers_of(array)
+            words[at] = data.astype(np.float64).view(np.int64) if data.dtype.kind == "f" else data.astype(np.int64)
+        return Values(words, known, latest)
+
+    @staticmethod
+    def _random(group: int, mark: int, size: int) -> I64:
+        """Random words for the values of a group: two sets of values have the same exclusive or about once in 2^62 pairs."""
+        return np.random.default_rng([_SEED, group, mark]).integers(1, 1 << 62, size)
+
+    def _array(self, column: Column, seen: Shifted) -> pa.Array:
+        table = seen.table_of(p.attributes(column.expression), beyond=True)
+        if isinstance(column.expression, p.Predicate):
+            return pa.array(mask(column.expression, table))
+        if isinstance(column.expression, p.Constant):
+            return pa.array([column.expression.value] * (seen.rows + 1), column.type)
+        found = computed(column.expression, table, column.type)
+        if pa.types.is_dictionary(found.type):
+            found = found.dictionary_decode()
+        return pa.concat_arrays(found.chunks) if isinstance(found, pa.ChunkedArray) else found
+
+
+def _common(types: list[pa.DataType]) -> pa.DataType:
+    """A type that has the values of all."""
+    if len(set(types)) == 1:
+        return types[0]
+    types = [pa.decimal128(20, 0) if pa.types.is_integer(one) else one for one in types]
+    if all(pa.types.is_decimal(one) for one in types):
+        scale = max(one.scale for one in types)
+        return pa.decimal256(min(76, max(one.precision - one.scale for one in types) + scale), scale)
+    if all(pa.types.is_temporal(one) for one in types):
+        units = ["s", "ms", "us", "ns"]
+        finest = max(units.index(one.unit) if pa.types.is_timestamp(one) else 0 for one in types)
+        zone = next((one.tz for one in types if pa.types.is_timestamp(one) and one.tz), None)
+        return pa.timestamp(units[finest], zone)
+    return pa.large_string()
