@@ -32,6 +32,7 @@ from stretto.matching.patterns import PatternSet
 from stretto.matching.reorder import Cleanse
 from stretto.matching.sets import MatchSet
 from stretto.matching.sql import sql
+from stretto.matching.sql_query import SqlQuery, compile_sql
 from stretto.query.functions import function
 
 __all__ = [
@@ -49,9 +50,11 @@ __all__ = [
     "QueryError",
     "Schema",
     "SnapshotError",
+    "SqlQuery",
     "StrettoError",
     "StrettoWarning",
     "compile",
+    "compile_sql",
     "dataflow",
     "element",
     "function",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -182,3 +183,33 @@ def test_pandas_without_columns_of_its_own() -> None:
     frame = pd.DataFrame({"x": [2, 1, 3], "price": [7, 9, 8]}, index=[5, 6, 7])
     text = "SELECT * FROM t MATCH_RECOGNIZE (ORDER BY x MEASURES LAST(x) AS until PATTERN (A F) DEFINE F AS price < PREV(price))"
     assert run(text, t=frame) == [{"until": 2}]
+
+
+def test_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[tuple[bool | None, int, list[int]]] = []
+
+    class Recorder:
+        def __init__(self, wanted: bool | None, total: int) -> None:
+            told.append((wanted, total, []))
+
+        def __enter__(self) -> Callable[[int], None]:
+            return told[-1][2].append
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+    monkeypatch.setattr("stretto.matching.sql.Progress", Recorder)
+    rows = pa.table({"k": [1, 2, 3], "x": [1, 2, 3]})
+    clause = "t MATCH_RECOGNIZE (PARTITION BY k MEASURES A.x AS x PATTERN (A)) AS m"
+    stretto.sql(f"SELECT * FROM {clause}", progress=True, t=rows)
+    stretto.sql(f"SELECT x FROM {clause}", t=rows)
+    assert told == [(True, 3, [3]), (None, 3, [3])]
+
+
+def test_rows_without_columns_are_refused() -> None:
+    for around in ("SELECT * FROM", "SELECT count(*) FROM"):
+        text = f"{around} t MATCH_RECOGNIZE (PATTERN (A))"
+        with pytest.raises(stretto.QueryError, match="the rows of the clause have no columns") as caught:
+            stretto.sql(text, t=pa.table({"x": [1, 2]}))
+        assert caught.value.span is not None
+        assert text[caught.value.span.start : caught.value.span.end] == "MATCH_RECOGNIZE"

@@ -98,6 +98,20 @@ def test_one_shuffle_and_only_the_columns_that_are_read(spark: Any, views: Any) 
     spark.catalog.dropTempView("wide")
 
 
+def test_how_spark_runs_a_clause_is_told(spark: Any, views: Any) -> None:
+    views("wide", pa.table({"k": ["a"], "x": [1], "price": [2], "unread": [3]}))
+    query = on_spark.compile_sql(spark, f"SELECT count(*) AS n FROM wide {FALLS} AS m WHERE n > 1")
+    told = query.explain().splitlines()
+    assert told[-3:] == [
+        "plan       one shuffle by k, sorted by k, x, then mapInArrow in Python workers",
+        "           to the workers travel k, x, price",
+        "around     Spark runs: SELECT count(*) AS n FROM matched_1 AS m WHERE n > 1",
+    ]
+    assert "it never goes back: at most 7 steps a row, and as many for each row of a match" in told[-4]
+    with pytest.raises(stretto.QueryError, match="lost"):
+        on_spark.compile_sql(spark, f"SELECT lost FROM wide {FALLS} AS m")
+
+
 def test_without_keys_it_runs_in_one_task(spark: Any, views: Any, caplog: pytest.LogCaptureFixture) -> None:
     text = """SELECT * FROM ticker MATCH_RECOGNIZE (
         ORDER BY k DESC, x MEASURES FIRST(k) AS f, LAST(k) AS l, count(*) AS n PATTERN (A+)

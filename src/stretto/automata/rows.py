@@ -13,6 +13,7 @@ where it takes no row.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import permutations
 
@@ -105,14 +106,18 @@ class _Steps:
                     after = self.add(part, after, excluded=excluded)
                 return after
             case r.Alternation(parts):
-                return self.step([self.add(part, after, excluded=excluded) for part in parts])
+                return self.either(reversed(parts), after, excluded=excluded)
             case r.Permutation(parts):
-                orders = permutations(parts)
-                return self.step([self.add(r.Concatenation(one), after, excluded=excluded) for one in orders])
+                orders = permutations(reversed(parts))  # the last order comes first
+                return self.either(map(r.Concatenation, orders), after, excluded=excluded)
             case r.Quantified():
                 return self.repeated(pattern, after, excluded=excluded)
             case r.Excluded(part):
                 return self.add(part, after, excluded=True)
+
+    def either(self, parts: Iterable[r.RowPattern], after: int, *, excluded: bool) -> int:
+        """Any of some parts, which come from the last, the least preferred, to the first, as parts of a concatenation do."""
+        return self.step([self.add(part, after, excluded=excluded) for part in parts][::-1])
 
     def repeated(self, pattern: r.Quantified, after: int, *, excluded: bool) -> int:
         """The rounds that must be, then those that may be; a part without rows is as good once as often."""

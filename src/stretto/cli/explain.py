@@ -7,8 +7,12 @@ from typing import Annotated
 
 import typer
 
-from stretto.cli.files import TYPE_HELP, read_events, read_query, typed_columns
-from stretto.matching.compiled import compile_query
+from stretto.cli.files import TYPE_HELP, read_events, read_query, read_statement_text, typed_columns
+from stretto.cli.sql import tables_of
+from stretto.errors import OptionError
+from stretto.languages.sql import has_clause
+from stretto.matching.compiled import Query, compile_query
+from stretto.matching.sql_query import SqlQuery, compile_sql
 
 
 def register(app: typer.Typer) -> None:
@@ -25,14 +29,21 @@ def explain(
     time: Annotated[str | None, typer.Option(help="Column that orders the events.")] = None,
     stream: Annotated[str | None, typer.Option(help="Column that names an event's stream.")] = None,
     time_unit: Annotated[str | None, typer.Option(help="Unit of an integer time: s, ms, us, ns.")] = None,
+    table: Annotated[
+        list[str] | None, typer.Option(help="name=files: a table of a SQL statement with MATCH_RECOGNIZE, as for sql.")
+    ] = None,
     draw: Annotated[Path | None, typer.Option(help="Draw the automaton: .svg, .png, .pdf or .dot.")] = None,
 ) -> None:
-    """Show what QUERY means and how it runs."""
-    column, types = typed_columns(type_ or ())
-    schema = None if data is None else read_events(data, None, types).schema
-    compiled = compile_query(
-        read_query(query), schema, type=column or None, time=time, stream=stream, time_unit=time_unit
-    )
+    """Show what QUERY means and how it runs: CEQL, SASE+, or SQL with MATCH_RECOGNIZE."""
+    text = read_statement_text(query) if has_clause(query) else read_query(query)
+    if has_clause(text):
+        if data is not None:
+            raise OptionError(f"a SQL statement names its tables: --table name={data}")
+        compiled: Query | SqlQuery = compile_sql(text, **tables_of(table or ()))
+    else:
+        column, types = typed_columns(type_ or ())
+        schema = None if data is None else read_events(data, None, types).schema
+        compiled = compile_query(text, schema, type=column or None, time=time, stream=stream, time_unit=time_unit)
     typer.echo(compiled.explain())
     if draw is not None:
         compiled.draw().save(draw)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -30,13 +30,13 @@ def sql(
     rows: Annotated[int, typer.Option(help="Print at most so many rows (0: all).", min=0)] = 20,
 ) -> None:
     """Run a SQL statement with MATCH_RECOGNIZE over files."""
-    found = run(read_statement_text(text), **_tables(table or ()))
+    found = run(read_statement_text(text), **tables_of(table or ()))
     give(found.schema, [found], lambda count: f"{count:,} row{'' if count == 1 else 's'}", out, json=json, rows=rows)
 
 
-def _tables(given: Sequence[str]) -> dict[str, str]:
+def tables_of(given: Sequence[str]) -> dict[str, Any]:
     """What ``--table`` said."""
-    found: dict[str, str] = {}
+    found: dict[str, Any] = {}
     for one in given:
         name, equals, files = one.partition("=")
         if not (name and equals and files):

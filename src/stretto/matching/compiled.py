@@ -15,11 +15,12 @@ from stretto.automata.sase_afa import sase_afa
 from stretto.engines.keeping import KeptProgram
 from stretto.engines.select import AnyProgram, Machine, program_for
 from stretto.engines.timeouts import TimeoutProgram
-from stretto.errors import OptionError, suggestion
+from stretto.errors import OptionError, QueryError, suggestion
 from stretto.events import Schema
 from stretto.explain import draw, explain
 from stretto.languages import ceql, sase
 from stretto.languages.afa.builder import AFA
+from stretto.languages.sql import has_clause
 from stretto.matching.derived import Derived
 from stretto.matching.results import Layout
 from stretto.query import functions
@@ -323,6 +324,9 @@ def _parse(text: str, language: str | None) -> ParsedQuery | SaseQuery:
         raise OptionError(f"a query is a string, not {text.__class__.__name__}")
     name = language
     if name is None:
+        if has_clause(text):
+            ways = "stretto.sql runs it, and stretto.compile_sql says what it means"
+            raise QueryError("this is SQL with MATCH_RECOGNIZE, and no query of events", text=text, hint=ways)
         name = "sase" if sase.is_sase(text) else "ceql"
     if name not in LANGUAGES:
         hint = suggestion(name, LANGUAGES, kind="language")

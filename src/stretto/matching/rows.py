@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +19,14 @@ from stretto.query.row_pattern import BoundRows, RowsPerMatch
 PIECE = 1 << 20
 
 
-def recognize(bound: BoundRows, table: pa.Table, *, capacity: int = 1 << 16, piece: int = PIECE) -> pa.Table:
+def recognize(
+    bound: BoundRows,
+    table: pa.Table,
+    *,
+    capacity: int = 1 << 16,
+    piece: int = PIECE,
+    report: Callable[[int], object] = lambda rows: None,
+) -> pa.Table:
     """Find all matches of a clause in a table.
 
     Parameters
@@ -32,6 +39,8 @@ def recognize(bound: BoundRows, table: pa.Table, *, capacity: int = 1 << 16, pie
         Rows that buffers of matches hold at first.
     piece
         Rows that are matched at once, in whole partitions.
+    report
+        Is told, after each piece, how many rows are done.
 
     Returns
     -------
@@ -59,6 +68,7 @@ def recognize(bound: BoundRows, table: pa.Table, *, capacity: int = 1 << 16, pie
         seen = Shifted(chosen, bounds[first : last + 1] - low)
         parts += _pieces(program, seen, capacity)
         first = last
+        report(high)
     return pa.concat_tables(parts).cast(bound.output) if parts else bound.output.empty_table()
 
 

@@ -13,12 +13,13 @@ from stretto.errors import DataError, OptionError, QueryError, Span, suggestion
 from stretto.events import as_table
 from stretto.languages.sql import Clause, Rewritten, Statement, read_statement
 from stretto.matching.files import Source, are_files, open_files
+from stretto.matching.progress import Progress
 from stretto.matching.rows import recognize
 from stretto.query.passes.bind_rows import bind
 from stretto.query.row_pattern import BoundRows, RowsPerMatch
 
 
-def sql(text: str, /, *, con: Any = None, **tables: Any) -> pa.Table:
+def sql(text: str, /, *, con: Any = None, progress: bool | None = None, **tables: Any) -> pa.Table:
     """Run a SQL statement in which tables may be followed by ``MATCH_RECOGNIZE ( … )``.
 
     The clauses are matched here, and DuckDB runs the SQL around them (``pip install 'stretto[sql]'``). A statement that is one
@@ -30,6 +31,8 @@ def sql(text: str, /, *, con: Any = None, **tables: Any) -> pa.Table:
         One statement. Clauses may stand in subqueries, WITH queries, joins and unions, and behind each other's results.
     con
         A DuckDB connection, whose tables the statement may read as well. ``None``: a new one for this call.
+    progress
+        Show a progress bar for each clause over many rows. ``None``: in a terminal or notebook, when it takes longer than a second.
     tables
         By the name that the statement has for it (in any case): an Arrow, pandas, polars or DuckDB table, a list of dicts, or
         files, as :func:`stretto.match` takes them.
@@ -68,13 +71,45 @@ def sql(text: str, /, *, con: Any = None, **tables: Any) -> pa.Table:
     statement = read_statement(text)
     given = _by_name(tables)
     if con is None and statement.only is not None:
-        return _alone(statement, statement.clauses[0], given)
-    return _Run(statement, given, con).result()
+        return _alone(statement, statement.clauses[0], given, progress)
+    return _Run(statement, given, con, progress).result()
+
+
+def bound_clauses(statement: Statement, given: Mapping[str, pa.Table], con: Any = None) -> dict[Clause, BoundRows]:
+    """The clauses of a statement, bound to tables; no row of them is read.
+
+    Raises
+    ------
+    QueryError, OptionError
+        As of :func:`sql`.
+    """
+    tables = _by_name(given)
+    if con is None and statement.only is not None:
+        clause = statement.clauses[0]
+        table = _opened(_named(statement, clause, tables))
+        with statement.placing(clause):
+            return {clause: bound_to(clause, table.schema)}
+    return _Run(statement, tables, con, False).bound()
 
 
 def selected(bound: BoundRows) -> list[str]:
     """The columns of its table that a clause needs: all of them only where each row is shown."""
     return list(bound.read) if bound.parsed.rows is RowsPerMatch.ONE else bound.schema.names
+
+
+def bound_to(clause: Clause, schema: pa.Schema) -> BoundRows:
+    """A clause bound to the columns that it reads.
+
+    Raises
+    ------
+    QueryError
+        The clause does not fit them, or gives no columns, so that its rows could not be counted.
+    """
+    bound = bind(clause.parsed, schema)
+    if not bound.output.names:
+        hint = "add MEASURES, such as MATCH_NUMBER() AS match, or ALL ROWS PER MATCH"
+        raise QueryError("the rows of the clause have no columns", text=clause.parsed.text, hint=hint)
+    return bound
 
 
 def _by_name(tables: Mapping[str, Any]) -> dict[str, Any]:
@@ -86,18 +121,28 @@ def _by_name(tables: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _alone(statement: Statement, clause: Clause, given: Mapping[str, Any]) -> pa.Table:
-    """The rows of a statement that is one clause over one table."""
+def _named(statement: Statement, clause: Clause, given: Mapping[str, Any]) -> Any:
+    """The table of a statement that is one clause over one table."""
     name = str(statement.only)
     if name.casefold() not in given:
         hint = suggestion(name, given, kind="table") or f"give it by its name: sql(text, {name}=…)"
         raise QueryError(f"there is no table '{name}'", text=statement.text, span=clause.operand, hint=hint)
-    table = _opened(given[name.casefold()])
+    return given[name.casefold()]
+
+
+def _alone(statement: Statement, clause: Clause, given: Mapping[str, Any], progress: bool | None) -> pa.Table:
+    """The rows of a statement that is one clause over one table."""
+    table = _opened(_named(statement, clause, given))
     with statement.placing(clause):
-        bound = bind(clause.parsed, table.schema)
+        bound = bound_to(clause, table.schema)
         names = selected(bound)
         rows = table.table(names) if isinstance(table, Source) else table.select(names)
-        return recognize(bind(clause.parsed, rows.schema), rows)
+        return _recognized(clause, rows, progress)
+
+
+def _recognized(clause: Clause, rows: pa.Table, progress: bool | None) -> pa.Table:
+    with Progress(progress, rows.num_rows) as report:
+        return recognize(bind(clause.parsed, rows.schema), rows, report=report)
 
 
 def _opened(table: Any) -> pa.Table | Source:
@@ -107,14 +152,34 @@ def _opened(table: Any) -> pa.Table | Source:
 class _Run:
     """A statement that DuckDB runs."""
 
-    def __init__(self, statement: Statement, given: Mapping[str, Any], con: Any) -> None:
-        self._statement, self._given = statement, given
+    def __init__(self, statement: Statement, given: Mapping[str, Any], con: Any, progress: bool | None) -> None:
+        self._statement, self._given, self._progress = statement, given, progress
         self._names: dict[Clause, str] = {}
         self._shared = con is not None
         self._con = con if con is not None else _duckdb().connect()
 
     def result(self) -> pa.Table:
         """The rows of the statement."""
+        with self._tables() as registered:
+            for clause in self._statement.clauses:
+                self._register(clause, self._rows(clause), registered)
+            rest = self._statement.rest(self._names)
+            with self._told(rest):
+                found = self._con.sql(str(rest))
+                return pa.table({}) if found is None else found.to_arrow_table()
+
+    def bound(self) -> dict[Clause, BoundRows]:
+        """The clauses, bound to what they read; no row of it is computed."""
+        found = {}
+        with self._tables() as registered:
+            for clause in self._statement.clauses:
+                _, found[clause] = self._operand(clause)
+                self._register(clause, found[clause].output.empty_table(), registered)
+        return found
+
+    @contextmanager
+    def _tables(self) -> Iterator[list[str]]:
+        """Give DuckDB the tables that the statement names; take them back behind it, with all that is added to the list."""
         registered: list[str] = []
         with self._without_variables():
             try:
@@ -123,33 +188,35 @@ class _Run:
                     table = _opened(self._given[name])
                     self._con.register(name, table.table() if isinstance(table, Source) else table)
                     registered.append(name)
-                for clause in self._statement.clauses:
-                    rows = self._rows(clause)
-                    self._names[clause] = self._fresh()
-                    self._con.register(self._names[clause], rows)
-                    registered.append(self._names[clause])
-                rest = self._statement.rest(self._names)
-                with self._told(rest):
-                    found = self._con.sql(str(rest))
-                    return pa.table({}) if found is None else found.to_arrow_table()
+                yield registered
             finally:
                 for name in registered:
                     self._con.unregister(name)
                 if not self._shared:
                     self._con.close()
 
-    def _rows(self, clause: Clause) -> pa.Table:
-        """What a clause gives."""
+    def _register(self, clause: Clause, rows: pa.Table, registered: list[str]) -> None:
+        """Give DuckDB the rows of a clause as a table."""
+        self._names[clause] = self._fresh()
+        self._con.register(self._names[clause], rows)
+        registered.append(self._names[clause])
+
+    def _operand(self, clause: Clause) -> tuple[Any, BoundRows]:
+        """What a clause reads, as a relation of DuckDB, and the clause bound to its columns."""
         asked = self._statement.operand(clause, self._names)
         with self._told(asked):
             operand = self._con.sql(str(asked))
             schema = as_table(operand.limit(0)).schema
         with self._statement.placing(clause):
-            names = selected(bind(clause.parsed, schema))
-        with self._told(asked):
-            rows = as_table(operand.project(", ".join(map(_quoted, names))))
+            return operand, bound_to(clause, schema)
+
+    def _rows(self, clause: Clause) -> pa.Table:
+        """What a clause gives."""
+        operand, bound = self._operand(clause)
+        with self._told(self._statement.operand(clause, self._names)):
+            rows = as_table(operand.project(", ".join(map(_quoted, selected(bound)))))
         with self._statement.placing(clause):
-            return recognize(bind(clause.parsed, rows.schema), rows)
+            return _recognized(clause, rows, self._progress)
 
     def _fresh(self) -> str:
         number = len(self._names) + 1

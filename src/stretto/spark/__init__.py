@@ -15,11 +15,12 @@ from stretto.spark.files import read
 from stretto.spark.kernels import receive
 from stretto.spark.patterns import match_patterns
 from stretto.spark.session import session
-from stretto.spark.statement import sql
+from stretto.spark.statement import compile_sql, sql
 from stretto.spark.streaming.progress import metrics, progress_line, status, unwatch, watch
 from stretto.spark.table_functions.query import register
 
 __all__ = [
+    "compile_sql",
     "current",
     "dataflow",
     "explain",

@@ -12,9 +12,11 @@ import pyarrow as pa
 from stretto.errors import DataError, OptionError, QueryError
 from stretto.languages.sql import Clause, Rewritten, Statement, read_statement
 from stretto.matching.rows import recognize
-from stretto.matching.sql import selected
+from stretto.matching.sql import bound_to, selected
+from stretto.matching.sql_query import SqlQuery
 from stretto.query.passes.bind_rows import bind
-from stretto.spark.batch.rows import recognized
+from stretto.query.row_pattern import BoundRows
+from stretto.spark.batch.rows import explained, recognized
 from stretto.spark.frames import arrow_fields, check_dataframe, column
 from stretto.spark.kernels import ship
 from stretto.spark.session import require_pyspark
@@ -53,16 +55,43 @@ def sql(session: SparkSession, text: str, /) -> DataFrame:
     """
     require_pyspark()
     statement = read_statement(text, spark=True)
-    frames: dict[Clause, DataFrame] = {}
-    for clause in statement.clauses:
-        operand = _run(session, statement, statement.operand(clause, _names(frames)), frames)
-        frames[clause] = _clause(statement, clause, operand)
+    frames, _ = _clauses(session, statement)
     if frames:
         ship(session)
     return _run(session, statement, statement.rest(_names(frames)), frames)
 
 
-def _clause(statement: Statement, clause: Clause, operand: DataFrame) -> DataFrame:
+def compile_sql(session: SparkSession, text: str, /) -> SqlQuery:
+    """Read a statement, check it against the tables and views of a session, and run nothing.
+
+    Returns
+    -------
+    stretto.SqlQuery
+        The statement as a value: ``explain()`` says what its clauses mean and how Spark runs them, ``draw()`` shows their automata.
+
+    Raises
+    ------
+    QueryError, DataError, OptionError
+        As of :func:`sql`.
+    """
+    require_pyspark()
+    statement = read_statement(text, spark=True)
+    frames, bound = _clauses(session, statement)
+    _run(session, statement, statement.rest(_names(frames)), frames)
+    return SqlQuery(statement, bound, "Spark", explained)
+
+
+def _clauses(session: SparkSession, statement: Statement) -> tuple[dict[Clause, DataFrame], dict[Clause, BoundRows]]:
+    """The rows of the clauses of a statement, which Spark has not computed yet, and how they are bound."""
+    frames: dict[Clause, DataFrame] = {}
+    bound: dict[Clause, BoundRows] = {}
+    for clause in statement.clauses:
+        operand = _run(session, statement, statement.operand(clause, _names(frames)), frames)
+        frames[clause], bound[clause] = _clause(statement, clause, operand)
+    return frames, bound
+
+
+def _clause(statement: Statement, clause: Clause, operand: DataFrame) -> tuple[DataFrame, BoundRows]:
     """The rows of a clause over those of its operand."""
     check_dataframe(operand, "the table before MATCH_RECOGNIZE")
     if operand.isStreaming:
@@ -73,13 +102,13 @@ def _clause(statement: Statement, clause: Clause, operand: DataFrame) -> DataFra
     fields = arrow_fields(operand)
     known = pa.schema([(name, kind) for name, kind in fields.items() if kind is not None])
     with statement.placing(clause):
-        bound = bind(clause.parsed, known)
+        bound = bound_to(clause, known)
         names = selected(bound)
         if names == known.names and (lost := [name for name in fields if fields[name] is None]):
             raise DataError(f"ALL ROWS PER MATCH shows all columns, and Arrow has no type for {', '.join(lost)}")
         bound = bind(clause.parsed, pa.schema([known.field(name) for name in names]))
         recognize(bound, bound.schema.empty_table())  # what cannot run is said now, and not by a worker
-    return recognized(operand.select(*map(column, names)), bound)
+    return recognized(operand.select(*map(column, names)), bound), bound
 
 
 def _names(frames: Mapping[Clause, DataFrame]) -> dict[Clause, str]:

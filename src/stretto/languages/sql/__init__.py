@@ -1,5 +1,5 @@
 """SQL around ``MATCH_RECOGNIZE``: where the clauses are, what they read, and what is left for another engine to run."""
 
-from stretto.languages.sql.statement import Clause, Rewritten, Statement, read_statement
+from stretto.languages.sql.statement import Clause, Rewritten, Statement, has_clause, read_statement
 
-__all__ = ["Clause", "Rewritten", "Statement", "read_statement"]
+__all__ = ["Clause", "Rewritten", "Statement", "has_clause", "read_statement"]

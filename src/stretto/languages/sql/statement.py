@@ -107,6 +107,11 @@ class Statement:
             yield
 
 
+def has_clause(text: str) -> bool:
+    """Whether a text looks like SQL with ``MATCH_RECOGNIZE``."""
+    return re.search(r"\bMATCH_RECOGNIZE\s*\(", text, re.IGNORECASE) is not None
+
+
 def read_statement(text: str, *, spark: bool = False) -> Statement:
     """Find the clauses of a statement, and read them; the SQL around them is not checked.
 

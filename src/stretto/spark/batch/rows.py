@@ -45,6 +45,19 @@ def recognized(rows: DataFrame, bound: BoundRows) -> DataFrame:
     return rows.select(*shown).mapInArrow(worker, spark_schema(bound.output))
 
 
+def explained(bound: BoundRows) -> str:
+    """How Spark runs a clause, in words."""
+    keys, order = bound.parsed.partition_by, tuple(one.column for one in bound.parsed.order_by)
+    shuffle = (
+        f"one shuffle by {', '.join(keys)}"
+        if keys
+        else "one task for all rows: without PARTITION BY nothing runs side by side"
+    )
+    sort = f", sorted by {', '.join((*keys, *order))}" if keys or order else ""
+    travel = ", ".join(bound.schema.names) or "no columns"
+    return f"{shuffle}{sort}, then mapInArrow in Python workers\nto the workers travel {travel}"
+
+
 def _ordered(item: OrderItem) -> Column:
     own = column(item.column)
     if item.descending:
