@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 import stretto
-from stretto.matching import gathering
-from stretto.matching.gathering import Gatherer
+from stretto.columns import gathering
+from stretto.columns.gathering import Gatherer
 from stretto.matching.results import History
 from tests.conftest import cases
 

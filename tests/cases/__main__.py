@@ -29,6 +29,7 @@ LANGUAGES = (
     "mixed",
     "timeouts",
     "rows",
+    "row_streams",
 )
 
 

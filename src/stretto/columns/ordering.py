@@ -73,7 +73,7 @@ def sorted_rows(groups: I64, count: int, keys: Sequence[SortKey]) -> tuple[I64 |
     bounds = np.zeros(count + 1, np.int64)
     np.cumsum(np.bincount(groups, minlength=count), out=bounds[1:])
     grouped = bool((groups[1:] >= groups[:-1]).all())
-    words = _words(keys)
+    words = key_words(keys)
     if grouped and _in_order(groups, words):
         return None, bounds
     rows = None if _in_order(np.zeros(0, np.int64), words) else np.lexsort(words[::-1]).astype(np.int64)
@@ -85,7 +85,7 @@ def sorted_rows(groups: I64, count: int, keys: Sequence[SortKey]) -> tuple[I64 |
     return out, bounds
 
 
-def _words(keys: Sequence[SortKey]) -> list[NDArray[Any]]:
+def key_words(keys: Sequence[SortKey]) -> list[NDArray[Any]]:
     """The keys as columns of integers to be sorted upwards."""
     found: list[NDArray[Any]] = []
     for key in keys:

@@ -325,7 +325,7 @@ def _parse(text: str, language: str | None) -> ParsedQuery | SaseQuery:
     name = language
     if name is None:
         if has_clause(text):
-            ways = "stretto.sql runs it, and stretto.compile_sql says what it means"
+            ways = "stretto.sql runs it, stretto.Matcher over a stream, and stretto.compile_sql says what it means"
             raise QueryError("this is SQL with MATCH_RECOGNIZE, and no query of events", text=text, hint=ways)
         name = "sase" if sase.is_sase(text) else "ceql"
     if name not in LANGUAGES:

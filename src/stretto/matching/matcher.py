@@ -31,7 +31,8 @@ class Matcher:
     Parameters
     ----------
     query
-        A query's text, a compiled :class:`~stretto.Query`, or a :class:`stretto.AFA`.
+        A query's text, a compiled :class:`~stretto.Query`, or a :class:`stretto.AFA`; or a clause ``MATCH_RECOGNIZE ( … )``, or
+        a statement that is one over one table, of which the text says all but ``disorder``, ``late`` and ``budget``.
     schema
         What the events look like (see :func:`stretto.compile`; for an AFA the types of the columns beside its own events); ``None``:
         as in the first batch.
@@ -117,6 +118,14 @@ class Matcher:
     [{'sign': 1, 'positions': [0, 1]}]
     >>> matcher.push([{"type": "C", "t": 2}]).select(["sign", "positions"]).to_pylist()
     [{'sign': -1, 'positions': [0, 1]}]
+
+    A clause of SQL:
+
+    >>> matcher = stretto.Matcher("MATCH_RECOGNIZE (ORDER BY t MEASURES count(*) AS n PATTERN (A+ B) DEFINE B AS x < PREV(x))")
+    >>> matcher.push([{"t": 1, "x": 5}, {"t": 2, "x": 6}]).num_rows
+    0
+    >>> matcher.push([{"t": 3, "x": 4}, {"t": 4, "x": 5}]).to_pylist(), matcher.finish().to_pylist()
+    ([], [{'n': 3}])
 
     An automaton:
 

@@ -8,10 +8,12 @@ from typing import Any
 
 from stretto.errors import OptionError, nearest
 from stretto.languages.afa.builder import AFA
+from stretto.languages.sql import has_clause
 from stretto.matching.compiled import Query, compile_query
 from stretto.matching.lateness import renamed, tell_of
 from stretto.matching.line import Line, Reading
 from stretto.matching.ordered import Ordered
+from stretto.matching.recognizing import LANGUAGES, Recognizing
 from stretto.matching.reorder import check_span
 from stretto.matching.revising import Lowering, Revising
 from stretto.query.afa import Afa
@@ -32,6 +34,9 @@ OF_QUERIES = (
 
 #: Options of automata alone.
 OF_AUTOMATA = ("until", "numbered", "bag", "provenance", "ordered", "dynamic", "timer", "ignore")
+
+#: Options of clauses of MATCH_RECOGNIZE, whose text says the others.
+OF_CLAUSES = ("disorder", "late", "budget", "capacity")
 
 _HOLD = {"before": "events", "after": "results"}
 
@@ -74,6 +79,14 @@ def line_of(query: str | Query | AFA | Afa, schema: Any, options: Mapping[str, A
     if isinstance(query, AFA | Afa):
         refuse(given, OF_QUERIES, "queries in CEQL or SASE+, and this is an AFA")
         return Revising(query.frozen, schema, **given)
+    if given.get("language") in LANGUAGES or ("language" not in given and isinstance(query, str) and has_clause(query)):
+        given.pop("language", None)
+        refuse(
+            given,
+            [name for name in given if name not in OF_CLAUSES],
+            "queries in CEQL or SASE+ and AFAs, and this is a clause",
+        )
+        return Recognizing(str(query), schema, **given)
     refuse(given, OF_AUTOMATA, "AFAs, and this is a query")
     compiled = compile_query(query, language=given.pop("language", None))
     refuse(given, ("hold",), "AFAs, and this is a query")
@@ -91,7 +104,7 @@ def line_of(query: str | Query | AFA | Afa, schema: Any, options: Mapping[str, A
     return Ordered(compiled, schema, reading, **given)
 
 
-def refuse(given: Mapping[str, Any], names: tuple[str, ...], whose: str) -> None:
+def refuse(given: Mapping[str, Any], names: Iterable[str], whose: str) -> None:
     """Raise an :class:`OptionError` for the first option with one of some names."""
     for name in given:
         if name in names:

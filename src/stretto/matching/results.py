@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from stretto.columns.gathering import Gatherer
 from stretto.columns.overflow import Order
 from stretto.engines.api import Matches, Run
 from stretto.engines.shared.counting import BEYOND
@@ -29,7 +30,6 @@ from stretto.engines.shared.windows import as_measured, measured_type
 from stretto.engines.timeouts import refuse_timeouts
 from stretto.errors import OptionError
 from stretto.frame import Section
-from stretto.matching.gathering import Gatherer
 from stretto.matching.returns import Rows, computed_columns
 from stretto.query.passes.bind import BoundQuery
 from stretto.query.passes.bind_sase import BoundSase

@@ -12,6 +12,7 @@ from stretto.columns.ordering import SortKey, sorted_rows
 from stretto.engines.rows.columns import Shifted
 from stretto.engines.rows.measures import Points, measures
 from stretto.engines.rows.program import RowProgram
+from stretto.engines.rows.runner import Given, whole
 from stretto.engines.rows.structure import I64, Found
 from stretto.query.row_pattern import BoundRows, RowsPerMatch
 
@@ -55,7 +56,7 @@ def recognize(
         The pattern, or the ways that conditions leave, are too many.
     """
     program = RowProgram(bound)
-    columns = _columns(bound)
+    columns = columns_of(bound)
     ordered, bounds = _sorted(bound, table)
     parts: list[pa.Table] = []
     most = max(1, piece // program.words)
@@ -72,7 +73,7 @@ def recognize(
     return pa.concat_tables(parts).cast(bound.output) if parts else bound.output.empty_table()
 
 
-def _columns(bound: BoundRows) -> list[str]:
+def columns_of(bound: BoundRows) -> list[str]:
     """The columns that are read, and those that are shown."""
     names = bound.schema.names
     return list(dict.fromkeys((*bound.read, *(name for name in bound.output.names if name in names))))
@@ -83,7 +84,7 @@ def _sorted(bound: BoundRows, table: pa.Table) -> tuple[I64 | None, I64]:
     query = bound.parsed
     keys: list[pa.Array] = []
     for name in query.partition_by:
-        column = _whole(table, name)
+        column = whole(table, name)
         if column.null_count:
             keys.append(column.is_null())
             known = column.drop_null()
@@ -94,17 +95,8 @@ def _sorted(bound: BoundRows, table: pa.Table) -> tuple[I64 | None, I64]:
     ids = KeyTable([one.type for one in keys])
     groups = ids.ids(keys) if keys else np.zeros(table.num_rows, np.int64)
     count = len(ids) if keys else min(1, table.num_rows)
-    order = [SortKey(_whole(table, one.column), one.descending, one.nulls_first) for one in query.order_by]
+    order = [SortKey(whole(table, one.column), one.descending, one.nulls_first) for one in query.order_by]
     return sorted_rows(groups, count, order)
-
-
-def _whole(table: pa.Table, name: str) -> pa.Array:
-    """A column in one piece, without a dictionary."""
-    column = table.column(name)
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    found = column.combine_chunks()
-    return pa.concat_arrays(found.chunks) if isinstance(found, pa.ChunkedArray) else found
 
 
 def _pieces(program: RowProgram, seen: Shifted, capacity: int) -> Iterator[pa.Table]:
@@ -112,20 +104,29 @@ def _pieces(program: RowProgram, seen: Shifted, capacity: int) -> Iterator[pa.Ta
     found = program.matches(seen, capacity=capacity)
     if program.bound.parsed.rows is RowsPerMatch.ONE:
         for one in found:
-            points = Points(np.arange(one.start.size), one.length)
-            yield _laid_out(program, seen, one, points, one.start)
+            yield laid_out(program, Given(seen, one, _NOTHING))
         return
     every = list(found)
     together = Found(*(np.concatenate(one) for one in zip(*every, strict=True))) if every else Found(*[_NOTHING] * 5)
-    yield _all_rows(program, seen, together)
+    alone = _NOTHING
+    if program.bound.parsed.rows is RowsPerMatch.WITH_UNMATCHED:
+        touched = np.zeros(seen.rows + 1, np.int64)
+        np.add.at(touched, together.start, 1)
+        np.add.at(touched, together.start + np.maximum(together.length, 1), -1)
+        alone = np.flatnonzero(np.cumsum(touched)[:-1] == 0)
+    yield laid_out(program, Given(seen, together, alone))
 
 
 _NOTHING = np.zeros(0, np.int64)
 
 
-def _all_rows(program: RowProgram, seen: Shifted, found: Found) -> pa.Table:
-    """ALL ROWS PER MATCH: the rows of matches that are not excluded, those of empty matches, and those of none."""
+def laid_out(program: RowProgram, given: Given) -> pa.Table:
+    """The rows that the clause shows of matches, and of rows in none."""
     rows = program.bound.parsed.rows
+    seen, found, alone = given
+    if rows is RowsPerMatch.ONE:
+        points = Points(np.arange(found.start.size), found.length)
+        return _at_points(program, seen, found, points, found.start)
     offset = np.cumsum(found.length) - found.length
     match = np.repeat(np.arange(found.length.size), found.length)
     behind = np.arange(found.path.size) - offset[match] + 1
@@ -137,18 +138,14 @@ def _all_rows(program: RowProgram, seen: Shifted, found: Found) -> pa.Table:
         order = np.argsort(match, kind="stable")
         match, behind = match[order], behind[order]
     at = found.start[match] + np.maximum(behind, 1) - 1
-    table = _laid_out(program, seen, found, Points(match, behind), at)
-    if rows is not RowsPerMatch.WITH_UNMATCHED:
+    table = _at_points(program, seen, found, Points(match, behind), at)
+    if not alone.size:
         return table
-    touched = np.zeros(seen.rows + 1, np.int64)
-    np.add.at(touched, found.start, 1)
-    np.add.at(touched, found.start + np.maximum(found.length, 1), -1)
-    alone = np.flatnonzero(np.cumsum(touched)[:-1] == 0)
     order = np.argsort(np.append(found.start[match], alone), kind="stable")
     return pa.concat_tables([table, _unmatched(program.bound, seen, alone)]).take(pa.array(order))
 
 
-def _laid_out(program: RowProgram, seen: Shifted, found: Found, points: Points, rows: I64) -> pa.Table:
+def _at_points(program: RowProgram, seen: Shifted, found: Found, points: Points, rows: I64) -> pa.Table:
     """The columns of the result at some points, which are at some rows."""
     bound = program.bound
     computed = dict(

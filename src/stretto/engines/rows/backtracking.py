@@ -33,16 +33,13 @@ from stretto.engines.rows.structure import (
 from stretto.engines.shared.scalar import (
     absolute,
     added,
-    ceiling,
     compared,
-    floored,
     multiplied,
     negated,
     quotient,
     real,
     remainder,
     remainder_real,
-    rounded,
     subtracted,
     word,
 )
@@ -88,47 +85,35 @@ ABSOLUTE_REAL = 10
 NOT = 11
 IS_NULL = 12
 SQUARE_ROOT = 13
-EXPONENTIAL = 14
-LOGARITHM = 15
-FLOOR = 16
-CEILING = 17
-SIGN = 18
-SIGN_REAL = 19
 # Those that go on elsewhere, so many steps further:
-JUMP = 20
-UNLESS = 21  #: where the value on top, which is taken away, is not true
+JUMP = 14
+UNLESS = 15  #: where the value on top, which is taken away, is not true
 # Those that make one of two, of known values or not:
-AND = 22
-OR = 23
-COALESCE = 24
+AND = 16
+OR = 17
+COALESCE = 18
 # … comparisons, which are false where a value is NULL:
-EQUAL = 25
-NOT_EQUAL = 26
-LESS = 27
-LESS_EQUAL = 28
-EQUAL_REAL = 29
-NOT_EQUAL_REAL = 30
-LESS_REAL = 31
-LESS_EQUAL_REAL = 32
+EQUAL = 19
+NOT_EQUAL = 20
+LESS = 21
+LESS_EQUAL = 22
+EQUAL_REAL = 23
+NOT_EQUAL_REAL = 24
+LESS_REAL = 25
+LESS_EQUAL_REAL = 26
 # … and what is NULL where a value is NULL:
-ADD = 33
-SUBTRACT = 34
-MULTIPLY = 35
-REMAINDER = 36
-DIVIDE = 37  #: integers, towards zero
-LEAST = 38
-GREATEST = 39
-ADD_REAL = 40
-SUBTRACT_REAL = 41
-MULTIPLY_REAL = 42
-REMAINDER_REAL = 43
-DIVIDE_REAL = 44
-POWER = 45
-ROUND = 46  #: a double by a power of ten
-LEAST_REAL = 47
-GREATEST_REAL = 48
-COMPARED = 49  #: an integer beside a double: −1, 0, 1, or 2 where that is NaN
-COMPARED_LOW = 50  #: … or −2
+ADD = 27
+SUBTRACT = 28
+MULTIPLY = 29
+REMAINDER = 30
+DIVIDE = 31  #: integers, towards zero
+ADD_REAL = 32
+SUBTRACT_REAL = 33
+MULTIPLY_REAL = 34
+REMAINDER_REAL = 35
+DIVIDE_REAL = 36
+COMPARED = 37  #: an integer beside a double: −1, 0, 1, or 2 where that is NaN
+COMPARED_LOW = 38  #: … or −2
 
 # What :func:`followed` may give in place of a position.
 ENDS = -1  #: the match ends here
@@ -244,22 +229,6 @@ def put(
 
 
 @inlined
-def mathematical(op: int, x: float) -> float:
-    """A function of a double."""
-    if op == SQUARE_ROOT:
-        return np.sqrt(x)  # type: ignore[no-any-return]
-    if op == EXPONENTIAL:
-        return np.exp(x)  # type: ignore[no-any-return]
-    if op == LOGARITHM:
-        return np.log(x)  # type: ignore[no-any-return]
-    if op == FLOOR:
-        return floored(x)
-    if op == CEILING:
-        return ceiling(x)
-    return x if x == 0.0 or np.isnan(x) else math.copysign(1.0, x)
-
-
-@inlined
 def change(op: int, top: int, scratch: Scratch) -> None:
     """Run a step on the value on top of the stack."""
     stack = scratch.stack
@@ -279,10 +248,8 @@ def change(op: int, top: int, scratch: Scratch) -> None:
         stack[top] = word(-real(x))
     elif op == ABSOLUTE:
         stack[top] = absolute(x, scratch.faults)
-    elif op == SIGN:
-        stack[top] = int(x > 0) - int(x < 0)
-    elif op >= SQUARE_ROOT:
-        stack[top] = word(mathematical(op, real(x)))
+    elif op == SQUARE_ROOT:
+        stack[top] = word(math.sqrt(real(x)))
     else:
         stack[top] = word(abs(real(x)))
 
@@ -320,23 +287,7 @@ def whole(op: int, x: int, y: int, faults: I64) -> int:
         return multiplied(x, y, faults)
     if op == REMAINDER:
         return remainder(x, y)
-    if op == LEAST:
-        return min(x, y)
-    if op == GREATEST:
-        return max(x, y)
     return quotient(x, y, faults)
-
-
-@inlined
-def other_fraction(op: int, x: float, y: float) -> float:
-    """A function of two doubles; NaN is greater than other numbers."""
-    if op == POWER:
-        return np.power(x, y)  # type: ignore[no-any-return]
-    if op == ROUND:
-        return rounded(x, y)
-    if op == LEAST_REAL:
-        return y if np.isnan(x) or y < x else x
-    return y if np.isnan(y) or y > x else x
 
 
 @inlined
@@ -350,9 +301,7 @@ def fraction(op: int, x: float, y: float) -> float:
         return x * y
     if op == REMAINDER_REAL:
         return remainder_real(x, y)
-    if op == DIVIDE_REAL:
-        return x / y
-    return other_fraction(op, x, y)
+    return x / y
 
 
 @inlined
@@ -377,11 +326,11 @@ def join(op: int, top: int, scratch: Scratch) -> None:
     elif not both:
         known[top] = False
     elif op < ADD_REAL:
-        known[top] = y != 0 or op not in (REMAINDER, DIVIDE)
+        known[top] = op < REMAINDER or y != 0
         if known[top]:
             stack[top] = whole(op, x, y, scratch.faults)
     elif op < COMPARED:
-        known[top] = real(y) != 0.0 or op not in (REMAINDER_REAL, DIVIDE_REAL)
+        known[top] = op < REMAINDER_REAL or real(y) != 0.0
         if known[top]:
             stack[top] = word(fraction(op, real(x), real(y)))
     else:
@@ -475,9 +424,8 @@ def given(
 
 
 @inlined
-def reached(programs: Programs, r: int, row: int, position: int, depth: int, scratch: Scratch) -> int:
-    """A register of a row, or of a classifier, at ``depth``."""
-    before = scratch.registers[depth - 1]
+def reached(programs: Programs, r: int, row: int, position: int, before: I64, depth: int, scratch: Scratch) -> int:
+    """A register of a row, or of a classifier, at ``depth``; ``before``: the registers of the row before."""
     kind = programs.kind[r]
     continues = programs.continues[r]
     if kind == AT_LABEL:
@@ -490,9 +438,8 @@ def reached(programs: Programs, r: int, row: int, position: int, depth: int, scr
 
 
 @inlined
-def gathered(programs: Programs, values: Values, r: int, row: int, depth: int, scratch: Scratch) -> int:
+def gathered(programs: Programs, values: Values, r: int, row: int, before: I64, depth: int, scratch: Scratch) -> int:
     """An aggregate at ``depth`` with one value more, which is at the bottom of the stack."""
-    before = scratch.registers[depth - 1]
     value = scratch.stack[0]
     kind = programs.kind[r]
     if kind == COUNT:
@@ -517,23 +464,24 @@ def gathered(programs: Programs, values: Values, r: int, row: int, depth: int, s
 
 @inlined
 def update(
-    programs: Programs, values: Values, row: int, position: int, number: int, depth: int, scratch: Scratch
+    programs: Programs, values: Values, row: int, position: int, number: int, last: int, depth: int, scratch: Scratch
 ) -> None:
-    """The registers at ``depth``: those of the row before, with a row that is taken as a position. O(registers).
+    """The registers at ``depth``: those at ``last``, with a row that is taken as a position. O(registers).
 
     A register reads others at the same row only where they stand before it.
     """
+    before = scratch.registers[last]
     for r in range(programs.kind.size):
-        scratch.registers[depth, r] = scratch.registers[depth - 1, r]
+        scratch.registers[depth, r] = before[r]
         if not programs.member[r, position]:
             continue
         if programs.kind[r] < COUNT:
-            scratch.registers[depth, r] = reached(programs, r, row, position, depth, scratch)
+            scratch.registers[depth, r] = reached(programs, r, row, position, before, depth, scratch)
             continue
         among = programs.among[r]
-        same = among >= 0 and scratch.registers[depth, among] == scratch.registers[depth - 1, among]
+        same = among >= 0 and scratch.registers[depth, among] == before[among]
         if not same and given(programs, values, r, row, position, number, depth, scratch):
-            scratch.registers[depth, r] = gathered(programs, values, r, row, depth, scratch)
+            scratch.registers[depth, r] = gathered(programs, values, r, row, before, depth, scratch)
 
 
 @inlined
@@ -596,7 +544,7 @@ def followed(
             continue
         if depth + 2 > scratch.edge.size:
             return NO_ROOM
-        update(programs, values, at, q, number, depth + 1, scratch)
+        update(programs, values, at, q, number, depth, depth + 1, scratch)
         top = run(q, programs, values, at, number, depth + 1, scratch)
         true = top < 0 or scratch.stack[top] == 1
         if scratch.faults[0, 0]:
@@ -609,12 +557,14 @@ def followed(
 
 
 @inlined
-def remember(programs: Programs, registers: I64, scratch: Scratch, failed: Failed, row: int, depth: int) -> bool:
-    """Keep the configuration at ``depth`` as one that failed; false: the table has no room."""
+def remember(
+    programs: Programs, registers: I64, number: int, scratch: Scratch, failed: Failed, start: int, row: int, depth: int
+) -> bool:
+    """Keep the configuration of a row, whose place in the match is ``depth``, as one that failed; false: the table has no room."""
     if 2 * (registers[KEYS] + 1) > failed.used.size:
         return False
     position = scratch.position[depth]
-    slot = sought(programs, row + depth - 1, position, registers[NUMBER] + 1, row, depth, scratch, failed)
+    slot = sought(programs, row, position, number, start, depth, scratch, failed)
     if not failed.used[slot]:
         failed.used[slot] = True
         for j in range(scratch.key.size):
@@ -695,7 +645,9 @@ def walk_back(
                     registers[FAULT] = INTEGERS
                     return FAULTED
                 else:
-                    if depth > 0 and not remember(programs, registers, scratch, failed, row, depth):
+                    number = registers[NUMBER] + 1
+                    at = row + depth - 1
+                    if depth > 0 and not remember(programs, registers, number, scratch, failed, row, at, depth):
                         return GROW_TABLE
                     depth -= 1
             if ended:

@@ -67,7 +67,7 @@ class RowProgram:
         return max(1, -(-len(self.automaton.followers) // 64))
 
     @cached_property
-    def _masks(self) -> dict[str, NDArray[np.uint64]]:
+    def masks(self) -> dict[str, NDArray[np.uint64]]:
         """Of each variable: its positions."""
         found = {name: np.zeros(self.words, np.uint64) for name in self.automaton.variables}
         for position, variable in enumerate(self.automaton.variable):
@@ -99,7 +99,7 @@ class RowProgram:
     def possible(self, seen: Shifted) -> NDArray[np.uint64]:
         """As which positions each row can be taken so that a match may be completed: bits, (rows, words)."""
         bits = np.zeros((seen.rows, self.words), np.uint64)
-        for variable, positions in self._masks.items():
+        for variable, positions in self.masks.items():
             parts = self.plain.get(variable)
             if parts is None:
                 bits |= positions
@@ -114,6 +114,15 @@ class RowProgram:
         else:
             narrow_down_wide(bits, bounds, self.machine)
         return bits
+
+    def refused(self, fault: int, where: str) -> Exception:
+        """What is wrong with the match that begins at some place."""
+        target = self.bound.parsed.after_variable
+        if fault == s.NO_TARGET:
+            return DataError(f"{where} has no row of {target}, to which AFTER MATCH SKIP would go")
+        if fault == s.TO_START:
+            return DataError(f"{where} begins with {target}: AFTER MATCH SKIP would find it again for ever")
+        return DataError(f"{where}: an integer leaves 64 bits in a condition; compute with doubles")
 
     def matches(self, seen: Shifted, *, capacity: int = 1 << 16) -> Iterator[s.Found]:
         """The matches of rows, partition by partition, in pieces.
@@ -240,10 +249,5 @@ class _Walk:
         return f"the match that begins at row {row - int(self.bounds[partition])}{of}"
 
     def _refused(self) -> Exception:
-        fault, row = int(self.registers[s.FAULT]), int(self.registers[s.ROW])
-        target = self.program.bound.parsed.after_variable
-        if fault == s.NO_TARGET:
-            return DataError(f"{self._where(row)} has no row of {target}, to which AFTER MATCH SKIP would go")
-        if fault == s.TO_START:
-            return DataError(f"{self._where(row)} begins with {target}: AFTER MATCH SKIP would find it again for ever")
-        return DataError(f"{self._where(row)}: an integer leaves 64 bits in a condition; compute with doubles")
+        where = self._where(int(self.registers[s.ROW]))
+        return self.program.refused(int(self.registers[s.FAULT]), where)

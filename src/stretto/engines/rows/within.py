@@ -6,6 +6,7 @@ import math
 from fractions import Fraction
 
 import numpy as np
+import pyarrow as pa
 
 from stretto._jit import jit
 from stretto.columns.vectorized import frozen, numbers_of, ticks_of, valid_of
@@ -16,15 +17,20 @@ from stretto.query.row_pattern import RowQuery
 
 def last_within(seen: Shifted, query: RowQuery) -> I64:
     """Of each row: the last row whose time is less than its own plus the window; the row before it where there is none."""
-    assert query.within is not None
-    assert query.within.seconds is not None
     column = seen.column(plain_name(query.order_by[0].column))
     valid = valid_of(column)
     known = np.ones(seen.rows, np.bool_) if valid is None else valid
-    span = math.ceil(Fraction(query.within.seconds) * ticks_of(column.type))
+    span = span_of(column.type, query)
     out = np.empty(seen.rows, np.int64)
     _last_within(frozen(numbers_of(column).astype(np.int64)), frozen(known), frozen(seen.bounds), span, out)
     return out
+
+
+def span_of(kind: pa.DataType, query: RowQuery) -> int:
+    """The window in ticks of the first column of ORDER BY."""
+    assert query.within is not None
+    assert query.within.seconds is not None
+    return math.ceil(Fraction(query.within.seconds) * ticks_of(kind))
 
 
 @jit

@@ -15,7 +15,8 @@ from stretto.columns.ordering import ordered_words
 from stretto.columns.vectorized import computed, mask, numbers_of, valid_of
 from stretto.engines.rows.backtracking import Values
 from stretto.engines.rows.columns import Shifted
-from stretto.engines.rows.structure import I64
+from stretto.engines.rows.structure import I64, Bits
+from stretto.errors import Span
 from stretto.query import predicate as p
 
 #: Of the random words by which sets of values are told apart: nobody can look for two that have the same.
@@ -42,6 +43,8 @@ class Columns:
 
     columns: list[Column] = field(default_factory=list)
     groups: dict[str, int] = field(default_factory=dict)
+    equal: set[int] = field(default_factory=set)  #: the groups of which it is only asked whether two values are equal
+    spans: dict[int, Span | None] = field(default_factory=dict)  #: by group: where the comparison stands
 
     def group(self, name: str) -> int:
         """The number of the group of columns whose values are ranked together; of a name always the same."""
@@ -58,12 +61,12 @@ class Columns:
         """What programs read of the rows of a table."""
         words = np.zeros((len(self.columns), seen.rows + 1), np.int64)
         known = np.zeros((len(self.columns), seen.rows + 1), np.bool_)
-        arrays = [self._array(column, seen) for column in self.columns]
+        arrays = [self.array(column, seen) for column in self.columns]
         for group in range(len(self.groups)):
             members = [at for at, column in enumerate(self.columns) if column.rank == group]
             if not members:
                 continue
-            kind = _common([arrays[at].type for at in members])
+            kind = common([arrays[at].type for at in members])
             cast = pa.concat_arrays([arrays[at].cast(kind) for at in members])
             ordered, ranks = np.unique(ordered_words(cast), return_inverse=True)
             for number, at in enumerate(members):
@@ -72,10 +75,7 @@ class Columns:
                     part = self._random(group, self.columns[at].mark, ordered.size)[part]
                 arrays[at] = pa.array(part, pa.int64(), mask=~np.asarray(arrays[at].is_valid()))
         for at, array in enumerate(arrays):
-            valid = valid_of(array)
-            known[at] = True if valid is None else valid
-            data = numbers_of(array)
-            words[at] = data.astype(np.float64).view(np.int64) if data.dtype.kind == "f" else data.astype(np.int64)
+            words[at], known[at] = as_words(array)
         return Values(words, known, latest)
 
     @staticmethod
@@ -83,7 +83,7 @@ class Columns:
         """Random words for the values of a group: two sets of values have the same exclusive or about once in 2^62 pairs."""
         return np.random.default_rng([_SEED, group, mark]).integers(1, 1 << 62, size)
 
-    def _array(self, column: Column, seen: Shifted) -> pa.Array:
+    def array(self, column: Column, seen: Shifted) -> pa.Array:
         table = seen.table_of(p.attributes(column.expression), beyond=True)
         if isinstance(column.expression, p.Predicate):
             return pa.array(mask(column.expression, table))
@@ -95,7 +95,15 @@ class Columns:
         return pa.concat_arrays(found.chunks) if isinstance(found, pa.ChunkedArray) else found
 
 
-def _common(types: list[pa.DataType]) -> pa.DataType:
+def as_words(array: pa.Array) -> tuple[I64, Bits]:
+    """Integers, truths, times and doubles as words, and which are known."""
+    valid = valid_of(array)
+    data = numbers_of(array)
+    words = data.astype(np.float64).view(np.int64) if data.dtype.kind == "f" else data.astype(np.int64)
+    return words, np.ones(words.size, np.bool_) if valid is None else valid
+
+
+def common(types: list[pa.DataType]) -> pa.DataType:
     """A type that has the values of all."""
     if len(set(types)) == 1:
         return types[0]
