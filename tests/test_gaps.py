@@ -9,6 +9,9 @@ import pyarrow as pa
 import pytest
 
 import stretto
+from stretto.engines.shared.holding import Patience, TooMany
+from stretto.errors import LimitError
+from tests.conftest import COMPILED
 
 EVENTS = pa.table(
     {
@@ -294,3 +297,25 @@ def test_what_leads_nowhere_is_looked_at_once(query: str) -> None:
     """2^80 paths begin where no match may."""
     events = pa.table({"type": [*"DC", *["A"] * 80, "B"], "t": [0, 0, *range(10, 91)]})
     assert stretto.match(query, events, time="t").num_rows == 0
+
+
+@pytest.mark.skipif(not COMPILED, reason="thirty million steps take minutes without JIT")
+def test_paths_that_select_nothing_new_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 40 hot readings in a row there are some 2^39 sessions, and the last event alone is selected: 40 matches, by their starts."""
+    monkeypatch.setattr(Patience, "PAUSES", 1)
+    events = [{"type": "A", "t": t} for t in range(40)] + [{"type": "B", "t": 40}]
+    with pytest.raises(
+        LimitError, match=r"row 40 \(t = 40\) completes matches, .* not found in 16,777,216 steps\nhint: a SELECT of"
+    ):
+        stretto.match("SELECT b FROM S WHERE A+ GAP 5 [t] ; B AS b", events, time="t", output="positions")
+
+
+def test_pauses_are_counted_from_one_match_to_the_next() -> None:
+    patience = Patience(10, "completes matches, of which the next one was not found", "fewer are fewer")
+    for found in range(3):
+        for _ in range(Patience.PAUSES):
+            patience.go_on(7, found)
+    with pytest.raises(
+        TooMany, match=rf"row 7 completes matches, .* in {10 * Patience.PAUSES} steps\nhint: fewer are fewer"
+    ):
+        patience.go_on(7, 2)

@@ -219,7 +219,10 @@ def _value(choose: Choices, labels: list[str], measures: bool = False) -> str:
     if kind == 1:
         return f"COALESCE({one}, 1)"
     if kind == 2:
-        return f"abs({one})"
+        return f"{choose.one_of(['abs', 'abs', 'sign', 'floor', 'round', 'sqrt', 'exp'])}({one})"
+    if kind == 3:
+        other = _navigation(choose, labels, measures)
+        return f"{choose.one_of(['least', 'greatest', 'power', 'mod', 'nullif'])}({one}, {other})"
     return one
 
 
@@ -260,6 +263,21 @@ def _condition(choose: Choices, own: str, labels: list[str], depth: int, measure
             f"sum(CASE CLASSIFIER({label}) WHEN '{choose.one_of(labels)}' THEN {dot}x ELSE MATCH_NUMBER() END) > 1",
             f"count(DISTINCT CLASSIFIER({label})) {choose.one_of(['<', '='])} 2",
             f"array_agg({dot}s) IS NOT NULL",
+            f"{value} IS {choose.one_of(['', 'NOT '])}DISTINCT FROM {_value(choose, labels, measures)}",
+            f"{value} {choose.one_of(['', 'NOT '])}IN ({_navigation(choose, labels, measures)}, {number})",
+            f"{dot}ts - {choose.one_of(['PREV', 'FIRST', 'LAST'])}({dot}ts) > INTERVAL '1' SECOND",
+            f"ts < FIRST({dot}ts) + INTERVAL '{choose.one_of(['3 SECOND', '1 MONTH'])}".replace("3 ", "3' ").replace(
+                "1 ", "1' "
+            ),
+            f"date_diff('{choose.one_of(['second', 'minute'])}', FIRST({dot}ts), ts) > 1",
+            f"extract({choose.one_of(['second', 'dow'])} FROM {dot}ts) > 3",
+            f"date_trunc('minute', {dot}ts) = date_trunc('minute', ts)",
+            f"{choose.one_of(['starts_with(#, ', 'regexp_like(#, ', 'trim(#) IN ('])}'u')".replace("#", f"{dot}s"),
+            f"substr({dot}s, {choose.one_of([1, 2, -1])}) = 'w'",
+            f"{choose.one_of(['', 'TRY_'])}CAST({dot}{choose.one_of(['x', 'b'])} AS {choose.one_of(['bigint', 'double'])}) > 0",
+            f"TRY_CAST({dot}{choose.one_of(['y', 's'])} AS bigint) IS NULL",
+            f"{dot}x::{choose.one_of(['varchar', 'integer', 'boolean::varchar'])}::varchar > '0'",
+            f"IF({dot}b, {dot}x, {number}) > 0",
             "TRUE",
             f"CASE WHEN {dot}b THEN {dot}x ELSE 1 END > 0",
             f"count(DISTINCT {dot}s) < 2",
@@ -313,6 +331,11 @@ def _measure(choose: Choices, labels: list[str]) -> str:
             f"{dot}{choose.one_of(['s', 'ts', 'b'])}",
             f"{final}LAST({dot}ts) - {final}FIRST({dot}ts)",
             _condition(choose, "", labels, 1, measures=True),
+            f"{choose.one_of(['day', 'year', 'hour', 'week'])}({dot}ts)",
+            f"TRY_CAST({dot}s AS bigint)",
+            f"upper(replace({dot}s, 'u', 'ab'))",
+            f"to_unixtime({final}LAST({dot}ts))",
+            f"{dot}ts + INTERVAL '13' MONTH",
         ]
     )
 

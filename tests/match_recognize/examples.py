@@ -31,6 +31,8 @@ class Example:
     output: str | None
     expected: str | None
     error: str | None
+    refused: str | None = None  #: the error of all but the definition: the engine does not take the clause
+    further: bool = False  #: a further variant of the example before
 
     def check(self, found: pa.Table) -> None:
         """The rows are the expected ones, with their columns' names and types."""
@@ -49,8 +51,11 @@ def examples() -> list[Example]:
         tables = {name: _table(one["columns"], one["rows"]) for name, one in file["tables"].items()}
         for case in file["case"]:
             own = {name: table for name, table in tables.items() if name in case["query"]}
-            parts = (case.get("output"), case.get("expected"), case.get("error"))
-            found.append(Example(case["name"], case["source"], case["query"], own, *parts))
+            asked = case["query"]
+            texts = [(f": {text}", asked.replace("{}", text), rows) for text, rows in case.get("variants", {}).items()]
+            for at, (text, query, rows) in enumerate(texts or [("", asked, case.get("expected"))]):
+                parts = (case.get("output"), rows, case.get("error"), case.get("refused"))
+                found.append(Example(case["name"] + text, case["source"], query, own, *parts, further=at > 0))
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
@@ -139,6 +140,58 @@ def test_what_define_refuses(condition: str, message: str) -> None:
     with pytest.raises(QueryError) as raised:
         found(clause, table)
     assert message in str(raised.value)
+
+
+DAYS = pa.table(
+    {
+        "t": [1, 2, 3, 4],
+        "x": [10, 9, 2, None],
+        "y": [1.5, 2.5, None, -1.0],
+        "s": ["a", "12", " b", None],
+        "ts": [datetime(2020, 1, 31, 1), datetime(2020, 2, 29), datetime(2020, 2, 29, 0, 5), datetime(2021, 1, 1)],
+        "d": pa.array(["9.5", "10.0", "1.25", "31"]).cast(pa.decimal128(6, 2)),
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("condition", "rows"),
+    [
+        ("x IS DISTINCT FROM A.x", [2, 3, 4]),
+        ("x IS NOT DISTINCT FROM 9", [2]),
+        ("NOT (x IS DISTINCT FROM NULL)", [4]),
+        ("NOT (x IS NOT DISTINCT FROM A.x)", [2, 3, 4]),
+        ("x IN (A.x - 1, 2)", [2, 3]),
+        ("x NOT IN (A.x - 1, 0)", [3]),
+        ("x::double > 3", [2]),
+        ("TRY_CAST(s AS bigint) = 12", [2]),
+        ("CAST(x AS varchar) || 'q' = '9q'", [2]),
+        ("IF(x > 3, 1, 0) = 1", [2]),
+        ("nullif(x, 9) IS NULL", [2, 4]),
+        ("mod(x, 2) = 1", [2]),
+        ("NOT regexp_like(s, '^[0-9]+$')", [3]),
+        ("date_diff('day', A.ts, ts) > 20", [2, 4]),
+        ("ts <= A.ts + INTERVAL '1' MONTH", [2, 3]),
+        ("ts - A.ts < INTERVAL '10' MINUTE", [3]),
+        ("ts < FIRST(A.ts) + INTERVAL '5' DAY", [3]),
+        ("abs(ts - A.ts) > INTERVAL '29' DAY", [4]),
+        ("date_add('hour', 30, A.ts) > ts", [3]),
+        ("extract(day FROM ts) = 29 AND ts::date = DATE '2020-02-29'", [2, 3]),
+        ("date_trunc('month', ts) = date_trunc('month', A.ts)", [3]),
+        ("greatest(x, A.x) = 10 AND least(x, A.x, 5) = 5", [2]),
+        ("sqrt(power(A.x, 2)) > x AND ln(exp(A.x)) > 9.5 AND floor(y / A.y) = 1", [2]),
+        ("sign(x - A.x) = -1", [2, 3]),
+        ("round(avg(A.y) * y, 1) > 3.7", [2]),
+        ("d > A.x", [4]),
+        ("sum(A.d) > d", [3]),
+        ("starts_with(s, '1') AND substr(s, 2) = '2'", [2]),
+    ],
+)
+def test_functions_in_conditions(condition: str, rows: list[int]) -> None:
+    clause = f"ORDER BY t MEASURES B.t AS b AFTER MATCH SKIP TO NEXT ROW PATTERN (A B) DEFINE B AS {condition}"
+    expected = [{"b": one} for one in rows]
+    assert evaluate(bind(parse(f"MATCH_RECOGNIZE ({clause})"), DAYS.schema), DAYS).to_pylist() == expected
+    assert found(clause, DAYS) == expected
 
 
 @pytest.mark.parametrize("pattern", ["A{20000}", "PERMUTE(A, B, C, D, E, F, G, H)"])

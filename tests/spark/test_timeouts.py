@@ -60,16 +60,20 @@ STREAMED = {
 
 @pytest.mark.parametrize("name", STREAMED)
 def test_streaming(spark: Any, tmp_path: Path, name: str) -> None:
-    table, query = random_events(5), STREAMED[name]
-    expected = stretto.match(query, table, time="ts", sequence="seq", timeouts=True)
+    table, text = random_events(5), STREAMED[name]
+    expected = stretto.match(text, table, time="ts", sequence="seq", timeouts=True)
     assert 0 < expected.num_rows - expected.column("reached").null_count < expected.num_rows
     events = stream(spark, tmp_path / "events", table)
     found = stretto.spark.match(
-        events, query, time="ts", sequence="seq", disorder="10 seconds", buckets=3, timeouts=True
+        events, text, time="ts", sequence="seq", disorder="10 seconds", buckets=3, timeouts=True
     )
-    run(found, tmp_path / "checkpoint", tmp_path / "out")
+    query = run(found, tmp_path / "checkpoint", tmp_path / "out")
     got = result(spark, tmp_path / "out")
     assert bag(got) == bag(expected)
+    counts = [stretto.spark.metrics(progress) for progress in query.recentProgress]
+    matches = expected.column("reached").null_count
+    assert sum(one["matches"] for one in counts) == matches
+    assert sum(one["timeouts"] for one in counts) == expected.num_rows - matches
 
 
 def test_late_events_have_rows_beside_those_of_timeouts(spark: Any, tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from stretto.columns.overflow import IntegerOverflow
+from stretto.columns.sql_functions import compute
 from stretto.errors import DataError, hinted
 from stretto.query import predicate as p
 from stretto.query.evaluate import COMPARE, Beyond, bounded, compare, holds, like_pattern, like_search, truth, value
@@ -369,7 +370,9 @@ class _Rows(p.Visitor):
         sides = [self.operand(argument) for argument in node.arguments]
         if node.name == "coalesce":
             return _coalesced([side for side in sides if side is not None], self.rows)
-        return None if None in sides else _FUNCTIONS[node.name](*sides)
+        if None in sides:
+            return None
+        return _FUNCTIONS[node.name](*sides) if node.name in _FUNCTIONS else _of_sql(node.name, sides)
 
     def case(self, node: p.Case) -> _Column:
         sides = [self.operand(one) for one in node.values]
@@ -584,6 +587,24 @@ def _rounded(own: _Column, digits: int = 0) -> _Column:
 
 def _of_reals(compute: Callable[[Any], Any]) -> Callable[[_Column], _Column]:
     return lambda own: _Column("float", compute(own.data), own.valid, beyond=own.beyond)
+
+
+def _of_sql(name: str, sides: list[Any]) -> _Column:
+    """A function of SQL, which is computed of Arrow's arrays."""
+    found = _column(compute(name, [_array(side) if isinstance(side, _Column) else side for side in sides]))
+    beyond = reduce(_or, map(_beyond, sides))
+    return replace(found, beyond=_where(beyond, found.valid))
+
+
+def _array(own: _Column) -> pa.Array:
+    if isinstance(own.data, pa.Array):
+        return own.data
+    null = None if own.valid is None else ~own.valid
+    if own.kind == "time":
+        return as_times(own.data, own.type, null)
+    if own.kind == "decimal":
+        return pa.array([None if one is None else float(one) for one in own.data], pa.float64())
+    return pa.array(own.data, mask=null)
 
 
 def _cased(ascii_only: Callable[[pa.Array], pa.Array], python: Callable[[str], str]) -> Callable[[_Column], _Column]:

@@ -511,7 +511,10 @@ def computes(expression: Expression) -> bool:
 
 def reads_strings(expression: Expression) -> bool:
     """Tell whether functions in an expression are computed of strings themselves, which kernels do not see."""
-    return any(isinstance(node, Function) and TABLE[node.name].reads_strings for node in walk(expression))
+    return any(
+        isinstance(node, Function) and node.name in TABLE and TABLE[node.name].reads_strings
+        for node in walk(expression)
+    )
 
 
 def calls(expression: Expression) -> list[Call]:

@@ -31,6 +31,8 @@ from stretto.query import functions
 from stretto.query import predicate as p
 from stretto.query.builtins import DIGITS, TABLE
 from stretto.query.evaluate import holds, value
+from stretto.query.sql_functions import SQL, SqlFunction
+from stretto.query.sql_functions import UNITS as CALENDAR
 from stretto.times import PER_SECOND
 
 
@@ -358,6 +360,8 @@ class _Checker(p.Visitor):
                 kind = "duration"
             case ("instant", "+" | "-", "duration") | ("duration", "+", "instant"):
                 kind, source = "instant", first.source or second.source
+            case "duration", "div", "duration":
+                kind = "int"
             case ("duration", "+" | "-", "duration") | ("duration", "*", "int") | ("int", "*", "duration"):
                 kind = "duration"
             case "duration", "/", "duration":
@@ -394,6 +398,8 @@ class _Checker(p.Visitor):
         return _Typed(replace(node, arguments=tuple(side.operand for side in sides)), kind, None, node.span)
 
     def function(self, node: p.Function) -> _Typed:
+        if node.name not in TABLE:
+            return self._sql_function(node, SQL[node.name])
         known = TABLE[node.name]
         if not known.least <= len(node.arguments) <= (known.most or len(node.arguments)):
             count = "one argument" if len(node.arguments) == 1 else f"{len(node.arguments)} arguments"
@@ -424,6 +430,48 @@ class _Checker(p.Visitor):
         if not p.attributes(found) or len(arguments) < min(known.least, len(sides)):
             found = p.Constant(value(found, {}), node.span)
         return _Typed(found, kind, source, node.span)
+
+    def _sql_function(self, node: p.Function, known: SqlFunction) -> _Typed:
+        count, most = len(node.arguments), len(known.takes)
+        if not (most - known.optional <= count and (known.more or count <= most)) or (known.more and count < 2):
+            shown = "one argument" if count == 1 else f"{count} arguments"
+            raise self.error(f"{node.name}({known.shown}) does not take {shown}", node.span)
+        sides = [self.operand(argument) for argument in node.arguments]
+        clock = next((side for side in sides if side.kind == "time"), None)
+        if clock is not None and known.takes[-1] == ("time",) and known.gives == "int":
+            sides = [self._time(side, clock) if side.kind == "string" else side for side in sides]
+        for place, side in enumerate(sides):
+            allowed = known.takes[min(place, most - 1)]
+            if side.kind not in allowed:
+                raise self.error(f"'{node.name}' does not take {side.described}", side.span or node.span)
+            if place in known.constant and not isinstance(side.operand, p.Constant):
+                raise self.error(f"{node.name}({known.shown}) takes a constant there", side.span or node.span)
+            if place in known.constant and allowed == ("int",):
+                sides[place] = self._as_number(side, "int")
+        self._check_calendar(node, sides)
+        if known.real:
+            sides = [self._real(side) for side in sides]
+        elif known.gives is None and node.name in ("greatest", "least", "sign"):
+            sides = self._of_one_kind(sides, node)
+        given = clock or sides[0]
+        kind = known.gives if isinstance(known.gives, str) else given.kind if known.gives is None else "time"
+        source = known.gives if isinstance(known.gives, pa.DataType) else given.source if kind == "time" else None
+        found: p.Operand = replace(node, arguments=tuple(side.operand for side in sides))
+        if not p.attributes(found):
+            found = p.Constant(value(found, {}), node.span)
+        return _Typed(found, kind, source, node.span)
+
+    def _check_calendar(self, node: p.Function, sides: list[_Typed]) -> None:
+        """Units have names, and months are counted where it is clear what is shown by the clock."""
+        unit = getattr(sides[0].operand, "value", None)
+        if node.name == "date_trunc" and unit not in CALENDAR:
+            hint = suggestion(str(unit), CALENDAR, kind="unit")
+            raise self.error(f"date_trunc knows no '{unit}'", sides[0].span or node.span, hint)
+        if node.name in ("add_months", "months_between"):
+            for side in sides:
+                zone = side.source.tz if side.source is not None and pa.types.is_timestamp(side.source) else None
+                if zone not in (None, "UTC", "Etc/UTC", "+00:00"):
+                    raise self.error(f"months are counted without a zone, or in UTC, not in {zone}", node.span)
 
     def case(self, node: p.Case) -> _Typed:
         conditions = []

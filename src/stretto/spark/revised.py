@@ -29,6 +29,8 @@ class Plain:
     """A dataclass of plain data, which travels to workers; ``schema``: the events' columns as a serialized Arrow schema."""
 
     schema: bytes
+    #: The column that tells rows of what timed out: these have none.
+    reached: str | None = None
 
     @property
     def attributes(self) -> Mapping[str, pa.DataType]:

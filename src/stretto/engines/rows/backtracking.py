@@ -33,13 +33,16 @@ from stretto.engines.rows.structure import (
 from stretto.engines.shared.scalar import (
     absolute,
     added,
+    ceiling,
     compared,
+    floored,
     multiplied,
     negated,
     quotient,
     real,
     remainder,
     remainder_real,
+    rounded,
     subtracted,
     word,
 )
@@ -85,35 +88,47 @@ ABSOLUTE_REAL = 10
 NOT = 11
 IS_NULL = 12
 SQUARE_ROOT = 13
+EXPONENTIAL = 14
+LOGARITHM = 15
+FLOOR = 16
+CEILING = 17
+SIGN = 18
+SIGN_REAL = 19
 # Those that go on elsewhere, so many steps further:
-JUMP = 14
-UNLESS = 15  #: where the value on top, which is taken away, is not true
+JUMP = 20
+UNLESS = 21  #: where the value on top, which is taken away, is not true
 # Those that make one of two, of known values or not:
-AND = 16
-OR = 17
-COALESCE = 18
+AND = 22
+OR = 23
+COALESCE = 24
 # … comparisons, which are false where a value is NULL:
-EQUAL = 19
-NOT_EQUAL = 20
-LESS = 21
-LESS_EQUAL = 22
-EQUAL_REAL = 23
-NOT_EQUAL_REAL = 24
-LESS_REAL = 25
-LESS_EQUAL_REAL = 26
+EQUAL = 25
+NOT_EQUAL = 26
+LESS = 27
+LESS_EQUAL = 28
+EQUAL_REAL = 29
+NOT_EQUAL_REAL = 30
+LESS_REAL = 31
+LESS_EQUAL_REAL = 32
 # … and what is NULL where a value is NULL:
-ADD = 27
-SUBTRACT = 28
-MULTIPLY = 29
-REMAINDER = 30
-DIVIDE = 31  #: integers, towards zero
-ADD_REAL = 32
-SUBTRACT_REAL = 33
-MULTIPLY_REAL = 34
-REMAINDER_REAL = 35
-DIVIDE_REAL = 36
-COMPARED = 37  #: an integer beside a double: −1, 0, 1, or 2 where that is NaN
-COMPARED_LOW = 38  #: … or −2
+ADD = 33
+SUBTRACT = 34
+MULTIPLY = 35
+REMAINDER = 36
+DIVIDE = 37  #: integers, towards zero
+LEAST = 38
+GREATEST = 39
+ADD_REAL = 40
+SUBTRACT_REAL = 41
+MULTIPLY_REAL = 42
+REMAINDER_REAL = 43
+DIVIDE_REAL = 44
+POWER = 45
+ROUND = 46  #: a double by a power of ten
+LEAST_REAL = 47
+GREATEST_REAL = 48
+COMPARED = 49  #: an integer beside a double: −1, 0, 1, or 2 where that is NaN
+COMPARED_LOW = 50  #: … or −2
 
 # What :func:`followed` may give in place of a position.
 ENDS = -1  #: the match ends here
@@ -229,6 +244,22 @@ def put(
 
 
 @inlined
+def mathematical(op: int, x: float) -> float:
+    """A function of a double."""
+    if op == SQUARE_ROOT:
+        return np.sqrt(x)  # type: ignore[no-any-return]
+    if op == EXPONENTIAL:
+        return np.exp(x)  # type: ignore[no-any-return]
+    if op == LOGARITHM:
+        return np.log(x)  # type: ignore[no-any-return]
+    if op == FLOOR:
+        return floored(x)
+    if op == CEILING:
+        return ceiling(x)
+    return x if x == 0.0 or np.isnan(x) else math.copysign(1.0, x)
+
+
+@inlined
 def change(op: int, top: int, scratch: Scratch) -> None:
     """Run a step on the value on top of the stack."""
     stack = scratch.stack
@@ -248,8 +279,10 @@ def change(op: int, top: int, scratch: Scratch) -> None:
         stack[top] = word(-real(x))
     elif op == ABSOLUTE:
         stack[top] = absolute(x, scratch.faults)
-    elif op == SQUARE_ROOT:
-        stack[top] = word(math.sqrt(real(x)))
+    elif op == SIGN:
+        stack[top] = int(x > 0) - int(x < 0)
+    elif op >= SQUARE_ROOT:
+        stack[top] = word(mathematical(op, real(x)))
     else:
         stack[top] = word(abs(real(x)))
 
@@ -287,7 +320,23 @@ def whole(op: int, x: int, y: int, faults: I64) -> int:
         return multiplied(x, y, faults)
     if op == REMAINDER:
         return remainder(x, y)
+    if op == LEAST:
+        return min(x, y)
+    if op == GREATEST:
+        return max(x, y)
     return quotient(x, y, faults)
+
+
+@inlined
+def other_fraction(op: int, x: float, y: float) -> float:
+    """A function of two doubles; NaN is greater than other numbers."""
+    if op == POWER:
+        return np.power(x, y)  # type: ignore[no-any-return]
+    if op == ROUND:
+        return rounded(x, y)
+    if op == LEAST_REAL:
+        return y if np.isnan(x) or y < x else x
+    return y if np.isnan(y) or y > x else x
 
 
 @inlined
@@ -301,7 +350,9 @@ def fraction(op: int, x: float, y: float) -> float:
         return x * y
     if op == REMAINDER_REAL:
         return remainder_real(x, y)
-    return x / y
+    if op == DIVIDE_REAL:
+        return x / y
+    return other_fraction(op, x, y)
 
 
 @inlined
@@ -326,11 +377,11 @@ def join(op: int, top: int, scratch: Scratch) -> None:
     elif not both:
         known[top] = False
     elif op < ADD_REAL:
-        known[top] = op < REMAINDER or y != 0
+        known[top] = y != 0 or op not in (REMAINDER, DIVIDE)
         if known[top]:
             stack[top] = whole(op, x, y, scratch.faults)
     elif op < COMPARED:
-        known[top] = op < REMAINDER_REAL or real(y) != 0.0
+        known[top] = real(y) != 0.0 or op not in (REMAINDER_REAL, DIVIDE_REAL)
         if known[top]:
             stack[top] = word(fraction(op, real(x), real(y)))
     else:

@@ -364,7 +364,8 @@ class _Scope(p.Visitor):
         raise self.mistake("IN asks for a value in a list of the same row", node)
 
     def comparison(self, node: p.Comparison) -> None:
-        op, left, right = node.op, node.left, node.right
+        op = node.op
+        left, right = self._reals(node.left, node.right)
         kinds = self.kind(left), self.kind(right)
         if kinds in (("float", "int"), ("int", "float")):
             if kinds[0] == "float":
@@ -379,6 +380,14 @@ class _Scope(p.Visitor):
             self.operand(left)
             self.operand(right)
         self.put(_COMPARISONS[op] + (4 if kinds[0] == "float" else 0))
+
+    def _reals(self, *sides: p.Operand) -> list[p.Operand]:
+        """Decimals beside a double become doubles."""
+        kinds = [self.kind(side) for side in sides]
+        return [
+            p.Arithmetic("/", side, p.Constant(1.0)) if kind == "decimal" and "float" in kinds else side
+            for side, kind in zip(sides, kinds, strict=True)
+        ]
 
     def _mixed(self, op: str, whole: p.Operand, real: p.Operand) -> None:
         """An integer beside a double, of which neither is rounded."""
@@ -433,7 +442,8 @@ class _Scope(p.Visitor):
         return kind_of_operand(node, self.owner.types)
 
     def type(self, node: p.Operand) -> pa.DataType:
-        return type_of_operand(node, self.owner.types)
+        """The type of an operand as it is computed here: what is computed of times is a number of ticks."""
+        return pa.int64() if self.kind(node) in _TICKS else type_of_operand(node, self.owner.types)
 
     def operand(self, node: p.Operand, *, real: bool = False) -> None:
         """Put a value on the stack; integers as doubles where ``real``."""
@@ -445,7 +455,7 @@ class _Scope(p.Visitor):
             self._value(value_of(node, {}), self.type(node))
         else:
             self.visit(node)
-        if real and self.kind(node) == "int":
+        if real and self.kind(node) in ("int", *_TICKS):
             self.put(b.TO_REAL)
 
     def _value(self, value: Any, kind: pa.DataType) -> None:
@@ -607,25 +617,35 @@ class _Scope(p.Visitor):
         self.put(b.NEGATE_REAL if self.kind(node.operand) == "float" else b.NEGATE)
 
     def arithmetic(self, node: p.Arithmetic) -> None:
-        kinds = {self.kind(node.left), self.kind(node.right)}
-        if not kinds <= {"int", "float"}:
+        left, right = self._reals(node.left, node.right)
+        kinds = {self.kind(left), self.kind(right)}
+        if not kinds <= {"int", "float", *_TICKS}:
             raise self.mistake(f"{node} computes values of several rows that are no integers and no doubles", node)
         real = node.op == "/" or "float" in kinds
-        self.operand(node.left, real=real)
-        self.operand(node.right, real=real)
+        self.operand(left, real=real)
+        self.operand(right, real=real)
         self.put(_ARITHMETIC[node.op] + (0 if not real or node.op == "/" else b.ADD_REAL - b.ADD))
+
+    def ticks(self, node: p.Ticks) -> None:
+        self.visit(node.operand)
 
     def function(self, node: p.Function) -> None:
         real = self.kind(node) == "float"
-        if node.name == "coalesce":
-            for number, argument in enumerate(node.arguments):
+        first, *more = node.arguments
+        if not (real or self.kind(node) in ("int", *_TICKS)) or self.kind(first) not in ("int", "float", *_TICKS):
+            raise self.mistake(f"{node} computes values of several rows", node)
+        self.operand(first, real=real)
+        if node.name == "round":
+            digits = value_of(more[0], {}) if more else 0
+            self._value(float(10**digits), pa.float64())
+            self.put(b.ROUND)
+        elif node.name in _OF_TWO:
+            for argument in more:
                 self.operand(argument, real=real)
-                if number:
-                    self.put(b.COALESCE)
-        elif node.name == "abs":
-            self.operand(node.arguments[0])
-            self.put(b.ABSOLUTE_REAL if real else b.ABSOLUTE)
-        else:
+                self.put(_OF_TWO[node.name][real])
+        elif node.name in _OF_ONE:
+            self.put(_OF_ONE[node.name][real])
+        elif node.name != "cast_double":
             raise self.mistake(f"{node} computes values of several rows", node)
 
     def case(self, node: p.Case) -> None:
@@ -649,12 +669,29 @@ class _Scope(p.Visitor):
     def _here(self, jump: int) -> None:
         self.code[jump] = (self.code[jump][0], len(self.code) - 1 - jump, -1)
 
-    def ticks(self, node: p.Ticks) -> None:
-        raise self.mistake(f"{node} computes times of several rows", node)
-
     def call(self, node: p.Call) -> None:
         raise self.mistake(f"{node} is a function of Python, which MATCH_RECOGNIZE does not call", node)
 
+
+#: Kinds of what is computed of times.
+_TICKS = ("instant", "duration")
+
+#: Functions of two values, or more, and of one: their step for integers and for doubles.
+_OF_TWO = {
+    "coalesce": (b.COALESCE, b.COALESCE),
+    "least": (b.LEAST, b.LEAST_REAL),
+    "greatest": (b.GREATEST, b.GREATEST_REAL),
+    "power": (b.POWER, b.POWER),
+}
+_OF_ONE = {
+    "abs": (b.ABSOLUTE, b.ABSOLUTE_REAL),
+    "sign": (b.SIGN, b.SIGN_REAL),
+    "sqrt": (b.SQUARE_ROOT, b.SQUARE_ROOT),
+    "exp": (b.EXPONENTIAL, b.EXPONENTIAL),
+    "ln": (b.LOGARITHM, b.LOGARITHM),
+    "floor": (b.FLOOR, b.FLOOR),
+    "ceil": (b.CEILING, b.CEILING),
+}
 
 #: What an aggregate may read of a row besides its columns.
 _OF_ROWS = frozenset((str(r.Classifier()), str(r.MatchNumber())))

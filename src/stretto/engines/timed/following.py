@@ -14,12 +14,13 @@ from stretto import _jit
 from stretto.budget import Budget
 from stretto.engines.shared import following
 from stretto.engines.shared.following import SWEEP_AT_LEAST, Following, Places
-from stretto.engines.shared.holding import TooMany
+from stretto.engines.shared.holding import Patience, TooMany
 from stretto.engines.shared.intake import Bits
 from stretto.engines.timed import partial as f
 from stretto.engines.timed.compiled import Compiled
 from stretto.engines.timed.intake import TimedIntake
 from stretto.engines.timed.partial import Traits
+from stretto.engines.timed.reaching import PAUSE_AFTER
 from stretto.engines.timed.structure import I64, NIL, Events
 from stretto.frame import Section
 from stretto.query.algebra import places
@@ -276,10 +277,13 @@ class FollowingRun(Following, TimedIntake):
         registers[:] = 0
         found = f.room_for_rows(firsts.size, self.capacity)
         machine, traits = self.program.machine, self.program.traits
+        patience = Patience(PAUSE_AFTER, "begins partial matches, of which the furthest was not found", FEWER)
         while True:
             match f.furthest(firsts, machine, traits, self.state.log, self._ways, found, registers):
                 case _jit.DONE:
                     break
+                case _jit.PAUSED:
+                    patience.go_on(int(self.state.firsts.position[slots[registers[f.AT]]]), 0)
                 case _jit.GROW_STACK:
                     self._grow_ways(int(self.state.firsts.position[slots[registers[f.AT]]]))
                 case _jit.GROW_OUTPUT:

@@ -11,6 +11,7 @@ from stretto import _jit
 from stretto.budget import Budget
 from stretto.engines.api import Matches
 from stretto.engines.shared.counting import AT_LEAST, BEYOND, Unlisted
+from stretto.engines.shared.holding import Patience
 from stretto.engines.shared.keeping import NO_VISITS, Visits
 from stretto.engines.timed import structure as s
 from stretto.engines.timed.choosing import chosen
@@ -18,11 +19,16 @@ from stretto.engines.timed.compiled import Compiled
 from stretto.engines.timed.intake import TimedIntake
 from stretto.engines.timed.kernels import advance
 from stretto.engines.timed.listing import refill
+from stretto.engines.timed.reaching import PAUSE_AFTER
 from stretto.engines.timed.state import State
 from stretto.engines.timed.structure import I64, Events
 from stretto.engines.timed.waiting import Waiting, taken
 from stretto.frame import Section
 from stretto.query.query import Consume, Strategy
+
+#: What is said of an event whose matches are the same again and again, and what has fewer of them.
+NO_NEW = "completes matches, of which the next one was not found"
+FEWER = "a SELECT of more variables tells more matches apart; a narrower WITHIN or GAP, or LIMIT, leaves fewer"
 
 #: What else a state says of the stream so far.
 SCALARS = ("rows", "late", "last_time", "last_measure", "last_clock", "now", "swept_at")
@@ -150,6 +156,7 @@ class TimedRunner(TimedIntake):
         """Run the kernel over events; comes back whenever output is to be drained."""
         state = self.state
         registers = state.registers
+        patience = Patience(PAUSE_AFTER, NO_NEW, FEWER)
         while True:
             machine = self.program.machine
             if self.counts:
@@ -160,6 +167,8 @@ class TimedRunner(TimedIntake):
                     break
                 case _jit.OUTPUT_FULL:
                     yield
+                case _jit.PAUSED:
+                    patience.go_on(int(events.position[registers[s.CURSOR]]), int(registers[s.EMITTED]))
                 case _jit.GROW_OUTPUT:
                     state.grow_output(int(events.position[registers[s.CURSOR]]))
                 case _jit.GROW_NODES:

@@ -63,8 +63,8 @@ def parser(language: Language, start: str, *, trees: bool = False) -> Lark:
     from lark import Lark
 
     callbacks = import_module(f"{language.package}.transformer")
-    sources = [files(language.package).joinpath("grammar.lark")]
-    sources += [files("stretto.languages.expressions").joinpath(name) for name in language.shared]
+    sources = [files("stretto.languages.expressions").joinpath(name) for name in language.shared]
+    sources.append(files(language.package).joinpath("grammar.lark"))  # which may extend their rules
     return Lark(
         "\n".join(source.read_text(encoding="utf-8") for source in sources),
         start=start,

@@ -59,6 +59,13 @@ class Numbered(p.Attribute):
     """``MATCH_NUMBER()``."""
 
 
+@dataclass(frozen=True)
+class Months(p.Constant):
+    """An interval of months, which are not equally long."""
+
+    value: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Item:
     """``expression AS name``: a measure, or the condition of a variable."""

@@ -17,6 +17,7 @@ from stretto.languages.match_recognize.draft import (
     Classified,
     Draft,
     Item,
+    Months,
     Numbered,
     Path,
     Step,
@@ -228,6 +229,9 @@ class _Reader:
                 return self._step(node)
             case Total():
                 return self._total(node)
+            case Months():
+                hint = "day + INTERVAL '1' MONTH"
+                raise Mistake("an interval of months is added to a time, or taken from it", node.span, hint)
         return p.rebuilt(node, self._looked_up)
 
     def _referred(self, reference: RowReference, span: Span | None) -> Referred:

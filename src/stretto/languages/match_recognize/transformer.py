@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
 from lark import Token, v_args
 
-from stretto.errors import Span, nearest
+from stretto.errors import Span, nearest, suggestion
 from stretto.languages.expressions.clauses import ClauseTransformer, Counts, Measure, window_of
 from stretto.languages.expressions.tokens import LONGEST_NUMBER, Mistake, Name, at, at_end, find, name_of, unquoted
-from stretto.languages.expressions.transformer import ExpressionPart, PredicateTransformer, shallow, value_of
+from stretto.languages.expressions.transformer import (
+    ExpressionPart,
+    PredicateTransformer,
+    predicate_of,
+    shallow,
+    value_of,
+)
 from stretto.languages.match_recognize.draft import (
     Classified,
     Draft,
     Item,
+    Months,
     Numbered,
     Path,
     Section,
@@ -28,6 +35,7 @@ from stretto.languages.match_recognize.draft import (
     Total,
 )
 from stretto.query import predicate as p
+from stretto.query.builtins import TABLE
 from stretto.query.row_pattern import (
     AfterMatch,
     Alternation,
@@ -42,6 +50,7 @@ from stretto.query.row_pattern import (
     RowsPerMatch,
     Variable,
 )
+from stretto.query.sql_functions import OTHER_NAMES, SQL, TYPES
 from stretto.query.windows import Window
 from stretto.times import PER_SECOND, SECONDS
 
@@ -89,8 +98,6 @@ _WRITTEN = {
     "mean": "avg(x)",
     "collect_list": "array_agg(x)",
 }
-
-_DOUBLES = ("DOUBLE", "DOUBLE PRECISION", "REAL", "FLOAT")
 
 
 @v_args(inline=True)
@@ -167,6 +174,8 @@ class RowsTransformer(PredicateTransformer, ClauseTransformer):
         else:
             assert isinstance(first, ExpressionPart)
             length = first.expression
+            if isinstance(length, Months):
+                raise Mistake("months are not equally long", first.span, "write WITHIN INTERVAL '30' DAY")
             assert isinstance(length, p.Duration)
             window = Window(seconds=Decimal(length.value) / length.per_second, span=first.span)
         if window.seconds is None or window.seconds <= 0:
@@ -282,14 +291,77 @@ class RowsTransformer(PredicateTransformer, ClauseTransformer):
         span = at(word) | at_end(parts)
         return ExpressionPart(Numbered(f"{word}@{span.start}", span), span)
 
-    def cast(self, word: Token, _: Token, part: ExpressionPart, *rest: Token) -> ExpressionPart:
-        kind = " ".join(token.upper() for token in rest if token.type == "VARIABLE")
+    def type(self, *parts: Token) -> Named:
+        kind = " ".join(token.lower() for token in parts if token.type == "VARIABLE")
+        return Named(kind, find(parts, "NUMBER"), at(parts[0]) | at(parts[-1]))
+
+    def cast(self, word: Token, _: Token, part: ExpressionPart, *rest: Token | Named) -> ExpressionPart:
+        kind = next(one for one in rest if isinstance(one, Named))
+        return _cast(part, kind, at(word) | at_end(rest), tries=word.lower() == "try_cast")
+
+    def cast_behind(self, part: ExpressionPart, _: Token, *rest: Token) -> ExpressionPart:
+        kind = self.type(*rest)
+        return _cast(part, kind, part.span | kind.span, tries=False)
+
+    def extract(self, word: Token, _: Token, unit: Token, *rest: Token | ExpressionPart) -> ExpressionPart:
+        name = OTHER_NAMES.get(unit.lower(), unit.lower())
+        fields = [one for one, known in SQL.items() if known.gives == "int" and known.takes == (("time",),)]
+        if name not in fields:
+            raise Mistake(f"a time has no field '{unit}'", at(unit), suggestion(name, fields, kind="field"))
+        part = next(one for one in rest if isinstance(one, ExpressionPart))
+        return _outer(p.Function(name, (value_of(part),), at(word) | at_end(rest)), (part,))
+
+    def choice(self, word: Token, _: Token, condition: ExpressionPart, *rest: Token | ExpressionPart) -> ExpressionPart:
+        """``IF(c, x, y)`` is ``CASE WHEN c THEN x ELSE y END``."""
+        values = [one for one in rest if isinstance(one, ExpressionPart)]
+        chosen = [p.NULL if one.is_null else value_of(one) for one in values] + [p.NULL] * (len(values) == 1)
         span = at(word) | at_end(rest)
-        if kind not in _DOUBLES:
-            raise Mistake(
-                f"CAST to {kind} is not computed here", span, "CAST to DOUBLE is; compute others as columns before"
-            )
-        return _outer(p.Arithmetic("*", value_of(part), p.Constant(1.0), span), (part,))
+        return _outer(p.Case((predicate_of(condition),), tuple(chosen), span), [condition, *values])
+
+    def distinct(self, left: ExpressionPart, *rest: Token | ExpressionPart) -> ExpressionPart:
+        """Both are NULL, or neither is and they are equal; or not so. This is never unknown."""
+        right = rest[-1]
+        assert isinstance(right, ExpressionPart)
+        span = left.span | right.span
+        if left.is_null or right.is_null:
+            given = right if left.is_null else left
+            same: p.Predicate = p.IsNull(value_of(given), span)
+        else:
+            first, second = value_of(left), value_of(right)
+            nulls = (p.IsNull(first, span), p.IsNull(second, span))
+            neither = tuple(p.Not(one, span) for one in nulls)
+            equal = p.Comparison("=", first, second, span)
+            same = p.Or((p.And(nulls, span), p.And((*neither, equal), span)), span)
+        found = same if find(rest, "NOT") is not None else p.Not(same, span)
+        return ExpressionPart(found, span, 1 + max(left.height, right.height), max(left.parens, right.parens))
+
+    def among(self, part: ExpressionPart, *rest: ExpressionPart | Token) -> ExpressionPart:
+        """``x IN (a, b)`` with values that are no constants is ``x = a OR x = b``."""
+        values = [one for one in rest if isinstance(one, ExpressionPart)]
+        if all(isinstance(one.expression, p.Constant) for one in values):
+            return super().among(part, *rest)
+        own = value_of(part)
+        equal = [p.Comparison("=", own, value_of(one), one.span) for one in values]
+        span = part.span | at_end(rest)
+        inside: p.Predicate = equal[0] if len(equal) == 1 else p.Or(tuple(equal), span)
+        height, parens = (max(getattr(one, name) for one in (part, *values)) for name in ("height", "parens"))
+        return shallow(
+            ExpressionPart(inside if find(rest, "NOT") is None else p.Not(inside, span), span, 2 + height, parens)
+        )
+
+    def arithmetic(self, left: ExpressionPart, sign: Token, right: ExpressionPart) -> ExpressionPart:
+        """A time and months are a time."""
+        months = [one for one in (left, right) if isinstance(one.expression, Months)]
+        if not months:
+            return super().arithmetic(left, sign, right)
+        other = left if isinstance(right.expression, Months) else right
+        span = left.span | right.span
+        if sign not in ("+", "-") or len(months) == 2 or (sign == "-" and other is right):
+            raise Mistake("months are added to a time, or taken from it", span, "day + INTERVAL '1' MONTH")
+        count = months[0].expression
+        assert isinstance(count, Months)
+        number = p.Constant(count.value if sign == "+" else -count.value, count.span)
+        return _outer(p.Function("add_months", (value_of(other), number), span), (left, right))
 
     def refuse_call(self, function: Token, span: Span, parts: Sequence[ExpressionPart]) -> None:
         known = (
@@ -317,15 +389,17 @@ class RowsTransformer(PredicateTransformer, ClauseTransformer):
             raise Mistake(f"unknown function '{function}'", at(function), f"did you mean '{close}'?")
 
     def call(self, function: Token, opening: Token, *rest: ExpressionPart | Token) -> ExpressionPart:
-        """``nullif(a, b)`` is ``CASE WHEN a = b THEN NULL ELSE a END``."""
+        """Make a call; some functions are others, or expressions."""
         parts = [part for part in rest if isinstance(part, ExpressionPart)]
-        if function.lower() != "nullif":
-            return super().call(function, opening, *rest)
+        name = OTHER_NAMES.get(function.lower(), function.lower())
         span = at(function) | at_end(rest)
-        if len(parts) != 2:
-            raise Mistake("nullif takes two values", span)
-        first, second = map(value_of, parts)
-        return _outer(p.Case((p.Comparison("=", first, second, span),), (p.NULL, first), span), parts)
+        if name in _REWRITTEN:
+            if len(parts) != len(_REWRITTEN[name]):
+                raise Mistake(f"{name}({', '.join(_REWRITTEN[name])}) does not take {len(parts)} values", span)
+            return _outer(_rewritten(name, list(map(value_of, parts)), parts, span), parts)
+        if name in SQL and not name.startswith(("cast_", "try_cast_")):
+            return _outer(p.Function(name, tuple(map(value_of, parts)), span), parts)
+        return super().call(function.update(value=name) if name in TABLE else function, opening, *rest)
 
     def time(self, word: Token, text: Token) -> ExpressionPart:
         span = at(word) | at(text)
@@ -337,6 +411,11 @@ class RowsTransformer(PredicateTransformer, ClauseTransformer):
         number = _INTERVAL.fullmatch(written) if len(written) <= LONGEST_NUMBER else None
         seconds = SECONDS.get(unit.casefold())
         hint = "write INTERVAL '90' MINUTE"
+        if number is not None and unit.lower().removesuffix("s") in MONTHS:
+            months = Fraction(number["number"]) * MONTHS[unit.lower().removesuffix("s")]
+            if months.denominator != 1:
+                raise Mistake("an interval of months has no fraction", at(size))
+            return ExpressionPart(Months(int(months), span), span)
         if number is None:
             raise Mistake(f"'{written}' is no length of an interval", at(size), hint)
         if seconds is None:
@@ -349,6 +428,77 @@ class RowsTransformer(PredicateTransformer, ClauseTransformer):
         if per_second is None:
             raise Mistake("a duration finer than a nanosecond", span)
         return ExpressionPart(p.Duration(int(length * per_second), span, per_second), span)
+
+
+@dataclass(frozen=True)
+class Named:
+    """A type as it is written."""
+
+    name: str
+    number: Token | None
+    span: Span
+
+
+#: Units of intervals that are counted in months.
+MONTHS = {"month": 1, "quarter": 3, "year": 12}
+
+#: Functions that are written as other expressions, with what they take.
+_REWRITTEN = {
+    "nullif": ("x", "y"),
+    "mod": ("x", "y"),
+    "regexp_like": ("s", "'expression'"),
+    "date_diff": ("'unit'", "t", "u"),
+    "date_add": ("'unit'", "n", "t"),
+}
+
+
+def _rewritten(name: str, values: list[p.Operand], parts: list[ExpressionPart], span: Span) -> p.Operand:
+    """The expression that a function means."""
+    first, second = values[:2]
+    if name == "nullif":
+        return p.Case((p.Comparison("=", first, second, span),), (p.NULL, first), span)
+    if name == "mod":
+        return p.Arithmetic("%", first, second, span)
+    text = getattr(first if name.startswith("date") else second, "value", None)
+    if not isinstance(text, str):
+        raise Mistake(f"{name}({', '.join(_REWRITTEN[name])}) takes a constant there", span)
+    if name == "regexp_like":
+        found = p.Rlike(first, text, span)
+        unknown = p.Not(p.IsNull(first, span), span)
+        return p.Case((found, unknown), (p.Constant(True), p.Constant(False), p.NULL), span)
+    unit = text.lower()
+    if unit in MONTHS:
+        return _of_months(name, MONTHS[unit], values, span)
+    if unit not in SECONDS:
+        raise Mistake(
+            f"{name} knows no '{text}'", parts[0].span, suggestion(unit, (*MONTHS, "day", "hour"), kind="unit")
+        )
+    length = Fraction(SECONDS[unit])
+    per_second = next(one for one in PER_SECOND.values() if (length * one).denominator == 1)
+    duration = p.Duration(int(length * per_second), span, per_second)
+    if name == "date_diff":
+        return p.Arithmetic("div", p.Arithmetic("-", values[2], second, span), duration, span)
+    return p.Arithmetic("+", values[2], p.Arithmetic("*", second, duration, span), span)
+
+
+def _of_months(name: str, months: int, values: list[p.Operand], span: Span) -> p.Operand:
+    if name == "date_diff":
+        found = p.Function("months_between", (values[1], values[2]), span)
+        return found if months == 1 else p.Arithmetic("div", found, p.Constant(months), span)
+    number = getattr(values[1], "value", None)
+    if not isinstance(number, int):
+        raise Mistake("date_add takes a constant number of months", span)
+    return p.Function("add_months", (values[2], p.Constant(number * months)), span)
+
+
+def _cast(part: ExpressionPart, kind: Named, span: Span, *, tries: bool) -> ExpressionPart:
+    name = TYPES.get(kind.name)
+    if name is None or kind.number is not None:
+        close = suggestion(kind.name, TYPES, kind="type")
+        written = kind.name.upper() + ("(…)" if kind.number is not None else "")
+        hint = close or f"types are {', '.join(sorted(set(TYPES.values())))}; compute others as columns before"
+        raise Mistake(f"CAST to {written} is not computed here", kind.span, hint)
+    return _outer(p.Function(f"{'try_' * tries}cast_{name}", (value_of(part),), span), (part,))
 
 
 def label(name: Name) -> str:

@@ -204,6 +204,10 @@ class Bucket(AnyBucket):
 
     def count(self, found: pa.Table, watermark: int | None) -> None:
         """Count what comes out, and how long it waited: how far the stream had come by then."""
+        if self.run.reached is not None:
+            matches = pc.is_null(found.column(self.run.reached))
+            self.counts.timeouts += found.num_rows - (pc.sum(matches).as_py() or 0)
+            found = found.filter(matches)
         self.counts.matches += found.num_rows
         if self.signs:
             given = pc.greater(found.column("sign"), 0)

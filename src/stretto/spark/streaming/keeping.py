@@ -62,6 +62,7 @@ class Counts:
     bad_changes: int = 0
     released: int = 0
     matches: int = 0
+    timeouts: int = 0
     revisions: int = 0
     waited_ms: float = 0.0
     kernel_ms: float = 0.0

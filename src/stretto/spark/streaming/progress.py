@@ -36,11 +36,11 @@ def metrics(progress: Any) -> dict[str, float]:
 
     ``events`` (in), ``relevant`` (with a key, and of use to the query), ``late``, ``duplicates``, ``no_key``, ``no_time``
     (these four take no part), ``late_changes`` and ``bad_changes`` (of patterns or arcs), ``released`` (given to the matcher),
-    ``matches``, ``revisions`` (matches taken back), ``waited_ms`` (over all matches, how far the stream had come behind their last
-    events), ``kernel_ms`` (milliseconds in matching) and ``state_written`` (bytes, to Spark's store) are of this micro-batch;
-    ``held`` (events the watermark has not passed), ``keys``, ``partial_matches`` (nodes of the structure that holds them) and
-    ``state_bytes`` are levels after it, of the buckets that it touched. ``final`` is the watermark in seconds since 1970: nothing
-    before it changes any more.
+    ``matches``, ``timeouts`` (rows of what timed out), ``revisions`` (matches taken back), ``waited_ms`` (over all matches, how far
+    the stream had come behind their last events), ``kernel_ms`` (milliseconds in matching) and ``state_written`` (bytes, to Spark's
+    store) are of this micro-batch; ``held`` (events the watermark has not passed), ``keys``, ``partial_matches`` (nodes of the
+    structure that holds them) and ``state_bytes`` are levels after it, of the buckets that it touched. ``final`` is the watermark in
+    seconds since 1970: nothing before it changes any more.
 
     Parameters
     ----------
@@ -89,6 +89,8 @@ def progress_line(progress: Any) -> str:
     count = {name: f"{int(value):,}" for name, value in found.items()}
     parts = [f"{count['events']} events", f"{count['matches']} matches"]
     parts += [f"{count[name]} {label}" for name, label in _DROPPED_SHORT.items() if found.get(name)]
+    if found.get("timeouts"):
+        parts.append(f"{count['timeouts']} timed out")
     if found.get("revisions"):
         parts.append(f"{count['revisions']} taken back")
     if waited := found.get("waited_ms"):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -17,6 +18,7 @@ from stretto.matching.compiled import Query
 from stretto.matching.matcher import Matcher
 from stretto.matching.metering import meter_of_task
 from stretto.matching.patterns import PatternSet
+from stretto.matching.results import Layout
 from stretto.query.functions import Paths
 from stretto.spark.batch.worker import Roles, bound_query, matcher_of
 from stretto.spark.revised import Plain, Revised
@@ -36,6 +38,10 @@ class Run(Protocol):
     @property
     def attributes(self) -> Mapping[str, pa.DataType]:
         """The columns of events."""
+
+    @property
+    def reached(self) -> str | None:
+        """The column of results that is NULL in matches, and not in rows of what timed out; ``None``: all are matches."""
 
     def start(self) -> Matcher | PatternSet:
         """A matcher at the beginning of the stream."""
@@ -65,6 +71,10 @@ class OneQuery:
     @property
     def attributes(self) -> Mapping[str, pa.DataType]:
         return self.query.bound.schema.attributes
+
+    @cached_property
+    def reached(self) -> str | None:
+        return Layout(self.query.bound, output=self.output, timeouts=True).timeout_names[0] if self.timeouts else None
 
     def start(self) -> Matcher:
         return matcher_of(self.query, self.output, self.valuations, self.budget, timeouts=self.timeouts)
