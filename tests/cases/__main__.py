@@ -30,6 +30,7 @@ LANGUAGES = (
     "timeouts",
     "rows",
     "row_streams",
+    "eql",
 )
 
 

@@ -31,9 +31,10 @@ def test_names_are_unique() -> None:
 
 def test_the_sides_and_their_vectors() -> None:
     assert [*EMBEDDED, *ON_SPARK] == [
-        "afa", "backtrack", "match", "matcher", "nfab", "patterns", "reference", "tecs", "timed", "spark_batch", "spark_streaming",
+        "afa", "backtrack", "latest", "match", "matcher", "nfab", "patterns", "reference", "tecs", "timed", "spark_batch",
+        "spark_streaming",
     ]  # fmt: skip
-    assert Counter(vector.language for vector in VECTORS) == {"ceql": 64, "sase": 85, "afa": 14}
+    assert Counter(vector.language for vector in VECTORS) == {"ceql": 64, "sase": 85, "eql": 24, "afa": 14}
 
 
 @pytest.mark.parametrize("name", SIDES)

@@ -1,6 +1,6 @@
 """Reading the conformance vectors (``*.toml``).
 
-A case has events, a query in one language (``ceql``, ``sase``, ``afa``) and what it must give. Events are words
+A case has events, a query in one language (``ceql``, ``sase``, ``eql``, ``afa``) and what it must give. Events are words
 ``[-]TYPE[@time][/key][=value]`` in the order in which they arrive; ``-`` before one takes an earlier event back, and as a key or a
 value it is NULL. Without ``@`` an event's time is its position.
 
@@ -40,7 +40,7 @@ class Vector:
 
     name: str
     language: str
-    query: Any  #: a text, or an automaton's table
+    query: Any  #: a text, a query of EQL, or an automaton's table
     table: pa.Table  #: in order of arrival
     expect: list[Row]
     changes: list[list[tuple[int, int, int, tuple[Any, ...]]]] | None
@@ -69,6 +69,8 @@ class Vector:
     @cached_property
     def bound(self) -> Any:
         """A text, compiled and checked against the columns."""
+        if self.language == "eql":
+            return self.query.bound
         return stretto.compile(self.query, self.events.schema, time=self.time).bound
 
     @cached_property
@@ -100,13 +102,20 @@ def vectors() -> list[Vector]:
     found = []
     for path in sorted(FOLDER.glob("*.toml")):
         for case in tomllib.loads(path.read_text(encoding="utf-8"))["case"]:
-            [language] = {"ceql", "sase", "afa"} & case.keys()
+            [language] = {"ceql", "sase", "eql", "afa"} & case.keys()
             expect = sorted((start, end, tuple(held)) for start, end, held in case["expect"])
             changes = case.get("changes") and [
                 sorted((sign, start, end, tuple(held)) for sign, start, end, held in step) for step in case["changes"]
             ]
-            found.append(Vector(case["name"], language, case[language], table(case["events"]), expect, changes))
+            query = case[language] if language != "eql" else eql(case[language])
+            found.append(Vector(case["name"], language, query, table(case["events"]), expect, changes))
     return found
+
+
+def eql(text: str) -> stretto.Query:
+    """A query of EQL, whose times are seconds."""
+    schema = pa.schema({name: kind for name, kind in KINDS.items() if name != "sign"})
+    return stretto.compile(text, schema, time="t", time_unit="s", language="eql")
 
 
 WORD = re.compile(r"(?P<sign>-)?(?P<type>[^@/=-]+)(@(?P<t>-?\d+))?(/(?P<k>-|\d+))?(=(?P<v>-|-?\d+))?$")

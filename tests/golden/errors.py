@@ -17,8 +17,9 @@ import pytest
 
 from stretto.dataflow import datalog
 from stretto.errors import StrettoError
-from stretto.languages import ceql, match_recognize, sase
+from stretto.languages import ceql, eql, match_recognize, sase
 from stretto.languages.afa import read_fence, read_transfer, read_window
+from stretto.matching.compiled import compile_query
 from stretto.query.passes.bind_rows import bind
 from tests.languages.test_afa import SCOPE
 
@@ -49,6 +50,19 @@ ROWS = pa.schema(
 )
 
 
+#: The events of EQL queries.
+EVENTS = pa.schema(
+    {
+        "type": pa.string(),
+        "at": pa.timestamp("ms"),
+        "host.name": pa.string(),
+        "process.name": pa.string(),
+        "process.pid": pa.int64(),
+        "tags": pa.list_(pa.string()),
+    }
+)
+
+
 def _transfer(text: str) -> Any:
     """A transfer as text, or as the dict that a JSON object stands for."""
     return read_transfer(json.loads(text) if text.startswith("{") else text, SCOPE)
@@ -58,6 +72,8 @@ def _transfer(text: str) -> Any:
 READERS: dict[str, Callable[[str], Any]] = {
     "ceql": ceql.parse,
     "sase": sase.parse,
+    "eql": eql.parse,
+    "eql_binding": lambda text: compile_query(text, EVENTS, time="at", language="eql"),
     "match_recognize": lambda text: bind(match_recognize.parse(text), ROWS),
     "datalog": lambda text: datalog(text, SOURCES),
     "afa_fences": lambda text: read_fence(text, SCOPE),

@@ -17,7 +17,7 @@ from stretto.errors import QueryError
 from stretto.events import Schema
 from stretto.query.passes.bind_sase import bind_sase
 from stretto.query.query import Window
-from stretto.query.sase import Selection
+from stretto.query.sase import WRITTEN, Selection
 from stretto.reference.sase import SaseMatch, aggregate, evaluate_sase, returned
 from tests.cases.sase import SaseCase, sase
 from tests.cases.sase import case as drawn
@@ -25,7 +25,7 @@ from tests.conftest import cases
 from tests.java_stocks import java_stocks
 
 STRICT, PARTITION, NEXT, ANY = Selection.STRICT, Selection.PARTITION, Selection.NEXT, Selection.ANY
-EVERY = tuple(Selection)
+EVERY = WRITTEN
 
 _EVENT = re.compile(r"([A-Z])(\d+|_)?(?:/(\w+))?(?:@(\d+))?")
 

@@ -31,6 +31,7 @@ GROUPS = {
     "timed": ("stretto.engines.timed",),
     "dataflow": ("stretto.dataflow",),
     "rows": ("stretto.engines.rows",),
+    "latest": ("stretto.engines.latest",),
     "tecs": ("stretto",),
 }
 

@@ -154,12 +154,25 @@ def _rows() -> None:
         recognize(bind(clause, rows.schema), rows, capacity=1)
 
 
+def _latest() -> None:
+    import stretto
+
+    sequence = "sequence by k with maxspan=10s [A where true] ![D where true] [B where true] ![C where true] until [C where v > 9]"
+    roles: dict[str, Any] = {"language": "eql", "time": "ts", "time_unit": "s"}
+    matcher = stretto.Matcher(sequence, EVENTS.schema, **roles)
+    matcher.push(EVENTS)
+    matcher.advance(20)
+    stretto.Matcher(sequence, EVENTS.schema, **roles).restore(matcher.snapshot()).finish()
+    stretto.match("sample by k [A where true] [B where true]", EVENTS, **roles)
+
+
 #: What makes an engine's kernels run once, so that they are compiled.
 WORK = {
     "afa": _afa,
     "nfab": _nfab,
     "tecs": _tecs,
     "rows": _rows,
+    "latest": _latest,
     "timed": _timed,
     "timeouts": _timeouts,
     "dataflow": _dataflow,

@@ -7,7 +7,15 @@ from typing import Annotated
 
 import typer
 
-from stretto.cli.files import TYPE_HELP, read_events, read_query, read_statement_text, typed_columns
+from stretto.cli.files import (
+    LANGUAGE_HELP,
+    TYPE_HELP,
+    Language,
+    read_events,
+    read_query,
+    read_statement_text,
+    typed_columns,
+)
 from stretto.cli.sql import tables_of
 from stretto.errors import OptionError
 from stretto.languages.sql import has_clause
@@ -32,18 +40,20 @@ def explain(
     table: Annotated[
         list[str] | None, typer.Option(help="name=files: a table of a SQL statement with MATCH_RECOGNIZE, as for sql.")
     ] = None,
+    language: Annotated[Language | None, typer.Option(help=LANGUAGE_HELP)] = None,
     draw: Annotated[Path | None, typer.Option(help="Draw the automaton: .svg, .png, .pdf or .dot.")] = None,
 ) -> None:
     """Show what QUERY means and how it runs: CEQL, SASE+, or SQL with MATCH_RECOGNIZE."""
-    text = read_statement_text(query) if has_clause(query) else read_query(query)
-    if has_clause(text):
+    text = read_statement_text(query) if language is None and has_clause(query) else read_query(query, language)
+    if language is None and has_clause(text):
         if data is not None:
             raise OptionError(f"a SQL statement names its tables: --table name={data}")
         compiled: Query | SqlQuery = compile_sql(text, **tables_of(table or ()))
     else:
         column, types = typed_columns(type_ or ())
         schema = None if data is None else read_events(data, None, types).schema
-        compiled = compile_query(text, schema, type=column or None, time=time, stream=stream, time_unit=time_unit)
+        roles = {"type": column or None, "time": time, "stream": stream, "time_unit": time_unit}
+        compiled = compile_query(text, schema, language=language, **roles)
     typer.echo(compiled.explain())
     if draw is not None:
         compiled.draw().save(draw)

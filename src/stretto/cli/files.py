@@ -8,6 +8,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +23,28 @@ TYPE_HELP = "Column of the event type ('' for none); or column=string, a column 
 FORMAT_HELP = "What DATA is, whatever its name: parquet, csv, jsonl or arrow."
 
 
-def read_query(argument: str) -> str:
+class Language(StrEnum):
+    """The languages of queries on the command line."""
+
+    ceql = "ceql"
+    sase = "sase"
+    eql = "eql"
+
+
+LANGUAGE_HELP = "The query's language, where its first word does not tell: ceql, sase or eql."
+
+
+def read_query(argument: str, language: Language | None = None) -> str:
     """The text of a query: from a file, or the argument itself when it is a query."""
     path = Path(argument)
+    if language is not None and len(argument.split()) > 1 and not (len(argument) < 256 and path.is_file()):
+        return argument
     begins_as_query = argument.lstrip()[:6].upper() == "SELECT" or is_sase(argument)
     if begins_as_query and not _names_a_file(argument):
         return argument
     if kind_of(path) is not None:
         raise OptionError(f"'{argument}' holds events: the query comes first, and then the data")
-    return _read_text(path, "a query (a query begins with SELECT or PATTERN)")
+    return _read_text(path, "a query (a query begins with SELECT or PATTERN; one of EQL needs --language eql)")
 
 
 def read_statement_text(argument: str) -> str:

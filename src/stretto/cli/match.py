@@ -15,7 +15,9 @@ from stretto.budget import default_bytes
 from stretto.cli.files import (
     DATA_HELP,
     FORMAT_HELP,
+    LANGUAGE_HELP,
     TYPE_HELP,
+    Language,
     read_events,
     read_query,
     typed_columns,
@@ -23,7 +25,7 @@ from stretto.cli.files import (
 from stretto.cli.giving import give
 from stretto.errors import OptionError
 from stretto.matching.call import iter_matches
-from stretto.matching.compiled import compile_query
+from stretto.matching.compiled import Query, compile_query
 from stretto.matching.files import Source
 from stretto.matching.lateness import tell_of
 from stretto.matching.matcher import Matcher
@@ -66,6 +68,7 @@ def match(  # noqa: PLR0913 - the options of the command
     query: Annotated[str, typer.Argument(help="A file with the query, or the query itself.", metavar="QUERY")],
     data: Annotated[str, typer.Argument(help=DATA_HELP, metavar="DATA")],
     out: Annotated[Path | None, typer.Option(help="Write the matches: .parquet, .arrow, .jsonl or .csv.")] = None,
+    language: Annotated[Language | None, typer.Option(help=LANGUAGE_HELP)] = None,
     engine: Annotated[Engine, typer.Option(help="Run in this process, or on Spark.")] = Engine.embedded,
     type_: Annotated[list[str] | None, typer.Option("--type", help=TYPE_HELP)] = None,
     format: Annotated[Format | None, typer.Option(help=FORMAT_HELP)] = None,
@@ -114,8 +117,8 @@ def match(  # noqa: PLR0913 - the options of the command
     rows: Annotated[int, typer.Option(help="Print at most so many matches (0: all).", min=0)] = 20,
 ) -> None:
     """Find the complex events of QUERY in DATA."""
-    text = read_query(query)
-    compile_query(text)  # a wrong query is told before data is read
+    text = read_query(query, language)
+    compiled = compile_query(text, language=language)  # a wrong query is told before data is read
     column, types = typed_columns(type_ or ())
     roles: dict[str, Any] = {
         "type": column or None,
@@ -139,7 +142,7 @@ def match(  # noqa: PLR0913 - the options of the command
         schema: pa.Schema
         tables: Iterable[pa.Table]
         schema, tables = _as_stream(
-            text,
+            compiled,
             read_events(data, format, types),
             roles | {"budget": allowed, "disorder": _span(disorder), "speculation": _span(speculation)},
             late or Late.error,
@@ -151,9 +154,9 @@ def match(  # noqa: PLR0913 - the options of the command
             raise OptionError(
                 "--type column=…, --format and '-' are for files that are read in this process: leave out --engine"
             )
-        schema, tables = _on_spark(text, data, roles | ({} if budget is None else {"budget": allowed}))
+        schema, tables = _on_spark(compiled, data, roles | ({} if budget is None else {"budget": allowed}))
     else:
-        schema, tables = _embedded(text, read_events(data, format, types), roles | {"budget": allowed})
+        schema, tables = _embedded(compiled, read_events(data, format, types), roles | {"budget": allowed})
     give(schema, tables, lambda count: _counted(count, output, schema, timeouts), out, json=json, rows=rows)
 
 
@@ -165,15 +168,15 @@ def _budget(given: str | None, *, shown: bool) -> int | float | str | None:
     return math.inf if text == "inf" else int(text) if text.isdecimal() else given
 
 
-def _embedded(text: str, events: Source, roles: dict[str, Any]) -> tuple[pa.Schema, Iterator[pa.Table]]:
+def _embedded(compiled: Query, events: Source, roles: dict[str, Any]) -> tuple[pa.Schema, Iterator[pa.Table]]:
     names = ("type", "time", "stream", "time_unit")
-    query = compile_query(text, events.schema, **{name: roles[name] for name in names})
+    query = compile_query(compiled, events.schema, **{name: roles[name] for name in names})
     return query.output_schema(roles["output"], timeouts=roles["timeouts"]), iter_matches(query, events, **roles)
 
 
-def _as_stream(text: str, events: Source, roles: dict[str, Any], late: Late) -> tuple[pa.Schema, Iterator[pa.Table]]:
+def _as_stream(query: Query, events: Source, roles: dict[str, Any], late: Late) -> tuple[pa.Schema, Iterator[pa.Table]]:
     """The rows of files one after the other, as they came."""
-    matcher = Matcher(text, events.schema, late=str(late), **roles)
+    matcher = Matcher(query, events.schema, late=str(late), **roles)
     schema = matcher.push(events.schema.empty_table()).schema
 
     def found() -> Iterator[pa.Table]:
@@ -193,11 +196,11 @@ def _span(given: str | None) -> Any:
     return int(given) if given.strip().lstrip("+-").isdigit() else given
 
 
-def _on_spark(text: str, data: str, roles: dict[str, Any]) -> tuple[pa.Schema, Iterable[pa.Table]]:
+def _on_spark(query: Query, data: str, roles: dict[str, Any]) -> tuple[pa.Schema, Iterable[pa.Table]]:
     from stretto import spark
     from stretto.spark.compat import to_arrow
 
-    found = spark.match(spark.read(data), text, **roles)
+    found = spark.match(spark.read(data), query, **roles)
     table = to_arrow(found)
     return table.schema, [table]
 

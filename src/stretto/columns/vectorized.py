@@ -26,10 +26,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from stretto.columns import eql_functions, sql_functions
 from stretto.columns.overflow import IntegerOverflow
-from stretto.columns.sql_functions import compute
 from stretto.errors import DataError, hinted
 from stretto.query import predicate as p
+from stretto.query.eql_functions import EQL
 from stretto.query.evaluate import COMPARE, Beyond, bounded, compare, holds, like_pattern, like_search, truth, value
 from stretto.times import DAY, PER_SECOND, as_times
 
@@ -590,7 +591,8 @@ def _of_reals(compute: Callable[[Any], Any]) -> Callable[[_Column], _Column]:
 
 
 def _of_sql(name: str, sides: list[Any]) -> _Column:
-    """A function of SQL, which is computed of Arrow's arrays."""
+    """A function of SQL, or of EQL, which is computed of Arrow's arrays."""
+    compute = eql_functions.compute if name in EQL else sql_functions.compute
     found = _column(compute(name, [_array(side) if isinstance(side, _Column) else side for side in sides]))
     beyond = reduce(_or, map(_beyond, sides))
     return replace(found, beyond=_where(beyond, found.valid))

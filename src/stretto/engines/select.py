@@ -9,6 +9,7 @@ from stretto.automata.nfab import build
 from stretto.automata.sase_afa import sase_afa
 from stretto.automata.shortcut import as_core, why_not
 from stretto.engines.keeping import KeptProgram
+from stretto.engines.latest.program import LatestProgram
 from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.tecs.program import Program
 from stretto.engines.timed.program import TimedProgram
@@ -16,10 +17,13 @@ from stretto.engines.timeouts import TimeoutProgram, refuse_timeouts
 from stretto.errors import LimitError, OptionError, QueryError
 from stretto.query.algebra import is_timed
 from stretto.query.passes.bind import BoundQuery
+from stretto.query.passes.bind_eql import BoundEql
 from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.query import ParsedQuery, Strategy
 
-Machine = Program | NfabProgram | TimedProgram
+#: The machines of which some matches may be kept, and partial matches followed.
+_Listing = Program | NfabProgram | TimedProgram
+Machine = _Listing | LatestProgram
 AnyProgram = Machine | KeptProgram | TimeoutProgram
 
 
@@ -39,6 +43,10 @@ class Choice:
 _NO_GAPS = "it keeps the events of the window, for gaps, windows inside and NOT at an end, of which this query has none"
 _NO_CEQL = "it runs CEQL, where conditions relate events only by equal keys and by how far apart they are"
 
+#: Why EQL has an engine of its own.
+_WHY_LATEST = "of each key it holds the latest partial match at each step, which is what sequences of EQL are"
+_NO_EQL = "it selects events as its own language does, where each partial match goes on by itself"
+
 #: Why a query that needs no registers does not run on the engine that has them.
 _NO_REGISTERS = "it has a run for each partial match, with registers that no condition of this query needs"
 
@@ -52,6 +60,8 @@ def choose(query: ParsedQuery | BoundSase) -> Choice:
     """
     if isinstance(query, ParsedQuery) and query.needs_times:
         return _timed(query)
+    if isinstance(query, BoundEql):
+        return Choice("latest", _WHY_LATEST, dict.fromkeys(("tecs", "nfab", "timed", "afa"), _NO_EQL))
     others = {"nfab": _NO_REGISTERS, "timed": _NO_GAPS, "afa": _why_not_afa(query)}
     if isinstance(query, BoundSase):
         why = why_not(build(query))
@@ -118,6 +128,8 @@ def program_for(query: BoundQuery | BoundSase, *, valuations: bool, timeouts: bo
     OptionError
         Valuations are asked for of complex events of which one is kept, or timeouts of a query whose partial matches do not time out.
     """
+    if isinstance(query, BoundEql):
+        return _eql_program(query, valuations=valuations, timeouts=timeouts)
     if timeouts:
         refuse_timeouts(query.parsed)
         return TimeoutProgram(_machine_for(query, valuations=valuations), query)
@@ -131,6 +143,17 @@ def program_for(query: BoundQuery | BoundSase, *, valuations: bool, timeouts: bo
     return KeptProgram(_machine_for(_one_an_interval(query), valuations=False), keep, ())
 
 
+def _eql_program(query: BoundEql, *, valuations: bool, timeouts: bool) -> AnyProgram:
+    if timeouts:
+        raise OptionError(
+            "timeouts= tells the first events without a match, and EQL forgets those that a newer one takes the place of: a missing "
+            "event at the end, ![ … ], tells what did not come"
+        )
+    if valuations:
+        raise OptionError("valuations= are those of CEQL: a match of EQL has one event for each step, by name")
+    return LatestProgram(query)
+
+
 def _one_an_interval(query: BoundQuery) -> BoundQuery:
     """The query that gives of each interval the complex event that is kept before others, alone.
 
@@ -141,7 +164,7 @@ def _one_an_interval(query: BoundQuery) -> BoundQuery:
     return replace(query, parsed=replace(query.parsed, strategy=Strategy.NEXT))
 
 
-def _one_by_one(query: BoundSase) -> Machine:
+def _one_by_one(query: BoundSase) -> _Listing:
     """The machine of a SASE+ query of which one match is kept for each interval."""
     nfab = build(query)
     if why_not(nfab):
@@ -155,7 +178,7 @@ def _one_by_one(query: BoundSase) -> Machine:
     return Program(core, valuations=True)
 
 
-def _machine_for(query: BoundQuery | BoundSase, *, valuations: bool) -> Machine:
+def _machine_for(query: BoundQuery | BoundSase, *, valuations: bool) -> _Listing:
     if isinstance(query, BoundQuery):
         return (TimedProgram if query.parsed.needs_times else Program)(query, valuations=valuations)
     nfab = build(query)

@@ -14,6 +14,7 @@ from stretto.automata.steps import Steps
 from stretto.errors import OptionError
 from stretto.explain.sase import asked, ignored, proceeds
 from stretto.explain.text import Compiled, automaton_of
+from stretto.query.eql import EqlQuery
 from stretto.query.passes.bind import BoundQuery
 from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.query import ParsedQuery
@@ -70,11 +71,22 @@ def draw(parsed: ParsedQuery | SaseQuery, bound: BoundQuery | BoundSase | None, 
     An NFAb, which needs a schema, is drawn as in figure 2 of the SASE+ paper: begin and take edges in full lines, ignore edges
     dashed, proceed edges with an empty arrow; negated components are dotted boxes at the state that they stand before.
     """
+    if isinstance(parsed, EqlQuery):
+        return Drawing(_chain(parsed))
     if isinstance(parsed, SaseQuery):
         assert isinstance(bound, BoundSase)
         return Drawing(_nfab(build_nfab(bound)))
     found = automaton_of(parsed, None if bound is None else program)
     return Drawing(_steps(found) if isinstance(found, Steps) else _dot(found))
+
+
+def _chain(query: EqlQuery) -> str:
+    """The steps of EQL in a row; what must not come is dotted."""
+    lines = ["digraph EQL {", "  rankdir=LR;", '  node [shape=box, fontname="Helvetica", fontsize=11];']
+    for number, step in enumerate(query.stages):
+        lines.append(f'  s{number} [label="{_short(str(step))}"{", style=dotted" * step.missing}];')
+        lines += [f"  s{number - 1} -> s{number};"] * bool(number)
+    return "\n".join([*lines, "}", ""])
 
 
 def _places(nfab: Nfab) -> str:

@@ -9,10 +9,13 @@ from stretto.automata.steps import Steps, steps_of
 from stretto.engines.select import Machine, choose
 from stretto.engines.tecs.program import Program
 from stretto.engines.timed.program import TimedProgram
+from stretto.explain.eql import explain_eql
 from stretto.explain.many import warning
 from stretto.explain.sase import explain_sase
 from stretto.query.algebra import Filter, walk
+from stretto.query.eql import EqlQuery
 from stretto.query.passes.bind import BoundQuery
+from stretto.query.passes.bind_eql import BoundEql
 from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.query import Consume, Keep, ParsedQuery, Skip, Strategy
 from stretto.query.sase import SaseQuery
@@ -47,7 +50,10 @@ def explain(parsed: ParsedQuery | SaseQuery, bound: BoundQuery | BoundSase | Non
         ("output", _output(parsed)),
     ]
     more += [] if parsed.keep is None else [("kept", _kept(parsed.keep, parsed))]
-    if isinstance(parsed, SaseQuery):
+    if isinstance(parsed, EqlQuery):
+        assert bound is None or isinstance(bound, BoundEql)
+        sections = explain_eql(parsed, bound, program)
+    elif isinstance(parsed, SaseQuery):
         assert not isinstance(bound, BoundQuery)
         sections = explain_sase(parsed, bound, program, more)
     else:

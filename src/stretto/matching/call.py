@@ -25,6 +25,7 @@ from stretto.matching.line import Reading
 from stretto.matching.merging import Streams
 from stretto.matching.metering import Meter
 from stretto.matching.options import unexpected
+from stretto.matching.pipes import piped
 from stretto.matching.progress import Progress
 from stretto.matching.relevance import relevant
 from stretto.matching.results import CHUNK, Layout, build_tables
@@ -149,7 +150,11 @@ def match(  # noqa: PLR0913 - the options that users have
     reading = Reading(type, time, sequence, stream, time_unit, output=output, at_end=at_end, timeouts=timeouts)
     call = _Call(query, events, reading, valuations=valuations, language=language)
     return pa.Table.from_batches(
-        [batch for table in call.told(call.tables(progress, Meter.of_call(budget))) for batch in table.to_batches()],
+        [
+            batch
+            for table in call.told(piped(call.query, call.tables(progress, Meter.of_call(budget))))
+            for batch in table.to_batches()
+        ],
         schema=call.layout.schema(),
     )
 
@@ -169,7 +174,7 @@ def iter_matches(query: str | Query | AFA | Afa, events: Any, **options: Any) ->
         return _iter_match_afa(query, events, **_of_afa(options))
     meter = Meter.of_call(options.pop("budget", None), pieces=True)
     call = _Call.of(query, events, options)
-    return call.told(call.tables(progress, meter))
+    return call.told(piped(call.query, call.tables(progress, meter)))
 
 
 #: What :func:`match` is told of queries only, with the values that it has where nothing is said.
@@ -261,7 +266,7 @@ class _Call:
         made = Derived((*compiled.parsed.read, *filter(None, (type, time, sequence))), compiled.parsed.joined, stream)
         if isinstance(source, dict):
             chosen = {name: source[name].deriving(made.of_stream(name)) for name in streams_of(compiled, source)}
-            several = len(chosen) > 1 or compiled.language == "sase"
+            several = len(chosen) > 1 or compiled.parsed.any_stream
             source = Streams(chosen, table.schema, str(stream), implied) if several else next(iter(chosen.values()))
         elif source is not None:
             source = source.deriving(replace(implied, paths=made.paths) if implied.keys else made)

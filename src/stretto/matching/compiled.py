@@ -18,7 +18,7 @@ from stretto.engines.timeouts import TimeoutProgram
 from stretto.errors import OptionError, QueryError, suggestion
 from stretto.events import Schema
 from stretto.explain import draw, explain
-from stretto.languages import ceql, sase
+from stretto.languages import ceql, eql, sase
 from stretto.languages.afa.builder import AFA
 from stretto.languages.sql import has_clause
 from stretto.matching.derived import Derived
@@ -26,20 +26,32 @@ from stretto.matching.results import Layout
 from stretto.query import functions
 from stretto.query import predicate as p
 from stretto.query.afa import Afa
+from stretto.query.eql import EqlQuery
 from stretto.query.passes.apart import split_by_equalities
 from stretto.query.passes.bind import BoundQuery, bind, with_field_types
+from stretto.query.passes.bind_eql import bind_eql
 from stretto.query.passes.bind_sase import BoundSase, bind_sase
 from stretto.query.passes.nulls import with_types_of_nulls
 from stretto.query.query import Consume, ParsedQuery, Strategy
 from stretto.query.sase import SaseQuery, Selection
 from stretto.query.windows import Window
 
-LANGUAGES: dict[str, Callable[[str], ParsedQuery | SaseQuery]] = {"ceql": ceql.parse, "sase": sase.parse}
+LANGUAGES: dict[str, Callable[[str], ParsedQuery | SaseQuery]] = {
+    "ceql": ceql.parse,
+    "sase": sase.parse,
+    "eql": eql.parse,
+}
 
 #: The bound queries used last, by language, text and schema.
 _BOUND: OrderedDict[tuple[Any, ...], Query] = OrderedDict()
 _BOUND_LOCK = threading.Lock()
 _MOST_BOUND = 32
+
+#: Why an EQL query takes nothing back.
+NO_REVISIONS = (
+    "EQL reads events in the order of time, and takes no answer back: leave out speculation= and sign=; disorder= sorts events that "
+    "come late"
+)
 
 
 class Query:
@@ -185,7 +197,7 @@ class Query:
                 return _BOUND[key]
         own = self._parsed
         known = with_types_of_nulls(own, with_field_types(own, known))
-        query = Query(own, bind_sase(own, known) if isinstance(own, SaseQuery) else bind(own, known))
+        query = Query(own, _bound(own, known))
         with _BOUND_LOCK:
             _BOUND[key] = query
             while len(_BOUND) > _MOST_BOUND:
@@ -220,6 +232,8 @@ class Query:
         with self._lock:
             if attributes not in self._automata:
                 bound = self.bound
+                if isinstance(bound.parsed, EqlQuery):
+                    raise OptionError(NO_REVISIONS)
                 if isinstance(bound, BoundSase):
                     marks = [frozenset({one.variable}) for one in bound.parsed.positive]
                     self._automata[attributes] = sase_afa(bound, attributes=attributes), marks
@@ -241,6 +255,8 @@ class Query:
 
     def draw(self) -> Any:
         """The automaton as a Graphviz graph that shows itself as SVG in a notebook."""
+        if isinstance(self._parsed, EqlQuery):
+            return draw(self._parsed, None, self._machine)
         if isinstance(self._parsed, SaseQuery):
             return draw(self._parsed, self.split, self._machine)
         return draw(self._parsed, self._bound, self._machine)
@@ -253,6 +269,12 @@ class Query:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (self.text, self.language, self._bound.schema if self._bound else None)
+
+
+def _bound(query: ParsedQuery | SaseQuery, schema: Schema) -> BoundQuery | BoundSase:
+    if isinstance(query, EqlQuery):
+        return bind_eql(query, schema)
+    return bind_sase(query, schema) if isinstance(query, SaseQuery) else bind(query, schema)
 
 
 def _rebuild(text: str, language: str, schema: Schema | None) -> Query:
@@ -276,14 +298,14 @@ def compile_query(
     Parameters
     ----------
     text
-        The query: CEQL, or SASE+ (which begins with PATTERN).
+        The query: CEQL, SASE+ (which begins with PATTERN), or EQL with ``language="eql"``.
     schema
         What the events look like: a :class:`stretto.Schema`, a ``pyarrow.Schema``, a mapping of names to types, or events. With
         a schema, attributes and types are checked now; without one, when the query meets its events.
     type, time, stream, types, time_unit
         The roles of the columns, as in :class:`stretto.Schema`; ignored when ``schema`` is one.
     language
-        ``"ceql"`` or ``"sase"``; ``None`` recognises it.
+        ``"ceql"``, ``"sase"`` or ``"eql"``; ``None`` recognises the first two.
 
     Raises
     ------

@@ -27,6 +27,7 @@ from stretto.matching.lateness import check_late
 from stretto.matching.life import Life
 from stretto.matching.line import AS_USUAL, Line, Reading
 from stretto.matching.metering import Meter
+from stretto.matching.pipes import refuse_pipes
 from stretto.matching.reorder import Cleanse, Released, check_span, span
 from stretto.matching.results import CHUNK, Arrivals, History, Layout, build_tables
 from stretto.matching.retries import Retries
@@ -180,6 +181,7 @@ class Ordered(Line):
             program: Program = program_of_sets(self.query, timeouts=self.reading.timeouts)
         else:
             refuse_unlisted(self.query)
+            refuse_pipes(self.query, "a stream has no end", "take the rows that you want from what push() gives")
             program = self.query.program(valuations=self.valuations, split=self.split, timeouts=self.reading.timeouts)
         late = self.late_policy if self.disorder is None else "error"
         self.run = program.start(

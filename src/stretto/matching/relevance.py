@@ -19,12 +19,14 @@ from stretto.automata.cea import build
 from stretto.automata.nfab import build as build_nfab
 from stretto.columns.classes import condition_of
 from stretto.columns.vectorized import on_grid, snapped
+from stretto.engines.latest.compiled import conditions_of
 from stretto.engines.timed.program import TimedProgram
 from stretto.matching.compiled import Query
 from stretto.query import predicate as p
 from stretto.query.evaluate import holds
 from stretto.query.guard import Guard
 from stretto.query.passes.bind import BoundQuery
+from stretto.query.passes.bind_eql import BoundEql
 from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.query import Strategy
 from stretto.query.typing import kind_of
@@ -50,13 +52,17 @@ def relevant(query: Query) -> pc.Expression | None:
 
     Of a condition on events, only comparisons of a column with constants are asked, for the statistics of files to answer.
     """
-    guards = guards_of(query.bound)
-    if guards is None:
-        return None
-    schema = query.bound.schema
+    bound = query.bound
+    schema = bound.schema
     translator = _OfColumns(dict(schema.attributes))
-    only = query.streams[0]
-    conditions = [condition_of(guard, schema, only, only) for guard in guards]
+    if isinstance(bound, BoundEql):
+        conditions: list[p.Predicate | None] = [*conditions_of(bound)]
+    else:
+        guards = guards_of(bound)
+        if guards is None:
+            return None
+        only = query.streams[0]
+        conditions = [condition_of(guard, schema, only, only) for guard in guards]
     found = any_of(translator.may_be(True, one) for one in conditions if one is not None)
     if isinstance(found, bool):
         return None if found else pc.scalar(False)

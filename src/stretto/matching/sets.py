@@ -24,6 +24,7 @@ from stretto.errors import LimitError, OptionError
 from stretto.matching.compiled import Query
 from stretto.matching.results import Layout, build_tables
 from stretto.matching.returns import Rows
+from stretto.query.eql import EqlQuery
 from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.sase import SaseQuery
 
@@ -228,6 +229,10 @@ def program_of_sets(query: Query, *, timeouts: bool) -> NfabProgram:
     if not isinstance(parsed, SaseQuery):
         raise OptionError(
             "sets of matches are for SASE+ queries; for CEQL list matches, or count them with output='summary'"
+        )
+    if isinstance(parsed, EqlQuery):
+        raise OptionError(
+            "sets of matches are for SASE+ queries; an event completes one match of EQL at most: use match()"
         )
     if any(one.negated for one in parsed.components):
         raise OptionError(

@@ -42,7 +42,7 @@ def one_table(
             raise DataError(hinted(f"there are no events for stream '{name}'", name, tables, kind="stream"))
     if len(names) > 1 and time is None:
         raise DataError("several streams are merged by time: name the time column with time='…'")
-    if len(names) == 1 and query.language != "sase":
+    if len(names) == 1 and not query.parsed.any_stream:
         return tables[names[0]], stream
     column = stream or STREAM_COLUMN
     parts = {}
@@ -55,8 +55,8 @@ def one_table(
 
 
 def streams_of(query: Query, given: Iterable[str]) -> tuple[str, ...]:
-    """The streams that a query reads; SASE+ reads whatever there is."""
-    return tuple(given) if query.language == "sase" else query.streams
+    """The streams that a query reads; some languages read whatever there is."""
+    return tuple(given) if query.parsed.any_stream else query.streams
 
 
 def _with_one_type(tables: Mapping[str, pa.Table], read: set[str]) -> list[pa.Table]:

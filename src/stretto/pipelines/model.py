@@ -137,7 +137,7 @@ class Query(Table):
     name: Name
     text: Text | None = None
     file: Text | None = None
-    language: Literal["ceql", "sase", "afa", "sql"] | None = None
+    language: Literal["ceql", "sase", "eql", "afa", "sql"] | None = None
     speculation: Text | None = None
     output: Literal["events", "positions"] = "events"
     valuations: bool = False

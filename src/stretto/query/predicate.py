@@ -273,6 +273,55 @@ class Rlike(Like):
 
 
 @dataclass(frozen=True)
+class Wildcard(_Node):
+    """``operand LIKE ("a*", "b?")`` of EQL: ``*`` is any run of characters, ``?`` any one; one of the patterns is the whole string.
+
+    With ``folds`` (``LIKE~``) letters are equal to those of the other case. ``plain``: the patterns are strings, in which ``*`` and
+    ``?`` stand for themselves.
+
+    >>> print(Wildcard(Attribute("name"), ("cmd*",), folds=True).meaning)
+    name RLIKE '(?is)\\A(?:cmd.*)\\z'
+    """
+
+    method: ClassVar = "wildcard"
+    inner: ClassVar = ("operand",)
+    operand: Operand
+    patterns: tuple[str, ...]
+    folds: bool = False
+    plain: bool = False
+    span: Span | None = _span()
+
+    def __str__(self) -> str:
+        sign = f"{'IN' if self.plain else 'LIKE'}{'~' * self.folds}"
+        quoted = ", ".join('"' + one.replace('"', '""') + '"' for one in self.patterns)
+        return f"{self.operand} {sign} ({quoted})"
+
+    @cached_property
+    def meaning(self) -> Predicate:
+        """The same in regular expressions, of which none has too many patterns for RE2."""
+        flags = "is" if self.folds else "s"
+        found = []
+        for first in range(0, len(self.patterns), _MOST_PATTERNS):
+            some = self.patterns[first : first + _MOST_PATTERNS]
+            regex = "|".join(map(escaped if self.plain else _with_wildcards, some))
+            found.append(Rlike(self.operand, rf"(?{flags})\A(?:{regex})\z", self.span))
+        return found[0] if len(found) == 1 else Or(tuple(found), self.span)
+
+
+#: Patterns that one regular expression holds.
+_MOST_PATTERNS = 64
+
+
+def escaped(text: str) -> str:
+    """Write a text as a regular expression."""
+    return "".join(f"\\{one}" if one in r"\.+*?()|[]{}^$" else one for one in text)
+
+
+def _with_wildcards(pattern: str) -> str:
+    return "".join({"*": ".*", "?": "."}.get(one) or escaped(one) for one in pattern)
+
+
+@dataclass(frozen=True)
 class Member(_Node):
     """``operand IN values``: one of the values of a list, which is an attribute."""
 
@@ -338,7 +387,7 @@ class Not(_Node):
         return f"NOT ({self.part})"
 
 
-Predicate = Comparison | In | Member | Between | Like | Rlike | IsNull | And | Or | Not
+Predicate = Comparison | In | Member | Between | Like | Rlike | Wildcard | IsNull | And | Or | Not
 Expression = Operand | Predicate
 
 

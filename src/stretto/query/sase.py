@@ -36,6 +36,11 @@ class Selection(StrEnum):
     PARTITION = "partition_contiguity"
     NEXT = "skip_till_next_match"
     ANY = "skip_till_any_match"
+    LATEST = "latest"  #: EQL's: the latest partial match goes on, and the ones before it are forgotten
+
+
+#: Those that a text of SASE+ may name.
+WRITTEN = tuple(one for one in Selection if one is not Selection.LATEST)
 
 
 def _span() -> Span | None:

@@ -30,6 +30,7 @@ from stretto.errors import QueryError, Span, placed, suggestion
 from stretto.query import functions
 from stretto.query import predicate as p
 from stretto.query.builtins import DIGITS, TABLE
+from stretto.query.eql_functions import EQL
 from stretto.query.evaluate import holds, value
 from stretto.query.sql_functions import SQL, SqlFunction
 from stretto.query.sql_functions import UNITS as CALENDAR
@@ -200,6 +201,15 @@ def kind_of_operand(operand: p.Operand, attributes: Mapping[str, pa.DataType]) -
     return _Checker(attributes).value(operand).kind
 
 
+def with_integer_division(expression: p.Expression, attributes: Mapping[str, pa.DataType]) -> p.Expression:
+    """Let integers have quotients that are integers, as in languages that divide so."""
+    found = p.rebuilt(expression, lambda part: with_integer_division(part, attributes))
+    if not (isinstance(found, p.Arithmetic) and found.op == "/"):
+        return found
+    kinds = {kind_of_operand(one, attributes) for one in (found.left, found.right)}
+    return replace(found, op="div") if kinds == {"int"} else found
+
+
 class _Checker(p.Visitor):
     """Predicates become typed ones, operands :class:`_Typed`."""
 
@@ -264,6 +274,13 @@ class _Checker(p.Visitor):
             hint = "expressions are those of RE2: no look-around, no references to groups"
             raise self.error(f"'{node.pattern}' is no regular expression: {why}", node.span, hint) from error
         return replace(node, operand=own.operand)
+
+    def wildcard(self, node: p.Wildcard) -> p.Predicate:
+        own = self.operand(node.operand)
+        if own.kind != "string":
+            raise self.error(f"patterns are of strings, not of {own.described}", own.span or node.span)
+        found: p.Predicate = self.visit(node.meaning)
+        return found
 
     def member(self, node: p.Member) -> p.Member:
         own, lists = self.operand(node.operand), self.operand(node.values)
@@ -399,7 +416,7 @@ class _Checker(p.Visitor):
 
     def function(self, node: p.Function) -> _Typed:
         if node.name not in TABLE:
-            return self._sql_function(node, SQL[node.name])
+            return self._sql_function(node, SQL.get(node.name) or EQL[node.name])
         known = TABLE[node.name]
         if not known.least <= len(node.arguments) <= (known.most or len(node.arguments)):
             count = "one argument" if len(node.arguments) == 1 else f"{len(node.arguments)} arguments"

@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from stretto.query import algebra as a
 from stretto.query.evaluate import holds
-from stretto.query.passes.bind import BoundQuery
+from stretto.query.passes.bind import BoundQuery, Placed
 from stretto.query.query import Consume, Strategy
 from stretto.query.windows import Window
 from stretto.reference.keeping import kept
@@ -276,7 +276,7 @@ def within(query: BoundQuery, stream: Sequence[Event], v: Valuation) -> bool:
     return bool(last - first <= window.size)
 
 
-def number(value: Any, query: BoundQuery, attribute: str) -> int | float:
+def number(value: Any, query: Placed, attribute: str) -> int | float:
     """An attribute's value in the units of a bound window that measures it."""
     from stretto.query.passes.bind import measure
 

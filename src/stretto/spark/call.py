@@ -22,6 +22,7 @@ from stretto.matching.compiled import roles as roles_of
 from stretto.matching.derived import refuse_name_of
 from stretto.matching.line import Reading
 from stretto.matching.options import refuse, unexpected
+from stretto.matching.pipes import refuse_pipes
 from stretto.matching.results import Layout
 from stretto.matching.sets import refuse_unlisted
 from stretto.query import functions
@@ -243,6 +244,7 @@ def prepare(  # noqa: PLR0913 - the options that users have
     Budget(budget)  # raises
     compiled = compile_query(query, language=language)
     refuse_unlisted(compiled)
+    refuse_pipes(compiled, "Spark finds matches side by side", "sort the result: matches.orderBy('end_time').limit(n)")
     if valuations and compiled.parsed.keep is not None:
         raise OptionError(NO_VALUATIONS)
     type, time, stream, time_unit = compiled.roles(type, time, stream, time_unit)

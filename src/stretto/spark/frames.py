@@ -38,7 +38,7 @@ def one_dataframe(
 
     name_column = stream or STREAM_COLUMN
     parts = []
-    for name in df if query.language == "sase" else query.streams:  # SASE+ reads whatever there is
+    for name in df if query.parsed.any_stream else query.streams:  # some languages read whatever there is
         if name not in df:
             raise DataError(hinted(f"there are no events for stream '{name}'", name, df, kind="stream"))
         check_dataframe(df[name], f"df['{name}']")

@@ -13,10 +13,12 @@ from tests.conformance.adapters import cut, plain, remaining
 from tests.conformance.vectors import Row, Vector
 
 REFUSED = "no automaton says it"
-SKIPS = {REFUSED: 72}
+SKIPS = {REFUSED: 96}
 
 
 def why_not(vector: Vector) -> str:
+    if vector.language == "eql":
+        return REFUSED
     lowered = {"sase": sase_afa, "ceql": ceql_afa}.get(vector.language)
     if lowered is not None:
         try:

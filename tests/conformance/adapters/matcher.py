@@ -23,6 +23,8 @@ def found(vector: Vector) -> list[Row]:
         return remaining(
             cut(lambda: stretto.Matcher(vector.automaton, vector.table.schema, **options), vector.table, vector.name)
         )
+    if vector.language == "eql":
+        options["time_unit"] = "s"
     if not vector.ordered:
         options["disorder"] = math.inf
     events = vector.events

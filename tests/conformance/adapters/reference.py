@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from stretto.reference.afa import Event, outputs
 from stretto.reference.ceql import evaluate
+from stretto.reference.eql import evaluate_eql
 from stretto.reference.sase import evaluate_sase
 from tests.conformance.adapters import in_sequence
 from tests.conformance.vectors import Row, Vector
@@ -24,5 +25,8 @@ def found(vector: Vector) -> list[Row]:
             for row in table.to_pylist()
         ]
         return [(one.first, one.last, one.register) for one in outputs(vector.automaton.frozen, events)]
+    if vector.language == "eql":
+        found = evaluate_eql(vector.bound, table)
+        return [(arrived[m.start], arrived[m.end], tuple(arrived[one] for one in m.positions)) for m in found]
     matches = (evaluate if vector.language == "ceql" else evaluate_sase)(vector.bound, table)
     return [(arrived[m.start], arrived[m.end], tuple(sorted(arrived[one] for one in m.positions))) for m in matches]

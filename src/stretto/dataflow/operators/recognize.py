@@ -26,6 +26,7 @@ from stretto.languages.afa.written import read_afa, write_afa
 from stretto.matching.compiled import Query, compile_query
 from stretto.matching.matcher import Matcher
 from stretto.query.afa import Afa, UserFunction
+from stretto.query.eql import EqlQuery
 from stretto.query.query import Consume, refuse_joined
 from stretto.query.sase import SaseQuery, Selection
 from stretto.times import FOREVER
@@ -140,6 +141,8 @@ class Recognize(Unary):
         own = self.pattern.parsed
         # Compiled queries are known by their text.
         text = f"{own.text}\n-- by {', '.join(keys)}"
+        if isinstance(own, EqlQuery):
+            raise OptionError(f"{self.label}: a query of EQL has its own keys, and does not run by groups")
         if isinstance(own, SaseQuery):
             if own.selection is Selection.STRICT and own.equal:
                 raise OptionError(

@@ -8,7 +8,7 @@ from lark import UnexpectedInput
 
 from stretto.languages.expressions import diagnostics as d
 from stretto.languages.expressions.tokens import Mistake
-from stretto.query.sase import Selection
+from stretto.query.sase import WRITTEN
 
 _CLAUSES = ("WITHIN", "RETURN", "OUTPUT", "LIMIT")
 _KEYWORDS = ("PATTERN", "SEQ", "UNTIL", "ONLY", "WHERE", *_CLAUSES, "KEEP", "AS", *d.KEYWORDS)
@@ -91,7 +91,7 @@ def _where_hint(word: str, expected: frozenset[str]) -> str | None:
     if word == "," and "RBRACE" in expected:
         return "join conditions with AND"
     if "STRATEGY" in expected:
-        return f"one of {', '.join(Selection)}"
+        return f"one of {', '.join(WRITTEN)}"
     if "LBRACE" in expected and "PLUS" not in expected:
         return "WHERE strategy { conditions }"
     if word == "*" and expected == {"VARIABLE", "DISTINCT"}:

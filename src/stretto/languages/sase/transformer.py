@@ -20,12 +20,12 @@ from stretto.languages.expressions.transformer import (
 from stretto.languages.sase import references as r
 from stretto.languages.sase.draft import Argument, Clauses, Draft, Item, Output, Strategy, Where
 from stretto.query import predicate as p
-from stretto.query.sase import Component, Group, Part, Referred, Selection, components_of
+from stretto.query.sase import WRITTEN, Component, Group, Part, Referred, Selection, components_of
 
 RESERVED = {"VARIABLE": p.WORDS}
 """The words that are no names without quotes, by the kind of place (a terminal of the grammar)."""
 
-_STRATEGIES = tuple(str(one) for one in Selection)
+_STRATEGIES = tuple(str(one) for one in WRITTEN)
 
 #: The choices of OUTPUT: the field of :class:`Output` and its value.
 _OUTPUTS = {

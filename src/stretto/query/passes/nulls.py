@@ -15,6 +15,7 @@ import pyarrow as pa
 from stretto.events import Schema
 from stretto.query import predicate as p
 from stretto.query.builtins import TABLE
+from stretto.query.eql_functions import EQL
 from stretto.query.query import ParsedQuery
 from stretto.query.sase import DISTINCT, LIST, Aggregate, SaseQuery
 
@@ -29,7 +30,7 @@ def with_types_of_nulls(query: ParsedQuery | SaseQuery, schema: Schema) -> Schem
         return schema
     uses = _Uses(missing, schema.attributes)
     read: set[str] = set(query.partition_by)
-    if isinstance(query, SaseQuery):
+    if isinstance(query, SaseQuery) and query.references:
         uses.names = {name: one.attribute for name, one in query.references.items()}
         for one in query.references.values():
             if (
@@ -98,7 +99,7 @@ class _Uses:
                 case p.Function("coalesce", arguments) | p.Case(_, arguments):
                     self._same(arguments)
                 case p.Function(name):
-                    self._want_all(node, _TEXT if TABLE[name].takes == "strings" else _NUMBER)
+                    self._want_all(node, _TEXT if name in EQL or TABLE[name].reads_strings else _NUMBER)
                 case _ if (meaning := getattr(node, "meaning", None)) is not None:
                     self.look(meaning)
 
@@ -166,6 +167,6 @@ class _Uses:
                 return None
             case p.Function("coalesce", arguments) | p.Case(_, arguments):
                 return next(filter(None, map(self._kind, arguments)), None)
-            case p.Function(name) if TABLE[name].gives == "string":
+            case p.Function(name) if (EQL.get(name) or TABLE[name]).gives == "string":
                 return _TEXT
         return _NUMBER

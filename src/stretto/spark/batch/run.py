@@ -88,6 +88,8 @@ def _warn(call: Prepared, plan: Plan) -> None:
 
 def _advice(query: Query) -> str:
     """What would let a query scale that runs in one task."""
+    if query.language == "eql":
+        return "Add with maxspan" if query.partition_by else "Add by with one field for all events, or with maxspan"
     if isinstance(query.parsed, SaseQuery):
         return (
             "Add an equivalence test [attribute], or WITHIN where there is none"

@@ -288,6 +288,8 @@ def settings_of(events: DataFrame, roles: Roles, sequence: str | None, options: 
 
 
 def _why_alone(call: Prepared) -> str:
+    if call.query.language == "eql":
+        return "no key that all events of the query call by one name"
     if isinstance(call.query.parsed, SaseQuery):
         return f"{call.query.parsed.selection}" if call.query.partition_by else "no equivalence test"
     return "CONSUME BY ANY" if call.query.partition_by else "no PARTITION BY"

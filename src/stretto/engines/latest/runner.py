@@ -1,0 +1,279 @@
+"""One stream through the engine of EQL: batches of events in, raw matches out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from stretto import _jit
+from stretto.columns.keys import KeyTable
+from stretto.engines.api import Matches
+from stretto.engines.latest import structure as s
+from stretto.engines.latest.compiled import Compiled
+from stretto.engines.latest.kernels import advance, expire, sweep
+from stretto.engines.latest.sampling import sample
+from stretto.engines.latest.state import LatestState, SampleState
+from stretto.engines.latest.structure import Events
+from stretto.engines.shared.counting import Unlisted
+from stretto.engines.shared.intake import Bits, Intake
+from stretto.frame import Section
+from stretto.query.eql import Key
+
+I64 = NDArray[np.int64]
+
+ALL_TIME = (1 << 62) - 1
+
+#: What else a state says of the stream so far.
+SCALARS = ("rows", "late", "last_time", "last_measure", "swept_at")
+
+
+class LatestRunner(Intake):
+    """A state of a program of EQL.
+
+    Parameters
+    ----------
+    program
+        The compiled query.
+    counts
+        Give the number of matches of an event, in place of the matches.
+    late
+        What to do with an event before the last one in time: ``"error"``, or ``"drop"`` and count it.
+    capacity
+        Initial size of the growing arrays (tests use 1).
+    """
+
+    CURSOR, VISITED, TRIGGERS = s.CURSOR, s.VISITED, s.TRIGGERS
+    state: LatestState
+
+    def __init__(self, program: Compiled, *, counts: bool, late: str, capacity: int) -> None:
+        query = program.query
+        super().__init__(program, (), (), ranked=False, late=late, equal=query.partition_by)
+        self.program = program
+        #: Whether it gives counts: an event completes one match at most.
+        self.counts = counts
+        machine = program.machine
+        seen = machine.behind.size + (machine.until_bit >= 0)
+        kind = SampleState if machine.sample else LatestState
+        self.state = kind(machine.bit.size, seen, capacity)
+        every = [key for group in program.groups for key in group]
+        #: The places of keys that may be NULL in some step: there a truth value tells that from values.
+        self._nullable = [
+            at for at in range(len(query.key_types)) if any(group[at].optional for group in program.groups)
+        ]
+        kinds = [*query.key_types, *(pa.bool_() for _ in self._nullable)]
+        self.tests = KeyTable(kinds) if every else None
+
+    @property
+    def partitions(self) -> int:
+        """Keys with a number."""
+        return 1 if self.tests is None else len(self.tests)
+
+    @property
+    def nodes(self) -> int:
+        """Events that partial matches hold."""
+        return int(self.state.registers[s.LIVE])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the run holds."""
+        return self.state.nbytes + self.intake_nbytes + (0 if self.tests is None else self.tests.nbytes)
+
+    @property
+    def expires(self) -> int | float | None:
+        """As in :class:`~stretto.engines.shared.intake.Intake`; where matches wait for the end of a window, the first such end."""
+        last = super().expires
+        if last is None or not self.state.registers[s.TIMERS]:
+            return last
+        return self.open_until(self.state.nodes.start[self.state.nodes.timer[0]])
+
+    @property
+    def oldest(self) -> int | None:
+        """Rows before this one can take part in no match any more; ``None`` when :meth:`live` must be asked."""
+        return None if self.measured is None else self._low_bound
+
+    @property
+    def _low_bound(self) -> int:
+        return int(self.state.registers[s.LOW]) if self.measured is not None else 0
+
+    def live(self) -> I64:
+        """The rows that partial matches hold (sorted)."""
+        self._sweep()
+        return self.state.live(self.partitions)
+
+    def save(self, section: Section) -> None:
+        """Write the state."""
+        self._sweep()
+        self.state.save(section, self.partitions)
+        section.values["scalars"] = {name: getattr(self, name) for name in SCALARS}
+        self._save_intake(section)
+
+    def load(self, section: Section) -> None:
+        """Take over a state that :meth:`save` wrote.
+
+        Raises
+        ------
+        LookupError, ValueError
+            Something is missing or has another size.
+        """
+        self.state.load(section, self._load_intake(section))
+        for name in SCALARS:
+            setattr(self, name, section.values["scalars"][name])
+
+    def unlisted(self) -> Unlisted | None:
+        """None: an event completes one match at most."""
+        return None
+
+    # -- batches ------------------------------------------------------------------------------------------------------
+
+    def advance(self, batch: pa.RecordBatch, *, silent: bool = False) -> Iterator[Matches]:
+        """Read the next events; yields their matches in pieces.
+
+        The iterator must be read to its end before the next call. ``silent``: no event gives output.
+
+        Raises
+        ------
+        DataError
+            The events are not what the query needs.
+        """
+        self.refuse_if_broken()
+        events, until = self._prepare(batch)
+        registers = self.state.registers
+        registers[s.CURSOR] = 0
+        machine = self.program.machine._replace(silent=silent)
+        while True:
+            state = self.state
+            if isinstance(state, SampleState):
+                status = sample(events, machine, state.samples, state.out, state.chosen, registers)
+            else:
+                status = advance(events, machine, state.nodes, state.parts, state.out, registers)
+            if status == _jit.DONE:
+                break
+            if status == _jit.GROW_NODES:
+                state.grow_nodes()
+            else:
+                yield self._drain()
+        if until is not None:
+            yield from self._expire(until, silent)
+        if registers[s.ROWS]:
+            yield self._drain()
+        self._clean_now_and_then()
+        self.broken = False
+
+    def _prepare(self, batch: pa.RecordBatch) -> tuple[Events, int | None]:
+        """The events to visit, and from which start on windows are open after the batch."""
+        member = self._members(batch)
+        measures, last_measure = self._measure(batch, member)
+        member, last_time, late = self._in_time(batch, member, last_measure)
+        bits = self.program.bits(self._classes(batch, member))
+        relevant = bits != 0 if member is None else (bits != 0) & member
+        self.broken = True  # from here on the stream has moved: what fails now leaves it half read
+        first = self.rows
+        self.rows += batch.num_rows
+        self.last_measure, self.last_time = last_measure, last_time
+        self.late += late
+        rows = np.flatnonzero(relevant)
+        position = rows + first
+        low = self._low(position, None, measures, rows, first)
+        key = self._keys(batch, rows)
+        self.state.fit(self.partitions)
+        waits = self.program.query.eql.last_negation is not None
+        self.until = until = self._open_after(measures, member) if waits else None
+        return Events(bits[rows], position, low, key), until
+
+    def _keys(self, batch: pa.RecordBatch, rows: I64) -> I64:
+        """The keys of the visited events, a row for each way to write them; −1 where an event has none."""
+        groups = self.program.groups
+        found = np.zeros((len(groups), rows.size), np.int64)
+        if self.tests is None:
+            return found
+        table = batch if rows.size == batch.num_rows else batch.take(pa.array(rows))
+        for at, group in enumerate(groups):
+            found[at] = self.tests.ids(self._columns_of(table, group), np.arange(rows.size))
+        return found
+
+    def _columns_of(self, table: pa.RecordBatch, group: tuple[Key, ...]) -> list[pa.Array]:
+        """The columns of keys in the types in which they are compared; NULL leaves an event without a key."""
+        columns, nulls = [], {}
+        for at, (key, kind) in enumerate(zip(group, self.program.query.key_types, strict=True)):
+            column = table.column(key.name) if key.name in table.schema.names else pa.nulls(table.num_rows, kind)
+            if pa.types.is_dictionary(column.type) and column.type.value_type != kind:
+                column = column.cast(column.type.value_type)
+            if not pa.types.is_dictionary(column.type):
+                column = column.cast(kind)
+            if at in self._nullable:
+                nulls[at] = column.is_null() if key.optional else pa.repeat(pa.scalar(False), table.num_rows)
+                if key.optional and column.null_count:
+                    plain = column.cast(kind)
+                    column = pc.fill_null(plain, _anything(kind))
+            columns.append(column)
+        return [*columns, *(nulls[at] for at in self._nullable)]
+
+    def _expire(self, low: int, silent: bool = False) -> Iterator[Matches]:
+        """Matches whose missing event has not come in time."""
+        state = self.state
+        machine = self.program.machine._replace(silent=silent)
+        while expire(low, machine, state.nodes, state.parts, state.out, state.registers) != _jit.DONE:
+            yield self._drain()
+        if state.registers[s.ROWS]:
+            yield self._drain()
+
+    def _drain(self) -> Matches:
+        found = self.state.drain()
+        return Matches.counted(found.start, found.end, np.ones_like(found.start)) if self.counts else found
+
+    def finish(self) -> Iterator[Matches]:
+        """The stream has ended: what was waiting for more is complete."""
+        if self.state.registers[s.TIMERS]:
+            yield from self._expire(ALL_TIME)
+
+    def reach(self, value: int | float) -> Iterator[Matches]:
+        """Nothing before ``value`` will come: put out what waited for it, and free what is out of its window."""
+        if self.last_time is None or value > self.last_time:
+            self.last_time = value
+        if self.measured is None or self.window is None or self.window.attribute != self.schema.time:
+            return
+        low = self.open_from(self.last_time)
+        yield from self._expire(low)
+        self.state.registers[s.LOW] = max(low, self._low_bound)
+        self._sweep()
+
+    def _sweep(self) -> None:
+        """Forget partial matches that are out of their window, and keys without any when most are."""
+        state, count, low = self.state, self.partitions, self._low_bound
+        if isinstance(state, SampleState):
+            return
+        sweep(count, low, state.nodes, state.parts, state.registers)
+        if self.tests is None:
+            return
+        alive: Bits = np.asarray((state.parts.head[:count] != s.NIL).any(axis=1) | self._lasting(count, low))
+        waiting = state.nodes.timer[: int(state.registers[s.TIMERS])]
+        alive[state.nodes.key[waiting]] = True
+        if 2 * np.count_nonzero(alive) < count:
+            state.renumber(self.tests.keep(alive), np.flatnonzero(alive))
+
+    def _lasting(self, count: int, low: int) -> Bits:
+        """The keys of which an event was seen that must not come before a match that is still to begin."""
+        before = np.flatnonzero(self.program.machine.behind < 0)
+        return np.asarray((self.state.parts.seen[:count][:, before] >= max(low, 0)).any(axis=1))
+
+
+def _anything(kind: pa.DataType) -> pa.Scalar:
+    """Some value of a type."""
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return pa.scalar("", kind)
+    if pa.types.is_boolean(kind):
+        return pa.scalar(False)
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        return pa.scalar(b"", kind)
+    if pa.types.is_fixed_size_binary(kind):
+        return pa.scalar(bytes(kind.byte_width), kind)
+    zero = pa.array([0], pa.int64())
+    return (
+        zero.cast(pa.int32()).cast(kind)[0]
+        if kind.bit_width == 32 and pa.types.is_temporal(kind)
+        else zero.cast(kind)[0]
+    )

@@ -1,0 +1,207 @@
+"""What a stream leaves behind in the engine of EQL, and how its arrays grow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stretto.engines.api import Matches
+from stretto.engines.latest import structure as s
+from stretto.engines.latest.kernels import listed
+from stretto.engines.latest.structure import I64, NIL, Nodes, Out, Parts, Samples
+from stretto.errors import LimitError
+from stretto.frame import Section
+from stretto.memory import most_for_state
+
+#: Partial matches that take more bytes than this are refused, or than the machine can give.
+MOST_BYTES = 4 << 30
+
+#: What is kept of a chain beside its positions.
+_KEPT = ("spoilt", "before", "key")
+
+
+class LatestState:
+    """The arrays of one stream: ``steps`` events that must come, ``seen`` that are looked for besides."""
+
+    def __init__(self, steps: int, seen: int, capacity: int) -> None:
+        self.steps, self.seen = steps, seen
+        self.registers = np.zeros(s.REGISTERS, np.int64)
+        self._begin(max(2, capacity))
+        self.out = self._output(max(1, capacity))
+
+    def _begin(self, size: int) -> None:
+        """No chain, and room for so many nodes."""
+        self.registers[s.HEAD] = 1
+        self.registers[[s.FREE, s.LIVE, s.TIMERS]] = 0
+        self.nodes = Nodes(*(np.zeros(size, np.int64) for _ in Nodes._fields))
+        self.parts = self._parts(1)
+
+    def _parts(self, keys: int) -> Parts:
+        return Parts(np.zeros((keys, max(0, self.steps - 1)), np.int64), np.full((keys, self.seen), -1, np.int64))
+
+    def _output(self, rows: int) -> Out:
+        cells = rows * self.steps
+        start, end, stop = (np.empty(rows, np.int64) for _ in range(3))
+        return Out(start, end, stop, np.empty(cells, np.int64), np.empty(cells, np.int32))
+
+    def fit(self, keys: int) -> None:
+        """Room for ``keys``."""
+        have = self.parts.head.shape[0]
+        if have < keys:
+            wider = self._parts(max(keys, 2 * have))
+            for old, new in zip(self.parts, wider, strict=True):
+                new[:have] = old
+            self.parts = wider
+            self._check_room()
+
+    def grow_nodes(self) -> None:
+        """Room for twice as many nodes."""
+        size = 2 * self.nodes.position.size + self.steps
+        self.nodes = Nodes(*(_longer(one, size) for one in self.nodes))
+        self._check_room()
+
+    def _check_room(self) -> None:
+        taken = self.nbytes
+        most = most_for_state(taken, MOST_BYTES)
+        if taken > most:
+            raise LimitError(
+                f"partial matches take more than {most >> 20:,} MiB ({self.registers[s.LIVE]:,} events of "
+                f"{self.parts.head.shape[0]:,} keys): a narrower maxspan keeps fewer"
+            )
+
+    def renumber(self, renamed: I64, rows: I64) -> None:
+        """Keys have new numbers; ``rows`` are those that stay, in their order."""
+        fresh = self._parts(max(1, rows.size))
+        for old, new in zip(self.parts, fresh, strict=True):
+            new[: rows.size] = old[rows]
+        self.parts = fresh
+        live = slice(1, int(self.registers[s.HEAD]))
+        keys = self.nodes.key[live]
+        keys[:] = np.where(keys < renamed.size, renamed[np.minimum(keys, renamed.size - 1)], 0)
+
+    def drain(self) -> Matches:
+        """Take the matches out of the output buffers."""
+        rows, cells = int(self.registers[s.ROWS]), int(self.registers[s.CELLS])
+        self.registers[[s.ROWS, s.CELLS]] = 0
+        offset = np.zeros(rows + 1, np.int64)
+        out = self.out
+        offset[1:] = out.stop[:rows]
+        found = Matches(
+            out.start[:rows].copy(), out.end[:rows].copy(), offset, out.position[:cells].copy(), out.mark[:cells].copy()
+        )
+        if rows == out.start.size and rows < 1 << 14:  # it was full: a larger one is filled less often
+            self.out = self._output(4 * rows)
+        return found
+
+    def chains(self, keys: int) -> tuple[I64, I64]:
+        """All chains: of each its last node and its step (−1: it waits); and the positions of each, from its last event on."""
+        most = int(self.registers[s.LIVE])
+        chain, position = np.zeros(2 * most + 2, np.int64), np.zeros(most + 1, np.int64)
+        count = int(listed(keys, self.nodes, self.parts, self.registers, chain, position))
+        return chain[: 2 * count].reshape(count, 2), position[:most]
+
+    def live(self, keys: int) -> I64:
+        """The positions of all events that partial matches hold; sorted."""
+        return np.unique(self.chains(keys)[1])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        return sum(array.nbytes for group in (self.nodes, self.parts, self.out) for array in group)
+
+    # -- snapshots ----------------------------------------------------------------------------------------------------
+
+    def save(self, section: Section, keys: int) -> None:
+        """Write the chains, and what was seen by key."""
+        chain, position = self.chains(keys)
+        arrays = section.arrays
+        arrays["chains.step"] = chain[:, 1].copy()
+        arrays |= {f"chains.{name}": getattr(self.nodes, name)[chain[:, 0]] for name in _KEPT}
+        arrays["chains.length"] = self._lengths(chain)
+        arrays["positions"] = position.copy()
+        arrays["seen"] = self.parts.seen[:keys].ravel()
+        arrays["counts"] = self.registers[[s.VISITED, s.TRIGGERS, s.LOW]]
+
+    def _lengths(self, chain: NDArray[Any]) -> I64:
+        return np.where(chain[:, 1] < 0, self.steps, chain[:, 1] + 1)
+
+    def load(self, section: Section, keys: int) -> None:
+        """Take over what :meth:`save` wrote."""
+        arrays = {name: array.astype(np.int64) for name, array in section.arrays.items() if name != "words"}
+        position, lengths = arrays["positions"], arrays["chains.length"]
+        if int(lengths.sum()) != position.size:
+            raise ValueError("positions")
+        self._begin(2 * position.size + 2)
+        self.fit(max(1, keys))
+        self.parts.seen[:keys] = arrays["seen"].reshape(keys, self.seen)
+        nodes, registers = self.nodes, self.registers
+        last = np.cumsum(lengths) - lengths + 1  # node k+1 holds position k
+        every = np.arange(1, position.size + 1)
+        nodes.position[every] = position
+        nodes.previous[every] = every + 1
+        first = last + lengths - 1
+        nodes.previous[first] = NIL
+        nodes.start[every] = np.repeat(position[first - 1], lengths)
+        for name in _KEPT:
+            getattr(nodes, name)[every] = np.repeat(arrays[f"chains.{name}"], lengths)
+        registers[s.HEAD], registers[s.LIVE] = position.size + 1, position.size
+        step, key = arrays["chains.step"], arrays["chains.key"]
+        goes = step >= 0
+        self.parts.head[key[goes], step[goes]] = last[goes]
+        waits = last[~goes][np.argsort(nodes.start[last[~goes]], kind="stable")]  # sorted, which is a heap
+        nodes.timer[: waits.size] = waits
+        registers[s.TIMERS] = waits.size
+        registers[[s.VISITED, s.TRIGGERS, s.LOW]] = arrays["counts"]
+
+
+class SampleState(LatestState):
+    """The arrays of one stream of which samples are taken; no key is forgotten, as it would be sampled again."""
+
+    def __init__(self, steps: int, seen: int, capacity: int) -> None:
+        super().__init__(steps, seen, capacity)
+        self.samples = self._samples(1)
+        self.out = self._output(max(steps, capacity))
+        self.chosen = np.zeros(steps, np.int64)
+
+    def _samples(self, keys: int) -> Samples:
+        return Samples(np.zeros((keys, self.steps, self.steps), np.int64), np.zeros((keys, self.steps + 1), np.int64))
+
+    def fit(self, keys: int) -> None:
+        have = self.samples.number.shape[0]
+        if have < keys:
+            wider = self._samples(max(keys, 2 * have))
+            for old, new in zip(self.samples, wider, strict=True):
+                new[:have] = old
+            self.samples = wider
+            self._check_room()
+
+    def live(self, keys: int) -> I64:
+        """The positions of the events of keys that have no sample yet; sorted."""
+        position, count = (one[:keys] for one in self.samples)
+        some = np.arange(self.steps) < count[:, : self.steps, None]
+        return np.unique(position[some & (count[:, self.steps] == 0)[:, None, None]])
+
+    @property
+    def nbytes(self) -> int:
+        return int(super().nbytes + sum(array.nbytes for array in self.samples))
+
+    def save(self, section: Section, keys: int) -> None:
+        """Write the first events of each step by key."""
+        section.arrays["samples.position"] = self.samples.position[:keys].ravel()
+        section.arrays["samples.number"] = self.samples.number[:keys].ravel()
+        section.arrays["counts"] = self.registers[[s.VISITED, s.TRIGGERS, s.LOW]]
+
+    def load(self, section: Section, keys: int) -> None:
+        """Take over what :meth:`save` wrote."""
+        self.fit(keys)
+        for name, array in self.samples._asdict().items():
+            array[:keys] = section.arrays[f"samples.{name}"].reshape((keys, *array.shape[1:]))
+        self.registers[[s.VISITED, s.TRIGGERS, s.LOW]] = section.arrays["counts"]
+
+
+def _longer(array: I64, size: int) -> I64:
+    longer = np.zeros(size, np.int64)
+    longer[: array.size] = array
+    return longer

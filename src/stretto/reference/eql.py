@@ -1,0 +1,144 @@
+"""EQL by its definition (``docs/semantics.md``, EQL): slow, and the judge of the engine.
+
+A partial match is a tuple of rows. Those of step j are listed for each event by itself, from the list of step j−1; nothing is kept
+from one event to the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import pyarrow as pa
+
+from stretto.query.eql import Mode, Step
+from stretto.query.evaluate import holds
+from stretto.query.passes.bind_eql import BoundEql
+from stretto.reference.ceql import number
+
+Row = Mapping[str, Any]
+Key = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class EqlMatch:
+    """The rows of a match, in the order of the stream; of sequences that is the order of the steps."""
+
+    positions: tuple[int, ...]
+
+    @property
+    def start(self) -> int:
+        return self.positions[0]
+
+    @property
+    def end(self) -> int:
+        return self.positions[-1]
+
+
+def evaluate_eql(query: BoundEql, events: pa.Table) -> list[EqlMatch]:
+    """Every match over a table whose rows are in stream order, by their ends; without what the query's pipes do.
+
+    A missing event at the end is decided by the rows that there are.
+    """
+    found = _Stream(query, events.to_pylist())
+    matches = found.samples() if query.eql.mode is Mode.SAMPLE else found.sequences()
+    return [EqlMatch(rows) for rows in sorted(matches, key=lambda rows: (rows[-1], rows))]
+
+
+class _Stream:
+    """The rows, and for each step the keys of those that fulfil it."""
+
+    def __init__(self, query: BoundEql, rows: Sequence[Row]) -> None:
+        self.query, self.rows = query, rows
+        steps, asked = query.eql.stages, query.asked
+        self.keys = {
+            step.variable: {
+                at: key
+                for at, row in enumerate(rows)
+                if self._is(step, row, condition) and (key := _key(step, row)) is not None
+            }
+            for step, condition in zip(query.eql.whole, asked, strict=True)
+        }
+        self.come = [step for step in steps if not step.missing]
+        self.missing = [
+            (sum(not one.missing for one in steps[:at]), step) for at, step in enumerate(steps) if step.missing
+        ]
+
+    def _is(self, step: Step, row: Row, condition: Any) -> bool:
+        schema = self.query.schema
+        column = schema.type or schema.stream
+        kind = "" if column is None else row[column]
+        return (step.category is None or kind == step.category) and holds(condition, row)
+
+    def sequences(self) -> Iterator[tuple[int, ...]]:
+        partial: list[tuple[int, ...]] = []
+        for at, step in enumerate(self.come):
+            own = self.keys[step.variable]
+            if not at:
+                partial = [(row,) for row in own]
+                continue
+            partial = [
+                (*taken, row)
+                for row, key in own.items()
+                if (taken := self._taken(partial, row, key, at)) is not None
+                and self._in_time(taken[0], row)
+                and not any(taken[-1] <= one < row for one in self._with_key("until", key))
+            ]
+        yield from (rows for rows in partial if not any(self._came(rows, after, step) for after, step in self.missing))
+
+    def _taken(self, partial: Iterable[tuple[int, ...]], row: int, key: Key, at: int) -> tuple[int, ...] | None:
+        """The latest partial match before an event, unless an event of the same step has come after it."""
+        before = self.keys[self.come[at - 1].variable]
+        latest = max(
+            (one for one in partial if one[-1] < row and before[one[-1]] == key), key=lambda one: one[-1], default=None
+        )
+        if latest is None or any(latest[-1] < one < row for one in self._with_key(self.come[at].variable, key)):
+            return None
+        return latest
+
+    def _with_key(self, variable: str, key: Key) -> list[int]:
+        return [row for row, own in self.keys.get(variable, {}).items() if own == key]
+
+    def _came(self, rows: tuple[int, ...], after: int, step: Step) -> bool:
+        """Whether an event came that must not, behind so many events of a match."""
+        key = self.keys[self.come[0].variable][rows[0]]
+        seen = self._with_key(step.variable, key)
+        if after == len(rows):
+            return any(one > rows[-1] and self._in_time(rows[0], one) for one in seen)
+        if not after:
+            return any(one < rows[0] and self._in_time(one, rows[-1]) for one in seen)
+        return any(rows[after - 1] < one < rows[after] for one in seen)
+
+    def _in_time(self, first: int, last: int) -> bool:
+        window = self.query.window
+        if window is None:
+            return True
+        name = window.attribute
+        assert name is not None
+        early, late = (number(self.rows[at][name], self.query, name) for at in (first, last))
+        return bool(late - early <= window.size)
+
+    def samples(self) -> Iterator[tuple[int, ...]]:
+        done: set[Key] = set()
+        for last in range(len(self.rows)):
+            for key in dict.fromkeys(own[last] for step in self.come if last in (own := self.keys[step.variable])):
+                if key in done:
+                    continue
+                seen = [[row for row in self._with_key(step.variable, key) if row <= last] for step in self.come]
+                chosen = next((rows for rows in product(*seen) if len(set(rows)) == len(rows)), None)
+                if chosen is not None:
+                    done.add(key)
+                    yield tuple(sorted(chosen))
+
+
+def _key(step: Step, row: Row) -> Key | None:
+    """The key of an event at a step; ``None``: it has none. Keys are equal as values, NaN as well."""
+    found = []
+    for key in step.keys:
+        value = row.get(key.name)
+        if value is None and not key.optional:
+            return None
+        found.append("NaN" if isinstance(value, float) and value != value else (value,))
+    return tuple(found)
