@@ -735,7 +735,7 @@ def test_a_feed_of_changes(write: Write) -> None:
 def test_no_file(folder: Path) -> None:
     with pytest.raises(OptionError, match=r"^no such file: pipeline.toml$"):
         load("pipeline.toml")
-    with pytest.raises(OptionError, match=r"is a folder: name the pipeline's TOML file$"):
+    with pytest.raises(OptionError, match=r"is a folder: name the TOML file of a pipeline$"):
         load(folder)
 
 

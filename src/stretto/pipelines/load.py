@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from stretto.pipelines.plan import Plan, in_order, parse
+from stretto.pipelines.checks import check_plan
+from stretto.pipelines.documents import in_order
+from stretto.pipelines.plan import Plan, parse
 from stretto.pipelines.problems import PipelineError
 from stretto.pipelines.queries import check_queries
-from stretto.pipelines.rules import check_plan
 
 
 def load(path: str | Path) -> Plan:
