@@ -48,6 +48,7 @@ __all__ = [
     "PatternSet",
     "Query",
     "QueryError",
+    "RuleSet",
     "Schema",
     "SnapshotError",
     "SqlQuery",
@@ -62,6 +63,7 @@ __all__ = [
     "match",
     "match_sets",
     "read_afa",
+    "read_rules",
     "spark",
     "sql",
     "write_afa",
@@ -74,13 +76,18 @@ except PackageNotFoundError:  # run from a source tree that is not installed
 
 
 def __getattr__(name: str) -> object:
-    """``stretto.spark`` and ``stretto.dataflow`` are imported when they are first used: the one needs PySpark, both take time.
+    """``stretto.spark`` and ``stretto.dataflow`` are imported when they are first used: the one needs PySpark, both take time. So are
+    rules, which Pydantic reads.
 
     ``stretto.AfaMatcher`` is what :class:`Matcher` was called for automata.
     """
     if name == "AfaMatcher":
         warn("stretto.AfaMatcher is an old word, accepted for this release only: every matcher is a stretto.Matcher")
         return Matcher
+    if name in ("read_rules", "RuleSet"):
+        from stretto.pipelines import rules
+
+        return getattr(rules, name)
     if name in ("spark", "dataflow"):
         import importlib
 

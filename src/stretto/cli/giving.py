@@ -71,7 +71,9 @@ def _print(schema: pa.Schema, tables: Iterable[pa.Table], counted: Callable[[int
 def _cell(value: Any) -> str:
     """A value in few characters: an event as its values, a long list cut."""
     if isinstance(value, dict):
-        return " ".join(str(part) for part in value.values() if part is not None)
+        return " ".join(_cell(part) for part in value.values() if part is not None)
+    if isinstance(value, tuple):  # of a map
+        return "=".join(map(_cell, value))
     if isinstance(value, list):
         parts = [_cell(part) for part in value[:5]]
         return (

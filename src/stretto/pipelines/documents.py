@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from stretto.errors import OptionError, Span, nearest, suggestion
 from stretto.pipelines.places import Path as KeyPath
-from stretto.pipelines.places import Place, find_places
+from stretto.pipelines.places import Place, find_places, offsets
 from stretto.pipelines.problems import PipelineError, Problem
 
 
@@ -109,6 +109,34 @@ def read(path: Path, form: Form) -> tuple[File, dict[str, Any]]:
     once = frozenset(name for name in form.repeated if isinstance(document.get(name), dict))
     listed = {name: [value] if name in once else value for name, value in document.items()}
     return File(name, path.parent, text, form, find_places(text), once), listed
+
+
+@dataclass(frozen=True)
+class Text:
+    """A text, and how a place in it is a place in the file that holds it."""
+
+    text: str
+    file: str
+    whole: str
+    #: Where in ``whole`` each character of ``text`` is, and the end.
+    at: list[int] | range
+
+    def span(self, span: Span | None) -> Span:
+        """A span of the text as one of the file; what has no place is at the beginning."""
+        if span is None:
+            return Span(self.at[0], self.at[0] + 1)
+        last = len(self.at) - 1
+        begin = self.at[min(span.start, last)]
+        return Span(begin, max(begin + 1, self.at[min(span.end, last)]))
+
+
+def text_at(file: File, path: KeyPath, value: str) -> Text:
+    """The text that a key has."""
+    place = file.place(path)
+    assert place is not None
+    assert place.value is not None
+    found, at = offsets(file.text, place.value)
+    return Text(value, file.name, file.text, at if found == value else range(1))
 
 
 def _syntax_problem(name: str, text: str, message: str) -> Problem:

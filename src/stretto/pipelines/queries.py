@@ -4,46 +4,26 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 
 from stretto.connectors.changes import SIGN
-from stretto.errors import OptionError, QueryError, Span, StrettoError, suggestion
+from stretto.errors import OptionError, QueryError, StrettoError, suggestion
 from stretto.languages.afa.written import read_afa
 from stretto.languages.sql import read_statement
 from stretto.matching.compiled import Query, compile_query
 from stretto.matching.streams import STREAM_COLUMN
 from stretto.pipelines import model
 from stretto.pipelines.columns import column_type
+from stretto.pipelines.documents import Text, text_at
 from stretto.pipelines.places import Path as KeyPath
-from stretto.pipelines.places import offsets
 from stretto.pipelines.plan import Plan
 from stretto.pipelines.problems import Problem
 from stretto.spark.revised import AFA
 
 #: The language of statements of Spark SQL, with ``MATCH_RECOGNIZE``.
 SQL = "sql"
-
-
-@dataclass(frozen=True)
-class Text:
-    """A query's text, and how a place in it is a place in the file that holds it."""
-
-    text: str
-    file: str
-    whole: str
-    #: Where in ``whole`` each character of ``text`` is, and the end.
-    at: list[int] | range
-
-    def span(self, span: Span | None) -> Span:
-        """A span of the query as one of the file; what has no place is at the beginning."""
-        if span is None:
-            return Span(self.at[0], self.at[0] + 1)
-        last = len(self.at) - 1
-        begin = self.at[min(span.start, last)]
-        return Span(begin, max(begin + 1, self.at[min(span.end, last)]))
 
 
 def query_text(plan: Plan, number: int) -> Text:
@@ -56,11 +36,7 @@ def query_text(plan: Plan, number: int) -> Text:
     """
     query = plan.queries[number]
     if query.text is not None:
-        place = plan.file.place(("query", number, "text"))
-        assert place is not None
-        assert place.value is not None
-        text, at = offsets(plan.file.text, place.value)
-        return Text(query.text, plan.file.name, plan.file.text, at if text == query.text else range(1))
+        return text_at(plan.file, ("query", number, "text"), query.text)
     path = Path(plan.locate(str(query.file)))
     try:
         whole = path.read_text(encoding="utf-8-sig")

@@ -1,0 +1,117 @@
+"""``stretto rules``: test rules, match them, and say what they mean."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import pyarrow as pa
+import typer
+from rich.console import Console
+from rich.table import Table as RichTable
+
+from stretto.cli.files import DATA_HELP, FORMAT_HELP, TYPE_HELP, read_events, typed_columns
+from stretto.cli.giving import give
+from stretto.cli.match import Format
+from stretto.errors import warn
+from stretto.pipelines.rules import RuleSet, read_rules
+
+FOLDER_HELP = "A folder of .toml files with rules, or one such file."
+Folder = Annotated[str, typer.Argument(help=FOLDER_HELP, metavar="FOLDER")]
+Ids = Annotated[list[str] | None, typer.Argument(help="Rules by their ids; all if none is named.", metavar="[ID]...")]
+
+FAILED = 1
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    rules = typer.Typer(help="Rules as files: test them, match them, explain them.", no_args_is_help=True)
+    rules.command("test")(run_tests)
+    rules.command("match")(match)
+    rules.command("explain")(explain)
+    app.add_typer(rules, name="rules")
+
+
+def run_tests(folder: Folder, ids: Ids = None) -> None:
+    """Run the tests of rules; the exit code is 1 where one fails, or where a file is wrong."""
+    rules = _read(folder)
+    found = rules.test(ids or ())
+    failed = [row for row in found.to_pylist() if not row["passed"]]
+    console = Console(highlight=False)
+    for row in failed:
+        why = row["why"] or f"expected {row['expected']}, found {row['found']}"
+        console.print(f"{row['rule']}: {row['test']}: {why}", markup=False)
+    tested = set(found.column("rule").to_pylist())
+    without = [rule.id for rule in rules.chosen(ids or ()) if rule.id not in tested]
+    if without:
+        console.print(f"without a test: {', '.join(without[:8])}{', …' if len(without) > 8 else ''}", markup=False)
+    console.print(f"{found.num_rows - len(failed):,} of {found.num_rows:,} tests passed, of {len(tested):,} rules")
+    if failed or rules.problems:
+        raise typer.Exit(FAILED)
+
+
+def match(
+    folder: Folder,
+    data: Annotated[str, typer.Argument(help=DATA_HELP, metavar="DATA")],
+    out: Annotated[Path | None, typer.Option(help="Write the matches: .parquet, .arrow, .jsonl or .csv.")] = None,
+    type_: Annotated[list[str] | None, typer.Option("--type", help=TYPE_HELP)] = None,
+    format: Annotated[Format | None, typer.Option(help=FORMAT_HELP)] = None,
+    time: Annotated[str | None, typer.Option(help="Column that orders the events, where the files do not say.")] = None,
+    sequence: Annotated[str | None, typer.Option(help="Column that orders events of one time.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
+    report: Annotated[bool, typer.Option("--report", help="Show a row for each rule in place of the matches.")] = False,
+    rows: Annotated[int, typer.Option(help="Print at most so many rows (0: all).", min=0)] = 20,
+) -> None:
+    """Match all rules over DATA in one pass."""
+    rules = _read(folder)
+    column, types = typed_columns(type_ or ())
+    named = column if any("=" not in one for one in type_ or ()) else None
+    events = read_events(data, None if format is None else format.value, types).table()
+    found = rules.match(events, type=named, time=time, sequence=sequence)
+    _tell(found.report)
+    shown = _in_lines(found.report) if report else found.matches
+    what = "rule" if report else "match"
+    plural = "rules" if report else "matches"
+    give(shown.schema, [shown], lambda count: f"{count:,} {what if count == 1 else plural}", out, json=json, rows=rows)
+
+
+def explain(folder: Folder, ids: Ids = None) -> None:
+    """List rules; of those that are named, say what their queries mean and how they run."""
+    rules = _read(folder)
+    console = Console(highlight=False)
+    for rule in rules.chosen(ids) if ids else ():
+        console.print(f"{rule.id}, {rule.given.severity}: {rule.given.title or 'no title'}", markup=False, style="bold")
+        console.print(f"{rule.file}, line {rule.line}\n", markup=False)
+        console.print(rule.query.explain(), markup=False, soft_wrap=True)
+    if ids:
+        return
+    grid = RichTable("rule", "severity", "language", "tests", "title", header_style="bold")
+    for rule in rules.rules:
+        off = "" if rule.given.enabled else " (off)"
+        tests = str(len(rule.given.test))
+        grid.add_row(rule.id + off, rule.given.severity, rule.query.language, tests, rule.given.title or "")
+    console.print(grid, markup=False)
+
+
+def _read(folder: str) -> RuleSet:
+    """The rules of a folder; what is wrong in it is told."""
+    rules = read_rules(folder)
+    error = Console(stderr=True, highlight=False)
+    for problem in rules.problems:
+        error.print(f"{problem}\n", markup=False, soft_wrap=True)
+    return rules
+
+
+def _in_lines(report: pa.Table) -> pa.Table:
+    """The report with the first line of each error."""
+    first = [None if one is None else one.partition("\n")[0] for one in report.column("error").to_pylist()]
+    return report.set_column(report.column_names.index("error"), "error", pa.array(first, pa.string()))
+
+
+def _tell(report: pa.Table) -> None:
+    """Warn of rules that did not run, and of those that name types which no event has."""
+    for row in report.to_pylist():
+        if row["error"] is not None:
+            warn(f"rule '{row['rule']}' did not run: {row['error']}")
+        elif row["absent"]:
+            warn(f"rule '{row['rule']}': no event has the type {', '.join(map(repr, row['absent']))}")

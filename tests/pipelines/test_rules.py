@@ -1,0 +1,283 @@
+"""Rules as files: what is read and what is wrong, their tests, their alerts, and those that come too soon."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import stretto
+from stretto.cli import main
+from stretto.errors import DataError, OptionError
+from stretto.pipelines.rules.repeats import first_of_each_span
+
+GUESSED = """
+[events]
+time = "t"
+columns = { user = "string", code = "bigint" }
+
+[[rule]]
+id = "guessed"
+title = "A login after three failures"
+severity = "high"
+tags = ["attack.t1110"]
+query = '''
+SELECT * FROM S WHERE FAILED{3,} AS tries ; LOGIN AS login PARTITION BY [user] WITHIN 60 [t]
+'''
+every = 100
+
+[[rule.test]]
+name = "three failures"
+events = [
+  {type = "FAILED", t = 1, user = "ann"}, {type = "FAILED", t = 2, user = "ann"},
+  {type = "FAILED", t = 3, user = "ann"}, {type = "LOGIN", t = 9, user = "ann"},
+]
+
+[[rule.test]]
+name = "of two users"
+matches = false
+events = [
+  {type = "FAILED", t = 1, user = "ann"}, {type = "FAILED", t = 2, user = "bob"},
+  {type = "FAILED", t = 3, user = "ann"}, {type = "LOGIN", t = 9, user = "ann"},
+]
+"""
+LEFT = """
+[[rule]]
+id = "left"
+severity = "low"
+query = "SELECT * FROM S WHERE LOGIN AS a ; LOGOUT AS b PARTITION BY [user]"
+"""
+EVENTS = pa.table(
+    {
+        "type": ["FAILED", "FAILED", "FAILED", "LOGIN", "LOGIN", "FAILED", "LOGIN"],
+        "t": [1, 2, 3, 4, 5, 6, 108],
+        "user": ["ann", "ann", "ann", "ann", "bob", "ann", "ann"],
+    }
+)
+
+Folder = Callable[..., Path]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    """Write files into a folder of rules."""
+
+    def written(**files: str) -> Path:
+        (tmp_path / "rules").mkdir(exist_ok=True)
+        for name, text in files.items():
+            (tmp_path / "rules" / f"{name}.toml").write_text(text, encoding="utf-8")
+        return tmp_path / "rules"
+
+    return written
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as ended:
+        main(list(arguments))
+    shown = capsys.readouterr()
+    return (ended.value.code if isinstance(ended.value.code, int) else 0), shown.out, shown.err
+
+
+# ---- what is read
+
+
+def test_rules_of_several_files(folder: Folder) -> None:
+    rules = stretto.read_rules(folder(auth=GUESSED, left=LEFT))
+    assert repr(rules) == "<stretto.RuleSet: 2 rules>"
+    assert [(one.id, one.given.severity, one.query.language) for one in rules.rules] == [
+        ("guessed", "high", "ceql"),
+        ("left", "low", "ceql"),
+    ]
+    assert rules.events is not None
+    assert (rules.events.time, dict(rules.columns)) == ("t", {"user": pa.string(), "code": pa.int64()})
+    assert len(stretto.read_rules(folder() / "left.toml").rules) == 1
+
+
+WRONG = {
+    "a query": (
+        """[[rule]]\nid = "x"\nquery = "SELECT * FROM S WHERE A AS a ; B FILTER a[v = ]"\n""",
+        "line 3, column 56: rule 'x': unexpected ']'; expected an attribute or a constant",
+    ),
+    "a key": (
+        """[[rule]]\nid = "x"\nquery = "SELECT * FROM S WHERE A"\ntitel = "X"\n""",
+        "line 4, column 1: [[rule]] has no key 'titel'",
+    ),
+    "a key of a test": (
+        """[[rule]]\nid = "x"\nquery = "SELECT * FROM S WHERE A"\n[[rule.test]]\nevent = []\n""",
+        "line 5, column 1: [[rule]] test[0] has no key 'event'",
+    ),
+    "no id": ("""[[rule]]\nquery = "SELECT * FROM S WHERE A"\n""", "line 1, column 3: [[rule]] needs 'id'"),
+    "a severity": (
+        """[[rule]]\nid = "x"\nquery = "SELECT * FROM S WHERE A"\nseverity = "hihg"\n""",
+        """line 4, column 12: [[rule]] severity = "hihg": expected 'info', 'low', 'medium', 'high' or 'critical'""",
+    ),
+    "no TOML": ("[[rule", "line 1, column 7: not TOML: Expected ']]' at the end of an array declaration"),
+    "a table": ("[rules]\n", "line 1, column 2: a rule file has no table 'rules'"),
+    "a type": ("""[events]\ntime = "t"\ncolumns = { a = "strnig" }\n""", "line 3, column 17: 'strnig'"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_wrong_is_told_and_the_others_stay(folder: Folder, name: str) -> None:
+    text, told = WRONG[name]
+    rules = stretto.read_rules(folder(left=LEFT, wrong=text))
+    assert [one.id for one in rules.rules] == ["left"]
+    assert len(rules.problems) == 1
+    assert told in str(rules.problems[0])
+    assert repr(rules) == "<stretto.RuleSet: 1 rule, 1 problem>"
+
+
+def test_two_rules_with_one_id(folder: Folder) -> None:
+    rules = stretto.read_rules(folder(a=LEFT, b=LEFT.replace("low", "high")))
+    assert [(one.given.severity, Path(one.file).name) for one in rules.rules] == [("low", "a.toml")]
+    (problem,) = rules.problems
+    assert (
+        f"b.toml, line 3, column 6: there is a rule 'left' already, in {folder() / 'a.toml'}, line 3: that one"
+        in str(problem)
+    )
+
+
+def test_two_tables_of_events(folder: Folder) -> None:
+    rules = stretto.read_rules(folder(a=GUESSED, b='[events]\ntime = "u"\n'))
+    assert rules.events is not None
+    assert rules.events.time == "t"
+    assert f"there is an [events] in {folder() / 'a.toml'} already" in str(rules.problems[0])
+
+
+def test_a_folder_without_rules(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="has no rules: a rule is a"):
+        stretto.read_rules(tmp_path)
+    with pytest.raises(OptionError, match="no such file"):
+        stretto.read_rules(tmp_path / "none.toml")
+
+
+# ---- tests
+
+
+def test_tests_of_rules(folder: Folder) -> None:
+    failing = GUESSED.replace("matches = false", "matches = 2")
+    found = stretto.read_rules(folder(a=failing, left=LEFT)).test()
+    assert found.to_pylist() == [
+        {"rule": "guessed", "test": "three failures", "passed": True, "expected": "some", "found": 1, "why": None},
+        {"rule": "guessed", "test": "of two users", "passed": False, "expected": "2", "found": 0, "why": None},
+    ]
+
+
+def test_a_test_without_a_column_that_the_query_reads(folder: Folder) -> None:
+    rules = stretto.read_rules(folder(a=GUESSED.replace("columns =", "#").replace('user = "ann"', 'usr = "ann"')))
+    (first, _) = rules.test().to_pylist()
+    assert (first["passed"], first["found"]) == (False, None)
+    assert "unknown attribute 'user'" in first["why"]
+
+
+def test_tests_suppress_repeats(folder: Folder) -> None:
+    again = '{type = "LOGIN", t = 50, user = "ann"}]'
+    more = GUESSED.replace('t = 9, user = "ann"},\n]', 't = 9, user = "ann"},\n' + again, 1)
+    text = more.replace('name = "three failures"', 'name = "three failures"\nmatches = 1')
+    assert stretto.read_rules(folder(a=text)).test().column("passed").to_pylist()[0]
+    text = text.replace("every = 100", "every = 41").replace("matches = 1", "matches = 2")
+    assert stretto.read_rules(folder(a=text)).test().column("passed").to_pylist()[0]
+
+
+# ---- alerts
+
+
+def test_alerts_and_report(folder: Folder) -> None:
+    unknown = '[[rule]]\nid = "country"\nquery = "SELECT * FROM S WHERE LOGIN AS a FILTER a[country = \'x\']"\n'
+    off = LEFT.replace("left", "off").replace("severity", "enabled = false\nseverity")
+    rules = stretto.read_rules(folder(a=GUESSED, b=LEFT, c=unknown, d=off))
+    alerts = rules.match(EVENTS.take([4, 0, 1, 2, 3, 5, 6]))
+    assert alerts.matches.select(["rule", "severity", "title", "start_time", "end_time", "keys"]).to_pylist() == [
+        {
+            "rule": "guessed",
+            "severity": "high",
+            "title": "A login after three failures",
+            "start_time": 1,
+            "end_time": 4,
+            "keys": [("user", "ann")],
+        },
+    ]
+    rows = {row.pop("rule"): row for row in alerts.report.to_pylist()}
+    assert rows["guessed"] == {"severity": "high", "alerts": 1, "suppressed": 0, "absent": [], "error": None}
+    assert rows["left"] == {"severity": "low", "alerts": 0, "suppressed": 0, "absent": ["LOGOUT"], "error": None}
+    assert "unknown attribute 'country'" in rows["country"]["error"]
+    assert rows.keys() == {"guessed", "left", "country"}
+
+
+@pytest.mark.parametrize("every", [None, 100, 104, 105])
+def test_repeats_of_a_key(folder: Folder, every: int | None) -> None:
+    """Ann has a match at 4, and with a longer window two more at 108, from each of the first attempts that suffice."""
+    text = GUESSED.replace("WITHIN 60", "WITHIN 600").replace("every = 100\n", f"every = {every}\n" if every else "")
+    alerts = stretto.read_rules(folder(a=text)).match(EVENTS)
+    alone = stretto.match(stretto.read_rules(folder()).rules[0].query, EVENTS, time="t")
+    times = alone.column("end_time").to_pylist()
+    assert (times.count(4), times.count(108)) == (1, 5)
+    assert alerts.report.column("alerts").to_pylist() == [{None: 6, 100: 2, 104: 2, 105: 1}[every]]
+    assert alerts.report.column("suppressed").to_pylist() == [{None: 0, 100: 4, 104: 4, 105: 5}[every]]
+
+
+def test_an_empty_table_and_one_without_a_time(folder: Folder) -> None:
+    rules = stretto.read_rules(folder(a=GUESSED))
+    assert rules.match(EVENTS.slice(0, 0)).matches.num_rows == 0
+    with pytest.raises(DataError, match="'t'"):
+        rules.match(EVENTS.drop_columns(["t"]))
+    with pytest.raises(OptionError, match="no column is the time of events"):
+        stretto.read_rules(folder() / "b.toml" if folder(b=LEFT) else "").match(EVENTS)
+
+
+def naive(key: Any, time: Any, every: float | None) -> list[bool]:
+    """Row by row in the order of time."""
+    last: dict[int, float] = {}
+    kept = [False] * len(key)
+    for row in sorted(range(len(key)), key=lambda row: time[row]):
+        before = last.get(key[row])
+        if before is None or (every is not None and time[row] >= before + every):
+            kept[row], last[key[row]] = True, time[row]
+    return kept
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_repeats_are_those_of_the_definition(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    rows = int(random.integers(0, 40))
+    key = random.integers(-2, 3, rows)
+    time = random.integers(0, 30, rows) if seed % 2 else random.integers(0, 30, rows) / 4
+    for every in (None, 1, 7):
+        assert first_of_each_span(key, time, every).tolist() == naive(key, time, every), f"seed {seed}, every {every}"
+
+
+# ---- the command
+
+
+def test_the_command(folder: Folder, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pq.write_table(EVENTS, tmp_path / "events.parquet")
+    where = str(folder(a=GUESSED, b=LEFT))
+    assert run(capsys, "rules", "test", where) == (0, "without a test: left\n2 of 2 tests passed, of 1 rules\n", "")
+    code, out, err = run(capsys, "rules", "match", where, str(tmp_path / "events.parquet"), "--json")
+    assert (code, len(out.splitlines())) == (0, 1)
+    assert err == "warning: rule 'left': no event has the type 'LOGOUT'\n"
+    code, out, _ = run(capsys, "rules", "match", where, str(tmp_path / "events.parquet"), "--report")
+    assert (code, out.splitlines()[-1]) == (0, "2 rules")
+    code, out, _ = run(capsys, "rules", "explain", where, "left")
+    assert code == 0
+    assert out.startswith(f"left, low: no title\n{folder() / 'b.toml'}, line 3\n")
+    assert "LOGOUT" in out
+    code, out, _ = run(capsys, "rules", "explain", where)
+    assert [line.split("│")[1].strip() for line in out.splitlines()[3:-1]] == ["guessed", "left"]
+    assert run(capsys, "rules", "explain", where, "lef")[0] == 2
+
+
+def test_the_command_fails_with_a_test_or_a_file(folder: Folder, capsys: pytest.CaptureFixture[str]) -> None:
+    where = str(folder(a=GUESSED.replace("matches = false", "matches = true")))
+    assert run(capsys, "rules", "test", where)[:2] == (
+        1,
+        "guessed: of two users: expected some, found 0\n1 of 2 tests passed, of 1 rules\n",
+    )
+    code, out, err = run(capsys, "rules", "test", str(folder(a=GUESSED, b="[[rule]]\n")))
+    assert (code, out) == (1, "2 of 2 tests passed, of 1 rules\n")
+    assert "[[rule]] needs 'id'" in err
