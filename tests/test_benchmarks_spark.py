@@ -50,6 +50,9 @@ def test_a_fall_is_one_match(events: pa.Table) -> None:
     for of_account in moves.values():
         falls += sum(pair == ("DOWN", "UP") for pair in zip(of_account, of_account[1:], strict=False))
     assert stretto.match(queries.V_SHAPE, events, time="millis", output="positions").num_rows == falls > 1000
+    assert stretto.sql(f"SELECT * FROM events {queries.v_shape_clause('millis')}", events=events).num_rows == falls
+    of_prices = f"SELECT * FROM events {queries.v_shape_of_prices_clause('millis')}"
+    assert stretto.sql(of_prices, events=events).num_rows == falls
 
 
 @pytest.mark.parametrize("length", [3, 6])

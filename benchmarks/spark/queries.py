@@ -7,11 +7,12 @@ __all__ = [
     "STEPS",
     "V_SHAPE",
     "contiguous",
+    "flink",
     "flink_three_steps",
-    "flink_v_shape",
-    "flink_v_shape_of_prices",
     "sequence",
     "speculative",
+    "v_shape_clause",
+    "v_shape_of_prices_clause",
 ]
 
 #: The steps of the sequences: event type and stock, a twentieth of the events each.
@@ -72,28 +73,33 @@ FILTER top[move != 'DOWN'] AND fall[move = 'DOWN'] AND rise[move = 'UP']
 PARTITION BY [account]"""
 
 
-def flink_v_shape() -> str:
+def v_shape_clause(time: str) -> str:
     """:data:`V_SHAPE` with the same column. No two matches share their first row, so that skipping to the next row finds all."""
-    return """SELECT COUNT(*) FROM {events} MATCH_RECOGNIZE (
-  PARTITION BY account ORDER BY rt
-  MEASURES TOP.rt AS start_time, RISE.rt AS end_time
+    return f"""MATCH_RECOGNIZE (
+  PARTITION BY account ORDER BY {time}
+  MEASURES TOP.{time} AS start_time, RISE.{time} AS end_time
   ONE ROW PER MATCH AFTER MATCH SKIP TO NEXT ROW
   PATTERN (TOP FALL+ RISE)
   DEFINE TOP AS TOP.`move` <> 'DOWN', FALL AS FALL.`move` = 'DOWN', RISE AS RISE.`move` = 'UP'
 )"""
 
 
-def flink_v_shape_of_prices() -> str:
+def v_shape_of_prices_clause(time: str) -> str:
     """:data:`V_SHAPE` as one writes it in MATCH_RECOGNIZE: prices are compared in the pattern. A rise may be the next top."""
-    return """SELECT COUNT(*) FROM {events} MATCH_RECOGNIZE (
-  PARTITION BY account ORDER BY rt
-  MEASURES TOP.rt AS start_time, LAST(RISE.rt) AS end_time
+    return f"""MATCH_RECOGNIZE (
+  PARTITION BY account ORDER BY {time}
+  MEASURES TOP.{time} AS start_time, LAST(RISE.{time}) AS end_time
   ONE ROW PER MATCH AFTER MATCH SKIP TO LAST RISE
   PATTERN (TOP FALL+ RISE)
   DEFINE
     FALL AS (LAST(FALL.price, 1) IS NULL AND FALL.price < TOP.price) OR FALL.price < LAST(FALL.price, 1),
     RISE AS RISE.price > LAST(FALL.price)
 )"""
+
+
+def flink(clause: str) -> str:
+    """A clause as a statement of Flink SQL that counts its rows."""
+    return f"SELECT COUNT(*) FROM {{events}} {clause}"
 
 
 def flink_three_steps(seconds: int, *, anything_between: bool = False) -> str:

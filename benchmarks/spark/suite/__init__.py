@@ -1,6 +1,6 @@
 """The benchmarks: each yields comparisons, one a case."""
 
-from benchmarks.spark.suite.batch import batch_keyed, batch_unkeyed, sase
+from benchmarks.spark.suite.batch import batch_keyed, batch_unkeyed, row_patterns, sase
 from benchmarks.spark.suite.flink import flink
 from benchmarks.spark.suite.options import Benchmark, Options
 from benchmarks.spark.suite.selfjoin import selfjoin
@@ -16,6 +16,12 @@ BENCHMARKS = (
     Benchmark("batch-unkeyed", "matching without a key in time slices, against one task", 50_000_000, batch_unkeyed),
     Benchmark(
         "sase", "SASE+ over 100,000 symbols, against the same plan with a function that counts", 10_000_000, sase
+    ),
+    Benchmark(
+        "row-patterns",
+        "MATCH_RECOGNIZE by key, against the same plan with a function that counts",
+        10_000_000,
+        row_patterns,
     ),
     Benchmark("flink", "one task, against MATCH_RECOGNIZE in Flink SQL with parallelism 1", 10_000_000, flink),
     Benchmark(

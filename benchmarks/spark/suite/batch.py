@@ -11,7 +11,7 @@ from benchmarks.spark.streams import Stream
 from benchmarks.spark.suite.options import KEYS, Options
 from benchmarks.spark.suite.sides import check_embedded, entry, spark_sides
 
-__all__ = ["batch_keyed", "batch_unkeyed", "sase"]
+__all__ = ["batch_keyed", "batch_unkeyed", "row_patterns", "sase"]
 
 #: The keys of the SASE+ queries.
 SYMBOLS = 100_000
@@ -24,6 +24,22 @@ def batch_keyed(options: Options) -> Iterator[Comparison]:
     for case, query in (("sequence", SEQUENCE_KEYED), ("v-shape", queries.V_SHAPE)):
         if options.wants(case):
             yield _against_counting(options, Comparison("batch-keyed", case, goal=0.6), query, KEYS)
+
+
+def row_patterns(options: Options) -> Iterator[Comparison]:
+    """``MATCH_RECOGNIZE`` by key against stretto's own plan with a function that counts."""
+    clauses = {
+        "v-shape": queries.v_shape_clause("millis"),
+        "v-shape of prices": queries.v_shape_of_prices_clause("millis"),
+    }
+    for case, clause in clauses.items():
+        if options.wants(case):
+            found = Comparison("row-patterns", case, of="match", to=("count, same plan",), goal=0.5)
+            entries = [entry("match", "sql", query=clause), entry("count, same plan", "count_sql", query=clause)]
+            found.sides = spark_sides(options, Stream(options.rows or 0, KEYS), entries)
+            counter = found.sides[1]
+            counter.note, counter.matches = f"{counter.matches:,} rows reach Python", None
+            yield found
 
 
 def sase(options: Options) -> Iterator[Comparison]:

@@ -34,14 +34,23 @@ class _FlinkCase:
 def _flink_cases() -> list[_FlinkCase]:
     # Flink's window is exclusive, CEQL's inclusive; times are whole milliseconds.
     steps = queries.sequence(3, 1000 * FLINK_WINDOW - 1, consume="ANY", limit=1)
+    v_shape = queries.v_shape_clause
+    flink_v_shape = queries.flink(v_shape("rt"))
     return [
+        _FlinkCase("v-shape", queries.V_SHAPE, flink_v_shape, 20, note="how prices move is a column for both"),
+        _FlinkCase("v-shape in SQL", v_shape("millis"), flink_v_shape, 20, job="sql", note="the same clause for both"),
         _FlinkCase(
-            "v-shape", queries.V_SHAPE, queries.flink_v_shape(), 20, note="how prices move is a column for both"
+            "v-shape of prices in SQL",
+            queries.v_shape_of_prices_clause("millis"),
+            queries.flink(queries.v_shape_of_prices_clause("rt")),
+            20,
+            job="sql",
+            note="the same clause for both, which compares prices with those of the match so far",
         ),
         _FlinkCase(
             "v-shape of prices",
             queries.V_SHAPE,
-            queries.flink_v_shape_of_prices(),
+            queries.flink(queries.v_shape_of_prices_clause("rt")),
             20,
             job="match_of_prices",
             note="Flink compares prices in the pattern; here Spark's lag() finds how they move, then stretto matches",

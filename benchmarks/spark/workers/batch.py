@@ -35,6 +35,25 @@ def count_same_plan(spark: Any, events: Any, *, query: str, **options: Any) -> i
     return int(counted.groupBy().sum("rows").first()[0] or 0)
 
 
+def sql(spark: Any, events: Any, *, query: str) -> int:
+    """``stretto.spark.sql`` with a clause over the events, to the last row of the result."""
+    return int(_rows_of_clause(spark, events, query).count())
+
+
+def count_sql(spark: Any, events: Any, *, query: str) -> int:
+    """The plan of :func:`sql` with a function that counts the rows it is given."""
+    with counting.same_plan(events):
+        counted = _rows_of_clause(spark, events, query)
+    return int(counted.groupBy().sum("rows").first()[0] or 0)
+
+
+def _rows_of_clause(spark: Any, events: Any, clause: str) -> Any:
+    import stretto.spark
+
+    events.createOrReplaceTempView("events")
+    return stretto.spark.sql(spark, f"SELECT * FROM events {clause}")
+
+
 def match_of_prices(spark: Any, events: Any, *, query: str, **options: Any) -> int:
     """:func:`match` where how prices move is not known before: Spark's ``lag`` finds it."""
     from pyspark.sql import Window
@@ -48,6 +67,8 @@ def match_of_prices(spark: Any, events: Any, *, query: str, **options: Any) -> i
 JOBS: dict[str, Job] = {
     "match": match,
     "count_same_plan": count_same_plan,
+    "sql": sql,
+    "count_sql": count_sql,
     "match_of_prices": match_of_prices,
     "self_join": byhand.self_join,
     "collect_list": byhand.collect_list,

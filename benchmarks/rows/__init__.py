@@ -1,0 +1,1 @@
+"""MATCH_RECOGNIZE against another library that has it, and against the same question in CEQL."""

@@ -1,0 +1,81 @@
+"""The sides of a comparison: each takes a Parquet file and gives a number of rows, on one core."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from benchmarks.workers import core, resident
+
+__all__ = ["PEER_FOLDER", "work"]
+
+#: Where ``pip install --target FOLDER pandas-match-recognize`` has put the peer, which wants other versions of pandas and numpy.
+PEER_FOLDER = "STRETTO_PANDAS_MATCH_RECOGNIZE"
+
+
+def _statement(job: dict[str, Any]) -> str:
+    return f"SELECT * FROM events MATCH_RECOGNIZE ({job['clause']}\n)"
+
+
+def _frame(job: dict[str, Any]) -> Any:
+    import pandas as pd
+
+    return pd.read_parquet(job["events"], columns=["k", "ts", "price"])
+
+
+def _stretto(job: dict[str, Any]) -> Callable[[], int]:
+    import pyarrow as pa
+
+    import stretto
+
+    pa.set_cpu_count(1)
+    frame = _frame(job)
+    return lambda: len(stretto.sql(_statement(job), progress=False, events=frame).to_pandas())
+
+
+def _ceql(job: dict[str, Any]) -> Callable[[], int]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    import stretto
+
+    pa.set_cpu_count(1)
+    events = pq.read_table(job["events"])
+    return lambda: stretto.match(job["ceql"], events, time="ts", output="positions", progress=False).num_rows
+
+
+def _peer(job: dict[str, Any]) -> Callable[[], int]:
+    if os.environ.get(PEER_FOLDER):
+        sys.path.insert(0, os.environ[PEER_FOLDER])
+    from pandas_match_recognize import match_recognize
+
+    frame = _frame(job)
+    return lambda: len(match_recognize(_statement(job) + ";", frame))
+
+
+_SIDES: dict[str, Callable[[dict[str, Any]], Callable[[], int]]] = {"stretto": _stretto, "ceql": _ceql, "peer": _peer}
+
+
+def work(job: dict[str, Any]) -> dict[str, Any]:
+    """One untimed run, then the timed ones: seconds on the clock and of the processor, and the memory that they took."""
+    try:
+        run = _SIDES[job["side"]](job)
+    except ModuleNotFoundError as error:
+        return {"missing": str(error.name)}
+    count = run()
+    before = resident.resident()
+    resident.reset_peak()
+    seconds, processor = [], []
+    for _ in range(job["repeat"]):
+        wall, used = time.perf_counter(), time.process_time()
+        count = run()
+        seconds.append(time.perf_counter() - wall)
+        processor.append(time.process_time() - used)
+    return {"count": count, "seconds": seconds, "processor": processor, "more_memory": resident.peak() - before}
+
+
+if __name__ == "__main__":
+    core.main(work)
