@@ -173,6 +173,27 @@ def test_what_eql_does_not_do() -> None:
         stretto.match(asked, EVENTS, language="eql", type="category")
 
 
+def test_many_rules_in_one_pass() -> None:
+    rules = {
+        "cmd": 'process where name : "cmd*"',
+        "inside": 'network where cidrMatch(name, "10.0.0.0/8")',
+        "small": "file where size == null or size < 0",
+    }
+    patterns = stretto.PatternSet(EVENTS.schema, type="category", time="t", language="eql")
+    patterns.change([stretto.Change(name, text) for name, text in rules.items()])
+    found = patterns.push(EVENTS).to_pylist()
+    alone = [(name, one) for name, text in rules.items() for (one,) in rows(text)]
+    assert sorted((one["pattern"], one["start_time"]) for one in found) == sorted(alone)
+    for text, why in (
+        ("any where true", "takes every category"),
+        ("sequence [process where true] [file where true]", "selects events as its own language does"),
+    ):
+        with pytest.raises(OptionError, match=why):
+            stretto.PatternSet(EVENTS.schema, type="category", time="t", language="eql").change(
+                {"id": "x", "query": text}
+            )
+
+
 def test_events_that_come_late() -> None:
     asked = "sequence by host [process where true] [network where true]"
     matcher = stretto.Matcher(asked, EVENTS.schema, language="eql", disorder=3, **ROLES)
@@ -253,6 +274,8 @@ def test_public_rules(name: str, modes: dict[str, int]) -> None:
     for rule in json.loads(path.read_text(encoding="utf-8"))["cases"]:
         query = parse(rule["query"])
         bound = compile_query(rule["query"], schema_of(query), language="eql", type="event.category", time="@timestamp")
-        assert "engine     latest" in bound.explain(), rule["path"]
+        category = query.stages[0].category
+        engine = "tecs" if query.mode == "event" and category is not None else "latest"
+        assert f"engine     {engine}:" in bound.explain(), rule["path"]
         found[query.mode] += 1
     assert found == modes

@@ -17,6 +17,7 @@ from stretto.query import predicate as p
 from stretto.query.algebra import As, Atom, Filter, Or, Pattern, Plus, Project, Repeat, Sequence
 from stretto.query.passes import rewrite
 from stretto.query.passes.bind import BoundQuery
+from stretto.query.passes.bind_eql import BoundEql
 from stretto.query.passes.plain import plain
 from stretto.query.query import ParsedQuery, Strategy
 from stretto.query.sase import (
@@ -80,6 +81,16 @@ def as_core(nfab: Nfab) -> BoundQuery:
         language="sase",
     )
     return BoundQuery(parsed, query.schema, rewritten, query.window, query.selected, query.time)
+
+
+def of_one_event(query: BoundEql) -> BoundQuery:
+    """Write an EQL query of single events of a category for the tECS engine, on events of one stream."""
+    (step,) = query.eql.stages
+    assert step.category is not None
+    name = OWN + step.variable
+    rewritten = rewrite(Project(Filter(As(Atom(step.category), name), name, query.asked[0]), frozenset({name})))
+    parsed = ParsedQuery(query.parsed.text, Strategy.ALL, None, query.parsed.streams, rewritten, language="sase")
+    return BoundQuery(parsed, query.schema, rewritten, None, query.selected, query.time)
 
 
 def _counts(parsed: SaseQuery) -> list[p.Predicate]:

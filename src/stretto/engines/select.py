@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from stretto.automata.nfab import build
 from stretto.automata.sase_afa import sase_afa
-from stretto.automata.shortcut import as_core, why_not
+from stretto.automata.shortcut import as_core, of_one_event, why_not
 from stretto.engines.keeping import KeptProgram
 from stretto.engines.latest.program import LatestProgram
 from stretto.engines.nfab.program import NfabProgram
@@ -16,6 +16,7 @@ from stretto.engines.timed.program import TimedProgram
 from stretto.engines.timeouts import TimeoutProgram, refuse_timeouts
 from stretto.errors import LimitError, OptionError, QueryError
 from stretto.query.algebra import is_timed
+from stretto.query.eql import Mode
 from stretto.query.passes.bind import BoundQuery
 from stretto.query.passes.bind_eql import BoundEql
 from stretto.query.passes.bind_sase import BoundSase
@@ -43,8 +44,19 @@ class Choice:
 _NO_GAPS = "it keeps the events of the window, for gaps, windows inside and NOT at an end, of which this query has none"
 _NO_CEQL = "it runs CEQL, where conditions relate events only by equal keys and by how far apart they are"
 
+
+def why_not_event(query: BoundEql) -> str:
+    """Why an EQL query does not run on tECS, in words; empty when it does."""
+    if query.eql.mode is not Mode.EVENT:
+        return _NO_EQL
+    if query.eql.stages[0].category is None:
+        return "it tells events by their types, and this query takes every category"
+    return "" if query.schema.stream is None else "events of several streams are told apart by types only"
+
+
 #: Why EQL has an engine of its own.
 _WHY_LATEST = "of each key it holds the latest partial match at each step, which is what sequences of EQL are"
+_NO_STEPS = "it holds partial matches, and an event alone has none"
 _NO_EQL = "it selects events as its own language does, where each partial match goes on by itself"
 
 #: Why a query that needs no registers does not run on the engine that has them.
@@ -61,7 +73,11 @@ def choose(query: ParsedQuery | BoundSase) -> Choice:
     if isinstance(query, ParsedQuery) and query.needs_times:
         return _timed(query)
     if isinstance(query, BoundEql):
-        return Choice("latest", _WHY_LATEST, dict.fromkeys(("tecs", "nfab", "timed", "afa"), _NO_EQL))
+        why = why_not_event(query)
+        if why:
+            return Choice("latest", _WHY_LATEST, {"tecs": why} | dict.fromkeys(("nfab", "timed", "afa"), _NO_EQL))
+        others = dict.fromkeys(("nfab", "timed"), _NO_REGISTERS) | {"latest": _NO_STEPS, "afa": _NO_EQL}
+        return Choice("tecs", "it asks single events, of which nothing is kept", others)
     others = {"nfab": _NO_REGISTERS, "timed": _NO_GAPS, "afa": _why_not_afa(query)}
     if isinstance(query, BoundSase):
         why = why_not(build(query))
@@ -151,7 +167,7 @@ def _eql_program(query: BoundEql, *, valuations: bool, timeouts: bool) -> AnyPro
         )
     if valuations:
         raise OptionError("valuations= are those of CEQL: a match of EQL has one event for each step, by name")
-    return LatestProgram(query)
+    return LatestProgram(query) if why_not_event(query) else Program(of_one_event(query), valuations=True)
 
 
 def _one_an_interval(query: BoundQuery) -> BoundQuery:

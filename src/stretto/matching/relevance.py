@@ -33,9 +33,13 @@ from stretto.query.typing import kind_of
 
 
 def guards_of(query: BoundQuery | BoundSase) -> tuple[Guard, ...] | None:
-    """What a query asks of single events; ``None`` where positions count, so that every event matters."""
+    """What a query asks of single events; ``None`` where any event may matter: positions count, or events of all types."""
     if query.window is not None and query.window.attribute is None:
         return None
+    if isinstance(query, BoundEql):
+        steps = [(step.category, asked) for step, asked in zip(query.eql.whole, query.asked, strict=True)]
+        known = [Guard(category, None, (asked,)) for category, asked in steps if category is not None]
+        return tuple(dict.fromkeys(known)) if len(known) == len(steps) else None
     if isinstance(query, BoundQuery) and query.parsed.needs_times:
         program = TimedProgram(query)
         return None if program.adjoins else program.guards
