@@ -14,6 +14,8 @@ import pytest
 import stretto
 from stretto.cli import main
 from stretto.errors import DataError, OptionError
+from stretto.pipelines import PipelineError, load
+from stretto.pipelines import run as run_pipeline
 from stretto.pipelines.rules.repeats import first_of_each_span
 
 GUESSED = """
@@ -281,3 +283,97 @@ def test_the_command_fails_with_a_test_or_a_file(folder: Folder, capsys: pytest.
     code, out, err = run(capsys, "rules", "test", str(folder(a=GUESSED, b="[[rule]]\n")))
     assert (code, out) == (1, "2 of 2 tests passed, of 1 rules\n")
     assert "[[rule]] needs 'id'" in err
+
+
+# ---- in pipelines
+
+PIPELINE = """
+[source]
+kind = "parquet"
+path = "events"
+
+[events]
+time = "t"
+
+[[query]]
+name = "alerts"
+rules = "rules"
+by = ["user"]
+
+[[sink]]
+name = "alerts"
+kind = "parquet"
+path = "out"
+"""
+
+
+def pipeline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> Path:
+    """A pipeline beside its rules and events."""
+    monkeypatch.chdir(tmp_path)
+    Path("events").mkdir(exist_ok=True)
+    pq.write_table(EVENTS, "events/1.parquet")
+    Path("pipeline.toml").write_text(text, encoding="utf-8")
+    return Path("pipeline.toml")
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("sinks")
+def test_alerts_on_spark(spark: Any, folder: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of this process; a rule that cannot be read and one that is not partitioned are told, and the others run."""
+    longer = GUESSED.replace("WITHIN 60", "WITHIN 600")
+    folder(a=longer, b=LEFT, c="[[rule]]\n", d='[[rule]]\nid = "any"\nquery = "SELECT * FROM S WHERE LOGIN"\n')
+    here = stretto.read_rules(folder()).match(EVENTS)
+    plan = load(pipeline(tmp_path, monkeypatch, PIPELINE))
+    with pytest.warns(stretto.StrettoWarning) as told:
+        run_pipeline(plan)
+    assert [any(part in str(one.message) for one in told) for part in ("needs 'id'", "rule 'any' does not run")] == [
+        True,
+        True,
+    ]
+    found = pq.read_table("out").sort_by("end_time")
+    assert found.column_names[:5] == ["rule", "severity", "title", "start_time", "end_time"]
+    assert found.column("end_time").to_pylist() == [4, 108]
+    names = ["rule", "severity", "title", "start_time", "end_time"]
+    assert found.select(names).to_pylist() == [
+        row for row in here.matches.select(names).to_pylist() if row["rule"] != "any"
+    ]
+    assert found.column("user").to_pylist() == ["ann", "ann"]
+
+
+def test_rules_of_a_pipeline_that_are_wrong(folder: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder(a=GUESSED)
+    for pieces, why in (
+        (('"rules"', '"rulez"'), "there is no such"),
+        (('by = ["user"]', 'text = "x"'), "has both 'text' and 'rules': leave one out"),
+        (('by = ["user"]', 'language = "sase"'), "has rules, for which 'language' says nothing"),
+        (('rules = "rules"', 'text = "SELECT * FROM S WHERE A"'), "by is for rules"),
+    ):
+        path = pipeline(tmp_path, monkeypatch, PIPELINE.replace(*pieces))
+        with pytest.raises(PipelineError, match=why if "such" not in why else "no such file"):
+            load(path)
+    path = pipeline(tmp_path, monkeypatch, streaming(PIPELINE))
+    with pytest.raises(PipelineError, match="rule 'guessed' has 'every', which counts alerts of a whole table"):
+        load(path)
+
+
+def streaming(text: str) -> str:
+    """The pipeline as a stream."""
+    events = 'columns = {type = "string", t = "timestamp", user = "string"}\npath = "events"'
+    late = 'time = "t"\ndisorder = "1 second"'
+    return '[pipeline]\nmode = "streaming"\ncheckpoint = "c"\n' + text.replace('path = "events"', events).replace(
+        'time = "t"', late
+    )
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("sinks")
+def test_alerts_of_a_stream(spark: Any, folder: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder(a=GUESSED.replace("every = 100\n", "").replace("60 [t]", "60 seconds"))
+    plan = load(pipeline(tmp_path, monkeypatch, streaming(PIPELINE)))
+    times = pa.array([1_000_000 * t for t in EVENTS.column("t").to_pylist()], pa.timestamp("us", "UTC"))
+    pq.write_table(EVENTS.set_column(1, "t", times), "events/1.parquet")
+    run_pipeline(plan, once=True)
+    found = pq.read_table("out")
+    assert found.select(["rule", "severity", "user"]).to_pylist() == [
+        {"rule": "guessed", "severity": "high", "user": "ann"}
+    ]

@@ -163,16 +163,24 @@ def _query_keys(plan: Plan) -> Iterator[Problem]:
     for number, query in enumerate(plan.queries):
         path: KeyPath = ("query", number)
         label = f"{plan.file.label(path)} '{query.name}'"
-        if query.text is None and query.file is None:
-            yield plan.file.problem(path, f"{label} needs 'text' or 'file'", at_key=True)
-        if query.text is not None and query.file is not None:
-            told = f"{label} has both 'text' and 'file': leave one out"
-            yield plan.file.problem((*path, "file"), told, at_key=True)
+        given = [key for key in ("text", "file", "rules") if getattr(query, key) is not None]
+        if not given:
+            yield plan.file.problem(path, f"{label} needs 'text', 'file' or 'rules'", at_key=True)
+        if len(given) > 1:
+            told = f"{label} has both '{given[0]}' and '{given[1]}': leave one out"
+            yield plan.file.problem((*path, given[1]), told, at_key=True)
         for key, mode in (("partitions", "batch"), ("buckets", "streaming"), ("speculation", "streaming")):
             if getattr(query, key) is not None and mode != plan.pipeline.mode:
                 yield plan.file.problem((*path, key), f'{label}: {key} is for mode = "{mode}"', at_key=True)
         if query.language == "sql":
             yield from _statement_keys(plan, query, path, label)
+        if query.rules is not None:
+            for key in ("language", "speculation", "timeouts"):
+                if key in query.model_fields_set:
+                    told = f"{label} has rules, for which '{key}' says nothing"
+                    yield plan.file.problem((*path, key), told, "leave it out", at_key=True)
+        elif query.by:
+            yield plan.file.problem((*path, "by"), f"{label}: by is for rules", at_key=True)
         for i, name in enumerate(query.sinks or ()):
             # One sink may be written without brackets.
             at: KeyPath = (*path, "sinks", i)

@@ -137,6 +137,8 @@ class Query(Table):
     name: Name
     text: Text | None = None
     file: Text | None = None
+    rules: Text | None = None
+    by: Annotated[list[Text], Field(default_factory=list)]
     language: Literal["ceql", "sase", "eql", "afa", "sql"] | None = None
     speculation: Text | None = None
     output: Literal["events", "positions"] = "events"

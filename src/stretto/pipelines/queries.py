@@ -20,6 +20,7 @@ from stretto.pipelines.documents import Text, text_at
 from stretto.pipelines.places import Path as KeyPath
 from stretto.pipelines.plan import Plan
 from stretto.pipelines.problems import Problem
+from stretto.pipelines.rules import read_rules
 from stretto.spark.revised import AFA
 
 #: The language of statements of Spark SQL, with ``MATCH_RECOGNIZE``.
@@ -55,6 +56,9 @@ def check_queries(plan: Plan) -> list[Problem]:
     for number, query in enumerate(plan.queries):
         path: KeyPath = ("query", number)
         label = f"query '{query.name}'"
+        if query.rules is not None:
+            problems += _rule_problems(plan, number)
+            continue
         if (query.text is None) == (query.file is None):
             continue  # told elsewhere
         try:
@@ -79,6 +83,19 @@ def check_queries(plan: Plan) -> list[Problem]:
         except StrettoError as error:
             problems.append(plan.file.problem((*path, "name"), f"{label}: {error}"))
     return problems
+
+
+def _rule_problems(plan: Plan, number: int) -> list[Problem]:
+    """What keeps rules from running at all: that there are none. What is wrong with some of them is told when the others run."""
+    query = plan.queries[number]
+    try:
+        rules = read_rules(plan.locate(str(query.rules)))
+    except OptionError as error:
+        return [plan.file.problem(("query", number, "rules"), f"query '{query.name}': {error}")]
+    if plan.streaming and (repeats := [rule.id for rule in rules.enabled if rule.given.every is not None]):
+        told = f"query '{query.name}': rule '{repeats[0]}' has 'every', which counts alerts of a whole table"
+        return [plan.file.problem(("query", number, "rules"), told, "mode = \"batch\", or leave 'every' out")]
+    return []
 
 
 def query_problem(text: Text, query: model.Query, error: QueryError) -> Problem:

@@ -14,6 +14,7 @@ from stretto.pipelines.batch import run_batch
 from stretto.pipelines.plan import Plan
 from stretto.pipelines.problems import PipelineError
 from stretto.pipelines.queries import SQL, query_problem, query_text
+from stretto.pipelines.ruling import alerts
 from stretto.pipelines.streams import Streams
 from stretto.pipelines.updates import Report, Update, failures_named
 from stretto.spark import match, session, sql
@@ -117,6 +118,8 @@ def _check_keys(plan: Plan, matches: list[DataFrame]) -> None:
 def _match(plan: Plan, number: int, events: Mapping[str, connectors.Events]) -> DataFrame:
     """The matches of a query as a DataFrame."""
     query, roles = plan.queries[number], plan.events
+    if query.rules is not None:
+        return alerts(plan, number, events)
     good = {name: source.good for name, source in events.items()}
     text = query_text(plan, number)
     arguments: dict[str, Any] = {"late": roles.late, "disorder": roles.delay[1], "buckets": query.buckets}

@@ -231,14 +231,19 @@ class RuleSet:
             require(table, name, "role")
         table, _ = ordered(table, roles["time"], sequence)
         patterns = PatternSet(table.schema, **roles, output=output, budget=budget)
+        errors = self.added_to(patterns)
+        found = pa.concat_tables([patterns.push(table), patterns.finish()])
+        return self._given(found, table, roles, errors)
+
+    def added_to(self, patterns: PatternSet) -> dict[str, str]:
+        """Add the enabled rules to a set; of those that it does not take, by id: why."""
         errors: dict[str, str] = {}
         for rule in self.enabled:
             try:
                 patterns.change(Change(rule.id, rule.query))
             except StrettoError as error:
                 errors[rule.id] = str(error)
-        found = pa.concat_tables([patterns.push(table), patterns.finish()])
-        return self._given(found, table, roles, errors)
+        return errors
 
     def _given(self, found: pa.Table, table: pa.Table, roles: Mapping[str, Any], errors: Mapping[str, str]) -> Alerts:
         """Alerts and report of what the patterns have found."""
