@@ -43,6 +43,7 @@ columns    symbol, day, price (3 of 4 are read to match and to measure)
 output     symbol string, bottom double
 engine     rows: back through each partition for what can be completed, then forward by preference
            it never goes back: at most 9 steps a row, and as many for each row of a match
+stream     held are the rows from the first that may still begin a match, 1 row before it; of each partition the last row, for ever
 around     nothing: the clause is the statement"""
 
 FALLS_DOT = """\
@@ -137,6 +138,30 @@ def test_a_window() -> None:
     told = stretto.compile_sql(text, t={"at": pa.timestamp("us")}).explain()
     assert "\nwindow     the last row's at is less than the first one's and 5400 s\n" in told
     assert "it may go back, as WITHIN reads rows of the match so far" in told
+
+
+@pytest.mark.parametrize(
+    ("rest", "told"),
+    [
+        (
+            "PATTERN (A+ B)",
+            "held are the rows from the first that may still begin a match; of each partition the last row, until time has passed it",
+        ),
+        (
+            "PATTERN (A B) DEFINE B AS x > PREV(x, 3)",
+            "…, 3 rows before it; of each partition the last 3 rows, for ever",
+        ),
+        ("PATTERN (A B) DEFINE B AS s > A.s", "refused: "),
+    ],
+)
+def test_what_a_stream_holds(rest: str, told: str) -> None:
+    text = f"SELECT * FROM t MATCH_RECOGNIZE (ORDER BY d MEASURES A.x AS x {rest})"
+    (line,) = (
+        line
+        for line in stretto.compile_sql(text, t={"d": "int64", "x": "int64", "s": "string"}).explain().splitlines()
+        if line.startswith("stream")
+    )
+    assert told.removeprefix("…") in line
 
 
 def test_large_automata_are_cut() -> None:

@@ -137,6 +137,7 @@ def _dataflow() -> None:
 
 
 def _rows() -> None:
+    import stretto
     from stretto.languages.match_recognize import parse
     from stretto.matching.rows import recognize
     from stretto.query.passes.bind_rows import bind
@@ -150,8 +151,11 @@ def _rows() -> None:
         "PATTERN (A{65}? | (A | B)+ C) DEFINE A AS v > 0, C AS v > FIRST(A.v) AND avg(A.x) > 9",
         "PATTERN (A B+) WITHIN INTERVAL '1' SECOND DEFINE B AS v > PREV(v)",
     ):
-        clause = parse(f"MATCH_RECOGNIZE (PARTITION BY type ORDER BY at MEASURES {measures} {rest})")
-        recognize(bind(clause, rows.schema), rows, capacity=1)
+        clause = f"MATCH_RECOGNIZE (PARTITION BY type ORDER BY at MEASURES {measures} {rest})"
+        recognize(bind(parse(clause), rows.schema), rows, capacity=1)
+        matcher = stretto.Matcher(clause)
+        matcher.push(rows)
+        matcher.finish()
 
 
 def _latest() -> None:

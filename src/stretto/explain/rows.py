@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from stretto.automata.rows import ACCEPT, RowAutomaton, build
 from stretto.engines.rows.program import MOST_FAILED, RowProgram
+from stretto.engines.rows.runner import RowRun
+from stretto.errors import QueryError
 from stretto.explain.dot import Drawing, quoted
 from stretto.explain.text import section
 from stretto.query import row_pattern as r
@@ -44,6 +46,7 @@ def explain_clause(parsed: r.RowQuery, bound: r.BoundRows | None) -> str:
         )
         sections.append(("output", ", ".join(f"{one.name} {one.type}" for one in bound.output)))
         sections.append(("engine", "\n".join(_engine(program))))
+        sections.append(("stream", _stream(program)))
     return "\n".join(section(title, body) for title, body in sections)
 
 
@@ -149,6 +152,21 @@ def _engine(program: RowProgram) -> Iterator[str]:
         f"({len(program.programs.kind)} values at most)"
     )
     yield f"more than {MOST_FAILED:,} such failures of one match are a LimitError, which names the row"
+
+
+def _stream(program: RowProgram) -> str:
+    """What a stream of rows holds."""
+    try:
+        run = RowRun(program, list(program.bound.read), capacity=1)
+    except QueryError as error:
+        return f"refused: {error.message}"
+    back = max(run.back, int(run.rules.shown_back))
+    before = f", {back} row{'s' * (back > 1)} before it" if back else ""
+    last = "the last row" if run.kept_back == 1 else f"the last {run.kept_back} rows"
+    forgotten = "until time has passed it" if run.forgets else "for ever"
+    return (
+        f"held are the rows from the first that may still begin a match{before}; of each partition {last}, {forgotten}"
+    )
 
 
 def draw_clauses(clauses: Iterable[tuple[str, r.RowQuery]]) -> Drawing:
