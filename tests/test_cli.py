@@ -65,6 +65,28 @@ def test_a_type_that_no_event_has(run: Run) -> None:
     )
 
 
+def test_a_query_of_eql(run: Run) -> None:
+    text = "sequence [A where true] [B where true]"
+    code, out, _ = run("match", text, "events.parquet", "--language", "eql", "--json", "--output", "positions")
+    assert code == 0
+    assert [json.loads(line)["positions"] for line in out.splitlines()] == [
+        list(one)
+        for one in stretto.match(text, EVENTS, language="eql", output="positions").column("positions").to_pylist()
+    ]
+    assert out
+    Path("rule.eql").write_text(text, encoding="utf-8")
+    assert run("match", "rule.eql", "events.parquet", "--language", "eql", "--json", "--output", "positions") == (
+        0,
+        out,
+        "",
+    )
+    code, out, _ = run("explain", text, "--language", "eql")
+    assert (code, out) == (0, stretto.compile(text, language="eql").explain() + "\n")
+    code, _, err = run("match", text, "events.parquet")
+    assert code == 2
+    assert "one of EQL needs --language eql" in err
+
+
 def test_a_query_inline(run: Run) -> None:
     code, out, _ = run("match", QUERY, "events.parquet", "--json")
     assert code == 0

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import stretto
-from stretto.errors import OptionError, QueryError
+from stretto.errors import LimitError, OptionError, QueryError
 from stretto.languages.eql import parse
 from stretto.matching.compiled import compile_query
 from stretto.query import predicate as p
@@ -143,6 +143,21 @@ def test_pipes() -> None:
     assert sum(one.num_rows for one in pieces) == 1
     with pytest.raises(OptionError, match="a stream has no end"):
         stretto.Matcher("process where true | head 2", EVENTS.schema, language="eql", **ROLES)
+
+
+def test_limits() -> None:
+    steps = " ".join(f"[any where size == {at}]" for at in range(64))
+    with pytest.raises(LimitError, match="the steps have 64 different conditions, and 63 at most"):
+        stretto.match(f"sequence {steps}", EVENTS, language="eql", **ROLES)
+    with pytest.raises(QueryError, match="the sequence has 300 steps, and 256 at most"):
+        stretto.compile("sequence " + "[any where true] with runs=100 " * 3, language="eql")
+    deep = "process where " + "not " * 300 + "true"
+    with pytest.raises(QueryError, match="nested more than 200 levels deep"):
+        stretto.compile(deep, language="eql")
+    long = stretto.match(
+        "sequence " + "[any where true] with runs=100 " * 2, pa.table({"type": ["A"] * 250}), language="eql"
+    )
+    assert long.num_rows == 51
 
 
 def test_several_tables_by_stream() -> None:

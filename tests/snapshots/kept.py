@@ -36,12 +36,19 @@ CASES = {
     "trend": "PATTERN SEQ(A+ a[], B b) WHERE skip_till_any_match { a[i].x >= a[i-1].x and b.key >= a[1].key } WITHIN 8 seconds",
     "absence": "PATTERN SEQ(A a, ~(D d), (B|C)+ b[]) WHERE skip_till_next_match { [key] and b[i].x >= a.x } WITHIN 20 seconds",
     "strict": "PATTERN SEQ((A|B)+ a[], (C|D) c) WHERE strict_contiguity { [key] and c.x != avg(a[].x) }",
+    "sequence": "sequence by key with maxspan=9s ![D where x == 2] [A where x >= 0] [any where x != 2] ![C where x == 1] "
+    "[B where true] until [D where x == 0]",
+    "waiting": "sequence with maxspan=3s [A where true] by key [B where true] by key ![C where true] by key",
+    "sample": "sample by ?key, x [A where true] [B where true] [any where true]",
     "late": "SELECT * FROM S WHERE A AS a ; B+ AS b GAP 3 seconds ; NOT D ; C PARTITION BY [key] WITHIN 6 seconds",
     "late-sase": "PATTERN SEQ(A a, B b, C c) WHERE skip_till_next_match { [key] and b.x >= a.x } WITHIN 6 seconds",
 }
 
 #: Those with rows of partial matches that timed out, of which only matchers are kept.
 TIMEOUTS = frozenset({"late", "late-sase"})
+
+#: Those of EQL.
+EQL = frozenset({"sequence", "waiting", "sample"})
 
 CUT = 60
 
@@ -63,15 +70,20 @@ def stream() -> pa.Table:
     return pa.Table.from_pylist(rows, schema=pa.schema(kinds))
 
 
+def query_of(name: str) -> stretto.Query:
+    """The query of a case."""
+    return stretto.compile(CASES[name], stream(), time="ts", language="eql" if name in EQL else None)
+
+
 def matcher_of(name: str) -> stretto.Matcher:
     """A new matcher of a case."""
-    return stretto.Matcher(stretto.compile(CASES[name], stream(), time="ts"), time="ts", timeouts=name in TIMEOUTS)
+    return stretto.Matcher(query_of(name), time="ts", timeouts=name in TIMEOUTS)
 
 
 def bucket_of(name: str) -> Bucket:
     """A new bucket of a case."""
     settings = Settings("ts", None, None, "drop", None, 5_000_000, 64)
-    return Bucket(OneQuery(stretto.compile(CASES[name], stream(), time="ts")), settings)
+    return Bucket(OneQuery(query_of(name)), settings)
 
 
 def expected_rows(table: pa.Table) -> list[Any]:

@@ -18,6 +18,7 @@ from tests.snapshots.kept import (
     bucket_of,
     expected_rows,
     matcher_of,
+    query_of,
     stream,
     watermark_at,
 )
@@ -55,11 +56,11 @@ def test_states_of_continuous_queries_go_on(version: str, name: str) -> None:
     table = stream()
     assert bucket.held is not None
     assert bucket.held.num_rows == CUT - CUT // 2
-    before = stretto.match(CASES[name], table.slice(0, CUT // 2), time="ts")
+    before = stretto.match(query_of(name), table.slice(0, CUT // 2), time="ts")
     bucket.take(table.slice(CUT), watermark_at(table, CUT // 2))
     after = pa.concat_tables(bucket.advance(watermark_at(table, 2 * CUT - 1) + 1))
     times = ["start_time", "end_time"]
-    everything = stretto.match(CASES[name], table, time="ts").select(times)
+    everything = stretto.match(query_of(name), table, time="ts").select(times)
     assert expected_rows(pa.concat_tables([before.select(times), after.select(times)])) == expected_rows(everything)
 
 

@@ -84,7 +84,7 @@ def match(  # noqa: PLR0913 - the options that users have
     valuations
         One row for each valuation (which variable holds which event) in place of each complex event.
     language
-        The query's language, where the text does not tell.
+        The query's language, where the text does not tell: ``"eql"``.
     at_end
         What becomes of a match that waits for time to pass (for what must not come behind it, or with KEEP for a longer one) when
         the events end before: it is ``"complete"``, or ``"drop"``: it is left out.

@@ -119,7 +119,7 @@ def match(  # noqa: PLR0913 - the options that users have
         begins with it, with columns ``reached`` and ``expired`` as in :func:`stretto.match`. A window is closed by the latest time of
         all events (which a small job asks for), or the watermark. It measures the time, or counts the events of a key.
     language
-        The query's language, where the text does not tell: ``"ceql"``, ``"sase"``, ``"afa"``.
+        The query's language, where the text does not tell: ``"ceql"``, ``"sase"``, ``"eql"``, ``"afa"``.
     at_end
         Batch: as in :func:`stretto.match`, what becomes of a match that waits for time to pass when the events end before, at their
         latest time, whatever key that is of. With ``"drop"`` Spark looks that time up first.
