@@ -38,13 +38,13 @@ class Case:
         return f"{self.clause}\n  cuts={self.cuts} capacity={self.capacity}\n  {rows}"
 
 
-def case(seed: int) -> Case:
-    """A case from a seed.
+def case(seed: int, *, windows: bool = True) -> Case:
+    """A case from a seed; with ``windows`` some are definitions of windows.
 
     >>> print(case(7).clause)  # doctest: +ELLIPSIS
     MATCH_RECOGNIZE (...
     """
-    return _case(Seeded(seed))
+    return _case(Seeded(seed), windows)
 
 
 def drawn() -> Any:
@@ -54,7 +54,7 @@ def drawn() -> Any:
 
 def bound(given: Case) -> BoundRows:
     """The clause of a case, bound to its rows."""
-    return bind(parse(given.clause), given.rows.schema)
+    return bind(parse(given.clause, window=True), given.rows.schema)
 
 
 def answer(given: Callable[[BoundRows, pa.Table], pa.Table], one: Case) -> list[str] | str:
@@ -123,7 +123,7 @@ def check(one: Case, seed: int) -> int:
 VARIABLES = ("A", "B", "C", "D")
 
 
-def _case(choose: Choices) -> Case:
+def _case(choose: Choices, windows: bool = True) -> Case:
     partition = choose.one_of(["", "PARTITION BY k ", "PARTITION BY k ", "PARTITION BY K, b "])
     order = choose.one_of(
         ["t", "t DESC", "ts", "t NULLS FIRST, y", "t DESC NULLS FIRST", "y DESC, t", "s, t", "ts, x DESC"]
@@ -150,11 +150,17 @@ def _case(choose: Choices) -> Case:
     measures = [f"{_measure(choose, labels)} AS m{at}" for at in range(choose.integer(0, 3))]
     define = [f"{one} AS {_condition(choose, one, labels, 1)}" for one in variables if choose.chance(75)]
     within = " WITHIN INTERVAL '3' SECOND" if order.startswith("ts") and choose.chance(50) else ""
+    search = ""
+    if windows and choose.chance(25) and "MATCH_NUMBER" not in f"{measures} {define}":  # a window's definition
+        end = choose.one_of(["UNBOUNDED FOLLOWING", "UNBOUNDED FOLLOWING", "2 FOLLOWING", "CURRENT ROW"])
+        rows, within = f"ROWS BETWEEN CURRENT ROW AND {end}", ""
+        search = choose.one_of(["", "INITIAL ", "SEEK ", "SEEK "])
+        pattern = pattern.replace("^", "A").replace("$", "A")
     text = (
         f"MATCH_RECOGNIZE ({partition}ORDER BY {order}\n"
         + (f"  MEASURES {', '.join(measures)}\n" if measures else "")
         + f"  {rows}{' AFTER MATCH SKIP ' + skip if skip else ''}\n"
-        + f"  PATTERN ({pattern}){within}\n"
+        + f"  {search}PATTERN ({pattern}){within}\n"
         + "".join(f"  SUBSET {name} = ({', '.join(members)})\n" for name, members in subsets)
         + (f"  DEFINE {', '.join(define)}" if define else "")
         + ")"

@@ -20,6 +20,11 @@ STATEMENTS = [
     f"SELECT * FROM t {CLAUSE} AS m;",
     f"WITH RECURSIVE r AS (SELECT 'it''s' UNION ALL (WITH e AS (SELECT 1) SELECT * FROM e, r {CLAUSE})) SELECT e'\\'' FROM r",
 ]
+STATEMENTS.append(
+    "WITH c AS (SELECT 1) SELECT id, m OVER w, count(*) OVER w AS n, sum(t.x) OVER w FROM (SELECT 1) AS t WHERE x > 1 "
+    "WINDOW w AS (ORDER BY x MEASURES A.x AS m ROWS BETWEEN CURRENT ROW AND 3 FOLLOWING SEEK PATTERN (A B)) "
+    "ORDER BY m OVER w UNION SELECT 1"
+)
 TOKENS = re.compile(r"\w+|'[^']*'|\s+|.", re.DOTALL)
 
 

@@ -58,6 +58,29 @@ def test_examples(spark: Any, views: Any, name: str) -> None:
     _check(spark, views, next(one for one in EXAMPLES if one.name == name))
 
 
+def test_a_window_with_a_pattern(spark: Any, views: Any) -> None:
+    text = """
+        SELECT k, t.x, until OVER w, count(*) OVER w AS n, sum(t.price) OVER w AS total FROM ticker AS t WHERE price > 1
+        WINDOW w AS (
+            PARTITION BY k ORDER BY x MEASURES LAST(x) AS until ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING
+            PATTERN (A F+) DEFINE F AS price < PREV(price)
+        )
+    """
+    assert on_spark.sql(spark, text).columns == ["k", "x", "until", "n", "total"]
+    assert rows_of(spark, text) == sorted(
+        [
+            ("a", 1, 2, 2, 16),
+            ("a", 2, None, 0, None),
+            ("a", 3, None, 0, None),
+            ("b", 1, 2, 2, 9),
+            ("b", 2, None, 0, None),
+            (None, 1, None, 0, None),
+        ],
+        key=repr,
+    )
+    assert "the match begins at it" in on_spark.compile_sql(spark, text).explain()
+
+
 @pytest.mark.session
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda one: one.name)
 def test_all_examples(spark: Any, views: Any, example: Example) -> None:
@@ -180,6 +203,12 @@ def test_random_clauses(spark: Any) -> None:
         clause = re.sub(r"(ORDER BY .*)\n", r"\1, at_row\n", drawn.clause, count=1)
         table = drawn.rows.append_column("at_row", pa.array(range(drawn.rows.num_rows)))
         text = f"SELECT * FROM (SELECT * FROM drawn) AS d {clause} AS m"
+        if "ROWS BETWEEN" in clause:
+            measures = (f", {name} OVER w" for name in ("m0", "m1", "m2") if f"AS {name}" in clause)
+            shown = ", ".join(table.schema.names) + "".join(measures)
+            text = (
+                f"SELECT {shown} FROM (SELECT * FROM drawn) AS d WINDOW w AS {clause.removeprefix('MATCH_RECOGNIZE ')}"
+            )
         expected = _answer(_alone, clause, table)
         assert _answer(_here, text, table) == expected, f"seed {seed}: {clause}"
         assert _answer(_on_spark, spark, text, table) == expected, f"seed {seed}: {clause}"
@@ -187,7 +216,7 @@ def test_random_clauses(spark: Any) -> None:
 
 
 def _alone(clause: str, table: pa.Table) -> pa.Table:
-    return recognize(bind(parse(clause), table.schema), table)
+    return recognize(bind(parse(clause, window=True), table.schema), table)
 
 
 def _here(text: str, table: pa.Table) -> pa.Table:

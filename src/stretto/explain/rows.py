@@ -20,6 +20,7 @@ _ROWS = {
     r.RowsPerMatch.SHOW_EMPTY: "all rows of a match; one row for an empty match",
     r.RowsPerMatch.OMIT_EMPTY: "all rows of a match; none for an empty match",
     r.RowsPerMatch.WITH_UNMATCHED: "all rows of a match, one row for an empty match, and the rows of no match",
+    r.RowsPerMatch.WINDOW: "each row, with the match that is found for it",
 }
 
 
@@ -33,6 +34,7 @@ def explain_clause(parsed: r.RowQuery, bound: r.BoundRows | None) -> str:
         ("partition", _partition(own)),
         ("order", _order(own)),
         *([("window", _window(own))] if own.within is not None else []),
+        *([("frame", _frame(own.frame))] if own.frame is not None else []),
         ("rows", f"{_ROWS[own.rows]}; {_after(own)}"),
         ("automaton", "\n".join(_automaton(automaton))),
         ("conditions", "\n".join(_conditions(own, program))),
@@ -68,6 +70,12 @@ def _order(query: r.RowQuery) -> str:
 def _window(query: r.RowQuery) -> str:
     assert query.within is not None
     return f"the last row's {query.order_by[0].column} is less than the first one's and {query.within.seconds} s"
+
+
+def _frame(frame: r.Frame) -> str:
+    end = "all rows behind it" if frame.following is None else f"{frame.following:,} rows behind it"
+    begins = "at it or later in the frame" if frame.seeks else "at it"
+    return f"each row and {end}, which is all that its match reads; the match begins {begins}"
 
 
 def _after(query: r.RowQuery) -> str:
@@ -145,6 +153,7 @@ def _engine(program: RowProgram) -> Iterator[str]:
         yield f"it never goes back: at most {edges} steps a row, and as many for each row of a match"
         return
     causes = [f"the condition{'s' * (len(asked) > 1)} of {', '.join(asked)}"] if asked else []
+    causes += ["the frame"] if program.bound.parsed.frame is not None and not asked else []
     causes += ["WITHIN"] if program.bound.parsed.within is not None else []
     yield f"it may go back, as {' and '.join(causes)} read{'s' * (len(asked) + len(causes) < 3)} rows of the match so far"
     yield (

@@ -108,6 +108,9 @@ def _pieces(program: RowProgram, seen: Shifted, capacity: int) -> Iterator[pa.Ta
         return
     every = list(found)
     together = Found(*(np.concatenate(one) for one in zip(*every, strict=True))) if every else Found(*[_NOTHING] * 5)
+    if program.bound.parsed.frame is not None:
+        yield _framed(program, seen, together)
+        return
     alone = _NOTHING
     if program.bound.parsed.rows is RowsPerMatch.WITH_UNMATCHED:
         touched = np.zeros(seen.rows + 1, np.int64)
@@ -143,6 +146,18 @@ def laid_out(program: RowProgram, given: Given) -> pa.Table:
         return table
     order = np.argsort(np.append(found.start[match], alone), kind="stable")
     return pa.concat_tables([table, _unmatched(program.bound, seen, alone)]).take(pa.array(order))
+
+
+def _framed(program: RowProgram, seen: Shifted, found: Found) -> pa.Table:
+    """A WINDOW clause: each row with the measures of its match, NULL where it has none."""
+    measured = measures(
+        program.bound, program.automaton, seen, found, Points(np.arange(found.start.size), found.length)
+    )
+    match = np.full(seen.rows, -1, np.int64)
+    match[found.number] = np.arange(found.number.size)
+    at = pa.array(match, mask=match < 0)
+    columns = [seen.column(f"0 {name}") for name in program.bound.schema.names]
+    return pa.Table.from_arrays([*columns, *(one.take(at) for one in measured)], schema=program.bound.output)
 
 
 def _at_points(program: RowProgram, seen: Shifted, found: Found, points: Points, rows: I64) -> pa.Table:

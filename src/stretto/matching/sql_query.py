@@ -74,7 +74,8 @@ class SqlQuery:
     def _title(self, clause: Clause) -> str:
         line = self.text.count("\n", 0, clause.body.start) + 1
         operand = " ".join(self.text[clause.operand.start : clause.operand.end].split())
-        return f"line {line}: MATCH_RECOGNIZE over {operand}"
+        what = "MATCH_RECOGNIZE" if clause.written is None else "WINDOW"
+        return f"line {line}: {what} over {operand}"
 
     def __str__(self) -> str:
         return self.text

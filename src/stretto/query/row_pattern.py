@@ -259,6 +259,7 @@ class RowsPerMatch(StrEnum):
     SHOW_EMPTY = "ALL ROWS PER MATCH SHOW EMPTY MATCHES"
     OMIT_EMPTY = "ALL ROWS PER MATCH OMIT EMPTY MATCHES"
     WITH_UNMATCHED = "ALL ROWS PER MATCH WITH UNMATCHED ROWS"
+    WINDOW = "ROWS BETWEEN CURRENT ROW AND …"  #: in a WINDOW clause: one row for each row
 
 
 class AfterMatch(StrEnum):
@@ -268,6 +269,15 @@ class AfterMatch(StrEnum):
     NEXT = "TO NEXT ROW"
     FIRST = "TO FIRST"
     LAST = "TO LAST"
+
+
+@dataclass(frozen=True)
+class Frame:
+    """In a WINDOW clause: the rows from the current one on among which its match is sought, and which it may read."""
+
+    following: int | None = None  #: how many rows follow the current one; ``None``: all
+    seeks: bool = False  #: the match may begin at a later row; else it begins at the current one
+    span: Span | None = _span()
 
 
 @dataclass(frozen=True)
@@ -283,7 +293,7 @@ class RowQuery:
     rows: RowsPerMatch = RowsPerMatch.ONE
     after: AfterMatch = AfterMatch.PAST
     after_variable: str | None = None
-    initial: bool = False  #: INITIAL in a WINDOW clause: a match begins at the row itself, or there is none
+    frame: Frame | None = None  #: of a WINDOW clause
     subsets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     within: Window | None = None  #: Flink's WITHIN: the last row's time is less than the first one's plus this
     references: Mapping[str, RowReference] = field(default_factory=dict)

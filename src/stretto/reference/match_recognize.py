@@ -114,6 +114,9 @@ class _Partition:
     def shown(self) -> Iterator[Row]:
         """The rows of the result."""
         query = self.query
+        if query.frame is not None:
+            yield from self._framed(query.frame)
+            return
         start, number, behind = 0, 1, 0  # behind: the rows before it are shown, or matched
         while start < len(self.rows):
             match = self._first_match(start, number)
@@ -136,6 +139,22 @@ class _Partition:
                         yield self._row(match, start + at, at + 1)
             behind = max(behind, start + len(match.word))
             start = self._next_start(match)
+
+    def _framed(self, frame: r.Frame) -> Iterator[Row]:
+        """A WINDOW clause: the match of a row is that of a partition that is its frame."""
+        skipped = 0  # rows before it are not looked at
+        for row, own in enumerate(self.rows):
+            end = None if frame.following is None else row + frame.following + 1
+            inside = _Partition(self.bound, self.rows[row:end], self.most_steps)
+            starts = range(len(inside.rows)) if frame.seeks else (0,)
+            matches = (inside._first_match(start, 0) for start in starts) if row >= skipped else ()
+            match = next((one for one in matches if one is not None), None)
+            if match is None:
+                yield {**own, **{one.name: None for one in self.bound.measures}}
+                continue
+            yield inside._row(match, 0, len(match.word))
+            later = match.word and self.query.after is not r.AfterMatch.NEXT
+            skipped = row + (inside._next_start(match) if later else 1)
 
     def _row(self, match: _Match, row: int, count: int) -> Row:
         """A row with the measures of a match of which ``count`` rows are behind, the current one included."""

@@ -16,14 +16,19 @@ import numpy as np
 from stretto._jit import DONE, FAULTED, GROW_STACK, GROW_TABLE, OUTPUT_FULL, inlined, jit
 from stretto.engines.rows.kernels import next_start, possible
 from stretto.engines.rows.structure import (
+    DEAD,
     FAULT,
     I64,
     INTEGERS,
     KEYS,
     MATCHES,
+    MOST_TRIED,
+    NEXT,
     NUMBER,
     PARTITION,
     ROW,
+    SOUGHT,
+    TRIED,
     U64,
     USED,
     Bits,
@@ -135,6 +140,7 @@ ENDS = -1  #: the match ends here
 NOWHERE = -2  #: no follower is left
 NO_ROOM = -3
 REFUSED = -4  #: an integer left 64 bits
+FULL = -5  #: the table of what failed has no room
 
 
 class Programs(NamedTuple):
@@ -157,7 +163,12 @@ class Programs(NamedTuple):
     live: I64
     fails: Bits  #: of each position: a match may fail behind it
     by_number: bool  #: a condition reads the number of the match
-    by_start: bool  #: … the first row's time: WITHIN
+    by_start: bool  #: … the first row's time (WITHIN), or it depends on where the frame begins
+    framed: bool  #: the clause is a window: matches read rows of their frame only
+    seeks: bool  #: … and may begin later than that
+    reach: int  #: how far conditions read back from the current row, in a frame
+    back: I64  #: of each column: it is the first of those for 0 to ``back`` rows of the frame before the row
+    ahead: I64  #: … for each of them, of those for 0 to ``ahead`` rows behind it
 
 
 #: What an aggregate without arguments is given.
@@ -169,7 +180,7 @@ class Values(NamedTuple):
 
     words: I64  #: (columns, rows + 1)
     known: Bits  #: (columns, rows + 1)
-    latest: I64  #: of each row: the last row within the window that begins with it; empty: no window
+    latest: I64  #: of each row: the last row within the window, or the frame, that begins with it; empty: there is none
 
 
 class Scratch(NamedTuple):
@@ -182,6 +193,7 @@ class Scratch(NamedTuple):
     known: Bits
     faults: I64  #: (1, 1): an integer left 64 bits
     key: I64
+    frame: I64  #: (2,): the first and the last row of the frame
     first: I64  #: (registers of values, values): the depth at which a value came last for the first time
 
 
@@ -224,6 +236,10 @@ def put(
         at = row if b < 0 else registers[depth, b]
         if at < 0:
             at = values.words.shape[1] - 1
+        elif programs.framed:
+            behind = programs.ahead[a]
+            a += min(at - scratch.frame[0], programs.back[a]) * (behind + 1)
+            a += min(scratch.frame[1] - at, behind)
         found = values.words[a, at]
         known = values.known[a, at]
     elif op == CONSTANT:
@@ -554,7 +570,11 @@ def sought(
     key[0] = row
     key[1] = position
     key[2] = number if programs.by_number else 0
-    key[3] = start if programs.by_start else 0
+    key[3] = 0
+    if programs.by_start:
+        key[3] = start
+    elif programs.framed:
+        key[3] = min(row - start, programs.reach)
     k = 4
     for at in range(programs.live_begin[position], programs.live_begin[position + 1]):
         key[k] = scratch.registers[depth, programs.live[at]]
@@ -601,7 +621,8 @@ def followed(
         if scratch.faults[0, 0]:
             return REFUSED
         if true and not (
-            programs.fails[q] and failed.used[sought(programs, at, q, number, row, depth + 1, scratch, failed)]
+            programs.fails[q]
+            and failed.used[sought(programs, at, q, number, scratch.frame[0], depth + 1, scratch, failed)]
         ):
             return q
     return NOWHERE
@@ -625,7 +646,9 @@ def remember(
 
 
 @inlined
-def write(machine: Machine, mode: int, registers: I64, scratch: Scratch, out: Found, row: int, length: int) -> int:
+def write(
+    machine: Machine, mode: int, framed: bool, registers: I64, scratch: Scratch, out: Found, row: int, length: int
+) -> int:
     """Write a match, and where the next may begin into ROW; DONE, OUTPUT_FULL or FAULTED."""
     matches = registers[MATCHES]
     used = registers[USED]
@@ -636,15 +659,71 @@ def write(machine: Machine, mode: int, registers: I64, scratch: Scratch, out: Fo
     following = next_start(row, length, mode, machine, out.path, used, registers)
     if following < 0:
         return FAULTED
+    if framed and (length == 0 or mode == NEXT):
+        following = registers[ROW] + 1
     registers[NUMBER] += 1
     out.partition[matches] = registers[PARTITION]
     out.start[matches] = row
     out.length[matches] = length
-    out.number[matches] = registers[NUMBER]
+    out.number[matches] = registers[ROW] if framed else registers[NUMBER]
     registers[MATCHES] = matches + 1
     registers[USED] = used + length
     registers[ROW] = following
     return DONE
+
+
+@inlined
+def later_start(programs: Programs, registers: I64, row: int, start: int) -> int:
+    """The next row at which a window seeks a match, where there is none at ``start``.
+
+    What begins further than ``reach`` rows behind the frame's begin does not depend on this: it is tried once for all frames.
+    """
+    registers[TRIED] += 1
+    far = start - row >= programs.reach and not programs.by_start
+    if far:
+        registers[DEAD] = max(registers[DEAD], start + 1)
+    following = start + 1
+    if following - row >= programs.reach and not programs.by_start:
+        following = max(following, registers[DEAD])
+    return following
+
+
+@inlined
+def search(
+    bits: U64, bounds: I64, machine: Machine, programs: Programs, values: Values, registers: I64, scratch: Scratch,
+    failed: Failed, row: int,
+) -> int:  # fmt: skip
+    """The preferred match that begins at a row: its length; else NOWHERE, NO_ROOM, FULL or REFUSED.
+
+    Depth first, by preference. Loop invariant: the rows of the match so far are at depths 1 to ``depth``, each with its
+    position, the follower to try next, and the registers with it; what is in ``failed`` cannot be completed.
+    """
+    end = bounds[registers[PARTITION] + 1]
+    last = scratch.frame[1]
+    first = row == bounds[registers[PARTITION]]
+    scratch.position[0] = machine.ends.size + 1 if first else machine.ends.size
+    scratch.edge[0] = machine.begin[scratch.position[0]]
+    depth = 0
+    while depth >= 0:
+        if row + depth == end:
+            # What is possible at a partition's last row may end there.
+            return depth
+        taken = followed(bits, machine, programs, values, registers, scratch, failed, row, depth, last)
+        if taken >= 0:
+            depth += 1
+            scratch.position[depth] = taken
+            scratch.edge[depth] = machine.begin[taken]
+        elif taken == ENDS:
+            return depth
+        elif taken != NOWHERE:
+            return taken
+        else:
+            number = registers[NUMBER] + 1
+            begin = scratch.frame[0]
+            if depth > 0 and not remember(programs, registers, number, scratch, failed, begin, row + depth - 1, depth):
+                return FULL
+            depth -= 1
+    return NOWHERE
 
 
 @jit
@@ -662,10 +741,8 @@ def walk_back(
 ) -> int:
     """Do what :func:`stretto.engines.rows.kernels.walk` does, where a follower that is possible may fail.
 
-    Depth first, by preference. Loop invariant: the rows of the match so far are at depths 1 to ``depth``, each with its
-    position, the follower to try next, and the registers with it; what is in ``failed`` cannot be completed. Cost:
-    O(followers · (registers + steps)) for each configuration, of which each fails once. Stops with OUTPUT_FULL,
-    GROW_STACK or GROW_TABLE, and begins the match anew.
+    Loop invariant: all rows before ROW are done. Cost: O(followers · (registers + steps)) for each configuration, of which each
+    fails once. Stops with OUTPUT_FULL, GROW_STACK or GROW_TABLE, and begins the match anew.
     """
     while registers[PARTITION] < bounds.size - 1:
         k = registers[PARTITION]
@@ -673,40 +750,29 @@ def walk_back(
         while registers[ROW] < end:
             row = registers[ROW]
             last = min(end - 1, values.latest[row]) if values.latest.size else end - 1
-            source = machine.ends.size + 1 if row == bounds[k] else machine.ends.size
-            depth = 0
-            scratch.edge[0] = machine.begin[source]
-            scratch.position[0] = source
-            ended = False
-            while depth >= 0 and not ended:
-                if row + depth == end:
-                    # What is possible at a partition's last row may end there.
-                    ended = True
-                    continue
-                taken = followed(bits, machine, programs, values, registers, scratch, failed, row, depth, last)
-                if taken >= 0:
-                    depth += 1
-                    scratch.position[depth] = taken
-                    scratch.edge[depth] = machine.begin[taken]
-                elif taken == ENDS:
-                    ended = True
-                elif taken == NO_ROOM:
-                    return GROW_STACK
-                elif taken == REFUSED:
-                    registers[FAULT] = INTEGERS
+            scratch.frame[0] = row
+            scratch.frame[1] = last
+            start = row
+            status = NOWHERE
+            while start <= max(row, last):
+                status = search(bits, bounds, machine, programs, values, registers, scratch, failed, start)
+                if status != NOWHERE or not programs.seeks:
+                    break
+                start = later_start(programs, registers, row, start)
+                if registers[TRIED] > MOST_TRIED:
+                    registers[FAULT] = SOUGHT
                     return FAULTED
-                else:
-                    number = registers[NUMBER] + 1
-                    at = row + depth - 1
-                    if depth > 0 and not remember(programs, registers, number, scratch, failed, row, at, depth):
-                        return GROW_TABLE
-                    depth -= 1
-            if ended:
-                status = write(machine, mode, registers, scratch, out, row, depth)
+            if status >= 0:
+                status = write(machine, mode, programs.framed, registers, scratch, out, start, status)
                 if status != DONE:
                     return status
-            else:
+            elif status == NOWHERE:
                 registers[ROW] = row + 1
+            elif status == REFUSED:
+                registers[FAULT] = INTEGERS
+                return FAULTED
+            else:
+                return GROW_STACK if status == NO_ROOM else GROW_TABLE
         registers[NUMBER] = 0
         registers[PARTITION] = k + 1
     return DONE

@@ -62,7 +62,10 @@ def is_plain(condition: p.Expression, variable: str, query: r.RowQuery) -> bool:
     """Whether a condition reads rows at a fixed distance from the current one only."""
     found = (query.references[name] for name in p.attributes(condition))
     return all(
-        isinstance(one, r.Navigation) and one.attribute is not None and base_of(one, variable, query) is None
+        isinstance(one, r.Navigation)
+        and one.attribute is not None
+        and base_of(one, variable, query) is None
+        and not (one.shift and query.frame is not None)
         for one in found
     )
 
@@ -98,11 +101,13 @@ class History:
     constants: list[int | str] = field(default_factory=list)
     labels: list[str] = field(default_factory=list)  #: names that classifiers are compared with
     by_number: bool = False
+    by_frame: bool = False  #: a condition reads rows around one of the match, which the begin of the frame may cut off
     asked: dict[str, list[p.Predicate]] = field(default_factory=dict)  #: conditions by variable
     references: dict[str, r.RowReference] = field(init=False)
 
     def __post_init__(self) -> None:
         self.references = dict(self.query.references)
+        self.columns.frame = self.query.frame
 
     def register(self, kind: int, held: frozenset[str], **more: Any) -> int:
         """The number of a register, a new one where there is none."""
@@ -155,6 +160,7 @@ class History:
         every = [*codes, *self.arguments]
         names = sorted({*self.automaton.variables, *self.labels})
         constants = [names.index(one) if isinstance(one, str) else one for one in self.constants]
+        reach = [self.columns.reach(one.expression) for one in self.columns.columns]
         begin = np.zeros(len(every) + 1, np.int64)
         np.cumsum([len(code) for code in every], out=begin[1:])
         member = np.array([[name in one.held for name in of] for one in self.registers], np.bool_)
@@ -178,7 +184,12 @@ class History:
             np.array([register for one in live for register in one], np.int64),
             fails,
             self.by_number,
-            window,
+            window or self.by_frame,
+            self.query.frame is not None,
+            self.query.frame is not None and self.query.frame.seeks,
+            max((back for back, _ in reach), default=0),
+            np.array([back for back, _ in reach], np.int64),
+            np.array([ahead for _, ahead in reach], np.int64),
         )
 
     def _live(self, codes: list[list[tuple[int, int, int]]], *, window: bool) -> tuple[list[list[int]], Bits]:
@@ -320,6 +331,8 @@ class _Scope(p.Visitor):
 
     def load(self, node: p.Expression, row: int, kind: pa.DataType, rank: int = -1) -> None:
         """Put what an expression makes of one row on the stack."""
+        if row >= 0 and self.owner.columns.reach(node) != (0, 0):
+            self.owner.by_frame = True
         self.put(b.COLUMN, self.owner.columns.number(node, kind, rank), row)
 
     # -- conditions ---------------------------------------------------------------------------------------------------

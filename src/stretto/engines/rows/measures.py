@@ -137,8 +137,16 @@ class _Matches:
         rows = self.rows[path]
         if reference.shift:
             rows, outside = self.seen.rows_at(rows, reference.shift)
-            there &= ~outside
+            there &= ~outside & self._in_frame(rows)
         return self.seen.column(f"0 {reference.attribute}").take(pa.array(rows, mask=None if there.all() else ~there))
+
+    def _in_frame(self, rows: I64) -> Bits:
+        """Whether rows are in the frames of their points, if the clause is a window."""
+        frame = self.bound.parsed.frame
+        if frame is None:
+            return np.ones(rows.size, np.bool_)
+        begin = self.found.number[self.points.match]
+        return (rows >= begin) & (frame.following is None or rows - begin <= frame.following)
 
     # -- several rows -------------------------------------------------------------------------------------------------
 

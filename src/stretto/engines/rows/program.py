@@ -58,8 +58,9 @@ class RowProgram:
         self.machine = s.machine(self.automaton, np.array([name in held for name in names], np.bool_))
         self.mode = _MODES[query.after]
         self.programs: Programs | None = None
-        if self.history.asked or query.within is not None:
-            self.programs = self.history.programs(window=query.within is not None)
+        bounded = query.frame is not None and query.frame.following is not None
+        if self.history.asked or query.within is not None or query.frame is not None:
+            self.programs = self.history.programs(window=query.within is not None or bounded)
 
     @cached_property
     def words(self) -> int:
@@ -122,6 +123,10 @@ class RowProgram:
             return DataError(f"{where} has no row of {target}, to which AFTER MATCH SKIP would go")
         if fault == s.TO_START:
             return DataError(f"{where} begins with {target}: AFTER MATCH SKIP would find it again for ever")
+        if fault == s.SOUGHT:
+            return LimitError(
+                f"{where}: SEEK has looked for matches at more than {s.MOST_TRIED:,} rows in vain: use INITIAL, or a shorter frame"
+            )
         return DataError(f"{where}: an integer leaves 64 bits in a condition; compute with doubles")
 
     def matches(self, seen: Shifted, *, capacity: int = 1 << 16) -> Iterator[s.Found]:
@@ -173,6 +178,7 @@ class _Walk:
             np.zeros(int(longest) + 1, np.bool_),
             np.zeros((1, 1), np.int64),
             np.zeros(int(keys), np.int64),
+            np.zeros(2, np.int64),
             history.first(self.values),
         )
         self._room(min(capacity, 256) + 1)
@@ -190,16 +196,23 @@ class _Walk:
         )
 
     def _latest(self) -> s.I64:
-        """Of each row: the last one within the window that it begins; empty where there is no window."""
-        window = self.program.bound.parsed.within
-        return np.zeros(0, np.int64) if window is None else last_within(self.seen, self.program.bound.parsed)
+        """Of each row: the last one within the window, or the frame, that it begins; empty where there is none."""
+        query = self.program.bound.parsed
+        if query.frame is not None and query.frame.following is not None:
+            return np.arange(self.seen.rows, dtype=np.int64) + np.int64(min(query.frame.following, self.seen.rows))
+        return np.zeros(0, np.int64) if query.within is None else last_within(self.seen, query)
 
     def step(self) -> int:
         program = self.program
         if program.programs is None:
             return walk(self.bits, self.bounds, program.machine, program.mode, self.registers, self.out)
+        with np.errstate(all="ignore"):  # where kernels are interpreted, functions of doubles would warn
+            return self._walk_back(program.programs)
+
+    def _walk_back(self, programs: Programs) -> int:
+        program = self.program
         return walk_back(
-            self.bits, self.bounds, program.machine, program.mode, program.programs, self.values, self.registers,
+            self.bits, self.bounds, program.machine, program.mode, programs, self.values, self.registers,
             self.scratch, self.failed, self.out,
         )  # fmt: skip
 

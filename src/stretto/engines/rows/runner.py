@@ -313,12 +313,12 @@ class RowRun:
         )
         numbers, truths = np.zeros(stack, np.int64), np.zeros(stack, np.bool_)
         faults, key = np.zeros((1, 1), np.int64), np.zeros(self.failed.key.shape[1], np.int64)
-        first = np.zeros((0, 0), np.int64)
+        frame, first = np.zeros(2, np.int64), np.zeros((0, 0), np.int64)
         while True:
             state = self.state
             walks = Walks(
                 self.rules, self.machine, self.related, Values(self.words, self.known, no_window), state, self.parts,
-                Scratch(state.registers, state.edge, state.position, numbers, truths, faults, key, first), self.failed,
+                Scratch(state.registers, state.edge, state.position, numbers, truths, faults, key, frame, first), self.failed,
             )  # fmt: skip
             status = read(work, linking, ended, reached, walks, self.registers, self.out)
             found = self._drained()

@@ -28,12 +28,18 @@ MATCHES = 3  #: matches in the output
 USED = 4  #: rows in the output
 FAULT = 5  #: what is refused: see below
 KEYS = 6  #: configurations in the table of those that failed
-WALK_REGISTERS = 7
+DEAD = 7  #: in a window that seeks: no match begins before this row, but near the begin of a frame
+TRIED = 8  #: … rows at which a match was sought in vain
+WALK_REGISTERS = 9
+
+#: Rows at which a window may seek a match in vain.
+MOST_TRIED = 1 << 32
 
 # Faults.
 NO_TARGET = 1  #: AFTER MATCH SKIP TO a variable that holds no row
 TO_START = 2  #: AFTER MATCH SKIP TO the first row of the match
 INTEGERS = 3  #: an integer left 64 bits in a condition
+SOUGHT = 4  #: a window seeks too long
 
 
 class Machine(NamedTuple):
@@ -51,7 +57,7 @@ class Found(NamedTuple):
     partition: I64
     start: I64  #: first row; of an empty match the row before which it is
     length: I64
-    number: I64  #: in its partition, from 1
+    number: I64  #: in its partition, from 1; in a window the row that it is the match of
     path: I64  #: the position of each row of each match, one match behind the other
 
 

@@ -16,8 +16,12 @@ from stretto.columns.vectorized import computed, mask, numbers_of, valid_of
 from stretto.engines.rows.backtracking import Values
 from stretto.engines.rows.columns import Shifted
 from stretto.engines.rows.structure import I64, Bits
-from stretto.errors import Span
+from stretto.errors import LimitError, Span
 from stretto.query import predicate as p
+from stretto.query.row_pattern import Frame
+
+#: Columns that an expression may be, where it depends on how many rows of a frame are on both sides.
+MOST_VARIANTS = 256
 
 #: Of the random words by which sets of values are told apart: nobody can look for two that have the same.
 _SEED = secrets.randbits(64)
@@ -28,6 +32,7 @@ class Column:
     """What a program reads of a row: an expression over :func:`~stretto.engines.rows.columns.plain_name` columns.
 
     ``rank``: the number of the group of columns that are compared with each other as ranks; −1: integers, truths or doubles.
+    ``before``, ``behind``: how many rows of the frame there are on both sides of the row, as far as the column depends on that.
     ``mark``: random words in place of the ranks, several sets of them.
     """
 
@@ -35,6 +40,8 @@ class Column:
     type: pa.DataType
     rank: int = -1
     mark: int = 0
+    before: int | None = None
+    behind: int | None = None
 
 
 @dataclass
@@ -45,6 +52,7 @@ class Columns:
     groups: dict[str, int] = field(default_factory=dict)
     equal: set[int] = field(default_factory=set)  #: the groups of which it is only asked whether two values are equal
     spans: dict[int, Span | None] = field(default_factory=dict)  #: by group: where the comparison stands
+    frame: Frame | None = None
 
     def group(self, name: str) -> int:
         """The number of the group of columns whose values are ranked together; of a name always the same."""
@@ -52,6 +60,9 @@ class Columns:
 
     def number(self, expression: p.Expression, kind: pa.DataType, rank: int = -1, mark: int = 0) -> int:
         """The number of a column, a new one where there is none."""
+        back, ahead = self.reach(expression)
+        if (back or ahead) and mark == 0:
+            return self._framed(expression, kind, rank, back, ahead)
         wanted = Column(expression, kind, rank, mark)
         if wanted not in self.columns:
             self.columns.append(wanted)
@@ -83,8 +94,28 @@ class Columns:
         """Random words for the values of a group: two sets of values have the same exclusive or about once in 2^62 pairs."""
         return np.random.default_rng([_SEED, group, mark]).integers(1, 1 << 62, size)
 
+    def reach(self, expression: p.Expression) -> tuple[int, int]:
+        """How many rows of a frame an expression may read before its row, and behind it."""
+        if self.frame is None:
+            return 0, 0
+        shifts = [int(name.split(" ", 1)[0]) for name in p.attributes(expression)]
+        ahead = max([0, *shifts]) if self.frame.following is not None else 0
+        return -min([0, *shifts]), ahead
+
+    def _framed(self, expression: p.Expression, kind: pa.DataType, rank: int, back: int, ahead: int) -> int:
+        """The first of the columns for each number of rows of the frame before and behind a row."""
+        if (back + 1) * (ahead + 1) > MOST_VARIANTS:
+            raise LimitError(
+                f"a condition of a window reads rows at distances of up to {max(back, ahead):,}: at most {MOST_VARIANTS}"
+            )
+        several = range(ahead + 1) if self.frame is not None and self.frame.following is not None else (None,)
+        wanted = [Column(expression, kind, rank, 0, one, other) for one in range(back + 1) for other in several]
+        if wanted[0] not in self.columns:
+            self.columns += wanted
+        return self.columns.index(wanted[0])
+
     def array(self, column: Column, seen: Shifted) -> pa.Array:
-        table = seen.table_of(p.attributes(column.expression), beyond=True)
+        table = _inside(seen.table_of(p.attributes(column.expression), beyond=True), column)
         if isinstance(column.expression, p.Predicate):
             return pa.array(mask(column.expression, table))
         if isinstance(column.expression, p.Constant):
@@ -101,6 +132,18 @@ def as_words(array: pa.Array) -> tuple[I64, Bits]:
     data = numbers_of(array)
     words = data.astype(np.float64).view(np.int64) if data.dtype.kind == "f" else data.astype(np.int64)
     return words, np.ones(words.size, np.bool_) if valid is None else valid
+
+
+def _inside(table: pa.RecordBatch, column: Column) -> pa.RecordBatch:
+    """Columns, of which those of rows outside of the frame are NULL."""
+    if column.before is None:
+        return table
+    found = {}
+    for name, one in zip(table.schema.names, table.columns, strict=True):
+        shift = int(name.split(" ", 1)[0]) if name else 0
+        outside = shift < -column.before or (column.behind is not None and shift > column.behind)
+        found[name] = pa.nulls(len(one), one.type) if outside else one
+    return pa.RecordBatch.from_pydict(found)
 
 
 def common(types: list[pa.DataType]) -> pa.DataType:

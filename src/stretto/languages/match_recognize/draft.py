@@ -15,7 +15,7 @@ from stretto.errors import Span
 from stretto.languages.expressions.tokens import Name
 from stretto.languages.expressions.transformer import ExpressionPart
 from stretto.query import predicate as p
-from stretto.query.row_pattern import AfterMatch, OrderItem, RowPattern, RowsPerMatch
+from stretto.query.row_pattern import AfterMatch, Frame, OrderItem, RowPattern, RowsPerMatch
 from stretto.query.windows import Window
 
 
@@ -111,6 +111,7 @@ class Draft:
     rows: RowsPerMatch = RowsPerMatch.ONE
     after: SkipTo = SkipTo(AfterMatch.PAST)
     search: Token | None = None
+    frame: Frame | None = None
     pattern: RowPattern | None = None
     within: Window | None = None
     subsets: tuple[Subset, ...] = ()

@@ -29,6 +29,7 @@ from stretto.query import predicate as p
 from stretto.query.row_pattern import (
     Aggregated,
     Alternation,
+    Anchor,
     Classifier,
     Concatenation,
     Excluded,
@@ -61,7 +62,7 @@ _SAME = {"every": "bool_and", "arbitrary": "any_value", "stddev": "stddev_samp",
 _FURTHEST = (1 << 31) - 1
 
 
-def lower(text: str, draft: Draft) -> RowQuery:
+def lower(text: str, draft: Draft, *, window: bool = False) -> RowQuery:
     """Make the query of a draft.
 
     Raises
@@ -74,10 +75,12 @@ def lower(text: str, draft: Draft) -> RowQuery:
             "MATCH_RECOGNIZE needs a PATTERN clause", draft.span, "PATTERN (A B+) DEFINE B AS price > PREV(price)"
         )
     _check_depth(draft.pattern)
+    _check_window(draft, draft.pattern, window)
     variables = dict.fromkeys(one.name for one in parts_of(draft.pattern) if isinstance(one, Variable))
     subsets = _subsets(draft.subsets, tuple(variables))
     _check(draft, draft.pattern, (*variables, *subsets))
     once = draft.rows is RowsPerMatch.ONE
+    frame = draft.frame and replace(draft.frame, seeks=draft.search is not None and draft.search.upper() == "SEEK")
     read = _Reader((*variables, *subsets))
     measures = [
         Measure(_measured(read.measure(item.value, final=once)), item.name.text, item.name.span)
@@ -88,6 +91,8 @@ def lower(text: str, draft: Draft) -> RowQuery:
         _check_definition(item, tuple(variables), tuple(subsets), define)
         define[label(item.name)] = is_true(read.condition(item.value))
     references = dict(read.references)
+    if frame is not None:
+        _refuse_numbers(read)
     if once:  # The row is the last one of its match: running and final are the same there.
         measures, references = _all_final(measures, define, references)
     return RowQuery(
@@ -97,7 +102,8 @@ def lower(text: str, draft: Draft) -> RowQuery:
         measures=tuple(measures),
         partition_by=tuple(name.text for name in draft.partition_by),
         order_by=draft.order_by,
-        rows=draft.rows,
+        rows=draft.rows if frame is None else RowsPerMatch.WINDOW,
+        frame=frame,
         after=draft.after.where,
         after_variable=None if draft.after.variable is None else label(draft.after.variable),
         subsets=subsets,
@@ -183,6 +189,31 @@ def _check(draft: Draft, pattern: RowPattern, labels: Sequence[str]) -> None:
         )
 
 
+def _check_window(draft: Draft, pattern: RowPattern, window: bool) -> None:
+    """Check that a frame, and what goes with it, stands in a WINDOW clause, and what goes without one does not."""
+    if draft.frame is None or not window:
+        for title in ("ROWS BETWEEN", "INITIAL or SEEK"):
+            if title in draft.seen:
+                word = title if draft.search is None or title == "ROWS BETWEEN" else draft.search.upper()
+                raise Mistake(
+                    f"{word} belongs to a pattern in a WINDOW clause, not to MATCH_RECOGNIZE",
+                    draft.seen[title],
+                    f"leave out {word}",
+                )
+        return
+    for title in ("ROWS PER MATCH", "WITHIN"):
+        if title in draft.seen:
+            raise Mistake(f"{title} belongs to MATCH_RECOGNIZE, not to a window", draft.seen[title], "leave it out")
+    anchor = next((one for one in parts_of(pattern) if isinstance(one, Anchor)), None)
+    if anchor is not None:
+        raise Mistake(f"a window's pattern has no {anchor}", anchor.span, "its frame begins at the current row")
+
+
+def _refuse_numbers(read: _Reader) -> None:
+    if (span := read.numbered) is not None:
+        raise Mistake("the matches of a window have no numbers", span, "leave out MATCH_NUMBER()")
+
+
 def _check_definition(item: Item, variables: Sequence[str], subsets: Sequence[str], define: Mapping[str, Any]) -> None:
     name = label(item.name)
     if name in subsets:
@@ -203,6 +234,7 @@ class _Reader:
     references: dict[str, RowReference] = field(default_factory=dict)
     final: bool = False  #: what holds where neither RUNNING nor FINAL is said
     defining: bool = False
+    numbered: Span | None = None  #: where MATCH_NUMBER() stands
 
     def measure(self, part: ExpressionPart, *, final: bool) -> p.Expression:
         self.final, self.defining = final, False
@@ -224,6 +256,7 @@ class _Reader:
             case Classified():
                 return self._navigated(node, Side.LAST, 0, self.final, 0)
             case Numbered():
+                self.numbered = node.span
                 return self._referred(MatchNumber(), node.span)
             case Step():
                 return self._step(node)
@@ -400,6 +433,7 @@ class _Reader:
         if isinstance(node, Classified):
             return Referred(str(Classifier()), node.span)
         if isinstance(node, Numbered):
+            self.numbered = node.span
             return Referred(str(MatchNumber()), node.span)
         return p.rebuilt(node, self._of_row)
 

@@ -11,8 +11,10 @@ ROWS = Language(
 )
 
 
-def parse(text: str) -> RowQuery:
+def parse(text: str, *, window: bool = False) -> RowQuery:
     """Read a ``MATCH_RECOGNIZE`` clause, from that word to its closing parenthesis.
+
+    With ``window`` it may be the definition of a window with a pattern, behind that word: it has a frame.
 
     Raises
     ------
@@ -26,4 +28,4 @@ def parse(text: str) -> RowQuery:
     from stretto.languages.match_recognize.lowering import lower
 
     with mistakes_of(text, "clause"):
-        return lower(text, ROWS.read(text, "clause"))
+        return lower(text, ROWS.read(text, "clause"), window=window)

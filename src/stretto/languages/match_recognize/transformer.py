@@ -43,6 +43,7 @@ from stretto.query.row_pattern import (
     Concatenation,
     Empty,
     Excluded,
+    Frame,
     OrderItem,
     Permutation,
     Quantified,
@@ -63,12 +64,17 @@ _ORDER = (
     "ORDER BY",
     "MEASURES",
     "ROWS PER MATCH",
+    "ROWS BETWEEN",
     "AFTER MATCH",
+    "INITIAL or SEEK",
     "PATTERN",
     "WITHIN",
     "SUBSET",
     "DEFINE",
 )
+
+#: The sections of MATCH_RECOGNIZE; the others are those of a WINDOW clause.
+_SHOWN = [title for title in _ORDER if title not in ("ROWS BETWEEN", "INITIAL or SEEK")]
 
 _SKIPS = {
     "SKIP_PAST": AfterMatch.PAST,
@@ -116,7 +122,7 @@ class RowsTransformer(PredicateTransformer, ClauseTransformer):
                 raise Mistake(f"a second {section.title} clause", section.span)
             if last and _ORDER.index(section.title) < _ORDER.index(last):
                 raise Mistake(
-                    f"{section.title} stands before {last}", section.span, f"the order is {', '.join(_ORDER)}"
+                    f"{section.title} stands before {last}", section.span, f"the order is {', '.join(_SHOWN)}"
                 )
             draft.seen[section.title] = section.span
             setattr(draft, section.field, section.value)
@@ -158,11 +164,15 @@ class RowsTransformer(PredicateTransformer, ClauseTransformer):
         return Section("AFTER MATCH", "after", SkipTo(_SKIPS[where.type], name), at(keyword))
 
     def search_clause(self, word: Token) -> Section:
-        raise Mistake(
-            f"{word.upper()} belongs to a pattern in a WINDOW clause, not to MATCH_RECOGNIZE",
-            at(word),
-            f"leave out {word.upper()}",
-        )
+        return Section("INITIAL or SEEK", "search", word, at(word))
+
+    def frame_clause(self, keyword: Token, *end: Token) -> Section:
+        number = find(end, "NUMBER")
+        span = at(keyword) | at_end(end)
+        if number is not None and not number.isdigit():
+            raise Mistake("a frame ends a whole number of rows further", at(number))
+        following = None if end[0].type == "UNBOUNDED" else 0 if number is None else int(number[:19])
+        return Section("ROWS BETWEEN", "frame", Frame(following, span=span), span)
 
     def pattern_clause(self, keyword: Token, opening: Token, *parts: RowPattern | Token) -> Section:
         return Section("PATTERN", "pattern", self.pattern_group(opening, *parts), at(keyword))

@@ -1,4 +1,4 @@
-"""A statement with ``MATCH_RECOGNIZE`` clauses: each with its operand, and the WITH queries that the operand may name.
+"""A statement with ``MATCH_RECOGNIZE`` clauses, and windows with patterns: each with what it reads, and the WITH queries for that.
 
 The text stays the user's. A clause and its operand are replaced by the name of a table with the clause's result, and a caret
 points at the place in the text as it was given.
@@ -10,11 +10,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from stretto.errors import QueryError, Span
 from stretto.languages.match_recognize import parse
+from stretto.languages.sql.rewriting import Part, Rewritten
 from stretto.languages.sql.tokens import Token, tokens
+from stretto.languages.sql.windows import is_window, read_window
 from stretto.query.row_pattern import RowQuery
 
 #: Tables before which an operand begins.
@@ -23,45 +24,20 @@ _BEFORE = ("FROM", "JOIN", ",", "LATERAL", "APPLY")
 
 @dataclass(frozen=True, eq=False)
 class Clause:
-    """``operand MATCH_RECOGNIZE ( … )``; places are those of the whole statement."""
+    """``operand MATCH_RECOGNIZE ( … )``, or ``operand WINDOW w AS ( … )``; places are those of the whole statement."""
 
     operand: Span
     body: Span  #: ``MATCH_RECOGNIZE ( … )``
     scopes: tuple[tuple[str, Span], ...]  #: each WITH around it, outermost first, and its queries before the operand
-    parsed: RowQuery  #: with places of ``body``
+    parsed: RowQuery  #: with places of ``body``, or of ``written``
+    written: Rewritten | None = None  #: of a window: the clause that it means
+    calls: tuple[tuple[Span, str], ...] = ()  #: … what is called over it, and what stands there for it
+    alias: str = ""  #: … what the SELECT calls its table
 
     @property
     def whole(self) -> Span:
         """From the operand to the closing bracket."""
         return self.operand | self.body
-
-
-class Part(NamedTuple):
-    """A piece of a text for another engine, and what of the user's text it stands for."""
-
-    text: str
-    span: Span
-    verbatim: bool = False
-
-
-@dataclass(frozen=True)
-class Rewritten:
-    """A text for another engine, in parts."""
-
-    parts: tuple[Part, ...]
-
-    def __str__(self) -> str:
-        return "".join(part.text for part in self.parts)
-
-    def place(self, offset: int) -> Span:
-        """The place in the user's text: of a character, or of the clause whose result is named there."""
-        begin = 0
-        for text, span, verbatim in self.parts:
-            if offset < begin + len(text):
-                return Span(span.start + offset - begin, span.start + offset - begin + 1) if verbatim else span
-            begin += len(text)
-        end = self.parts[-1].span.end
-        return Span(max(0, end - 1), end)
 
 
 @dataclass(frozen=True)
@@ -93,23 +69,29 @@ class Statement:
 
     def _between(self, span: Span, called: Mapping[Clause, str]) -> Iterator[Part]:
         at = span.start
-        for clause in sorted(self.clauses, key=lambda one: (one.whole.start, -one.whole.end)):
-            if at <= clause.whole.start and clause.whole.end <= span.end:
-                yield Part(self.text[at : clause.whole.start], Span(at, clause.whole.start), verbatim=True)
-                yield Part(called[clause], clause.whole)
-                at = clause.whole.end
+        places: list[tuple[Span, Clause | None, str]] = []
+        for clause in self.clauses:
+            places.append((clause.whole, clause, f" AS {clause.alias}" if clause.alias else ""))
+            places += [(place, None, text) for place, text in clause.calls]
+        for place, replaced, text in sorted(places, key=lambda one: (one[0].start, -one[0].end)):
+            if at <= place.start and place.end <= span.end:
+                yield Part(self.text[at : place.start], Span(at, place.start), verbatim=True)
+                if replaced is not None:
+                    yield Part(called[replaced], place)
+                yield Part(text, place)
+                at = place.end
         yield Part(self.text[at : span.end], Span(at, span.end), verbatim=True)
 
     @contextmanager
     def placing(self, clause: Clause) -> Iterator[None]:
         """Give mistakes in a clause, which are raised inside, their places in the whole text."""
-        with _placed_in(self.text, clause.body):
+        with _placed_in(self.text, clause.body, clause.written):
             yield
 
 
 def has_clause(text: str) -> bool:
     """Whether a text looks like SQL with ``MATCH_RECOGNIZE``."""
-    return re.search(r"\bMATCH_RECOGNIZE\s*\(", text, re.IGNORECASE) is not None
+    return re.search(r"\bMATCH_RECOGNIZE\s*\(|\bWINDOW\b.*\bPATTERN\s*\(", text, re.IGNORECASE | re.DOTALL) is not None
 
 
 def read_statement(text: str, *, spark: bool = False) -> Statement:
@@ -141,10 +123,15 @@ def read_statement(text: str, *, spark: bool = False) -> Statement:
             raise QueryError("there are several statements", text=text, span=_span(part), hint="give them one by one")
     closed = _brackets(text, parts)
     around = _levels(parts, closed)
+    names = frozenset(part.name.casefold() for part in parts if part.kind == "name")
     found: list[Clause] = []
     bodies: list[tuple[int, int]] = []
     at = 0
     while at < len(parts) - 1:
+        if is_window(parts, at, closed, around):
+            found.append(_window(text, parts, at, closed, around, names))
+            at = closed[at + 3] + 1
+            continue
         if not (parts[at].says("MATCH_RECOGNIZE") and parts[at + 1].says("(")):
             at += 1
             continue
@@ -154,8 +141,7 @@ def read_statement(text: str, *, spark: bool = False) -> Statement:
         at = end + 1
     if found:
         _refuse_views(text, parts)
-    names = frozenset(part.name.casefold() for part in parts if part.kind == "name")
-    return Statement(text, tuple(found), _only(parts, bodies), names)
+    return Statement(text, tuple(found), _only(parts, bodies) if len(found) == len(bodies) else None, names)
 
 
 def _span(first: Token, last: Token | None = None) -> Span:
@@ -206,14 +192,37 @@ def _clause(text: str, parts: Sequence[Token], at: int, closed: dict[int, int], 
     if first and parts[first - 1].says("LATERAL", "APPLY"):
         hint = "join the tables in a subquery, and put MATCH_RECOGNIZE behind that"
         raise QueryError("MATCH_RECOGNIZE cannot read a LATERAL table", text=text, span=operand, hint=hint)
+    with _placed_in(text, body):
+        parsed = parse(text[body.start : body.end])
+    return Clause(operand, body, _all_scopes(parts, at, first, closed, around), parsed)
+
+
+def _window(
+    text: str,
+    parts: Sequence[Token],
+    at: int,
+    closed: dict[int, int],
+    around: Sequence[int],
+    names: frozenset[str],
+) -> Clause:
+    """The window with a pattern that is defined at token ``at``, as a clause."""
+    found = read_window(text, parts, at, closed, around, names)
+    with _placed_in(text, found.body, found.text):
+        parsed = parse(str(found.text), window=True)
+    scopes = _all_scopes(parts, at, found.first, closed, around)
+    return Clause(found.operand, found.body, scopes, parsed, found.text, found.calls, found.alias)
+
+
+def _all_scopes(
+    parts: Sequence[Token], at: int, before: int, closed: dict[int, int], around: Sequence[int]
+) -> tuple[tuple[str, Span], ...]:
+    """Each WITH around a token, outermost first, and its queries that end before another one."""
     scopes: list[tuple[str, Span]] = []
     level = at
     while level >= 0:
         level = around[level]
-        scopes = [*_scopes(parts, level, first, closed, around), *scopes]
-    with _placed_in(text, body):
-        parsed = parse(text[body.start : body.end])
-    return Clause(operand, body, tuple(scopes), parsed)
+        scopes = [*_scopes(parts, level, before, closed, around), *scopes]
+    return tuple(scopes)
 
 
 def _scopes(
@@ -269,12 +278,15 @@ def _only(parts: Sequence[Token], bodies: Sequence[tuple[int, int]]) -> str | No
 
 
 @contextmanager
-def _placed_in(text: str, part: Span) -> Iterator[None]:
-    """Mistakes in a part of a text get their places in the whole."""
+def _placed_in(text: str, part: Span, written: Rewritten | None = None) -> Iterator[None]:
+    """Mistakes in a part of a text, or in what was written for it, get their places in the whole."""
     try:
         yield
     except QueryError as error:
-        if error.text in (None, text[part.start : part.end]):
+        if written is not None and error.text in (None, str(written)):
+            begin, end = (error.span.start, error.span.end) if error.span else (0, 1)
+            error.text, error.span = text, written.place(begin) | written.place(max(begin, end - 1))
+        elif error.text in (None, text[part.start : part.end]):
             span = error.span or Span(0, len("MATCH_RECOGNIZE"))
             error.text, error.span = text, Span(part.start + span.start, part.start + span.end)
         raise

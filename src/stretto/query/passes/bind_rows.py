@@ -243,7 +243,9 @@ def _output(query: RowQuery, schema: pa.Schema, measures: Sequence[BoundMeasure]
     """The columns of the result: keys, order, measures, the rest; with ONE ROW PER MATCH keys and measures."""
     before = list(query.partition_by)
     after: list[str] = []
-    if query.rows is not RowsPerMatch.ONE:
+    if query.rows is RowsPerMatch.WINDOW:
+        before = schema.names
+    elif query.rows is not RowsPerMatch.ONE:
         before += dict.fromkeys(item.column for item in query.order_by if item.column not in before)
         after = [name for name in schema.names if name not in before]
     for measure, written in zip(measures, query.measures, strict=True):

@@ -75,7 +75,7 @@ def run_partitions(batches: Iterator[pa.RecordBatch], *, text: str, schema: byte
 
 @lru_cache(maxsize=16)
 def _bound(text: str, schema: bytes) -> BoundRows:
-    return bind(parse(text), pa.ipc.read_schema(pa.py_buffer(schema)))
+    return bind(parse(text, window=True), pa.ipc.read_schema(pa.py_buffer(schema)))
 
 
 def whole_partitions(tables: Iterable[pa.Table], keys: Sequence[str]) -> Iterator[pa.Table]:
