@@ -130,8 +130,8 @@ def test_strings_and_decimals_of_several_rows() -> None:
 
 
 def test_which_string_is_greater_is_refused_with_its_place() -> None:
-    with pytest.raises(QueryError, match=r"line 1, column 58(.|\n)*numbers and times only"):
-        matcher("ORDER BY t PATTERN (A B+ C) DEFINE B AS s > A.s", schema={"t": int, "s": str})
+    with pytest.raises(QueryError, match=r"line 1, column 74(.|\n)*numbers and times only"):
+        matcher("ORDER BY t MEASURES t AS m PATTERN (A B+ C) DEFINE B AS s > A.s", schema={"t": int, "s": str})
 
 
 def test_what_is_behind_is_not_held() -> None:
@@ -202,9 +202,9 @@ def test_disorder_needs_an_order_that_is_a_time() -> None:
     with pytest.raises(OptionError, match="let ORDER BY begin with it"):
         matcher("ORDER BY t DESC PATTERN (A)", disorder=1)
     with pytest.raises(OptionError, match="and 's' is string"):
-        matcher("ORDER BY s PATTERN (A)", disorder=1, schema={"s": str})
+        matcher("ORDER BY s MEASURES s AS m PATTERN (A)", disorder=1, schema={"s": str})
     with pytest.raises(OptionError, match="and 's' is string"):
-        matcher("ORDER BY s PATTERN (A)", schema={"s": str}).advance("b")
+        matcher("ORDER BY s MEASURES s AS m PATTERN (A)", schema={"s": str}).advance("b")
 
 
 def test_statements() -> None:
@@ -221,6 +221,11 @@ def test_a_call_that_gives_too_much_says_so() -> None:
     running = matcher(f"{MEASURES} PATTERN (A)", budget=10)
     with pytest.raises(LimitError, match="more than 10 rows"):
         running.push([{"t": t} for t in range(20)])
+
+
+def test_a_clause_whose_rows_have_no_columns_is_refused() -> None:
+    with pytest.raises(QueryError, match="have no columns"):
+        matcher("ORDER BY t PATTERN (A)", schema={"t": int})
 
 
 def test_after_the_end() -> None:

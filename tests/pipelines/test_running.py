@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
+import math
 import os
 from pathlib import Path
 from typing import Any
@@ -361,6 +363,46 @@ def delta(path: str) -> list[dict[str, Any]]:
     from deltalake import DeltaTable
 
     return pa.table(DeltaTable(path).to_pyarrow_table()).to_pylist()
+
+
+CLAUSE = """
+SELECT name, sold, bought FROM events MATCH_RECOGNIZE (
+    PARTITION BY name ORDER BY ts MEASURES S.price AS sold, B.price AS bought
+    PATTERN (S B) DEFINE S AS type = 'SELL', B AS type = 'BUY'
+)
+"""
+
+
+def test_a_clause_over_a_stream(spark: Any, folder: Path) -> None:
+    arrive(1, trades())
+    arrive(2, [("SELL", "00:01:40", "INTC", 1.0)])
+    arrive(3, [("BUY", "00:01:41", "INTC", 2.0), ("BUY", "00:00:04", "INTC", 9.0)])
+    arrive(4, [("SELL", "00:50:00", "end", 1.0)])
+    changes = [
+        ('late = "side"\nlate_sink = "late"\n', ""),
+        ('bad_records = "side"\nbad_records_sink = "bad"\n', ""),
+        (f'text = "{PAIRS}"', f"language = 'sql'\ntext = '''{CLAUSE}'''"),
+        ("buckets = 2\n", ""),
+        ('[[sink]]\nname = "late"\nkind = "json"\npath = "late"\n', ""),
+        ('[[sink]]\nname = "bad"\nkind = "json"\npath = "bad"\n', ""),
+        ('sinks = ["out", "table"]', 'sinks = ["out"]'),
+        ('[[sink]]\nname = "table"\nkind = "delta"\npath = "table"\n', ""),
+    ]
+    told: list[Update] = []
+    run(load(spoilt(STREAMING, *changes)), once=True, report=told.append)
+    columns = {"type": "string", "ts": "timestamp[us]", "name": "string", "price": "double"}
+    matcher = stretto.Matcher(CLAUSE.partition("events")[2].strip(), schema=columns, disorder=math.inf)
+    rows = [
+        {"type": kind, "ts": dt.datetime.fromisoformat(f"2024-01-01T{ts}"), "name": name, "price": price}
+        for kind, ts, name, price in [*trades(), ("SELL", "00:01:40", "INTC", 1.0), ("BUY", "00:01:41", "INTC", 2.0)]
+    ]
+    matcher.push(rows)
+    wanted = matcher.finish().to_pylist()
+    found = pq.read_table("out", partitioning=None).to_pylist()
+    assert {"name": "INTC", "sold": 1.0, "bought": 2.0} in found
+    assert sorted(map(str, found)) == sorted(map(str, wanted))
+    done = {update.name: update.line for update in told if update.state == "done"}
+    assert "1 late" in done["pairs"]
 
 
 def test_an_interrupt_stops_a_stream(spark: Any, folder: Path) -> None:

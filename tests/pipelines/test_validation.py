@@ -780,6 +780,7 @@ def test_a_query_in_a_file_of_its_own(write: Write, folder: Path) -> None:
     Path("dear.sql").write_text(statement, encoding="utf-8")
     path = write(('file = "dear.ceql"', 'file = "dear.sql"\nlanguage = "sql"\ntimeouts = true'))
     assert "language = \"sql\", for which 'timeouts' says nothing" in told(path)
+    assert 'language = "sql", which does not take [events] late = "side"' in told(path)
     path = write(('file = "dear.ceql"', 'file = "dear.sql"\nlanguage = "sql"'))
     assert "dear.sql, line 2, column 49: query 'dear': " in told(path)
     path = write()

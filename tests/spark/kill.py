@@ -154,6 +154,28 @@ def _expected_of_the_automaton(files: list[pa.Table]) -> list[str]:
     return net(matcher.push(pa.concat_tables(files)).drop_columns(["register"]))
 
 
+CLAUSE = """MATCH_RECOGNIZE (
+    PARTITION BY key ORDER BY ts, seq
+    MEASURES FIRST(seq) AS first_seq, LAST(seq) AS last_seq, count(*) AS n, MATCH_NUMBER() AS number
+    PATTERN (A B+ C*?) WITHIN INTERVAL '60' SECOND
+    DEFINE A AS type = 'A', B AS seq > A.seq + 2 AND type <> 'C', C AS type = 'C'
+)"""
+
+
+def _clause(spark: Any, folder: Path) -> Any:
+    read_stream(spark, folder / "in").withWatermark("ts", RUNNING["disorder"]).createOrReplaceTempView("killed")
+    return stretto.spark.sql(spark, f"SELECT * FROM killed {CLAUSE}")
+
+
+def _expected_of_the_clause(files: list[pa.Table]) -> list[str]:
+    """The matches that are final when the watermark has passed all events but the last."""
+    matcher = stretto.Matcher(CLAUSE, disorder=math.inf)
+    end = files[-1].column("ts")[0].as_py()
+    return bag(
+        pa.concat_tables([matcher.push(pa.concat_tables(files[:-1])), matcher.advance(end - dt.timedelta(seconds=3))])
+    )
+
+
 def _dataflow(spark: Any, folder: Path) -> Any:
     rows = read_stream(spark, folder / "in").selectExpr("type", "key", "unix_seconds(ts) AS vs")
     return stretto.spark.dataflow(rows, _counting(), by="key", time_unit="s", **RUNNING)
@@ -185,6 +207,7 @@ KINDS = {
     "sase": _matching(
         "PATTERN SEQ(A a, B+ b[], C c) WHERE skip_till_next_match { [key] and b[i].seq > a.seq + 9 } WITHIN 12 seconds"
     ),
+    "clause": Kind(_clause, _expected_of_the_clause),
     "ahead": Kind(_ahead, _expected_ahead, net),
     "afa": Kind(_afa, _expected_of_the_automaton, net, _arcs),
     "current": Kind(_ahead, _expected_ahead, net, current=True),

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
+import math
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +24,8 @@ from stretto.spark.compat import to_arrow
 from tests.cases import rows
 from tests.conftest import cases
 from tests.match_recognize.examples import Example, examples
+from tests.spark.streams import bag, run
+from tests.spark.test_streaming import END, random_events, stream
 
 FALLS = """MATCH_RECOGNIZE (
     PARTITION BY k ORDER BY x MEASURES LAST(x) AS until, count(*) AS n PATTERN (A F+) DEFINE F AS price < PREV(price)
@@ -161,11 +165,55 @@ def test_mistakes(spark: Any, views: Any, text: str, error: str) -> None:
     assert "_pyspark_" not in str(caught.value)
 
 
-def test_streaming_tables_are_refused(spark: Any, views: Any) -> None:
-    spark.readStream.format("rate").load().createOrReplaceTempView("ticks")
-    with pytest.raises(stretto.OptionError, match="reads a streaming table"):
-        on_spark.sql(spark, "SELECT * FROM ticks MATCH_RECOGNIZE (ORDER BY timestamp PATTERN (A))")
+def test_streaming_tables_that_are_refused(spark: Any, views: Any) -> None:
+    ticks = spark.readStream.format("rate").load()
+    ticks.createOrReplaceTempView("ticks")
+    text = "SELECT * FROM ticks MATCH_RECOGNIZE (ORDER BY timestamp MEASURES count(*) AS value PATTERN (A+))"
+    with pytest.raises(stretto.OptionError, match="without a watermark"):
+        on_spark.sql(spark, text)
+    ticks.withWatermark("timestamp", "1 second").createOrReplaceTempView("ticks")
+    for order in ("value", "timestamp DESC"):
+        with pytest.raises(stretto.OptionError, match="on 'timestamp': let ORDER BY begin with it"):
+            on_spark.sql(spark, text.replace("timestamp", order))
+    with pytest.raises(stretto.OptionError, match="late='side'"):
+        on_spark.sql(spark, text, late="side")
+    with pytest.raises(stretto.OptionError, match="no other clause reads it"):
+        on_spark.sql(spark, f"{text} AS m MATCH_RECOGNIZE (ORDER BY value MEASURES count(*) AS n PATTERN (A))")
     spark.catalog.dropTempView("ticks")
+
+
+STREAMED = """MATCH_RECOGNIZE (
+    PARTITION BY key ORDER BY ts, seq
+    MEASURES FIRST(ts) AS first_time, A.seq AS a, LAST(B.x) AS x, count(B.*) AS n, MATCH_NUMBER() AS number
+    AFTER MATCH SKIP TO NEXT ROW
+    PATTERN (A B+? C | A D+) WITHIN INTERVAL '9' SECOND
+    DEFINE A AS type = 'A', B AS x >= A.x OR x IS NULL, C AS type = 'C', D AS type = 'D'
+)"""
+
+
+def test_a_stream_gives_what_is_final(spark: Any, tmp_path: Path) -> None:
+    seed = 7
+    table = random_events(seed)
+    rows = stream(spark, tmp_path / "in", table).withWatermark("ts", "6 seconds")
+    rows.createOrReplaceTempView("rows_streamed")
+    text = f"SELECT key AS k, upper(key) AS u, a, x, n, number FROM rows_streamed {STREAMED} AS m WHERE n < 5"
+    found = on_spark.sql(spark, text)
+    assert found.isStreaming
+    run(found, tmp_path / "checkpoint", tmp_path / "out")
+    spark.catalog.dropTempView("rows_streamed")
+    before = table.slice(0, table.num_rows - 1)  # the last row moves the watermark past all others
+    matcher = stretto.Matcher(STREAMED, schema=table.schema, disorder=math.inf)
+    wanted = pa.concat_tables([matcher.push(before), matcher.advance(END)]).to_pylist()
+    shown = [
+        {"k": row["key"], "u": row["key"] and row["key"].upper()}
+        | {name: row[name] for name in ("a", "x", "n", "number")}
+        for row in wanted
+        if row["n"] < 5
+    ]
+    assert len(shown) > 10, f"seed {seed}"
+    assert any(row["k"] is None for row in shown)
+    got = spark.read.parquet(str(tmp_path / "out")).toArrow()
+    assert bag(got) == bag(pa.Table.from_pylist(shown, got.schema)), f"seed {seed}"
 
 
 def test_columns_that_arrow_does_not_have(spark: Any, views: Any) -> None:

@@ -25,9 +25,9 @@ from stretto.matching.line import Line
 from stretto.matching.metering import Meter
 from stretto.matching.reorder import Cleanse, Released, check_span
 from stretto.matching.rows import columns_of, laid_out
-from stretto.query.passes.bind_rows import bind
+from stretto.matching.sql import bound_to
 from stretto.query.row_pattern import RowQuery
-from stretto.times import FOREVER, check_clock
+from stretto.times import DAY, FOREVER, check_clock
 
 #: Languages by the names that callers give.
 LANGUAGES = ("sql", "match_recognize")
@@ -142,7 +142,10 @@ class Recognizing(Line):
 
     @property
     def expires(self) -> int | float | None:
-        return None if self.run is None else self.run.expires
+        last = None if self.run is None else self.run.expires
+        if last is None or not pa.types.is_date(self.attributes[self.program.bound.parsed.order_by[0].column]):
+            return last
+        return DAY * (last + 1) - 1  # of dates windows are measured in seconds
 
     @property
     def ends(self) -> int | None:
@@ -152,7 +155,7 @@ class Recognizing(Line):
 
     def bind(self, schema: pa.Schema) -> None:
         """Take the types of the columns, and begin a stream."""
-        bound = bind(self.clause, schema)
+        bound = bound_to(self.clause, schema)
         self.columns = columns_of(bound)
         self.attributes = dict(zip(schema.names, schema.types, strict=True))
         self.program = RowProgram(bound)
@@ -350,7 +353,7 @@ class Recognizing(Line):
 
     def _read_of(self, schema: pa.Schema) -> list[str]:
         """The columns that the clause reads or shows of rows of a schema."""
-        return columns_of(bind(self.clause, schema))
+        return columns_of(bound_to(self.clause, schema))
 
     @property
     def _options(self) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from stretto.matching.files import Source, are_files, open_files
 from stretto.matching.progress import Progress
 from stretto.matching.rows import recognize
 from stretto.query.passes.bind_rows import bind
-from stretto.query.row_pattern import BoundRows, RowsPerMatch
+from stretto.query.row_pattern import BoundRows, RowQuery, RowsPerMatch
 
 
 def sql(text: str, /, *, con: Any = None, progress: bool | None = None, **tables: Any) -> pa.Table:
@@ -88,7 +88,7 @@ def bound_clauses(statement: Statement, given: Mapping[str, pa.Table], con: Any 
         clause = statement.clauses[0]
         table = _opened(_named(statement, clause, tables))
         with statement.placing(clause):
-            return {clause: bound_to(clause, table.schema)}
+            return {clause: bound_to(clause.parsed, table.schema)}
     return _Run(statement, tables, con, False).bound()
 
 
@@ -97,7 +97,7 @@ def selected(bound: BoundRows) -> list[str]:
     return list(bound.read) if bound.parsed.rows is RowsPerMatch.ONE else bound.schema.names
 
 
-def bound_to(clause: Clause, schema: pa.Schema) -> BoundRows:
+def bound_to(clause: RowQuery, schema: pa.Schema) -> BoundRows:
     """A clause bound to the columns that it reads.
 
     Raises
@@ -105,10 +105,10 @@ def bound_to(clause: Clause, schema: pa.Schema) -> BoundRows:
     QueryError
         The clause does not fit them, or gives no columns, so that its rows could not be counted.
     """
-    bound = bind(clause.parsed, schema)
+    bound = bind(clause, schema)
     if not bound.output.names:
         hint = "add MEASURES, such as MATCH_NUMBER() AS match, or ALL ROWS PER MATCH"
-        raise QueryError("the rows of the clause have no columns", text=clause.parsed.text, hint=hint)
+        raise QueryError("the rows of the clause have no columns", text=clause.text, hint=hint)
     return bound
 
 
@@ -134,7 +134,7 @@ def _alone(statement: Statement, clause: Clause, given: Mapping[str, Any], progr
     """The rows of a statement that is one clause over one table."""
     table = _opened(_named(statement, clause, given))
     with statement.placing(clause):
-        bound = bound_to(clause, table.schema)
+        bound = bound_to(clause.parsed, table.schema)
         names = selected(bound)
         rows = table.table(names) if isinstance(table, Source) else table.select(names)
         return _recognized(clause, rows, progress)
@@ -208,7 +208,7 @@ class _Run:
             operand = self._con.sql(str(asked))
             schema = as_table(operand.limit(0)).schema
         with self._statement.placing(clause):
-            return operand, bound_to(clause, schema)
+            return operand, bound_to(clause.parsed, schema)
 
     def _rows(self, clause: Clause) -> pa.Table:
         """What a clause gives."""

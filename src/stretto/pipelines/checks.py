@@ -191,9 +191,11 @@ def _query_keys(plan: Plan) -> Iterator[Problem]:
 
 def _statement_keys(plan: Plan, query: model.Query, path: KeyPath, label: str) -> Iterator[Problem]:
     """A statement of SQL says by itself what its rows are, and runs over what is there."""
-    if plan.streaming:
-        told = f'{label} language = "sql" is for batches, and this pipeline streams'
-        yield plan.file.problem((*path, "language"), told, 'mode = "batch", or a query in CEQL or SASE+')
+    taken = (("late", plan.events.late == "side"), ("event_id", plan.events.event_id is not None))
+    for key, is_there in taken:
+        if plan.streaming and is_there:
+            told = f'{label} has language = "sql", which does not take [events] {key} = "{getattr(plan.events, key)}"'
+            yield plan.file.problem((*path, "language"), told, "leave it out, or give a query in CEQL or SASE+")
     for key in ("speculation", "output", "valuations", "timeouts", "partitions", "buckets"):
         if key in query.model_fields_set:
             told = f"{label} has language = \"sql\", for which '{key}' says nothing"

@@ -18,6 +18,7 @@ from stretto.pipelines.ruling import alerts
 from stretto.pipelines.streams import Streams
 from stretto.pipelines.updates import Report, Update, failures_named
 from stretto.spark import match, session, sql
+from stretto.spark.streaming.query import watermarked
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -128,8 +129,10 @@ def _match(plan: Plan, number: int, events: Mapping[str, connectors.Events]) -> 
     try:
         if query.language == SQL:
             for name, rows in good.items():
-                rows.createOrReplaceTempView(name)
-            return sql(next(iter(good.values())).sparkSession, text.text)
+                # Rows of a batch stay as they are.
+                watermarked(rows, roles.time, roles.time_unit, roles.delay[1]).createOrReplaceTempView(name)
+            late = roles.late if plan.streaming else "drop"
+            return sql(next(iter(good.values())).sparkSession, text.text, late=late)
         return match(
             good if len(good) > 1 else next(iter(good.values())),
             text.text,

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from stretto.errors import DataError, OptionError, QueryError
+from stretto.errors import DataError, QueryError
 from stretto.languages.sql import Clause, Rewritten, Statement, read_statement
+from stretto.matching.lateness import check_late
 from stretto.matching.rows import recognize
 from stretto.matching.sql import bound_to, selected
 from stretto.matching.sql_query import SqlQuery
@@ -20,12 +21,14 @@ from stretto.spark.batch.rows import explained, recognized
 from stretto.spark.frames import arrow_fields, check_dataframe, column
 from stretto.spark.kernels import ship
 from stretto.spark.session import require_pyspark
+from stretto.spark.streaming.rows import explained as explained_stream
+from stretto.spark.streaming.rows import recognized as recognized_stream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def sql(session: SparkSession, text: str, /) -> DataFrame:
+def sql(session: SparkSession, text: str, /, *, late: str = "drop") -> DataFrame:
     """Run a statement of Spark SQL in which tables may be followed by ``MATCH_RECOGNIZE ( … )``.
 
     Spark runs the SQL around the clauses, and what they read. Each clause is a part of the plan: one shuffle by its ``PARTITION BY``,
@@ -37,12 +40,16 @@ def sql(session: SparkSession, text: str, /) -> DataFrame:
     session
         The session, classic or Spark Connect, whose tables and views the statement reads.
     text
-        One statement. Clauses may stand in subqueries, WITH queries, joins and unions, and behind each other's results.
+        One statement. Clauses may stand in subqueries, WITH queries, joins and unions, and behind each other's results. A clause may
+        read a streaming table with a watermark on the column with which its ORDER BY begins (``docs/streaming.md``).
+    late
+        What becomes of rows of a streaming table that are before the watermark: ``"drop"``, which counts them, or ``"error"``.
 
     Returns
     -------
     pyspark.sql.DataFrame
-        The rows of the statement, as of :func:`stretto.sql`; Spark computes them when they are used.
+        The rows of the statement, as of :func:`stretto.sql`; Spark computes them when they are used. Over a streaming table it is a
+        streaming DataFrame (append mode), to which each match comes when it is final.
 
     Raises
     ------
@@ -51,11 +58,12 @@ def sql(session: SparkSession, text: str, /) -> DataFrame:
     DataError
         A clause reads or shows a column of a type that Arrow does not have.
     OptionError
-        A clause reads a streaming table, or PySpark is not installed.
+        A clause reads a streaming table without a watermark, or in another order; or PySpark is not installed.
     """
     require_pyspark()
+    check_late(late, ("drop", "error"))
     statement = read_statement(text, spark=True)
-    frames, _ = _clauses(session, statement)
+    frames, _ = _clauses(session, statement, late)
     if frames:
         ship(session)
     return _run(session, statement, statement.rest(_names(frames)), frames)
@@ -78,36 +86,38 @@ def compile_sql(session: SparkSession, text: str, /) -> SqlQuery:
     statement = read_statement(text, spark=True)
     frames, bound = _clauses(session, statement)
     _run(session, statement, statement.rest(_names(frames)), frames)
-    return SqlQuery(statement, bound, "Spark", explained)
+    streamed = {id(bound[clause]) for clause in frames if frames[clause].isStreaming}
+    return SqlQuery(
+        statement, bound, "Spark", lambda one: explained_stream(one) if id(one) in streamed else explained(one)
+    )
 
 
-def _clauses(session: SparkSession, statement: Statement) -> tuple[dict[Clause, DataFrame], dict[Clause, BoundRows]]:
+def _clauses(
+    session: SparkSession, statement: Statement, late: str = "drop"
+) -> tuple[dict[Clause, DataFrame], dict[Clause, BoundRows]]:
     """The rows of the clauses of a statement, which Spark has not computed yet, and how they are bound."""
     frames: dict[Clause, DataFrame] = {}
     bound: dict[Clause, BoundRows] = {}
     for clause in statement.clauses:
         operand = _run(session, statement, statement.operand(clause, _names(frames)), frames)
-        frames[clause], bound[clause] = _clause(statement, clause, operand)
+        frames[clause], bound[clause] = _clause(statement, clause, operand, late)
     return frames, bound
 
 
-def _clause(statement: Statement, clause: Clause, operand: DataFrame) -> tuple[DataFrame, BoundRows]:
+def _clause(statement: Statement, clause: Clause, operand: DataFrame, late: str) -> tuple[DataFrame, BoundRows]:
     """The rows of a clause over those of its operand."""
     check_dataframe(operand, "the table before MATCH_RECOGNIZE")
-    if operand.isStreaming:
-        raise OptionError(
-            "MATCH_RECOGNIZE reads a streaming table, and on Spark it is for batches: stretto.spark.match finds patterns in "
-            "streams, in CEQL and SASE+"
-        )
     fields = arrow_fields(operand)
     known = pa.schema([(name, kind) for name, kind in fields.items() if kind is not None])
     with statement.placing(clause):
-        bound = bound_to(clause, known)
+        bound = bound_to(clause.parsed, known)
         names = selected(bound)
         if names == known.names and (lost := [name for name in fields if fields[name] is None]):
             raise DataError(f"ALL ROWS PER MATCH shows all columns, and Arrow has no type for {', '.join(lost)}")
         bound = bind(clause.parsed, pa.schema([known.field(name) for name in names]))
         recognize(bound, bound.schema.empty_table())  # what cannot run is said now, and not by a worker
+    if operand.isStreaming:
+        return recognized_stream(operand, bound, late=late), bound
     return recognized(operand.select(*map(column, names)), bound), bound
 
 

@@ -1,4 +1,4 @@
-"""What a bucket runs: one query, many patterns that change, or what revises its answers.
+"""What a bucket runs: one query, a clause of SQL, many patterns that change, or what revises its answers.
 
 Each makes its matcher, and says what a state belongs to.
 """
@@ -6,6 +6,7 @@ Each makes its matcher, and says what a state belongs to.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,6 +19,7 @@ from stretto.matching.compiled import Query
 from stretto.matching.matcher import Matcher
 from stretto.matching.metering import meter_of_task
 from stretto.matching.patterns import PatternSet
+from stretto.matching.recognizing import Recognizing
 from stretto.matching.results import Layout
 from stretto.query.functions import Paths
 from stretto.spark.batch.worker import Roles, bound_query, matcher_of
@@ -25,7 +27,7 @@ from stretto.spark.revised import Plain, Revised
 
 
 class Run(Protocol):
-    """One query or many patterns."""
+    """One query, one clause, or many patterns."""
 
     @property
     def text(self) -> str:
@@ -43,7 +45,7 @@ class Run(Protocol):
     def reached(self) -> str | None:
         """The column of results that is NULL in matches, and not in rows of what timed out; ``None``: all are matches."""
 
-    def start(self) -> Matcher | PatternSet:
+    def start(self) -> Matcher | PatternSet | Recognizing:
         """A matcher at the beginning of the stream."""
 
 
@@ -136,10 +138,38 @@ class ManyPatterns(Plain):
         return patterns
 
 
+@dataclass(frozen=True)
+class OneClause:
+    """A clause of MATCH_RECOGNIZE, bound to a serialized schema."""
+
+    clause: str
+    schema: bytes
+    budget: float | None = None
+    reached: str | None = None
+
+    @property
+    def text(self) -> str:
+        return self.clause
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        return {"language": "match_recognize"}
+
+    @property
+    def attributes(self) -> Mapping[str, pa.DataType]:
+        schema = pa.ipc.read_schema(pa.py_buffer(self.schema))
+        return dict(zip(schema.names, schema.types, strict=True))
+
+    def start(self) -> Recognizing:
+        return Recognizing(self.clause, self.attributes, sorts=True, budget=math.inf)
+
+
 def run_of(task: dict[str, Any]) -> Run:
     """What a task runs, from plain data."""
     if "ahead" in task:
         return Revised(**task)
+    if "clause" in task:
+        return OneClause(**task)
     if "changes" in task:
         return ManyPatterns(**task)
     query = bound_query(task["text"], task["schema"], task["roles"], task["language"], task.get("functions", ()))
