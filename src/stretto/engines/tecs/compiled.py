@@ -41,8 +41,6 @@ class Compiled:
         self.valuations = valuations
         self.cea: CEA = build(query.pattern)
         self.determinizer = Determinizer(self.cea, query.parsed.strategy, valuations=valuations)
-        only = query.parsed.streams[0]
-        self.classifier = Classifier(self.cea.guards, query.schema, default_type=only, default_stream=only)
         #: Whether events that satisfy no guard can be left out.
         self.skips = self.cea.waits and query.parsed.strategy is not Strategy.STRICT
         self._lock = threading.Lock()
@@ -56,9 +54,14 @@ class Compiled:
             table=np.full((1, 1), UNKNOWN, np.int32), edges=np.zeros(16, np.int32), kind=np.zeros(1, np.uint8)
         )
         self.relevant: NDArray[np.bool_] = np.zeros(1, np.bool_)
-        self.refresh()
 
     revises = False
+
+    @cached_property
+    def classifier(self) -> Classifier:
+        """What gives events their class; made when it is first asked for, which a pattern beside others may never do."""
+        only = self.query.parsed.streams[0]
+        return Classifier(self.cea.guards, self.query.schema, default_type=only, default_stream=only)
 
     @property
     def columns(self) -> tuple[str, ...]:

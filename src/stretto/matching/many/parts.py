@@ -158,18 +158,22 @@ def part_of(text: str | Query, language: str | None, schema: Schema, *, valuatio
         The text is no query, does not fit the schema, or is too large.
     """
     if isinstance(text, Query):
-        return part_of(text.text, text.language, schema, valuations=valuations)
+        text, language = text.text, text.language
 
     def make() -> Part:
         query = compile_query(text, language=language)
-        if language is None:
-            return part_of(text, query.language, schema, valuations=valuations)
-        refuse_joined(query.parsed.joined, "beside other patterns")
-        bound = query.bind(schema)
-        for name in bound.bound.schema.attributes:
-            if name not in schema.attributes:
-                root = name.partition(".")[0]
-                raise QueryError(f"sets of patterns do not look into '{root}': make a column of {name} before")
-        return Part(bound, valuations=valuations)
+        # Whether the caller or the text says which language it is, the part is one.
+        return _PARTS.get((query.language, *key[1:]), lambda: _bound(query, schema, valuations=valuations))
 
-    return _PARTS.get((language, text, schema.key, valuations), make)
+    key = (language, text, schema.key, valuations)
+    return _PARTS.get(key, make)
+
+
+def _bound(query: Query, schema: Schema, *, valuations: bool) -> Part:
+    refuse_joined(query.parsed.joined, "beside other patterns")
+    bound = query.bind(schema)
+    for name in bound.bound.schema.attributes:
+        if name not in schema.attributes:
+            root = name.partition(".")[0]
+            raise QueryError(f"sets of patterns do not look into '{root}': make a column of {name} before")
+    return Part(bound, valuations=valuations)
