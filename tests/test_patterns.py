@@ -15,8 +15,8 @@ import pytest
 
 import stretto
 from stretto import Change, PatternSet
+from stretto.matching.many import index, parts, shared
 from stretto.matching.many import keys as shared_keys
-from stretto.matching.many import parts, shared
 from tests.cases import agree
 from tests.cases import patterns as changing
 from tests.conftest import cases
@@ -58,12 +58,21 @@ def test_random_changes_cuts_and_snapshots() -> None:
     assert rows > cases(300) // 4
 
 
+def test_random_crowds() -> None:
+    """Many patterns that are much alike, which share automata and calls, with changes and snapshots."""
+    rows = sum(agree(changing, range(40_000, 40_000 + cases(150)), case=changing.crowd))
+    assert rows > cases(150)
+
+
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every limit as small as can be: a group for each pattern, pieces of one event, few shared keys."""
     monkeypatch.setattr(shared, "CELLS", 1)
     monkeypatch.setattr(shared, "_ENSEMBLES", parts.Latest(32))
     monkeypatch.setattr(shared_keys, "MOST", 1)
+    monkeypatch.setattr(index, "PAIRS", 1)
+    monkeypatch.setattr(index, "CLAUSES", 1)
+    monkeypatch.setattr(index, "FEW", 1)
     monkeypatch.setattr("stretto.matching.patterns.CHUNK", 2)
     monkeypatch.setattr("stretto.matching.patterns.PIECES", 1)
 
@@ -72,6 +81,8 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_random_cases_with_tiny_limits() -> None:
     rows = sum(agree(changing, range(20_000, 20_000 + cases(100))))
     assert rows >= cases(100) // 4
+    rows = sum(agree(changing, range(60_000, 60_000 + cases(50)), case=changing.crowd))
+    assert rows > cases(50)
 
 
 TEXTS = {
@@ -618,7 +629,7 @@ def test_conditions_are_evaluated_once_and_compiled_once(monkeypatch: pytest.Mon
 
 
 def test_patterns_with_many_conditions_are_grouped() -> None:
-    """Groups hold like patterns; what they find is what each finds alone."""
+    """Of patterns that run on their own groups hold like ones; what they find is what each finds alone."""
     names = [f"c{n}" for n in range(12)]
     rng = np.random.default_rng(4)
     columns: dict[str, Any] = {"type": rng.choice(["A", "B"], 500), "t": np.arange(500)}
@@ -627,7 +638,7 @@ def test_patterns_with_many_conditions_are_grouped() -> None:
     texts = {}
     for n in range(48):
         test = " AND ".join(f"{name} > {rng.integers(0, 20)}" for name in names[n % 4 : n % 4 + 3])
-        texts[f"p{n:02d}"] = f"SELECT x FROM S WHERE A AS x ; B AS y FILTER x[{test}] WITHIN 2 [t]"
+        texts[f"p{n:02d}"] = f"SELECT x FROM S WHERE A AS x : B AS y FILTER x[{test}] WITHIN 2 [t]"
     patterns = PatternSet(events.schema, time="t", positions=True)
     patterns.change([Change(name, text) for name, text in texts.items()])
     found = patterns.push(events)
@@ -641,6 +652,37 @@ def test_patterns_with_many_conditions_are_grouped() -> None:
     ]
     assert sorted(right) == sorted((row["end"], row["pattern"], row["positions"]) for row in found.to_pylist())
     assert len(right) > 1000
+
+
+def test_patterns_that_differ_in_constants_share_an_automaton() -> None:
+    texts = [f"SELECT * FROM S WHERE A AS x ; B AS y FILTER x[v = {n % 7}] AND y[v > {n % 5}]" for n in range(60)]
+    texts += [f"SELECT * FROM S WHERE A AS x ; B AS y ; C AS z FILTER x[v = {n}] WITHIN 9 [t]" for n in range(3)]
+    patterns = new(positions=True)
+    patterns.change([Change(f"p{n:02d}", text) for n, text in enumerate(texts)])
+    events = stream(200, 5)
+    found = [(row["end"], row["pattern"], row["positions"]) for row in patterns.push(events).to_pylist()]
+    right = [
+        (row["end"], f"p{n:02d}", row["positions"])
+        for n, text in enumerate(texts)
+        for row in stretto.match(text, events, time="t").to_pylist()
+    ]
+    assert sorted(found) == sorted(right)
+    assert [one[:2] for one in found] == sorted(one[:2] for one in found)
+    assert len(found) > 1000
+    assert [len(choir.program.programs) for choir in patterns._choirs.values()] == [1, 1]
+
+
+def test_a_seat_is_taken_again() -> None:
+    """What the pattern before has left there is nothing to the next one; memory does not grow with changes."""
+    patterns = new(positions=True)
+    for at in range(60):
+        text = AB if at % 2 else "SELECT * FROM S WHERE A+ AS x ; A AS y ; B+ AS z"
+        patterns.change(Change("p", text, 10 * at))
+        found = patterns.push([event("A", 10 * at), event("A", 10 * at + 1), event("B", 10 * at + 2)])
+        assert found.num_rows == (2 if at % 2 else 1)
+        if at % 7 == 0:
+            patterns = new(positions=True).restore(patterns.snapshot())
+    assert patterns.stats["partitions"] == 1
 
 
 @pytest.mark.parametrize("count", [8, 9, 16, 17, 64, 65, 130])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,7 @@ from tests.cases import ceql
 from tests.cases.ceql import Case
 from tests.cases.choices import Seeded
 
-__all__ = ["PatternCase", "case", "check", "expected", "found"]
+__all__ = ["PatternCase", "case", "check", "crowd", "expected", "found"]
 
 Row = dict[str, Any]
 #: ``("change", [changes])``, ``("push", low, high)``, ``("advance", time)`` or ``("snapshot",)``.
@@ -57,6 +58,77 @@ def case(seed: int) -> PatternCase:
     return PatternCase(base.events, options, _actions(choose, base.events, time, queries))
 
 
+#: Patterns of a crowd: whose constants differ, and whose automata are a few. They read the events of a case of CEQL.
+SHAPES = [
+    "SELECT {how}* FROM {streams} WHERE A AS x ; B AS y FILTER x[{0}] AND y[{1}]",
+    "SELECT {how}* FROM {streams} WHERE A AS x ; (B OR C) AS y ; A AS z FILTER x[{0}] AND z[{1}]",
+    "SELECT {how}y FROM {streams} WHERE A+ AS x ; B AS y FILTER x[{0}] AND y[{1}]",
+    "SELECT * FROM {streams} WHERE A+ AS x ; A+ AS y FILTER x[{0}] AND y[{1}]",
+    "SELECT * FROM {streams} WHERE A AS x ; NOT C ; B AS y FILTER x[{0}] AND y[{1}]",
+    "SELECT * FROM {streams} WHERE A AS x : B AS y FILTER x[{0}]",
+]
+SASE_SHAPE = "PATTERN SEQ(A x, B+ y[]) WHERE skip_till_any_match {{ {0} }}"
+TAILS = ["", "WITHIN {n} [t]", "WITHIN {n} [ts]", "WITHIN {n} EVENTS"]
+ENDS = ["", "", "", " CONSUME BY ANY", " CONSUME BY PARTITION", " LIMIT 1", " LIMIT 2"]
+CONDITIONS = [
+    "v = {n}", "v > {n}", "v != {n}", "v >= 0", "v >= 0", "v <= {n} OR name = '{s}'", "name = '{s}'", "w > {n}.5",
+    "name = '{s}' AND v > {n}", "flag = true", "name IN ('{s}', 'b')", "NOT (name = '{s}' AND v = {n})", "v + {n} > 2",
+    "name LIKE '{s}%'", "v = 1 AND w < {n}", "k = {n} OR k = 2",
+]  # fmt: skip
+
+
+def crowd(seed: int) -> PatternCase:
+    """A case of many patterns that are much alike."""
+    choose = Seeded(seed)
+    stream = choose.one_of([None, None, "stream"])
+    events = _many_events(choose)
+    by: tuple[str, ...] = choose.one_of([(), (), ("k",)])
+    queries = [_alike(choose, stream, by) for _ in range(choose.integer(2, 12))]
+    options = {
+        "time": choose.one_of(["t", "ts"]),
+        "stream": stream,
+        "by": by,
+        "positions": True,
+        "output": choose.one_of(["events", "events", "positions"]),
+        "valuations": choose.chance(10),
+        "capacity": choose.one_of([1, 1, 1 << 10]),
+    }
+    actions = _actions(choose, events, options["time"], queries, [f"p{n}" for n in range(15)], 30)
+    return PatternCase(events, options, actions)
+
+
+def _many_events(choose: Seeded) -> pa.Table:
+    now = 0
+    rows = []
+    for _ in range(choose.integer(5, 25)):
+        now += choose.one_of([0, 1, 1, 2])
+        row = {"type": choose.one_of("AABBC"), "stream": choose.one_of(["S1", "S1", "S2"]), "t": now, "ts": 1000 * now}
+        row |= {"k": choose.one_of([1, 2, None]), "name": choose.one_of(["a", "b", "c", None])}
+        row |= {"v": choose.one_of([0, 1, 2, 3, None]), "w": choose.integer(0, 4) / 2, "flag": choose.chance(50)}
+        rows.append(row)
+    integer, text = pa.int64(), pa.string()
+    kinds = {"type": text, "stream": text, "t": integer, "ts": pa.timestamp("ms"), "k": integer, "name": text}
+    schema = pa.schema([*kinds.items(), ("v", integer), ("w", pa.float64()), ("flag", pa.bool_())])
+    return pa.Table.from_pylist(rows, schema=schema)
+
+
+def _alike(choose: Seeded, stream: str | None, by: tuple[str, ...]) -> str:
+    def asked() -> str:
+        return choose.one_of(CONDITIONS).format(n=choose.integer(0, 3), s=choose.one_of(["a", "b", "c"]))
+
+    keys = by or choose.one_of([(), (), ("k",), ("name",)])
+    window = choose.one_of(TAILS).format(n=choose.integer(3, 5))
+    window = window.replace("[ts]", "seconds [ts]")
+    if stream is None and choose.chance(15):
+        listed = "".join(f"[{name}] AND " for name in keys)
+        return f"{SASE_SHAPE.format(f'{listed}x.v > {choose.integer(0, 2)}')} {window}"
+    streams = "S1, S2" if stream is not None and choose.chance(30) else "S1"
+    how = choose.one_of(["", "", "", "MAX ", "NEXT ", "LAST ", "STRICT "])
+    text = choose.one_of(SHAPES).format(asked(), asked(), how=how, streams=streams)
+    partition = f" PARTITION BY {', '.join(f'[{name}]' for name in keys)}" if keys else ""
+    return f"{text}{partition} {window}{choose.one_of(ENDS)}"
+
+
 def _case(choose: Seeded, fits: Any) -> Case:
     while True:
         one = ceql.case(choose.integer(0, 10**9))
@@ -64,16 +136,18 @@ def _case(choose: Seeded, fits: Any) -> Case:
             return one
 
 
-def _actions(choose: Seeded, events: pa.Table, time: str, queries: list[str]) -> list[Action]:
+def _actions(
+    choose: Seeded, events: pa.Table, time: str, queries: list[str], names: Sequence[str] = "pqr", most: int = 7
+) -> list[Action]:
     times = events.column(time)
     numbers = events.column("ts").cast(pa.int64()).to_pylist()
     moments: list[Any] = [None, None, None, *times]
     changes = []
-    for _ in range(choose.integer(1, 7)):
+    for _ in range(choose.integer(1, most)):
         since = choose.one_of(moments)
         query = None if choose.chance(15) else choose.one_of(queries)
         number = None if since is None else since.cast(times.type)
-        changes.append(({"id": choose.one_of("pqr"), "query": query, "since": number}, _first(times, since)))
+        changes.append(({"id": choose.one_of(names), "query": query, "since": number}, _first(times, since)))
     actions: list[Action] = []
     begin = 0
     for at in range(events.num_rows + 1):

@@ -75,6 +75,13 @@ def _tecs() -> None:
         for output in ("events", "positions", "summary"):
             stretto.match(text, EVENTS, time="ts", output=output)
     stretto.match("SELECT * FROM S WHERE A ; B KEEP LONGEST", EVENTS)
+    patterns = stretto.PatternSet(EVENTS.schema, time="ts")
+    for at, keys in enumerate(("", " PARTITION BY [k]")):
+        text = f"SELECT * FROM S WHERE A AS a ; B+ AS b FILTER a[v > 0]{keys}"
+        patterns.change([stretto.Change(f"{at}", text), stretto.Change(f"alone {at}", text.replace(";", ":"))])
+        patterns.change(stretto.Change(f"{at}", None, since=3))
+    patterns.push(EVENTS)
+    stretto.PatternSet(EVENTS.schema, time="ts").restore(patterns.snapshot())
 
 
 def _nfab() -> None:

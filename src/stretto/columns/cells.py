@@ -71,6 +71,30 @@ def _insert(cells: U64, numbers: I32, keys: U64, values: I32) -> None:
         values[at] = numbers[i]
 
 
+class Hashed:
+    """A number for each of some 64-bit keys, in a hash table."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._keys = np.zeros(1 << 10, np.uint64)
+        self._values = np.full(self._keys.size, -1, np.int32)
+
+    def look_up(self, keys: U64, out: I32) -> bool:
+        """Look up the numbers of keys; whether some are not known (−1)."""
+        return bool(_look_up_hashed(keys, self._keys, self._values, out))
+
+    def learn(self, keys: U64, numbers: I32) -> None:
+        """Add distinct keys that are not known."""
+        self.count += keys.size
+        if 2 * self.count > self._keys.size:
+            old, filled = self._keys, self._values >= 0
+            kept, values = old[filled], self._values[filled]
+            self._keys = np.zeros(1 << (4 * self.count).bit_length(), np.uint64)
+            self._values = np.full(self._keys.size, -1, np.int32)
+            _insert(kept, values, self._keys, self._values)
+        _insert(keys, numbers, self._keys, self._values)
+
+
 class Stage:
     """Some columns, their cells, and a number for each cell that occurred.
 
@@ -94,30 +118,22 @@ class Stage:
         """Forget all cells."""
         self.seen = np.empty(0, np.uint64)  # cells in order of their numbers, where numbers are given here
         self.count = 0
-        dense = self.cells <= DENSE
-        self._table = np.full(self.cells if dense else 0, -1, np.int32)
-        self._keys = np.zeros(0 if dense else 1 << 10, np.uint64)
-        self._values = np.full(self._keys.size, -1, np.int32)
+        self._table = np.full(self.cells if self.cells <= DENSE else 0, -1, np.int32)
+        self._hashed = Hashed()
 
     def look_up(self, cell: I64, out: I32) -> bool:
         """Look up the numbers of cells; whether some are not known (−1)."""
         if self._table.size:
             return bool(_look_up(cell, self._table, out))
-        return bool(_look_up_hashed(cell.view(np.uint64), self._keys, self._values, out))
+        return self._hashed.look_up(cell.view(np.uint64), out)
 
     def learn(self, cells: U64, numbers: I32) -> None:
         """Add cells that are not known."""
         self.count += cells.size
         if self._table.size:
             self._table[cells] = numbers
-            return
-        if 2 * self.count > self._keys.size:
-            old, filled = self._keys, self._values >= 0
-            kept, values = old[filled], self._values[filled]
-            self._keys = np.zeros(1 << (4 * self.count).bit_length(), np.uint64)
-            self._values = np.full(self._keys.size, -1, np.int32)
-            _insert(kept, values, self._keys, self._values)
-        _insert(cells, numbers, self._keys, self._values)
+        else:
+            self._hashed.learn(cells, numbers)
 
     def number(self, cells: U64) -> I32:
         """Give cells new numbers, for the next stage."""

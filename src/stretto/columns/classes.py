@@ -15,10 +15,8 @@ Conditions that relate attributes or compute are columns of their own, computed 
 
 from __future__ import annotations
 
-import operator
 import threading
 from collections.abc import Callable, Sequence
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -27,13 +25,14 @@ from numpy.typing import NDArray
 
 from stretto.columns import cells
 from stretto.columns.cells import Stage, stages_for
-from stretto.columns.coding import Coder, Unknown, coders_for, single_column
+from stretto.columns.coding import Unknown
+from stretto.columns.conditions import Conditions
 from stretto.columns.overflow import IntegerOverflow
-from stretto.columns.vectorized import Judged, overflow_at, pieces
-from stretto.errors import DataError, LimitError, OptionError
+from stretto.columns.vectorized import overflow_at, pieces
+from stretto.errors import LimitError, OptionError
 from stretto.events import Schema
 from stretto.query import predicate as p
-from stretto.query.evaluate import Beyond, holds, truth
+from stretto.query.evaluate import Beyond, truth
 from stretto.query.guard import Guard
 from stretto.query.typing import kind_of
 
@@ -49,11 +48,7 @@ MOST_CLASSES = 1 << 20  #: a query that tells apart more classes of events than 
 PIECE = 1 << 14  #: rows are classified in pieces of this many, so that cells stay in the cache
 
 
-#: From the truth of all atoms to that of a condition, for any number of cells; scalars where it is the same on all.
-Formula = Callable[[Sequence[Truth]], Judged]
-
-
-class Classifier:
+class Classifier(Conditions):
     """Turns events into classes.
 
     A guard holds on an event whose type equals ``guard.type``, whose stream equals ``guard.stream`` where that is set,
@@ -100,7 +95,6 @@ class Classifier:
         default_stream: str | None = None,
     ) -> None:
         self.guards = tuple(guards)
-        self.schema = schema
         self.vectors: list[int] = [0]
         self.untold: list[bool] = [False]
         self._ids: dict[int, int] = {0: 0}
@@ -110,58 +104,12 @@ class Classifier:
             # A column of NULL only has no type of its own; no event of it has a type.
             if found is None or (kind_of(found) != "string" and not pa.types.is_null(found)):
                 raise OptionError(f"{role}='{name}' is {found or 'no column'}, not a column of strings")
-        self._atoms: dict[str, p.Predicate] = {}
-        self._numbers: dict[str, int] = {}
-        #: What each guard asks as a condition; ``None``: it can never hold.
-        self._conditions = [
+        asked = [
             condition_of(guard, schema, default_type, default_stream) if isinstance(guard, Guard) else guard
             for guard in self.guards
         ]
-        self._formulas = [None if one is None else self._formula(one) for one in self._conditions]
-        self._coders = self._make_coders()
-        self._order = [self._numbers[repr(atom)] for coder in self._coders for atom in coder.atoms]
+        super().__init__(asked, schema)
         self._stages = stages_for(self._coders)
-        self._columns = list(dict.fromkeys(name for atom in self._atoms.values() for name in p.attributes(atom)))
-
-    def _formula(self, predicate: p.Predicate) -> Formula:
-        match predicate:
-            case p.And(parts) | p.Or(parts):
-                inner = [self._formula(part) for part in parts]
-                start = Judged(np.array(isinstance(predicate, p.And)), None)
-                join = operator.and_ if isinstance(predicate, p.And) else operator.or_
-                return lambda truth: reduce(join, (one(truth) for one in inner), start)
-            case p.Not(part):
-                negated = self._formula(part)
-                return lambda truth: ~negated(truth)
-        names = p.attributes(predicate)
-        if any(pa.types.is_null(self.schema.attributes[name]) for name in names) or not names:
-            # With one NULL a condition is what it is with NULLs only.
-            constant = Judged(np.array(holds(predicate, dict.fromkeys(names))), None)
-            return lambda truth: constant
-        # By text: 1 and 1.0 are equal in Python, and integer and float arithmetic are not.
-        name = repr(predicate)
-        number = self._numbers.setdefault(name, len(self._numbers))
-        self._atoms[name] = predicate
-        if not p.computes(predicate):
-            return lambda truth: Judged(truth[number], None)
-        untold = self._numbers.setdefault(repr(Unknown(predicate)), len(self._numbers))
-        return lambda truth: Judged(truth[number], truth[untold])
-
-    def _make_coders(self) -> list[Coder]:
-        by_column: dict[str, list[p.Predicate]] = {}
-        others: list[p.Predicate] = []
-        for atom in self._atoms.values():
-            column = single_column(atom)
-            if column is None or kind_of(self.schema.attributes[column]) in ("decimal", "other"):
-                others.append(atom)
-            else:
-                by_column.setdefault(column, []).append(atom)
-        coders = [
-            coder
-            for column, atoms in by_column.items()
-            for coder in coders_for(column, self.schema.attributes[column], atoms)
-        ]
-        return coders + coders_for(None, None, others)
 
     def intern(self, vector: int, *, untold: bool = False) -> int:
         """The class of a vector of guards (as in ``vectors``); a new one if there is none yet.
@@ -248,12 +196,6 @@ class Classifier:
                 self._piece(fills, start, stop, out[done + start : done + stop])
             done += batch.num_rows
         return out
-
-    def _check(self, batch: pa.RecordBatch) -> None:
-        for name in self._columns:
-            found, expected = batch.schema.field(name).type, self.schema.attributes[name]
-            if found != expected and _plain(found) != _plain(expected):
-                raise DataError(f"column '{name}' is {found}, expected {expected}")
 
     def _piece(self, fills: Sequence[Sequence[Fill]], start: int, stop: int, out: I32) -> None:
         """Classes of some rows of a batch."""
@@ -356,12 +298,3 @@ def condition_of(
         elif wanted != default:
             return None
     return p.And((*parts, *guard.conditions))
-
-
-def _plain(kind: pa.DataType) -> str:
-    """A type without its encoding: dictionaries, and the layouts of strings."""
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
-    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-        kind = pa.string()
-    return str(kind)

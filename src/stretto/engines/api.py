@@ -38,6 +38,7 @@ class Matches(NamedTuple):
     #: Where a run counts: one row for each event that completes matches, with their number (or ``BEYOND``) in place of positions.
     counts: I64 | None = None
     outputs: Outputs | None = None  #: of an automaton with a register: what each row says beside its place
+    part: I64 | None = None  #: the partition of each row, where a run tells it
     timed_out: TimedOut | None = None  #: which rows are partial matches that have timed out; ``None``: none is
 
     @classmethod

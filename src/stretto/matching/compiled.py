@@ -326,7 +326,7 @@ def compile_query(
             "Matcher; afa.frozen is the checked, immutable automaton"
         )
     else:
-        query = Query(_parse(text, language))
+        query = Query(_parse(text, language_of(text, language)))
     if schema is None:
         return query
     return query.bind(schema, **({} if isinstance(schema, Schema) else roles(type, time, stream, types, time_unit)))
@@ -340,17 +340,31 @@ def roles(
     return {"type": type, "time": time, "stream": stream, "types": known, "time_unit": time_unit}
 
 
-@lru_cache(maxsize=256)
-def _parse(text: str, language: str | None) -> ParsedQuery | SaseQuery:
+def language_of(text: str | Query, language: str | None) -> str:
+    """The language of a query: what the caller says, or what its text tells.
+
+    Raises
+    ------
+    OptionError
+        There is no such language, or the query is no text.
+    QueryError
+        It is SQL.
+    """
+    if isinstance(text, Query):
+        return text.language
     if not isinstance(text, str):
         raise OptionError(f"a query is a string, not {text.__class__.__name__}")
-    name = language
-    if name is None:
+    if language is None:
         if has_clause(text):
             ways = "stretto.sql runs it, stretto.Matcher over a stream, and stretto.compile_sql says what it means"
             raise QueryError("this is SQL with MATCH_RECOGNIZE, and no query of events", text=text, hint=ways)
-        name = "sase" if sase.is_sase(text) else "ceql"
-    if name not in LANGUAGES:
-        hint = suggestion(name, LANGUAGES, kind="language")
+        return "sase" if sase.is_sase(text) else "ceql"
+    if language not in LANGUAGES:
+        hint = suggestion(language, LANGUAGES, kind="language")
         raise OptionError(f"language={language!r} is not known; {hint}")
-    return LANGUAGES[name](text)
+    return language
+
+
+@lru_cache(maxsize=256)
+def _parse(text: str, language: str) -> ParsedQuery | SaseQuery:
+    return LANGUAGES[language](text)

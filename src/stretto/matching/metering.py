@@ -100,7 +100,7 @@ class Meter:
         LimitError
             They are more; nothing of the piece was handed over.
         """
-        return _Watch(self, lister, layout, rows, order, whose).pieces(found)
+        return Watch(self, lister, layout, rows, order, whose).pieces(found)
 
 
 def meter_of_task(budget: int | float | str | None) -> Meter:
@@ -108,17 +108,17 @@ def meter_of_task(budget: int | float | str | None) -> Meter:
     return Meter(Budget(budget), each=budget is None)
 
 
-class _Watch:
+class Watch:
     """The pieces of one query, and the event of the last one."""
 
     def __init__(
         self, meter: Meter, lister: Lister, layout: Layout, rows: Rows, order: Order | None, whose: str
     ) -> None:
         self._meter, self._budget = meter, meter.budget
-        self._lister, self._layout, self._rows, self._order = lister, layout, rows, order
+        self.lister, self._layout, self._rows, self._order = lister, layout, rows, order
         self._whose = whose
         self._each = meter.each or layout.summary
-        self._width = _Width(layout, rows)
+        self._width = Width(layout, rows)
         self._event = -1
         self._before = self._of_event = 0
         self._bytes_of_event = 0.0
@@ -128,17 +128,18 @@ class _Watch:
         try:
             for piece in found:
                 if piece.counts is None and piece.start.size and not self._budget.open:
-                    self._take(piece)
+                    self.take(piece)
                 yield piece
         except TooMany as error:
             event = described(error.event, self._layout, self._rows, self._order)
             raise LimitError(f"{self._whose}{event} {error.what}") from None
 
-    def _take(self, piece: Matches) -> None:
+    def take(self, piece: Matches) -> None:
+        """Count the matches of a piece, or refuse it."""
         meter, count = self._meter, piece.start.size
         last = int(piece.end[-1])
         of_last = int(np.count_nonzero(piece.end == last))
-        size = self._width.of(piece, self._lister.program.marks)
+        size = self._width.of(piece, self.lister.program.marks)
         if last != self._event:
             self._event, self._counted = last, False
             self._before, self._of_event, self._bytes_of_event = meter.rows + count - of_last, 0, 0.0
@@ -146,10 +147,10 @@ class _Watch:
         if self._each:
             listed, taken = self._of_event + of_last, self._bytes_of_event + size * of_last / count
         # Counted once for each event, when its first piece is there.
-        rest = None if self._counted else self._lister.unlisted()
+        rest = None if self._counted else self.lister.unlisted()
         more = 0.0 if rest is None else (math.inf if rest.matches == BEYOND else rest.matches)
         if not self._budget.holds(listed + more, taken + more * size / count):
-            raise LimitError(self._said(piece, self._first_over(piece, size), self._lister.unlisted()))
+            raise LimitError(self._said(piece, self._first_over(piece, size), self.lister.unlisted()))
         self._counted = self._counted or rest is not None
         self._of_event += of_last
         self._bytes_of_event += size * of_last / count
@@ -216,7 +217,7 @@ def _ways_out(layout: Layout, *, alone: bool) -> str:
     return f"hint: {counts}{ways}; iter_matches() and iter_push() give them in pieces; budget= allows more"
 
 
-class _Width:
+class Width:
     """How many bytes matches take in a result, about."""
 
     def __init__(self, layout: Layout, rows: Rows) -> None:
@@ -244,6 +245,13 @@ class _Width:
         if self._cell.size != len(marks):
             self._cell = np.array([self._of_labels(labels) for labels in marks], np.float64)
         return size + float(np.dot(np.bincount(piece.mark, minlength=len(marks)), self._cell))
+
+    @property
+    def rates(self) -> tuple[float, float]:
+        """Bytes of a row, and at most of each event that a variable holds, as far as they are known."""
+        places = 8.0 if self._layout.positions or self._layout.summary else 0.0
+        every = frozenset(variable for variable, _ in self._layout.variables)
+        return float(self._row), places + self._of_labels(every)
 
     def _of_labels(self, labels: frozenset[str]) -> float:
         chosen = [attributes for variable, attributes in self._layout.variables if variable in labels]

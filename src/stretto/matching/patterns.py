@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from stretto import frame
 from stretto.column_types import time_hint
 from stretto.engines.api import Matches
 from stretto.engines.shared.windows import values_of
+from stretto.engines.tecs.driver import Driver
 from stretto.errors import (
     DataError,
     LimitError,
@@ -29,23 +31,22 @@ from stretto.frame import Section, reading
 from stretto.matching.compiled import roles
 from stretto.matching.lateness import check_late
 from stretto.matching.life import Life
+from stretto.matching.many.budgeting import Budgeted
 from stretto.matching.many.changes import Change, Instant, changes_of, instant_of
 from stretto.matching.many.checking import Checked, Numbers, checked, quoted
+from stretto.matching.many.choir import Choir
+from stretto.matching.many.index import Visits
 from stretto.matching.many.keeping import Kept
 from stretto.matching.many.keys import SharedKeys
 from stretto.matching.many.parts import Part, part_of
-from stretto.matching.many.results import Results, Source, in_order
+from stretto.matching.many.results import Results, in_order
 from stretto.matching.many.saving import apart, together
 from stretto.matching.many.shared import Dealt
 from stretto.matching.many.timeline import Lineup, Timeline, Version
-from stretto.matching.many.voices import Voice
+from stretto.matching.many.voices import Voice, own_visits
 from stretto.matching.metering import Meter
-from stretto.matching.results import CHUNK, Layout
+from stretto.matching.results import CHUNK
 from stretto.query.passes.bind import check_roles, measure
-
-#: A piece of the stream goes through all patterns at once: :data:`~stretto.matching.results.CHUNK` events, or fewer where that could
-#: make more pairs of event and pattern than this.
-PAIRS = 1 << 23
 
 #: Batches are kept as they came; after so many they are joined, so that a look-up stays quick.
 PIECES = 64
@@ -154,6 +155,7 @@ class PatternSet:
     def _clear(self) -> None:
         self._timeline = Timeline(self._schema)
         self._keys: dict[tuple[str, ...], SharedKeys] = {}
+        self._choirs: dict[Hashable, Choir] = {}
         self._history = Kept()
         self._kept = 0
         self._rows = 0
@@ -206,7 +208,7 @@ class PatternSet:
     @property
     def idle(self) -> bool:
         """Whether no event so far can take part in a later match."""
-        return all(not voice.live().size for voice in self._voices())
+        return all(not run.live().size for run in self._runs())
 
     @property
     def expires(self) -> int | float | None:
@@ -214,7 +216,7 @@ class PatternSet:
 
         ``None`` when there is none.
         """
-        found = [voice.expires for voice in self._voices()]
+        found = [run.expires for run in self._runs()]
         return max((time for time in found if time is not None), default=None)
 
     @property
@@ -223,25 +225,28 @@ class PatternSet:
         and all that these patterns have; pairs of event and pattern that were visited, and that had output; nodes that hold
         partial matches; partitions; bytes.
         """
-        voices = self._voices()
+        runs, voices = self._runs(), self._voices()
         distinct, asked = self._timeline.lineup.ensemble.conditions
         return {
             "events": self._rows,
             "late": self._late,
             "late_changes": self._late_changes,
             "patterns": len(self._timeline.lineup.versions),
-            "busy": len(voices),
+            "busy": len(voices) + sum(choir.busy for choir in self._choirs.values()),
             "conditions": distinct,
             "asked": asked,
-            "visited": self._visited + sum(voice.visited for voice in voices),
-            "triggers": self._triggers + sum(voice.triggers for voice in voices),
-            "nodes": sum(voice.nodes for voice in voices),
-            "partitions": sum(voice.partitions for voice in voices),
-            "bytes": sum(voice.nbytes for voice in voices) + self._history.nbytes,
+            "visited": self._visited + sum(run.visited for run in runs),
+            "triggers": self._triggers + sum(run.triggers for run in runs),
+            "nodes": sum(run.nodes for run in runs),
+            "partitions": sum(run.partitions for run in runs),
+            "bytes": sum(run.nbytes for run in runs) + self._history.nbytes,
         }
 
     def _voices(self) -> list[Voice]:
         return [version.voice for version in self._timeline.lineup.versions if version.voice is not None]
+
+    def _runs(self) -> list[Driver]:
+        return [*self._voices(), *self._choirs.values()]
 
     # -- changes ----------------------------------------------------------------------------------------------------
 
@@ -371,57 +376,82 @@ class PatternSet:
     def _advance(self, found: list[Checked]) -> Iterator[pa.Table]:
         for stretch in found:
             time = stretch.measures[self._time]
+            begin = 0
             self._reach(time[0].item(), inclusive=True, lineup=stretch.lineup)
-            size = max(1, min(CHUNK, PAIRS // max(1, len(stretch.lineup.versions))))
-            low = 0
-            for batch in stretch.tested.to_batches(max_chunksize=size):
-                high = low + batch.num_rows
-                yield from self._piece(stretch, batch, low, high)
-                self._rows += batch.num_rows
-                self._forget()
-                low = high
+            for batch in stretch.tested.to_batches(max_chunksize=stretch.lineup.piece(CHUNK)):
+                low = 0
+                while low < batch.num_rows:
+                    first = begin + low
+                    reached, visits = stretch.visits(first, begin + batch.num_rows)
+                    piece = batch.slice(low, reached - first)
+                    yield from self._piece(stretch, piece, first, visits)
+                    self._rows += piece.num_rows
+                    self._forget()
+                    low += piece.num_rows
+                begin += batch.num_rows
             for version, value in stretch.reached.items():
                 version.measure = value
             self._last = Instant.numbered(time[-1].item(), self._kind)
         self._life.inside = False
 
-    def _piece(self, stretch: Checked, batch: pa.RecordBatch, low: int, high: int) -> Iterator[pa.Table]:
-        """Some events of a stretch through all of its patterns."""
-        lineup, first = stretch.lineup, self._rows
+    def _piece(self, stretch: Checked, batch: pa.RecordBatch, low: int, visits: Visits) -> Iterator[pa.Table]:
+        """Some events of a stretch, from ``low`` on, through all of its patterns."""
+        lineup, high = stretch.lineup, low + batch.num_rows
         if not lineup.versions:
             return
-        self._history.append(np.arange(first, first + high - low), stretch.kept.slice(low, high - low))
-        parts = lineup.ensemble.parts
-        dealt_to = list(lineup.ensemble.deal([classes[low:high] for classes in stretch.classes]))
-        shared = self._shared_keys(batch, [(parts[number], dealt) for number, dealt in dealt_to])
-        streams: list[tuple[int, Iterator[Matches]]] = []
-        for number, dealt in dealt_to:
-            query = parts[number].query.bound
-            measures = None
-            if query.window is not None and query.window.attribute is not None:
-                measures = stretch.measures[query.window.attribute][low:high]
-            keys = shared.get(query.partition_by)
-            for place in lineup.players[number]:
-                voice = self._voice(lineup.versions[place], dealt)
-                if voice is not None:
-                    streams.append(
-                        (
-                            place,
-                            self._within(
-                                voice.follow(batch, first, dealt, measures, keys), voice, lineup.sources[place]
-                            ),
-                        )
-                    )
+        self._history.append(np.arange(self._rows, self._rows + high - low), stretch.kept.slice(low, high - low))
+        measures = {name: values[low:high] for name, values in stretch.measures.items()}
+        streams = [
+            *self._of_choirs(lineup, batch, measures, visits),
+            *self._of_voices(lineup, batch, measures, [*lineup.ensemble.deal(stretch.told, low, high)], visits),
+        ]
         for block in in_order(streams):
             yield self._results.table(block, lineup.sources, self._history)
 
-    def _within(self, found: Iterator[Matches], voice: Voice, source: Source) -> Iterator[Matches]:
-        """The matches of a pattern, within the budget of the call."""
+    def _of_choirs(
+        self, lineup: Lineup, batch: pa.RecordBatch, measures: Mapping[str, Numbers], visits: Visits
+    ) -> Iterator[Iterator[Matches]]:
+        """The matches of the patterns that run together, choir by choir."""
+        choir_of, seat_of = lineup.seats
+        whose = choir_of[visits.place]
+        for number, (choir, place_of) in enumerate(lineup.choirs):
+            mine = visits if len(lineup.choirs) == 1 else visits.of(np.flatnonzero(whose == number))
+            window = choir.window
+            measured = None if window is None or window.attribute is None else measures[window.attribute]
+            found = choir.follow(batch, self._rows, mine.row, seat_of[mine.place], mine.cls, measured)
+            yield self._within(_seated(found, place_of), choir, lineup)
+
+    def _of_voices(
+        self,
+        lineup: Lineup,
+        batch: pa.RecordBatch,
+        measures: Mapping[str, Numbers],
+        dealt_to: Sequence[tuple[int, Dealt]],
+        visits: Visits,
+    ) -> Iterator[Iterator[Matches]]:
+        """The matches of the patterns on their own, one by one."""
+        parts = lineup.ensemble.parts
+        shared = self._shared_keys(batch, [(parts[number], dealt) for number, dealt in dealt_to])
+        told = [(place, dealt) for number, dealt in dealt_to for place in lineup.players[number]]
+        told += [(place, own_visits(lineup.versions[place].part, visits, place)) for place in lineup.restored]
+        for place, dealt in told:
+            voice = self._voice(lineup.versions[place], dealt)
+            if voice is not None:
+                query = voice.program.query
+                measured = None
+                if query.window is not None and query.window.attribute is not None:
+                    measured = measures[query.window.attribute]
+                found = voice.follow(batch, self._rows, dealt, measured, shared.get(query.partition_by))
+                yield self._within(_named(found, place), voice, lineup)
+
+    def _within(self, found: Iterator[Matches], run: Driver, lineup: Lineup) -> Iterator[Matches]:
+        """Matches within the budget of the call."""
         first = next(found, None)
-        if first is not None:  # few patterns find something in a batch
-            layout = Layout(source.part.query.bound, output=self._output, positions=self._positions)
-            pieces, whose = chain([first], found), f"pattern '{source.id}': "
-            yield from self._meter.watch(pieces, voice, layout, self._history, whose=whose)
+        if first is not None:  # few find something in a batch
+            budgeted = Budgeted(
+                self._meter, run, lineup.sources, self._history, output=self._output, positions=self._positions
+            )
+            yield from budgeted.pieces(chain([first], found))
 
     def _shared_keys(
         self, batch: pa.RecordBatch, dealt_to: list[tuple[Part, Dealt]]
@@ -447,9 +477,11 @@ class PatternSet:
             return None
         return version.voice
 
+    def _labels(self, part: Part) -> bool:
+        return self._output == "events" and bool(part.selected)
+
     def _new_voice(self, part: Part) -> Voice:
-        labels = self._output == "events" and bool(part.selected)
-        return Voice(part.program, labels=labels, capacity=self._capacity)
+        return Voice(part.program, labels=self._labels(part), capacity=self._capacity)
 
     def _forget(self) -> None:
         """Drop the events that no partial match holds, now and then: the cost per event stays constant on average."""
@@ -461,7 +493,7 @@ class PatternSet:
 
     def _retain(self) -> None:
         """Keep only the patterns' state and the events that later matches may need."""
-        live = [np.zeros(0, np.int64)]
+        live = [np.zeros(0, np.int64), *(choir.live() for choir in self._choirs.values())]
         for version in self._timeline.lineup.versions:
             if version.voice is None:
                 continue
@@ -470,6 +502,7 @@ class PatternSet:
                 live.append(held)
             else:  # a new one gives the same from here on
                 self._release(version)
+                self._timeline.lineup.forget_seats()
         self._history.retain(np.unique(np.concatenate(live)))
         self._kept = self._history.rows
 
@@ -478,8 +511,32 @@ class PatternSet:
         before = self._timeline.lineup
         self._timeline.reach(time, inclusive=inclusive, lineup=lineup)
         if self._timeline.lineup is not before:
-            for version in set(before.versions).difference(self._timeline.lineup.versions):
-                self._release(version)
+            self._leave(set(before.versions).difference(self._timeline.lineup.versions))
+            self._enter(self._timeline.lineup)
+
+    def _enter(self, lineup: Lineup) -> None:
+        """Give the patterns that come into force, and run together, their seats."""
+        new = [one for one in lineup.versions if one.part.together and one.choir is None]
+        many = Counter(one.part.terms for one in new)
+        for version in new:
+            terms = version.part.terms
+            if terms not in self._choirs:
+                self._choirs[terms] = self._new_choir(version.part, many[terms])
+            version.choir = self._choirs[terms]
+            version.seat = version.choir.enter(version.part)
+
+    def _new_choir(self, part: Part, patterns: int) -> Choir:
+        return Choir(part, labels=self._labels(part), capacity=self._capacity * min(patterns, 1 << 8))
+
+    def _leave(self, versions: Iterable[Version]) -> None:
+        """Forget what patterns that end have left."""
+        gone: dict[Choir, list[int]] = {}
+        for version in versions:
+            self._release(version)
+            if version.choir is not None:
+                gone.setdefault(version.choir, []).append(version.seat)
+        for choir, seats in gone.items():
+            choir.leave(seats)
 
     def _release(self, version: Version) -> None:
         if version.voice is not None:
@@ -502,9 +559,9 @@ class PatternSet:
         if self._punctuation is None or reached.number > self._punctuation.number:
             self._punctuation = reached
             self._reach(reached.number, inclusive=False)
-            for voice in self._voices():
-                voice.rows = self._rows
-                voice.reach(reached.number)
+            for run in self._runs():
+                run.rows = self._rows
+                run.reach(reached.number)
         return self.output_schema.empty_table()
 
     def finish(self) -> pa.Table:
@@ -520,17 +577,26 @@ class PatternSet:
         self._life.refuse_snapshot()
         self._retain()
         voices: list[Section] = []
+        choirs = [choir for choir in self._choirs.values() if choir.busy]
         active = []
         for version in self._timeline.lineup.versions:
-            number = None
+            number = seat = None
             if version.voice is not None:
                 number = len(voices)
                 voices.append(Section({"automaton": version.part.digest}))
                 version.voice.save(voices[-1])
+            elif version.choir in choirs:
+                number, seat = choirs.index(version.choir), version.seat
             query = version.part.query
-            active.append([version.id, query.text, query.language, _number(version.since), version.measure, number])
+            active.append(
+                [version.id, query.text, query.language, _number(version.since), version.measure, number]
+                + ([] if seat is None else [seat, version.part.digest])
+            )
         section = Section(self._identity())
         together(voices, section)
+        section.values["choirs"] = len(choirs)
+        for number, choir in enumerate(choirs):
+            choir.save(section.sub(f"choir{number}"))
         self._history.save(section.sub("history"))
         section.values |= {
             "active": active,
@@ -586,18 +652,22 @@ class PatternSet:
         self._history.load(section.sub("history"))
         voices = apart(section)
         versions = []
-        for name, text, language, since, measured, number in values["active"]:
+        seats: list[dict[int, Version]] = [{} for _ in range(values.get("choirs", 0))]
+        for name, text, language, since, measured, number, *seated in values["active"]:
             part = self._compiled(Change(name, text, language=language))
             version = Version(name, part, self._instant(since), measure=measured)
-            if number is not None:
-                if voices[number].values["automaton"] != part.digest:
-                    raise SnapshotError(
-                        f"the snapshot does not fit: the automaton of pattern '{name}', as this version of stretto builds it, differs"
-                    )
+            if seated:
+                _check_automaton(name, part, seated[1])
+                seats[number][seated[0]] = version
+            elif number is not None:
+                _check_automaton(name, part, voices[number].values["automaton"])
                 version.voice = self._new_voice(part)
                 version.voice.load(voices[number])
             versions.append(version)
+        for number, taken in enumerate(seats):
+            self._load_choir(section.sub(f"choir{number}"), taken)
         self._timeline.start(versions)
+        self._enter(self._timeline.lineup)
         for since, name, text, language in values["pending"]:
             coming = None if text is None else self._compiled(Change(name, text, language=language))
             self._timeline.add(name, self._instant(since), coming)
@@ -606,6 +676,14 @@ class PatternSet:
             setattr(self, f"_{name}", values["counts"][name])
         self._last, self._punctuation = self._instant(values["last"]), self._instant(values["punctuation"])
         self._life.finished = values["finished"]
+
+    def _load_choir(self, section: Section, taken: Mapping[int, Version]) -> None:
+        """Take over what the patterns of a choir have left; ``taken``: who has which seat."""
+        first = next(iter(taken.values())).part
+        choir = self._choirs[first.terms] = self._new_choir(first, len(taken))
+        choir.load(section, {seat: version.part for seat, version in taken.items()})
+        for seat, version in taken.items():
+            version.choir, version.seat = choir, seat
 
     def _instant(self, number: int | float | None) -> Instant | None:
         return None if number is None else Instant.numbered(number, self._kind)
@@ -655,3 +733,20 @@ def _by_of(by: Iterable[str], schema: Schema) -> tuple[str, ...]:
         if name not in schema.attributes:
             raise OptionError(hinted(f"by: there is no column '{name}'", name, schema.attributes, kind="column"))
     return names
+
+
+def _seated(found: Iterator[Matches], place_of: NDArray[np.int64]) -> Iterator[Matches]:
+    """Matches of a choir, with the place of the pattern that has the seat."""
+    return (piece._replace(part=place_of[piece.part]) for piece in found)
+
+
+def _named(found: Iterator[Matches], place: int) -> Iterator[Matches]:
+    """Matches of the pattern at a place."""
+    return (piece._replace(part=np.full(piece.end.size, place, np.int64)) for piece in found)
+
+
+def _check_automaton(name: str, part: Part, digest: str) -> None:
+    if digest != part.digest:
+        raise SnapshotError(
+            f"the snapshot does not fit: the automaton of pattern '{name}', as this version of stretto builds it, differs"
+        )

@@ -295,7 +295,7 @@ def _scratch(size: int) -> Scratch:
 
 def new_output(rows: int, cells: int) -> Output:
     start, end, stop = (np.empty(rows, np.int64) for _ in range(3))
-    return Output(start, end, stop, np.empty(cells, np.int64), np.empty(cells, np.int32))
+    return Output(start, end, stop, np.empty(cells, np.int64), np.empty(cells, np.int32), np.empty(0, np.int64))
 
 
 def _longer(array: NDArray[Any], size: int) -> NDArray[Any]:

@@ -163,6 +163,13 @@ def sweep(records: Records, registers: I64) -> int:
 
 
 @jit
+def release_all(records: Records, registers: I64, parts: I64) -> None:
+    """Give the records of some partitions back."""
+    for part in parts:
+        release(records, registers, part)
+
+
+@jit
 def pack(records: Records, words: I64) -> int:
     """Write all records one after the other as (partition, stamp, key, count, and for each state (state, length, list…)).
 
@@ -219,6 +226,13 @@ def unpack(words: I64, renamed: I64, states: I64, nodes: Nodes, records: Records
             records.head[part] = top
             top += 8 << class_
     return top
+
+
+def states_of(words: I64, states: int) -> I64:
+    """Which automaton states, of so many, packed records name."""
+    seen = np.zeros(states, np.bool_)
+    states_in(words, seen)
+    return np.flatnonzero(seen)
 
 
 @jit

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stretto.automata.cea import CEA, build
-from stretto.automata.determinize import SKIP, Determinizer
+from stretto.automata.determinize import SKIP, Determinizer, State
 from stretto.automata.shortcut import Unmarked
 from stretto.columns.classes import Classifier
 from stretto.engines.tecs.kernels import DEAD, EDGES, KEEP, UNKNOWN, Machine
@@ -44,15 +44,13 @@ class Compiled:
         #: Whether events that satisfy no guard can be left out.
         self.skips = self.cea.waits and query.parsed.strategy is not Strategy.STRICT
         self._lock = threading.Lock()
-        self._used = 0
+        self._table = Table()
         #: By state: the table's entry for classes that do not concern it, once known.
         self._idle = np.full(1, UNKNOWN, np.int32)
         self._known = 0
         self._arcs: Arcs | None = None
         self._truth = np.zeros((0, 0), np.bool_)
-        self.machine = Machine(
-            table=np.full((1, 1), UNKNOWN, np.int32), edges=np.zeros(16, np.int32), kind=np.zeros(1, np.uint8)
-        )
+        self.machine = self._table.machine
         self.relevant: NDArray[np.bool_] = np.zeros(1, np.bool_)
 
     revises = False
@@ -73,6 +71,13 @@ class Compiled:
         """The variables of each mark in raw matches."""
         found = self.determinizer.marks
         return Unmarked(found) if self.query.parsed.language == "sase" else found
+
+    @cached_property
+    def alike(self) -> Hashable:
+        """What the machine is, whatever its guards ask. One of several alike will do for all, for whoever tells the guards."""
+        cea, parsed = self.cea, self.query.parsed
+        moves = cea.states, cea.transitions, cea.finals, len(cea.guards), cea.forbidden
+        return moves, parsed.strategy, self.valuations, parsed.language
 
     @cached_property
     def digest(self) -> str:
@@ -98,25 +103,19 @@ class Compiled:
 
     def _make_room(self) -> None:
         states, classes = len(self.determinizer.states), len(self.classifier.vectors)
-        table, kind = self.machine.table, self.machine.kind
-        if states > table.shape[0] or classes > table.shape[1]:
-            shape = (_room(states, table.shape[0]), _room(classes, table.shape[1]))
-            wider = np.full(shape, UNKNOWN, np.int32)
-            wider[: table.shape[0], : table.shape[1]] = table
-            table = wider
-        if states > kind.size:
-            kind = np.resize(kind, table.shape[0])
-            idle = np.full(table.shape[0], UNKNOWN, np.int32)
+        self._table.widen(classes)
+        while self._known < states:
+            determinizer = self.determinizer
+            self._table.add_state(final=determinizer.is_final(self._known), ends=not determinizer.goes_on(self._known))
+            self._known += 1
+        self.machine = self._table.machine
+        if self._idle.size < self.machine.kind.size:
+            idle = np.full(self.machine.kind.size, UNKNOWN, np.int32)
             idle[: self._idle.size] = self._idle
             self._idle = idle
-        while self._known < states:
-            final = self.determinizer.is_final(self._known)
-            kind[self._known] = final | (not self.determinizer.goes_on(self._known)) << 1
-            self._known += 1
         if self.relevant.size < classes:
             vectors = self.classifier.vectors
             self.relevant = np.array([not self.skips or vectors[c] != 0 for c in range(classes)], np.bool_)
-        self.machine = Machine(table, self.machine.edges, kind)
 
     def determinize(self, state: int, cls: int) -> None:
         """Add the transitions of a state on a class to the table.
@@ -128,7 +127,8 @@ class Compiled:
             vector = self.classifier.vectors[cls]
             steps = self.determinizer.step(state, vector)
             self._make_room()
-            self.machine.table[state, cls] = self._code(state, steps)
+            self._table.set(state, cls, steps)
+            self.machine = self._table.machine
             asking = self.determinizer.asking(vector)
             column = self.machine.table[:, cls]
             unknown = (column[: self._known] == UNKNOWN) & (self._idle[: self._known] != UNKNOWN)
@@ -137,6 +137,16 @@ class Compiled:
                     column[other] = self._idle[other]
             if self.determinizer.is_idle(state, asking):
                 self._idle[state] = column[state]
+
+    def step(self, state: int, cls: int) -> list[tuple[int, int]]:
+        """The transitions of a state on a class: pairs (mark, state)."""
+        with self._lock:
+            return self.determinizer.step(state, self.classifier.vectors[cls])
+
+    def intern(self, state: State) -> int:
+        """The number of a state of the determinizer, as a snapshot names it."""
+        with self._lock:
+            return self.determinizer.intern(state)
 
     def begins(self, classes: NDArray[np.int32]) -> NDArray[np.bool_]:
         """Which events may begin a match, by their classes."""
@@ -161,6 +171,42 @@ class Compiled:
             spared = [~held[:, sorted(them)].any(axis=1) for them in forbidden]
             self._truth = np.column_stack([held, *spared])
         return self._truth
+
+
+class Table:
+    """A transition table that grows by states and by classes."""
+
+    def __init__(self) -> None:
+        self._states = 0
+        self._used = 0
+        self.machine = Machine(
+            table=np.full((1, 1), UNKNOWN, np.int32), edges=np.zeros(16, np.int32), kind=np.zeros(1, np.uint8)
+        )
+
+    def add_state(self, *, final: bool, ends: bool) -> None:
+        """Add the next state; ``ends``: nothing leads on from it."""
+        kind = self.machine.kind
+        if self._states == kind.size:
+            self._make_room(self._states + 1, 1)
+            kind = self.machine.kind
+        kind[self._states] = final | ends << 1
+        self._states += 1
+
+    def widen(self, classes: int) -> None:
+        """Make room for so many classes."""
+        self._make_room(self._states, classes)
+
+    def _make_room(self, states: int, classes: int) -> None:
+        table, kind = self.machine.table, self.machine.kind
+        if states > table.shape[0] or classes > table.shape[1]:
+            wider = np.full((_room(states, table.shape[0]), _room(classes, table.shape[1])), UNKNOWN, np.int32)
+            wider[: table.shape[0], : table.shape[1]] = table
+            table, kind = wider, np.resize(kind, wider.shape[0])
+        self.machine = Machine(table, self.machine.edges, kind)
+
+    def set(self, state: int, cls: int, steps: list[tuple[int, int]]) -> None:
+        """Enter the transitions of a state on a class: pairs (mark, state), of states that are there."""
+        self.machine.table[state, cls] = self._code(state, steps)
 
     def _code(self, state: int, steps: list[tuple[int, int]]) -> int:
         if not steps:

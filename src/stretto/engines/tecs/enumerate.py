@@ -34,13 +34,18 @@ class Stack(NamedTuple):
 
 
 class Output(NamedTuple):
-    """Matches found. int64, marks int32; ``stop[k]`` is where row k's positions end, or how many matches a counted event has."""
+    """Matches found. int64, marks int32.
+
+    ``stop[k]`` is where row k's positions end, or how many matches a counted event has; ``part[k]`` its partition, where that is
+    wanted (else empty).
+    """
 
     start: I64
     end: I64
     stop: I64
     position: I64
     mark: I32
+    part: I64
 
 
 #: A key above all others.
@@ -148,6 +153,8 @@ def _depth_first(nodes: Nodes, stack: Stack, out: Output, registers: I64) -> int
                 out.start[rows] = nodes.position[slot]
                 out.end[rows] = registers[s.NOW]
                 out.stop[rows] = cells
+                if out.part.size:
+                    out.part[rows] = registers[s.PART]
                 rows += 1
                 break
         if status != DONE:
@@ -228,6 +235,8 @@ def _write_links(start: int, mark: int, link: int, stack: Stack, out: Output, re
     out.start[rows] = start
     out.end[rows] = registers[s.NOW]
     out.stop[rows] = cells
+    if out.part.size:
+        out.part[rows] = registers[s.PART]
     registers[s.ROWS] = rows + 1
     registers[s.CELLS] = cells
     registers[s.EMITTED] += 1

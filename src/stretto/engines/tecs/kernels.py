@@ -13,6 +13,8 @@ What differs from the paper, and why:
   nodes at the end: ``merge`` puts the first of a list leftmost, ``insert`` never changes which node is first, and of several
   final states the maximum-start decides, which is that of the first. So nothing else of a list is ever looked at.
 - **Bottoms carry a mark.** A run's first event is marked in the node that starts the run.
+- **Many automata.** An event may be for one of several automata, whose states are numbered together: then it says where that
+  one starts, and comes once for each that it concerns.
 - **Events that satisfy no guard** never come here (see ``program.py``).
 """
 
@@ -87,12 +89,13 @@ class Events(NamedTuple):
     key: I64  #: what starts are compared by: the position, or the rank in the partition
     low: I64  #: least key in the window of the event
     floor: I64  #: least key from which on matches are listed; empty: all of the window are
+    initial: I64  #: start state of the automaton that the event is for; empty: 0 for all
 
 
 class Machine(NamedTuple):
     """The determinized automaton, as far as it is known."""
 
-    table: I32  #: [state, class]: UNKNOWN, DEAD, KEEP, or EDGES + offset into ``edges``
+    table: I32  #: [state, class of the state's automaton]: UNKNOWN, DEAD, KEEP, or EDGES + offset into ``edges``
     edges: I32  #: at an offset: how many, then pairs (mark, state)
     kind: NDArray[np.uint8]  #: bit 0: final; bit 1: nothing leads on
 
@@ -160,6 +163,8 @@ def advance(
         registers[s.NOW] = events.position[i]
         registers[s.LOW] = events.low[i]
         registers[s.PART] = events.part[i]
+        if events.initial.size:
+            registers[s.INITIAL] = events.initial[i]
         status = _read(events.cls[i], events.key[i], machine, nodes, records, work, cells, stack, registers)
         if status != DONE:
             return status
@@ -226,9 +231,10 @@ def _read(
             active = arena[at + COUNT]
     table = machine.table
     # Known transitions, and how many nodes, cells and entries they can need.
-    fresh = table[0, cls]
+    initial = registers[s.INITIAL]
+    fresh = table[initial, cls]
     if fresh == UNKNOWN:
-        registers[s.MISSING_STATE] = 0
+        registers[s.MISSING_STATE] = initial
         registers[s.MISSING_CLASS] = cls
         return TRANSITION_MISSING
     adds = 0
@@ -329,7 +335,7 @@ def _first_of_each(
     low = registers[s.LOW]
     edges = machine.edges
     used = HEADER
-    code = machine.table[0, cls]
+    code = machine.table[registers[s.INITIAL], cls]
     if code >= EDGES:
         edge = code - EDGES
         for k in range(edges[edge]):
@@ -405,7 +411,7 @@ def _transitions(
     count = 0
     used = 0
     edges = machine.edges
-    code = machine.table[0, cls]
+    code = machine.table[registers[s.INITIAL], cls]
     if code >= EDGES:
         edge = code - EDGES
         for k in range(edges[edge]):

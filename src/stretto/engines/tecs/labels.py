@@ -92,6 +92,16 @@ def resolve(
     return DONE, 0
 
 
+def resolved(found: Matches, trace: Trace, arcs: Arcs, truth: NDArray[np.bool_]) -> None:
+    """:func:`resolve`, with as much scratch space as it takes."""
+    scratch = np.empty(1 << 12, np.bool_)
+    while True:
+        status, need = resolve(found, trace, arcs, truth, scratch)
+        if status == DONE:
+            return
+        scratch = np.empty(2 * int(need), np.bool_)
+
+
 @inlined
 def _reads(arc: int, marked: bool, cls: int, arcs: Arcs, truth: NDArray[np.bool_]) -> bool:
     """Whether a transition reads an event of a class, marking it or not."""

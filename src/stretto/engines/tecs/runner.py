@@ -13,29 +13,19 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from stretto import _jit
 from stretto.automata.determinize import AMBIGUOUS
 from stretto.engines.api import Matches
-from stretto.engines.shared.counting import Graph, Unlisted, unlisted
-from stretto.engines.shared.intake import CHUNK, SWEEP_AT_LEAST, Intake, kept
 from stretto.engines.shared.keeping import NO_VISITS, Visits
-from stretto.engines.tecs import structure as s
-from stretto.engines.tecs.collect import states_in, sweep
+from stretto.engines.tecs.collect import states_of
 from stretto.engines.tecs.compiled import Compiled
-from stretto.engines.tecs.kernels import Events, advance
-from stretto.engines.tecs.labels import Trace, resolve
-from stretto.engines.tecs.state import State
+from stretto.engines.tecs.driver import Driver
+from stretto.engines.tecs.kernels import Events
+from stretto.engines.tecs.labels import resolved
 from stretto.engines.tecs.structure import I64
-from stretto.errors import DataError
 from stretto.frame import Section
 
-NO_FLOOR = np.zeros(0, np.int64)
 
-#: What else a state says of the stream so far.
-SCALARS = ("rows", "late", "last_time", "last_measure", "swept_at", "traced")
-
-
-class Runner(Intake):
+class Runner(Driver):
     """A state of a program, and what is kept beside the kernel's arrays.
 
     Parameters
@@ -52,37 +42,7 @@ class Runner(Intake):
         Initial size of the growing arrays (tests use 1).
     """
 
-    CURSOR, VISITED, TRIGGERS = s.CURSOR, s.VISITED, s.TRIGGERS
-    state: State
-
-    def __init__(
-        self, program: Compiled, *, labels: bool, counts: bool = False, late: str = "error", capacity: int = 1 << 12
-    ) -> None:
-        query = program.query
-        window = query.window
-        counted = window is not None and window.attribute is None
-        #: Positions in a substream differ from positions in the input where the input holds other events as well.
-        ranked = counted and bool(query.partition_by or query.schema.stream is not None)
-        super().__init__(program, query.parsed.streams, query.partition_by, ranked=ranked, late=late)
-        ring = window is not None and not self.ranked
-        self.program = program
-        self.labels = labels
-        #: Whether :meth:`advance` gives counts. With LIMIT the few matches are listed.
-        self.counts = counts and query.parsed.limit is None
-        self.state = State(query.parsed, ring=ring, span=self.span if ranked else -1, capacity=capacity)
-        self.state.fit_partitions(1)
-        self._traces: list[Trace] = []
-        self.traced = 0
-
-    @property
-    def nodes(self) -> int:
-        """Nodes of the structure that holds the partial matches, those of forgotten ones included until they are collected."""
-        return int(self.state.registers[s.HEAD] - self.state.registers[s.TAIL] - 1)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that the run holds."""
-        return int(self.state.nbytes + self.intake_nbytes + sum(array.nbytes for one in self._traces for array in one))
+    program: Compiled
 
     def advance(self, batch: pa.RecordBatch, *, silent: bool = False) -> Iterator[Matches]:
         """Read the next events; yields their matches, or counts of them, in pieces that fit the output buffers.
@@ -133,20 +93,6 @@ class Runner(Intake):
         visits = Visits(events.position, events.part, events.key, events.low, begins)
         return events._replace(floor=self.keeper.see(visits, self.partitions))
 
-    def _placed_events(
-        self,
-        cls: NDArray[np.int32],
-        rows: I64,
-        part: I64,
-        key: I64 | None,
-        measures: NDArray[np.generic] | None,
-        first: int,
-    ) -> Events:
-        """What the kernel reads of the events to visit: ``cls``, ``part`` and ``key`` are theirs, ``measures`` all rows'."""
-        position = rows + first
-        low = self._low(position, key, measures, rows, first)
-        return Events(cls, part, position, position if key is None else key, low, NO_FLOOR)
-
     def _visited(self, cls: NDArray[np.int32], member: NDArray[np.bool_] | None) -> I64:
         """The rows whose class can change something."""
         if not self.program.skips:
@@ -156,216 +102,31 @@ class Runner(Intake):
             relevant &= member
         return np.flatnonzero(relevant)
 
-    def _carried_out(self, events: Events, silent: bool = False) -> Iterator[Matches]:
-        if self.labels:
-            self._follow(events)
-        yield from self._run(events, silent)
-        self._forget()
-
-    # -- the kernel -------------------------------------------------------------------------------------------------
-
-    def _run(self, events: Events, silent: bool) -> Iterator[Matches]:
-        state, program = self.state, self.program
-        registers = state.registers
-        registers[s.CURSOR] = 0
-        registers[s.COUNTING] = self.counts
-        while True:
-            state.fit_states(program.machine.table.shape[0])
-            machine = program.machine
-            if silent:  # no state is final, so that nothing is enumerated
-                machine = machine._replace(kind=machine.kind & ~np.uint8(1))
-            if self.counts:
-                state.fit_counts()
-            status = advance(
-                events,
-                machine,
-                state.nodes,
-                state.records,
-                state.work,
-                state.cells,
-                state.stack,
-                state.out,
-                state.counts,
-                registers,
-            )
-            match status:
-                case _jit.DONE:
-                    break
-                case _jit.TRANSITION_MISSING:
-                    program.determinize(int(registers[s.MISSING_STATE]), int(registers[s.MISSING_CLASS]))
-                case _jit.OUTPUT_FULL:
-                    yield self._drain()
-                case _jit.GROW_OUTPUT:
-                    state.grow_output()
-                case _jit.GROW_NODES:
-                    state.grow_nodes()
-                case _jit.GROW_ARENA:
-                    state.grow_arena()
-                case _jit.GROW_ACTIVE:
-                    state.grow_active()
-                case _jit.GROW_STACK:
-                    state.grow_stack()
-        if registers[s.ROWS]:
-            yield self._drain()
-
-    def unlisted(self) -> Unlisted | None:
-        """While :meth:`advance` is being read: how many matches of the last event are still to come; ``None``: none."""
-        state, registers = self.state, self.state.registers
-        top = int(registers[s.TOP])
-        if not registers[s.BUSY] or not top:
-            return None
-        nodes = state.nodes
-        graph = Graph(nodes.left, nodes.right, nodes.start, nodes.position)
-        size = nodes.left.size - 1
-        found = unlisted(graph, size, int(registers[s.TAIL]), int(registers[s.LOW]), state.stack.node[:top], exact=True)
-        most = int(registers[s.LIMIT]) - int(registers[s.EMITTED])
-        return found if not registers[s.LIMIT] else found.at_most(most)
-
     def _drain(self) -> Matches:
         if self.counts:
             return self.state.drain_counts()
         found = self.state.drain()
         if self.labels and not self.program.valuations and (found.mark == AMBIGUOUS).any():
-            self._resolve(found)
+            resolved(found, self.trace, self.program.arcs(), self.program.truth())
         return found
 
-    # -- what is kept of the past -----------------------------------------------------------------------------------
-
-    def _follow(self, events: Events) -> None:
-        """Keep the classes of visited events, to tell variables apart where runs disagree."""
-        if self.program.valuations:
-            return
-        traces, last = self._traces, Trace(events.position, events.part, events.cls)
-        while traces and traces[-1].position.size < min(2 * last.position.size, CHUNK):
-            last = _joined([traces.pop(), last])
-        traces.append(last)
-
-    @property
-    def trace(self) -> Trace:
-        """The classes of visited events, as far as they are kept."""
-        if len(self._traces) != 1:
-            self._traces = [_joined(self._traces)]
-        return self._traces[0]
-
-    def _resolve(self, found: Matches) -> None:
-        program = self.program
-        arcs, truth = program.arcs(), program.truth()
-        scratch = np.empty(1 << 12, np.bool_)
-        while True:
-            status, need = resolve(found, self.trace, arcs, truth, scratch)
-            if status == _jit.DONE:
-                return
-            scratch = np.empty(2 * int(need), np.bool_)
-
-    def _forget(self) -> None:
-        """After a batch: drop what no window reaches any more."""
-        if self.keys is not None:
-            self._sweep_now_and_then()
-        self._forget_trace()
-
-    def _forget_trace(self) -> None:
-        registers = self.state.registers
-        if registers[s.RING]:
-            oldest = int(registers[s.LOW])
-        elif sum(one.position.size for one in self._traces) > 2 * self.traced + SWEEP_AT_LEAST:
-            live = self.live()
-            oldest = int(live[0]) if live.size else self.rows
-        else:
-            return
-        self._traces = [one for one in self._traces if one.position.size and one.position[-1] >= oldest]
-        self.traced = sum(one.position.size for one in self._traces)
-
-    def _sweep(self) -> None:
-        """Release idle partitions, and forget their keys when most of them are idle."""
-        state = self.state
-        sweep(state.records, state.registers)
-        head = state.records.head[: self.partitions]
-        fresh = self._keep(head != 0)
-        if fresh is None:
-            return
-        renamed, rows = fresh
-        state.records = state.records._replace(head=kept(head, rows))
-        self._traces = [
-            one._replace(part=np.where(one.part >= 0, renamed[one.part], -1)) for one in self._traces if one.part.size
-        ]
-
-    def save(self, section: Section) -> None:
-        """Write the state: what is reachable, and states and classes by what they stand for, as their numbers are this process's."""
-        self.state.save(section)
-        gone = int(np.searchsorted(self.trace.position, self.oldest)) if self.oldest is not None else 0
-        position, part, cls = self.trace
-        self._traces = [Trace(position[gone:].copy(), part[gone:].copy(), cls[gone:].copy())]
+    def _save_names(self, section: Section) -> None:
         determinizer, vectors = self.program.determinizer, self.program.classifier.vectors
-        seen = np.zeros(len(determinizer.states), np.bool_)
-        states_in(section.arrays["records"], seen)
-        section.values["states"] = {
-            int(n): [hex(mask) for mask in determinizer.states[n]] for n in np.flatnonzero(seen)
-        }
+        states = states_of(section.arrays["records"], len(determinizer.states))
+        section.values["states"] = {int(n): [hex(mask) for mask in determinizer.states[n]] for n in states}
         section.values["classes"] = {int(c): hex(vectors[c]) for c in np.unique(self.trace.cls)}
-        section.sub("trace").arrays |= self.trace._asdict()
-        section.values["scalars"] = {name: getattr(self, name) for name in SCALARS}
-        self._save_intake(section)
 
-    def load(self, section: Section) -> None:
-        """Take over a state that :meth:`save` wrote.
+    def _load_states(self, section: Section) -> I64:
+        program = self.program
+        return renumbered(section.values["states"], lambda masks: program.intern(tuple(int(one, 16) for one in masks)))
 
-        Raises
-        ------
-        LookupError, ValueError
-            Something is missing or has another size.
-        """
-        program, values = self.program, section.values
-        states = _renumbered(
-            values["states"], lambda masks: program.determinizer.intern(tuple(int(one, 16) for one in masks))
-        )
-        classes = _renumbered(values["classes"], lambda vector: program.classifier.intern(int(vector, 16)))
-        program.refresh()
-        self.state.load(section, self._load_intake(section), states)
-        trace = section.sub("trace").arrays
-        position, part = trace["position"].astype(np.int64), trace["part"].astype(np.int64)
-        self._traces = [Trace(position, part, classes[trace["cls"]].astype(np.int32))]
-        for name in SCALARS:
-            setattr(self, name, values["scalars"][name])
-
-    @property
-    def oldest(self) -> int | None:
-        """Rows before this one can take part in no match any more; ``None`` when :meth:`live` must be asked."""
-        registers = self.state.registers
-        return int(registers[s.LOW]) if registers[s.RING] else None
-
-    def live(self) -> I64:
-        """The rows that partial matches hold (sorted)."""
-        return self.state.live()
-
-    def finish(self) -> Iterator[Matches]:
-        """The stream has ended; no match waits for that."""
-        return iter(())
-
-    def reach(self, value: int | float) -> Iterator[Matches]:
-        """Nothing before ``value`` will come: free what is out of its window."""
-        name = self.program.query.schema.time
-        window = self.program.query.window
-        if name is None:
-            raise DataError("advance(time) needs a time column: pass time='…'")
-        if self.last_time is None or value > self.last_time:
-            self.last_time = value
-        if self.measured is None or window is None or window.attribute != name:
-            return iter(())
-        self.last_measure = self.last_time if self.late_policy == "error" else self.last_measure
-        registers = self.state.registers
-        registers[s.LOW] = max(registers[s.LOW], self.open_from(self.last_time))
-        if self.keys is not None:
-            self._sweep()
-        self._forget_trace()
-        return iter(())
+    def _load_classes(self, section: Section, part: I64, cls: NDArray[Any]) -> NDArray[np.int32]:
+        classifier = self.program.classifier
+        classes = renumbered(section.values["classes"], lambda vector: classifier.intern(int(vector, 16)))
+        return np.asarray(classes[cls], np.int32)
 
 
-def _joined(traces: list[Trace]) -> Trace:
-    none = Trace(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int32))
-    return Trace(*map(np.concatenate, zip(none, *traces, strict=True)))
-
-
-def _renumbered(named: Mapping[str, Any], number: Callable[[Any], int]) -> I64:
+def renumbered(named: Mapping[str, Any], number: Callable[[Any], int]) -> I64:
     """By number in a snapshot: the number here."""
     found = np.zeros(max(map(int, named), default=0) + 1, np.int64)
     for old, what in named.items():

@@ -51,6 +51,7 @@ NEED = 23  #: what a GROW_… status asks for, in elements
 FREE = 24  #: first of the heads of the arena's free lists
 REGISTERS = FREE + 48
 # No record has a size of the last classes; these words of a snapshot are not read.
+INITIAL = REGISTERS - 3  #: the start state of the automaton of the event at hand
 COUNTING = REGISTERS - 2  #: 1: matches are counted, not listed
 STEPS = REGISTERS - 1  #: nodes looked at by counting since the kernel last paused
 

@@ -15,8 +15,10 @@ from stretto.engines.shared.intake import FALLS, both, keyed
 from stretto.engines.shared.windows import values_of
 from stretto.errors import DataError
 from stretto.events import Schema, conform
+from stretto.matching.many.index import Visits
 from stretto.matching.many.parts import Part
 from stretto.matching.many.results import Results
+from stretto.matching.many.shared import Told
 from stretto.matching.many.timeline import Lineup, Stretch, Version
 
 Numbers = NDArray[Any]
@@ -30,7 +32,11 @@ class Checked(NamedTuple):
     kept: pa.Table  #: the columns that results show
     measures: dict[str, Numbers]  #: by attribute: times, and what windows measure
     reached: dict[Version, int | float]  #: the last value of a window's attribute other than the time
-    classes: list[NDArray[np.int32]]  #: by group of the ensemble: the shared class of every event
+    told: Told  #: what the patterns' conditions say of every event
+
+    def visits(self, first: int, stop: int) -> tuple[int, Visits]:
+        """Which patterns that run together events concern: up to which event they were found, and what they are."""
+        return self.lineup.ensemble.index.visits(self.told.codes, first, stop, self.lineup.visited_by)
 
 
 def checked(
@@ -71,8 +77,8 @@ def checked(
             if version.part.measures is not None:
                 _measure(version, version.part.measures, tested, first + low, measures, last)
         reached = {version: last[version] for version in lineup.versions if version in last}
-        classes = _classified(lineup, tested, first + low)
-        found.append(Checked(lineup, tested, part.select(list(columns)), measures, reached, classes))
+        told = _classified(lineup, tested, first + low)
+        found.append(Checked(lineup, tested, part.select(list(columns)), measures, reached, told))
     return found
 
 
@@ -107,16 +113,16 @@ def _measure(
     last[version] = values[-1].item()
 
 
-def _classified(lineup: Lineup, events: pa.Table, first: int) -> list[NDArray[np.int32]]:
+def _classified(lineup: Lineup, events: pa.Table, first: int) -> Told:
     try:
-        classes = lineup.ensemble.classify(events)
-        if not lineup.ensemble.doubtful(classes):
-            return classes
+        told = lineup.ensemble.classify(events)
+        if not lineup.ensemble.doubtful(told):
+            return told
     except DataError as error:
         _ask_each(lineup, events, first)
         raise error
     _ask_each(lineup, events, first)
-    return classes
+    return told
 
 
 def _ask_each(lineup: Lineup, events: pa.Table, first: int) -> None:

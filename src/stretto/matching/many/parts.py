@@ -14,10 +14,10 @@ from stretto.engines.select import choose
 from stretto.engines.tecs.program import Program
 from stretto.errors import OptionError, QueryError
 from stretto.events import Schema
-from stretto.matching.compiled import Query, compile_query
+from stretto.matching.compiled import Query, compile_query, language_of
 from stretto.query import predicate as p
 from stretto.query.passes.bind_sase import BoundSase
-from stretto.query.query import refuse_joined
+from stretto.query.query import Consume, refuse_joined
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -97,6 +97,45 @@ class Part:
         self.windowed_by_time = window is not None and window.attribute == schema.time
         #: The variables that a result shows, each with the attributes of its events.
         self.selected = bound.selected
+        #: The machine of all queries that differ from this one in what their guards ask only.
+        self.model = _MODELS.get(program.alike, lambda: program)
+
+    @cached_property
+    def together(self) -> bool:
+        """Whether it can run beside others in one call of the kernel.
+
+        It cannot where an event that satisfies none of its guards changes something, where its window counts the events of a
+        partition or measures another attribute than the time, or where a match of one key forgets those of all.
+        """
+        query = self.program.query
+        parsed, window = query.parsed, query.window
+        counts = window is not None and window.attribute is None
+        return (
+            self.program.skips
+            and len(self.conditions) <= GUARDS
+            and self.measures is None
+            and not (counts and (query.partition_by or query.schema.stream is not None))
+            and not (parsed.consume is Consume.ANY and query.partition_by)
+        )
+
+    @cached_property
+    def terms(self) -> Hashable:
+        """What patterns that run in one call have in common."""
+        query = self.program.query
+        window = None if query.window is None else (query.window.attribute, query.window.size)
+        consumes = query.parsed.consume is not Consume.NONE
+        return window, query.parsed.limit, consumes, query.partition_by, self.program.valuations, bool(self.selected)
+
+    @cached_property
+    def asked(self) -> list[tuple[int, str, p.Predicate]]:
+        """What guards ask of an event, that it is of one of the streams included: their number, the text, the condition."""
+        found = []
+        for number, condition in enumerate(self.conditions):
+            if condition is not None:
+                whole = condition if self.source is None else p.And((condition, self.source))
+                # By text: 1 and 1.0 are equal in Python, and integer and float arithmetic are not.
+                found.append((number, repr(whole), whole))
+        return found
 
     def same(self, other: Part) -> bool:
         """Whether both are of one query."""
@@ -110,7 +149,7 @@ class Part:
     @cached_property
     def holders(self) -> list[list[int]]:
         """By mark: which of ``selected`` hold an event with it."""
-        marks = self.program.marks
+        marks = self.model.marks
         return [[k for k, (name, _) in enumerate(self.selected) if name in labels] for labels in marks]
 
     @cached_property
@@ -133,6 +172,9 @@ class Part:
         return found
 
 
+#: Parts with more guards run on their own.
+GUARDS = 40
+
 #: A condition that no place among constants answers.
 DOUBLES = -1
 
@@ -144,6 +186,9 @@ def _codes_of(atom: p.Predicate) -> int:
         return DOUBLES
     return DOUBLES if ordered and any(isinstance(value, str) for value in constants) else len(constants)
 
+
+#: The machines that were used last, by what they have in common with those of other queries.
+_MODELS: Latest[Hashable, Program] = Latest(1 << 12)
 
 #: Sets of patterns come and go (one for each bucket of keys on Spark); what is compiled stays.
 _PARTS: Latest[tuple[Hashable, ...], Part] = Latest(1 << 12)
@@ -157,16 +202,10 @@ def part_of(text: str | Query, language: str | None, schema: Schema, *, valuatio
     QueryError, OptionError, LimitError
         The text is no query, does not fit the schema, or is too large.
     """
-    if isinstance(text, Query):
-        text, language = text.text, text.language
-
-    def make() -> Part:
-        query = compile_query(text, language=language)
-        # Whether the caller or the text says which language it is, the part is one.
-        return _PARTS.get((query.language, *key[1:]), lambda: _bound(query, schema, valuations=valuations))
-
-    key = (language, text, schema.key, valuations)
-    return _PARTS.get(key, make)
+    name = language_of(text, language)
+    text = str(text)
+    key = (name, text, schema.key, valuations)
+    return _PARTS.get(key, lambda: _bound(compile_query(text, language=name), schema, valuations=valuations))
 
 
 def _bound(query: Query, schema: Schema, *, valuations: bool) -> Part:

@@ -31,56 +31,73 @@ class Source(NamedTuple):
     part: Part
 
 
-#: Some matches of the source with a number.
-Piece = tuple[int, Matches]
-
-
-def in_order(streams: Sequence[tuple[int, Iterator[Matches]]]) -> Iterator[list[Piece]]:
-    """Merge the matches of several sources by the events that complete them, and by the sources' numbers.
+def in_order(streams: Sequence[Iterator[Matches]]) -> Iterator[list[Matches]]:
+    """Merge matches by the events that complete them, and by the numbers of their sources (``part``), as each stream has them.
 
     What is yielded is one block after the other in that order; inside a block the pieces are not merged yet. At most two
-    pieces of each source are held.
+    pieces of each stream are held.
     """
     heads: dict[int, Matches] = {}
     following: dict[int, Matches] = {}
-    rest = dict(streams)
 
     def pull(number: int) -> None:
         if number in following:
             heads[number] = following.pop(number)
-        elif (piece := _next(rest[number])) is not None:
+        elif (piece := _next(streams[number])) is not None:
             heads[number] = piece
-        if number in heads and (after := _next(rest[number])) is not None:
+        if number in heads and (after := _next(streams[number])) is not None:
             following[number] = after
 
-    for number in rest:
+    for number in range(len(streams)):
         pull(number)
     while heads:
         if not following:
-            yield sorted(heads.items())
+            yield list(heads.values())
             return
         # All is known up to the last match of the piece that ends first, among those that others follow.
-        end, last = min((int(heads[number].end[-1]), number) for number in following)
+        last = min(_last(heads[number]) for number in following)
         block = []
         for number, piece in sorted(heads.items()):
-            known = int(np.searchsorted(piece.end, end, side="right" if number <= last else "left"))
+            known = _until(piece, last)
             if known:
-                block.append((number, _slice(piece, 0, known)))
+                block.append(sliced(piece, 0, known))
             if known == piece.end.size:
                 del heads[number]
             elif known:
-                heads[number] = _slice(piece, known, piece.end.size)
+                heads[number] = sliced(piece, known, piece.end.size)
         yield block
         for number in list(following):
             if number not in heads:
                 pull(number)
 
 
+def _last(piece: Matches) -> tuple[int, int]:
+    """The event that completes the last match, and the number of its source."""
+    assert piece.part is not None
+    return int(piece.end[-1]), int(piece.part[-1])
+
+
+def _until(piece: Matches, last: tuple[int, int]) -> int:
+    """How many matches do not come after ``last``."""
+    assert piece.part is not None
+    low, high = np.searchsorted(piece.end, last[0], "left"), np.searchsorted(piece.end, last[0], "right")
+    return int(low + np.searchsorted(piece.part[low:high], last[1], "right"))
+
+
 def _next(pieces: Iterator[Matches]) -> Matches | None:
     return next((piece for piece in pieces if piece.end.size), None)
 
 
-def _slice(piece: Matches, low: int, high: int) -> Matches:
+def chosen(piece: Matches, rows: I64) -> Matches:
+    """Some of the matches of a piece."""
+    size = np.diff(piece.offset)[rows]
+    offset = _offsets(size)
+    cells = np.repeat(piece.offset[rows] - offset[:-1], size) + np.arange(offset[-1])
+    part = None if piece.part is None else piece.part[rows]
+    return Matches(piece.start[rows], piece.end[rows], offset, piece.position[cells], piece.mark[cells], part=part)
+
+
+def sliced(piece: Matches, low: int, high: int) -> Matches:
     begin, stop = piece.offset[low], piece.offset[high]
     return Matches(
         piece.start[low:high],
@@ -88,6 +105,7 @@ def _slice(piece: Matches, low: int, high: int) -> Matches:
         piece.offset[low : high + 1] - begin,
         piece.position[begin:stop],
         piece.mark[begin:stop],
+        part=None if piece.part is None else piece.part[low:high],
     )
 
 
@@ -145,7 +163,7 @@ class Results:
                 used.update(chain.from_iterable(chosen for _, chosen in part.selected))
         return tuple(name for name in self.attributes if name in used)
 
-    def table(self, block: Sequence[Piece], sources: Sequence[Source], history: History) -> pa.Table:
+    def table(self, block: Sequence[Matches], sources: Sequence[Source], history: History) -> pa.Table:
         """Rows of the matches of a block, in order."""
         rows = _joined(block)
         ids = pa.array([source.id for source in sources], pa.string())
@@ -227,13 +245,13 @@ class _Rows(NamedTuple):
     mark: I64
 
 
-def _joined(block: Sequence[Piece]) -> _Rows:
-    source = np.concatenate([np.full(piece.end.size, number, np.int64) for number, piece in block])
-    start = np.concatenate([piece.start for _, piece in block])
-    end = np.concatenate([piece.end for _, piece in block])
-    size = np.concatenate([np.diff(piece.offset) for _, piece in block])
-    position = np.concatenate([piece.position for _, piece in block])
-    mark = np.concatenate([piece.mark for _, piece in block]).astype(np.int64)
+def _joined(block: Sequence[Matches]) -> _Rows:
+    source = np.concatenate([piece.part for piece in block if piece.part is not None])
+    start = np.concatenate([piece.start for piece in block])
+    end = np.concatenate([piece.end for piece in block])
+    size = np.concatenate([np.diff(piece.offset) for piece in block])
+    position = np.concatenate([piece.position for piece in block])
+    mark = np.concatenate([piece.mark for piece in block]).astype(np.int64)
     offset = _offsets(size)
     if len(block) > 1:
         order = np.lexsort((source, end))

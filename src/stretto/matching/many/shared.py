@@ -1,5 +1,7 @@
 """Shared predicates: one classification of the events for all parts of an ensemble.
 
+Parts that run together are found by an :class:`~stretto.matching.many.index.Index`. What follows is about the others.
+
 The distinct conditions of all parts make one :class:`~stretto.columns.classes.Classifier`, so that every column is read
 once whatever the number of queries. It gives each event a *shared class*: which of all conditions hold. What a shared class
 is to each part — the part's own event class, if any guard of the part holds — is worked out once, when the class first
@@ -24,6 +26,7 @@ from numpy.typing import NDArray
 from stretto.columns.classes import Classifier
 from stretto.events import Schema
 from stretto.matching.many.dealing import Shares, count_shares, deal
+from stretto.matching.many.index import Index
 from stretto.matching.many.parts import DOUBLES, Latest, Part
 from stretto.query import predicate as p
 
@@ -43,6 +46,14 @@ class Dealt(NamedTuple):
     member: Bits | None  #: which events belong to the streams of its query; ``None``: all
 
 
+class Told(NamedTuple):
+    """What conditions say of some events."""
+
+    groups: list[I32]  #: by group of the parts that run on their own: the shared class of every event
+    codes: I32  #: of the index: [column, event]
+    doubtful: Bits | None  #: where integers of 64 bits do not tell of a condition of the index
+
+
 class Ensemble:
     """The parts that play at one time.
 
@@ -60,32 +71,39 @@ class Ensemble:
         #: The time, and the attributes that conditions, windows and keys of any part read, in the schema's order.
         used = {schema.time, *(name for part in self.parts for name in part.query.bound.tested)}
         self.tested = tuple(name for name in schema.attributes if name in used)
-        self._groups = [_Group(group, self.parts, schema) for group in _grouped(self.parts)]
+        #: The numbers of the parts that run together, and of those that do not.
+        self.together = [number for number, part in enumerate(self.parts) if part.together]
+        self.alone = [number for number, part in enumerate(self.parts) if not part.together]
+        self.index = Index([self.parts[number] for number in self.together], schema)
+        alone = [self.parts[number] for number in self.alone]
+        self._groups = [_Group([self.alone[k] for k in group], self.parts, schema) for group in _grouped(alone)]
 
     @property
     def conditions(self) -> tuple[int, int]:
         """How many conditions are evaluated, and how many the parts have."""
         asked = sum(len(part.conditions) for part in self.parts)
-        return sum(group.count for group in self._groups), asked
+        return self.index.count + sum(group.count for group in self._groups), asked
 
-    def classify(self, batch: pa.RecordBatch | pa.Table) -> list[I32]:
-        """The shared classes of events, by group.
+    def classify(self, batch: pa.RecordBatch | pa.Table) -> Told:
+        """What all conditions say of events.
 
         Raises
         ------
         DataError
             A column is missing or of another type.
         """
-        return [group.classify(batch) for group in self._groups]
+        return Told([group.classify(batch) for group in self._groups], *self.index.codes(batch))
 
-    def doubtful(self, classes: Sequence[I32]) -> bool:
+    def doubtful(self, told: Told) -> bool:
         """Whether arithmetic overflows in some event, and the truth of a condition depends on it."""
-        return any(group.doubtful(cls) for group, cls in zip(self._groups, classes, strict=True))
+        if told.doubtful is not None:
+            return True
+        return any(group.doubtful(cls) for group, cls in zip(self._groups, told.groups, strict=True))
 
-    def deal(self, classes: Sequence[I32]) -> Iterator[tuple[int, Dealt]]:
-        """Hand events to the parts that they concern: pairs of a part's number and what it gets, which may be nothing."""
-        for group, cls in zip(self._groups, classes, strict=True):
-            yield from group.deal(cls)
+    def deal(self, told: Told, low: int, high: int) -> Iterator[tuple[int, Dealt]]:
+        """Hand some events to the parts on their own that they concern: pairs of a part's number and what it gets."""
+        for group, cls in zip(self._groups, told.groups, strict=True):
+            yield from group.deal(cls[low:high])
 
 
 class _Group:

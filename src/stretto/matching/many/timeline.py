@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,12 +13,18 @@ from numpy.typing import NDArray
 
 from stretto.events import Schema
 from stretto.matching.many.changes import Instant
+from stretto.matching.many.choir import Choir
 from stretto.matching.many.parts import Part
 from stretto.matching.many.results import Source
 from stretto.matching.many.shared import Ensemble, ensemble_of
 from stretto.matching.many.voices import Voice
 
 Number = int | float
+I64 = NDArray[np.int64]
+
+
+#: Events go through patterns that run on their own in pieces that make at most so many pairs of event and pattern.
+PAIRS = 1 << 23
 
 
 @dataclass(eq=False)
@@ -27,8 +34,11 @@ class Version:
     id: str
     part: Part
     since: Instant | None
-    #: What is left of the stream; ``None`` while that is nothing.
+    #: What is left of the stream by a pattern that runs on its own; ``None`` while that is nothing.
     voice: Voice | None = None
+    #: The choir that it runs in, and its seat there, once it is in force.
+    choir: Choir | None = None
+    seat: int = -1
     #: The last value of the attribute that the window measures, if that is not the time.
     measure: Number | None = None
 
@@ -57,6 +67,48 @@ class Lineup:
         numbers = {part: number for number, part in enumerate(self.ensemble.parts)}
         for place, version in enumerate(self.versions):
             self.players[numbers[version.part]].append(place)
+        index = self.ensemble.index
+        self.visited_by = index.players([self.players[number] for number in self.ensemble.together])
+        #: How many patterns run on their own.
+        self.alone = sum(len(self.players[number]) for number in self.ensemble.alone)
+
+    @cached_property
+    def choirs(self) -> list[tuple[Choir, I64]]:
+        """The choirs of the patterns, which are in force, and by seat who has it: its place in ``versions``."""
+        found: dict[Choir, dict[int, int]] = {}
+        for place, version in enumerate(self.versions):
+            if version.choir is not None and version.voice is None:
+                found.setdefault(version.choir, {})[version.seat] = place
+        return [(choir, _by_number(seats)) for choir, seats in found.items()]
+
+    @property
+    def restored(self) -> list[int]:
+        """Who runs on its own although it need not: what a snapshot of an earlier version has of it is read so."""
+        return [place for place, one in enumerate(self.versions) if one.part.together and one.voice is not None]
+
+    def forget_seats(self) -> None:
+        """Somebody has left, or runs with the others from now on."""
+        self.__dict__.pop("choirs", None)
+        self.__dict__.pop("seats", None)
+
+    def piece(self, most: int) -> int:
+        """How many events go through all patterns at once: ``most``, or fewer where that could make too many pairs."""
+        return max(1, min(most, PAIRS // max(1, self.alone)))
+
+    @cached_property
+    def seats(self) -> tuple[I64, I64]:
+        """By place in ``versions``: the number of the choir in ``choirs`` (−1: none), and the seat."""
+        choir, seat = np.full((2, len(self.versions)), -1, np.int64)
+        for number, (_, places) in enumerate(self.choirs):
+            taken = np.flatnonzero(places >= 0)
+            choir[places[taken]], seat[places[taken]] = number, taken
+        return choir, seat
+
+
+def _by_number(named: Mapping[int, int]) -> I64:
+    found = np.full(max(named) + 1, -1, np.int64)
+    found[list(named)] = list(named.values())
+    return found
 
 
 class Stretch(NamedTuple):

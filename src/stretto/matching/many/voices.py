@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from stretto.engines.api import Matches
 from stretto.engines.tecs.program import Program
 from stretto.engines.tecs.runner import Runner
+from stretto.matching.many.index import Visits
 from stretto.matching.many.keys import OwnNumbers, SharedKeys
+from stretto.matching.many.parts import Part
 from stretto.matching.many.shared import Dealt
 
 I64 = NDArray[np.int64]
@@ -77,3 +79,12 @@ class Voice(Runner):
         super()._sweep()
         if self.partitions != before:  # keys that are idle were forgotten, and the others renumbered
             self._numbers.forget()
+
+
+def own_visits(part: Part, visits: Visits, place: int) -> Dealt:
+    """What a pattern that could run with the others gets of their visits where it runs on its own."""
+    mine = np.flatnonzero(visits.place == place)
+    distinct, where = np.unique(visits.cls[mine], return_inverse=True)
+    vectors, own = part.model.classifier.vectors, part.program.classifier
+    classes = np.array([own.intern(vectors[c]) for c in distinct], np.int32)
+    return Dealt(visits.row[mine], classes[where], None)

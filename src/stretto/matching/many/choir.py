@@ -1,0 +1,279 @@
+"""A choir: many patterns that run in one call of the kernel.
+
+A partition of the kernel is a *seat* and a key: each pattern has a seat, so that its partial matches are its own. Patterns that
+differ in constants only share their automaton and what was determinized of it; others have theirs beside it in one table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from stretto.automata.determinize import AMBIGUOUS
+from stretto.columns.keys import KeyTable
+from stretto.engines.api import Matches
+from stretto.engines.tecs import structure as s
+from stretto.engines.tecs.collect import release_all, states_of
+from stretto.engines.tecs.compiled import Compiled
+from stretto.engines.tecs.driver import NO_KEYS, Driver
+from stretto.engines.tecs.joint import Joint
+from stretto.engines.tecs.kernels import CONSUME_PARTITION, Events
+from stretto.engines.tecs.labels import Trace, resolved
+from stretto.engines.tecs.runner import renumbered
+from stretto.frame import Section
+from stretto.matching.many.parts import Part
+from stretto.matching.many.results import chosen
+from stretto.query.query import Consume
+
+I64 = NDArray[np.int64]
+I32 = NDArray[np.int32]
+
+#: A seat and the number of a key in one word, and a partition and a place in its stream.
+HALF = 32
+
+
+class Choir(Driver):
+    """The state of all patterns of one window, with one set of keys (:attr:`Part.terms`).
+
+    It is told which events to visit, and their classes; order and NULLs of times and windows are checked by whoever tells.
+
+    Parameters
+    ----------
+    part
+        The first pattern.
+    labels, capacity
+        As in :class:`~stretto.engines.tecs.driver.Driver`.
+    """
+
+    program: Joint
+
+    def __init__(self, part: Part, *, labels: bool, capacity: int) -> None:
+        query = part.program.query
+        joint = Joint(query, valuations=part.program.valuations)
+        super().__init__(joint, labels=labels, capacity=capacity, tells_partitions=True)
+        if query.parsed.consume is Consume.ANY:  # of a pattern without keys, which has one partition
+            self.state.registers[s.CONSUME] = CONSUME_PARTITION
+        #: The keys of events; ``keys`` are pairs of a seat and the number of one of these.
+        self._numbers = self.keys
+        self.keys = None if self._numbers is None else KeyTable([pa.int64()])
+        #: By seat: the number of its automaton, and where that begins.
+        self._model: I64 = np.zeros(1, np.int64)
+        self._initial: I64 = np.zeros(1, np.int64)
+        #: By seat: the position from which on it is the pattern's; what was before is somebody else's.
+        self._since: I64 = np.zeros(1, np.int64)
+        self._seats = 0
+        self._free: list[int] = []
+        #: By partition: its seat.
+        self._seat: I64 = np.zeros(1, np.int64)
+
+    # -- seats ------------------------------------------------------------------------------------------------------
+
+    def enter(self, part: Part) -> int:
+        """A seat for a pattern."""
+        if not self._free:
+            self._free.append(self._seats)
+            self._seats += 1
+        seat = self._free.pop()
+        self._take_seat(seat, part)
+        self._since[seat] = self.rows
+        return seat
+
+    def _take_seat(self, seat: int, part: Part) -> None:
+        arrays = self._model, self._initial, self._since
+        self._model, self._initial, self._since = (_longer(array, self._seats) for array in arrays)
+        self._model[seat] = self.program.number(part.model)
+        self._initial[seat] = self.program.initial(int(self._model[seat]))
+        if self.keys is None:
+            self._seat = np.arange(self._seats)
+            self.state.fit_partitions(self._seats)
+
+    def leave(self, seats: Sequence[int]) -> None:
+        """Forget what patterns have left, and give their seats to others. O(partitions)."""
+        parts = np.flatnonzero(np.isin(self._seat[: self.partitions], seats))
+        release_all(self.state.records, self.state.registers, parts)
+        self._free += seats
+
+    @property
+    def partitions(self) -> int:
+        return self._seats if self.keys is None else len(self.keys)
+
+    @property
+    def busy(self) -> int:
+        """How many patterns hold something."""
+        return int(np.unique(self._seat[: self.partitions][self.state.records.head[: self.partitions] != 0]).size)
+
+    # -- events -----------------------------------------------------------------------------------------------------
+
+    def follow(
+        self, batch: pa.RecordBatch, first: int, rows: I64, seats: I64, cls: I32, measures: NDArray[np.generic] | None
+    ) -> Iterator[Matches]:
+        """Read the next events; yields their matches, with a seat in place of the partition. Must be read to its end.
+
+        Parameters
+        ----------
+        batch
+            The events.
+        first
+            The position of the first of them.
+        rows, seats, cls
+            The visits: which event, by whom, and its class there; rows ascend.
+        measures
+            The window's attribute, if it has one, of every event.
+        """
+        self.rows = first + batch.num_rows
+        if not rows.size:
+            return
+        new = np.ones(rows.size, np.bool_)
+        new[1:] = rows[1:] != rows[:-1]
+        events = rows[new]
+        which = np.cumsum(new) - 1
+        low = self._low(events + first, None, measures, events, first)[which]
+        part = seats
+        if self._numbers is not None and self.keys is not None:
+            key = self._numbers.ids([batch.column(name) for name in self.key_names], events)[which]
+            known = key >= 0
+            if not known.all():
+                rows, seats, cls, low, key = rows[known], seats[known], cls[known], low[known], key[known]
+            part = self.keys.ids([pa.array(seats << HALF | key)])
+            self._seat = _longer(self._seat, len(self.keys))
+            self._seat[part] = seats
+            self.state.fit_partitions(len(self.keys))
+        self.program.widen(cls)
+        position = rows + first
+        visits = Events(cls, part, position, position, low, NO_KEYS, self._initial[seats])
+        yield from self._carried_out(visits)
+
+    def _drain(self) -> Matches:
+        found = self.state.drain()
+        assert found.part is not None
+        if self.labels and not self.program.valuations and (found.mark == AMBIGUOUS).any():
+            self._resolve(found)
+        return found._replace(part=self._seat[found.part])
+
+    def _resolve(self, found: Matches) -> None:
+        """Tell variables apart, automaton by automaton, in a trace in which each partition's events stand together."""
+        assert found.part is not None
+        base = self.trace.position[0]
+        word = self.trace.part << HALF | (self.trace.position - base)
+        order = np.argsort(word, kind="stable")
+        trace = Trace(word[order], self.trace.part[order], self.trace.cls[order])
+        whose = self._model[self._seat[found.part]]
+        size = np.diff(found.offset)
+        begin = found.part << HALF
+        place = np.repeat(begin, size) | (found.position - base)
+        ambiguous = np.zeros(found.end.size, np.bool_)
+        ambiguous[np.repeat(np.arange(found.end.size), size)[found.mark == AMBIGUOUS]] = True
+        for model in np.unique(whose[ambiguous]):
+            program = self.program.programs[model]
+            rows = np.flatnonzero(ambiguous & (whose == model))
+            cells = np.repeat(ambiguous & (whose == model), size)
+            start, end = begin | (found.start - base), begin | (found.end - base)
+            mine = chosen(Matches(start, end, found.offset, place, found.mark), rows)
+            resolved(mine, trace, program.arcs(), program.truth())
+            found.mark[cells] = mine.mark
+
+    # -- what is kept of the past -----------------------------------------------------------------------------------
+
+    def _keep(self, alive: NDArray[np.bool_]) -> tuple[I64, I64] | None:
+        fresh = super()._keep(alive)
+        if fresh is not None and self.keys is not None:
+            self._seat = _longer(self._seat[fresh[1]], 1)
+            self._forget_numbers()
+        return fresh
+
+    def _forget_numbers(self) -> None:
+        """Forget the keys that no pair names, where these are the most."""
+        assert self.keys is not None
+        assert self._numbers is not None
+        saved = Section()
+        self.keys.save(saved)
+        pairs = saved.arrays["words"].view(np.int64)
+        asked = np.zeros(len(self._numbers), np.bool_)
+        key = pairs & ((1 << HALF) - 1)
+        asked[key] = True
+        if 2 * np.count_nonzero(asked) < asked.size:
+            renamed = self._numbers.keep(asked)
+            self.keys = KeyTable([pa.int64()])
+            self.keys.ids([pa.array((pairs >> HALF) << HALF | renamed[key])])
+
+    def _tables(self) -> dict[str, KeyTable]:
+        return super()._tables() | ({} if self._numbers is None else {"numbers": self._numbers})
+
+    def reach(self, value: int | float) -> Iterator[Matches]:
+        found = super().reach(value)
+        self._sweep()
+        return found
+
+    def save(self, section: Section) -> None:
+        """Write what the patterns have left; of the trace, that of partitions that hold something."""
+        trace = self.trace
+        held = (trace.part >= 0) & (self.state.records.head[trace.part] != 0)
+        held &= trace.position >= self._since[self._seat[trace.part]]
+        self._traces = [Trace(*(array[held] for array in trace))]
+        super().save(section)
+
+    def _save_names(self, section: Section) -> None:
+        programs, trace = self.program.programs, self.trace
+        states = states_of(section.arrays["records"], len(self.program.states))
+        named = {}
+        for number in states:
+            model, local = self.program.states[number]
+            named[int(number)] = [model, *map(hex, programs[model].determinizer.states[local])]
+        models = self._model[self._seat[trace.part]]
+        classes = {}
+        for model in np.unique(models):
+            vectors = programs[model].classifier.vectors
+            classes[int(model)] = {int(c): hex(vectors[c]) for c in np.unique(trace.cls[models == model])}
+        section.values |= {"states": named, "classes": classes, "models": self._model[: self._seats].tolist()}
+        section.arrays["seat"] = self._seat[: self.partitions].copy()
+
+    def load(self, section: Section, parts: Mapping[int, Part] | None = None) -> None:
+        """Take over a state that :meth:`save` wrote; ``parts``: who has which seat."""
+        assert parts is not None
+        self._seats = len(section.values["models"])
+        self._free = [seat for seat in range(self._seats) if seat not in parts]
+        for seat, part in parts.items():
+            self._take_seat(seat, part)
+        self._seat = _longer(section.arrays["seat"].astype(np.int64), 1)
+        super().load(section)
+
+    def _load_states(self, section: Section) -> I64:
+        here = self._models_here(section)
+
+        def number(named: Sequence[Any]) -> int:
+            return self.program.intern(here[named[0]], tuple(int(mask, 16) for mask in named[1:]))
+
+        return renumbered(section.values["states"], number)
+
+    def _models_here(self, section: Section) -> dict[int, int]:
+        """By number of an automaton in a snapshot: its number here."""
+        there = section.values["models"]
+        return {there[seat]: int(self._model[seat]) for seat in range(self._seats) if seat not in self._free}
+
+    def _load_classes(self, section: Section, part: I64, cls: NDArray[Any]) -> I32:
+        found = np.zeros(cls.size, np.int32)
+        models = self._model[self._seat[part]]
+        here = self._models_here(section)
+        for there, named in section.values["classes"].items():
+            classes = renumbered(named, partial(_class_of, self.program.programs[here[int(there)]]))
+            mine = models == here[int(there)]
+            found[mine] = classes[cls[mine]]
+        return found
+
+
+def _class_of(program: Compiled, vector: str) -> int:
+    return program.classifier.intern(int(vector, 16))
+
+
+def _longer(array: I64, size: int) -> I64:
+    """An array with room for so many."""
+    if array.size >= size:
+        return array
+    longer = np.zeros(max(size, 2 * array.size), np.int64)
+    longer[: array.size] = array
+    return longer

@@ -1,0 +1,144 @@
+"""The kernel that finds the patterns which an event concerns, by what few conditions can hold on it at all.
+
+A condition is a disjunction of *clauses*, each a conjunction of *literals*: a column's code lies in a range, or does not, or is
+one of a table. Of its literals a clause is *anchored* at the most selective one: it is looked at for the events with a code of
+that column under which this literal holds, and for no others. Where no literal is selective, it is looked at for every event.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stretto._jit import inlined, jit
+
+I64 = NDArray[np.int64]
+I32 = NDArray[np.int32]
+U64 = NDArray[np.uint64]
+U8 = NDArray[np.uint8]
+
+# How a literal is told by a code.
+INSIDE = 0  #: low ≤ code < high
+OUTSIDE = 1  #: not that
+LISTED = 2  #: ``listed[low + code]``
+
+
+class Clauses(NamedTuple):
+    """By anchored column and code: the clauses to look at; by clause: its literals, and whom it satisfies."""
+
+    column: I64  #: [anchor]: the column
+    base: I64  #: [anchor]: where its codes begin in ``begin``
+    begin: I64  #: [base + code]: its first entry in ``clause``; one more than there are
+    clause: I32
+    literal: I64  #: [clause]: its first literal; one more than there are
+    test: I64  #: [literal]: column << 2 | how the code tells
+    low: I64
+    high: I64
+    listed: U8
+    pair: I64  #: [clause]: the first guard that it satisfies; one more than there are
+    part: I32  #: whose guard
+    bit: U64  #: 1 << guard
+
+
+class Players(NamedTuple):
+    """Who plays each part."""
+
+    begin: I64  #: [part]: the first in ``place``; one more than there are
+    place: I64
+    model: U64  #: [part]: the number of its automaton << GUARDS
+
+
+class Found(NamedTuple):
+    """Pairs of event and pattern, by event and then by place."""
+
+    row: I64
+    place: I64
+    key: U64  #: automaton and guards that hold
+
+
+class Marks(NamedTuple):
+    """Scratch space."""
+
+    held: U64  #: [part]: the guards that hold on the event at hand; 0 between events
+    touched: I64  #: the parts of these
+    order: I64  #: the pairs of the event at hand: place
+    key: U64  #: … and key
+
+
+@inlined
+def _holds(clause: int, row: int, codes: I32, clauses: Clauses) -> bool:
+    for k in range(clauses.literal[clause], clauses.literal[clause + 1]):
+        code = codes[clauses.test[k] >> 2, row]
+        how = clauses.test[k] & 3
+        if how == LISTED:
+            if not clauses.listed[clauses.low[k] + code]:
+                return False
+        elif (clauses.low[k] <= code < clauses.high[k]) == (how == OUTSIDE):
+            return False
+    return True
+
+
+@inlined
+def _in_order(count: int, marks: Marks) -> None:
+    """Sort the pairs of an event by place (Shell's way). They are in order already where one column anchors all."""
+    gap = count >> 1
+    while gap > 0:
+        for i in range(gap, count):
+            place = marks.order[i]
+            key = marks.key[i]
+            at = i
+            while at >= gap and marks.order[at - gap] > place:
+                marks.order[at] = marks.order[at - gap]
+                marks.key[at] = marks.key[at - gap]
+                at -= gap
+            marks.order[at] = place
+            marks.key[at] = key
+        gap >>= 1
+
+
+@jit
+def find(
+    codes: I32, first: int, stop: int, clauses: Clauses, players: Players, marks: Marks, found: Found, most: int
+) -> tuple[int, int]:
+    """Write the pairs of the events ``first`` to ``stop``, rows counted from ``first``.
+
+    Gives the event before which it stopped for want of room, and how many pairs there are: it stops when they are more than
+    ``most``, and ``found`` has room for ``most`` and all players. Cost: a look-up for each event and anchored column, a test for each
+    literal of the clauses that are looked at, and what the pairs of an event cost to sort.
+    """
+    used = 0
+    for row in range(first, stop):
+        if used > most:
+            return row, used
+        touched = 0
+        for a in range(clauses.column.size):
+            at = clauses.base[a] + codes[clauses.column[a], row]
+            for k in range(clauses.begin[at], clauses.begin[at + 1]):
+                clause = clauses.clause[k]
+                if _holds(clause, row, codes, clauses):
+                    for pair in range(clauses.pair[clause], clauses.pair[clause + 1]):
+                        part = clauses.part[pair]
+                        if not marks.held[part]:
+                            marks.touched[touched] = part
+                            touched += 1
+                        marks.held[part] |= clauses.bit[pair]
+        if not touched:
+            continue
+        count = 0
+        for k in range(touched):
+            part = marks.touched[k]
+            key = players.model[part] | marks.held[part]
+            marks.held[part] = 0
+            for at in range(players.begin[part], players.begin[part + 1]):
+                marks.order[count] = players.place[at]
+                marks.key[count] = key
+                count += 1
+        _in_order(count, marks)
+        for k in range(count):
+            found.row[used] = row - first
+            found.place[used] = marks.order[k]
+            found.key[used] = marks.key[k]
+            used += 1
+    return stop, used
