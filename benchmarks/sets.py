@@ -86,8 +86,8 @@ def main() -> int:
         wrong += rows != again or (arguments.events == EVENTS and rows != case.expected)
         rate = events.num_rows / matching
         print(
-            f"{case.patterns:,} patterns, {case.names:,} names, window {case.window:,}: compiled in {compiling:.2f} s, {rate:,.0f} events/s, "
-            f"{rows:,} matches (expected {case.expected:,})",
+            f"{case.patterns:,} patterns, {case.names:,} names, window {case.window:,}: compiled in {compiling:.2f} s, "
+            f"{rate:,.0f} events/s, {rows:,} matches (expected {case.expected:,})",
             flush=True,
         )
     return int(wrong > 0)
