@@ -22,7 +22,8 @@ def compute(name: str, sides: Sequence[Any]) -> pa.Array:
     code = np.zeros(len(coded[0]), np.int64)
     for one in coded:
         code = code * max(1, len(one.dictionary)) + one.indices.to_numpy(zero_copy_only=False)
-    cells, rows = np.unique(code, return_inverse=True)
+    alone = len(coded) == 1
+    cells, rows = (np.arange(len(coded[0].dictionary)), code) if alone else np.unique(code, return_inverse=True)
     given: list[list[Any]] = []
     for one in reversed(coded):
         size = max(1, len(one.dictionary))

@@ -6,6 +6,7 @@ Where an argument is NULL the result is. ``folds`` says whether letters are equa
 from __future__ import annotations
 
 import ipaddress
+import socket
 from functools import lru_cache
 from typing import Any
 
@@ -71,12 +72,12 @@ def _networks(texts: tuple[str, ...]) -> tuple[tuple[int, int, int], ...]:
 
 
 def _cidr_match(text: str, *networks: str) -> bool:
+    version, family = (6, socket.AF_INET6) if ":" in text else (4, socket.AF_INET)
     try:
-        address = ipaddress.ip_address(text)
-    except ValueError:
+        own = int.from_bytes(socket.inet_pton(family, text), "big")
+    except (OSError, ValueError):
         return False
-    own = int(address)
-    return any(address.version == version and own & mask == bits for version, mask, bits in _networks(networks))
+    return any(version == other and own & mask == bits for other, mask, bits in _networks(networks))
 
 
 _TEXT, _INT, _TRUTH = ("string",), ("int",), ("bool",)
