@@ -148,6 +148,18 @@ def test_fresh_names_are_not_those_of_the_text() -> None:
         (f"SELECT 1\nFROM ticker {FALLS} AS m WHER x", 'line 4, column 8: syntax error at or near "WHER"'),
         ("SELECT 1 FROM MATCH_RECOGNIZE (PATTERN (A))", "line 1, column 15: MATCH_RECOGNIZE stands behind a table"),
         ("SELECT (1 FROM ticker", "line 1, column 8: this '(' is not closed"),
+        (
+            "SELECT * FROM ticker MATCH_RECOGNIZE (PATTERN (A B DEFINE A AS x > 1)",
+            "line 1, column 47: this '(' is not closed",
+        ),
+        (
+            "SELECT * FROM ticker MATCH_RECOGNIZE (MEASURES (x AS y PATTERN (A))",
+            "line 1, column 48: this '(' is not closed",
+        ),
+        (
+            "SELECT * FROM ticker MATCH_RECOGNIZE (PATTERN (A B) DEFINE A AS x > 1",
+            "line 1, column 38: this '(' is not closed",
+        ),
         ("SELECT 1) FROM ticker", "line 1, column 9: there is no '(' for this ')'"),
         ("SELECT 'a FROM ticker", "line 1, column 8: this quote is not closed"),
         ("SELECT 1 /* FROM ticker", "line 1, column 10: this comment is not closed"),
@@ -164,6 +176,11 @@ def test_mistakes_show_the_place_in_the_whole_text(text: str, error: str) -> Non
         run(text)
     assert str(caught.value).startswith(error)
     assert caught.value.text == text
+
+
+def test_a_variable_that_is_mistyped_is_suggested() -> None:
+    with pytest.raises(stretto.QueryError, match=r"no variable of the pattern.*\n.*\n.*\nhint: did you mean 'DOWN'"):
+        run("SELECT * FROM ticker MATCH_RECOGNIZE (MEASURES dwn.x AS y PATTERN (DOWN))")
 
 
 def test_mistakes_name_the_clause_and_not_its_result() -> None:

@@ -161,8 +161,28 @@ def _brackets(text: str, parts: Sequence[Token]) -> dict[int, int]:
             found[at] = opened[-1]
             found[opened.pop()] = at
     if opened:
-        raise QueryError("this '(' is not closed", text=text, span=_span(parts[opened[-1]]))
+        raise QueryError("this '(' is not closed", text=text, span=_span(parts[_unclosed(parts, opened[-1])]))
     return found
+
+
+def _unclosed(parts: Sequence[Token], last: int) -> int:
+    """The bracket that is not closed: one in which a section of a clause begins, as if it were the clause; else the last one."""
+    opened: list[int] = []
+    for at, part in enumerate(parts):
+        if part.says("("):
+            opened.append(at)
+        elif part.says(")") and opened:
+            opened.pop()
+        elif opened and _begins_section(parts, at) and not parts[opened[-1] - 1].says("MATCH_RECOGNIZE", "AS"):
+            return opened[-1]
+    return last
+
+
+def _begins_section(parts: Sequence[Token], at: int) -> bool:
+    """Whether ``PATTERN (`` stands at a token, or ``DEFINE name AS``."""
+    if parts[at].says("PATTERN"):
+        return at + 1 < len(parts) and parts[at + 1].says("(")
+    return parts[at].says("DEFINE") and at + 2 < len(parts) and parts[at + 2].says("AS")
 
 
 def _levels(parts: Sequence[Token], closed: dict[int, int]) -> list[int]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from stretto.errors import QueryError, Span, placed, suggestion
+from stretto.errors import QueryError, Span, nearest, placed, suggestion
 from stretto.query import predicate as p
 from stretto.query.passes.bind import is_key
 from stretto.query.row_pattern import (
@@ -56,7 +56,7 @@ def bind(parsed: RowQuery, schema: pa.Schema) -> BoundRows:
         have one name, or the window has no time.
     """
     with placed(parsed.text):
-        binder = _Binder(schema)
+        binder = _Binder(schema, (*parsed.variables, *parsed.subsets))
         partition_by = tuple(
             binder.column(name, parsed.spans.get(f"PARTITION BY {name}"), "PARTITION BY")
             for name in parsed.partition_by
@@ -87,6 +87,7 @@ class _Binder:
     """Puts the schema's own names in place of those of the text, and finds the types of references."""
 
     schema: pa.Schema
+    variables: tuple[str, ...] = ()  #: those of the pattern, and subsets
     references: dict[str, RowReference] = field(default_factory=dict)
     types: dict[str, pa.DataType] = field(default_factory=dict)
 
@@ -110,11 +111,9 @@ class _Binder:
             if not column
             else f"'{variable}' is no variable of the pattern, and no column has fields"
         )
-        raise QueryError(
-            message + (f" in {where}" if where else ""),
-            span=span,
-            hint=suggestion(column or name, names, kind="column"),
-        )
+        meant = nearest(variable.upper(), self.variables) if column else None
+        hint = suggestion(column or name, names, kind="column") if meant is None else f"did you mean '{meant}'?"
+        raise QueryError(message + (f" in {where}" if where else ""), span=span, hint=hint)
 
     def bound(self, expression: Any, given: Mapping[str, RowReference]) -> Any:
         """An expression over references to the schema's columns."""
