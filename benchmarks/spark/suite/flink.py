@@ -82,7 +82,7 @@ def flink(options: Options) -> Iterator[Comparison]:
         found = Comparison("flink", case.name, of="Spark, 1 task", goal=case.goal, note=trouble or case.note)
         spark = entry("Spark, 1 task", case.job, query=case.query)
         found.sides = spark_sides(options, stream, [spark], cores=1)
-        if case.job == "match":
+        if case.job in ("match", "sql"):
             found.sides.append(embedded(stream, case.query, options.repeat))
         if peer is not None:
             found.to = ("Flink, batch", "Flink, streaming")
