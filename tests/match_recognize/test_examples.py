@@ -1,7 +1,8 @@
-"""Examples of other products' documentation, by the definition, by the engine, and as SQL."""
+"""Examples of other products' documentation, by the definition, by the engine, as SQL, and as streams."""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ from stretto.matching.rows import recognize
 from stretto.query.passes.bind_rows import bind
 from stretto.query.row_pattern import BoundRows
 from stretto.reference.match_recognize import evaluate
+from tests.cases.row_streams import in_order, streamed
 from tests.match_recognize.examples import Example, examples
 
 ALL = examples()
@@ -47,3 +49,31 @@ def test_alone(example: Example, judge: Callable[[BoundRows, pa.Table], pa.Table
         return
     with pytest.raises(stretto.StrettoError, match=refused):
         found()
+
+
+#: What a stream does not take, and why.
+NO_STREAMS = {"a condition does not know the classifier of the next row": "do not read classifiers of rows elsewhere"}
+
+
+def test_as_streams() -> None:
+    """What any batches give, with snapshots between them, where the statement is one clause."""
+    refused = {}
+    for seed, example in enumerate(ALL):
+        statement = read_statement(example.query) if example.error is None and example.refused is None else None
+        if statement is None or statement.only is None:
+            continue
+        rng = random.Random(seed)
+        table = example.tables[statement.only]
+        table = in_order(bind(statement.clauses[0].parsed, table.schema), table)
+        cuts = tuple(sorted(rng.sample(range(table.num_rows + 1), min(3, table.num_rows))))
+        try:
+            found = streamed(example.query, table, cuts, rng, {"schema": table.schema, "capacity": 1})
+        except stretto.QueryError as error:
+            refused[example.name] = error.message
+            continue
+        try:
+            example.check(found)
+        except AssertionError as error:
+            raise AssertionError(f"{example.name}: {error}") from error
+    assert refused.keys() == NO_STREAMS.keys()
+    assert all(reason in refused[name] for name, reason in NO_STREAMS.items())
