@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import stretto
+from stretto.engines.rows.runner import RowRun
 from stretto.errors import DataError, LimitError, OptionError, QueryError, SnapshotError
 
 START = dt.datetime(2026, 1, 1)
@@ -166,6 +167,15 @@ def test_numbers_of_matches_are_kept() -> None:
     running.advance(3)
     again = matcher("PARTITION BY k ORDER BY t MEASURES MATCH_NUMBER() AS n PATTERN (A)").restore(running.snapshot())
     assert again.push([{"k": 1, "t": 3}]).to_pylist() == [{"k": 1, "n": 4}]
+
+
+def test_a_snapshot_of_another_automaton_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    running = matcher(f"{MEASURES} PATTERN (A B+)", schema={"t": int})
+    running.push([{"t": 0}])
+    taken = running.snapshot()
+    monkeypatch.setattr(RowRun, "digest", "of another version")
+    with pytest.raises(SnapshotError, match="automaton and conditions differ"):
+        matcher(f"{MEASURES} PATTERN (A B+)").restore(taken)
 
 
 def test_snapshots_belong_to_a_clause_and_options() -> None:

@@ -24,7 +24,7 @@ from stretto.spark.dataflow.groups import INPUT, OUTPUT, Groups
 from stretto.spark.streaming.bucket import Bucket
 from stretto.spark.streaming.keeping import Settings
 from stretto.spark.streaming.packing import write_table
-from stretto.spark.streaming.runs import ManyPatterns
+from stretto.spark.streaming.runs import ManyPatterns, OneClause
 from tests.snapshots.kept import CUT, FOLDER, expected_rows, watermark_at
 from tests.snapshots.kept import stream as events
 
@@ -93,6 +93,30 @@ def go_on_with_automaton(matcher: Any) -> Iterator[pa.Table]:
 
 def go_on(matcher: Any) -> Iterator[pa.Table]:
     yield matcher.push(later())
+    yield matcher.finish()
+
+
+# -- clauses of SQL ---------------------------------------------------------------------------------------------------
+
+CLAUSE = """MATCH_RECOGNIZE (
+    PARTITION BY key ORDER BY ts
+    MEASURES FIRST(ts) AS first_time, A.x AS x, LAST(type) AS last_type, count(*) AS n, MATCH_NUMBER() AS number
+    PATTERN (A B* C+) WITHIN INTERVAL '25' SECOND
+    DEFINE A AS type <> 'D', B AS x >= A.x OR x IS NULL, C AS type <> A.type AND PREV(type) <> type
+)"""
+
+
+def clause() -> stretto.Matcher:
+    return stretto.Matcher(CLAUSE, events().schema)
+
+
+def clause_bucket() -> Bucket:
+    run = OneClause(CLAUSE, events().schema.serialize().to_pybytes())
+    return Bucket(run, Settings("ts", None, None, "drop", None, 5_000_000, 64))
+
+
+def go_on_with_clause(matcher: stretto.Matcher) -> Iterator[pa.Table]:
+    yield matcher.push(events().slice(CUT))
     yield matcher.finish()
 
 
@@ -256,6 +280,13 @@ CASES = {
         lambda matcher: matcher.push(ticks(early())),
         go_on_with_automaton,
     ),
+    "clause": Case(clause, lambda matcher: matcher.push(events().slice(0, CUT)), go_on_with_clause),
+    "clause-behind": Case(
+        lambda: stretto.Matcher(CLAUSE, events().schema, disorder="4 seconds"),
+        lambda matcher: matcher.push(early()),
+        go_on,
+    ),
+    "clause-bucket": Case(clause_bucket, read_bucket, go_on_with_bucket),
     "disordered": Case(disordered, lambda matcher: matcher.push(early()), go_on),
     "speculating": Case(speculating, lambda matcher: matcher.push(early()), go_on),
     "cleanse": Case(cleanse, lambda operator: operator.push(early()), go_on),

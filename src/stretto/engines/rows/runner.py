@@ -39,7 +39,7 @@ from stretto.engines.rows.program import MOST_FAILED, RowProgram
 from stretto.engines.rows.reading import Walks, read
 from stretto.engines.rows.structure import I64, Bits, Found
 from stretto.engines.rows.within import span_of
-from stretto.errors import DataError, LimitError
+from stretto.errors import DataError, LimitError, SnapshotError
 from stretto.frame import Section
 from stretto.query import predicate as p
 from stretto.query import row_pattern as r
@@ -510,8 +510,18 @@ class RowRun:
     @property
     def digest(self) -> str:
         """What the state depends on, in short."""
-        automaton, bound = self.program.automaton, self.program.bound
-        told = repr((bound.parsed.text, automaton, bound.schema.to_string(), self.columns))
+        automaton, bound, related = self.program.automaton, self.program.bound, self.related
+        machine = (
+            automaton.variables,
+            automaton.variable.tolist(),
+            automaton.followers,
+            automaton.first,
+            automaton.later,
+        )
+        programs = (related.code.tolist(), related.kind.tolist(), related.live.tolist(), related.constants.tolist())
+        read = [(str(one.expression), str(one.type), one.rank) for one in self.program.history.columns.columns]
+        columns = [(name, str(bound.schema.field(name).type)) for name in self.columns]
+        told = repr((bound.parsed.text, machine, programs, read, columns))
         return hashlib.sha256(told.encode()).hexdigest()[:16]
 
     def _where(self, partition: int) -> str:
@@ -553,6 +563,10 @@ class RowRun:
         """
         self.restart()
         values, arrays = section.values, section.arrays
+        if values["digest"] != self.digest:
+            raise SnapshotError(
+                "the snapshot does not fit: the clause's automaton and conditions differ, as this version of stretto builds them"
+            )
         self.keys.load(section.sub("keys"))
         self._make_room_for_partitions()
         self.encoder.load(section.sub("encoder"))
