@@ -14,6 +14,7 @@ from stretto.columns.vectorized import frozen, mask
 from stretto.engines.rows import structure as s
 from stretto.engines.rows.backtracking import Failed, Programs, Scratch, move_failed, walk_back
 from stretto.engines.rows.columns import Shifted
+from stretto.engines.rows.conditions import Scope
 from stretto.engines.rows.history import History, as_plain, conjuncts, is_plain
 from stretto.engines.rows.kernels import combine, narrow_down, narrow_down_wide, walk
 from stretto.engines.rows.within import last_within
@@ -60,7 +61,10 @@ class RowProgram:
         self.programs: Programs | None = None
         bounded = query.frame is not None and query.frame.following is not None
         if self.history.asked or query.within is not None or query.frame is not None:
-            self.programs = self.history.programs(window=query.within is not None or bounded)
+            self.programs = self.history.programs(
+                {variable: Scope(self.history, variable).all(parts) for variable, parts in self.history.asked.items()},
+                window=query.within is not None or bounded,
+            )
 
     @cached_property
     def words(self) -> int:

@@ -86,7 +86,7 @@ class RowRun:
         self.program, self.columns, self.late_policy = program, columns, late
         bound = program.bound
         query = bound.parsed
-        self.related = program.programs or program.history.programs(window=False)
+        self.related = program.programs or program.history.programs({}, window=False)
         self.encoder = Encoder(program.history)
         self.back, self.ahead, by_variable = _reach_of_conditions(bound)
         shown_back, shown_ahead = _reach(bound, [one.value for one in bound.measures])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -34,6 +34,15 @@ from stretto.languages.match_recognize.draft import (
     Subset,
     Total,
 )
+from stretto.languages.match_recognize.functions import (
+    MONTHS,
+    REWRITTEN,
+    WRITTEN,
+    Named,
+    cast_to,
+    outer,
+    rewritten,
+)
 from stretto.query import predicate as p
 from stretto.query.builtins import TABLE
 from stretto.query.row_pattern import (
@@ -51,7 +60,7 @@ from stretto.query.row_pattern import (
     RowsPerMatch,
     Variable,
 )
-from stretto.query.sql_functions import OTHER_NAMES, SQL, TYPES
+from stretto.query.sql_functions import OTHER_NAMES, SQL
 from stretto.query.windows import Window
 from stretto.times import PER_SECOND, SECONDS
 
@@ -96,14 +105,6 @@ _SIGNS: dict[str, tuple[int, int | None]] = {"STAR": (0, None), "PLUS": (1, None
 _MOST = (1 << 31) - 1
 
 _INTERVAL = re.compile(r"\s*(?P<number>[+-]?\d+(?:\.\d*)?)\s*")
-
-#: What to write in place of aggregates that are not computed.
-_WRITTEN = {
-    "approx_distinct": "count(DISTINCT x), which is exact",
-    "approx_count_distinct": "count(DISTINCT x), which is exact",
-    "mean": "avg(x)",
-    "collect_list": "array_agg(x)",
-}
 
 
 @v_args(inline=True)
@@ -268,7 +269,7 @@ class RowsTransformer(PredicateTransformer, ClauseTransformer):
         span = _from(parts) | at_end(parts)
         offset = inside[1] if len(inside) > 1 else None
         step = Step(f"{word}@{span.start}", span, word.upper(), inside[0], offset, semantics)
-        return _outer(step, inside)
+        return outer(step, inside)
 
     def aggregate(self, *parts: Token | ExpressionPart) -> ExpressionPart:
         semantics, word = find(parts, "SEMANTICS"), find(parts, "AGGREGATE")
@@ -276,7 +277,7 @@ class RowsTransformer(PredicateTransformer, ClauseTransformer):
         inside = tuple(part for part in parts if isinstance(part, ExpressionPart))
         span = _from(parts) | at_end(parts)
         name = f"{word}@{span.start}"
-        return _outer(
+        return outer(
             Total(name, span, word.lower(), inside, None, find(parts, "DISTINCT"), semantics),
             inside,
         )
@@ -307,11 +308,11 @@ class RowsTransformer(PredicateTransformer, ClauseTransformer):
 
     def cast(self, word: Token, _: Token, part: ExpressionPart, *rest: Token | Named) -> ExpressionPart:
         kind = next(one for one in rest if isinstance(one, Named))
-        return _cast(part, kind, at(word) | at_end(rest), tries=word.lower() == "try_cast")
+        return cast_to(part, kind, at(word) | at_end(rest), tries=word.lower() == "try_cast")
 
     def cast_behind(self, part: ExpressionPart, _: Token, *rest: Token) -> ExpressionPart:
         kind = self.type(*rest)
-        return _cast(part, kind, part.span | kind.span, tries=False)
+        return cast_to(part, kind, part.span | kind.span, tries=False)
 
     def extract(self, word: Token, _: Token, unit: Token, *rest: Token | ExpressionPart) -> ExpressionPart:
         name = OTHER_NAMES.get(unit.lower(), unit.lower())
@@ -319,14 +320,14 @@ class RowsTransformer(PredicateTransformer, ClauseTransformer):
         if name not in fields:
             raise Mistake(f"a time has no field '{unit}'", at(unit), suggestion(name, fields, kind="field"))
         part = next(one for one in rest if isinstance(one, ExpressionPart))
-        return _outer(p.Function(name, (value_of(part),), at(word) | at_end(rest)), (part,))
+        return outer(p.Function(name, (value_of(part),), at(word) | at_end(rest)), (part,))
 
     def choice(self, word: Token, _: Token, condition: ExpressionPart, *rest: Token | ExpressionPart) -> ExpressionPart:
         """``IF(c, x, y)`` is ``CASE WHEN c THEN x ELSE y END``."""
         values = [one for one in rest if isinstance(one, ExpressionPart)]
         chosen = [p.NULL if one.is_null else value_of(one) for one in values] + [p.NULL] * (len(values) == 1)
         span = at(word) | at_end(rest)
-        return _outer(p.Case((predicate_of(condition),), tuple(chosen), span), [condition, *values])
+        return outer(p.Case((predicate_of(condition),), tuple(chosen), span), [condition, *values])
 
     def distinct(self, left: ExpressionPart, *rest: Token | ExpressionPart) -> ExpressionPart:
         """Both are NULL, or neither is and they are equal; or not so. This is never unknown."""
@@ -371,7 +372,7 @@ class RowsTransformer(PredicateTransformer, ClauseTransformer):
         count = months[0].expression
         assert isinstance(count, Months)
         number = p.Constant(count.value if sign == "+" else -count.value, count.span)
-        return _outer(p.Function("add_months", (value_of(other), number), span), (left, right))
+        return outer(p.Function("add_months", (value_of(other), number), span), (left, right))
 
     def refuse_call(self, function: Token, span: Span, parts: Sequence[ExpressionPart]) -> None:
         known = (
@@ -392,8 +393,8 @@ class RowsTransformer(PredicateTransformer, ClauseTransformer):
             raise Mistake(
                 f"'{function}' is a window function", at(function), f"rows of the partition are reached by {other}"
             )
-        if function.lower() in _WRITTEN:
-            raise Mistake(f"'{function}' is not computed here", at(function), f"write {_WRITTEN[function.lower()]}")
+        if function.lower() in WRITTEN:
+            raise Mistake(f"'{function}' is not computed here", at(function), f"write {WRITTEN[function.lower()]}")
         close = nearest(str(function), known)
         if close is not None:
             raise Mistake(f"unknown function '{function}'", at(function), f"did you mean '{close}'?")
@@ -403,12 +404,12 @@ class RowsTransformer(PredicateTransformer, ClauseTransformer):
         parts = [part for part in rest if isinstance(part, ExpressionPart)]
         name = OTHER_NAMES.get(function.lower(), function.lower())
         span = at(function) | at_end(rest)
-        if name in _REWRITTEN:
-            if len(parts) != len(_REWRITTEN[name]):
-                raise Mistake(f"{name}({', '.join(_REWRITTEN[name])}) does not take {len(parts)} values", span)
-            return _outer(_rewritten(name, list(map(value_of, parts)), parts, span), parts)
+        if name in REWRITTEN:
+            if len(parts) != len(REWRITTEN[name]):
+                raise Mistake(f"{name}({', '.join(REWRITTEN[name])}) does not take {len(parts)} values", span)
+            return outer(rewritten(name, list(map(value_of, parts)), parts, span), parts)
         if name in SQL and not name.startswith(("cast_", "try_cast_")):
-            return _outer(p.Function(name, tuple(map(value_of, parts)), span), parts)
+            return outer(p.Function(name, tuple(map(value_of, parts)), span), parts)
         return super().call(function.update(value=name) if name in TABLE else function, opening, *rest)
 
     def time(self, word: Token, text: Token) -> ExpressionPart:
@@ -440,77 +441,6 @@ class RowsTransformer(PredicateTransformer, ClauseTransformer):
         return ExpressionPart(p.Duration(int(length * per_second), span, per_second), span)
 
 
-@dataclass(frozen=True)
-class Named:
-    """A type as it is written."""
-
-    name: str
-    number: Token | None
-    span: Span
-
-
-#: Units of intervals that are counted in months.
-MONTHS = {"month": 1, "quarter": 3, "year": 12}
-
-#: Functions that are written as other expressions, with what they take.
-_REWRITTEN = {
-    "nullif": ("x", "y"),
-    "mod": ("x", "y"),
-    "regexp_like": ("s", "'expression'"),
-    "date_diff": ("'unit'", "t", "u"),
-    "date_add": ("'unit'", "n", "t"),
-}
-
-
-def _rewritten(name: str, values: list[p.Operand], parts: list[ExpressionPart], span: Span) -> p.Operand:
-    """The expression that a function means."""
-    first, second = values[:2]
-    if name == "nullif":
-        return p.Case((p.Comparison("=", first, second, span),), (p.NULL, first), span)
-    if name == "mod":
-        return p.Arithmetic("%", first, second, span)
-    text = getattr(first if name.startswith("date") else second, "value", None)
-    if not isinstance(text, str):
-        raise Mistake(f"{name}({', '.join(_REWRITTEN[name])}) takes a constant there", span)
-    if name == "regexp_like":
-        found = p.Rlike(first, text, span)
-        unknown = p.Not(p.IsNull(first, span), span)
-        return p.Case((found, unknown), (p.Constant(True), p.Constant(False), p.NULL), span)
-    unit = text.lower()
-    if unit in MONTHS:
-        return _of_months(name, MONTHS[unit], values, span)
-    if unit not in SECONDS:
-        raise Mistake(
-            f"{name} knows no '{text}'", parts[0].span, suggestion(unit, (*MONTHS, "day", "hour"), kind="unit")
-        )
-    length = Fraction(SECONDS[unit])
-    per_second = next(one for one in PER_SECOND.values() if (length * one).denominator == 1)
-    duration = p.Duration(int(length * per_second), span, per_second)
-    if name == "date_diff":
-        return p.Arithmetic("div", p.Arithmetic("-", values[2], second, span), duration, span)
-    return p.Arithmetic("+", values[2], p.Arithmetic("*", second, duration, span), span)
-
-
-def _of_months(name: str, months: int, values: list[p.Operand], span: Span) -> p.Operand:
-    if name == "date_diff":
-        found = p.Function("months_between", (values[1], values[2]), span)
-        return found if months == 1 else p.Arithmetic("div", found, p.Constant(months), span)
-    number = getattr(values[1], "value", None)
-    if not isinstance(number, int):
-        raise Mistake("date_add takes a constant number of months", span)
-    return p.Function("add_months", (values[2], p.Constant(number * months)), span)
-
-
-def _cast(part: ExpressionPart, kind: Named, span: Span, *, tries: bool) -> ExpressionPart:
-    name = TYPES.get(kind.name)
-    if name is None or kind.number is not None:
-        close = suggestion(kind.name, TYPES, kind="type")
-        written = kind.name.upper() + ("(…)" if kind.number is not None else "")
-        hint = close or f"types are {', '.join(sorted(set(TYPES.values())))}; compute others as columns before"
-        raise Mistake(f"CAST to {written} is not computed here", kind.span, hint)
-    return _outer(p.Function(f"{'try_' * tries}cast_{name}", (value_of(part),), span), (part,))
-
-
 def label(name: Name) -> str:
     """The name of a variable: in capital letters unless it is quoted."""
     return name.text.upper() if name.bare else name.text
@@ -535,15 +465,6 @@ def _from(parts: Sequence[object]) -> Span:
     first = parts[0]
     assert isinstance(first, Token)
     return at(first)
-
-
-def _outer(expression: p.Operand, inside: Sequence[ExpressionPart]) -> ExpressionPart:
-    """An operand over others, one level higher."""
-    assert expression.span is not None
-    height = 1 + max((part.height for part in inside), default=0)
-    return shallow(
-        ExpressionPart(expression, expression.span, height, max((part.parens for part in inside), default=0))
-    )
 
 
 CALLBACKS = RowsTransformer()
