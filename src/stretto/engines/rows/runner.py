@@ -465,11 +465,10 @@ class RowRun:
     def _take(self, slots: I64, names: list[str]) -> pa.Table:
         """Columns of the rows at some slots."""
         if self._rows is None:
+            # Pieces are joined with those before that are no larger, so that a row is copied as often as its piece doubles.
             while len(self.held) > 1 and self.held[-1].num_rows >= self.held[-2].num_rows:
                 last = self.held.pop()
-                self.held[-1] = pa.concat_tables([self.held[-1], last])
-            if len(self.held) > 16:
-                self.held = [pa.concat_tables(self.held).combine_chunks()]
+                self.held[-1] = pa.concat_tables([self.held[-1], last]).combine_chunks()
             self._rows = Gatherer(pa.concat_tables(self.held))
         return self._rows.take(slots, names)
 
