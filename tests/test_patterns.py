@@ -73,6 +73,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(index, "PAIRS", 1)
     monkeypatch.setattr(index, "CLAUSES", 1)
     monkeypatch.setattr(index, "FEW", 1)
+    monkeypatch.setattr(index, "ATOMS", 2)
     monkeypatch.setattr("stretto.matching.patterns.CHUNK", 2)
     monkeypatch.setattr("stretto.matching.patterns.PIECES", 1)
 
@@ -670,6 +671,19 @@ def test_patterns_that_differ_in_constants_share_an_automaton() -> None:
     assert [one[:2] for one in found] == sorted(one[:2] for one in found)
     assert len(found) > 1000
     assert [len(choir.program.programs) for choir in patterns._choirs.values()] == [1, 1]
+
+
+def test_tables_of_many_constants_do_not_grow_with_their_square(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each text and each number is asked for by one pattern."""
+    monkeypatch.setattr(index, "ATOMS", 16)
+    monkeypatch.setattr(shared, "_ENSEMBLES", parts.Latest(32))
+    patterns = new()
+    texts = (f"SELECT * FROM S WHERE A AS x ; B AS y FILTER x[k = 'k{n}'] AND y[v > {n}]" for n in range(300))
+    patterns.change([Change(f"p{n}", text) for n, text in enumerate(texts)])
+    found = patterns.push([event("A", 1, "k200"), event("A", 2, "k201"), event("B", 3, v=201)])
+    assert short(found) == [("p200", None, 1, 3)]
+    tables = [coder.truth for coder in patterns._timeline.lineup.ensemble.index._coders]
+    assert sum(table.size for table in tables) < 3 * 2 * 16 * 600
 
 
 def test_a_seat_is_taken_again() -> None:

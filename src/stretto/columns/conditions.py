@@ -33,10 +33,13 @@ class Conditions:
         Typed conditions (:func:`stretto.query.typing.typed`); ``None``: one that never holds.
     schema
         The columns.
+    most
+        How many atoms one coder tells apart at most: its truth table grows with their square.
     """
 
-    def __init__(self, conditions: Sequence[p.Predicate | None], schema: Schema) -> None:
+    def __init__(self, conditions: Sequence[p.Predicate | None], schema: Schema, *, most: int | None = None) -> None:
         self.schema = schema
+        self._most = most
         self._atoms: dict[str, p.Predicate] = {}
         self._numbers: dict[str, int] = {}
         self._conditions = list(conditions)
@@ -81,7 +84,10 @@ class Conditions:
         coders = [
             coder
             for column, atoms in by_column.items()
-            for coder in coders_for(column, self.schema.attributes[column], atoms)
+            for low in range(0, len(atoms), self._most or len(atoms))
+            for coder in coders_for(
+                column, self.schema.attributes[column], atoms[low : low + (self._most or len(atoms))]
+            )
         ]
         return coders + coders_for(None, None, others)
 

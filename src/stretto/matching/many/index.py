@@ -41,6 +41,9 @@ Bits = NDArray[np.bool_]
 #: A condition with more clauses than this is evaluated over whole columns.
 CLAUSES = 32
 
+#: So many conditions on one column are told by one code; more make a further pass over it.
+ATOMS = 1 << 11
+
 #: Pairs of event and pattern that are held at a time, about.
 PAIRS = 1 << 20
 
@@ -97,7 +100,7 @@ class Index(Conditions):
                     conditions.append(condition)
                     owners.append([])
                 owners[found].append((number, guard))
-        super().__init__(conditions, schema)
+        super().__init__(conditions, schema, most=ATOMS)
         self.count = len(conditions)
         self._models = list(dict.fromkeys(part.model for part in parts))
         number_of = {model: number for number, model in enumerate(self._models)}
