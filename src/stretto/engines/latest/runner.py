@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from stretto import _jit
 from stretto.columns.keys import KeyTable
+from stretto.columns.nullable import key_parts
 from stretto.engines.api import Matches
 from stretto.engines.latest import structure as s
 from stretto.engines.latest.compiled import Compiled
@@ -205,10 +205,9 @@ class LatestRunner(Intake):
             if not pa.types.is_dictionary(column.type):
                 column = column.cast(kind)
             if at in self._nullable:
-                nulls[at] = column.is_null() if key.optional else pa.repeat(pa.scalar(False), table.num_rows)
-                if key.optional and column.null_count:
-                    plain = column.cast(kind)
-                    column = pc.fill_null(plain, _anything(kind))
+                nulls[at] = pa.repeat(pa.scalar(False), table.num_rows)
+                if key.optional:
+                    nulls[at], column = key_parts(column.cast(kind))
             columns.append(column)
         return [*columns, *(nulls[at] for at in self._nullable)]
 
@@ -259,21 +258,3 @@ class LatestRunner(Intake):
         """The keys of which an event was seen that must not come before a match that is still to begin."""
         before = np.flatnonzero(self.program.machine.behind < 0)
         return np.asarray((self.state.parts.seen[:count][:, before] >= max(low, 0)).any(axis=1))
-
-
-def _anything(kind: pa.DataType) -> pa.Scalar:
-    """Some value of a type."""
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-        return pa.scalar("", kind)
-    if pa.types.is_boolean(kind):
-        return pa.scalar(False)
-    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
-        return pa.scalar(b"", kind)
-    if pa.types.is_fixed_size_binary(kind):
-        return pa.scalar(bytes(kind.byte_width), kind)
-    zero = pa.array([0], pa.int64())
-    return (
-        zero.cast(pa.int32()).cast(kind)[0]
-        if kind.bit_width == 32 and pa.types.is_temporal(kind)
-        else zero.cast(kind)[0]
-    )

@@ -16,6 +16,7 @@ from stretto._jit import DONE, FAULTED, GROW_TABLE
 from stretto.automata.rows import ACCEPT, RowAutomaton
 from stretto.columns.gathering import Gatherer
 from stretto.columns.keys import KeyTable
+from stretto.columns.nullable import key_parts, key_types
 from stretto.columns.ordering import SortKey, key_words
 from stretto.columns.vectorized import frozen, mask, numbers_of, valid_of
 from stretto.engines.rows import state as t
@@ -109,9 +110,7 @@ class RowRun:
         """Begin a stream."""
         bound, history = self.program.bound, self.program.history
         query = bound.parsed
-        self.keys = KeyTable(
-            [kind for name in query.partition_by for kind in _key_types(bound.schema.field(name).type)]
-        )
+        self.keys = KeyTable([kind for name in query.partition_by for kind in key_types(bound.schema.field(name).type)])
         self.state = t.rows_for(self.capacity, self.program.words, history.initial())
         self.parts = t.parts_for(self.capacity)
         self.partitions = 0
@@ -660,25 +659,3 @@ def whole(table: pa.Table, name: str) -> pa.Array:
 def _one(column: pa.ChunkedArray) -> pa.Array:
     found = column.combine_chunks()
     return pa.concat_arrays(found.chunks) if isinstance(found, pa.ChunkedArray) else found
-
-
-def _key_types(kind: pa.DataType) -> tuple[pa.DataType, pa.DataType]:
-    return pa.bool_(), kind.value_type if pa.types.is_dictionary(kind) else kind
-
-
-def key_parts(column: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """A column of a key, in which NULL is a value: whether it is NULL, and its values, in place of NULL always the same."""
-    if not column.null_count:
-        return pa.repeat(False, len(column)), column
-    return column.is_null(), column.fill_null(_some(column.type))
-
-
-def _some(kind: pa.DataType) -> pa.Scalar:
-    types = pa.types
-    if types.is_boolean(kind):
-        return pa.scalar(False)
-    if types.is_fixed_size_binary(kind):
-        return pa.scalar(bytes(kind.byte_width), kind)
-    if types.is_decimal(kind) or types.is_temporal(kind) or types.is_integer(kind) or types.is_floating(kind):
-        return pa.scalar(0, pa.int32() if kind.bit_width == 32 and types.is_temporal(kind) else pa.int64()).cast(kind)
-    return pa.scalar("").cast(kind)
