@@ -117,7 +117,7 @@ def test_columns_of_different_lengths() -> None:
     ("options", "text"),
     [
         ({"output": "rows"}, "output='rows'"),
-        ({"language": "sql"}, "language='sql'"),
+        ({"language": "cypher"}, "language='cypher'"),
         ({"time_unit": "h"}, "time_unit='h'"),
     ],
 )

@@ -359,6 +359,10 @@ def language_of(text: str | Query, language: str | None) -> str:
             ways = "stretto.sql runs it, stretto.Matcher over a stream, and stretto.compile_sql says what it means"
             raise QueryError("this is SQL with MATCH_RECOGNIZE, and no query of events", text=text, hint=ways)
         return "sase" if sase.is_sase(text) else "ceql"
+    if language == "sql":
+        raise OptionError(
+            "language='sql': stretto.sql runs statements of SQL, and stretto.Matcher a clause over a stream"
+        )
     if language not in LANGUAGES:
         hint = suggestion(language, LANGUAGES, kind="language")
         raise OptionError(f"language={language!r} is not known; {hint}")

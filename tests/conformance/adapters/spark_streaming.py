@@ -15,7 +15,7 @@ import pyarrow as pa
 
 import stretto
 from tests.conformance.adapters.spark_batch import TIES, asked, by_number, given, has_ties, one_in, roles, shown
-from tests.conformance.vectors import Row, Vector
+from tests.conformance.vectors import Row, Vector, eql
 from tests.conftest import SHARE
 from tests.spark.streams import add_file, read_stream, run
 
@@ -48,7 +48,8 @@ def all_found(these: Sequence[Vector], spark: Any, folder: Path) -> list[list[Ro
         if vector.language == "afa":
             options["speculation"] = math.inf
         else:
-            query += " " * number  # else the counts of equal queries would have the same name in the progress
+            # Else the counts of equal queries would have the same name in the progress.
+            query = eql(query.text + " " * number) if vector.language == "eql" else query + " " * number
         matches = stretto.spark.match(read_stream(spark, place), query, **options, **roles(vector))
         frames.append(shown(matches, vector, number))
     for first in range(0, len(frames), TOGETHER):
