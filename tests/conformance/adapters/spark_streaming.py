@@ -50,7 +50,7 @@ def all_found(these: Sequence[Vector], spark: Any, folder: Path) -> list[list[Ro
         else:
             # Else the counts of equal queries would have the same name in the progress.
             query = eql(query.text + " " * number) if vector.language == "eql" else query + " " * number
-        matches = stretto.spark.match(read_stream(spark, place), query, **options, **roles(vector))
+        matches = stretto.spark.match(read_stream(spark, place), query, **{**options, **roles(vector)})
         frames.append(shown(matches, vector, number))
     for first in range(0, len(frames), TOGETHER):
         together = functools.reduce(lambda one, other: one.unionAll(other), frames[first : first + TOGETHER])
