@@ -465,3 +465,31 @@ def test_mistakes_of_statements(run: Run, arguments: tuple[str, ...], code: int,
     found, _, err = run("sql", *arguments)
     assert found == code
     assert error in err
+
+
+def test_a_plain_installation(tmp_path: Path) -> None:
+    """Without Spark and DuckDB, queries and rules run, and statements of SQL say what they need."""
+    code = (
+        "import sys\n"
+        "for name in ('pyspark', 'duckdb', 'matplotlib', 'deltalake'): sys.modules[name] = None\n"
+        "from stretto.cli import main\n"
+        "main(sys.argv[1:])\n"
+    )
+    pq.write_table(EVENTS, tmp_path / "events.parquet")
+    rule = '[events]\ntime = "v"\n[[rule]]\nid = "b"\nquery = "SELECT * FROM S WHERE B"\n'
+    (tmp_path / "rules.toml").write_text(rule, encoding="utf-8")
+
+    def command(*arguments: str) -> tuple[int, str, str]:
+        line = [sys.executable, "-c", code, *arguments]
+        found = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert "Traceback" not in found.stderr, found.stderr
+        return found.returncode, found.stdout, found.stderr
+
+    code_of, out, _ = command("match", QUERY, "events.parquet", "--json")
+    assert (code_of, len(out.splitlines())) == (0, 1)
+    code_of, out, _ = command("rules", "match", "rules.toml", "events.parquet", "--json")
+    assert (code_of, len(out.splitlines())) == (0, 2)
+    statement = "SELECT count(*) FROM e MATCH_RECOGNIZE (ORDER BY v PATTERN (A)) JOIN e ON TRUE"
+    code_of, _, err = command("sql", statement, "--table", "e=events.parquet")
+    assert code_of == 2
+    assert "pip install 'stretto[sql]'" in err

@@ -7,6 +7,7 @@
 """
 
 from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
 
 from stretto.errors import (
     DataError,
@@ -34,6 +35,9 @@ from stretto.matching.sets import MatchSet
 from stretto.matching.sql import sql
 from stretto.matching.sql_query import SqlQuery, compile_sql
 from stretto.query.functions import function
+
+if TYPE_CHECKING:
+    from stretto.pipelines.rules import RuleSet, read_rules
 
 __all__ = [
     "AFA",
@@ -85,8 +89,10 @@ def __getattr__(name: str) -> object:
         warn("stretto.AfaMatcher is an old word, accepted for this release only: every matcher is a stretto.Matcher")
         return Matcher
     if name in ("read_rules", "RuleSet"):
-        from stretto.pipelines import rules
-
+        try:
+            from stretto.pipelines import rules
+        except ModuleNotFoundError as error:
+            raise OptionError(f"rules need the package {error.name}: pip install 'stretto[rules]'") from error
         return getattr(rules, name)
     if name in ("spark", "dataflow"):
         import importlib

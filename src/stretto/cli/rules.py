@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import pyarrow as pa
 import typer
@@ -14,7 +14,9 @@ from stretto.cli.files import DATA_HELP, FORMAT_HELP, TYPE_HELP, read_events, ty
 from stretto.cli.giving import give
 from stretto.cli.match import Format
 from stretto.errors import warn
-from stretto.pipelines.rules import RuleSet, read_rules
+
+if TYPE_CHECKING:
+    from stretto.pipelines.rules import RuleSet
 
 FOLDER_HELP = "A folder of .toml files with rules, or one such file."
 Folder = Annotated[str, typer.Argument(help=FOLDER_HELP, metavar="FOLDER")]
@@ -95,7 +97,9 @@ def explain(folder: Folder, ids: Ids = None) -> None:
 
 def _read(folder: str) -> RuleSet:
     """The rules of a folder; what is wrong in it is told."""
-    rules = read_rules(folder)
+    import stretto
+
+    rules = stretto.read_rules(folder)
     error = Console(stderr=True, highlight=False)
     for problem in rules.problems:
         error.print(f"{problem}\n", markup=False, soft_wrap=True)
