@@ -96,6 +96,55 @@ def test_mistakes(text: str, message: str) -> None:
     assert message in str(caught.value)
 
 
+CLAUSE = """MATCH_RECOGNIZE (
+    PARTITION BY Address.City ORDER BY {}
+    MEASURES b.address.at.lat AS lat, sum(address.n) AS n, PREV(address.n) AS before, t AS last_t
+    {} ROW{} PER MATCH AFTER MATCH SKIP TO NEXT ROW PATTERN (A B) DEFINE B AS address.N > a.address.n
+)"""
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        (("ONE", ""), [("X", None, 3, 1, 1), ("X", 9.0, 11, 2, 4)]),
+        (
+            ("ALL", "S"),
+            [("X", 0, None, 1, None, 0), ("X", 1, None, 3, 1, 1), ("X", 1, None, 2, 1, 1), ("X", 4, 9.0, 11, 2, 4)],
+        ),
+    ],
+)
+def test_patterns_of_rows(rows: tuple[str, str], expected: list[tuple[object, ...]], tmp_path: Path) -> None:
+    clause = CLAUSE.format("t", *rows)
+    whole = stretto.sql(f"SELECT * FROM e {clause}", e=EVENTS)
+    names = [name for name in whole.schema.names if name not in ("type", "address")]
+    assert names[0] == "address.city"
+    assert [tuple(row.values()) for row in whole.select(names).to_pylist()] == expected
+    around = stretto.sql(f"SELECT * FROM (SELECT * FROM e) AS u {clause} WHERE \"address.city\" = 'X'", e=EVENTS)
+    assert around.select(names).to_pylist() == whole.select(names).to_pylist()
+    pq.write_table(EVENTS, tmp_path / "events.parquet", row_group_size=2)
+    assert stretto.sql(f"SELECT * FROM e {clause}", e=tmp_path / "events.parquet").equals(whole)
+    matcher = stretto.Matcher(clause, schema=EVENTS.schema, disorder=5)
+    found = matcher.push(EVENTS.take([4, 2, 0, 1])).to_pylist()
+    resumed = stretto.Matcher(clause, schema=EVENTS.schema, disorder=5).restore(matcher.snapshot())
+    assert found + resumed.push(EVENTS.slice(3, 1)).to_pylist() + resumed.finish().to_pylist() == whole.to_pylist()
+
+
+def test_patterns_of_rows_in_the_order_of_a_field() -> None:
+    found = stretto.sql(f"SELECT * FROM e {CLAUSE.format('address.n DESC', 'ALL', 'S')}", e=EVENTS)
+    assert found.num_rows == 0
+    assert found.schema.names[:3] == ["address.city", "address.n", "lat"]
+    matcher = stretto.Matcher(CLAUSE.format("address.n", "ONE", ""), disorder=5)
+    given = EVENTS.filter([True, True, False, True, True])
+    found = matcher.push(given.take([1, 0, 2, 3])).to_pylist() + matcher.advance(20).to_pylist()
+    assert [row["n"] for row in found] == [3, 11]
+
+
+def test_variables_and_columns_go_before_fields() -> None:
+    table = pa.table({"a": [{"x": 1}], "x": [2], "b": [{"x": 3}], "b.x": [4]})
+    clause = "MATCH_RECOGNIZE (MEASURES a.x AS v, A.a.x AS f, b.x AS c PATTERN (A))"
+    assert stretto.sql(f"SELECT * FROM e {clause}", e=table).to_pylist() == [{"v": 2, "f": 1, "c": 4}]
+
+
 def test_sets_of_patterns_refuse_them() -> None:
     patterns = stretto.PatternSet(EVENTS.schema, time="t")
     with pytest.raises(

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 import stretto
 from stretto.automata.rows import build
+from stretto.column_types import with_fields
 from stretto.columns.ordering import SortKey, sorted_rows
 from stretto.engines.rows.runner import whole, without_dead_ends
 from stretto.errors import DataError, QueryError
@@ -34,7 +35,7 @@ def check(one: Case, seed: int) -> int:
     bound = rows.bound(one)
     rng = random.Random(seed)
     item = bound.parsed.order_by[0]
-    first = one.rows.column(item.column)
+    first = with_fields(one.rows, bound.read).column(item.column)
     timed = not item.descending and not first.null_count and item.column in ("t", "ts")
     sorts = timed and rng.random() < 0.5
     table = one.rows if sorts else in_order(bound, one.rows)
@@ -72,7 +73,8 @@ def streamed(
 
 def in_order(bound: BoundRows, table: pa.Table) -> pa.Table:
     """The rows as a stream brings them."""
-    order = [SortKey(whole(table, one.column), one.descending, one.nulls_first) for one in bound.parsed.order_by]
+    read = with_fields(table, bound.read)
+    order = [SortKey(whole(read, one.column), one.descending, one.nulls_first) for one in bound.parsed.order_by]
     at, _ = sorted_rows(np.zeros(table.num_rows, np.int64), 1, order)
     return table if at is None else table.take(pa.array(at))
 
@@ -90,8 +92,8 @@ def check_final(one: Case, _seed: int) -> str:
     bound = rows.bound(one)
     table = in_order(bound, one.rows)
     if bound.parsed.partition_by:
-        first = table.select(list(bound.parsed.partition_by)).slice(0, 1).to_pylist()
-        same = [row == first[0] for row in table.select(list(bound.parsed.partition_by)).to_pylist()]
+        keys = with_fields(table, bound.read).select(list(bound.parsed.partition_by)).to_pylist()
+        same = [row == keys[0] for row in keys]
         table = table.filter(pa.array(same, pa.bool_()))
     measured = (bound.parsed.references[name] for part in bound.measures for name in attributes(part.value))
     if any(isinstance(one, Navigation) and one.shift > 0 for one in measured) or not bound.output.names:

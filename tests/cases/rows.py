@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
+from stretto.column_types import with_fields
 from stretto.errors import DataError, LimitError, QueryError
 from stretto.languages.match_recognize import parse
 from stretto.matching.rows import recognize
@@ -109,7 +110,7 @@ def check(one: Case, seed: int) -> int:
     if found is None or isinstance(found, str) or not keys:
         return 0 if found is None or isinstance(found, str) else len(found)
     parts: dict[str, list[int]] = {}
-    for at, row in enumerate(one.rows.select(list(keys)).to_pylist()):
+    for at, row in enumerate(with_fields(one.rows, keys).select(list(keys)).to_pylist()):
         parts.setdefault(repr(row), []).append(at)
     apart = [Case(one.clause, one.rows.take(part), (), 1) for part in parts.values()]
     together = [row for part in apart for row in expected(part) or ()]
@@ -124,9 +125,19 @@ VARIABLES = ("A", "B", "C", "D")
 
 
 def _case(choose: Choices, windows: bool = True) -> Case:
-    partition = choose.one_of(["", "PARTITION BY k ", "PARTITION BY k ", "PARTITION BY K, b "])
+    partition = choose.one_of(["", "PARTITION BY k ", "PARTITION BY k ", "PARTITION BY K, b ", "PARTITION BY f.g.S "])
     order = choose.one_of(
-        ["t", "t DESC", "ts", "t NULLS FIRST, y", "t DESC NULLS FIRST", "y DESC, t", "s, t", "ts, x DESC"]
+        [
+            "t",
+            "t DESC",
+            "ts",
+            "t NULLS FIRST, y",
+            "t DESC NULLS FIRST",
+            "y DESC, t",
+            "s, t",
+            "ts, x DESC",
+            "f.n DESC, t",
+        ]
     )
     excludes = choose.chance(20)
     pattern = _pattern(choose, choose.integer(0, 3), excludes)
@@ -190,7 +201,11 @@ def _pattern(choose: Choices, depth: int, excludes: bool) -> str:
 
 
 def _column(choose: Choices, label: str) -> str:
-    return f"{label}.{choose.one_of(['x', 'x', 'y', 't'])}" if label else choose.one_of(["x", "x", "y", "X", "t"])
+    return (
+        f"{label}.{choose.one_of(['x', 'x', 'y', 't', 'f.n'])}"
+        if label
+        else choose.one_of(["x", "x", "y", "X", "t", "F.n"])
+    )
 
 
 def _navigation(choose: Choices, labels: list[str], measures: bool = False) -> str:
@@ -254,6 +269,7 @@ def _condition(choose: Choices, own: str, labels: list[str], depth: int, measure
     return choose.one_of(
         [
             f"{dot}s LIKE 'u%'",
+            f"{dot}f.g.s = 'u'",
             f"{dot}s NOT IN ('u', 'v')",
             f"PREV({dot}s) <> {dot}s",
             f"{dot}b",
@@ -349,6 +365,9 @@ def _measure(choose: Choices, labels: list[str]) -> str:
 # ---- Rows
 
 
+_NESTED = pa.struct([("n", pa.int64()), ("g", pa.struct([("s", pa.string())]))])
+
+
 def _rows(choose: Choices) -> pa.Table:
     """Few rows of few values: NULLs, ties in every order, and several partitions."""
     size = choose.one_of([0, 1, 3, 5, 7, 8, 8, 9])
@@ -369,5 +388,8 @@ def _rows(choose: Choices) -> pa.Table:
             "y": column([0.0, 0.5, 1.0, 2.25, None, float("nan")], pa.float64()),
             "s": names.dictionary_encode() if choose.chance(30) else names,
             "b": column([True, False, None], pa.bool_()),
+            "f": column(
+                [None, *({"n": n, "g": g} for n in (0, 1, None) for g in (None, {"s": "u"}, {"s": None}))], _NESTED
+            ),
         }
     )

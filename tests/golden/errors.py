@@ -46,6 +46,7 @@ ROWS = pa.schema(
         "Open": pa.bool_(),
         "open": pa.bool_(),
         "tags": pa.list_(pa.string()),
+        "address": pa.struct([("city", pa.string()), ("Zip", pa.int64()), ("zip", pa.int64())]),
     }
 )
 
@@ -59,6 +60,7 @@ EVENTS = pa.schema(
         "process.name": pa.string(),
         "process.pid": pa.int64(),
         "tags": pa.list_(pa.string()),
+        "address": pa.struct([("city", pa.string()), ("Zip", pa.int64()), ("zip", pa.int64())]),
     }
 )
 

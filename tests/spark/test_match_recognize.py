@@ -126,6 +126,22 @@ def test_one_shuffle_and_only_the_columns_that_are_read(spark: Any, views: Any) 
     spark.catalog.dropTempView("wide")
 
 
+@pytest.mark.parametrize("shown", ["ONE ROW", "ALL ROWS"])
+def test_fields_of_structs(spark: Any, views: Any, shown: str) -> None:
+    rows = [{"of": {"k": k, "v": {"price": price}}, "x": x, "unread": 1} for k, x, price in ROWS]
+    table = pa.Table.from_pylist(rows)
+    views("nested", table)
+    clause = (
+        FALLS.replace("price", "of.v.price").replace("BY k", "BY of.k").replace("PATTERN", f"{shown} PER MATCH PATTERN")
+    )
+    found = on_spark.sql(spark, f"SELECT * FROM nested {clause}")
+    here = stretto.sql(f"SELECT * FROM nested {clause}", nested=table)
+    assert bag(found.toArrow()) == bag(pa.Table.from_pylist(here.to_pylist(), found.toArrow().schema))
+    assert here.num_rows == (3 if shown == "ONE ROW" else 6)
+    if shown == "ONE ROW":
+        assert "unread" not in found._jdf.queryExecution().executedPlan().toString().partition("Scan")[0]
+
+
 def test_how_spark_runs_a_clause_is_told(spark: Any, views: Any) -> None:
     views("wide", pa.table({"k": ["a"], "x": [1], "price": [2], "unread": [3]}))
     query = on_spark.compile_sql(spark, f"SELECT count(*) AS n FROM wide {FALLS} AS m WHERE n > 1")
@@ -191,12 +207,15 @@ STREAMED = """MATCH_RECOGNIZE (
 )"""
 
 
-def test_a_stream_gives_what_is_final(spark: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("key", ["key", "about.key"])
+def test_a_stream_gives_what_is_final(spark: Any, tmp_path: Path, key: str) -> None:
     seed = 7
     table = random_events(seed)
     rows = stream(spark, tmp_path / "in", table).withWatermark("ts", "6 seconds")
+    rows = rows.selectExpr("*", "named_struct('key', key) AS about")
     rows.createOrReplaceTempView("rows_streamed")
-    text = f"SELECT key AS k, upper(key) AS u, a, x, n, number FROM rows_streamed {STREAMED} AS m WHERE n < 5"
+    clause = STREAMED.replace("PARTITION BY key", f"PARTITION BY {key}")
+    text = f"SELECT `{key}` AS k, upper(`{key}`) AS u, a, x, n, number FROM rows_streamed {clause} AS m WHERE n < 5"
     found = on_spark.sql(spark, text)
     assert found.isStreaming
     run(found, tmp_path / "checkpoint", tmp_path / "out")

@@ -44,7 +44,7 @@ def explain_clause(parsed: r.RowQuery, bound: r.BoundRows | None) -> str:
     else:
         read = ", ".join(bound.read) or "none"
         sections.append(
-            ("columns", f"{read} ({len(bound.read)} of {len(bound.schema)} are read to match and to measure)")
+            ("columns", f"{read} ({len(bound.roots)} of {len(bound.schema)} are read to match and to measure)")
         )
         sections.append(("output", ", ".join(f"{one.name} {one.type}" for one in bound.output)))
         sections.append(("engine", "\n".join(_engine(program))))

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 import numpy as np
 import pyarrow as pa
 
+from stretto.column_types import with_fields
 from stretto.columns.ordering import SortKey, sorted_rows
 from stretto.columns.vectorized import numbers_of
 from stretto.engines.rows.program import RowProgram
@@ -143,7 +144,7 @@ class Recognizing(Line):
     @property
     def expires(self) -> int | float | None:
         last = None if self.run is None else self.run.expires
-        if last is None or not pa.types.is_date(self.attributes[self.program.bound.parsed.order_by[0].column]):
+        if last is None or not pa.types.is_date(self.kinds[self.program.bound.parsed.order_by[0].column]):
             return last
         return DAY * (last + 1) - 1  # of dates windows are measured in seconds
 
@@ -158,6 +159,7 @@ class Recognizing(Line):
         bound = bound_to(self.clause, schema)
         self.columns = columns_of(bound)
         self.attributes = dict(zip(schema.names, schema.types, strict=True))
+        self.kinds = dict(zip(bound.columns.names, bound.columns.types, strict=True))
         self.program = RowProgram(bound)
         late = self.late_policy if self.disorder is None else "error"
         self.run = RowRun(self.program, self.columns, late=late, capacity=self.capacity)
@@ -165,7 +167,7 @@ class Recognizing(Line):
         if self.disorder is not None:
             # The clause's own names of columns are those of the schema.
             time = self._time("disorder= sorts rows by their time")
-            shown = pa.schema([(name, self.attributes[name]) for name in self.columns])
+            shown = pa.schema([(name, self.kinds[name]) for name in self.columns])
             self.sorter = Cleanse(shown, time=time, disorder=self.disorder, late=self.late_policy)
 
     def _refuse_without_time(self, why: str) -> None:
@@ -177,7 +179,7 @@ class Recognizing(Line):
         """The column of the time, which is a number or a time."""
         self._refuse_without_time(why)
         name = self.program.bound.parsed.order_by[0].column
-        kind = self.attributes[name]
+        kind = self.kinds[name]
         if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_temporal(kind)):
             raise OptionError(f"{why}, and '{name}' is {kind}")
         return name
@@ -215,7 +217,7 @@ class Recognizing(Line):
         if sorter is not None:
             tick = sorter.tick(time)
             return self._gathered(self._through(lambda: sorter.pass_on(tick)))
-        kind = self.attributes[name]
+        kind = self.kinds[name]
         try:
             check_clock(time, kind)
             value = numbers_of(pa.array([time], kind))[0].item()
@@ -257,7 +259,7 @@ class Recognizing(Line):
             )
         if not table.num_columns:
             return iter(())
-        return self._advance(conform(table, self.columns, self.attributes, *BEFORE))
+        return self._advance(conform(table, self.columns, self.kinds, *BEFORE))
 
     def _through(self, operation: Callable[[], Released]) -> Iterator[Given]:
         """What the sorter lets through goes to the run, with all rows of its times."""
@@ -338,10 +340,9 @@ class Recognizing(Line):
             )
         schema = section.schema("schema")
         known = schema if self.run is None else pa.schema(list(self.attributes.items()))
-        if any(
-            name not in known.names or known.field(name).type != schema.field(name).type
-            for name in self._read_of(schema)
-        ):
+        wanted = self._read_of(schema)
+        given = with_fields(known.empty_table(), wanted).schema
+        if any(name not in given.names or given.field(name).type != kind for name, kind in wanted.items()):
             raise SnapshotError("the snapshot does not fit: the columns that the clause reads have other types")
         self.bind(known)
         run = self._running()
@@ -351,9 +352,10 @@ class Recognizing(Line):
                 self.sorter.load(section.sub("sorter"))
         self.life.finished = header["finished"]
 
-    def _read_of(self, schema: pa.Schema) -> list[str]:
-        """The columns that the clause reads or shows of rows of a schema."""
-        return columns_of(bound_to(self.clause, schema))
+    def _read_of(self, schema: pa.Schema) -> dict[str, pa.DataType]:
+        """The columns that the clause reads or shows of rows of a schema, with their types."""
+        bound = bound_to(self.clause, schema)
+        return {name: bound.columns.field(name).type for name in columns_of(bound)}
 
     @property
     def _options(self) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pyarrow as pa
 
+from stretto.column_types import with_fields
 from stretto.columns.keys import KeyTable
 from stretto.columns.ordering import SortKey, sorted_rows
 from stretto.engines.rows.columns import Shifted
@@ -57,6 +58,7 @@ def recognize(
     """
     program = RowProgram(bound)
     columns = columns_of(bound)
+    table = with_fields(table, columns)
     ordered, bounds = _sorted(bound, table)
     parts: list[pa.Table] = []
     most = max(1, piece // program.words)
@@ -74,7 +76,7 @@ def recognize(
 
 
 def columns_of(bound: BoundRows) -> list[str]:
-    """The columns that are read, and those that are shown."""
+    """The columns, and fields, that are read, and the columns that are shown."""
     names = bound.schema.names
     return list(dict.fromkeys((*bound.read, *(name for name in bound.output.names if name in names))))
 

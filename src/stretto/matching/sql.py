@@ -94,7 +94,7 @@ def bound_clauses(statement: Statement, given: Mapping[str, pa.Table], con: Any 
 
 def selected(bound: BoundRows) -> list[str]:
     """The columns of its table that a clause needs: all of them only where each row is shown."""
-    return list(bound.read) if bound.parsed.rows is RowsPerMatch.ONE else bound.schema.names
+    return bound.roots if bound.parsed.rows is RowsPerMatch.ONE else bound.schema.names
 
 
 def bound_to(clause: RowQuery, schema: pa.Schema) -> BoundRows:

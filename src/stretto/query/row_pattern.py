@@ -326,7 +326,8 @@ class BoundRows:
     """A clause over rows of a schema: every column is there, under the schema's own name, and every expression has a type."""
 
     parsed: RowQuery  #: over the schema's own names
-    schema: pa.Schema
+    schema: pa.Schema  #: of the rows
+    columns: pa.Schema  #: what expressions read: the rows' columns, and behind them fields of structs, by their paths
     conditions: Mapping[str, p.Predicate]  #: typed, by variable
     measures: tuple[BoundMeasure, ...]
     types: Mapping[str, pa.DataType]  #: of each reference, by its name
@@ -334,10 +335,16 @@ class BoundRows:
 
     @property
     def read(self) -> tuple[str, ...]:
-        """The columns that matching and measures read, those of the clause's keys and order first."""
+        """The columns, and fields of structs, that matching and measures read, those of the clause's keys and order first."""
         asked = [one.attribute for one in self.parsed.references.values() if isinstance(one, Navigation)]
         for one in self.parsed.references.values():
             if isinstance(one, Aggregated):
-                asked += [name for part in one.arguments for name in p.attributes(part) if name in self.schema.names]
+                asked += [name for part in one.arguments for name in p.attributes(part) if name in self.columns.names]
         keys = (*self.parsed.partition_by, *(item.column for item in self.parsed.order_by))
         return tuple(dict.fromkeys((*keys, *(name for name in asked if name is not None))))
+
+    @property
+    def roots(self) -> list[str]:
+        """The rows' own columns in which all that is read stands."""
+        names = self.schema.names
+        return list(dict.fromkeys(name if name in names else name.partition(".")[0] for name in self.read))

@@ -59,7 +59,7 @@ def evaluate(bound: r.BoundRows, table: pa.Table, *, most_steps: int = MOST_STEP
         A match takes more than ``most_steps`` steps to find.
     """
     query = bound.parsed
-    rows: list[Row] = table.to_pylist()
+    rows = [_with_fields(row, bound) for row in table.to_pylist()]
     partitions: dict[Any, list[Row]] = {}
     for row in rows:
         partitions.setdefault(tuple(_key(row[name]) for name in query.partition_by), []).append(row)
@@ -68,6 +68,17 @@ def evaluate(bound: r.BoundRows, table: pa.Table, *, most_steps: int = MOST_STEP
         shown += _Partition(bound, _ordered(partition, query.order_by), most_steps).shown()
     columns = [pa.array([row[one.name] for row in shown], one.type) for one in bound.output]
     return pa.Table.from_arrays(columns, schema=bound.output)
+
+
+def _with_fields(row: Row, bound: r.BoundRows) -> Row:
+    """A row with the fields of structs that the clause reads; those of a NULL are NULL."""
+    found = dict(row)
+    for path in bound.columns.names[len(bound.schema.names) :]:
+        root, *names = path.split(".")
+        found[path] = row[root]
+        for name in names:
+            found[path] = None if found[path] is None else found[path][name]
+    return found
 
 
 def _key(cell: Any) -> Any:
@@ -317,7 +328,7 @@ class _Seen(Mapping[str, Any]):
         places = self._places(reference)
         if not reference.arguments:
             return len(places)
-        arguments = typed_arguments(reference, self.partition.bound.schema)
+        arguments = typed_arguments(reference, self.partition.bound.columns)
         given = []
         for at in places:
             row = dict(self.partition.rows[self.match.start + at])

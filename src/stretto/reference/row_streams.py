@@ -14,7 +14,7 @@ from stretto.engines.rows.history import conjuncts, is_plain
 from stretto.query import predicate as p
 from stretto.query import row_pattern as r
 from stretto.query.evaluate import holds
-from stretto.reference.match_recognize import Row, _Match, _ordered, _Partition, _Seen
+from stretto.reference.match_recognize import Row, _Match, _ordered, _Partition, _Seen, _with_fields
 
 #: Where a match begins, and its word; ``None``: the row is in no match.
 Item = tuple[int, tuple[tuple[str, bool], ...] | None]
@@ -161,7 +161,7 @@ def final(bound: r.BoundRows, rows: Sequence[Row], *, most: int = 3, ways: int =
     """
     answers = _Answers()
     found: list[Item] | None = None
-    given = _ordered(rows, bound.parsed.order_by)
+    given = _ordered([_with_fields(row, bound) for row in rows], bound.parsed.order_by)
     for _ in range(ways):
         items: list[Item] = []
         try:

@@ -13,12 +13,12 @@ from stretto.errors import DataError, QueryError
 from stretto.languages.sql import Clause, Rewritten, Statement, read_statement
 from stretto.matching.lateness import check_late
 from stretto.matching.rows import recognize
-from stretto.matching.sql import bound_to, selected
+from stretto.matching.sql import bound_to
 from stretto.matching.sql_query import SqlQuery
 from stretto.query.passes.bind_rows import bind
-from stretto.query.row_pattern import BoundRows
+from stretto.query.row_pattern import BoundRows, RowsPerMatch
 from stretto.spark.batch.rows import explained, recognized
-from stretto.spark.frames import arrow_fields, check_dataframe, column
+from stretto.spark.frames import arrow_fields, check_dataframe, column, with_fields
 from stretto.spark.kernels import ship
 from stretto.spark.session import require_pyspark
 from stretto.spark.streaming.rows import explained as explained_stream
@@ -111,14 +111,16 @@ def _clause(statement: Statement, clause: Clause, operand: DataFrame, late: str)
     known = pa.schema([(name, kind) for name, kind in fields.items() if kind is not None])
     with statement.placing(clause):
         bound = bound_to(clause.parsed, known)
-        names = selected(bound)
+        one_row = bound.parsed.rows is RowsPerMatch.ONE
+        names = list(bound.read) if one_row else bound.schema.names
         if names == known.names and (lost := [name for name in fields if fields[name] is None]):
             raise DataError(f"ALL ROWS PER MATCH shows all columns, and Arrow has no type for {', '.join(lost)}")
-        bound = bind(clause.parsed, pa.schema([known.field(name) for name in names]))
+        bound = bind(clause.parsed, pa.schema([bound.columns.field(name) for name in names]))
         recognize(bound, bound.schema.empty_table())  # what cannot run is said now, and not by a worker
+    rows = with_fields(operand, bound.read)
     if operand.isStreaming:
-        return recognized_stream(operand, bound, late=late), bound
-    return recognized(operand.select(*map(column, names)), bound), bound
+        return recognized_stream(rows, bound, late=late), bound
+    return recognized(rows.select(*map(column, dict.fromkeys((*names, *bound.read)))), bound), bound
 
 
 def _names(frames: Mapping[Clause, DataFrame]) -> dict[Clause, str]:

@@ -184,8 +184,8 @@ class _Matches:
 
     def _arguments(self, reference: r.Aggregated, held: _Held) -> list[pa.Array]:
         """The arguments for the rows that are held."""
-        types = row_types(self.bound.schema)
-        arguments = typed_arguments(reference, self.bound.schema)
+        types = row_types(self.bound.columns)
+        arguments = typed_arguments(reference, self.bound.columns)
         rows = pa.array(self.rows[held.path])
         columns: dict[str, Any] = {}
         for name in dict.fromkeys(name for one in arguments for name in p.attributes(one)):

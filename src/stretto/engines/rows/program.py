@@ -43,7 +43,7 @@ class RowProgram:
         self.automaton = build(query)
         names = [self.automaton.variables[v] for v in self.automaton.variable]
         self.plain: dict[str, tuple[p.Predicate, ...]] = {}  #: by variable: conditions that are columns
-        self.history = History(query, bound.schema, dict(bound.types), self.automaton)
+        self.history = History(query, bound.columns, dict(bound.types), self.automaton)
         for variable, condition in bound.conditions.items():
             if variable not in names:
                 continue

@@ -94,7 +94,7 @@ class RowRun:
         names = [program.automaton.variables[v] for v in program.automaton.variable]
         ahead = np.array([by_variable.get(name, 0) for name in names], np.int64)
         unmatched = query.rows is r.RowsPerMatch.WITH_UNMATCHED
-        window = -1 if query.within is None else span_of(bound.schema.field(query.order_by[0].column).type, query)
+        window = -1 if query.within is None else span_of(bound.columns.field(query.order_by[0].column).type, query)
         self.rules = t.Rules(program.mode, unmatched, window, ahead, shown_ahead, shown_back)
         #: How many of the last rows of a partition are kept.
         self.kept_back = max(1, self.back + self.ahead)
@@ -110,7 +110,9 @@ class RowRun:
         """Begin a stream."""
         bound, history = self.program.bound, self.program.history
         query = bound.parsed
-        self.keys = KeyTable([kind for name in query.partition_by for kind in key_types(bound.schema.field(name).type)])
+        self.keys = KeyTable(
+            [kind for name in query.partition_by for kind in key_types(bound.columns.field(name).type)]
+        )
         self.state = t.rows_for(self.capacity, self.program.words, history.initial())
         self.parts = t.parts_for(self.capacity)
         self.partitions = 0
@@ -135,7 +137,7 @@ class RowRun:
 
     def _nothing(self, rows: int) -> pa.Table:
         """Rows of NULLs, for slots that hold none."""
-        schema = self.program.bound.schema
+        schema = self.program.bound.columns
         return pa.table({name: pa.nulls(rows, schema.field(name).type) for name in self.columns})
 
     # -- rows ---------------------------------------------------------------------------------------------------------
@@ -518,7 +520,7 @@ class RowRun:
         )
         programs = (related.code.tolist(), related.kind.tolist(), related.live.tolist(), related.constants.tolist())
         read = [(str(one.expression), str(one.type), one.rank) for one in self.program.history.columns.columns]
-        columns = [(name, str(bound.schema.field(name).type)) for name in self.columns]
+        columns = [(name, str(bound.columns.field(name).type)) for name in self.columns]
         told = repr((bound.parsed.text, machine, programs, read, columns))
         return hashlib.sha256(told.encode()).hexdigest()[:16]
 

@@ -207,6 +207,10 @@ class RowsTransformer(PredicateTransformer, ClauseTransformer):
     def definition(self, name: Name, _: Token, value: ExpressionPart) -> Item:
         return Item(value, name)
 
+    def path(self, *parts: Token | Name) -> Name:
+        names = _names(parts)
+        return replace(names[0], text=".".join(name.text for name in names), span=names[0].span | names[-1].span)
+
     def word(self, token: Token) -> Name:
         return name_of(token)
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from stretto.column_types import without_views
 from stretto.errors import QueryError, Span, nearest, placed, suggestion
 from stretto.query import predicate as p
 from stretto.query.passes.bind import is_key
@@ -64,8 +65,8 @@ def bind(parsed: RowQuery, schema: pa.Schema) -> BoundRows:
         order_by = tuple(
             replace(item, column=binder.column(item.column, item.span, "ORDER BY")) for item in parsed.order_by
         )
-        _check_keys(schema, partition_by, parsed)
-        _check_order(schema, order_by)
+        _check_keys(binder.columns, partition_by, parsed)
+        _check_order(binder.columns, order_by)
         measures = [replace(one, value=binder.bound(one.value, parsed.references)) for one in parsed.measures]
         define = {name: binder.bound(one, parsed.references) for name, one in parsed.define.items()}
         conditions = {name: typed(one, binder.types) for name, one in define.items()}
@@ -78,8 +79,9 @@ def bind(parsed: RowQuery, schema: pa.Schema) -> BoundRows:
             define=define,
             references=binder.references,
         )
-        _check_window(query, schema)
-        return BoundRows(query, schema, conditions, tuple(values), binder.types, _output(query, schema, values))
+        _check_window(query, binder.columns)
+        output = _output(query, schema, binder.columns, values)
+        return BoundRows(query, schema, binder.columns, conditions, tuple(values), binder.types, output)
 
 
 @dataclass
@@ -90,30 +92,44 @@ class _Binder:
     variables: tuple[str, ...] = ()  #: those of the pattern, and subsets
     references: dict[str, RowReference] = field(default_factory=dict)
     types: dict[str, pa.DataType] = field(default_factory=dict)
+    columns: pa.Schema = field(init=False)  #: those of the schema, and fields of structs that are read
+
+    def __post_init__(self) -> None:
+        self.columns = self.schema
 
     def column(self, name: str, span: Span | None, where: str | None = None) -> str:
-        """The schema's own name of a column."""
+        """The schema's own name of a column, or the path of a field inside of one."""
         names: list[str] = self.schema.names
-        found = [name] if name in names else [one for one in names if one.casefold() == name.casefold()]
-        if names.count(found[0] if found else name) > 1:
-            raise QueryError(f"the rows have two columns '{found[0]}'", span=span, hint="give one another name before")
-        if len(found) == 1:
-            return found[0]
-        if found:
-            raise QueryError(
-                f"'{name}' stands for the columns {' and '.join(map(repr, found))}",
-                span=span,
-                hint="write one of them as it is, in double quotes",
-            )
-        variable, _, column = name.partition(".")
-        message = (
-            f"unknown column '{name}'"
-            if not column
-            else f"'{variable}' is no variable of the pattern, and no column has fields"
-        )
-        meant = nearest(variable.upper(), self.variables) if column else None
-        hint = suggestion(column or name, names, kind="column") if meant is None else f"did you mean '{meant}'?"
+        found = _own_name(name, names, "column", span)
+        if found is not None:
+            return found
+        root, *fields = name.split(".")
+        own = _own_name(root, names, "column", span) if fields else None
+        if own is not None:
+            return self._field(own, fields, span)
+        message, meant = f"unknown column '{name}'", None
+        if fields:
+            message = f"'{root}' is no variable of the pattern, and no column"
+            meant = nearest(root.upper(), self.variables)
+        sought = root if not fields or nearest(root, names) else fields[-1]
+        hint = suggestion(sought, names, kind="column") if meant is None else f"did you mean '{meant}'?"
         raise QueryError(message + (f" in {where}" if where else ""), span=span, hint=hint)
+
+    def _field(self, path: str, names: Sequence[str], span: Span | None) -> str:
+        """The path of a field by the schema's own names; it is a column from now on."""
+        kind = self.schema.field(path).type
+        for name in names:
+            if not pa.types.is_struct(kind):
+                raise QueryError(f"'{path}' is {kind}, which has no field '{name}'", span=span)
+            known = [one.name for one in kind]
+            own = _own_name(name, known, "field", span)
+            if own is None:
+                hint = suggestion(name, known, kind="field")
+                raise QueryError(f"'{path}' has no field '{name}'", span=span, hint=hint)
+            path, kind = f"{path}.{own}", kind.field(known.index(own)).type
+        if path not in self.columns.names:
+            self.columns = self.columns.append(pa.field(path, without_views(kind)))
+        return path
 
     def bound(self, expression: Any, given: Mapping[str, RowReference]) -> Any:
         """An expression over references to the schema's columns."""
@@ -143,14 +159,14 @@ class _Binder:
                 if expression.name in _OF_ROWS
                 else p.Attribute(self.column(expression.name, expression.span), expression.span)
             )
-        return _divided(p.rebuilt(expression, self._of_row), row_types(self.schema))
+        return _divided(p.rebuilt(expression, self._of_row), row_types(self.columns))
 
     def _type(self, reference: RowReference, span: Span | None) -> pa.DataType:
         match reference:
             case Navigation(attribute=None):
                 return pa.string()
             case Navigation(attribute=str() as name):
-                return self.schema.field(name).type
+                return self.columns.field(name).type
             case Aggregated():
                 return self._aggregated(reference, span)
             case _:
@@ -159,7 +175,7 @@ class _Binder:
     def _aggregated(self, reference: Aggregated, span: Span | None) -> pa.DataType:
         """The type of an aggregate; its arguments stay as they are written, :func:`typed_arguments` gives them types."""
         function = reference.function
-        kinds = [type_of_operand(one, row_types(self.schema)) for one in typed_arguments(reference, self.schema)]
+        kinds = [type_of_operand(one, row_types(self.columns)) for one in typed_arguments(reference, self.columns)]
         self._check_argument(reference, kinds, span)
         if function in ("count", "count_if"):
             return pa.int64()
@@ -184,6 +200,22 @@ class _Binder:
             )
         if reference.distinct and not is_key(judged):
             raise QueryError(f"values of {judged} are not told apart", span=span, hint="leave out DISTINCT")
+
+
+def _own_name(name: str, known: Sequence[str], what: str, span: Span | None) -> str | None:
+    """The one of some names that is meant: the same, else the only one that differs in capital letters; ``None``: there is none."""
+    found = [name] if name in known else [one for one in known if one.casefold() == name.casefold()]
+    if not found:
+        return None
+    if known.count(found[0]) > 1:
+        raise QueryError(f"the rows have two {what}s '{found[0]}'", span=span, hint="give one another name before")
+    if len(found) > 1:
+        raise QueryError(
+            f"'{name}' stands for the {what}s {' and '.join(map(repr, found))}",
+            span=span,
+            hint="write one of them as it is, in double quotes",
+        )
+    return found[0]
 
 
 def _divided(node: Any, types: Mapping[str, pa.DataType]) -> Any:
@@ -238,7 +270,7 @@ def _check_window(query: RowQuery, schema: pa.Schema) -> None:
         )
 
 
-def _output(query: RowQuery, schema: pa.Schema, measures: Sequence[BoundMeasure]) -> pa.Schema:
+def _output(query: RowQuery, schema: pa.Schema, columns: pa.Schema, measures: Sequence[BoundMeasure]) -> pa.Schema:
     """The columns of the result: keys, order, measures, the rest; with ONE ROW PER MATCH keys and measures."""
     before = list(query.partition_by)
     after: list[str] = []
@@ -254,6 +286,6 @@ def _output(query: RowQuery, schema: pa.Schema, measures: Sequence[BoundMeasure]
                 span=written.span,
                 hint="give it another name",
             )
-    fields = [schema.field(name) for name in before]
+    fields = [columns.field(name) for name in before]
     fields += [pa.field(one.name, one.type) for one in measures]
     return pa.schema([*fields, *(schema.field(name) for name in after)])

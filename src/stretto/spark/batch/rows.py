@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stretto.column_types import with_fields
 from stretto.languages.match_recognize import parse
 from stretto.matching.rows import recognize
 from stretto.query.passes.bind_rows import bind
@@ -28,7 +29,10 @@ log = logging.getLogger("stretto")
 
 
 def recognized(rows: DataFrame, bound: BoundRows) -> DataFrame:
-    """What a clause gives over a DataFrame with the columns to which it is bound: one shuffle, a sort, a pass."""
+    """What a clause gives over a DataFrame with the columns to which it is bound, and those of its keys and order.
+
+    The plan is one shuffle, a sort, and a pass.
+    """
     keys = [column(name) for name in bound.parsed.partition_by]
     if not keys:
         log.warning(
@@ -83,7 +87,7 @@ def whole_partitions(tables: Iterable[pa.Table], keys: Sequence[str]) -> Iterato
     held: list[pa.Table] = []
     for table in tables:
         before = [held[-1].slice(held[-1].num_rows - 1)] if held else []
-        last = _last_border(pa.concat_tables([*before, table]).select(list(keys)))
+        last = _last_border(with_fields(pa.concat_tables([*before, table]), keys).select(list(keys)))
         if last:
             cut = last - len(before)
             yield pa.concat_tables([*held, table.slice(0, cut)])
