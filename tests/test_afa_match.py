@@ -74,7 +74,7 @@ def test_what_takes_queries_says_what_takes_an_afa(afa: stretto.AFA) -> None:
         stretto.match_sets(afa, EVENTS)  # type: ignore[arg-type]
     patterns = stretto.PatternSet({"t": int, "kind": str}, type="kind", time="t")
     with pytest.raises(
-        stretto.OptionError, match=r"pattern 'x': a PatternSet takes queries in CEQL and SASE\+, and this is an"
+        stretto.OptionError, match=r"pattern 'x': a PatternSet takes queries in CEQL, SASE\+ and EQL, and this is an"
     ):
         patterns.push(EVENTS, changes=[stretto.Change("x", afa)])  # type: ignore[arg-type]
 

@@ -37,6 +37,15 @@ def test_what_waits_comes_when_time_has_passed() -> None:
     assert matcher.idle
 
 
+def test_what_must_not_come_before_a_match_is_not_idle() -> None:
+    matcher = stretto.Matcher("SELECT * FROM S WHERE NOT B ; A WITHIN 5 [t]", time="t", output="positions")
+    matcher.push([{"type": "B", "t": 1}])
+    assert not matcher.idle
+    assert matcher.push([{"type": "A", "t": 6}]).num_rows == 0
+    assert rows(matcher.push([{"type": "A", "t": 7}])) == [(2, 2)]
+    assert matcher.idle
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_any_cut_gives_the_same_rows_in_the_same_order(seed: int) -> None:
     choose = random.Random(seed)
@@ -161,10 +170,6 @@ def test_what_is_refused() -> None:
         stretto.match("SELECT * FROM S WHERE A ; NOT B WITHIN 3 [t]", EVENTS, output="summary")
     with pytest.raises(stretto.QueryError, match="gaps and windows inside the formula are of events in order"):
         stretto.Matcher("SELECT * FROM S WHERE A ; B AFTER 1 [t]", EVENTS.schema, time="t", speculation=5)
-    with pytest.raises(stretto.OptionError, match="many patterns at once run on the tECS engine"):
-        stretto.PatternSet(EVENTS.schema, time="t").change(
-            [stretto.Change("p", "SELECT * FROM S WHERE A ; B AFTER 1 [t]")]
-        )
     many = {"type": ["A"] * 14 + ["B"], "t": [0] * 14 + [1]}
     with pytest.raises(stretto.LimitError, match=r"row 14 \(t = 1\) completes [\d,]+ matches of one interval"):
         stretto.match("SELECT MAX * FROM S WHERE A ; A* GAP 1 [t] ; B", many, time="t")

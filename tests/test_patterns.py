@@ -64,6 +64,12 @@ def test_random_crowds() -> None:
     assert rows > cases(150)
 
 
+def test_random_mixtures_of_all_languages() -> None:
+    """Patterns on every engine, of which some wait for time to pass, beside each other."""
+    rows = sum(agree(changing, range(80_000, 80_000 + cases(150)), case=changing.mixture))
+    assert rows > cases(150)
+
+
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every limit as small as can be: a group for each pattern, pieces of one event, few shared keys."""
@@ -84,6 +90,89 @@ def test_random_cases_with_tiny_limits() -> None:
     assert rows >= cases(100) // 4
     rows = sum(agree(changing, range(60_000, 60_000 + cases(50)), case=changing.crowd))
     assert rows > cases(50)
+    rows = sum(agree(changing, range(90_000, 90_000 + cases(50)), case=changing.mixture))
+    assert rows > cases(50)
+
+
+NEVER_PAID = "SELECT * FROM S WHERE A AS x ; NOT B PARTITION BY [k] WITHIN 5 [t]"
+RISING = "PATTERN SEQ(A a, B b) WHERE skip_till_next_match { a.v < b.v }"
+
+
+def test_a_match_that_waits_comes_when_time_has_passed() -> None:
+    patterns = new()
+    patterns.change([Change("never", NEVER_PAID), Change("rising", RISING), Change("a", "SELECT * FROM S WHERE D")])
+    assert patterns.push([event("A", 1), event("A", 2, "q"), event("B", 6, "q", 2)]).column("pattern").to_pylist() == [
+        "rising", "rising",
+    ]  # fmt: skip
+    assert not patterns.idle
+    assert patterns.expires == 6
+    # By the event at which a match is known, then by id.
+    assert short(patterns.push([event("D", 6), event("D", 7), event("A", 8)])) == [
+        ("a", None, 6, 6), ("a", None, 7, 7), ("never", None, 1, 1),
+    ]  # fmt: skip
+    again = new().restore(patterns.snapshot())
+    for one in (patterns, again):
+        assert short(one.advance(13)) == []  # a B at 13 would still come in time
+        assert short(one.advance(14)) == [("never", None, 8, 8)]
+        assert short(one.push([event("A", 15), event("A", 16, "q")])) == []
+        assert short(one.finish()) == [("never", None, 15, 15), ("never", None, 16, 16)]
+
+
+def test_a_pattern_that_ends_gives_what_was_certain_before() -> None:
+    changes = [Change("p", NEVER_PAID), Change("p", None, 10), Change("q", NEVER_PAID), Change("q", NEVER_PAID, 9)]
+    rows = [event("A", 3), event("A", 5, "q")]
+    right = [("p", None, 3, 3), ("q", None, 3, 3)]
+    patterns = new()
+    patterns.change(changes)
+    patterns.push(rows)
+    assert short(patterns.push([event("D", 30)])) == right  # that of 5 would be certain after 10 only
+    patterns = new()
+    patterns.change(changes)
+    patterns.push(rows)
+    assert short(patterns.advance(30)) == right
+
+
+def test_errors_of_a_pattern_on_its_own_engine_name_it() -> None:
+    patterns = new()
+    patterns.change(
+        [Change("p", AB), Change("sum", "PATTERN SEQ(A+ a[], B b) WHERE skip_till_any_match { sum(a[].v) > b.v }")]
+    )
+    with pytest.raises(stretto.DataError, match=r"pattern 'sum': integer overflow in sum.* at row 1"):
+        patterns.push([event("A", 1, v=2**62), event("A", 2, v=2**62), event("B", 3)])
+    with pytest.raises(stretto.EngineError, match="restore a snapshot"):
+        patterns.push([event("A", 4)])
+    patterns = new(budget=100)
+    patterns.change(Change("many", "PATTERN SEQ(A+ a[], B b) WHERE skip_till_any_match { a[1].v <= b.v }"))
+    with pytest.raises(stretto.LimitError, match=r"pattern 'many': the event \(t = 99\) completes 4,095 matches"):
+        patterns.push([*(event("A", t) for t in range(12)), event("C", 98), event("B", 99)])
+
+
+def test_what_a_set_does_not_take() -> None:
+    patterns = new()
+    for query, language, message in [
+        (
+            NEVER_PAID.replace("[t]", "[v]"),
+            None,
+            "a set of patterns waits for 't', while the window measures 'v': measure 't'",
+        ),
+        ("A where true | head 3", "eql", r"the pipe '\| head 3' is of a whole result"),
+        (AB + " WITHIN 5 [t] KEEP LONGEST", None, "KEEP and AFTER MATCH choose: match it on its own"),
+        (
+            "PATTERN SEQ(A+ a[]) WHERE skip_till_any_match { } OUTPUT compressed",
+            None,
+            "OUTPUT compressed hands matches over as sets",
+        ),
+    ]:
+        with pytest.raises(stretto.OptionError, match=f"pattern 'p': .*{message}"):
+            patterns.change(Change("p", query, language=language))
+    assert patterns.patterns.num_rows == 0
+
+
+def test_sase_reads_all_streams() -> None:
+    patterns = PatternSet(SCHEMA | {"stream": "string"}, time="t", stream="stream")
+    patterns.change([Change("p", RISING), Change("q", AB)])
+    rows = [event("A", 1) | {"stream": "S"}, event("B", 2, v=2) | {"stream": "T"}, event("B", 3) | {"stream": "S"}]
+    assert short(patterns.push(rows)) == [("p", None, 1, 2), ("q", None, 1, 3)]
 
 
 TEXTS = {

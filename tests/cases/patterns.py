@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,10 +15,10 @@ from tests.cases import ceql
 from tests.cases.ceql import Case
 from tests.cases.choices import Seeded
 
-__all__ = ["PatternCase", "case", "check", "crowd", "expected", "found"]
+__all__ = ["PatternCase", "case", "check", "crowd", "expected", "found", "mixture"]
 
 Row = dict[str, Any]
-#: ``("change", [changes])``, ``("push", low, high)``, ``("advance", time)`` or ``("snapshot",)``.
+#: ``("change", [changes])``, ``("push", low, high)``, ``("advance", time)``, ``("snapshot",)`` or ``("finish",)``.
 Action = tuple[Any, ...]
 
 
@@ -56,6 +57,78 @@ def case(seed: int) -> PatternCase:
         "capacity": choose.one_of([1, 1, 1 << 10]),
     }
     return PatternCase(base.events, options, _actions(choose, base.events, time, queries))
+
+
+#: Queries that the tECS engine does not run, in three languages, and some that it does. ``{w}`` is a window, ``{n}`` a small number.
+OTHERS = [
+    "PATTERN SEQ(A a, B b) WHERE skip_till_next_match {{ {k}a.v < b.v }} {w}",
+    "PATTERN SEQ(A a, B+ b[]) WHERE skip_till_any_match {{ {k}a.v <= b[i].v }} {w}",
+    "PATTERN SEQ(A+ a[], B b) WHERE skip_till_next_match {{ {k}sum(a[].v) > b.v }} {w}",
+    "PATTERN SEQ(A a, ~(C n), B b) WHERE skip_till_any_match {{ {k}n.v >= a.v }} {w}",
+    "PATTERN SEQ(~(C n), A a, B b) WHERE skip_till_next_match {{ {k}a.v >= {n} }} WITHIN {n}",
+    "PATTERN SEQ(A a, B b, ~(C n)) WHERE skip_till_any_match {{ {k}b.v >= 0 }} WITHIN {n}",
+    "PATTERN SEQ(A a, ~(C n)) WHERE skip_till_next_match {{ {k}n.v <= a.v }} WITHIN {n}",
+    "PATTERN SEQ(A a, B b) WHERE strict_contiguity {{ a.v <= b.v }}",
+    "PATTERN SEQ(A a, B b) WHERE partition_contiguity {{ {k}a.v <= b.v }}",
+    "PATTERN SEQ(A a, B b, C c) WHERE skip_till_next_match {{ a.name = b.name AND b.name = c.name }} {w}",
+    "PATTERN SEQ(A a, B b) WHERE skip_till_any_match {{ {k}a.v < b.v }} WITHIN 4 EVENTS",
+    "PATTERN SEQ(A a, B b) WHERE skip_till_any_match {{ {k}a.v <= b.v }} LIMIT 1",
+    "SELECT * FROM S WHERE A AS x ; B AS y AFTER {n} [t]{p} WITHIN 9 [t]",
+    "SELECT * FROM S WHERE A+ GAP 2 [t]{p} WITHIN 5 [t]",
+    "SELECT * FROM S WHERE (A ; B) WITHIN 2 [t] ; C{p} WITHIN 6 [t]",
+    "SELECT * FROM S WHERE A ; NOT B{p} WITHIN {n} [t]",
+    "SELECT * FROM S WHERE NOT C ; A AS x ; B AS y ; NOT C{p} WITHIN {n} [t]",
+    "SELECT * FROM S WHERE A : B ; NOT C{p} WITHIN {n} [t]",
+    "sequence{b} [A where v >= {n}] [B where true]",
+    "sequence{b} with maxspan={n}s [A where true] [B where v > 0] [C where true]",
+    "sequence{b} with maxspan={n}s [A where true] ![C where true]",
+    "sequence{b} with maxspan={n}s ![C where true] [A where true] [B where true]",
+    "sequence{b} with maxspan={n}s [A where true] ![C where v > 0] [B where true] until [C where v == 0]",
+    "sequence [A where v != null] by v [B where true] by k",
+    "sequence{b} [any where v == 0] [any where v > 0] with runs=2",
+    "sample by name [A where true] [B where true]",
+    "A where v >= {n}",
+]
+
+
+def mixture(seed: int) -> PatternCase:
+    """A case of patterns in all languages, of which some wait for time to pass; the stream may be finished at the end."""
+    choose = Seeded(seed)
+    events = _many_events(choose)
+    by: tuple[str, ...] = choose.one_of([(), (), ("k",)])
+    options = {
+        "time": "t",
+        "stream": None,
+        "by": by,
+        "positions": True,
+        "output": choose.one_of(["events", "events", "positions"]),
+        "valuations": False,
+        "capacity": choose.one_of([1, 1, 1 << 10]),
+        "time_unit": "s",
+    }
+    queries = [_other(choose, by) for _ in range(choose.integer(2, 8))]
+    actions = _actions(choose, events, "t", queries, [f"p{n}" for n in range(9)], 15)
+    if choose.chance(70):
+        actions.append(("finish",))
+    return PatternCase(events, options, actions)
+
+
+def _other(choose: Seeded, by: tuple[str, ...]) -> str:
+    if choose.chance(15):
+        return _alike(choose, None, by)
+    while True:
+        shape = choose.one_of(OTHERS)
+        if not by or any(part in shape for part in ("{k}", "{p}", "{b}")):
+            break
+    keyed = bool(by) or choose.chance(40)
+    window = choose.one_of(["", "WITHIN {n}", "WITHIN 9"]).format(n=choose.integer(1, 5))
+    return shape.format(
+        n=choose.integer(1, 4),
+        w=window,
+        k="[k] AND " if keyed else "",
+        p=" PARTITION BY [k]" if keyed else "",
+        b=" by k" if keyed else "",
+    )
 
 
 #: Patterns of a crowd: whose constants differ, and whose automata are a few. They read the events of a case of CEQL.
@@ -147,7 +220,10 @@ def _actions(
         since = choose.one_of(moments)
         query = None if choose.chance(15) else choose.one_of(queries)
         number = None if since is None else since.cast(times.type)
-        changes.append(({"id": choose.one_of(names), "query": query, "since": number}, _first(times, since)))
+        change = {"id": choose.one_of(names), "query": query, "since": number}
+        if query is not None and language_of(query) == "eql":
+            change["language"] = "eql"
+        changes.append((change, _first(times, since)))
     actions: list[Action] = []
     begin = 0
     for at in range(events.num_rows + 1):
@@ -171,6 +247,12 @@ def _actions(
     if begin < events.num_rows:
         actions.append(("push", begin, events.num_rows))
     return actions
+
+
+def language_of(query: str) -> str:
+    """The language of a query of a case."""
+    first = query.split(maxsplit=1)[0]
+    return {"SELECT": "ceql", "PATTERN": "sase"}.get(first, "eql")
 
 
 def _on_time(since: Any, punctuation: Any) -> bool:
@@ -205,12 +287,59 @@ def expected(one: PatternCase) -> list[Row]:
             ]
             events = one.events.filter(pa.array(inside, pa.bool_()))
             first = inside.index(True) if any(inside) else 0
-            rows += _matched(name, since, line[since], events, first, options)
-    return sorted(rows, key=lambda row: (row["end"], row["pattern"]))
+            found = _matched(name, since, line[since], events, first, options)
+            rows += _told(one, found, _compiled(line[since], one.events.schema, options), since, until)
+    return [row for _, row in sorted(rows, key=lambda one: one[0])]
+
+
+def _told(
+    one: PatternCase, rows: list[Row], query: stretto.Query, since: Any, until: Any
+) -> list[tuple[tuple[Any, ...], Row]]:
+    """The rows that come, with when they come: in which call, at which event, of which pattern."""
+    waits, found = query.waits, []
+    times = one.events.column(one.options["time"]).to_pylist()
+    for row in rows:
+        if not waits:
+            at = next(n for n, action in enumerate(one.actions) if action[0] == "push" and row["end"] < action[2])
+            found.append(((at, 1, row["end"], 1, row["pattern"]), row))
+            continue
+        assert query.bound.window is not None
+        due = row["start_time"] + query.bound.window.size
+        if until is not None and until.as_py() <= due and _reached(one, until.as_py()):
+            continue
+        place = _place(one, times, due, None if until is None else until.as_py())
+        if place is not None:
+            order = -math.inf if since is None else since.as_py()
+            found.append(((*place, row["pattern"], order), row))
+    return found
+
+
+def _reached(one: PatternCase, time: Any) -> bool:
+    """Whether the stream comes to a time."""
+    last = [one.events.column("t")[action[2] - 1].as_py() for action in one.actions if action[0] == "push"]
+    return any(at >= time for at in [*last, *(action[1].as_py() for action in one.actions if action[0] == "advance")])
+
+
+def _place(one: PatternCase, times: list[Any], due: Any, until: Any) -> tuple[Any, ...] | None:
+    """When a match is given that waits until time has passed ``due``: the call, the event, whether its pattern still holds."""
+    for at, action in enumerate(one.actions):
+        if action[0] == "push":
+            for event in range(action[1], action[2]):
+                if times[event] > due:
+                    ended = until is not None and times[event] >= until
+                    return (at, 1, event, 0 if ended else 1)
+        elif action[0] == "finish" or (action[0] == "advance" and action[1].as_py() > due):
+            return (at, 1, 0, 0)
+    return None
+
+
+def _compiled(text: str, schema: pa.Schema, options: dict[str, Any]) -> stretto.Query:
+    roles = {name: options.get(name) for name in ("time", "stream", "time_unit")}
+    return stretto.compile(text, schema, language=language_of(text), **roles)
 
 
 def _matched(name: str, since: Any, text: str, events: pa.Table, first: int, options: dict[str, Any]) -> list[Row]:
-    query = stretto.compile(text, events.schema, time=options["time"], stream=options["stream"])
+    query = _compiled(text, events.schema, options)
     more = {"output": options["output"], "valuations": options["valuations"]}
     rows = []
     for row in stretto.match(query, events, **more).to_pylist():
@@ -245,7 +374,9 @@ def found(one: PatternCase) -> list[Row]:
                 assert table.schema == patterns.output_schema
                 rows += table.to_pylist()
             case ("advance", time):
-                assert patterns.advance(time).num_rows == 0
+                rows += patterns.advance(time).to_pylist()
+            case ("finish",):
+                rows += patterns.finish().to_pylist()
             case _:
                 patterns = stretto.PatternSet(one.events.schema, **one.options).restore(patterns.snapshot())
     return rows
@@ -255,7 +386,8 @@ def _by_variable(rows: list[Row], queries: dict[tuple[str, Any], str]) -> list[R
     """The events of rows by variable, as :func:`stretto.match` shows them."""
     for row in rows:
         if "events" in row:
-            variables = stretto.compile(queries[row["pattern"], repr(row["since"])]).variables
+            text = queries[row["pattern"], repr(row["since"])]
+            variables = stretto.compile(text, language=language_of(text)).variables
             shown: dict[str, list[Any]] = {variable: [] for variable in variables}
             for entry in row["events"]:
                 shown[entry["variable"]].append(entry["event"])

@@ -59,7 +59,9 @@ def used(engine: str, feature: str) -> tuple[str, int]:
     if feature == "patterns":
         patterns = stretto.PatternSet(SCHEMA, time="t")
         patterns.change([stretto.Change("p", what)])
-        return "tecs", patterns.push(EVENTS).num_rows
+        rows = patterns.push(EVENTS).num_rows
+        runs = patterns._timeline.lineup.versions[0].part.machine
+        return type(runs).__module__.split(".")[2], rows
     options: dict[str, Any] = {"time": "t"}
     if (engine == "afa" and what is not AUTOMATON) or feature == "speculation":
         options["speculation"] = math.inf

@@ -294,3 +294,20 @@ def test_public_rules(name: str, modes: dict[str, int]) -> None:
         assert f"engine     {engine}:" in bound.explain(), rule["path"]
         found[query.mode] += 1
     assert found == modes
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sample by host [process where true] [network where true]",
+        "sequence with maxspan=9s ![file where true] [network where true]",
+    ],
+)
+def test_what_a_new_matcher_would_not_know_is_not_idle(text: str) -> None:
+    """A key that has its sample, and an event that must not come before a match, are remembered by nothing but the state."""
+    matcher = stretto.Matcher(text, EVENTS.schema, language="eql", output="positions", **ROLES)
+    matcher.push(EVENTS.slice(0, 4))
+    assert not matcher.idle
+    again = stretto.Matcher(text, EVENTS.schema, language="eql", output="positions", **ROLES)
+    later = EVENTS.slice(4)
+    assert again.push(later).num_rows > matcher.push(later).num_rows

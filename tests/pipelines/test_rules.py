@@ -211,6 +211,28 @@ def test_alerts_and_report(folder: Folder) -> None:
     assert rows.keys() == {"guessed", "left", "country"}
 
 
+def test_rules_on_every_engine(folder: Folder) -> None:
+    more = """
+[[rule]]
+id = "no-login"
+query = "SELECT * FROM S WHERE FAILED AS tried ; NOT LOGIN PARTITION BY [user] WITHIN 10 [t]"
+
+[[rule]]
+id = "slower"
+query = "PATTERN SEQ(FAILED a, LOGIN b) WHERE skip_till_next_match { [user] AND a.t + 1 < b.t }"
+
+[[rule]]
+id = "chain"
+language = "eql"
+query = "sequence by user with maxspan=5s [FAILED where true] [LOGIN where true]"
+"""
+    alerts = stretto.read_rules(folder(a=GUESSED, b=more)).match(EVENTS, time_unit="s")
+    assert [one["error"] for one in alerts.report.to_pylist()] == [None] * 4
+    found = [tuple(row.values()) for row in alerts.matches.select(["rule", "start_time", "end_time"]).to_pylist()]
+    assert found[:5] == [("chain", 3, 4), ("guessed", 1, 4), ("slower", 1, 4), ("slower", 2, 4), ("no-login", 6, 6)]
+    assert sorted(found[5:]) == [("slower", 3, 108), ("slower", 6, 108)]
+
+
 @pytest.mark.parametrize("every", [None, 100, 104, 105])
 def test_repeats_of_a_key(folder: Folder, every: int | None) -> None:
     """Ann has a match at 4, and with a longer window two more at 108, from each of the first attempts that suffice."""

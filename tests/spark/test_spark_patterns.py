@@ -59,11 +59,23 @@ CHANGES = [
     stretto.Change("ca", "SELECT * FROM S WHERE C : A PARTITION BY [key]", at(55)),
 ]
 
+#: Patterns on other engines than tECS; a match of the second one waits until time has passed.
+OTHERS = [
+    stretto.Change(
+        "rising", "PATTERN SEQ(A a, B b) WHERE skip_till_next_match { [key] AND a.x < b.x } WITHIN 9 seconds"
+    ),
+    stretto.Change("never", "SELECT * FROM S WHERE A AS a ; NOT B PARTITION BY [key] WITHIN 3 seconds", at(5)),
+    stretto.Change(
+        "chain", "sequence by key with maxspan=5s [A where true] [B where x > 2] ![C where true]", language="eql"
+    ),
+]
+
 
 def expected(events: pa.Table, changes: list[stretto.Change], **options: Any) -> list[str]:
     patterns = stretto.PatternSet(events.schema, time="ts", **options)
     patterns.change(changes)
-    found = patterns.push(events.sort_by([("ts", "ascending"), ("seq", "ascending")]))
+    pushed = patterns.push(events.sort_by([("ts", "ascending"), ("seq", "ascending")]))
+    found = pa.concat_tables([pushed, patterns.finish()])
     assert {row["pattern"] for row in found.to_pylist()} == {change.id for change in changes if change.query}
     return bag(found)
 
@@ -71,7 +83,7 @@ def expected(events: pa.Table, changes: list[stretto.Change], **options: Any) ->
 def test_batch(spark: Any) -> None:
     events = random_events(1)
     nine = " OR ".join(f"({kind} AS a FILTER a[x = {x}])" for kind in "ABC" for x in range(3))
-    changes = [*CHANGES, stretto.Change("nine", f"SELECT * FROM S WHERE {nine} PARTITION BY [key]")]
+    changes = [*CHANGES, *OTHERS, stretto.Change("nine", f"SELECT * FROM S WHERE {nine} PARTITION BY [key]")]
     for by in (["key"], []):
         found = stretto.spark.match_patterns(spark.createDataFrame(events), changes, by=by, time="ts", sequence="seq")
         assert bag(found.toArrow()) == expected(events, changes, by=by)
@@ -95,8 +107,10 @@ def test_batch_with_queries_by_id_and_a_table(spark: Any) -> None:
 
 
 def changes_table(changes: list[stretto.Change]) -> pa.Table:
-    rows = [{"id": change.id, "query": change.query, "since": change.since} for change in changes]
-    kinds = pa.schema([("id", pa.string()), ("query", pa.string()), ("since", pa.timestamp("us", tz="UTC"))])
+    rows = [{"id": one.id, "query": one.query, "since": one.since, "language": one.language} for one in changes]
+    kinds = pa.schema(
+        {"id": pa.string(), "query": pa.string(), "since": pa.timestamp("us", tz="UTC"), "language": pa.string()}
+    )
     return pa.Table.from_pylist(rows, schema=kinds)
 
 
@@ -113,9 +127,9 @@ def test_patterns_change_while_a_query_runs(spark: Any, tmp_path: Path, given: s
     events = random_events(3)
     in_files(tmp_path / "events", events, 3)
     if given == "early":
-        add_file(tmp_path / "changes", changes_table(CHANGES), 0)
+        add_file(tmp_path / "changes", changes_table([*CHANGES, *OTHERS]), 0)
     else:  # one a micro-batch; events are 80 s, and a micro-batch some 27 s
-        add_file(tmp_path / "changes", changes_table(CHANGES[:3]), 0)
+        add_file(tmp_path / "changes", changes_table([*CHANGES[:3], *OTHERS]), 0)
         add_file(tmp_path / "changes", changes_table(CHANGES[3:4]), 1)
         add_file(tmp_path / "changes", changes_table(CHANGES[4:]), 2)
     found = stretto.spark.match_patterns(
@@ -131,7 +145,7 @@ def test_patterns_change_while_a_query_runs(spark: Any, tmp_path: Path, given: s
     counts = [stretto.spark.metrics(progress) for progress in query.recentProgress]
     assert sum(count["late_changes"] + count["bad_changes"] + count["late"] for count in counts) == 0
     shown = spark.read.parquet(str(tmp_path / "out")).toArrow()
-    assert bag(shown) == expected(events, CHANGES, by=["key"])
+    assert bag(shown) == expected(events, [*CHANGES, *OTHERS], by=["key"])
 
 
 def test_changes_that_come_too_late_or_are_wrong_are_counted(spark: Any, tmp_path: Path) -> None:

@@ -39,6 +39,8 @@ class Matches(NamedTuple):
     counts: I64 | None = None
     outputs: Outputs | None = None  #: of an automaton with a register: what each row says beside its place
     part: I64 | None = None  #: the partition of each row, where a run tells it
+    #: The event at which each row is known, where rows come later than the events that complete them; they are in its order then.
+    known: I64 | None = None
     timed_out: TimedOut | None = None  #: which rows are partial matches that have timed out; ``None``: none is
 
     @classmethod

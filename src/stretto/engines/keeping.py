@@ -55,6 +55,7 @@ class KeptProgram:
         "timeouts",
         "summary",
         "prime",
+        "patterns",
     }
 
     def __init__(self, machine: Program | NfabProgram | TimedProgram, keep: Keep, order: Sequence[str]) -> None:

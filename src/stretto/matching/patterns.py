@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -16,7 +17,6 @@ from stretto import frame
 from stretto.column_types import time_hint
 from stretto.engines.api import Matches
 from stretto.engines.shared.windows import values_of
-from stretto.engines.tecs.driver import Driver
 from stretto.errors import (
     DataError,
     LimitError,
@@ -39,9 +39,10 @@ from stretto.matching.many.index import Visits
 from stretto.matching.many.keeping import Kept
 from stretto.matching.many.keys import SharedKeys
 from stretto.matching.many.parts import Part, part_of
-from stretto.matching.many.results import Results, in_order
+from stretto.matching.many.results import Results, Source, in_order
 from stretto.matching.many.saving import apart, together
 from stretto.matching.many.shared import Dealt
+from stretto.matching.many.solo import Solo
 from stretto.matching.many.timeline import Lineup, Timeline, Version
 from stretto.matching.many.voices import Voice, own_visits
 from stretto.matching.metering import Meter
@@ -59,7 +60,9 @@ class PatternSet:
     the events with ``since ≤ time < until``, beginning with nothing. What a set finds depends on the events and their times
     only, not on how they are cut into batches nor on when a change was given, as long as it was given in time.
 
-    The patterns' conditions are evaluated once for all of them, and an event is handed only to those that it concerns.
+    The patterns' conditions are evaluated once for all of them, and an event is handed only to those that it concerns. A pattern may
+    be any query in CEQL, SASE+ or EQL without ``KEEP``, ``AFTER MATCH``, ``OUTPUT compressed`` and pipes. A match that waits for time
+    to pass (a negation or missing event at the end) comes when time has passed it, unless its pattern has ended before.
 
     Parameters
     ----------
@@ -208,15 +211,20 @@ class PatternSet:
     @property
     def idle(self) -> bool:
         """Whether no event so far can take part in a later match."""
-        return all(not run.live().size for run in self._runs())
+        return all(run.idle for run in self._runs())
 
     @property
     def expires(self) -> int | float | None:
         """The last time at which a window on the time is still open for a pushed event, as the engine measures times.
 
-        ``None`` when there is none.
+        Where matches wait for time to pass, when the first of them is due. ``None`` when there is none.
         """
-        found = [run.expires for run in self._runs()]
+        runs = self._runs()
+        due = [run.expires for run in runs if isinstance(run, Solo) and run.waits]
+        first = min((time for time in due if time is not None), default=None)
+        if first is not None:
+            return first
+        found = [run.expires for run in runs]
         return max((time for time in found if time is not None), default=None)
 
     @property
@@ -242,10 +250,10 @@ class PatternSet:
             "bytes": sum(run.nbytes for run in runs) + self._history.nbytes,
         }
 
-    def _voices(self) -> list[Voice]:
+    def _voices(self) -> list[Voice | Solo]:
         return [version.voice for version in self._timeline.lineup.versions if version.voice is not None]
 
-    def _runs(self) -> list[Driver]:
+    def _runs(self) -> list[Voice | Solo | Choir]:
         return [*self._voices(), *self._choirs.values()]
 
     # -- changes ----------------------------------------------------------------------------------------------------
@@ -323,7 +331,9 @@ class PatternSet:
     def push(self, events: Any) -> pa.Table:
         """Read the next events, and give the matches that they complete.
 
-        Rows are ordered by the event that completes the match, then by the pattern's id.
+        Rows are ordered by the event at which the match is known, which is the one that completes it or, where it waits, the first
+        that is later than its window; then by the pattern's id. What a pattern that ends still gives comes before the rows of the
+        event with which it ends.
 
         Raises
         ------
@@ -333,9 +343,7 @@ class PatternSet:
         """
         tables = self.iter_push(events)
         self._meter = Meter.of_call(self._budget)
-        return pa.Table.from_batches(
-            [batch for table in tables for batch in table.to_batches()], schema=self.output_schema
-        )
+        return self._gathered(tables)
 
     def iter_push(self, events: Any) -> Iterator[pa.Table]:
         """Do what :meth:`push` does, in pieces. Must be read to the end before the next call."""
@@ -377,7 +385,7 @@ class PatternSet:
         for stretch in found:
             time = stretch.measures[self._time]
             begin = 0
-            self._reach(time[0].item(), inclusive=True, lineup=stretch.lineup)
+            yield from _by_id(self._reach(time[0].item(), inclusive=True, lineup=stretch.lineup))
             for batch in stretch.tested.to_batches(max_chunksize=stretch.lineup.piece(CHUNK)):
                 low = 0
                 while low < batch.num_rows:
@@ -436,7 +444,10 @@ class PatternSet:
         told += [(place, own_visits(lineup.versions[place].part, visits, place)) for place in lineup.restored]
         for place, dealt in told:
             voice = self._voice(lineup.versions[place], dealt)
-            if voice is not None:
+            if isinstance(voice, Solo):
+                found = voice.follow(batch, self._rows, dealt, measures[self._time], None)
+                yield self._of_solo(found, voice, place, lineup.sources)
+            elif voice is not None:
                 query = voice.program.query
                 measured = None
                 if query.window is not None and query.window.attribute is not None:
@@ -444,14 +455,21 @@ class PatternSet:
                 found = voice.follow(batch, self._rows, dealt, measured, shared.get(query.partition_by))
                 yield self._within(_named(found, place), voice, lineup)
 
-    def _within(self, found: Iterator[Matches], run: Driver, lineup: Lineup) -> Iterator[Matches]:
+    def _within(self, found: Iterator[Matches], run: Voice | Choir, lineup: Lineup) -> Iterator[Matches]:
         """Matches within the budget of the call."""
         first = next(found, None)
         if first is not None:  # few find something in a batch
-            budgeted = Budgeted(
-                self._meter, run, lineup.sources, self._history, output=self._output, positions=self._positions
-            )
-            yield from budgeted.pieces(chain([first], found))
+            yield from self._budgeted(run, lineup.sources).pieces(chain([first], found))
+
+    def _of_solo(self, found: Iterator[Matches], run: Solo, place: int, sources: Sequence[Source]) -> Iterator[Matches]:
+        """Matches of a pattern with another engine, within the budget of the call; errors name the pattern."""
+        try:
+            yield from self._budgeted(run, sources).pieces(_named(found, place))
+        except (DataError, LimitError) as error:
+            raise self._budgeted(run, sources).refused(place, error) from error
+
+    def _budgeted(self, run: Voice | Solo | Choir, sources: Sequence[Source]) -> Budgeted:
+        return Budgeted(self._meter, run, sources, self._history, output=self._output, positions=self._positions)
 
     def _shared_keys(
         self, batch: pa.RecordBatch, dealt_to: list[tuple[Part, Dealt]]
@@ -469,18 +487,22 @@ class PatternSet:
                     found[names] = self._keys[names]
         return found
 
-    def _voice(self, version: Version, dealt: Dealt) -> Voice | None:
+    def _voice(self, version: Version, dealt: Dealt) -> Voice | Solo | None:
         """The voice of a pattern that some events concern; ``None`` while they leave no trace in it."""
         if version.voice is None and dealt.rows.size:
             version.voice = self._new_voice(version.part)
-        if version.voice is None or not (dealt.rows.size or version.voice.ranked):
+        voice = version.voice
+        if voice is None or not (dealt.rows.size or voice.ranked or (isinstance(voice, Solo) and voice.waits)):
             return None
-        return version.voice
+        return voice
 
     def _labels(self, part: Part) -> bool:
         return self._output == "events" and bool(part.selected)
 
-    def _new_voice(self, part: Part) -> Voice:
+    def _new_voice(self, part: Part) -> Voice | Solo:
+        if part.solo:
+            budget = Meter.of_call(self._budget).budget.held
+            return Solo(part, labels=self._labels(part), capacity=self._capacity, budget=budget)
         return Voice(part.program, labels=self._labels(part), capacity=self._capacity)
 
     def _forget(self) -> None:
@@ -500,19 +522,38 @@ class PatternSet:
             held = version.voice.live()
             if held.size:
                 live.append(held)
-            else:  # a new one gives the same from here on
+            elif version.voice.idle:  # a new one gives the same from here on
                 self._release(version)
                 self._timeline.lineup.forget_seats()
         self._history.retain(np.unique(np.concatenate(live)))
         self._kept = self._history.rows
 
-    def _reach(self, time: int | float, *, inclusive: bool, lineup: Lineup | None = None) -> None:
-        """Put in force what was to come until ``time``."""
+    def _reach(
+        self, time: int | float, *, inclusive: bool, lineup: Lineup | None = None
+    ) -> list[tuple[Version, list[pa.Table]]]:
+        """Put in force what was to come until ``time``; gives the matches whose windows have passed before their patterns ended."""
         before = self._timeline.lineup
-        self._timeline.reach(time, inclusive=inclusive, lineup=lineup)
-        if self._timeline.lineup is not before:
-            self._leave(set(before.versions).difference(self._timeline.lineup.versions))
-            self._enter(self._timeline.lineup)
+        ended = self._timeline.reach(time, inclusive=inclusive, lineup=lineup)
+        if self._timeline.lineup is before:
+            return []
+        gone = set(before.versions).difference(self._timeline.lineup.versions)
+        found = []
+        for version in gone:
+            until = ended[version.id]
+            if isinstance(version.voice, Solo) and version.voice.waits and until is not None:
+                found.append((version, self._given(version, version.voice.reach(until))))
+        self._leave(gone)
+        self._enter(self._timeline.lineup)
+        return found
+
+    def _given(self, version: Version, found: Iterator[Matches]) -> list[pa.Table]:
+        """The rows of what time alone gives of a pattern."""
+        assert isinstance(version.voice, Solo)
+        sources = [version.source]
+        return [
+            self._results.table([piece], sources, self._history)
+            for piece in self._of_solo(found, version.voice, 0, sources)
+        ]
 
     def _enter(self, lineup: Lineup) -> None:
         """Give the patterns that come into force, and run together, their seats."""
@@ -545,8 +586,9 @@ class PatternSet:
             version.voice = None
 
     def advance(self, time: int | float | dt.datetime | dt.date | str) -> pa.Table:
-        """No event before ``time`` will come: what no window reaches any more is freed. Earlier events are late from now on.
+        """No event before ``time`` will come: gives the matches that waited for that, and frees what no window reaches any more.
 
+        Rows are ordered by the pattern's id. Earlier events are late from now on.
         So are changes that should hold before ``time``.
 
         Raises
@@ -556,19 +598,39 @@ class PatternSet:
         """
         self._ready()
         reached = instant_of(time, self._time, self._kind, "advance(time): it")
+        self._meter = Meter.of_call(self._budget)
+        found: list[tuple[Version, list[pa.Table]]] = []
         if self._punctuation is None or reached.number > self._punctuation.number:
             self._punctuation = reached
-            self._reach(reached.number, inclusive=False)
+            self._life.inside = True
+            found += self._reach(reached.number, inclusive=False)
+            for version in self._timeline.lineup.versions:
+                if isinstance(version.voice, Solo):
+                    found.append((version, self._given(version, version.voice.reach(reached.number))))
             for run in self._runs():
-                run.rows = self._rows
-                run.reach(reached.number)
-        return self.output_schema.empty_table()
+                if not isinstance(run, Solo):
+                    run.rows = self._rows
+                    run.reach(reached.number)
+            self._life.inside = False
+        return self._gathered(_by_id(found))
 
     def finish(self) -> pa.Table:
-        """The stream has ended: gives the matches that only its end completes (for CEQL, none)."""
+        """The stream has ended: gives the matches that still wait for time to pass, ordered by the pattern's id."""
         self._ready()
+        self._meter = Meter.of_call(self._budget)
         self._life.finished = True
-        return self.output_schema.empty_table()
+        found = [
+            (version, self._given(version, version.voice.finish()))
+            for version in self._timeline.lineup.versions
+            if isinstance(version.voice, Solo)
+        ]
+        return self._gathered(_by_id(found))
+
+    def _gathered(self, tables: Iterable[pa.Table]) -> pa.Table:
+        """Pieces as one table."""
+        return pa.Table.from_batches(
+            [batch for table in tables for batch in table.to_batches()], schema=self.output_schema
+        )
 
     # -- state ------------------------------------------------------------------------------------------------------
 
@@ -743,6 +805,17 @@ def _seated(found: Iterator[Matches], place_of: NDArray[np.int64]) -> Iterator[M
 def _named(found: Iterator[Matches], place: int) -> Iterator[Matches]:
     """Matches of the pattern at a place."""
     return (piece._replace(part=np.full(piece.end.size, place, np.int64)) for piece in found)
+
+
+def _by_id(found: Iterable[tuple[Version, list[pa.Table]]]) -> Iterator[pa.Table]:
+    """What was found of versions of patterns, by id and then by when they begin to hold."""
+
+    def place(one: tuple[Version, list[pa.Table]]) -> tuple[str, int | float]:
+        since = _number(one[0].since)
+        return one[0].id, -math.inf if since is None else since
+
+    for _, tables in sorted(found, key=place):
+        yield from tables
 
 
 def _check_automaton(name: str, part: Part, digest: str) -> None:

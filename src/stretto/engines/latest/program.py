@@ -18,6 +18,7 @@ class LatestProgram(Compiled):
         "closing",
         "summary",
         "prime",
+        "patterns",
         "spark",
     }
 

@@ -104,6 +104,15 @@ class LatestRunner(Intake):
         self._sweep()
         return self.state.live(self.partitions)
 
+    @property
+    def idle(self) -> bool:
+        """Whether nothing so far matters to what is to come: neither what must not come before a match, nor a sample."""
+        if not super().idle:
+            return False
+        if isinstance(self.state, SampleState):
+            return self.partitions == 0 or not self.state.samples.number[: self.partitions].any()
+        return not self._lasting(self.partitions, self._low_bound).any()
+
     def save(self, section: Section) -> None:
         """Write the state."""
         self._sweep()

@@ -25,6 +25,7 @@ class NfabProgram(Compiled):
         "summary",
         "sets",
         "prime",
+        "patterns",
         "spark",
     }
 

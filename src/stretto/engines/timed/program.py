@@ -23,6 +23,7 @@ class TimedProgram(Compiled):
         "timeouts",
         "summary",
         "prime",
+        "patterns",
         "spark",
     }
 

@@ -244,6 +244,20 @@ class TimedRunner(TimedIntake):
         return np.unique(held)
 
     @property
+    def idle(self) -> bool:
+        """Whether nothing so far matters to what is to come, nor what must not come before a match."""
+        return super().idle and not self.state.busy(self.partitions, self.last_measure).any()
+
+    @property
+    def expires(self) -> int | float | None:
+        """As in :class:`~stretto.engines.shared.intake.Intake`; where matches wait for the end of a window, the first such end."""
+        last = super().expires
+        if last is None or self.waiting is None or not len(self.waiting):
+            return last
+        first: int | float = self.waiting.begun.min().item()
+        return first + self.waiting.size
+
+    @property
     def oldest(self) -> int | None:
         """Rows before this one can take part in no match any more; ``None`` when :meth:`live` must be asked."""
         window = self.window is not None and not self.by_rank

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from stretto.engines.api import Matches
+from stretto.engines.api import Compiled, Matches
 from stretto.engines.shared.counting import Unlisted
-from stretto.engines.tecs.compiled import Compiled
-from stretto.engines.tecs.driver import Driver
+from stretto.engines.shared.holding import TooMany
+from stretto.errors import DataError, LimitError, StrettoError
 from stretto.matching.many.results import Source, chosen
-from stretto.matching.metering import GUESS, MEASURED, Meter, Watch, Width
+from stretto.matching.metering import GUESS, MEASURED, Meter, Watch, Width, described
 from stretto.matching.results import Layout
 from stretto.matching.returns import Rows
+
+
+class Listing(Protocol):
+    """A run that lists matches."""
+
+    def unlisted(self) -> Unlisted | None:
+        """How many matches of the last event are still to come."""
 
 
 class _Lister(NamedTuple):
@@ -48,7 +55,7 @@ class Budgeted:
     """
 
     def __init__(
-        self, meter: Meter, run: Driver, sources: Sequence[Source], rows: Rows, *, output: str, positions: bool
+        self, meter: Meter, run: Listing, sources: Sequence[Source], rows: Rows, *, output: str, positions: bool
     ) -> None:
         self._meter, self._run, self._sources, self._rows = meter, run, sources, rows
         self._output, self._positions = output, positions
@@ -68,6 +75,13 @@ class Budgeted:
             if piece.start.size and not self._meter.budget.open:
                 self._take(piece)
             yield piece
+
+    def refused(self, place: int, error: StrettoError) -> StrettoError:
+        """An error of the run of one pattern, with the pattern's name."""
+        whose = f"pattern '{self._sources[place].id}': "
+        if isinstance(error, TooMany):
+            return LimitError(f"{whose}{described(error.event, self._layout(place), self._rows, None)} {error.what}")
+        return (DataError if isinstance(error, DataError) else LimitError)(f"{whose}{error}")
 
     def _take(self, piece: Matches) -> None:
         assert piece.part is not None
@@ -95,7 +109,7 @@ class Budgeted:
 
     def _watch(self, place: int, rest: Unlisted | None) -> Watch:
         source = self._sources[place]
-        lister = _Lister(source.part.model, rest)
+        lister = _Lister(source.part.lister, rest)
         if place not in self._watches:
             whose = f"pattern '{source.id}': "
             self._watches[place] = Watch(self._meter, lister, self._layout(place), self._rows, None, whose)

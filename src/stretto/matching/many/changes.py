@@ -51,8 +51,8 @@ class Change:
             raise OptionError(f"a pattern's id is a text, not {self.id!r}")
         if isinstance(self.query, AFA | Afa):
             raise OptionError(
-                f"pattern '{self.id}': a PatternSet takes queries in CEQL and SASE+, and this is an AFA, which is a set of patterns "
-                "by itself: stretto.Matcher(afa, time='…') and its add_arc() and retire_arc()"
+                f"pattern '{self.id}': a PatternSet takes queries in CEQL, SASE+ and EQL, and this is an AFA, which is a set of "
+                "patterns by itself: stretto.Matcher(afa, time='…') and its add_arc() and retire_arc()"
             )
         if self.query is not None and not isinstance(self.query, str | Query):
             raise OptionError(f"pattern '{self.id}': a query is a text, not {self.query.__class__.__name__}")

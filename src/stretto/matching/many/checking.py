@@ -134,7 +134,7 @@ def _ask_each(lineup: Lineup, events: pa.Table, first: int) -> None:
             return both(inside, keyed(events, part.query.bound.partition_by))
 
         try:
-            part.program.classifier.classify(events, among)
+            part.machine.classifier.classify(events, among)
         except DataError as error:
             own = (
                 error.renumbered(range(first, first + events.num_rows)) if isinstance(error, IntegerOverflow) else error

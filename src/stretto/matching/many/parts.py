@@ -8,14 +8,23 @@ from collections.abc import Callable, Hashable
 from functools import cached_property
 from typing import Generic, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from stretto.columns.classes import condition_of
 from stretto.columns.coding import single_column
-from stretto.engines.select import choose
+from stretto.engines.keeping import KeptProgram
+from stretto.engines.select import Machine
 from stretto.engines.tecs.program import Program
+from stretto.engines.timeouts import TimeoutProgram
 from stretto.errors import OptionError, QueryError
 from stretto.events import Schema
 from stretto.matching.compiled import Query, compile_query, language_of
+from stretto.matching.pipes import refuse_pipes
+from stretto.matching.relevance import guards_of
+from stretto.matching.sets import refuse_unlisted
 from stretto.query import predicate as p
+from stretto.query.guard import Guard
 from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.query import Consume, refuse_joined
 
@@ -76,19 +85,22 @@ class Part:
             raise OptionError(
                 "many patterns at once list every match, and KEEP and AFTER MATCH choose: match it on its own"
             )
-        program = query.program(valuations=valuations)
-        if not isinstance(program, Program):
-            why = choose(bound if isinstance(bound, BoundSase) else bound.parsed).others["tecs"]
-            raise OptionError(
-                f"many patterns at once run on the tECS engine, and this one cannot: {why}; match it on its own"
-            )
-        self.program = program
+        refuse_unlisted(query)
+        refuse_pipes(query, "a set of patterns goes on", "take the rows that you want from what push() gives")
+        # Keys that conditions say split the stream, unless columns would have to be made of them.
+        program = query.program(valuations=valuations, split=not query.implied.keys)
+        assert not isinstance(program, KeptProgram | TimeoutProgram)
+        #: What runs it.
+        self.machine: Machine = program
         only = query.streams[0]
+        guards = program.cea.guards if isinstance(program, Program) else program.classifier.guards
         #: What each guard of the automaton asks; ``None``: it never holds.
-        self.conditions = [condition_of(guard, schema, only, only) for guard in self.program.cea.guards]
-        #: Which events belong to the streams of FROM; ``None``: all do.
+        self.conditions = [
+            condition_of(guard, schema, only, only) if isinstance(guard, Guard) else guard for guard in guards
+        ]
+        #: Which events belong to the streams of FROM; ``None``: all do, as SASE+ and EQL have no FROM.
         self.source: p.Predicate | None = None
-        if schema.stream is not None:
+        if schema.stream is not None and not isinstance(bound, BoundSase):
             names = [p.Comparison("=", p.Attribute(schema.stream), p.Constant(name)) for name in query.streams]
             self.source = names[0] if len(names) == 1 else p.Or(tuple(names))
         window = bound.window
@@ -97,16 +109,55 @@ class Part:
         self.windowed_by_time = window is not None and window.attribute == schema.time
         #: The variables that a result shows, each with the attributes of its events.
         self.selected = bound.selected
-        #: The machine of all queries that differ from this one in what their guards ask only.
-        self.model = _MODELS.get(program.alike, lambda: program)
+        #: Whose marks its matches have: the machine of all queries that differ from this one in what their guards ask only.
+        self.lister: Machine = program
+        if isinstance(program, Program):
+            self.lister = _MODELS.get(program.alike, lambda: program)
+        elif query.waits and self.measures is not None:
+            raise OptionError(
+                f"the matches wait until their window has passed, and a set of patterns waits for '{schema.time}', while the window "
+                f"measures '{self.measures}': measure '{schema.time}', or match it on its own"
+            )
+
+    @property
+    def program(self) -> Program:
+        """What runs it, where that is the tECS engine."""
+        assert isinstance(self.machine, Program)
+        return self.machine
+
+    @property
+    def model(self) -> Program:
+        """The machine of all queries on the tECS engine that differ from it in what their guards ask only."""
+        assert isinstance(self.lister, Program)
+        return self.lister
+
+    @property
+    def solo(self) -> bool:
+        """Whether it needs another engine than tECS, so that it has a run of its own."""
+        return not isinstance(self.machine, Program)
+
+    @cached_property
+    def skips(self) -> bool:
+        """Whether an event that satisfies none of its guards changes nothing."""
+        if isinstance(self.machine, Program):
+            return self.machine.skips
+        return guards_of(self.machine.query) is not None
+
+    def classes(self, truth: NDArray[np.bool_]) -> NDArray[np.int32]:
+        """The classes of kinds of events, of which each guard holds or not; 0: none does."""
+        if isinstance(self.machine, Program):
+            return self.machine.classifier.interned(truth)
+        return np.asarray(truth.any(axis=1), np.int32)
 
     @cached_property
     def together(self) -> bool:
         """Whether it can run beside others in one call of the kernel.
 
-        It cannot where an event that satisfies none of its guards changes something, where its window counts the events of a
-        partition or measures another attribute than the time, or where a match of one key forgets those of all.
+        It cannot where it needs another engine, where an event that satisfies none of its guards changes something, where its window
+        counts the events of a partition or measures another attribute than the time, or where a match forgets those of all keys.
         """
+        if self.solo:
+            return False
         query = self.program.query
         parsed, window = query.parsed, query.window
         counts = window is not None and window.attribute is None
@@ -144,12 +195,12 @@ class Part:
     @property
     def digest(self) -> str:
         """What a saved state belongs to: the automaton, as this version of stretto builds it."""
-        return self.program.digest
+        return self.machine.digest
 
     @cached_property
     def holders(self) -> list[list[int]]:
         """By mark: which of ``selected`` hold an event with it."""
-        marks = self.model.marks
+        marks = self.lister.marks
         return [[k for k, (name, _) in enumerate(self.selected) if name in labels] for labels in marks]
 
     @cached_property

@@ -32,7 +32,7 @@ class Source(NamedTuple):
 
 
 def in_order(streams: Sequence[Iterator[Matches]]) -> Iterator[list[Matches]]:
-    """Merge matches by the events that complete them, and by the numbers of their sources (``part``), as each stream has them.
+    """Merge matches by the events at which they are known, and by the numbers of their sources (``part``), as each stream has them.
 
     What is yielded is one block after the other in that order; inside a block the pieces are not merged yet. At most two
     pieces of each stream are held.
@@ -71,16 +71,22 @@ def in_order(streams: Sequence[Iterator[Matches]]) -> Iterator[list[Matches]]:
                 pull(number)
 
 
+def _known(piece: Matches) -> I64:
+    """The event at which each match is known: the one that completes it, unless it waits."""
+    return piece.end if piece.known is None else piece.known
+
+
 def _last(piece: Matches) -> tuple[int, int]:
-    """The event that completes the last match, and the number of its source."""
+    """The event at which the last match is known, and the number of its source."""
     assert piece.part is not None
-    return int(piece.end[-1]), int(piece.part[-1])
+    return int(_known(piece)[-1]), int(piece.part[-1])
 
 
 def _until(piece: Matches, last: tuple[int, int]) -> int:
     """How many matches do not come after ``last``."""
     assert piece.part is not None
-    low, high = np.searchsorted(piece.end, last[0], "left"), np.searchsorted(piece.end, last[0], "right")
+    known = _known(piece)
+    low, high = np.searchsorted(known, last[0], "left"), np.searchsorted(known, last[0], "right")
     return int(low + np.searchsorted(piece.part[low:high], last[1], "right"))
 
 
@@ -93,8 +99,10 @@ def chosen(piece: Matches, rows: I64) -> Matches:
     size = np.diff(piece.offset)[rows]
     offset = _offsets(size)
     cells = np.repeat(piece.offset[rows] - offset[:-1], size) + np.arange(offset[-1])
-    part = None if piece.part is None else piece.part[rows]
-    return Matches(piece.start[rows], piece.end[rows], offset, piece.position[cells], piece.mark[cells], part=part)
+    part, known = (None if one is None else one[rows] for one in (piece.part, piece.known))
+    return Matches(
+        piece.start[rows], piece.end[rows], offset, piece.position[cells], piece.mark[cells], part=part, known=known
+    )
 
 
 def sliced(piece: Matches, low: int, high: int) -> Matches:
@@ -106,6 +114,7 @@ def sliced(piece: Matches, low: int, high: int) -> Matches:
         piece.position[begin:stop],
         piece.mark[begin:stop],
         part=None if piece.part is None else piece.part[low:high],
+        known=None if piece.known is None else piece.known[low:high],
     )
 
 
@@ -254,7 +263,7 @@ def _joined(block: Sequence[Matches]) -> _Rows:
     mark = np.concatenate([piece.mark for piece in block]).astype(np.int64)
     offset = _offsets(size)
     if len(block) > 1:
-        order = np.lexsort((source, end))
+        order = np.lexsort((source, np.concatenate([_known(piece) for piece in block])))
         source, start, end, size = source[order], start[order], end[order], size[order]
         moved = _offsets(size)
         flat = np.repeat(offset[:-1][order] - moved[:-1], size) + np.arange(moved[-1])

@@ -23,7 +23,7 @@ def together(voices: Sequence[Section], section: Section) -> None:
         for name, array in arrays.items():
             found.setdefault(f"{name}:{array.dtype.str}", []).append((number, array))
     for key, parts in found.items():
-        section.arrays[key] = np.concatenate([array for _, array in parts])
+        section.arrays[key] = np.concatenate([array.reshape(-1) for _, array in parts])
         section.arrays[key + ":of"] = np.array([number for number, _ in parts], np.int32)
         section.arrays[key + ":size"] = np.array([array.size for _, array in parts], np.int64)
 

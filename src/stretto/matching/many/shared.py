@@ -134,9 +134,7 @@ class _Group:
         self._known = 0
         self._shares = Shares(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int32))
         #: By part that visits every event of its streams: its class of each shared class.
-        self._own: dict[int, I32] = {
-            k: np.zeros(0, np.int32) for k, part in enumerate(self.parts) if not part.program.skips
-        }
+        self._own: dict[int, I32] = {k: np.zeros(0, np.int32) for k, part in enumerate(self.parts) if not part.skips}
         #: By part with a source: which shared classes belong to it.
         self._member: dict[int, Bits] = {
             k: np.zeros(0, np.bool_) for k, source in enumerate(self._sources) if source >= 0
@@ -162,7 +160,7 @@ class _Group:
         truth = np.unpackbits(data.reshape(len(vectors), size), axis=1, bitorder="little").view(np.bool_)
         found_class, found_part, found_own = [], [], []
         for k, part in enumerate(self.parts):
-            own = part.program.classifier.interned(truth[:, self._guards[k]])
+            own = part.classes(truth[:, self._guards[k]])
             inside = truth[:, self._sources[k]] if k in self._member else None
             if inside is not None:
                 self._member[k] = np.concatenate((self._member[k], inside))

@@ -17,6 +17,7 @@ from stretto.matching.many.choir import Choir
 from stretto.matching.many.parts import Part
 from stretto.matching.many.results import Source
 from stretto.matching.many.shared import Ensemble, ensemble_of
+from stretto.matching.many.solo import Solo
 from stretto.matching.many.voices import Voice
 
 Number = int | float
@@ -35,7 +36,7 @@ class Version:
     part: Part
     since: Instant | None
     #: What is left of the stream by a pattern that runs on its own; ``None`` while that is nothing.
-    voice: Voice | None = None
+    voice: Voice | Solo | None = None
     #: The choir that it runs in, and its seat there, once it is in force.
     choir: Choir | None = None
     seat: int = -1
@@ -167,13 +168,21 @@ class Timeline:
         found.append(Stretch(low, times.size, lineup))
         return found
 
-    def reach(self, time: Number, *, inclusive: bool, lineup: Lineup | None = None) -> None:
-        """What was to come until ``time`` holds now; ``lineup`` is it where the caller knows it."""
+    def reach(self, time: Number, *, inclusive: bool, lineup: Lineup | None = None) -> dict[str, Number | None]:
+        """What was to come until ``time`` holds now; ``lineup`` is it where the caller knows it.
+
+        Gives the ids of the patterns that were replaced or have ended, with the time of the first change.
+        """
         past = list(self._until(time, inclusive=inclusive))
+        ended: dict[str, Number | None] = {}
+        for since, step in past:
+            for name in step.versions:
+                ended.setdefault(name, since)
         if past:
             self.lineup = lineup if lineup is not None else self._after(self.lineup, [step for _, step in past])
         for since, _ in past:
             del self._steps[since]
+        return ended
 
     def _until(self, time: Number, *, inclusive: bool) -> Iterator[tuple[Number | None, _Step]]:
         for since, step in self.steps():

@@ -71,7 +71,7 @@ class Alerts(NamedTuple):
     Parameters
     ----------
     matches
-        A row for each match that is not suppressed, in the order of its end, then of its rule's id: ``rule``, ``severity``,
+        A row for each match that is not suppressed, in the order of :meth:`stretto.PatternSet.push`: ``rule``, ``severity``,
         ``title``, ``start_time``, ``end_time``, ``keys`` and ``events``, as in :attr:`stretto.PatternSet.output_schema`.
     report
         A row for each rule: ``rule``, ``severity``, ``alerts`` (rows of ``matches``), ``suppressed`` (matches that came too soon

@@ -1,0 +1,252 @@
+"""A solo: a pattern that needs another engine than tECS, and has a run of its own over the events that concern it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from stretto.budget import Budget
+from stretto.columns.overflow import IntegerOverflow
+from stretto.engines.api import Matches
+from stretto.engines.shared.counting import Unlisted
+from stretto.engines.shared.holding import TooMany
+from stretto.frame import Section
+from stretto.matching.many.keys import SharedKeys
+from stretto.matching.many.parts import Part
+from stretto.matching.many.shared import Dealt
+
+I64 = NDArray[np.int64]
+
+#: Places are forgotten when there are so many more than twice those that were kept last.
+PLACES = 1 << 12
+
+
+class Solo:
+    """A run that is handed some events of a stream, and says of its matches where in the whole stream their events are.
+
+    Parameters
+    ----------
+    part
+        The pattern.
+    labels
+        Tell which variables hold which event.
+    capacity
+        Initial size of the growing arrays.
+    budget
+        How many bytes of matches it may hold before it gives them.
+    """
+
+    ranked = False  #: nothing counts the events that it is not handed
+
+    def __init__(self, part: Part, *, labels: bool, capacity: int, budget: Budget) -> None:
+        self.run = part.machine.start(labels=labels, capacity=capacity, budget=budget)
+        #: Whether matches are given when time has passed their window.
+        self.waits = part.query.waits
+        window = part.query.bound.window
+        self._size = window.size if window is not None else 0
+        self._columns = list(part.machine.columns)
+        self._places = _Places()
+
+    # -- events ---------------------------------------------------------------------------------------------------------
+
+    def follow(
+        self,
+        batch: pa.RecordBatch,
+        first: int,
+        dealt: Dealt,
+        times: NDArray[Any],
+        shared: SharedKeys | None,
+    ) -> Iterator[Matches]:
+        """Read the next events; yields their matches. Must be read to its end before the next call.
+
+        Parameters
+        ----------
+        batch
+            The events.
+        first
+            The position of the first of them.
+        dealt
+            Those that matter.
+        times
+            The time of every event.
+        shared
+            Not needed: the run numbers keys by itself.
+        """
+        if dealt.rows.size:
+            self._places.add(dealt.rows + first, times[dealt.rows])
+            mine = batch.select(self._columns)
+            if dealt.rows.size < batch.num_rows:
+                mine = mine.take(pa.array(dealt.rows))
+            yield from self._known(self.run.advance(mine), first, times)
+        if self._is_due(times[-1].item()):
+            yield from self._known(self.run.reach(times[-1].item()), first, times)
+        if self._places.many:
+            self._places.forget(self._oldest)
+
+    def reach(self, time: int | float) -> Iterator[Matches]:
+        """No event before ``time`` will come: give what waited for that, and free what is out of its window."""
+        return self._placed(self.run.reach(time))
+
+    def finish(self) -> Iterator[Matches]:
+        """The stream has ended: give what waits."""
+        return self._placed(self.run.finish())
+
+    def _is_due(self, time: int | float) -> bool:
+        """Whether something has waited long enough at a time."""
+        last = self.run.expires if self.waits else None
+        return last is not None and time > last
+
+    def _known(self, found: Iterator[Matches], first: int, times: NDArray[Any]) -> Iterator[Matches]:
+        """The matches with the event of the batch at which each is known, where they wait: the first behind its window."""
+        if not self.waits:
+            yield from self._placed(found)
+            return
+        for piece in self._placed(found):
+            ends = self._places.times_of(piece.start) + self._size
+            known = np.minimum(np.searchsorted(times, ends, "right"), times.size - 1)
+            yield piece._replace(known=first + known)
+
+    def _placed(self, found: Iterator[Matches]) -> Iterator[Matches]:
+        """The matches with the positions of the whole stream."""
+        places = self._places
+        try:
+            for piece in found:
+                yield piece._replace(start=places[piece.start], end=places[piece.end], position=places[piece.position])
+        except TooMany as error:
+            error.event = int(places[error.event])
+            raise
+        except IntegerOverflow as error:
+            raise error.renumbered(places) from None
+
+    # -- what is kept of the past ---------------------------------------------------------------------------------------
+
+    @property
+    def _oldest(self) -> int:
+        """The first event, by its number in the run, that a match may still hold."""
+        oldest = self.run.oldest
+        if oldest is not None:
+            return oldest
+        live = self.run.live()
+        return int(live[0]) if live.size else self.run.rows
+
+    def live(self) -> I64:
+        """The positions of the events that a match to come may hold (sorted)."""
+        found: I64 = self._places[self.run.live()]
+        return found
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing so far matters to what is to come."""
+        return self.run.idle
+
+    @property
+    def expires(self) -> int | float | None:
+        """The last time at which something that was given may still matter; where matches wait, when the first is due."""
+        return self.run.expires
+
+    def unlisted(self) -> Unlisted | None:
+        """While events are being read: how many matches of the last one are still to come; ``None``: none."""
+        return self.run.unlisted()
+
+    @property
+    def visited(self) -> int:
+        """Events that reached the kernel so far."""
+        return self.run.visited
+
+    @property
+    def triggers(self) -> int:
+        """Events that have output so far."""
+        return self.run.triggers
+
+    @property
+    def nodes(self) -> int:
+        """Nodes that hold partial matches."""
+        return self.run.nodes
+
+    @property
+    def partitions(self) -> int:
+        """Partitions with a number."""
+        return self.run.partitions
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it holds."""
+        return self.run.nbytes + self._places.nbytes
+
+    def save(self, section: Section) -> None:
+        """Write the run's state, and where its events are."""
+        self.run.save(section.sub("run"))
+        self._places.forget(self._oldest)
+        self._places.save(section.sub("places"))
+
+    def load(self, section: Section) -> None:
+        """Take over what :meth:`save` wrote."""
+        self.run.load(section.sub("run"))
+        self._places.load(section.sub("places"))
+
+
+class _Places:
+    """Of the events of a run, by their numbers there: positions in the stream, and times."""
+
+    def __init__(self) -> None:
+        self._first = 0  # the number of the first that is kept
+        self._count = self._kept = 0
+        self._position = np.zeros(1, np.int64)
+        self._time: NDArray[Any] = np.zeros(1, np.int64)
+
+    def __getitem__(self, numbers: Any) -> Any:
+        return self._position[numbers - self._first]
+
+    def times_of(self, positions: I64) -> NDArray[Any]:
+        """The times of events at positions of the stream."""
+        return self._time[np.searchsorted(self._position[: self._count], positions)]
+
+    def add(self, positions: I64, times: NDArray[Any]) -> None:
+        """The next events."""
+        stop = self._count + positions.size
+        if stop > self._position.size or self._time.dtype != times.dtype:
+            size = max(stop, 2 * self._count)
+            self._position, self._time = _longer(self._position, size), _longer(self._time.astype(times.dtype), size)
+        self._position[self._count : stop] = positions
+        self._time[self._count : stop] = times
+        self._count = stop
+
+    @property
+    def many(self) -> bool:
+        """Whether there are so many more than were kept last that it is worth to forget."""
+        return self._count > 2 * self._kept + PLACES
+
+    def forget(self, oldest: int) -> None:
+        """Drop the events before number ``oldest``."""
+        gone = min(max(oldest - self._first, 0), self._count)
+        self._position, self._time = self._position[gone : self._count].copy(), self._time[gone : self._count].copy()
+        self._first += gone
+        self._count = self._kept = self._position.size
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it holds."""
+        return self._position.nbytes + self._time.nbytes
+
+    def save(self, section: Section) -> None:
+        """Write the events that are kept."""
+        section.values["first"] = self._first
+        section.arrays |= {"position": self._position[: self._count], "time": self._time[: self._count]}
+
+    def load(self, section: Section) -> None:
+        """Take over what :meth:`save` wrote."""
+        self._first = int(section.values["first"])
+        self._position, self._time = section.arrays["position"].astype(np.int64), section.arrays["time"].copy()
+        if self._position.size != self._time.size:
+            raise ValueError("places")
+        self._count = self._kept = self._position.size
+
+
+def _longer(array: NDArray[Any], size: int) -> NDArray[Any]:
+    found = np.zeros(size, array.dtype)
+    found[: array.size] = array
+    return found
