@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -350,6 +351,8 @@ def _measure(choose: Choices, labels: list[str]) -> str:
             f"{final}{choose.one_of(['stddev', 'var_pop', 'stddev_pop', 'variance'])}({dot}x)",
             f"{final}{choose.one_of(['bool_and', 'bool_or', 'count_if'])}({dot}x > 0)",
             f"{final}count(DISTINCT {dot}s)",
+            f"{final}sum({choose.one_of(['', '', 'DISTINCT '])}{dot}d{choose.one_of(['', '', ' * 2'])})"
+            f"{choose.one_of(['', ' * 2', ' > 1.5', ' > y'])}",
             f"{dot}{choose.one_of(['s', 'ts', 'b'])}",
             f"{final}LAST({dot}ts) - {final}FIRST({dot}ts)",
             _condition(choose, "", labels, 1, measures=True),
@@ -388,6 +391,7 @@ def _rows(choose: Choices) -> pa.Table:
             "y": column([0.0, 0.5, 1.0, 2.25, None, float("nan")], pa.float64()),
             "s": names.dictionary_encode() if choose.chance(30) else names,
             "b": column([True, False, None], pa.bool_()),
+            "d": column([None, *map(Decimal, ("-0.25", "0.00", "1.10", "2.00"))], pa.decimal128(12, 2)),
             "f": column(
                 [None, *({"n": n, "g": g} for n in (0, 1, None) for g in (None, {"s": "u"}, {"s": None}))], _NESTED
             ),

@@ -22,12 +22,13 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 
 import pyarrow as pa
 
 from stretto.errors import DataError, LimitError
+from stretto.query import predicate as p
 from stretto.query import row_pattern as r
 from stretto.query.evaluate import holds, value
 from stretto.query.passes.bind_rows import typed_arguments
@@ -170,7 +171,7 @@ class _Partition:
     def _row(self, match: _Match, row: int, count: int) -> Row:
         """A row with the measures of a match of which ``count`` rows are behind, the current one included."""
         seen = _Seen(self, match, count)
-        return {**self.rows[row], **{one.name: value(one.value, seen) for one in self.bound.measures}}
+        return {**self.rows[row], **{one.name: _computed(one.value, seen) for one in self.bound.measures}}
 
     def _next_start(self, match: _Match) -> int:
         query = self.query
@@ -334,10 +335,16 @@ class _Seen(Mapping[str, Any]):
             row = dict(self.partition.rows[self.match.start + at])
             row[str(r.Classifier())] = self.match.word[at][0]
             row[str(r.MatchNumber())] = self.match.number
-            given.append(tuple(value(one, row) for one in arguments))
+            given.append(tuple(_computed(one, row) for one in arguments))
         if reference.distinct:
             given = list({tuple(map(_key, one)): one for one in reversed(given)}.values())[::-1]
         return aggregate(reference.function, given)
+
+
+def _computed(operand: p.Operand, row: Mapping[str, Any]) -> Any:
+    """The value of an operand; what is computed of decimals is a double."""
+    found = value(operand, row)
+    return float(found) if isinstance(found, Decimal) and not isinstance(operand, p.Attribute) else found
 
 
 # ---- Aggregates
@@ -387,7 +394,13 @@ def _root(number: float | None) -> float | None:
 
 def _sum(known: Sequence[Any]) -> Any:
     if isinstance(known[0], Decimal):
-        return float(sum(known))
+        exact = Context(prec=100)
+        exactly = Decimal(0)
+        for one in known:
+            exactly = exact.add(exactly, one)
+        if len(exactly.as_tuple().digits) > 38:
+            raise DataError("a sum of decimals leaves 38 digits")
+        return exactly
     total = sum(known)
     if isinstance(total, int) and not -(1 << 63) <= total < 1 << 63:
         raise DataError("a sum of integers leaves 64 bits")

@@ -47,9 +47,10 @@ class Scope(p.Visitor):
     def put(self, op: int, first: int = -1, second: int = -1) -> None:
         self.code.append((op, first, second))
 
-    def mistake(self, why: str, node: p.Expression) -> QueryError:
+    def mistake(
+        self, why: str, node: p.Expression, hint: str = "compute it as a column of the input, or ask it of one row"
+    ) -> QueryError:
         span = getattr(node, "span", None)
-        hint = "compute it as a column of the input, or ask it of one row"
         return QueryError(why, text=self.owner.query.text, span=span if isinstance(span, Span) else None, hint=hint)
 
     def references(self, node: p.Expression) -> list[r.RowReference]:
@@ -78,6 +79,9 @@ class Scope(p.Visitor):
             held, side, skip = base
             kind = b.LAST_ROW if side is r.Side.LAST else b.FIRST_ROW
             return self.owner.row_register(kind, held, skip), column
+        if getattr(reference, "function", "") == "sum" and pa.types.is_decimal(self.owner.types[str(reference)]):
+            hint = "sum up doubles: sum(CAST(x AS double))"
+            raise self.mistake(f"{reference} of decimals is computed in MEASURES, not in conditions", node, hint)
         if isinstance(reference, r.Aggregated) and self._chooses(reference):
             shown = self._arguments(reference)[0]
             if not set(p.attributes(shown)) & _OF_ROWS:

@@ -1,7 +1,8 @@
 """Binding a ``MATCH_RECOGNIZE`` clause: columns are found in the schema, references and measures get types.
 
 A column is found by its exact name, else by the one name that is the same but for capital letters. Types are Trino's where the
-library has them: ``count`` and the ``sum`` of integers are int64, averages and deviations doubles. The sum of decimals is a double.
+library has them: ``count`` and the ``sum`` of integers are int64, that of decimals is a decimal of 38 digits, averages and
+deviations are doubles.
 """
 
 from __future__ import annotations
@@ -185,7 +186,10 @@ class _Binder:
         if function == "array_agg":
             return pa.list_(plain)
         if function == "sum":
-            return pa.int64() if kind_of(plain) == "int" else pa.float64()
+            kind = kind_of(plain)
+            return (
+                pa.decimal128(38, plain.scale) if kind == "decimal" else pa.int64() if kind == "int" else pa.float64()
+            )
         return pa.bool_() if function in ("bool_and", "bool_or") else pa.float64()
 
     def _check_argument(self, reference: Aggregated, kinds: Sequence[pa.DataType], span: Span | None) -> None:
@@ -198,6 +202,9 @@ class _Binder:
             raise QueryError(
                 f"{function} takes {_SHOWN[takes]}, not {judged}", span=span, hint="count counts values of any type"
             )
+        if function == "sum" and pa.types.is_decimal(judged) and judged.precision > 38:
+            hint = "write sum(CAST(x AS double))"
+            raise QueryError(f"sum takes decimals of up to 38 digits, not {judged}", span=span, hint=hint)
         if reference.distinct and not is_key(judged):
             raise QueryError(f"values of {judged} are not told apart", span=span, hint="leave out DISTINCT")
 
