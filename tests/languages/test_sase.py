@@ -14,6 +14,7 @@ from stretto.languages.sase import is_sase, parse
 from stretto.query import predicate as p
 from stretto.query.query import Consume, Window
 from stretto.query.sase import (
+    WRITTEN,
     Aggregate,
     Component,
     Element,
@@ -147,7 +148,7 @@ def test_components_refused(text: str, message: str) -> None:
 # ---- WHERE
 
 
-@pytest.mark.parametrize("selection", list(Selection))
+@pytest.mark.parametrize("selection", WRITTEN)
 def test_strategies(selection: Selection) -> None:
     for text in (selection, selection.upper(), f"{selection}()", f"{selection}(a[], b)", f"{selection} ( b )"):
         query = parse(f"PATTERN SEQ(A+ a[], B b) WHERE {text} {{}}")

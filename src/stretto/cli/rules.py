@@ -42,7 +42,7 @@ def run_tests(folder: Folder, ids: Ids = None) -> None:
     console = Console(highlight=False)
     for row in failed:
         why = row["why"] or f"expected {row['expected']}, found {row['found']}"
-        console.print(f"{row['rule']}: {row['test']}: {why}", markup=False)
+        console.print(f"{row['rule']}: {row['test']}: {why}", markup=False, soft_wrap=True)
     tested = set(found.column("rule").to_pylist())
     without = [rule.id for rule in rules.chosen(ids or ()) if rule.id not in tested]
     if without:
@@ -82,8 +82,9 @@ def explain(folder: Folder, ids: Ids = None) -> None:
     rules = _read(folder)
     console = Console(highlight=False)
     for rule in rules.chosen(ids) if ids else ():
-        console.print(f"{rule.id}, {rule.given.severity}: {rule.given.title or 'no title'}", markup=False, style="bold")
-        console.print(f"{rule.file}, line {rule.line}\n", markup=False)
+        title = rule.given.title or "no title"
+        console.print(f"{rule.id}, {rule.given.severity}: {title}", markup=False, style="bold", soft_wrap=True)
+        console.print(f"{rule.file}, line {rule.line}\n", markup=False, soft_wrap=True)
         console.print(rule.query.explain(), markup=False, soft_wrap=True)
     if ids:
         return
