@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -399,3 +400,25 @@ def test_alerts_of_a_stream(spark: Any, folder: Folder, tmp_path: Path, monkeypa
     assert found.select(["rule", "severity", "user"]).to_pylist() == [
         {"rule": "guessed", "severity": "high", "user": "ann"}
     ]
+
+
+def test_rules_of_all_languages(folder: Folder) -> None:
+    """Each gives what it gives alone; what waits for time to pass comes when the events end."""
+    sase = "PATTERN SEQ(FAILED a, LOGIN b) WHERE skip_till_next_match { [user] and b.t > a.t + 1 } WITHIN 60 [t]"
+    left = "PATTERN SEQ(LOGIN a, ~(LOGOUT b)) WHERE skip_till_next_match { [user] } WITHIN 60 [t]"
+    eql = "sequence by user with maxspan=60s [FAILED where true] [LOGIN where true]"
+    queries = {"sase": sase, "left": left, "eql": eql, "event": "LOGIN where user == 'bob'".replace("'", '"')}
+    text = '[events]\ntime = "t"\ntime_unit = "s"\n'
+    for name, query in queries.items():
+        language = "eql" if name in ("eql", "event") else "sase"
+        text += f'[[rule]]\nid = "{name}"\nlanguage = "{language}"\nquery = \'{query}\'\n'
+    rules = stretto.read_rules(folder(a=text))
+    assert not rules.problems
+    alerts = rules.match(EVENTS)
+    assert alerts.report.column("error").to_pylist() == [None] * 4
+    for rule in rules.rules:
+        alone = stretto.match(rule.query, EVENTS, time="t", time_unit="s")
+        mine = alerts.matches.filter(pc.equal(alerts.matches.column("rule"), rule.id))
+        times = ["start_time", "end_time"]
+        assert mine.num_rows
+        assert sorted(map(str, mine.select(times).to_pylist())) == sorted(map(str, alone.select(times).to_pylist()))
