@@ -87,6 +87,18 @@ def test_functions_over_what_was_matched() -> None:
     assert found.column("id").to_pylist()[:2] == [6, 1]
 
 
+def test_a_star_is_the_columns_of_the_table() -> None:
+    spec = window()
+    found = stretto.sql(f"SELECT *, val OVER w, count(*) OVER w AS n FROM t WHERE id * 1 < 6 {spec}", t=EIGHT)
+    assert found.schema.names == [*EIGHT.schema.names, "val", "n"]
+    rows = [tuple(row.values()) for row in found.to_pylist()]
+    assert sorted(rows)[0] == (1, 90, "a", 90, 5)
+    found = stretto.sql(f"SELECT DISTINCT label OVER w AS m, x.* FROM t AS x {spec} ORDER BY id", t=EIGHT)
+    assert found.schema.names == ["m", *EIGHT.schema.names]
+    assert found.column("m").to_pylist() == ["C", _, _, _, _, "C", _, _]
+    assert stretto.sql(f"SELECT * FROM t {window(measures='')}", t=EIGHT).sort_by("id").equals(EIGHT)
+
+
 def test_what_is_called_without_measures() -> None:
     spec = window("PATTERN (A*)", measures="", define="DEFINE A AS value > 75")
     assert column(f"SELECT id, count(*) OVER w, min(value) OVER w FROM t {spec}") == [
@@ -151,9 +163,12 @@ def test_seeking_where_nothing_matches_is_linear(monkeypatch: pytest.MonkeyPatch
     clause = read_statement(f"SELECT id, val OVER w FROM t {spec}").clauses[0]
     found = recognize(bind(clause.parsed, table.schema), table)
     assert found.column("val_over_w").null_count == count
+
+
+@pytest.mark.skipif(hasattr(backtracking.walk_back, "python"), reason="the limit is part of what is compiled")
+def test_seeking_for_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backtracking, "MOST_TRIED", 100)
-    if hasattr(backtracking.walk_back, "python"):  # the limit is part of what is compiled
-        return
+    table = pa.table({"id": range(1_000), "value": [1] * 1_000})
     spec = window("SEEK PATTERN (A B C)", end="500 FOLLOWING", define="DEFINE C AS value < FIRST(A.value)")
     clause = read_statement(f"SELECT id, val OVER w FROM t {spec}").clauses[0]
     with pytest.raises(LimitError, match="SEEK has looked for matches at more than"):
@@ -170,8 +185,7 @@ def test_a_window_that_reads_far_away(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("text", "at", "message"),
     [
-        ("SELECT *, val OVER w FROM t #", "*,", "columns have names"),
-        ("SELECT t.*, val OVER w FROM t #", "*,", "columns have names"),
+        ("SELECT t.* EXCLUDE (value), val OVER w FROM t #", "* EX", "* stands without EXCLUDE"),
         ("SELECT vall OVER w FROM t #", "vall", "no measure 'vall'\n"),
         ("SELECT rank() OVER w FROM t #", "rank", "'rank' is not computed over a window with a PATTERN"),
         ("SELECT val OVER w FROM t, t AS u #", ", t", "reads one table"),

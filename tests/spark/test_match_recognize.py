@@ -83,6 +83,9 @@ def test_a_window_with_a_pattern(spark: Any, views: Any) -> None:
         key=repr,
     )
     assert "the match begins at it" in on_spark.compile_sql(spark, text).explain()
+    star = on_spark.sql(spark, text.replace("SELECT k, t.x,", "SELECT t.*,"))
+    assert star.columns == ["k", "x", "price", "until", "n", "total"]
+    assert star.count() == 6
 
 
 @pytest.mark.session

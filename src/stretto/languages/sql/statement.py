@@ -129,7 +129,7 @@ def read_statement(text: str, *, spark: bool = False) -> Statement:
     at = 0
     while at < len(parts) - 1:
         if is_window(parts, at, closed, around):
-            found.append(_window(text, parts, at, closed, around, names))
+            found.append(_window(text, parts, at, closed, around, names, spark))
             at = closed[at + 3] + 1
             continue
         if not (parts[at].says("MATCH_RECOGNIZE") and parts[at + 1].says("(")):
@@ -224,9 +224,10 @@ def _window(
     closed: dict[int, int],
     around: Sequence[int],
     names: frozenset[str],
+    spark: bool,
 ) -> Clause:
     """The window with a pattern that is defined at token ``at``, as a clause."""
-    found = read_window(text, parts, at, closed, around, names)
+    found = read_window(text, parts, at, closed, around, names, spark=spark)
     with _placed_in(text, found.body, found.text):
         parsed = parse(str(found.text), window=True)
     scopes = _all_scopes(parts, at, found.first, closed, around)

@@ -48,16 +48,23 @@ def is_window(parts: Sequence[Token], at: int, closed: dict[int, int], around: S
 
 
 def read_window(
-    text: str, parts: Sequence[Token], at: int, closed: dict[int, int], around: Sequence[int], taken: frozenset[str]
+    text: str,
+    parts: Sequence[Token],
+    at: int,
+    closed: dict[int, int],
+    around: Sequence[int],
+    taken: frozenset[str],
+    *,
+    spark: bool,
 ) -> Window:
-    """Read the window that is defined at a token; ``taken``: names that stand in the text.
+    """Read the window that is defined at a token; ``taken``: names that stand in the text; ``spark``: Spark runs what is around it.
 
     Raises
     ------
     QueryError
         The SELECT is not over one table, the window has no frame, or something is called over it that is no measure and no aggregate.
     """
-    return _Reader(text, parts, at, closed, around, taken).window()
+    return _Reader(text, parts, at, closed, around, taken, spark).window()
 
 
 class _Reader:
@@ -69,6 +76,7 @@ class _Reader:
         closed: dict[int, int],
         around: Sequence[int],
         taken: frozenset[str],
+        spark: bool,
     ) -> None:
         self.text, self.parts, self.at, self.closed, self.around = text, parts, at, closed, around
         self.name = parts[at + 1].name
@@ -77,6 +85,8 @@ class _Reader:
         self.level = [i for i in range(len(parts)) if around[i] == around[at]]
         self.added: list[Part] = []  #: measures for what is called
         self.columns = set(taken)
+        self.made: list[str] = []  #: the columns of measures
+        self.without = "EXCEPT" if spark else "EXCLUDE"  #: how a star leaves columns out
         frame = self._section("ROWS")
         self.named = [
             i + 1
@@ -111,7 +121,7 @@ class _Reader:
             raise self.mistake(
                 "a window with a PATTERN stands alone in its WINDOW clause", self.parts[self.end + 1], hint
             )
-        calls = tuple(self._calls(select, origin, alias))
+        calls = (*self._calls(select, origin, alias), *self._stars(select, origin))
         body = Span(self.parts[self.at].start, self.parts[self.end].end)
         operand = Span(self.parts[origin + 1].start, self.parts[self.at - 1].end)
         return Window(origin + 1, operand, body, self._clause(), calls, alias)
@@ -160,8 +170,6 @@ class _Reader:
             behind += 1
         for i in (*range(select, origin), *range(self.end + 1, behind)):
             part = self.parts[i]
-            if part.says("*") and i < origin and self.around[i] == self.around[select]:
-                self._refuse_star(i)
             if not part.says("OVER") or i + 1 == len(self.parts):
                 continue
             if self.parts[i + 1].says("("):
@@ -177,12 +185,19 @@ class _Reader:
         sets = self.parts[at].says("UNION", "EXCEPT", "INTERSECT") and self.around[at] == self.around[self.at]
         return closes or sets
 
-    def _refuse_star(self, at: int) -> None:
-        if self.parts[at - 1].says("SELECT", "DISTINCT", ",", "."):
-            hint = "name the columns in place of *"
-            raise self.mistake(
-                "beside what is called over a window with a PATTERN, columns have names", self.parts[at], hint
-            )
+    def _stars(self, select: int, origin: int) -> Iterator[tuple[Span, str]]:
+        """Stars in the list, which are the columns of the table, without those of measures."""
+        for i in range(select, origin):
+            star = self.parts[i]
+            listed = self.around[i] == self.around[select] and self.parts[i - 1].says("SELECT", "DISTINCT", ",", ".")
+            if not (star.says("*") and listed):
+                continue
+            if not self.parts[i + 1].says(",", "FROM"):
+                hint = "name the columns in place of *"
+                told = f"beside what is called over a window with a PATTERN, * stands without {self.parts[i + 1].text}"
+                raise self.mistake(told, star, hint)
+            if self.made:
+                yield Span(star.start, star.end), f"* {self.without} ({', '.join(self.made)})"
 
     def _call(self, over: int, origin: int, alias: str) -> tuple[Span, str]:
         last = self.parts[over - 1]
@@ -241,6 +256,7 @@ class _Reader:
             number += 1
             found = f"{base}_{number}"
         self.columns.add(found)
+        self.made.append(found)
         return found
 
     # -- the clause ---------------------------------------------------------------------------------------------------
