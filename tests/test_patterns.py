@@ -147,6 +147,60 @@ def test_errors_of_a_pattern_on_its_own_engine_name_it() -> None:
         patterns.push([*(event("A", t) for t in range(12)), event("C", 98), event("B", 99)])
 
 
+EXPLODING = {
+    "together": "SELECT * FROM S WHERE A+ AS x ; B AS y",
+    "keyed": "SELECT * FROM S WHERE A+ AS x ; B AS y PARTITION BY [k]",
+    "limited": "SELECT * FROM S WHERE A+ AS x ; B AS y WITHIN 900 [t]",
+    "alone": "SELECT * FROM S WHERE A+ AS x ; B AS y WITHIN 90 [v]",
+    "nfab": "PATTERN SEQ(A+ a[], B b) WHERE skip_till_any_match { a[1].v <= b.v }",
+    "timed": "SELECT * FROM S WHERE A+ GAP 90 [t] ; B WITHIN 95 [t]",
+    "waiting": "SELECT * FROM S WHERE A+ ; B ; NOT C WITHIN 95 [t]",
+}
+
+
+@pytest.mark.parametrize("name", EXPLODING)
+@pytest.mark.parametrize("capacity", [1, 1 << 10])
+def test_a_pattern_that_explodes_is_switched_off(name: str, capacity: int) -> None:
+    """The others give what they give without it; also one whose matches are listed in the same call of the kernel."""
+    calm = {"a": AB, "z": EXPLODING[name].replace("A+", "D+")}
+    rows = [*(event("A", t) for t in range(40)), event("D", 40), event("B", 41), event("B", 42), event("B", 43)]
+    right = new()
+    right.change([Change(*one) for one in calm.items()])
+    patterns = new(on_limit="disable", budget="1 MB", capacity=capacity)
+    patterns.change([Change(*one) for one in (calm | {"m": EXPLODING[name]}).items()])
+    with pytest.warns(stretto.StrettoWarning, match="pattern 'm': .* the pattern is switched off until another change"):
+        found = patterns.push(rows)
+    assert found.equals(right.push(rows))
+    assert list(patterns.disabled) == ["m"]
+    assert patterns.stats["disabled"] == 1
+    again = new(on_limit="disable", budget="1 MB", capacity=capacity).restore(patterns.snapshot())
+    assert again.disabled == patterns.disabled
+    more = [event("A", 50), event("B", 51), event("B", 60)]
+    expected = right.push(more)
+    for one in (patterns, again):
+        assert one.push(more).equals(expected)
+        one.change(Change("m", AB, 100))
+        assert "m" in one.push([event("A", 100), event("B", 101)]).column("pattern").to_pylist()
+        assert one.disabled == {}
+
+
+def test_a_share_is_a_quarter_of_the_budget() -> None:
+    rows = [*(event("A", t) for t in range(25)), event("B", 30)]
+    patterns = new(on_limit="disable", budget=100)
+    patterns.change([Change("p", AB), Change("q", AB)])
+    assert patterns.push(rows).num_rows == 50  # each its 25, which is a quarter
+    assert patterns.disabled == {}
+    with pytest.warns(stretto.StrettoWarning) as warned:
+        assert patterns.push([event("A", 31), event("B", 32)]).num_rows == 0  # 26 each
+    assert [str(one.message).split(":")[0] for one in warned] == ["pattern 'p'", "pattern 'q'"]
+    patterns = new(on_limit="disable", budget=100)
+    patterns.change([Change(name, AB) for name in "pqrst"])
+    with pytest.raises(stretto.LimitError, match="all patterns together go over the budget of 100 rows"):
+        patterns.push(rows)
+    with pytest.raises(stretto.OptionError, match="on_limit='drop': expected 'error' or 'disable'"):
+        new(on_limit="drop")
+
+
 def test_what_a_set_does_not_take() -> None:
     patterns = new()
     for query, language, message in [

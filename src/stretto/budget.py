@@ -75,6 +75,18 @@ class Budget:
         found._said = given is not None
         return found
 
+    def part(self, of: int) -> Budget:
+        """One of so many equal parts.
+
+        >>> Budget(1000).part(4).rows
+        250
+        """
+        found = Budget(math.inf)
+        if not self.open:
+            found.rows = self.rows if math.isinf(self.rows) else max(1, int(self.rows) // of)
+            found._bytes = self.bytes / of
+        return found
+
     @property
     def held(self) -> Budget:
         """The budget of what is held before it is listed, which takes bytes: those that were said, else as if nothing was.

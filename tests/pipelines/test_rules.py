@@ -212,6 +212,17 @@ def test_alerts_and_report(folder: Folder) -> None:
     assert rows.keys() == {"guessed", "left", "country"}
 
 
+def test_a_rule_that_explodes(folder: Folder) -> None:
+    more = '[[rule]]\nid = "many"\nquery = "SELECT * FROM S WHERE FAILED+ ; LOGIN"\n'
+    rules = stretto.read_rules(folder(a=GUESSED, b=more))
+    with pytest.warns(stretto.StrettoWarning, match="pattern 'many': the event .* is switched off"):
+        alerts = rules.match(EVENTS, budget=12, on_limit="disable")
+    assert alerts.matches.column("rule").to_pylist() == ["guessed"]
+    errors = {row["rule"]: row["error"] for row in alerts.report.to_pylist()}
+    assert errors["guessed"] is None
+    assert "goes over the budget of 3 rows" in errors["many"]
+
+
 def test_rules_on_every_engine(folder: Folder) -> None:
     more = """
 [[rule]]

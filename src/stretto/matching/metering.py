@@ -134,8 +134,10 @@ class Watch:
             event = described(error.event, self._layout, self._rows, self._order)
             raise LimitError(f"{self._whose}{event} {error.what}") from None
 
-    def take(self, piece: Matches) -> None:
-        """Count the matches of a piece, or refuse it."""
+    def take(self, piece: Matches, meter: Meter | None = None) -> None:
+        """Count the matches of a piece, or refuse it; ``meter``: the one that counts from here on."""
+        if meter is not None:
+            self._meter, self._budget = meter, meter.budget
         meter, count = self._meter, piece.start.size
         last = int(piece.end[-1])
         of_last = int(np.count_nonzero(piece.end == last))

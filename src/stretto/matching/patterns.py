@@ -25,13 +25,14 @@ from stretto.errors import (
     SnapshotError,
     StrettoError,
     hinted,
+    warn,
 )
 from stretto.events import Schema, as_table, conform, require
 from stretto.frame import Section, reading
 from stretto.matching.compiled import roles
 from stretto.matching.lateness import check_late
 from stretto.matching.life import Life
-from stretto.matching.many.budgeting import Budgeted
+from stretto.matching.many.budgeting import Budgeted, Shares
 from stretto.matching.many.changes import Change, Instant, changes_of, instant_of
 from stretto.matching.many.checking import Checked, Numbers, checked, quoted
 from stretto.matching.many.choir import Choir
@@ -39,7 +40,7 @@ from stretto.matching.many.index import Visits
 from stretto.matching.many.keeping import Kept
 from stretto.matching.many.keys import SharedKeys
 from stretto.matching.many.parts import Part, part_of
-from stretto.matching.many.results import Results, Source, in_order
+from stretto.matching.many.results import Results, in_order
 from stretto.matching.many.saving import apart, together
 from stretto.matching.many.shared import Dealt
 from stretto.matching.many.solo import Solo
@@ -88,6 +89,10 @@ class PatternSet:
     budget
         How much one call of :meth:`push` may list, of all patterns together, as in :func:`stretto.match`; for :meth:`iter_push`,
         which gives pieces, only if it is said. After a LimitError the set has stopped inside the batch: a snapshot goes on.
+    on_limit
+        What happens to a pattern that goes over its limit. ``"error"``: all patterns share the budget, and the LimitError names the
+        pattern. ``"disable"``: a pattern that lists more than a quarter of the budget in one call, or that its engine cannot hold,
+        gives no more until another change of its id holds; a warning and :attr:`disabled` tell it, and the others go on.
     capacity
         Initial size of a pattern's arrays.
 
@@ -130,6 +135,7 @@ class PatternSet:
         late: str = "error",
         language: str | None = None,
         budget: int | float | str | Meter | None = None,
+        on_limit: str = "error",
         capacity: int = 1 << 8,
     ) -> None:
         given = schema.values() if isinstance(schema, Mapping) else schema if isinstance(schema, list) else ()
@@ -140,6 +146,8 @@ class PatternSet:
             )
         if output not in ("events", "positions"):
             raise OptionError(f"output={output!r}: expected 'events' or 'positions'")
+        if on_limit not in ("error", "disable"):
+            raise OptionError(f"on_limit={on_limit!r}: expected 'error' or 'disable'")
         check_late(late, ("error", "drop"))
         self._schema = Schema.of(schema, **roles(type, time, stream, None, time_unit))
         self._time, self._kind = _time_of(self._schema)
@@ -151,7 +159,9 @@ class PatternSet:
         self._language = language
         self._capacity = capacity
         self._budget = budget
+        self._disables = on_limit == "disable"
         self._meter = Meter.of_call(budget)  # of the call at hand
+        self._shares: tuple[Sequence[Version], Shares] | None = None  # of the patterns at hand
         self._results = Results(self._schema, by=self._by, events=output == "events", positions=positions)
         self._clear()
 
@@ -204,6 +214,11 @@ class PatternSet:
         return self._late_changes
 
     @property
+    def disabled(self) -> dict[str, str]:
+        """With ``on_limit="disable"``: the patterns in force that were switched off, by id, each with the reason."""
+        return {version.id: version.off for version in self._timeline.lineup.versions if version.off is not None}
+
+    @property
     def position(self) -> int:
         """How many events were read, dropped ones left out."""
         return self._rows
@@ -229,9 +244,9 @@ class PatternSet:
 
     @property
     def stats(self) -> dict[str, int]:
-        """Counts: events, late events and changes; patterns in force, and those of them that hold something; distinct conditions,
-        and all that these patterns have; pairs of event and pattern that were visited, and that had output; nodes that hold
-        partial matches; partitions; bytes.
+        """Counts: events, late events and changes; patterns in force, those of them that are switched off, and those that hold
+        something; distinct conditions, and all that these patterns have; pairs of event and pattern that were visited, and that had
+        output; nodes that hold partial matches; partitions; bytes.
         """
         runs, voices = self._runs(), self._voices()
         distinct, asked = self._timeline.lineup.ensemble.conditions
@@ -240,6 +255,7 @@ class PatternSet:
             "late": self._late,
             "late_changes": self._late_changes,
             "patterns": len(self._timeline.lineup.versions),
+            "disabled": len(self.disabled),
             "busy": len(voices) + sum(choir.busy for choir in self._choirs.values()),
             "conditions": distinct,
             "asked": asked,
@@ -342,13 +358,13 @@ class PatternSet:
             an attribute that decreases, arithmetic that overflows). Nothing of the batch was read then.
         """
         tables = self.iter_push(events)
-        self._meter = Meter.of_call(self._budget)
+        self._begin_call()
         return self._gathered(tables)
 
     def iter_push(self, events: Any) -> Iterator[pa.Table]:
         """Do what :meth:`push` does, in pieces. Must be read to the end before the next call."""
         self._ready()
-        self._meter = Meter.of_call(self._budget, pieces=True)
+        self._begin_call(pieces=True)
         table = as_table(events)
         if not table.num_rows:
             return iter(())
@@ -360,6 +376,9 @@ class PatternSet:
         self._late += late
         self._life.inside = True
         return self._advance(found)
+
+    def _begin_call(self, *, pieces: bool = False) -> None:
+        self._meter, self._shares = Meter.of_call(self._budget, pieces=pieces), None
 
     def _in_time(self, table: pa.Table) -> tuple[pa.Table, Numbers, int]:
         """The events that are not late, their times, and how many are late."""
@@ -421,6 +440,9 @@ class PatternSet:
     ) -> Iterator[Iterator[Matches]]:
         """The matches of the patterns that run together, choir by choir."""
         choir_of, seat_of = lineup.seats
+        off = np.array([version.off is not None for version in lineup.versions], np.bool_) if self._disables else None
+        if off is not None and off.any():
+            visits = visits.of(np.flatnonzero(~off[visits.place]))
         whose = choir_of[visits.place]
         for number, (choir, place_of) in enumerate(lineup.choirs):
             mine = visits if len(lineup.choirs) == 1 else visits.of(np.flatnonzero(whose == number))
@@ -446,7 +468,7 @@ class PatternSet:
             voice = self._voice(lineup.versions[place], dealt)
             if isinstance(voice, Solo):
                 found = voice.follow(batch, self._rows, dealt, measures[self._time], None)
-                yield self._of_solo(found, voice, place, lineup.sources)
+                yield self._of_solo(found, voice, place, lineup.versions)
             elif voice is not None:
                 query = voice.program.query
                 measured = None
@@ -459,17 +481,52 @@ class PatternSet:
         """Matches within the budget of the call."""
         first = next(found, None)
         if first is not None:  # few find something in a batch
-            yield from self._budgeted(run, lineup.sources).pieces(chain([first], found))
+            yield from self._budgeted(run, lineup.versions).pieces(chain([first], found))
 
-    def _of_solo(self, found: Iterator[Matches], run: Solo, place: int, sources: Sequence[Source]) -> Iterator[Matches]:
+    def _of_solo(
+        self, found: Iterator[Matches], run: Solo, place: int, versions: Sequence[Version]
+    ) -> Iterator[Matches]:
         """Matches of a pattern with another engine, within the budget of the call; errors name the pattern."""
+        budgeted = self._budgeted(run, versions)
         try:
-            yield from self._budgeted(run, sources).pieces(_named(found, place))
+            yield from budgeted.pieces(_named(found, place))
         except (DataError, LimitError) as error:
-            raise self._budgeted(run, sources).refused(place, error) from error
+            told = budgeted.refused(place, error)
+            if not self._disables or isinstance(told, DataError):
+                raise told from error
+            self._switch_off(versions[place], told)
 
-    def _budgeted(self, run: Voice | Solo | Choir, sources: Sequence[Source]) -> Budgeted:
-        return Budgeted(self._meter, run, sources, self._history, output=self._output, positions=self._positions)
+    def _budgeted(self, run: Voice | Solo | Choir, versions: Sequence[Version]) -> Budgeted:
+        lineup = self._timeline.lineup
+        sources = lineup.sources if versions is lineup.versions else [version.source for version in versions]
+        return Budgeted(
+            self._meter,
+            run,
+            sources,
+            self._history,
+            output=self._output,
+            positions=self._positions,
+            shares=self._shares_of(versions) if self._disables else None,
+            switch_off=lambda place, error: self._switch_off(versions[place], error),
+        )
+
+    def _shares_of(self, versions: Sequence[Version]) -> Shares:
+        """What each of some patterns has listed in the call at hand."""
+        if self._shares is None or self._shares[0] is not versions:
+            self._shares = versions, Shares(self._meter.budget, len(versions))
+        return self._shares[1]
+
+    def _switch_off(self, version: Version, error: StrettoError) -> bool:
+        """The pattern gives no more; whether its run is at an end with that, as it has one of its own."""
+        version.off = str(error).splitlines()[0]
+        warn(f"{version.off}; the pattern is switched off until another change of its id holds")
+        if version.voice is not None:
+            self._release(version)
+            self._timeline.lineup.forget_seats()
+            return True
+        assert version.choir is not None
+        version.choir.mute(version.seat)
+        return False
 
     def _shared_keys(
         self, batch: pa.RecordBatch, dealt_to: list[tuple[Part, Dealt]]
@@ -489,6 +546,8 @@ class PatternSet:
 
     def _voice(self, version: Version, dealt: Dealt) -> Voice | Solo | None:
         """The voice of a pattern that some events concern; ``None`` while they leave no trace in it."""
+        if version.off is not None:
+            return None
         if version.voice is None and dealt.rows.size:
             version.voice = self._new_voice(version.part)
         voice = version.voice
@@ -549,10 +608,10 @@ class PatternSet:
     def _given(self, version: Version, found: Iterator[Matches]) -> list[pa.Table]:
         """The rows of what time alone gives of a pattern."""
         assert isinstance(version.voice, Solo)
-        sources = [version.source]
+        versions, sources = [version], [version.source]
         return [
             self._results.table([piece], sources, self._history)
-            for piece in self._of_solo(found, version.voice, 0, sources)
+            for piece in self._of_solo(found, version.voice, 0, versions)
         ]
 
     def _enter(self, lineup: Lineup) -> None:
@@ -598,7 +657,7 @@ class PatternSet:
         """
         self._ready()
         reached = instant_of(time, self._time, self._kind, "advance(time): it")
-        self._meter = Meter.of_call(self._budget)
+        self._begin_call()
         found: list[tuple[Version, list[pa.Table]]] = []
         if self._punctuation is None or reached.number > self._punctuation.number:
             self._punctuation = reached
@@ -617,7 +676,7 @@ class PatternSet:
     def finish(self) -> pa.Table:
         """The stream has ended: gives the matches that still wait for time to pass, ordered by the pattern's id."""
         self._ready()
-        self._meter = Meter.of_call(self._budget)
+        self._begin_call()
         self._life.finished = True
         found = [
             (version, self._given(version, version.voice.finish()))
@@ -671,6 +730,7 @@ class PatternSet:
             "punctuation": _number(self._punctuation),
             "counts": {name: getattr(self, f"_{name}") for name in _COUNTS},
             "finished": self._life.finished,
+            "disabled": self.disabled,
         }
         return section.to_bytes(MAGIC)
 
@@ -717,7 +777,8 @@ class PatternSet:
         seats: list[dict[int, Version]] = [{} for _ in range(values.get("choirs", 0))]
         for name, text, language, since, measured, number, *seated in values["active"]:
             part = self._compiled(Change(name, text, language=language))
-            version = Version(name, part, self._instant(since), measure=measured)
+            off = values.get("disabled", {}).get(name)
+            version = Version(name, part, self._instant(since), off=off, measure=measured)
             if seated:
                 _check_automaton(name, part, seated[1])
                 seats[number][seated[0]] = version

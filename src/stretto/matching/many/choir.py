@@ -68,6 +68,9 @@ class Choir(Driver):
         self._since: I64 = np.zeros(1, np.int64)
         self._seats = 0
         self._free: list[int] = []
+        #: The visits at hand, and their seats.
+        self._visits: Events | None = None
+        self._muted: list[int] = []
         #: By partition: its seat.
         self._seat: I64 = np.zeros(1, np.int64)
 
@@ -97,6 +100,22 @@ class Choir(Driver):
         parts = np.flatnonzero(np.isin(self._seat[: self.partitions], seats))
         release_all(self.state.records, self.state.registers, parts)
         self._free += seats
+
+    def mute(self, seat: int) -> None:
+        """While events are being read: the pattern of a seat gives no more, and what it holds is forgotten when they are read."""
+        assert self._visits is not None
+        seats = self._seat[self._visits.part]
+        self._visits.cls[seats == seat] = 0  # which concerns nobody
+        registers = self.state.registers
+        if registers[s.BUSY] and seats[registers[s.CURSOR]] == seat:
+            registers[s.TOP] = 0  # nothing is left to list of the event at hand
+        self._muted.append(seat)
+
+    def _forget_muted(self) -> None:
+        if self._muted:
+            parts = np.flatnonzero(np.isin(self._seat[: self.partitions], self._muted))
+            release_all(self.state.records, self.state.registers, parts)
+            self._muted = []
 
     @property
     def partitions(self) -> int:
@@ -145,8 +164,10 @@ class Choir(Driver):
             self.state.fit_partitions(len(self.keys))
         self.program.widen(cls)
         position = rows + first
-        visits = Events(cls, part, position, position, low, NO_KEYS, self._initial[seats])
-        yield from self._carried_out(visits)
+        self._visits = Events(cls, part, position, position, low, NO_KEYS, self._initial[seats])
+        yield from self._carried_out(self._visits)
+        self._visits = None
+        self._forget_muted()
 
     def _drain(self) -> Matches:
         found = self.state.drain()

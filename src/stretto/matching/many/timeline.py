@@ -40,6 +40,8 @@ class Version:
     #: The choir that it runs in, and its seat there, once it is in force.
     choir: Choir | None = None
     seat: int = -1
+    #: Why it was switched off; ``None``: it was not.
+    off: str | None = None
     #: The last value of the attribute that the window measures, if that is not the time.
     measure: Number | None = None
 

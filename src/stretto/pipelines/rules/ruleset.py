@@ -75,7 +75,8 @@ class Alerts(NamedTuple):
         ``title``, ``start_time``, ``end_time``, ``keys`` and ``events``, as in :attr:`stretto.PatternSet.output_schema`.
     report
         A row for each rule: ``rule``, ``severity``, ``alerts`` (rows of ``matches``), ``suppressed`` (matches that came too soon
-        after one of the same keys), ``absent`` (types that it names and no event has), and ``error``, why it did not run (else NULL).
+        after one of the same keys), ``absent`` (types that it names and no event has), and ``error``, why it did not run, or not to
+        the end (else NULL).
     """
 
     matches: pa.Table
@@ -201,6 +202,7 @@ class RuleSet:
         time_unit: str | None = None,
         output: str = "events",
         budget: int | float | str | None = None,
+        on_limit: str = "error",
     ) -> Alerts:
         """Match all enabled rules in one pass (:class:`stretto.PatternSet`).
 
@@ -216,6 +218,9 @@ class RuleSet:
             ``"events"``: with the events that variables hold. ``"positions"``: without.
         budget
             As in :func:`stretto.match`, of all rules together.
+        on_limit
+            As in :class:`stretto.PatternSet`: with ``"disable"`` a rule that goes over its limit is switched off and told in the
+            report, and the others run.
 
         Raises
         ------
@@ -230,10 +235,10 @@ class RuleSet:
         for name in filter(None, (roles["time"], sequence)):
             require(table, name, "role")
         table, _ = ordered(table, roles["time"], sequence)
-        patterns = PatternSet(table.schema, **roles, output=output, budget=budget)
+        patterns = PatternSet(table.schema, **roles, output=output, budget=budget, on_limit=on_limit)
         errors = self.added_to(patterns)
         found = pa.concat_tables([patterns.push(table), patterns.finish()])
-        return self._given(found, table, roles, errors)
+        return self._given(found, table, roles, errors | patterns.disabled)
 
     def added_to(self, patterns: PatternSet) -> dict[str, str]:
         """Add the enabled rules to a set; of those that it does not take, by id: why."""
