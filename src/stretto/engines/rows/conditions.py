@@ -1,4 +1,4 @@
-"""Conditions that read rows of the match so far, as programs (:mod:`stretto.engines.rows.backtracking`).
+"""Conditions that read rows of the match so far, as programs (:mod:`stretto.engines.rows.interpreter`).
 
 Whatever a condition makes of one row alone, be it the current one or the last one of a variable, is a column, computed
 before; a program only finds the row. So strings, decimals and functions need no code of their own: what is
@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from stretto.columns.vectorized import mask, numbers_of
-from stretto.engines.rows import backtracking as b
+from stretto.engines.rows import interpreter as b
 from stretto.engines.rows.columns import plain_name
 from stretto.engines.rows.history import History, base_of
 from stretto.errors import QueryError, Span

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from stretto.automata.rows import RowAutomaton
-from stretto.engines.rows import backtracking as b
+from stretto.engines.rows import interpreter as b
 from stretto.engines.rows.columns import plain_name
 from stretto.engines.rows.structure import I64, Bits
 from stretto.engines.rows.words import Columns
@@ -29,7 +29,7 @@ Base = tuple[frozenset[str], r.Side, int] | None
 
 @dataclass(frozen=True)
 class Register:
-    """What is known of the match so far (:mod:`~stretto.engines.rows.backtracking` says what the kinds mean).
+    """What is known of the match so far (:mod:`~stretto.engines.rows.interpreter` says what the kinds mean).
 
     ``source``: by variable, what a row gives: a column, ``b.NOTHING``, or a program of its own; empty: nothing.
     """

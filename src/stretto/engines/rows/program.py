@@ -12,10 +12,11 @@ from stretto._jit import DONE, FAULTED, GROW_STACK, GROW_TABLE
 from stretto.automata.rows import ACCEPT, build
 from stretto.columns.vectorized import frozen, mask
 from stretto.engines.rows import structure as s
-from stretto.engines.rows.backtracking import Failed, Programs, Scratch, move_failed, walk_back
+from stretto.engines.rows.backtracking import Failed, move_failed, walk_back
 from stretto.engines.rows.columns import Shifted
 from stretto.engines.rows.conditions import Scope
 from stretto.engines.rows.history import History, as_plain, conjuncts, is_plain
+from stretto.engines.rows.interpreter import Programs, Scratch
 from stretto.engines.rows.kernels import combine, narrow_down, narrow_down_wide, walk
 from stretto.engines.rows.within import last_within
 from stretto.errors import DataError, LimitError

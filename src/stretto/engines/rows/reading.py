@@ -17,14 +17,10 @@ from stretto.engines.rows.backtracking import (
     NOWHERE,
     REFUSED,
     Failed,
-    Programs,
-    Scratch,
-    Values,
     remember,
-    run,
     sought,
-    update,
 )
+from stretto.engines.rows.interpreter import Programs, Scratch, Values, run, update
 from stretto.engines.rows.kernels import ONE, possible
 from stretto.engines.rows.state import AT, LINKED, SLOTS, Given, Parts, Rows, Rules
 from stretto.engines.rows.structure import (

@@ -21,20 +21,19 @@ from stretto.columns.ordering import SortKey, key_words
 from stretto.columns.vectorized import frozen, mask, numbers_of, valid_of
 from stretto.engines.rows import state as t
 from stretto.engines.rows import structure as s
-from stretto.engines.rows.backtracking import (
+from stretto.engines.rows.backtracking import Failed, move_failed
+from stretto.engines.rows.columns import Shifted
+from stretto.engines.rows.encoding import Encoder
+from stretto.engines.rows.history import as_plain
+from stretto.engines.rows.interpreter import (
     ANY_ROW,
     FIRST_ROW,
     GREATEST_ROW,
     LAST_ROW,
     LEAST_ROW,
-    Failed,
     Scratch,
     Values,
-    move_failed,
 )
-from stretto.engines.rows.columns import Shifted
-from stretto.engines.rows.encoding import Encoder
-from stretto.engines.rows.history import as_plain
 from stretto.engines.rows.kernels import combine
 from stretto.engines.rows.program import MOST_FAILED, RowProgram
 from stretto.engines.rows.reading import Walks, read

@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from stretto.columns.ordering import ordered_words
 from stretto.columns.vectorized import computed, mask, numbers_of, valid_of
-from stretto.engines.rows.backtracking import Values
 from stretto.engines.rows.columns import Shifted
+from stretto.engines.rows.interpreter import Values
 from stretto.engines.rows.structure import I64, Bits
 from stretto.errors import LimitError, Span
 from stretto.query import predicate as p
