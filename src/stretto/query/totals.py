@@ -1,0 +1,98 @@
+"""What is asked of all matches together, as values: counts and sums, the best ones, and a sample.
+
+SEMANTICS: counts and sums over all matches. ``SELECT COUNT(*), SUM(b[volume]) AS traded`` of CEQL and ``RETURN TOTAL count(*),
+sum(b[].volume) AS traded`` of SASE+ are both a :class:`Totals`; ``ORDER BY`` with ``LIMIT`` is a :class:`Best`, ``SAMPLE`` a
+:class:`Sample`. What all three have in common is over which matches a row speaks: their :class:`Scope`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from stretto.errors import Span
+from stretto.query import predicate as p
+from stretto.query.windows import Window
+
+
+class Function(StrEnum):
+    """What is made of the values that all matches together have."""
+
+    COUNT = "COUNT"  #: how many matches, or how many values that are not NULL
+    SUM = "SUM"
+    AVG = "AVG"
+    MIN = "MIN"
+    MAX = "MAX"
+
+
+@dataclass(frozen=True)
+class Total:
+    """``SUM(b[volume])``: over all matches, and in each of them over the events of a variable.
+
+    ``COUNT(*)`` has neither variable nor value.
+    """
+
+    function: Function
+    variable: str | None
+    value: p.Expression | None  #: over the attributes of one event
+    name: str  #: the column of the result
+    floating: bool = False  #: ``CAST(… AS DOUBLE)``: in floating point from the start, so that nothing overflows
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class GroupKey:
+    """``[name]``, a key of the partition, or ``a[region]``, an attribute of the one event of a variable."""
+
+    variable: str | None
+    attribute: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+class Extent(StrEnum):
+    """Which matches a row is about."""
+
+    TABLE = "TABLE"  #: all of them
+    EVENT = "EVENT"  #: those that one event completes
+    WINDOW = "WINDOW"  #: those that lie wholly inside one of the windows that begin every so often
+
+
+@dataclass(frozen=True)
+class Scope:
+    """``GROUP BY a[region] EVERY 1 minute``: of which matches a row is made."""
+
+    extent: Extent = Extent.TABLE
+    slide: Window | None = None  #: how far apart windows begin; their size is that of WITHIN
+    group_by: tuple[GroupKey, ...] | None = None  #: ``None``: the keys of PARTITION BY; ``()``: all together
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Totals:
+    """``SELECT COUNT(*), SUM(b[volume])``: one row for all matches of the scope, by group."""
+
+    items: tuple[Total, ...]
+    scope: Scope = Scope()
+    distinct: tuple[str, ...] | None = None  #: ``COUNT(DISTINCT a, b)``: over the complex events of ``SELECT a, b``
+
+
+@dataclass(frozen=True)
+class Best:
+    """``ORDER BY SUM(b[volume]) DESC LIMIT 3``: the matches with the greatest or least score in the scope, by group.
+
+    The score is added up over the events of a match; events without a value (NULL) add nothing.
+    """
+
+    score: tuple[Total, ...]  #: sums and counts, each with the sign of its factor
+    factors: tuple[int | float, ...]
+    descending: bool
+    most: int
+    scope: Scope = Scope()
+
+
+@dataclass(frozen=True)
+class Sample:
+    """``SAMPLE 100``: so many matches of the scope, by group, each set of so many as likely as any other."""
+
+    most: int
+    scope: Scope = Scope()
