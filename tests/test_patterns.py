@@ -74,7 +74,7 @@ def test_random_mixtures_of_all_languages() -> None:
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every limit as small as can be: a group for each pattern, pieces of one event, few shared keys."""
     monkeypatch.setattr(shared, "CELLS", 1)
-    monkeypatch.setattr(shared, "_ENSEMBLES", parts.Latest(32))
+    monkeypatch.setattr(shared, "_SHARED", parts.Latest(32))
     monkeypatch.setattr(shared_keys, "MOST", 1)
     monkeypatch.setattr(index, "PAIRS", 1)
     monkeypatch.setattr(index, "CLAUSES", 1)
@@ -765,7 +765,7 @@ def test_conditions_are_evaluated_once_and_compiled_once(monkeypatch: pytest.Mon
     assert (first.stats["patterns"], first.stats["conditions"], first.stats["asked"]) == (50, 8, 100)
     made = []
     monkeypatch.setattr(parts.Part, "__init__", lambda *_, **__: made.append("part"))
-    monkeypatch.setattr(shared.Ensemble, "__init__", lambda *_, **__: made.append("ensemble"))
+    monkeypatch.setattr(shared.SharedConditions, "__init__", lambda *_, **__: made.append("shared"))
     second = new().restore(first.snapshot())
     second.change(changes)
     second.push(events.slice(299))
@@ -786,7 +786,7 @@ def test_patterns_with_many_conditions_are_grouped() -> None:
     patterns = PatternSet(events.schema, time="t", positions=True)
     patterns.change([Change(name, text) for name, text in texts.items()])
     found = patterns.push(events)
-    groups = patterns._timeline.lineup.ensemble._groups
+    groups = patterns._timeline.in_force.conditions._groups
     assert 1 < len(groups) < 12
     assert sorted(number for group in groups for number in group.members) == list(range(48))
     right = [
@@ -813,23 +813,23 @@ def test_patterns_that_differ_in_constants_share_an_automaton() -> None:
     assert sorted(found) == sorted(right)
     assert [one[:2] for one in found] == sorted(one[:2] for one in found)
     assert len(found) > 1000
-    assert [len(choir.program.programs) for choir in patterns._choirs.values()] == [1, 1]
+    assert [len(joint.program.programs) for joint in patterns._joint.values()] == [1, 1]
 
 
 def test_tables_of_many_constants_do_not_grow_with_their_square(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each text and each number is asked for by one pattern."""
     monkeypatch.setattr(index, "ATOMS", 16)
-    monkeypatch.setattr(shared, "_ENSEMBLES", parts.Latest(32))
+    monkeypatch.setattr(shared, "_SHARED", parts.Latest(32))
     patterns = new()
     texts = (f"SELECT * FROM S WHERE A AS x ; B AS y FILTER x[k = 'k{n}'] AND y[v > {n}]" for n in range(300))
     patterns.change([Change(f"p{n}", text) for n, text in enumerate(texts)])
     found = patterns.push([event("A", 1, "k200"), event("A", 2, "k201"), event("B", 3, v=201)])
     assert short(found) == [("p200", None, 1, 3)]
-    tables = [coder.truth for coder in patterns._timeline.lineup.ensemble.index._coders]
+    tables = [coder.truth for coder in patterns._timeline.in_force.conditions.index._coders]
     assert sum(table.size for table in tables) < 3 * 2 * 16 * 600
 
 
-def test_a_seat_is_taken_again() -> None:
+def test_a_slot_is_taken_again() -> None:
     """What the pattern before has left there is nothing to the next one; memory does not grow with changes."""
     patterns = new(positions=True)
     for at in range(60):

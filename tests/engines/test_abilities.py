@@ -60,7 +60,7 @@ def used(engine: str, feature: str) -> tuple[str, int]:
         patterns = stretto.PatternSet(SCHEMA, time="t")
         patterns.change([stretto.Change("p", what)])
         rows = patterns.push(EVENTS).num_rows
-        runs = patterns._timeline.lineup.versions[0].part.machine
+        runs = patterns._timeline.in_force.versions[0].part.machine
         return type(runs).__module__.split(".")[2], rows
     options: dict[str, Any] = {"time": "t"}
     if (engine == "afa" and what is not AUTOMATON) or feature == "speculation":

@@ -35,17 +35,17 @@ from stretto.matching.life import Life
 from stretto.matching.many.budgeting import Budgeted, Shares
 from stretto.matching.many.changes import Change, Instant, changes_of, instant_of
 from stretto.matching.many.checking import Checked, Numbers, checked, quoted
-from stretto.matching.many.choir import Choir
 from stretto.matching.many.index import Visits
+from stretto.matching.many.joint import JointRun
 from stretto.matching.many.keeping import Kept
 from stretto.matching.many.keys import SharedKeys
+from stretto.matching.many.other import OtherRun
+from stretto.matching.many.own import TecsRun, own_visits
 from stretto.matching.many.parts import Part, part_of
 from stretto.matching.many.results import Results, in_order
 from stretto.matching.many.saving import apart, together
-from stretto.matching.many.shared import Dealt
-from stretto.matching.many.solo import Solo
-from stretto.matching.many.timeline import Lineup, Timeline, Version
-from stretto.matching.many.voices import Voice, own_visits
+from stretto.matching.many.shared import Handed
+from stretto.matching.many.timeline import InForce, OwnRun, Timeline, Version
 from stretto.matching.metering import Meter
 from stretto.matching.results import CHUNK
 from stretto.query.passes.bind import check_roles, measure
@@ -168,13 +168,13 @@ class PatternSet:
     def _clear(self) -> None:
         self._timeline = Timeline(self._schema)
         self._keys: dict[tuple[str, ...], SharedKeys] = {}
-        self._choirs: dict[Hashable, Choir] = {}
+        self._joint: dict[Hashable, JointRun] = {}
         self._history = Kept()
         self._kept = 0
         self._rows = 0
         self._late = 0
         self._late_changes = 0
-        #: What the voices that are gone have visited, and how often that had output.
+        #: What the runs of single patterns that are gone have visited, and how often that had output.
         self._visited = 0
         self._triggers = 0
         #: The time of the last event, and the time before which none will come.
@@ -216,7 +216,7 @@ class PatternSet:
     @property
     def disabled(self) -> dict[str, str]:
         """With ``on_limit="disable"``: the patterns in force that were switched off, by id, each with the reason."""
-        return {version.id: version.off for version in self._timeline.lineup.versions if version.off is not None}
+        return {version.id: version.off for version in self._timeline.in_force.versions if version.off is not None}
 
     @property
     def position(self) -> int:
@@ -234,12 +234,11 @@ class PatternSet:
 
         Where matches wait for time to pass, when the first of them is due. ``None`` when there is none.
         """
-        runs = self._runs()
-        due = [run.expires for run in runs if isinstance(run, Solo) and run.waits]
+        due = [run.expires for run in self._own() if run.waits]
         first = min((time for time in due if time is not None), default=None)
         if first is not None:
             return first
-        found = [run.expires for run in runs]
+        found = [run.expires for run in self._runs()]
         return max((time for time in found if time is not None), default=None)
 
     @property
@@ -248,29 +247,27 @@ class PatternSet:
         something; distinct conditions, and all that these patterns have; pairs of event and pattern that were visited, and that had
         output; nodes that hold partial matches; partitions; bytes.
         """
-        runs, voices = self._runs(), self._voices()
-        distinct, asked = self._timeline.lineup.ensemble.conditions
+        distinct, asked = self._timeline.in_force.conditions.counts
+        total = Counter({"visited": self._visited, "triggers": self._triggers, "bytes": self._history.nbytes})
+        for run in self._runs():
+            total.update(run.stats)
         return {
             "events": self._rows,
             "late": self._late,
             "late_changes": self._late_changes,
-            "patterns": len(self._timeline.lineup.versions),
+            "patterns": len(self._timeline.in_force.versions),
             "disabled": len(self.disabled),
-            "busy": len(voices) + sum(choir.busy for choir in self._choirs.values()),
+            "busy": len(self._own()) + sum(joint.busy for joint in self._joint.values()),
             "conditions": distinct,
             "asked": asked,
-            "visited": self._visited + sum(run.visited for run in runs),
-            "triggers": self._triggers + sum(run.triggers for run in runs),
-            "nodes": sum(run.nodes for run in runs),
-            "partitions": sum(run.partitions for run in runs),
-            "bytes": sum(run.nbytes for run in runs) + self._history.nbytes,
+            **{name: total[name] for name in ("visited", "triggers", "nodes", "partitions", "bytes")},
         }
 
-    def _voices(self) -> list[Voice | Solo]:
-        return [version.voice for version in self._timeline.lineup.versions if version.voice is not None]
+    def _own(self) -> list[OwnRun]:
+        return [version.own for version in self._timeline.in_force.versions if version.own is not None]
 
-    def _runs(self) -> list[Voice | Solo | Choir]:
-        return [*self._voices(), *self._choirs.values()]
+    def _runs(self) -> list[OwnRun | JointRun]:
+        return [*self._own(), *self._joint.values()]
 
     # -- changes ----------------------------------------------------------------------------------------------------
 
@@ -404,8 +401,8 @@ class PatternSet:
         for stretch in found:
             time = stretch.measures[self._time]
             begin = 0
-            yield from _by_id(self._reach(time[0].item(), inclusive=True, lineup=stretch.lineup))
-            for batch in stretch.tested.to_batches(max_chunksize=stretch.lineup.piece(CHUNK)):
+            yield from _by_id(self._reach(time[0].item(), inclusive=True, in_force=stretch.in_force))
+            for batch in stretch.tested.to_batches(max_chunksize=stretch.in_force.piece(CHUNK)):
                 low = 0
                 while low < batch.num_rows:
                     first = begin + low
@@ -423,82 +420,83 @@ class PatternSet:
 
     def _piece(self, stretch: Checked, batch: pa.RecordBatch, low: int, visits: Visits) -> Iterator[pa.Table]:
         """Some events of a stretch, from ``low`` on, through all of its patterns."""
-        lineup, high = stretch.lineup, low + batch.num_rows
-        if not lineup.versions:
+        in_force, high = stretch.in_force, low + batch.num_rows
+        if not in_force.versions:
             return
         self._history.append(np.arange(self._rows, self._rows + high - low), stretch.kept.slice(low, high - low))
         measures = {name: values[low:high] for name, values in stretch.measures.items()}
         streams = [
-            *self._of_choirs(lineup, batch, measures, visits),
-            *self._of_voices(lineup, batch, measures, [*lineup.ensemble.deal(stretch.told, low, high)], visits),
+            *self._of_joint(in_force, batch, measures, visits),
+            *self._of_own(in_force, batch, measures, [*in_force.conditions.hand_out(stretch.told, low, high)], visits),
         ]
         for block in in_order(streams):
-            yield self._results.table(block, lineup.sources, self._history)
+            yield self._results.table(block, in_force.sources, self._history)
 
-    def _of_choirs(
-        self, lineup: Lineup, batch: pa.RecordBatch, measures: Mapping[str, Numbers], visits: Visits
+    def _of_joint(
+        self, in_force: InForce, batch: pa.RecordBatch, measures: Mapping[str, Numbers], visits: Visits
     ) -> Iterator[Iterator[Matches]]:
-        """The matches of the patterns that run together, choir by choir."""
-        choir_of, seat_of = lineup.seats
-        off = np.array([version.off is not None for version in lineup.versions], np.bool_) if self._disables else None
+        """The matches of the patterns that run together, run by run."""
+        run_of, slot_of = in_force.slots
+        off = np.array([version.off is not None for version in in_force.versions], np.bool_) if self._disables else None
         if off is not None and off.any():
             visits = visits.of(np.flatnonzero(~off[visits.place]))
-        whose = choir_of[visits.place]
-        for number, (choir, place_of) in enumerate(lineup.choirs):
-            mine = visits if len(lineup.choirs) == 1 else visits.of(np.flatnonzero(whose == number))
-            window = choir.window
-            measured = None if window is None or window.attribute is None else measures[window.attribute]
-            found = choir.follow(batch, self._rows, mine.row, seat_of[mine.place], mine.cls, measured)
-            yield self._within(_seated(found, place_of), choir, lineup)
+        whose = run_of[visits.place]
+        for number, (run, place_of) in enumerate(in_force.joint):
+            mine = visits if len(in_force.joint) == 1 else visits.of(np.flatnonzero(whose == number))
+            found = run.follow(batch, self._rows, mine.row, slot_of[mine.place], mine.cls, measures)
+            yield self._within(_placed(found, place_of), run, in_force.versions)
 
-    def _of_voices(
+    def _of_own(
         self,
-        lineup: Lineup,
+        in_force: InForce,
         batch: pa.RecordBatch,
         measures: Mapping[str, Numbers],
-        dealt_to: Sequence[tuple[int, Dealt]],
+        handed_out: Sequence[tuple[int, Handed]],
         visits: Visits,
     ) -> Iterator[Iterator[Matches]]:
         """The matches of the patterns on their own, one by one."""
-        parts = lineup.ensemble.parts
-        shared = self._shared_keys(batch, [(parts[number], dealt) for number, dealt in dealt_to])
-        told = [(place, dealt) for number, dealt in dealt_to for place in lineup.players[number]]
-        told += [(place, own_visits(lineup.versions[place].part, visits, place)) for place in lineup.restored]
-        for place, dealt in told:
-            voice = self._voice(lineup.versions[place], dealt)
-            if isinstance(voice, Solo):
-                found = voice.follow(batch, self._rows, dealt, measures[self._time], None)
-                yield self._of_solo(found, voice, place, lineup.versions)
-            elif voice is not None:
-                query = voice.program.query
-                measured = None
-                if query.window is not None and query.window.attribute is not None:
-                    measured = measures[query.window.attribute]
-                found = voice.follow(batch, self._rows, dealt, measured, shared.get(query.partition_by))
-                yield self._within(_named(found, place), voice, lineup)
+        parts = in_force.conditions.parts
+        shared = self._shared_keys(batch, [(parts[number], handed) for number, handed in handed_out])
+        told = [(place, handed) for number, handed in handed_out for place in in_force.owners[number]]
+        told += [(place, own_visits(in_force.versions[place].part, visits, place)) for place in in_force.restored]
+        for place, handed in told:
+            version = in_force.versions[place]
+            run = self._own_of(version, handed)
+            if run is not None:
+                keys = shared.get(version.part.query.partition_by)
+                found = run.follow(batch, self._rows, handed, measures, keys)
+                yield self._of_one(found, run, place, in_force.versions)
 
-    def _within(self, found: Iterator[Matches], run: Voice | Choir, lineup: Lineup) -> Iterator[Matches]:
-        """Matches within the budget of the call."""
-        first = next(found, None)
-        if first is not None:  # few find something in a batch
-            yield from self._budgeted(run, lineup.versions).pieces(chain([first], found))
-
-    def _of_solo(
-        self, found: Iterator[Matches], run: Solo, place: int, versions: Sequence[Version]
+    def _of_one(
+        self, found: Iterator[Matches], run: OwnRun, place: int, versions: Sequence[Version]
     ) -> Iterator[Matches]:
-        """Matches of a pattern with another engine, within the budget of the call; errors name the pattern."""
-        budgeted = self._budgeted(run, versions)
+        """Matches of a pattern on its own, within the budget of the call."""
+        return self._within(self._named(found, run, place, versions), run, versions)
+
+    def _named(
+        self, found: Iterator[Matches], run: OwnRun, place: int, versions: Sequence[Version]
+    ) -> Iterator[Matches]:
+        """Matches with the place of their pattern; errors of its engine name the pattern."""
         try:
-            yield from budgeted.pieces(_named(found, place))
+            for piece in found:
+                yield piece._replace(part=np.full(piece.end.size, place, np.int64))
         except (DataError, LimitError) as error:
-            told = budgeted.refused(place, error)
+            told = self._budgeted(run, versions).refused(place, error)
             if not self._disables or isinstance(told, DataError):
                 raise told from error
             self._switch_off(versions[place], told)
 
-    def _budgeted(self, run: Voice | Solo | Choir, versions: Sequence[Version]) -> Budgeted:
-        lineup = self._timeline.lineup
-        sources = lineup.sources if versions is lineup.versions else [version.source for version in versions]
+    def _within(
+        self, found: Iterator[Matches], run: OwnRun | JointRun, versions: Sequence[Version]
+    ) -> Iterator[Matches]:
+        """Matches within the budget of the call."""
+        first = next(found, None)
+        if first is not None:  # few find something in a batch
+            yield from self._budgeted(run, versions).pieces(chain([first], found))
+
+    def _budgeted(self, run: OwnRun | JointRun, versions: Sequence[Version]) -> Budgeted:
+        in_force = self._timeline.in_force
+        sources = in_force.sources if versions is in_force.versions else [version.source for version in versions]
         return Budgeted(
             self._meter,
             run,
@@ -520,49 +518,47 @@ class PatternSet:
         """The pattern gives no more; whether its run is at an end with that, as it has one of its own."""
         version.off = str(error).splitlines()[0]
         warn(f"{version.off}; the pattern is switched off until another change of its id holds")
-        if version.voice is not None:
+        if version.own is not None:
             self._release(version)
-            self._timeline.lineup.forget_seats()
+            self._timeline.in_force.forget_slots()
             return True
-        assert version.choir is not None
-        version.choir.mute(version.seat)
+        assert version.joint is not None
+        version.joint.silence(version.slot)
         return False
 
     def _shared_keys(
-        self, batch: pa.RecordBatch, dealt_to: list[tuple[Part, Dealt]]
+        self, batch: pa.RecordBatch, handed_out: list[tuple[Part, Handed]]
     ) -> dict[tuple[str, ...], SharedKeys]:
         """By partition attributes: the keys of the events, where patterns ask for as many of them as there are events."""
         asked: Counter[tuple[str, ...]] = Counter()
-        for part, dealt in dealt_to:
-            asked[part.query.partition_by] += dealt.rows.size
+        for part, handed in handed_out:
+            asked[part.query.partition_by] += handed.rows.size
         found = {}
         for names, count in asked.items():
-            if names and count >= batch.num_rows and len(dealt_to) > 1:
+            if names and count >= batch.num_rows and len(handed_out) > 1:
                 if names not in self._keys:
                     self._keys[names] = SharedKeys(names, self._schema)
                 if self._keys[names].read(batch):
                     found[names] = self._keys[names]
         return found
 
-    def _voice(self, version: Version, dealt: Dealt) -> Voice | Solo | None:
-        """The voice of a pattern that some events concern; ``None`` while they leave no trace in it."""
+    def _own_of(self, version: Version, handed: Handed) -> OwnRun | None:
+        """The run of a pattern on its own that some events concern; ``None`` while they leave no trace in it."""
         if version.off is not None:
             return None
-        if version.voice is None and dealt.rows.size:
-            version.voice = self._new_voice(version.part)
-        voice = version.voice
-        if voice is None or not (dealt.rows.size or voice.ranked or (isinstance(voice, Solo) and voice.waits)):
-            return None
-        return voice
+        if version.own is None and handed.rows.size:
+            version.own = self._new_own(version.part)
+        run = version.own
+        return run if run is not None and (handed.rows.size or run.ranked or run.waits) else None
 
     def _labels(self, part: Part) -> bool:
         return self._output == "events" and bool(part.selected)
 
-    def _new_voice(self, part: Part) -> Voice | Solo:
-        if part.solo:
-            budget = Meter.of_call(self._budget).budget.held
-            return Solo(part, labels=self._labels(part), capacity=self._capacity, budget=budget)
-        return Voice(part.program, labels=self._labels(part), capacity=self._capacity)
+    def _new_own(self, part: Part) -> OwnRun:
+        if part.on_tecs:
+            return TecsRun(part.program, labels=self._labels(part), capacity=self._capacity)
+        budget = Meter.of_call(self._budget).budget.held
+        return OtherRun(part, labels=self._labels(part), capacity=self._capacity, budget=budget)
 
     def _forget(self) -> None:
         """Drop the events that no partial match holds, now and then: the cost per event stays constant on average."""
@@ -574,75 +570,76 @@ class PatternSet:
 
     def _retain(self) -> None:
         """Keep only the patterns' state and the events that later matches may need."""
-        live = [np.zeros(0, np.int64), *(choir.live() for choir in self._choirs.values())]
-        for version in self._timeline.lineup.versions:
-            if version.voice is None:
+        live = [np.zeros(0, np.int64), *(joint.live() for joint in self._joint.values())]
+        for version in self._timeline.in_force.versions:
+            if version.own is None:
                 continue
-            held = version.voice.live()
+            held = version.own.live()
             if held.size:
                 live.append(held)
-            elif version.voice.idle:  # a new one gives the same from here on
+            elif version.own.idle:  # a new one gives the same from here on
                 self._release(version)
-                self._timeline.lineup.forget_seats()
+                self._timeline.in_force.forget_slots()
         self._history.retain(np.unique(np.concatenate(live)))
         self._kept = self._history.rows
 
     def _reach(
-        self, time: int | float, *, inclusive: bool, lineup: Lineup | None = None
+        self, time: int | float, *, inclusive: bool, in_force: InForce | None = None
     ) -> list[tuple[Version, list[pa.Table]]]:
         """Put in force what was to come until ``time``; gives the matches whose windows have passed before their patterns ended."""
-        before = self._timeline.lineup
-        ended = self._timeline.reach(time, inclusive=inclusive, lineup=lineup)
-        if self._timeline.lineup is before:
+        before = self._timeline.in_force
+        ended = self._timeline.reach(time, inclusive=inclusive, in_force=in_force)
+        if self._timeline.in_force is before:
             return []
-        gone = set(before.versions).difference(self._timeline.lineup.versions)
+        gone = set(before.versions).difference(self._timeline.in_force.versions)
         found = []
         for version in gone:
             until = ended[version.id]
-            if isinstance(version.voice, Solo) and version.voice.waits and until is not None:
-                found.append((version, self._given(version, version.voice.reach(until))))
+            if version.own is not None and version.own.waits and until is not None:
+                found.append((version, self._given(version, version.own.reach(until))))
         self._leave(gone)
-        self._enter(self._timeline.lineup)
+        self._enter(self._timeline.in_force)
         return found
 
     def _given(self, version: Version, found: Iterator[Matches]) -> list[pa.Table]:
         """The rows of what time alone gives of a pattern."""
-        assert isinstance(version.voice, Solo)
+        assert version.own is not None
         versions, sources = [version], [version.source]
         return [
             self._results.table([piece], sources, self._history)
-            for piece in self._of_solo(found, version.voice, 0, versions)
+            for piece in self._of_one(found, version.own, 0, versions)
         ]
 
-    def _enter(self, lineup: Lineup) -> None:
-        """Give the patterns that come into force, and run together, their seats."""
-        new = [one for one in lineup.versions if one.part.together and one.choir is None]
+    def _enter(self, in_force: InForce) -> None:
+        """Give the patterns that come into force, and run together, their slots."""
+        new = [one for one in in_force.versions if one.part.together and one.joint is None]
         many = Counter(one.part.terms for one in new)
         for version in new:
             terms = version.part.terms
-            if terms not in self._choirs:
-                self._choirs[terms] = self._new_choir(version.part, many[terms])
-            version.choir = self._choirs[terms]
-            version.seat = version.choir.enter(version.part)
+            if terms not in self._joint:
+                self._joint[terms] = self._new_joint(version.part, many[terms])
+            version.joint = self._joint[terms]
+            version.slot = version.joint.enter(version.part)
 
-    def _new_choir(self, part: Part, patterns: int) -> Choir:
-        return Choir(part, labels=self._labels(part), capacity=self._capacity * min(patterns, 1 << 8))
+    def _new_joint(self, part: Part, patterns: int) -> JointRun:
+        return JointRun(part, labels=self._labels(part), capacity=self._capacity * min(patterns, 1 << 8))
 
     def _leave(self, versions: Iterable[Version]) -> None:
         """Forget what patterns that end have left."""
-        gone: dict[Choir, list[int]] = {}
+        gone: dict[JointRun, list[int]] = {}
         for version in versions:
             self._release(version)
-            if version.choir is not None:
-                gone.setdefault(version.choir, []).append(version.seat)
-        for choir, seats in gone.items():
-            choir.leave(seats)
+            if version.joint is not None:
+                gone.setdefault(version.joint, []).append(version.slot)
+        for joint, slots in gone.items():
+            joint.leave(slots)
 
     def _release(self, version: Version) -> None:
-        if version.voice is not None:
-            self._visited += version.voice.visited
-            self._triggers += version.voice.triggers
-            version.voice = None
+        if version.own is not None:
+            stats = version.own.stats
+            self._visited += stats["visited"]
+            self._triggers += stats["triggers"]
+            version.own = None
 
     def advance(self, time: int | float | dt.datetime | dt.date | str) -> pa.Table:
         """No event before ``time`` will come: gives the matches that waited for that, and frees what no window reaches any more.
@@ -663,13 +660,14 @@ class PatternSet:
             self._punctuation = reached
             self._life.inside = True
             found += self._reach(reached.number, inclusive=False)
-            for version in self._timeline.lineup.versions:
-                if isinstance(version.voice, Solo):
-                    found.append((version, self._given(version, version.voice.reach(reached.number))))
             for run in self._runs():
-                if not isinstance(run, Solo):
+                if not isinstance(run, OtherRun):
                     run.rows = self._rows
-                    run.reach(reached.number)
+            for joint in self._joint.values():
+                joint.reach(reached.number)
+            for version in self._timeline.in_force.versions:
+                if version.own is not None:
+                    found.append((version, self._given(version, version.own.reach(reached.number))))
             self._life.inside = False
         return self._gathered(_by_id(found))
 
@@ -679,9 +677,9 @@ class PatternSet:
         self._begin_call()
         self._life.finished = True
         found = [
-            (version, self._given(version, version.voice.finish()))
-            for version in self._timeline.lineup.versions
-            if isinstance(version.voice, Solo)
+            (version, self._given(version, version.own.finish()))
+            for version in self._timeline.in_force.versions
+            if version.own is not None
         ]
         return self._gathered(_by_id(found))
 
@@ -697,27 +695,27 @@ class PatternSet:
         """The patterns with their times and all that they hold, in a versioned format (see ``docs/patterns.md``)."""
         self._life.refuse_snapshot()
         self._retain()
-        voices: list[Section] = []
-        choirs = [choir for choir in self._choirs.values() if choir.busy]
+        sections: list[Section] = []
+        joint = [run for run in self._joint.values() if run.busy]
         active = []
-        for version in self._timeline.lineup.versions:
-            number = seat = None
-            if version.voice is not None:
-                number = len(voices)
-                voices.append(Section({"automaton": version.part.digest}))
-                version.voice.save(voices[-1])
-            elif version.choir in choirs:
-                number, seat = choirs.index(version.choir), version.seat
+        for version in self._timeline.in_force.versions:
+            number = slot = None
+            if version.own is not None:
+                number = len(sections)
+                sections.append(Section({"automaton": version.part.digest}))
+                version.own.save(sections[-1])
+            elif version.joint in joint:
+                number, slot = joint.index(version.joint), version.slot
             query = version.part.query
             active.append(
                 [version.id, query.text, query.language, _number(version.since), version.measure, number]
-                + ([] if seat is None else [seat, version.part.digest])
+                + ([] if slot is None else [slot, version.part.digest])
             )
         section = Section(self._identity())
-        together(voices, section)
-        section.values["choirs"] = len(choirs)
-        for number, choir in enumerate(choirs):
-            choir.save(section.sub(f"choir{number}"))
+        together(sections, section)
+        section.values["joint"] = len(joint)
+        for number, run in enumerate(joint):
+            run.save(section.sub(f"joint{number}"))
         self._history.save(section.sub("history"))
         section.values |= {
             "active": active,
@@ -772,25 +770,25 @@ class PatternSet:
     def _load_all(self, section: Section) -> None:
         values = section.values
         self._history.load(section.sub("history"))
-        voices = apart(section)
+        own = apart(section)
         versions = []
-        seats: list[dict[int, Version]] = [{} for _ in range(values.get("choirs", 0))]
-        for name, text, language, since, measured, number, *seated in values["active"]:
+        slots: list[dict[int, Version]] = [{} for _ in range(values.get("joint", 0))]
+        for name, text, language, since, measured, number, *slotted in values["active"]:
             part = self._compiled(Change(name, text, language=language))
             off = values.get("disabled", {}).get(name)
             version = Version(name, part, self._instant(since), off=off, measure=measured)
-            if seated:
-                _check_automaton(name, part, seated[1])
-                seats[number][seated[0]] = version
+            if slotted:
+                _check_automaton(name, part, slotted[1])
+                slots[number][slotted[0]] = version
             elif number is not None:
-                _check_automaton(name, part, voices[number].values["automaton"])
-                version.voice = self._new_voice(part)
-                version.voice.load(voices[number])
+                _check_automaton(name, part, own[number].values["automaton"])
+                version.own = self._new_own(part)
+                version.own.load(own[number])
             versions.append(version)
-        for number, taken in enumerate(seats):
-            self._load_choir(section.sub(f"choir{number}"), taken)
+        for number, taken in enumerate(slots):
+            self._load_joint(section.sub(f"joint{number}"), taken)
         self._timeline.start(versions)
-        self._enter(self._timeline.lineup)
+        self._enter(self._timeline.in_force)
         for since, name, text, language in values["pending"]:
             coming = None if text is None else self._compiled(Change(name, text, language=language))
             self._timeline.add(name, self._instant(since), coming)
@@ -800,13 +798,13 @@ class PatternSet:
         self._last, self._punctuation = self._instant(values["last"]), self._instant(values["punctuation"])
         self._life.finished = values["finished"]
 
-    def _load_choir(self, section: Section, taken: Mapping[int, Version]) -> None:
-        """Take over what the patterns of a choir have left; ``taken``: who has which seat."""
+    def _load_joint(self, section: Section, taken: Mapping[int, Version]) -> None:
+        """Take over what patterns that run together have left; ``taken``: who has which slot."""
         first = next(iter(taken.values())).part
-        choir = self._choirs[first.terms] = self._new_choir(first, len(taken))
-        choir.load(section, {seat: version.part for seat, version in taken.items()})
-        for seat, version in taken.items():
-            version.choir, version.seat = choir, seat
+        joint = self._joint[first.terms] = self._new_joint(first, len(taken))
+        joint.load(section, {slot: version.part for slot, version in taken.items()})
+        for slot, version in taken.items():
+            version.joint, version.slot = joint, slot
 
     def _instant(self, number: int | float | None) -> Instant | None:
         return None if number is None else Instant.numbered(number, self._kind)
@@ -858,14 +856,9 @@ def _by_of(by: Iterable[str], schema: Schema) -> tuple[str, ...]:
     return names
 
 
-def _seated(found: Iterator[Matches], place_of: NDArray[np.int64]) -> Iterator[Matches]:
-    """Matches of a choir, with the place of the pattern that has the seat."""
+def _placed(found: Iterator[Matches], place_of: NDArray[np.int64]) -> Iterator[Matches]:
+    """Matches of patterns that run together, with the places of those that have the slots."""
     return (piece._replace(part=place_of[piece.part]) for piece in found)
-
-
-def _named(found: Iterator[Matches], place: int) -> Iterator[Matches]:
-    """Matches of the pattern at a place."""
-    return (piece._replace(part=np.full(piece.end.size, place, np.int64)) for piece in found)
 
 
 def _by_id(found: Iterable[tuple[Version, list[pa.Table]]]) -> Iterator[pa.Table]:

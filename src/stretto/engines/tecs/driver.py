@@ -5,7 +5,7 @@ What is asked of events before that — their class, their partition — is the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -104,6 +104,10 @@ class Driver(Intake):
     def nbytes(self) -> int:
         """Bytes that the run holds."""
         return int(self.state.nbytes + self.intake_nbytes + sum(array.nbytes for one in self._traces for array in one))
+
+    def _measured_of(self, measures: Mapping[str, NDArray[np.generic]]) -> NDArray[np.generic] | None:
+        """What the window measures, by attribute, of every event; ``None``: it measures no attribute."""
+        return None if self.window is None or self.window.attribute is None else measures[self.window.attribute]
 
     def _placed_events(
         self,

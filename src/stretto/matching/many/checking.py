@@ -19,7 +19,7 @@ from stretto.matching.many.index import Visits
 from stretto.matching.many.parts import Part
 from stretto.matching.many.results import Results
 from stretto.matching.many.shared import Told
-from stretto.matching.many.timeline import Lineup, Stretch, Version
+from stretto.matching.many.timeline import InForce, Stretch, Version
 
 Numbers = NDArray[Any]
 
@@ -27,7 +27,7 @@ Numbers = NDArray[Any]
 class Checked(NamedTuple):
     """A stretch of a batch, ready to be read."""
 
-    lineup: Lineup
+    in_force: InForce
     tested: pa.Table  #: the columns that patterns read
     kept: pa.Table  #: the columns that results show
     measures: dict[str, Numbers]  #: by attribute: times, and what windows measure
@@ -36,7 +36,7 @@ class Checked(NamedTuple):
 
     def visits(self, first: int, stop: int) -> tuple[int, Visits]:
         """Which patterns that run together events concern: up to which event they were found, and what they are."""
-        return self.lineup.ensemble.index.visits(self.told.codes, first, stop, self.lineup.visited_by)
+        return self.in_force.conditions.index.visits(self.told.codes, first, stop, self.in_force.owned)
 
 
 def checked(
@@ -62,23 +62,23 @@ def checked(
         overflows; the message names the pattern.
     """
     assert schema.time is not None
-    shown = [results.columns(lineup.ensemble.parts) for _, _, lineup in stretches]
+    shown = [results.columns(in_force.conditions.parts) for _, _, in_force in stretches]
     needed = {schema.time, *results.by}
     for stretch, columns in zip(stretches, shown, strict=True):
-        needed.update(stretch.lineup.ensemble.tested, columns)
+        needed.update(stretch.in_force.conditions.tested, columns)
     table = conform(table, [name for name in schema.attributes if name in needed], schema.attributes)
     last: dict[Version, int | float] = {}
     found = []
-    for (low, high, lineup), columns in zip(stretches, shown, strict=True):
+    for (low, high, in_force), columns in zip(stretches, shown, strict=True):
         part = table.slice(low, high - low)
-        tested = part.select(list(lineup.ensemble.tested)).combine_chunks()
+        tested = part.select(list(in_force.conditions.tested)).combine_chunks()
         measures: dict[str, Numbers] = {schema.time: times[low:high]}
-        for version in lineup.versions:
+        for version in in_force.versions:
             if version.part.measures is not None:
                 _measure(version, version.part.measures, tested, first + low, measures, last)
-        reached = {version: last[version] for version in lineup.versions if version in last}
-        told = _classified(lineup, tested, first + low)
-        found.append(Checked(lineup, tested, part.select(list(columns)), measures, reached, told))
+        reached = {version: last[version] for version in in_force.versions if version in last}
+        told = _classified(in_force, tested, first + low)
+        found.append(Checked(in_force, tested, part.select(list(columns)), measures, reached, told))
     return found
 
 
@@ -113,21 +113,21 @@ def _measure(
     last[version] = values[-1].item()
 
 
-def _classified(lineup: Lineup, events: pa.Table, first: int) -> Told:
+def _classified(in_force: InForce, events: pa.Table, first: int) -> Told:
     try:
-        told = lineup.ensemble.classify(events)
-        if not lineup.ensemble.doubtful(told):
+        told = in_force.conditions.classify(events)
+        if not in_force.conditions.doubtful(told):
             return told
     except DataError as error:
-        _ask_each(lineup, events, first)
+        _ask_each(in_force, events, first)
         raise error
-    _ask_each(lineup, events, first)
+    _ask_each(in_force, events, first)
     return told
 
 
-def _ask_each(lineup: Lineup, events: pa.Table, first: int) -> None:
+def _ask_each(in_force: InForce, events: pa.Table, first: int) -> None:
     """Let each pattern look at the events by itself: an error then is about its own conditions, in an event that it reads."""
-    for number, part in enumerate(lineup.ensemble.parts):
+    for number, part in enumerate(in_force.conditions.parts):
 
         def among(part: Part = part) -> NDArray[np.bool_] | None:
             inside = None if part.source is None else mask(part.source, events)
@@ -139,7 +139,7 @@ def _ask_each(lineup: Lineup, events: pa.Table, first: int) -> None:
             own = (
                 error.renumbered(range(first, first + events.num_rows)) if isinstance(error, IntegerOverflow) else error
             )
-            names = quoted(lineup.versions[place].id for place in lineup.players[number])
+            names = quoted(in_force.versions[place].id for place in in_force.owners[number])
             raise DataError(f"pattern {names}: {own}") from error
 
 

@@ -42,8 +42,8 @@ class Clauses(NamedTuple):
     bit: U64  #: 1 << guard
 
 
-class Players(NamedTuple):
-    """Who plays each part."""
+class Owners(NamedTuple):
+    """Who has each part: the patterns in force, by their places."""
 
     begin: I64  #: [part]: the first in ``place``; one more than there are
     place: I64
@@ -100,12 +100,12 @@ def _in_order(count: int, marks: Marks) -> None:
 
 @jit
 def find(
-    codes: I32, first: int, stop: int, clauses: Clauses, players: Players, marks: Marks, found: Found, most: int
+    codes: I32, first: int, stop: int, clauses: Clauses, owners: Owners, marks: Marks, found: Found, most: int
 ) -> tuple[int, int]:
     """Write the pairs of the events ``first`` to ``stop``, rows counted from ``first``.
 
     Gives the event before which it stopped for want of room, and how many pairs there are: it stops when they are more than
-    ``most``, and ``found`` has room for ``most`` and all players. Cost: a look-up for each event and anchored column, a test for each
+    ``most``, and ``found`` has room for ``most`` and all owners. Cost: a look-up for each event and anchored column, a test for each
     literal of the clauses that are looked at, and what the pairs of an event cost to sort.
     """
     used = 0
@@ -129,10 +129,10 @@ def find(
         count = 0
         for k in range(touched):
             part = marks.touched[k]
-            key = players.model[part] | marks.held[part]
+            key = owners.model[part] | marks.held[part]
             marks.held[part] = 0
-            for at in range(players.begin[part], players.begin[part + 1]):
-                marks.order[count] = players.place[at]
+            for at in range(owners.begin[part], owners.begin[part + 1]):
+                marks.order[count] = owners.place[at]
                 marks.key[count] = key
                 count += 1
         _in_order(count, marks)

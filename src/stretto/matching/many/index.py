@@ -27,7 +27,7 @@ from stretto.matching.many.finding import (
     Clauses,
     Found,
     Marks,
-    Players,
+    Owners,
     find,
 )
 from stretto.matching.many.parts import GUARDS, Part
@@ -268,15 +268,15 @@ class Index(Conditions):
                 doubtful = unknown if doubtful is None else doubtful | unknown
         return doubtful
 
-    def players(self, players: Sequence[Sequence[int]]) -> Players:
-        """Who plays each part: places, ascending."""
-        begin = np.zeros(len(players) + 1, np.int64)
-        np.cumsum([len(one) for one in players], out=begin[1:])
-        return Players(begin, np.array([place for one in players for place in one], np.int64), self._model)
+    def owners(self, owners: Sequence[Sequence[int]]) -> Owners:
+        """Who has each part: places, ascending."""
+        begin = np.zeros(len(owners) + 1, np.int64)
+        np.cumsum([len(one) for one in owners], out=begin[1:])
+        return Owners(begin, np.array([place for one in owners for place in one], np.int64), self._model)
 
-    def visits(self, codes: I32, first: int, stop: int, players: Players) -> tuple[int, Visits]:
+    def visits(self, codes: I32, first: int, stop: int, owners: Owners) -> tuple[int, Visits]:
         """The pairs of some events: up to which event they were found, as many as are held at a time, and what they are."""
-        places, room = players.place.size, PAIRS + players.place.size + 1
+        places, room = owners.place.size, PAIRS + owners.place.size + 1
         parts = len(self.parts)
         marks = Marks(
             np.zeros(parts, np.uint64),
@@ -285,7 +285,7 @@ class Index(Conditions):
             np.empty(places, np.uint64),
         )
         found = Found(np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.uint64))
-        reached, used = find(codes, first, stop, self._clauses, players, marks, found, PAIRS)
+        reached, used = find(codes, first, stop, self._clauses, owners, marks, found, PAIRS)
         key, cls = found.key[:used], np.empty(used, np.int32)
         if self._classes.look_up(key, cls):
             with self._lock:

@@ -1,4 +1,4 @@
-"""A part: a query as an ensemble sees it. Immutable, and shared by all sets and versions of patterns that play it."""
+"""A part: a query as a set of patterns sees it. Immutable, and shared by all sets and versions of patterns that have it."""
 
 from __future__ import annotations
 
@@ -132,9 +132,9 @@ class Part:
         return self.lister
 
     @property
-    def solo(self) -> bool:
-        """Whether it needs another engine than tECS, so that it has a run of its own."""
-        return not isinstance(self.machine, Program)
+    def on_tecs(self) -> bool:
+        """Whether the tECS engine runs it; on another one it has a run of its own."""
+        return isinstance(self.machine, Program)
 
     @cached_property
     def skips(self) -> bool:
@@ -156,7 +156,7 @@ class Part:
         It cannot where it needs another engine, where an event that satisfies none of its guards changes something, where its window
         counts the events of a partition or measures another attribute than the time, or where a match forgets those of all keys.
         """
-        if self.solo:
+        if not self.on_tecs:
             return False
         query = self.program.query
         parsed, window = query.parsed, query.window

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from stretto.frame import Section
 
 
-def together(voices: Sequence[Section], section: Section) -> None:
-    """Write the voices: arrays of one name and type as one, with whose they are and how long each is."""
-    flat = [voice.flat() for voice in voices]
-    section.values["voices"] = [values for values, _ in flat]
+def together(runs: Sequence[Section], section: Section) -> None:
+    """Write the states of runs: arrays of one name and type as one, with whose they are and how long each is."""
+    flat = [run.flat() for run in runs]
+    section.values["own"] = [values for values, _ in flat]
     found: dict[str, list[tuple[int, NDArray[Any]]]] = {}
     for number, (_, arrays) in enumerate(flat):
         for name, array in arrays.items():
@@ -29,8 +29,11 @@ def together(voices: Sequence[Section], section: Section) -> None:
 
 
 def apart(section: Section) -> list[Section]:
-    """The voices that :func:`together` wrote."""
-    voices = [Section(values) for values in section.values["voices"]]
+    """The states that :func:`together` wrote."""
+    values = section.values
+    runs = [
+        Section(one) for one in (values["own"] if "own" in values else values["voices"])
+    ]  # as they were called once
     arrays = section.arrays
     for key in arrays:
         if not key.endswith(":of"):
@@ -39,5 +42,5 @@ def apart(section: Section) -> list[Section]:
         name = whole.rpartition(":")[0]
         stops = np.cumsum(arrays[whole + ":size"])
         for number, part in zip(arrays[key], np.split(arrays[whole], stops[:-1]), strict=True):
-            voices[int(number)].arrays[name] = part
-    return voices
+            runs[int(number)].arrays[name] = part
+    return runs

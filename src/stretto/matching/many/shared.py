@@ -1,4 +1,4 @@
-"""Shared predicates: one classification of the events for all parts of an ensemble.
+"""Shared predicates: one classification of the events for all parts of a set.
 
 Parts that run together are found by an :class:`~stretto.matching.many.index.Index`. What follows is about the others.
 
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from stretto.columns.classes import Classifier
 from stretto.events import Schema
-from stretto.matching.many.dealing import Shares, count_shares, deal
+from stretto.matching.many.handing import Shares, count_shares, hand_out
 from stretto.matching.many.index import Index
 from stretto.matching.many.parts import DOUBLES, Latest, Part
 from stretto.query import predicate as p
@@ -38,8 +38,8 @@ Bits = NDArray[np.bool_]
 CELLS = 1 << 18
 
 
-class Dealt(NamedTuple):
-    """What a part gets of some events."""
+class Handed(NamedTuple):
+    """What a part is handed of some events."""
 
     rows: I64  #: which events it visits, ascending
     cls: I32  #: their classes, as the part's own program numbers them
@@ -54,8 +54,8 @@ class Told(NamedTuple):
     doubtful: Bits | None  #: where integers of 64 bits do not tell of a condition of the index
 
 
-class Ensemble:
-    """The parts that play at one time.
+class SharedConditions:
+    """The conditions of the patterns that are in force at one time.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class Ensemble:
         self._groups = [_Group([self.alone[k] for k in group], self.parts, schema) for group in _grouped(alone)]
 
     @property
-    def conditions(self) -> tuple[int, int]:
+    def counts(self) -> tuple[int, int]:
         """How many conditions are evaluated, and how many the parts have."""
         asked = sum(len(part.conditions) for part in self.parts)
         return self.index.count + sum(group.count for group in self._groups), asked
@@ -100,10 +100,10 @@ class Ensemble:
             return True
         return any(group.doubtful(cls) for group, cls in zip(self._groups, told.groups, strict=True))
 
-    def deal(self, told: Told, low: int, high: int) -> Iterator[tuple[int, Dealt]]:
+    def hand_out(self, told: Told, low: int, high: int) -> Iterator[tuple[int, Handed]]:
         """Hand some events to the parts on their own that they concern: pairs of a part's number and what it gets."""
         for group, cls in zip(self._groups, told.groups, strict=True):
-            yield from group.deal(cls[low:high])
+            yield from group.hand_out(cls[low:high])
 
 
 class _Group:
@@ -188,22 +188,22 @@ class _Group:
             np.concatenate((self._shares.own, np.concatenate([*found_own, np.zeros(0, np.int32)])[order])),
         )
 
-    def deal(self, cls: I32) -> Iterator[tuple[int, Dealt]]:
+    def hand_out(self, cls: I32) -> Iterator[tuple[int, Handed]]:
         shares = self._shares
         counts = np.zeros(len(self.parts), np.int64)
         count_shares(cls, shares, counts)
         stop = np.cumsum(counts)
         place = stop - counts
         rows, own = np.empty(int(stop[-1]), np.int64), np.empty(int(stop[-1]), np.int32)
-        deal(cls, shares, place, rows, own)
+        hand_out(cls, shares, place, rows, own)
         for k, number in enumerate(self.members):
             member = self._member[k][cls] if k in self._member else None
             if k in self._own:
                 mine = np.arange(cls.size) if member is None else np.flatnonzero(member)
-                yield number, Dealt(mine, self._own[k][cls[mine]], member)
+                yield number, Handed(mine, self._own[k][cls[mine]], member)
             else:
                 part = slice(stop[k] - counts[k], stop[k])
-                yield number, Dealt(rows[part], own[part], member)
+                yield number, Handed(rows[part], own[part], member)
 
 
 # -- which parts share a classifier ---------------------------------------------------------------------------
@@ -235,10 +235,10 @@ def _codes(texts: dict[str, int]) -> int:
     return min(2 + sum(more for more in texts.values() if more > 0), 1 << len(texts) - doubling) << doubling
 
 
-_ENSEMBLES: Latest[tuple[Hashable, ...], Ensemble] = Latest(32)
+_SHARED: Latest[tuple[Hashable, ...], SharedConditions] = Latest(32)
 
 
-def ensemble_of(parts: Sequence[Part], schema: Schema) -> Ensemble:
-    """The ensemble of some parts, each named once or more; one that was there before keeps what it has learnt."""
+def conditions_of(parts: Sequence[Part], schema: Schema) -> SharedConditions:
+    """The conditions of some parts, each named once or more; those that were there before keep what they have learnt."""
     distinct = tuple(dict.fromkeys(parts))
-    return _ENSEMBLES.get((schema.key, *distinct), lambda: Ensemble(distinct, schema))
+    return _SHARED.get((schema.key, *distinct), lambda: SharedConditions(distinct, schema))

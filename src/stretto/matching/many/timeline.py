@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from stretto.events import Schema
 from stretto.matching.many.changes import Instant
-from stretto.matching.many.choir import Choir
+from stretto.matching.many.joint import JointRun
+from stretto.matching.many.other import OtherRun
+from stretto.matching.many.own import TecsRun
 from stretto.matching.many.parts import Part
 from stretto.matching.many.results import Source
-from stretto.matching.many.shared import Ensemble, ensemble_of
-from stretto.matching.many.solo import Solo
-from stretto.matching.many.voices import Voice
+from stretto.matching.many.shared import SharedConditions, conditions_of
 
 Number = int | float
 I64 = NDArray[np.int64]
@@ -26,6 +26,10 @@ I64 = NDArray[np.int64]
 
 #: Events go through patterns that run on their own in pieces that make at most so many pairs of event and pattern.
 PAIRS = 1 << 23
+
+
+#: The run of a pattern on its own.
+OwnRun = TecsRun | OtherRun
 
 
 @dataclass(eq=False)
@@ -36,10 +40,10 @@ class Version:
     part: Part
     since: Instant | None
     #: What is left of the stream by a pattern that runs on its own; ``None`` while that is nothing.
-    voice: Voice | Solo | None = None
-    #: The choir that it runs in, and its seat there, once it is in force.
-    choir: Choir | None = None
-    seat: int = -1
+    own: OwnRun | None = None
+    #: The run that it shares with others, and its slot there, once it is in force.
+    joint: JointRun | None = None
+    slot: int = -1
     #: Why it was switched off; ``None``: it was not.
     off: str | None = None
     #: The last value of the attribute that the window measures, if that is not the time.
@@ -50,8 +54,8 @@ class Version:
         return Source(self.id, None if self.since is None else self.since.shown, self.part)
 
 
-class Lineup:
-    """The patterns of one stretch of time, by id.
+class InForce:
+    """The patterns in force in one stretch of time, by id.
 
     Parameters
     ----------
@@ -64,48 +68,48 @@ class Lineup:
     def __init__(self, versions: Iterable[Version], schema: Schema) -> None:
         self.versions = tuple(sorted(versions, key=lambda version: version.id))
         self.sources = [version.source for version in self.versions]
-        self.ensemble: Ensemble = ensemble_of([version.part for version in self.versions], schema)
-        #: The versions that play each part of the ensemble, by their places in ``versions``.
-        self.players: list[list[int]] = [[] for _ in self.ensemble.parts]
-        numbers = {part: number for number, part in enumerate(self.ensemble.parts)}
+        self.conditions: SharedConditions = conditions_of([version.part for version in self.versions], schema)
+        #: By part: the versions that have it, by their places in ``versions``.
+        self.owners: list[list[int]] = [[] for _ in self.conditions.parts]
+        numbers = {part: number for number, part in enumerate(self.conditions.parts)}
         for place, version in enumerate(self.versions):
-            self.players[numbers[version.part]].append(place)
-        index = self.ensemble.index
-        self.visited_by = index.players([self.players[number] for number in self.ensemble.together])
+            self.owners[numbers[version.part]].append(place)
+        index = self.conditions.index
+        self.owned = index.owners([self.owners[number] for number in self.conditions.together])
         #: How many patterns run on their own.
-        self.alone = sum(len(self.players[number]) for number in self.ensemble.alone)
+        self.alone = sum(len(self.owners[number]) for number in self.conditions.alone)
 
     @cached_property
-    def choirs(self) -> list[tuple[Choir, I64]]:
-        """The choirs of the patterns, which are in force, and by seat who has it: its place in ``versions``."""
-        found: dict[Choir, dict[int, int]] = {}
+    def joint(self) -> list[tuple[JointRun, I64]]:
+        """The runs that patterns share, and by slot who has it: its place in ``versions``."""
+        found: dict[JointRun, dict[int, int]] = {}
         for place, version in enumerate(self.versions):
-            if version.choir is not None and version.voice is None:
-                found.setdefault(version.choir, {})[version.seat] = place
-        return [(choir, _by_number(seats)) for choir, seats in found.items()]
+            if version.joint is not None and version.own is None:
+                found.setdefault(version.joint, {})[version.slot] = place
+        return [(run, _by_number(slots)) for run, slots in found.items()]
 
     @property
     def restored(self) -> list[int]:
         """Who runs on its own although it need not: what a snapshot of an earlier version has of it is read so."""
-        return [place for place, one in enumerate(self.versions) if one.part.together and one.voice is not None]
+        return [place for place, one in enumerate(self.versions) if one.part.together and one.own is not None]
 
-    def forget_seats(self) -> None:
+    def forget_slots(self) -> None:
         """Somebody has left, or runs with the others from now on."""
-        self.__dict__.pop("choirs", None)
-        self.__dict__.pop("seats", None)
+        self.__dict__.pop("joint", None)
+        self.__dict__.pop("slots", None)
 
     def piece(self, most: int) -> int:
         """How many events go through all patterns at once: ``most``, or fewer where that could make too many pairs."""
         return max(1, min(most, PAIRS // max(1, self.alone)))
 
     @cached_property
-    def seats(self) -> tuple[I64, I64]:
-        """By place in ``versions``: the number of the choir in ``choirs`` (−1: none), and the seat."""
-        choir, seat = np.full((2, len(self.versions)), -1, np.int64)
-        for number, (_, places) in enumerate(self.choirs):
+    def slots(self) -> tuple[I64, I64]:
+        """By place in ``versions``: the number of the shared run in ``joint`` (−1: none), and the slot."""
+        run, slot = np.full((2, len(self.versions)), -1, np.int64)
+        for number, (_, places) in enumerate(self.joint):
             taken = np.flatnonzero(places >= 0)
-            choir[places[taken]], seat[places[taken]] = number, taken
-        return choir, seat
+            run[places[taken]], slot[places[taken]] = number, taken
+        return run, slot
 
 
 def _by_number(named: Mapping[int, int]) -> I64:
@@ -119,7 +123,7 @@ class Stretch(NamedTuple):
 
     low: int
     high: int
-    lineup: Lineup
+    in_force: InForce
 
 
 @dataclass
@@ -138,7 +142,7 @@ class Timeline:
 
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
-        self.lineup = Lineup((), schema)
+        self.in_force = InForce((), schema)
         self._steps: dict[Number | None, _Step] = {}
 
     def add(self, name: str, since: Instant | None, part: Part | None) -> None:
@@ -148,11 +152,11 @@ class Timeline:
 
     def start(self, versions: Iterable[Version]) -> None:
         """Put versions in force, in place of those that are."""
-        self.lineup = Lineup(versions, self._schema)
+        self.in_force = InForce(versions, self._schema)
 
     def holds(self, name: str, since: Instant | None, part: Part | None) -> bool:
         """Whether just this is in force."""
-        for version in self.lineup.versions:
+        for version in self.in_force.versions:
             if version.id == name:
                 return part is not None and version.part.same(part) and version.since == since
         return False
@@ -160,18 +164,18 @@ class Timeline:
     def stretches(self, times: NDArray[Any]) -> list[Stretch]:
         """Cut events, whose times ascend, where changes hold."""
         found = []
-        low, lineup = 0, self.lineup
+        low, in_force = 0, self.in_force
         for since, step in self._until(times[-1].item(), inclusive=True):
             high = 0 if since is None else int(np.searchsorted(times, since))
             if high > low:
-                found.append(Stretch(low, high, lineup))
+                found.append(Stretch(low, high, in_force))
                 low = high
-            lineup = self._after(lineup, [step])
-        found.append(Stretch(low, times.size, lineup))
+            in_force = self._after(in_force, [step])
+        found.append(Stretch(low, times.size, in_force))
         return found
 
-    def reach(self, time: Number, *, inclusive: bool, lineup: Lineup | None = None) -> dict[str, Number | None]:
-        """What was to come until ``time`` holds now; ``lineup`` is it where the caller knows it.
+    def reach(self, time: Number, *, inclusive: bool, in_force: InForce | None = None) -> dict[str, Number | None]:
+        """What was to come until ``time`` holds now; ``in_force`` is it where the caller knows it.
 
         Gives the ids of the patterns that were replaced or have ended, with the time of the first change.
         """
@@ -181,7 +185,7 @@ class Timeline:
             for name in step.versions:
                 ended.setdefault(name, since)
         if past:
-            self.lineup = lineup if lineup is not None else self._after(self.lineup, [step for _, step in past])
+            self.in_force = in_force if in_force is not None else self._after(self.in_force, [step for _, step in past])
         for since, _ in past:
             del self._steps[since]
         return ended
@@ -191,11 +195,11 @@ class Timeline:
             if since is None or since < time or (inclusive and since == time):
                 yield since, step
 
-    def _after(self, lineup: Lineup, steps: Sequence[_Step]) -> Lineup:
-        held: dict[str, Version | None] = {version.id: version for version in lineup.versions}
+    def _after(self, in_force: InForce, steps: Sequence[_Step]) -> InForce:
+        held: dict[str, Version | None] = {version.id: version for version in in_force.versions}
         for step in steps:
             held |= step.versions
-        return Lineup([version for version in held.values() if version is not None], self._schema)
+        return InForce([version for version in held.values() if version is not None], self._schema)
 
     def steps(self) -> list[tuple[Number | None, _Step]]:
         """What is to come, in order."""
@@ -204,12 +208,12 @@ class Timeline:
     def table(self, when: pa.DataType) -> pa.Table:
         """A row for each pattern that holds or will hold, from when until when."""
         changes: dict[str, list[tuple[Instant | None, Version | None]]] = {}
-        for version in self.lineup.versions:
+        for version in self.in_force.versions:
             changes[version.id] = [(version.since, version)]
         for _, step in self.steps():
             for name, coming in step.versions.items():
                 changes.setdefault(name, []).append((step.since, coming))
-        started = set(self.lineup.versions)
+        started = set(self.in_force.versions)
         rows = []
         for name in sorted(changes):
             line = changes[name]

@@ -1,8 +1,8 @@
-"""A solo: a pattern that needs another engine than tECS, and has a run of its own over the events that concern it."""
+"""A pattern that needs another engine than tECS: it has a run of its own over the events that concern it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,12 +12,17 @@ from numpy.typing import NDArray
 from stretto.budget import Budget
 from stretto.columns.overflow import IntegerOverflow
 from stretto.engines.api import Matches
+from stretto.engines.around import AroundRun
+from stretto.engines.latest.runner import LatestRunner
+from stretto.engines.nfab.runner import NfabRunner
 from stretto.engines.shared.counting import Unlisted
 from stretto.engines.shared.holding import TooMany
+from stretto.engines.tecs.runner import Runner
+from stretto.engines.timed.runner import TimedRunner
 from stretto.frame import Section
 from stretto.matching.many.keys import SharedKeys
 from stretto.matching.many.parts import Part
-from stretto.matching.many.shared import Dealt
+from stretto.matching.many.shared import Handed
 
 I64 = NDArray[np.int64]
 
@@ -25,7 +30,7 @@ I64 = NDArray[np.int64]
 PLACES = 1 << 12
 
 
-class Solo:
+class OtherRun(AroundRun):
     """A run that is handed some events of a stream, and says of its matches where in the whole stream their events are.
 
     Parameters
@@ -40,15 +45,18 @@ class Solo:
         How many bytes of matches it may hold before it gives them.
     """
 
+    run: Runner | NfabRunner | TimedRunner | LatestRunner
     ranked = False  #: nothing counts the events that it is not handed
 
     def __init__(self, part: Part, *, labels: bool, capacity: int, budget: Budget) -> None:
-        self.run = part.machine.start(labels=labels, capacity=capacity, budget=budget)
+        super().__init__(part.machine.start(labels=labels, capacity=capacity, budget=budget))
         #: Whether matches are given when time has passed their window.
         self.waits = part.query.waits
         window = part.query.bound.window
         self._size = window.size if window is not None else 0
         self._columns = list(part.machine.columns)
+        assert part.query.bound.schema.time is not None
+        self._time = part.query.bound.schema.time
         self._places = _Places()
 
     # -- events ---------------------------------------------------------------------------------------------------------
@@ -57,8 +65,8 @@ class Solo:
         self,
         batch: pa.RecordBatch,
         first: int,
-        dealt: Dealt,
-        times: NDArray[Any],
+        handed: Handed,
+        measures: Mapping[str, NDArray[Any]],
         shared: SharedKeys | None,
     ) -> Iterator[Matches]:
         """Read the next events; yields their matches. Must be read to its end before the next call.
@@ -69,18 +77,19 @@ class Solo:
             The events.
         first
             The position of the first of them.
-        dealt
+        handed
             Those that matter.
-        times
-            The time of every event.
+        measures
+            By attribute: the time of every event, among others.
         shared
             Not needed: the run numbers keys by itself.
         """
-        if dealt.rows.size:
-            self._places.add(dealt.rows + first, times[dealt.rows])
+        times = measures[self._time]
+        if handed.rows.size:
+            self._places.add(handed.rows + first, times[handed.rows])
             mine = batch.select(self._columns)
-            if dealt.rows.size < batch.num_rows:
-                mine = mine.take(pa.array(dealt.rows))
+            if handed.rows.size < batch.num_rows:
+                mine = mine.take(pa.array(handed.rows))
             yield from self._known(self.run.advance(mine), first, times)
         if self._is_due(times[-1].item()):
             yield from self._known(self.run.reach(times[-1].item()), first, times)
@@ -151,26 +160,6 @@ class Solo:
     def unlisted(self) -> Unlisted | None:
         """While events are being read: how many matches of the last one are still to come; ``None``: none."""
         return self.run.unlisted()
-
-    @property
-    def visited(self) -> int:
-        """Events that reached the kernel so far."""
-        return self.run.visited
-
-    @property
-    def triggers(self) -> int:
-        """Events that have output so far."""
-        return self.run.triggers
-
-    @property
-    def nodes(self) -> int:
-        """Nodes that hold partial matches."""
-        return self.run.nodes
-
-    @property
-    def partitions(self) -> int:
-        """Partitions with a number."""
-        return self.run.partitions
 
     @property
     def nbytes(self) -> int:

@@ -30,7 +30,7 @@ def count_shares(cls: I32, shares: Shares, counts: I64) -> None:
 
 
 @jit
-def deal(cls: I32, shares: Shares, place: I64, rows: I64, own: I32) -> None:
+def hand_out(cls: I32, shares: Shares, place: I64, rows: I64, own: I32) -> None:
     """Write each event's row and own class at ``place[p]`` for every part p that it concerns, and move ``place[p]`` on.
 
     Rows of a part ascend. O(events + shares of their classes); writes ``place``, ``rows`` and ``own``.

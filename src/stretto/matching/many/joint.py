@@ -1,6 +1,6 @@
-"""A choir: many patterns that run in one call of the kernel.
+"""Many patterns that run in one call of the kernel.
 
-A partition of the kernel is a *seat* and a key: each pattern has a seat, so that its partial matches are its own. Patterns that
+A partition of the kernel is a *slot* and a key: each pattern has a slot, so that its partial matches are its own. Patterns that
 differ in constants only share their automaton and what was determinized of it; others have theirs beside it in one table.
 """
 
@@ -33,11 +33,11 @@ from stretto.query.query import Consume
 I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]
 
-#: A seat and the number of a key in one word, and a partition and a place in its stream.
+#: A slot and the number of a key in one word, and a partition and a place in its stream.
 HALF = 32
 
 
-class Choir(Driver):
+class JointRun(Driver):
     """The state of all patterns of one window, with one set of keys (:attr:`Part.terms`).
 
     It is told which events to visit, and their classes; order and NULLs of times and windows are checked by whoever tells.
@@ -58,80 +58,80 @@ class Choir(Driver):
         super().__init__(joint, labels=labels, capacity=capacity, tells_partitions=True)
         if query.parsed.consume is Consume.ANY:  # of a pattern without keys, which has one partition
             self.state.registers[s.CONSUME] = CONSUME_PARTITION
-        #: The keys of events; ``keys`` are pairs of a seat and the number of one of these.
+        #: The keys of events; ``keys`` are pairs of a slot and the number of one of these.
         self._numbers = self.keys
         self.keys = None if self._numbers is None else KeyTable([pa.int64()])
-        #: By seat: the number of its automaton, and where that begins.
+        #: By slot: the number of its automaton, and where that begins.
         self._model: I64 = np.zeros(1, np.int64)
         self._initial: I64 = np.zeros(1, np.int64)
-        #: By seat: the position from which on it is the pattern's; what was before is somebody else's.
+        #: By slot: the position from which on it is the pattern's; what was before is somebody else's.
         self._since: I64 = np.zeros(1, np.int64)
-        self._seats = 0
+        self._slots = 0
         self._free: list[int] = []
-        #: The visits at hand, and their seats.
+        #: The visits at hand, and their slots.
         self._visits: Events | None = None
-        self._muted: list[int] = []
-        #: By partition: its seat.
-        self._seat: I64 = np.zeros(1, np.int64)
+        self._silenced: list[int] = []
+        #: By partition: its slot.
+        self._slot: I64 = np.zeros(1, np.int64)
 
-    # -- seats ------------------------------------------------------------------------------------------------------
+    # -- slots ------------------------------------------------------------------------------------------------------
 
     def enter(self, part: Part) -> int:
-        """A seat for a pattern."""
+        """A slot for a pattern."""
         if not self._free:
-            self._free.append(self._seats)
-            self._seats += 1
-        seat = self._free.pop()
-        self._take_seat(seat, part)
-        self._since[seat] = self.rows
-        return seat
+            self._free.append(self._slots)
+            self._slots += 1
+        slot = self._free.pop()
+        self._take_slot(slot, part)
+        self._since[slot] = self.rows
+        return slot
 
-    def _take_seat(self, seat: int, part: Part) -> None:
+    def _take_slot(self, slot: int, part: Part) -> None:
         arrays = self._model, self._initial, self._since
-        self._model, self._initial, self._since = (_longer(array, self._seats) for array in arrays)
-        self._model[seat] = self.program.number(part.model)
-        self._initial[seat] = self.program.initial(int(self._model[seat]))
+        self._model, self._initial, self._since = (_longer(array, self._slots) for array in arrays)
+        self._model[slot] = self.program.number(part.model)
+        self._initial[slot] = self.program.initial(int(self._model[slot]))
         if self.keys is None:
-            self._seat = np.arange(self._seats)
-            self.state.fit_partitions(self._seats)
+            self._slot = np.arange(self._slots)
+            self.state.fit_partitions(self._slots)
 
-    def leave(self, seats: Sequence[int]) -> None:
-        """Forget what patterns have left, and give their seats to others. O(partitions)."""
-        parts = np.flatnonzero(np.isin(self._seat[: self.partitions], seats))
+    def leave(self, slots: Sequence[int]) -> None:
+        """Forget what patterns have left, and give their slots to others. O(partitions)."""
+        parts = np.flatnonzero(np.isin(self._slot[: self.partitions], slots))
         release_all(self.state.records, self.state.registers, parts)
-        self._free += seats
+        self._free += slots
 
-    def mute(self, seat: int) -> None:
-        """While events are being read: the pattern of a seat gives no more, and what it holds is forgotten when they are read."""
+    def silence(self, slot: int) -> None:
+        """While events are being read: the pattern of a slot gives no more, and what it holds is forgotten when they are read."""
         assert self._visits is not None
-        seats = self._seat[self._visits.part]
-        self._visits.cls[seats == seat] = 0  # which concerns nobody
+        slots = self._slot[self._visits.part]
+        self._visits.cls[slots == slot] = 0  # which concerns nobody
         registers = self.state.registers
-        if registers[s.BUSY] and seats[registers[s.CURSOR]] == seat:
+        if registers[s.BUSY] and slots[registers[s.CURSOR]] == slot:
             registers[s.TOP] = 0  # nothing is left to list of the event at hand
-        self._muted.append(seat)
+        self._silenced.append(slot)
 
-    def _forget_muted(self) -> None:
-        if self._muted:
-            parts = np.flatnonzero(np.isin(self._seat[: self.partitions], self._muted))
+    def _forget_silenced(self) -> None:
+        if self._silenced:
+            parts = np.flatnonzero(np.isin(self._slot[: self.partitions], self._silenced))
             release_all(self.state.records, self.state.registers, parts)
-            self._muted = []
+            self._silenced = []
 
     @property
     def partitions(self) -> int:
-        return self._seats if self.keys is None else len(self.keys)
+        return self._slots if self.keys is None else len(self.keys)
 
     @property
     def busy(self) -> int:
         """How many patterns hold something."""
-        return int(np.unique(self._seat[: self.partitions][self.state.records.head[: self.partitions] != 0]).size)
+        return int(np.unique(self._slot[: self.partitions][self.state.records.head[: self.partitions] != 0]).size)
 
     # -- events -----------------------------------------------------------------------------------------------------
 
     def follow(
-        self, batch: pa.RecordBatch, first: int, rows: I64, seats: I64, cls: I32, measures: NDArray[np.generic] | None
+        self, batch: pa.RecordBatch, first: int, rows: I64, slots: I64, cls: I32, measures: Mapping[str, NDArray[Any]]
     ) -> Iterator[Matches]:
-        """Read the next events; yields their matches, with a seat in place of the partition. Must be read to its end.
+        """Read the next events; yields their matches, with a slot in place of the partition. Must be read to its end.
 
         Parameters
         ----------
@@ -139,10 +139,10 @@ class Choir(Driver):
             The events.
         first
             The position of the first of them.
-        rows, seats, cls
+        rows, slots, cls
             The visits: which event, by whom, and its class there; rows ascend.
         measures
-            The window's attribute, if it has one, of every event.
+            By attribute: what windows measure of every event.
         """
         self.rows = first + batch.num_rows
         if not rows.size:
@@ -151,30 +151,30 @@ class Choir(Driver):
         new[1:] = rows[1:] != rows[:-1]
         events = rows[new]
         which = np.cumsum(new) - 1
-        low = self._low(events + first, None, measures, events, first)[which]
-        part = seats
+        low = self._low(events + first, None, self._measured_of(measures), events, first)[which]
+        part = slots
         if self._numbers is not None and self.keys is not None:
             key = self._numbers.ids([batch.column(name) for name in self.key_names], events)[which]
             known = key >= 0
             if not known.all():
-                rows, seats, cls, low, key = rows[known], seats[known], cls[known], low[known], key[known]
-            part = self.keys.ids([pa.array(seats << HALF | key)])
-            self._seat = _longer(self._seat, len(self.keys))
-            self._seat[part] = seats
+                rows, slots, cls, low, key = rows[known], slots[known], cls[known], low[known], key[known]
+            part = self.keys.ids([pa.array(slots << HALF | key)])
+            self._slot = _longer(self._slot, len(self.keys))
+            self._slot[part] = slots
             self.state.fit_partitions(len(self.keys))
         self.program.widen(cls)
         position = rows + first
-        self._visits = Events(cls, part, position, position, low, NO_KEYS, self._initial[seats])
+        self._visits = Events(cls, part, position, position, low, NO_KEYS, self._initial[slots])
         yield from self._carried_out(self._visits)
         self._visits = None
-        self._forget_muted()
+        self._forget_silenced()
 
     def _drain(self) -> Matches:
         found = self.state.drain()
         assert found.part is not None
         if self.labels and not self.program.valuations and (found.mark == AMBIGUOUS).any():
             self._resolve(found)
-        return found._replace(part=self._seat[found.part])
+        return found._replace(part=self._slot[found.part])
 
     def _resolve(self, found: Matches) -> None:
         """Tell variables apart, automaton by automaton, in a trace in which each partition's events stand together."""
@@ -183,7 +183,7 @@ class Choir(Driver):
         word = self.trace.part << HALF | (self.trace.position - base)
         order = np.argsort(word, kind="stable")
         trace = Trace(word[order], self.trace.part[order], self.trace.cls[order])
-        whose = self._model[self._seat[found.part]]
+        whose = self._model[self._slot[found.part]]
         size = np.diff(found.offset)
         begin = found.part << HALF
         place = np.repeat(begin, size) | (found.position - base)
@@ -203,7 +203,7 @@ class Choir(Driver):
     def _keep(self, alive: NDArray[np.bool_]) -> tuple[I64, I64] | None:
         fresh = super()._keep(alive)
         if fresh is not None and self.keys is not None:
-            self._seat = _longer(self._seat[fresh[1]], 1)
+            self._slot = _longer(self._slot[fresh[1]], 1)
             self._forget_numbers()
         return fresh
 
@@ -234,7 +234,7 @@ class Choir(Driver):
         """Write what the patterns have left; of the trace, that of partitions that hold something."""
         trace = self.trace
         held = (trace.part >= 0) & (self.state.records.head[trace.part] != 0)
-        held &= trace.position >= self._since[self._seat[trace.part]]
+        held &= trace.position >= self._since[self._slot[trace.part]]
         self._traces = [Trace(*(array[held] for array in trace))]
         super().save(section)
 
@@ -245,22 +245,22 @@ class Choir(Driver):
         for number in states:
             model, local = self.program.states[number]
             named[int(number)] = [model, *map(hex, programs[model].determinizer.states[local])]
-        models = self._model[self._seat[trace.part]]
+        models = self._model[self._slot[trace.part]]
         classes = {}
         for model in np.unique(models):
             vectors = programs[model].classifier.vectors
             classes[int(model)] = {int(c): hex(vectors[c]) for c in np.unique(trace.cls[models == model])}
-        section.values |= {"states": named, "classes": classes, "models": self._model[: self._seats].tolist()}
-        section.arrays["seat"] = self._seat[: self.partitions].copy()
+        section.values |= {"states": named, "classes": classes, "models": self._model[: self._slots].tolist()}
+        section.arrays["slot"] = self._slot[: self.partitions].copy()
 
     def load(self, section: Section, parts: Mapping[int, Part] | None = None) -> None:
-        """Take over a state that :meth:`save` wrote; ``parts``: who has which seat."""
+        """Take over a state that :meth:`save` wrote; ``parts``: who has which slot."""
         assert parts is not None
-        self._seats = len(section.values["models"])
-        self._free = [seat for seat in range(self._seats) if seat not in parts]
-        for seat, part in parts.items():
-            self._take_seat(seat, part)
-        self._seat = _longer(section.arrays["seat"].astype(np.int64), 1)
+        self._slots = len(section.values["models"])
+        self._free = [slot for slot in range(self._slots) if slot not in parts]
+        for slot, part in parts.items():
+            self._take_slot(slot, part)
+        self._slot = _longer(section.arrays["slot"].astype(np.int64), 1)
         super().load(section)
 
     def _load_states(self, section: Section) -> I64:
@@ -274,11 +274,11 @@ class Choir(Driver):
     def _models_here(self, section: Section) -> dict[int, int]:
         """By number of an automaton in a snapshot: its number here."""
         there = section.values["models"]
-        return {there[seat]: int(self._model[seat]) for seat in range(self._seats) if seat not in self._free}
+        return {there[slot]: int(self._model[slot]) for slot in range(self._slots) if slot not in self._free}
 
     def _load_classes(self, section: Section, part: I64, cls: NDArray[Any]) -> I32:
         found = np.zeros(cls.size, np.int32)
-        models = self._model[self._seat[part]]
+        models = self._model[self._slot[part]]
         here = self._models_here(section)
         for there, named in section.values["classes"].items():
             classes = renumbered(named, partial(_class_of, self.program.programs[here[int(there)]]))

@@ -1,8 +1,9 @@
-"""A voice: what a pattern in force has left behind of the stream so far."""
+"""A pattern that runs on its own on the tECS engine: what it has left behind of the stream so far."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,16 +15,18 @@ from stretto.engines.tecs.runner import Runner
 from stretto.matching.many.index import Visits
 from stretto.matching.many.keys import OwnNumbers, SharedKeys
 from stretto.matching.many.parts import Part
-from stretto.matching.many.shared import Dealt
+from stretto.matching.many.shared import Handed
 
 I64 = NDArray[np.int64]
 
 
-class Voice(Runner):
+class TecsRun(Runner):
     """A run that is told which events to visit, and their classes.
 
     Order and NULLs of times and windows are checked by whoever tells; positions count the whole stream.
     """
+
+    waits = False  #: every match is given with the event that completes it
 
     def __init__(self, program: Program, *, labels: bool, capacity: int) -> None:
         super().__init__(program, labels=labels, capacity=capacity)
@@ -33,8 +36,8 @@ class Voice(Runner):
         self,
         batch: pa.RecordBatch,
         first: int,
-        dealt: Dealt,
-        measures: NDArray[np.generic] | None,
+        handed: Handed,
+        measures: Mapping[str, NDArray[Any]],
         shared: SharedKeys | None,
     ) -> Iterator[Matches]:
         """Read the next events; yields their matches. Must be read to its end before the next call.
@@ -45,26 +48,26 @@ class Voice(Runner):
             The events.
         first
             The position of the first of them.
-        dealt
+        handed
             Those that matter.
         measures
-            The window's attribute, if it has one, of every event.
+            By attribute: what windows measure of every event.
         shared
             The keys of the events, where they are numbered for several patterns at once.
         """
         self.program.refresh()
         self.rows = first + batch.num_rows
-        rows, part, key = self._placed(batch, dealt, shared)
+        rows, part, key = self._placed(batch, handed, shared)
         if not rows.size:
             return
-        cls = dealt.cls if rows.size == dealt.rows.size else dealt.cls[np.searchsorted(dealt.rows, rows)]
-        yield from self._carried_out(self._placed_events(cls, rows, part, key, measures, first))
+        cls = handed.cls if rows.size == handed.rows.size else handed.cls[np.searchsorted(handed.rows, rows)]
+        yield from self._carried_out(self._placed_events(cls, rows, part, key, self._measured_of(measures), first))
 
-    def _placed(self, batch: pa.RecordBatch, dealt: Dealt, shared: SharedKeys | None) -> tuple[I64, I64, I64 | None]:
+    def _placed(self, batch: pa.RecordBatch, handed: Handed, shared: SharedKeys | None) -> tuple[I64, I64, I64 | None]:
         """The events to visit that are in a substream, with its number and, where the window counts, their ranks in it."""
-        rows = dealt.rows
+        rows = handed.rows
         if self.ranked or (self.keys is not None and shared is None):
-            placed = self._substreams(batch, rows, dealt.member, skips=self.program.skips)
+            placed = self._substreams(batch, rows, handed.member, skips=self.program.skips)
             self.state.fit_partitions(self.partitions)
             return placed
         if self.keys is None or shared is None:
@@ -81,10 +84,10 @@ class Voice(Runner):
             self._numbers.forget()
 
 
-def own_visits(part: Part, visits: Visits, place: int) -> Dealt:
+def own_visits(part: Part, visits: Visits, place: int) -> Handed:
     """What a pattern that could run with the others gets of their visits where it runs on its own."""
     mine = np.flatnonzero(visits.place == place)
     distinct, where = np.unique(visits.cls[mine], return_inverse=True)
     vectors, own = part.model.classifier.vectors, part.program.classifier
     classes = np.array([own.intern(vectors[c]) for c in distinct], np.int32)
-    return Dealt(visits.row[mine], classes[where], None)
+    return Handed(visits.row[mine], classes[where], None)
