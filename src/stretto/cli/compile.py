@@ -31,7 +31,8 @@ def compile_kernels(
     engines: Annotated[
         list[str] | None,
         typer.Argument(
-            help="tecs (CEQL), nfab (SASE+), rows (MATCH_RECOGNIZE), timeouts, timed, afa, dataflow; all if none is named."
+            help="tecs (CEQL), nfab (SASE+), latest (EQL), rows (MATCH_RECOGNIZE), timed (gaps), timeouts, afa, dataflow; all if "
+            "none is named."
         ),
     ] = None,
 ) -> None:

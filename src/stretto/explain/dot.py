@@ -14,7 +14,7 @@ from stretto.automata.steps import Steps
 from stretto.errors import OptionError
 from stretto.explain.sase import asked, ignored, proceeds
 from stretto.explain.text import Compiled, automaton_of
-from stretto.query.eql import EqlQuery
+from stretto.query.eql import EqlQuery, Step
 from stretto.query.passes.bind import BoundQuery
 from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.query import ParsedQuery
@@ -81,12 +81,21 @@ def draw(parsed: ParsedQuery | SaseQuery, bound: BoundQuery | BoundSase | None, 
 
 
 def _chain(query: EqlQuery) -> str:
-    """The steps of EQL in a row; what must not come is dotted."""
+    """The steps of EQL in a row; what must not come is dotted, and what ends partial matches is dashed."""
     lines = ["digraph EQL {", "  rankdir=LR;", '  node [shape=box, fontname="Helvetica", fontsize=11];']
+    if query.window is not None:
+        lines.append(f'  label="maxspan {quoted(str(query.window))}"; fontname="Helvetica"; fontsize=11;')
     for number, step in enumerate(query.stages):
-        lines.append(f'  s{number} [label="{_short(str(step))}"{", style=dotted" * step.missing}];')
+        lines.append(f'  s{number} [label="{_by(step)}"{", style=dotted" * step.missing}];')
         lines += [f"  s{number - 1} -> s{number};"] * bool(number)
+    if query.until is not None:
+        lines.append(f'  until [label="{_by(query.until)}", style=dashed];')
     return "\n".join([*lines, "}", ""])
+
+
+def _by(step: Step) -> str:
+    keys = quoted(", ".join(map(str, step.keys)))
+    return _short(str(step)) + (f"\\nby {keys}" if keys else "")
 
 
 def _places(nfab: Nfab) -> str:

@@ -37,7 +37,7 @@ def explain_eql(parsed: EqlQuery, bound: BoundEql | None, program: Callable[[], 
 
 
 def _step(step: Step) -> str:
-    keys = ", ".join(f"{'?' * key.optional}{p.Attribute(key.name)}" for key in step.keys)
+    keys = ", ".join(map(str, step.keys))
     never = "no " if step.missing else ""
     return f"{never}{step.category or 'any'} {step.variable}" + (f" by {keys}" if keys else "")
 

@@ -47,6 +47,9 @@ class Key:
     optional: bool = False
     span: Span | None = field(default=None, compare=False, repr=False)
 
+    def __str__(self) -> str:
+        return f"{'?' * self.optional}{self.name}"
+
 
 @dataclass(frozen=True)
 class Step:

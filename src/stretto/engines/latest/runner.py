@@ -27,9 +27,6 @@ I64 = NDArray[np.int64]
 
 ALL_TIME = (1 << 62) - 1
 
-#: What else a state says of the stream so far.
-SCALARS = ("rows", "late", "last_time", "last_measure", "swept_at")
-
 
 class LatestRunner(Intake):
     """A state of a program of EQL.
@@ -117,7 +114,6 @@ class LatestRunner(Intake):
         """Write the state."""
         self._sweep()
         self.state.save(section, self.partitions)
-        section.values["scalars"] = {name: getattr(self, name) for name in SCALARS}
         self._save_intake(section)
 
     def load(self, section: Section) -> None:
@@ -129,8 +125,6 @@ class LatestRunner(Intake):
             Something is missing or has another size.
         """
         self.state.load(section, self._load_intake(section))
-        for name in SCALARS:
-            setattr(self, name, section.values["scalars"][name])
 
     def unlisted(self) -> Unlisted | None:
         """None: an event completes one match at most."""

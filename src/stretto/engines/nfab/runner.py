@@ -37,9 +37,6 @@ FORGET_AT_LEAST = 1 << 12
 
 ALL_TIME = (1 << 62) - 1
 
-#: What else a state says of the stream so far.
-SCALARS = ("rows", "late", "last_time", "last_measure", "swept_at", "last_tie")
-
 SHOWN = 3  #: conditions that a message names
 
 
@@ -81,6 +78,7 @@ class NfabRunner(Intake):
     """
 
     CURSOR, VISITED, TRIGGERS = s.CURSOR, s.VISITED, s.TRIGGERS
+    SCALARS = (*Intake.SCALARS, "last_tie")
     #: What holds its arrays.
     state_type: ClassVar[type[NfabState]] = NfabState
     state: NfabState
@@ -169,7 +167,6 @@ class NfabRunner(Intake):
         """Write the state, runs partition by partition, in the order of their lists."""
         self.forget()
         self.state.save(section, self.partitions)
-        section.values["scalars"] = {name: getattr(self, name) for name in SCALARS}
         self._save_intake(section)
 
     def load(self, section: Section) -> None:
@@ -181,9 +178,6 @@ class NfabRunner(Intake):
             Something is missing or has another size.
         """
         self.state.load(section, self._load_intake(section), self.program.conditions.values.slots)
-        for name in SCALARS:
-            value = section.values["scalars"][name]
-            setattr(self, name, tuple(value) if isinstance(value, list) else value)
 
     def advance(self, batch: pa.RecordBatch, *, silent: bool = False) -> Iterator[Matches]:
         """Read the next events; yields their matches, or counts of them, in pieces that fit the output buffers.

@@ -35,9 +35,8 @@ from stretto.engines.shared.scalar import (
 LAST_ROW = 0  #: the last row of a set, or the one that CONTINUES said before it; −1: none
 FIRST_ROW = 1  #: the first row of a set, or the first one behind that of CONTINUES
 LAST_LABEL = 2  #: the variable of the last row, or the one that CONTINUES said before it
-AT_LABEL = (
-    3  #: the variable of the row that is SHIFT rows from that of AMONG, while the match has it; every row changes it
-)
+#: The variable of the row that is SHIFT rows from that of AMONG, while the match has it; every row changes it.
+AT_LABEL = 3
 # … aggregates, which a row without a value (SOURCE) does not change, nor one that does not change AMONG:
 COUNT = 4
 SUM = 5

@@ -83,6 +83,8 @@ class Intake:
     CURSOR: ClassVar[int]
     VISITED: ClassVar[int]
     TRIGGERS: ClassVar[int]
+    #: What a snapshot says of the stream so far, beside arrays.
+    SCALARS: ClassVar[tuple[str, ...]] = ("rows", "late", "last_time", "last_measure", "swept_at")
     state: Counting
 
     def __init__(
@@ -435,7 +437,8 @@ class Intake:
     # -- state --------------------------------------------------------------------------------------------------------
 
     def _save_intake(self, section: Section) -> None:
-        """Write the partitions, the ranks in them, and the events of the window."""
+        """Write the partitions, the ranks in them, the events of the window, and what else is said of the stream so far."""
+        section.values["scalars"] = {name: getattr(self, name) for name in self.SCALARS}
         section.values["partitions"] = self.partitions
         section.arrays["counter"] = self.counter[: self.partitions].copy()
         for name, table in self._tables().items():
@@ -455,6 +458,9 @@ class Intake:
             self.words.load(section)
         if self.measured is not None:
             self.measured.load(section.sub("measured"))
+        for name in self.SCALARS:
+            value = section.values["scalars"][name]
+            setattr(self, name, tuple(value) if isinstance(value, list) else value)
         return partitions
 
     def _tables(self) -> dict[str, KeyTable]:

@@ -27,9 +27,6 @@ from stretto.query.passes.bind import BoundQuery
 
 NO_KEYS = np.zeros(0, np.int64)
 
-#: What else a state says of the stream so far.
-SCALARS = ("rows", "late", "last_time", "last_measure", "swept_at", "traced")
-
 
 class Driven(Classifying, Protocol):
     """What the kernel is driven with."""
@@ -65,6 +62,7 @@ class Driver(Intake):
     """
 
     CURSOR, VISITED, TRIGGERS = s.CURSOR, s.VISITED, s.TRIGGERS
+    SCALARS = (*Intake.SCALARS, "traced")
     state: State
     program: Driven
 
@@ -250,7 +248,6 @@ class Driver(Intake):
         self._traces = [Trace(position[gone:].copy(), part[gone:].copy(), cls[gone:].copy())]
         self._save_names(section)
         section.sub("trace").arrays |= self.trace._asdict()
-        section.values["scalars"] = {name: getattr(self, name) for name in SCALARS}
         self._save_intake(section)
 
     def load(self, section: Section) -> None:
@@ -267,8 +264,6 @@ class Driver(Intake):
         trace = section.sub("trace").arrays
         position, part = trace["position"].astype(np.int64), trace["part"].astype(np.int64)
         self._traces = [Trace(position, part, self._load_classes(section, part, trace["cls"]))]
-        for name in SCALARS:
-            setattr(self, name, section.values["scalars"][name])
 
     def _save_names(self, section: Section) -> None:
         """Write what the states of the saved records, and the classes of the trace, stand for."""

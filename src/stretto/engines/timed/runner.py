@@ -30,9 +30,6 @@ from stretto.query.query import Consume, Strategy
 NO_NEW = "completes matches, of which the next one was not found"
 FEWER = "a SELECT of more variables tells more matches apart; a narrower WITHIN or GAP, or LIMIT, leaves fewer"
 
-#: What else a state says of the stream so far.
-SCALARS = ("rows", "late", "last_time", "last_measure", "last_clock", "now", "swept_at")
-
 
 class TimedRunner(TimedIntake):
     """A state of a program, and what is kept beside the kernel's arrays.
@@ -52,6 +49,7 @@ class TimedRunner(TimedIntake):
     """
 
     CURSOR, VISITED, TRIGGERS = s.CURSOR, s.VISITED, s.TRIGGERS
+    SCALARS = (*TimedIntake.SCALARS, "last_clock", "now")
     state: State
 
     def __init__(
@@ -269,7 +267,6 @@ class TimedRunner(TimedIntake):
         """Write the state: what is reachable, and what waits."""
         self._collect()
         self.state.save(section)
-        section.values["scalars"] = {name: getattr(self, name) for name in SCALARS}
         self._save_intake(section)
         if self.waiting is not None:
             self.waiting.save(section.sub("waiting"))
@@ -283,7 +280,5 @@ class TimedRunner(TimedIntake):
             Something is missing or has another size.
         """
         self.state.load(section, self._load_intake(section))
-        for name in SCALARS:
-            setattr(self, name, section.values["scalars"][name])
         if self.waiting is not None:
             self.waiting.load(section.sub("waiting"))

@@ -57,8 +57,8 @@ class Token:
         return self.text[1:-1].replace(quote * 2, quote) if quote in '"`' else self.text
 
 
-def tokens(text: str, *, spark: bool = False) -> list[Token]:
-    """The tokens of a text; ``spark``: as Spark SQL has strings.
+def tokens(text: str, *, spark: bool = False, whole: bool = True) -> list[Token]:
+    """The tokens of a text; ``spark``: as Spark SQL has strings; not ``whole``: those before a quote or comment that is not closed.
 
     Raises
     ------
@@ -68,6 +68,8 @@ def tokens(text: str, *, spark: bool = False) -> list[Token]:
     found = []
     for one in (_SPARK if spark else _STANDARD).finditer(text):
         kind = str(one.lastgroup)
+        if kind == "open" and not whole:
+            break
         if kind == "open":
             what = "comment" if one[0] == "/*" else "quote"
             hint = "*/" if what == "comment" else one[0]
