@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := help
 # Every process of a test would compile the same sources again.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help demo test test-all check bench format clean
+.PHONY: help demo test test-all check bench site format clean
 # The lanes of test-all, each by itself `make test-NAME`. No name may hold a space, and .ci/run takes one a day.
 KILLS := $(addprefix kills-,ceql sase ahead afa current patterns dataflow)
 LANES := uncompiled checked seeds seeds-uncompiled fuzz spark versions cluster $(KILLS) kafka delta benchmarks
@@ -36,6 +36,7 @@ help:
 	@echo "                  benchmarks        the benchmarks at toy size, against their oracles"
 	@echo "make check      linter, formatter, type checker (of the tests, too)"
 	@echo "make bench      the benchmarks of benchmarks/"
+	@echo "make site       the documentation as a site, in out/site"
 	@echo "make format     let the formatter write"
 
 # pip learned about dependency groups in 25.1.
@@ -45,6 +46,10 @@ $(VENV)/.stamp: pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
 	$(BIN)/python -m pip install --quiet --editable . --group dev
 	@touch $@
+
+site: $(VENV)/.stamp
+	$(BIN)/sphinx-build -q -W --keep-going docs out/site
+	@echo "out/site/index.html"
 
 demo: $(VENV)/.stamp
 	$(BIN)/python -m stretto.demo $(PICTURE)

@@ -22,6 +22,8 @@ ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 #: Runs with a Spark session, in tests/spark.
 ELSEWHERE = {"connectors.md", "spark.md", "sql.md", "streaming.md"}
+#: Has hundreds of thousands of events.
+LARGE = {"tutorial.md"}
 
 FENCE = re.compile(
     r"(?P<skip><!-- not run -->\s*\n)?^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
@@ -58,7 +60,10 @@ def test_pages_are_found() -> None:
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page.name not in ELSEWHERE], ids=lambda page: page.name)
 def test_blocks_of_a_page(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In order, with one set of names."""
+    """In order, with one set of names, where the examples of the repository are."""
+    if page.name in LARGE and not COMPILED:
+        pytest.skip("hundreds of thousands of events take minutes without JIT")
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {"__name__": "__docs__"}
     for block in blocks(page):
