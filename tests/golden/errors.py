@@ -65,6 +65,21 @@ EVENTS = pa.schema(
 )
 
 
+#: The events of counts and sums.
+VALUES = pa.schema(
+    {
+        "type": pa.string(),
+        "at": pa.timestamp("ms"),
+        "name": pa.string(),
+        "volume": pa.int64(),
+        "weight": pa.float64(),
+        "wide": pa.decimal128(30, 2),
+        "flag": pa.bool_(),
+        "tags": pa.list_(pa.string()),
+    }
+)
+
+
 def _transfer(text: str) -> Any:
     """A transfer as text, or as the dict that a JSON object stands for."""
     return read_transfer(json.loads(text) if text.startswith("{") else text, SCOPE)
@@ -76,6 +91,7 @@ READERS: dict[str, Callable[[str], Any]] = {
     "sase": sase.parse,
     "eql": eql.parse,
     "eql_binding": lambda text: compile_query(text, EVENTS, time="at", language="eql"),
+    "totals_binding": lambda text: compile_query(text, VALUES, time="at"),
     "match_recognize": lambda text: bind(match_recognize.parse(text), ROWS),
     "datalog": lambda text: datalog(text, SOURCES),
     "afa_fences": lambda text: read_fence(text, SCOPE),

@@ -8,7 +8,10 @@ from pathlib import Path
 __all__ = ["shown"]
 
 ROOT = Path(__file__).parents[2] / "src/stretto/languages"
-SOURCES = [ROOT / name for name in ("ceql/grammar.lark", "expressions/predicates.lark", "expressions/values.lark")]
+SOURCES = [
+    ROOT / "ceql/grammar.lark",
+    *(ROOT / f"expressions/{name}.lark" for name in ("totals", "predicates", "values")),
+]
 
 #: Terminals that are words of a kind, and what the page calls them.
 KINDS = {
@@ -19,6 +22,7 @@ KINDS = {
     "MODE": "word",
     "CHOICE": "word",
     "KEYED": "name",
+    "FUNCTION": "word",
     "UNIT": "word",
 }
 KINDS |= {"NUMBER": "number", "STRING": "'text'", "QUOTED": "`name`"}
@@ -32,6 +36,12 @@ READ = {
     "WITHIN_ALL": "WITHIN",
     "WITHIN_THIS": "WITHIN",
     "KEEP": "KEEP",
+    "GROUP": "GROUP",
+    "ORDER": "ORDER",
+    "EVERY": "EVERY",
+    "SAMPLE": "SAMPLE",
+    "CAST": "CAST",
+    "DISTINCT": "DISTINCT",
     "AFTER_MATCH": "AFTER MATCH",
     "TRAILING": '";"',
     "EQUAL": '("=" | "==")',

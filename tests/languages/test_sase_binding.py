@@ -12,8 +12,8 @@ from stretto.errors import QueryError
 from stretto.events import Schema
 from stretto.languages.sase import parse
 from stretto.query import predicate as p
-from stretto.query.passes.bind import BoundWindow
 from stretto.query.passes.bind_sase import BoundSase, bind_sase
+from stretto.query.windows import BoundWindow
 
 COLUMNS = pa.schema(
     [

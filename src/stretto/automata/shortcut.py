@@ -88,7 +88,9 @@ def of_one_event(query: BoundEql) -> BoundQuery:
     (step,) = query.eql.stages
     assert step.category is not None
     name = OWN + step.variable
-    rewritten = rewrite(Project(Filter(As(Atom(step.category), name), name, query.asked[0]), frozenset({name})))
+    rewritten = rewrite(
+        Project(Filter(As(Atom(step.category), name), name, query.step_conditions[0]), frozenset({name}))
+    )
     parsed = ParsedQuery(query.parsed.text, Strategy.ALL, None, query.parsed.streams, rewritten, language="sase")
     return BoundQuery(parsed, query.schema, rewritten, None, query.selected, query.time)
 

@@ -21,6 +21,8 @@ from stretto.query.passes.bind import BoundQuery
 from stretto.query.passes.bind_eql import BoundEql
 from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.query import ParsedQuery, Strategy
+from stretto.query.sase import SaseQuery
+from stretto.query.totals import Best, Sample, Totals
 
 #: The machines of which some matches may be kept, and partial matches followed.
 _Listing = Program | NfabProgram | TimedProgram
@@ -136,6 +138,16 @@ def _why_not_afa(query: ParsedQuery | BoundSase) -> str:
 NO_VALUATIONS = "KEEP and AFTER MATCH choose a complex event, not a valuation: leave out valuations="
 
 
+def refuse_asked(query: ParsedQuery | SaseQuery) -> None:
+    """Raise an :class:`OptionError` if a query asks something of all its matches together, which no engine does yet."""
+    if query.asked is None:
+        return
+    names = {Totals: "counts and sums over all matches", Best: "ORDER BY … LIMIT", Sample: "SAMPLE"}
+    raise OptionError(
+        f"{names[type(query.asked)]}: no engine does this yet; list the matches, and count what is listed"
+    )
+
+
 def program_for(query: BoundQuery | BoundSase, *, valuations: bool, timeouts: bool = False) -> AnyProgram:
     """The compiled machine of a bound query.
 
@@ -144,6 +156,7 @@ def program_for(query: BoundQuery | BoundSase, *, valuations: bool, timeouts: bo
     OptionError
         Valuations are asked for of complex events of which one is kept, or timeouts of a query whose partial matches do not time out.
     """
+    refuse_asked(query.parsed)
     if isinstance(query, BoundEql):
         return _eql_program(query, valuations=valuations, timeouts=timeouts)
     if timeouts:

@@ -43,6 +43,6 @@ def _step(step: Step) -> str:
 
 
 def _conditions(parsed: EqlQuery, bound: BoundEql | None) -> Iterator[str]:
-    for step, asked in zip(parsed.whole, parsed.conditions if bound is None else bound.asked, strict=True):
+    for step, asked in zip(parsed.whole, parsed.conditions if bound is None else bound.step_conditions, strict=True):
         if asked != p.And(()):
             yield f"{step.variable}: {asked}"

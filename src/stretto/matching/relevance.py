@@ -37,7 +37,7 @@ def guards_of(query: BoundQuery | BoundSase) -> tuple[Guard, ...] | None:
     if query.window is not None and query.window.attribute is None:
         return None
     if isinstance(query, BoundEql):
-        steps = [(step.category, asked) for step, asked in zip(query.eql.whole, query.asked, strict=True)]
+        steps = [(step.category, asked) for step, asked in zip(query.eql.whole, query.step_conditions, strict=True)]
         known = [Guard(category, None, (asked,)) for category, asked in steps if category is not None]
         return tuple(dict.fromkeys(known)) if len(known) == len(steps) else None
     if isinstance(query, BoundQuery) and query.parsed.needs_times:

@@ -10,6 +10,7 @@ Every node is immutable, compares by value (source spans aside) and prints as CE
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
@@ -347,6 +348,38 @@ def is_one_event(pattern: Pattern) -> bool:
     """Whether every match of a pattern is a single event."""
     pattern = unnamed(pattern)
     return isinstance(pattern, Atom) or (isinstance(pattern, Or) and all(map(is_one_event, pattern.alternatives)))
+
+
+def holds_several(pattern: Pattern, variable: str) -> bool:
+    """Whether a variable may hold several events of a match.
+
+    >>> one, two = Atom("A"), As(Plus(Atom("B")), "x")
+    >>> [holds_several(Sequence((one, two), (False,)), name) for name in ("A", "B", "x")]
+    [False, True, True]
+    """
+    most: dict[int, tuple[float, float]] = {}  # events, and of these those of the variable
+
+    def visit(node: Pattern) -> Pattern:
+        below = [most[id(child)] for child in children(node)]
+        match node:
+            case Atom():
+                found = (1.0, 1.0 if variable in node.labels else 0.0)
+            case Not():
+                found = (0.0, 0.0)
+            case Sequence():
+                found = (sum(every for every, _ in below), sum(own for _, own in below))
+            case Plus() | Repeat():
+                times = math.inf if isinstance(node, Plus) or node.most is None else float(node.most)
+                found = (below[0][0] * times, below[0][1] * times if below[0][1] else 0.0)
+            case As(_, name):
+                found = (below[0][0], below[0][0] if name == variable else below[0][1])
+            case _:
+                found = (max(every for every, _ in below), max(own for _, own in below))
+        most[id(node)] = found
+        return node
+
+    fold(pattern, visit, rebuild=False)
+    return most[id(pattern)][1] > 1
 
 
 def unnamed(pattern: Pattern) -> Pattern:

@@ -10,6 +10,7 @@ from typing import ClassVar
 from stretto.errors import OptionError, Span
 from stretto.query import predicate as p
 from stretto.query.algebra import Atom, Filter, Not, Pattern, ends, is_timed, reported, walk
+from stretto.query.totals import Asked, Totals, attributes
 from stretto.query.windows import Window
 
 
@@ -107,6 +108,7 @@ class ParsedQuery:
     consume: Consume = Consume.NONE
     limit: int | None = None
     keep: Keep | None = None
+    asked: Asked | None = None  #: what is asked of all matches together
     language: str = "ceql"
     joined: tuple[JoinedKey, ...] = ()  #: those of ``partition_by`` that streams call differently
     implied: tuple[str, ...] = ()  #: those of ``partition_by`` that conditions of SASE+ say
@@ -119,6 +121,8 @@ class ParsedQuery:
     @property
     def variables(self) -> tuple[str, ...]:
         """The variables that a result reports, in order."""
+        if isinstance(self.asked, Totals):
+            return ()
         if self.items is None:
             return tuple(reported(self.pattern))
         return tuple(item.variable for item in self.items)
@@ -143,7 +147,8 @@ class ParsedQuery:
     def attributes(self) -> tuple[str, ...]:
         """The attributes that its conditions and results name."""
         asked = [name for one in self.conditions for name in p.attributes(one)]
-        return (*asked, *(name for item in self.items or () for name in item.attributes or ()))
+        shown = (name for item in self.items or () for name in item.attributes or ())
+        return (*asked, *shown, *attributes(self.asked))
 
     @property
     def read(self) -> tuple[str, ...]:
@@ -159,6 +164,8 @@ class ParsedQuery:
     @property
     def shows_everything(self) -> bool:
         """Whether results show events with all their attributes."""
+        if isinstance(self.asked, Totals):
+            return False
         return self.items is None or any(item.attributes is None for item in self.items)
 
 

@@ -20,6 +20,7 @@ from typing import ClassVar
 from stretto.errors import Span
 from stretto.query import predicate as p
 from stretto.query.query import Consume, JoinedKey, Keep
+from stretto.query.totals import Asked, Totals, attributes
 from stretto.query.windows import Window
 
 #: Aggregates over the events of a Kleene plus; NULLs are left out, and all but ``count`` of nothing are NULL.
@@ -334,6 +335,7 @@ class SaseQuery:
     compressed: bool = False
     limit: int | None = None
     keep: Keep | None = None
+    asked: Asked | None = None  #: what is asked of all matches together
     pattern: tuple[Part, ...] | None = None
     steps: Mapping[str, Selection] = field(default_factory=dict)
     loops: Mapping[str, Selection] = field(default_factory=dict)
@@ -393,7 +395,7 @@ class SaseQuery:
     @property
     def variables(self) -> tuple[str, ...]:
         """The variables that a result reports, in order."""
-        return tuple(one.variable for one in self.positive)
+        return () if isinstance(self.asked, Totals) else tuple(one.variable for one in self.positive)
 
     @property
     def conditions(self) -> tuple[p.Expression, ...]:
@@ -404,7 +406,8 @@ class SaseQuery:
     @property
     def attributes(self) -> tuple[str, ...]:
         """The attributes that its conditions and results name."""
-        return tuple(one.attribute for one in self.references.values() if one.attribute is not None)
+        used = (one.attribute for one in self.references.values() if one.attribute is not None)
+        return (*used, *attributes(self.asked))
 
     @property
     def read(self) -> tuple[str, ...]:
@@ -420,4 +423,4 @@ class SaseQuery:
     @property
     def shows_everything(self) -> bool:
         """Whether results show events with all their attributes."""
-        return self.returns is None
+        return self.returns is None and not isinstance(self.asked, Totals)

@@ -8,6 +8,7 @@ sum(b[].volume) AS traded`` of SASE+ are both a :class:`Totals`; ``ORDER BY`` wi
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from decimal import Decimal
 from enum import StrEnum
 
 from stretto.errors import Span
@@ -29,15 +30,22 @@ class Function(StrEnum):
 class Total:
     """``SUM(b[volume])``: over all matches, and in each of them over the events of a variable.
 
-    ``COUNT(*)`` has neither variable nor value.
+    ``COUNT(*)`` has neither variable nor value; the value of ``COUNT(b)``, how many events, is a constant.
     """
 
     function: Function
     variable: str | None
-    value: p.Expression | None  #: over the attributes of one event
+    value: p.Operand | None  #: over the attributes of one event
     name: str  #: the column of the result
     floating: bool = False  #: ``CAST(… AS DOUBLE)``: in floating point from the start, so that nothing overflows
     span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        inside = "*" if self.variable is None else self.variable
+        if self.value is not None and not isinstance(self.value, p.Constant):
+            inside += f"[{self.value}]"
+        shown = f"{self.function}({inside})"
+        return f"CAST({shown} AS DOUBLE)" if self.floating else shown
 
 
 @dataclass(frozen=True)
@@ -46,7 +54,11 @@ class GroupKey:
 
     variable: str | None
     attribute: str
+    name: str  #: the column of the result
     span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"{self.variable or ''}[{self.name if self.variable is None else self.attribute}]"
 
 
 class Extent(StrEnum):
@@ -84,7 +96,7 @@ class Best:
     """
 
     score: tuple[Total, ...]  #: sums and counts, each with the sign of its factor
-    factors: tuple[int | float, ...]
+    factors: tuple[int | Decimal, ...]
     descending: bool
     most: int
     scope: Scope = Scope()
@@ -92,7 +104,26 @@ class Best:
 
 @dataclass(frozen=True)
 class Sample:
-    """``SAMPLE 100``: so many matches of the scope, by group, each set of so many as likely as any other."""
+    """``SAMPLE 100 SEED 7``: so many matches of the scope, by group, each set of so many as likely as any other."""
 
     most: int
+    seed: int = 0
     scope: Scope = Scope()
+
+
+#: What a query asks of all its matches together.
+Asked = Totals | Best | Sample
+
+
+def attributes(asked: Asked | None) -> tuple[str, ...]:
+    """The attributes of events that are counted, added up or grouped by.
+
+    >>> attributes(Totals((Total(Function.SUM, "b", p.Attribute("volume"), "traded"),)))
+    ('volume',)
+    """
+    if asked is None:
+        return ()
+    items = asked.items if isinstance(asked, Totals) else asked.score if isinstance(asked, Best) else ()
+    read = [name for one in items if one.value is not None for name in p.attributes(one.value)]
+    grouped = [one.attribute for one in asked.scope.group_by or () if one.variable is not None]
+    return tuple(dict.fromkeys((*read, *grouped)))

@@ -35,3 +35,11 @@ class Window:
             return f"{self.events} EVENTS"
         size = f"{self.number}" if self.seconds is None else f"{self.seconds:f} seconds"
         return size if self.attribute is None else f"{size} [{p.Attribute(self.attribute)}]"
+
+
+@dataclass(frozen=True)
+class BoundWindow:
+    """``end − start ≤ size``: over positions when ``attribute`` is ``None``, else over the attribute's measure."""
+
+    size: int | float
+    attribute: str | None

@@ -52,7 +52,7 @@ class _Stream:
 
     def __init__(self, query: BoundEql, rows: Sequence[Row]) -> None:
         self.query, self.rows = query, rows
-        steps, asked = query.eql.stages, query.asked
+        steps, asked = query.eql.stages, query.step_conditions
         self.keys = {
             step.variable: {
                 at: key

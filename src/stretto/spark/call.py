@@ -13,7 +13,7 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from stretto.budget import Budget
-from stretto.engines.select import NO_VALUATIONS
+from stretto.engines.select import NO_VALUATIONS, refuse_asked
 from stretto.errors import OptionError
 from stretto.events import Schema, require
 from stretto.languages.afa.builder import AFA
@@ -244,6 +244,7 @@ def prepare(  # noqa: PLR0913 - the options that users have
     Budget(budget)  # raises
     compiled = compile_query(query, language=language)
     refuse_unlisted(compiled)
+    refuse_asked(compiled.parsed)
     refuse_pipes(compiled, "Spark finds matches side by side", "sort the result: matches.orderBy('end_time').limit(n)")
     if valuations and compiled.parsed.keep is not None:
         raise OptionError(NO_VALUATIONS)

@@ -97,7 +97,7 @@ class Compiled:
 
 def conditions_of(query: BoundEql) -> list[p.Predicate]:
     """What each step asks of an event, its category included, that of ``until`` last; a step that no event can be asks ``Or(())``."""
-    return [_guard(query, step, asked) for step, asked in zip(query.eql.whole, query.asked, strict=True)]
+    return [_guard(query, step, asked) for step, asked in zip(query.eql.whole, query.step_conditions, strict=True)]
 
 
 def _guard(query: BoundEql, step: Step, asked: p.Predicate) -> p.Predicate:

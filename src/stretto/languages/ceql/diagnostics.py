@@ -12,10 +12,11 @@ from stretto.languages.expressions.tokens import Mistake
 
 _KEYWORDS = (
     *["SELECT", "FROM", "WHERE", "FILTER", "PARTITION", "WITHIN", "CONSUME", "LIMIT", "KEEP", "BY", "AS", "OR", "AND"],
+    *d.ASKING,
     *["NOT", "IN", "BETWEEN", "LIKE", "IS", "NULL", "TRUE", "FALSE"],
 )
 _STRATEGIES = ("ALL", "NEXT", "LAST", "MAX", "STRICT")
-_CLAUSES = ("FILTER", "PARTITION", "WITHIN", "CONSUME", "LIMIT", "KEEP")
+_CLAUSES = ("FILTER", "PARTITION", "WITHIN", "CONSUME", "LIMIT", "KEEP", *d.ASKING)
 
 _GROUPS = d.groups(
     ("a strategy (ALL, NEXT, LAST, MAX, STRICT)", "STRATEGY", ""),
@@ -43,6 +44,7 @@ _GROUPS = d.groups(
     ("CONSUME BY", "CONSUME", ""),
     *d.words("LIMIT"),
     *d.CHOOSING,
+    *d.ASKED,
 )
 
 
@@ -56,7 +58,7 @@ def explain(text: str, error: UnexpectedInput, what: str) -> Mistake:
         or _without_brackets(found)
         or found.interval()
         or _missing_clause(found)
-        or found.mistake(_GROUPS, _keyword_hint(found) or _sign_hint(found))
+        or found.mistake(_GROUPS, _keyword_hint(found) or _asking_hint(found) or _sign_hint(found))
     )
 
 
@@ -153,6 +155,19 @@ def _keyword_hint(found: d.Unexpected) -> str | None:
         if hint is None and expected - {"KEYED"} == {"LSQB"} and word.isidentifier() and not is_keyword
         else hint
     )
+
+
+_GROUPED = re.compile(r"\bby\s+(?:[^,]*,\s*)*(?P<word>\w+)\s*\Z", re.IGNORECASE)
+
+
+def _asking_hint(found: d.Unexpected) -> str | None:
+    """What to say about values of counts, sums, groups and scores that are written otherwise."""
+    if found.word == "." and {"LSQB", "RPAR"} <= found.expected:
+        return "an attribute stands in brackets: SUM(b[volume])"
+    if {"FUNCTION", "NUMBER"} <= found.expected:
+        return "scores are made of SUM and COUNT: ORDER BY SUM(b[volume]) DESC"
+    grouped = found.before(_GROUPED) if found.expected == {"LSQB"} else None
+    return f"[{grouped['word']}] for a key, a[{grouped['word']}] for an attribute of a variable" if grouped else None
 
 
 _FORMULA_SIGNS = {";", ":", "+", ":+"}

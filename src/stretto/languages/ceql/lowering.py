@@ -14,9 +14,11 @@ from stretto.errors import Span, suggestion
 from stretto.languages.ceql.formulas import Condition, Conditions, PatternPart, bounded
 from stretto.languages.expressions.clauses import kept
 from stretto.languages.expressions.tokens import Mistake, Name, unique
+from stretto.languages.expressions.totals import Item, Order, Variables, asked
 from stretto.query import algebra as a
 from stretto.query import predicate as p
 from stretto.query.query import Consume, JoinedKey, Keep, ParsedQuery, SelectItem, Strategy
+from stretto.query.totals import Asked, Best, Extent, Totals
 from stretto.query.windows import Window
 
 #: What to do where conditions relate events.
@@ -28,10 +30,11 @@ MOST_COPIES = 1_024
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The SELECT clause: ``items`` is ``None`` for ``*``."""
+    """The SELECT clause: ``items`` is ``None`` for ``*``, and ``totals`` where matches are listed."""
 
     strategy: Strategy
     items: tuple[SelectItem, ...] | None
+    totals: tuple[Item, ...] | None = None
 
 
 @dataclass(slots=True)
@@ -45,6 +48,10 @@ class Clauses:
     limit: int | None = None
     extent: bool | None = None
     skip: Keep | None = None
+    group_by: tuple[tuple[Name | None, Name], ...] | None = None
+    every: Window | None = None
+    order: Order | None = None
+    sample: tuple[int, int] | None = None
     seen: dict[str, Span] = field(default_factory=dict)
 
 
@@ -68,22 +75,58 @@ def lower(
         _check_ends(formula, clauses)
     if clauses.conditions is not None:
         formula = filtered(formula, clauses.conditions)
-    reported = formula.bound if selection.items is None else [item.variable for item in selection.items]
+    chosen = None if selection.items is None else [item.variable for item in selection.items]
+    wanted = _asked(selection, clauses, formula, chosen)
+    items = selection.items
+    if isinstance(wanted, Totals) and wanted.distinct is not None:
+        items = tuple(map(SelectItem, wanted.distinct))
     return ParsedQuery(
         text=text,
         strategy=selection.strategy,
-        items=selection.items,
+        items=items,
         streams=tuple(stream.text for stream in streams),
         pattern=formula.pattern,
         partition_by=tuple(key.name if isinstance(key, JoinedKey) else key.text for key in clauses.partition_by),
         window=clauses.window,
         consume=clauses.consume,
-        limit=clauses.limit,
-        keep=kept(clauses, reported),
+        limit=None if isinstance(wanted, Best) else clauses.limit,
+        keep=kept(clauses, formula.bound if chosen is None else chosen),
+        asked=wanted,
         joined=joined,
         partition_spans=tuple(key.span for key in clauses.partition_by),
         stream_spans=tuple(stream.span for stream in streams),
     )
+
+
+def _asked(selection: Selection, clauses: Clauses, formula: PatternPart, shown: Sequence[str] | None) -> Asked | None:
+    """What is asked of all matches together, which must suit the formula."""
+    several = {name for name in formula.bound if a.holds_several(formula.pattern, name)}
+    variables = Variables(formula.bound, several, formula.absent - formula.bound)
+    keys = {
+        key.shown if isinstance(key, JoinedKey) else key.text: key.name if isinstance(key, JoinedKey) else key.text
+        for key in clauses.partition_by
+    }
+    found = asked(selection.totals, clauses, variables, shown, keys)
+    if found is not None and found.scope.extent is Extent.WINDOW:
+        _check_windows(formula, clauses)
+    return found
+
+
+def _check_windows(formula: PatternPart, clauses: Clauses) -> None:
+    """Where WITHIN is the size of windows, nothing else may ask how long a match has been."""
+    if clauses.consume is not Consume.NONE:
+        raise Mistake(
+            "CONSUME BY forgets partial matches after each match, and windows that overlap share them",
+            clauses.seen["CONSUME BY"],
+            "leave out CONSUME BY, or write EVERY EVENT",
+        )
+    for nots in a.ends(formula.pattern):
+        if nots:
+            raise Mistake(
+                "NOT at an end lasts as long as WITHIN says, which with EVERY is the size of windows",
+                nots[0].span,
+                "write EVERY EVENT, or leave out EVERY",
+            )
 
 
 def _check_ends(formula: PatternPart, clauses: Clauses) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stretto.languages.expressions.reading import Language, mistakes_of
+from stretto.languages.expressions.reading import SHARED, TOTALS, Language, mistakes_of
 from stretto.query.query import ParsedQuery
 
 if TYPE_CHECKING:
     from stretto.languages.ceql.transformer import Draft
 
-CEQL = Language("stretto.languages.ceql", {"query": "SELECT * FROM stream WHERE formula"})
+CEQL = Language("stretto.languages.ceql", {"query": "SELECT * FROM stream WHERE formula"}, (*SHARED, TOTALS))
 
 
 def parse(text: str) -> ParsedQuery:

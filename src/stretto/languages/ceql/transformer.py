@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from lark import Token, v_args
 
@@ -14,12 +15,20 @@ from stretto.errors import Span, nearest
 from stretto.languages.ceql.formulas import Condition, Conditions, Joined, PatternPart, alone, bounded
 from stretto.languages.ceql.lowering import Clauses, Selection, filtered
 from stretto.languages.expressions.clauses import Clause, ClauseTransformer, Columns, Counts, Measure, window_of
-from stretto.languages.expressions.tokens import Mistake, Name, at, name_of, unique
-from stretto.languages.expressions.transformer import ExpressionPart, PredicateTransformer, attribute_of, predicate_of
+from stretto.languages.expressions.tokens import Mistake, Name, at, at_end, name_of, unique
+from stretto.languages.expressions.totals import AskingTransformer, Called, Item, count_all, function_of
+from stretto.languages.expressions.transformer import (
+    ExpressionPart,
+    PredicateTransformer,
+    attribute_of,
+    predicate_of,
+    value_of,
+)
 from stretto.query import algebra as a
 from stretto.query import predicate as p
 from stretto.query.functions import known
 from stretto.query.query import Consume, JoinedKey, SelectItem, Strategy
+from stretto.query.totals import Function
 from stretto.query.windows import Window
 
 RESERVED = {
@@ -42,7 +51,7 @@ class Draft:
 
 
 @v_args(inline=True)
-class CeqlTransformer(PredicateTransformer, ClauseTransformer):
+class CeqlTransformer(PredicateTransformer, ClauseTransformer, AskingTransformer):
     """One method for each rule and alias of ``grammar.lark``; without state, so that threads may share it."""
 
     second_window = "a window of the last steps alone stands in their parentheses: A ; (B ; C WITHIN 5 minutes)"
@@ -56,27 +65,66 @@ class CeqlTransformer(PredicateTransformer, ClauseTransformer):
                 clause.put(clauses)
         return Draft(selection, streams, formula, clauses)
 
-    def select(self, _: Token, *rest: Token | tuple[SelectItem, ...] | None) -> Selection:
-        *strategy, items = rest
-        assert not isinstance(items, Token)
-        return Selection(Strategy(str(strategy[0]).upper()) if strategy else Strategy.ALL, items)
+    def select(self, _: Token, *rest: Token | Selection) -> Selection:
+        *strategy, selection = rest
+        assert isinstance(selection, Selection)
+        return replace(selection, strategy=Strategy(str(strategy[0]).upper())) if strategy else selection
 
-    def everything(self, _: Token) -> None:
-        return None
+    def everything(self, _: Token) -> Selection:
+        return Selection(Strategy.ALL, None)
 
-    def items(self, *parts: Token | tuple[Name, Columns | None]) -> tuple[SelectItem, ...]:
-        pairs = [part for part in parts if not isinstance(part, Token)]
+    def items(self, *parts: Token | Item | tuple[Name, Columns | None]) -> Selection:
+        pairs = [part for part in parts if isinstance(part, tuple)]
+        totals = tuple(part for part in parts if isinstance(part, Item))
+        if totals and pairs:
+            raise Mistake(
+                "counts and sums are of all matches, and a variable is of each",
+                pairs[0][0].span,
+                "a column for each group of matches: GROUP BY a[region]",
+            )
+        if totals:
+            return Selection(Strategy.ALL, None, totals)
         if len(pairs) == 1:
             name, columns = pairs[0]
             if name.bare and name.text.upper() == "NONE" and columns is None:
-                return ()
-        return tuple(_select_item(name, columns) for name, columns in pairs)
+                return Selection(Strategy.ALL, ())
+        return Selection(Strategy.ALL, tuple(_select_item(name, columns) for name, columns in pairs))
 
     def item(self, ref: tuple[Name, ...], columns: Columns | None = None) -> tuple[Name, Columns | None]:
         return _label(ref), columns
 
     def item_called_as_a_strategy(self, word: Token, columns: Columns | None = None) -> tuple[Name, Columns | None]:
         return Name(str(word), at(word)), columns
+
+    def called(self, function: Token, _: Token, *rest: Any) -> Called:
+        if isinstance(rest[0], Token):
+            return count_all(function, rest[-1])
+        variable, span = _label(rest[0]), at(function) | at(rest[-1])
+        found = function_of(function)
+        if len(rest) > 2:
+            return Called(found, span, variable, value_of(rest[2]))
+        if found is not Function.COUNT:
+            raise Mistake(f"{found} needs a value", span, f"{found}({variable.text}[price])")
+        return Called(found, span, variable, p.Constant(1, span))
+
+    def distinct(self, function: Token, *rest: Token | tuple[Name, Columns | None]) -> Called:
+        pairs = [part for part in rest if not isinstance(part, Token)]
+        columns = next((columns for _, columns in pairs if columns is not None), None)
+        if function_of(function) is not Function.COUNT or columns is not None:
+            raise Mistake(
+                "DISTINCT counts the matches of SELECT a, b, each once, and no values",
+                at(function) if columns is None else columns.span,
+                "write COUNT(DISTINCT a, b)",
+            )
+        names = tuple(name for name, _ in pairs)
+        unique(names, "variable", "DISTINCT")
+        return Called(Function.COUNT, at(function) | at_end(rest), distinct=names)
+
+    def group_key(self, *parts: tuple[Name, ...] | Columns) -> tuple[tuple[Name | None, Name], ...]:
+        columns = parts[-1]
+        assert isinstance(columns, Columns)
+        variable = _label(parts[0]) if isinstance(parts[0], tuple) else None
+        return tuple((variable, name) for name in columns.names)
 
     def streams(self, _: Token, *names: Token | Name) -> tuple[Name, ...]:
         return tuple(name for name in names if isinstance(name, Name))

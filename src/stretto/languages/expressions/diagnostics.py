@@ -18,7 +18,10 @@ MOST_EXPECTED = 6
 COMPARISONS = frozenset({"=", "==", "!=", "<>", "<", "<=", ">", ">="})
 
 #: Keywords that BY follows.
-WITH_BY = ("PARTITION", "CONSUME")
+WITH_BY = ("PARTITION", "CONSUME", "GROUP", "ORDER")
+
+#: The clauses that ask something of all matches together.
+ASKING = ("GROUP", "EVERY", "ORDER", "SAMPLE")
 
 #: The words of conditions.
 KEYWORDS = tuple(sorted(p.WORDS))
@@ -41,6 +44,17 @@ CHOOSING: tuple[Row, ...] = (
     ("KEEP", "KEEP", ""),
     ("AFTER MATCH", "AFTER_MATCH", ""),
     ("LONGEST, SHORTEST, or SKIP and where to", "CHOICE", ""),
+)
+
+ASKED: tuple[Row, ...] = (
+    ("GROUP BY", "GROUP", ""),
+    ("EVERY", "EVERY", ""),
+    ("ORDER BY", "ORDER", ""),
+    ("SAMPLE", "SAMPLE", ""),
+    ("a function (COUNT, SUM, AVG, MIN, MAX)", "FUNCTION", "CAST"),
+    ("ASC or DESC", "ASC", "DESC"),
+    ("SEED", "SEED", ""),
+    ("EVENT", "EVENT", ""),
 )
 
 _SIGNS = {"LBRACE": "{", "RBRACE": "}", "LSQB": "[", "RSQB": "]", "LPAR": "(", "RPAR": ")", "LESS": "<", "MORE": ">"}

@@ -29,6 +29,9 @@ LONGEST = 1_000_000
 #: The grammars that a language's own refers to, in ``expressions/``.
 SHARED = ("predicates.lark", "values.lark")
 
+#: … and that of counts, sums and the best matches.
+TOTALS = "totals.lark"
+
 
 @dataclass(frozen=True, eq=False)
 class Language:

@@ -10,7 +10,7 @@ from stretto.languages.expressions import diagnostics as d
 from stretto.languages.expressions.tokens import Mistake
 from stretto.query.sase import WRITTEN
 
-_CLAUSES = ("WITHIN", "RETURN", "OUTPUT", "LIMIT")
+_CLAUSES = ("WITHIN", "RETURN", "OUTPUT", "LIMIT", *d.ASKING)
 _KEYWORDS = ("PATTERN", "SEQ", "UNTIL", "ONLY", "WHERE", *_CLAUSES, "KEEP", "AS", *d.KEYWORDS)
 
 _GROUPS = d.groups(
@@ -36,8 +36,9 @@ _GROUPS = d.groups(
     ("a string", "STRING", "QUOTED"),
     *d.signs("LBRACE BAR DOT COMMA LSQB RSQB LPAR RPAR RBRACE"),
     *d.words("UNTIL ONLY NOT NULL IN BETWEEN LIKE AND OR AS PATTERN WHERE"),
-    *d.words(" ".join(_CLAUSES)),
+    *d.words("WITHIN RETURN OUTPUT LIMIT"),
     *d.CHOOSING,
+    *d.ASKED,
 )
 
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 
 from stretto.errors import Span
 from stretto.languages.expressions.tokens import Name
+from stretto.languages.expressions.totals import Item as TotalItem
+from stretto.languages.expressions.totals import Order
 from stretto.languages.expressions.transformer import ExpressionPart
 from stretto.query.query import Keep
 from stretto.query.sase import Part, Selection
@@ -61,10 +63,15 @@ class Clauses:
 
     window: Window | None = None
     items: tuple[Item, ...] | None = None
+    totals: tuple[TotalItem, ...] | None = None
     output: Output = Output()
     limit: int | None = None
     extent: bool | None = None
     skip: Keep | None = None
+    group_by: tuple[tuple[Name | None, Name], ...] | None = None
+    every: Window | None = None
+    order: Order | None = None
+    sample: tuple[int, int] | None = None
     seen: dict[str, Span] = field(default_factory=dict)
 
 

@@ -15,6 +15,7 @@ from stretto.languages.expressions.tokens import Mistake, Name
 from stretto.languages.expressions.transformer import predicate_of, value_of
 from stretto.languages.sase.draft import Argument, Draft, Item, Strategy, Where
 from stretto.languages.sase.references import is_several
+from stretto.languages.sase.totals import asked_of_all
 from stretto.query import predicate as p
 from stretto.query.query import Keep
 from stretto.query.sase import (
@@ -35,6 +36,7 @@ from stretto.query.sase import (
     components_of,
     may_lack,
 )
+from stretto.query.totals import Best
 
 
 def lower(text: str, draft: Draft) -> SaseQuery:
@@ -53,6 +55,7 @@ def lower(text: str, draft: Draft) -> SaseQuery:
     if draft.clauses.items is not None:
         returns, more = _returns(draft.clauses.items, pattern)
         uses += more
+    wanted = asked_of_all(draft.clauses, pattern.known, [name.text for name in equal])
     return SaseQuery(
         text=text,
         components=pattern.components,
@@ -64,8 +67,9 @@ def lower(text: str, draft: Draft) -> SaseQuery:
         returns=returns,
         non_overlap=draft.clauses.output.non_overlap,
         compressed=draft.clauses.output.compressed,
-        limit=draft.clauses.limit,
+        limit=None if isinstance(wanted, Best) else draft.clauses.limit,
         keep=_kept(draft, pattern),
+        asked=wanted,
         pattern=None if all(isinstance(one, Component) and one.least for one in pattern.parts) else pattern.parts,
         steps=steps,
         loops=loops,

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 
 from stretto.errors import nearest
-from stretto.languages.expressions.reading import Language, mistakes_of
+from stretto.languages.expressions.reading import SHARED, TOTALS, Language, mistakes_of
 from stretto.query.sase import SaseQuery
 
 SASE = Language(
     "stretto.languages.sase",
     {"query": "PATTERN SEQ(A a, B+ b[]) WHERE skip_till_next_match { a.x = b[i].x } WITHIN 1 hour"},
+    (*SHARED, TOTALS),
 )
 
 _FIRST_WORD = re.compile(r"(?:[\s\ufeff]|--[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/)*+(?P<word>[^\W\d]\w*)")

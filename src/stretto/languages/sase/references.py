@@ -94,6 +94,16 @@ def _no_such_index(name: str, where: Place) -> Mistake:
     )
 
 
+def events(variable: Token, where: Place) -> Referred:
+    """``a[]``: all events of a repetition."""
+    name = str(variable)
+    if where.meaning is not Range.ALL:
+        raise Mistake(
+            f"{name}{where.written} is no value", at(variable) | where.span, f"count({name}[]) counts its events"
+        )
+    return Referred(f"{name}[]", at(variable) | where.span, Aggregate("", name, Range.ALL, None), at(variable))
+
+
 #: ``avg(a[i-1].x)`` is short for ``avg(a[..i-1].x)`` (SASE+ paper, figure 1 and section 2).
 _AGGREGATED: dict[Index | Range | None, Range] = {one: one for one in Range} | {Index.BEFORE: Range.BEFORE}
 

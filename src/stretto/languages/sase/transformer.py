@@ -11,11 +11,14 @@ from lark import Token, v_args
 from stretto.errors import Span, nearest
 from stretto.languages.expressions.clauses import EXACT, Clause, ClauseTransformer, Columns, Counts
 from stretto.languages.expressions.tokens import Mistake, Name, at, find, name_of, number_of
+from stretto.languages.expressions.totals import AskingTransformer, Called, count_all, function_of
+from stretto.languages.expressions.totals import Item as Total
 from stretto.languages.expressions.transformer import (
     ExpressionPart,
     PredicateTransformer,
     predicate_of,
     shallow,
+    value_of,
 )
 from stretto.languages.sase import references as r
 from stretto.languages.sase.draft import Argument, Clauses, Draft, Item, Output, Strategy, Where
@@ -41,7 +44,7 @@ _SIGNS: dict[str, tuple[int, int | None]] = {"PLUS": (1, None), "STAR": (0, None
 
 
 @v_args(inline=True)
-class SaseTransformer(PredicateTransformer, ClauseTransformer):
+class SaseTransformer(PredicateTransformer, ClauseTransformer, AskingTransformer):
     """One method for each rule and alias of ``grammar.lark``; without state, so that threads may share it."""
 
     bare_windows = True
@@ -237,6 +240,38 @@ class SaseTransformer(PredicateTransformer, ClauseTransformer):
         name = rest[-1] if rest else None
         assert not isinstance(name, Token)
         return Item(value, name, value.span | name.span if name else value.span)
+
+    def total_clause(self, keyword: Token, _: Token, *items: Total | Token) -> Clause:
+        chosen = tuple(item for item in items if isinstance(item, Total))
+        return Clause("RETURN", keyword, "totals", chosen, "separate the items with commas")
+
+    def called(self, function: Token, _: Token, *rest: Token | ExpressionPart | r.Place) -> Called:
+        closing, distinct = rest[-1], find(rest, "DISTINCT")
+        assert isinstance(closing, Token)
+        if find(rest, "STAR") is not None:
+            return count_all(function, closing)
+        if distinct is not None:
+            raise Mistake(
+                "DISTINCT over all matches is CEQL's: here each match is counted once",
+                at(distinct),
+                "count(*) counts the matches, and count(DISTINCT a[].x) without TOTAL the values of each",
+            )
+        span = at(function) | at(closing)
+        known = function_of(function)
+        if isinstance(rest[0], ExpressionPart):
+            return Called(known, span, value=value_of(rest[0]))
+        variable, place = rest[0], rest[1]
+        assert isinstance(variable, Token)
+        assert isinstance(place, r.Place)
+        return Called(known, span, value=r.events(variable, place))
+
+    def group_key(self, *parts: Token | Name | Columns | r.Place) -> tuple[tuple[Name | None, Name], ...]:
+        first, last = parts[0], parts[-1]
+        if isinstance(first, Columns):
+            return tuple((None, name) for name in first.names)
+        assert isinstance(first, Token)
+        assert isinstance(last, Name)
+        return ((Name(str(first), at(first), bare=True), last),)
 
     def output_clause(self, keyword: Token, *modes: Token) -> Clause:
         chosen: dict[str, bool] = {}

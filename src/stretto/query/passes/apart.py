@@ -70,7 +70,10 @@ def split_by_equalities(query: BoundSase) -> BoundSase:
         implied=tuple(name for name in names if name not in parsed.equal),
         equal_spans=(),
     )
-    return bind_sase(split, replace(query.schema, attributes={**query.schema.attributes, **made}))
+    # Groups are those of the keys that the query names.
+    return replace(
+        bind_sase(split, replace(query.schema, attributes={**query.schema.attributes, **made})), asked=query.asked
+    )
 
 
 def _may_be_split(query: BoundSase) -> bool:

@@ -16,9 +16,11 @@ from stretto.events import Schema
 from stretto.query import predicate as p
 from stretto.query.algebra import Atom, Filter, Pattern, Project, fold, spans_of, walk
 from stretto.query.passes import rewrite
+from stretto.query.passes.bind_totals import BoundAsked, bind_asked
 from stretto.query.query import JoinedKey, ParsedQuery
+from stretto.query.totals import Asked, Totals, attributes
 from stretto.query.typing import kind_of, typed
-from stretto.query.windows import Window
+from stretto.query.windows import BoundWindow, Window
 from stretto.times import MOST, PER_SECOND
 
 
@@ -36,14 +38,6 @@ class Measure:
 
 
 @dataclass(frozen=True)
-class BoundWindow:
-    """``end − start ≤ size``: over positions when ``attribute`` is ``None``, else over the attribute's measure."""
-
-    size: int | float
-    attribute: str | None
-
-
-@dataclass(frozen=True)
 class BoundQuery:
     """A query that fits its schema: what is left is to run it.
 
@@ -57,6 +51,7 @@ class BoundQuery:
     window: BoundWindow | None
     selected: tuple[tuple[str, tuple[str, ...]], ...]
     time: str | None
+    asked: BoundAsked | None = None
 
     returns: ClassVar[None] = None
     computes_matches: ClassVar[bool] = False
@@ -86,8 +81,8 @@ class BoundQuery:
 
     @cached_property
     def tested(self) -> tuple[str, ...]:
-        """The attributes that conditions, windows, order and partitions read, in the schema's order."""
-        used = placing(self)
+        """The attributes that conditions, windows, order, partitions and totals read, in the schema's order."""
+        used = placing(self) | {*attributes(self.parsed.asked)}
         if self.clock is not None:
             used.add(self.clock)
         for node in walk(self.pattern):
@@ -148,7 +143,17 @@ def bind(query: ParsedQuery, schema: Schema) -> BoundQuery:
             window=window,
             selected=_selected(query, schema),
             time=schema.time or (window.attribute if window else None),
+            asked=bound_asked(query, schema, window),
         )
+
+
+def bound_asked(query: Asking, schema: Schema, window: BoundWindow | None) -> BoundAsked | None:
+    """What a query asks of all its matches together, checked against a schema."""
+    if query.asked is None:
+        return None
+    shown = {key.name: key.shown for key in query.joined}
+    keys = {name: shown.get(name, name) for name in query.partition_by}
+    return bind_asked(query.asked, schema, keys, window, bind_window(query.asked.scope.slide, schema))
 
 
 def _check_spans(query: ParsedQuery, schema: Schema) -> None:
@@ -369,6 +374,17 @@ def _fitting(window: Window, size: int, of_what: str) -> int:
     return size
 
 
+class Asking(Protocol):
+    """A query that may ask something of all its matches together."""
+
+    @property
+    def asked(self) -> Asked | None: ...
+    @property
+    def partition_by(self) -> tuple[str, ...]: ...
+    @property
+    def joined(self) -> tuple[JoinedKey, ...]: ...
+
+
 class Named(Protocol):
     """A query that names attributes."""
 
@@ -410,6 +426,8 @@ def shown(query: Named, schema: Schema) -> tuple[str, ...]:
 
 def _selected(query: ParsedQuery, schema: Schema) -> tuple[tuple[str, tuple[str, ...]], ...]:
     everything = shown(query, schema)
+    if isinstance(query.asked, Totals):
+        return ()
     if query.items is None:
         return tuple((name, everything) for name in query.variables)
     chosen = []

@@ -14,19 +14,20 @@ from stretto.errors import OptionError, QueryError, placed, suggestion
 from stretto.events import Schema
 from stretto.query import predicate as p
 from stretto.query.eql import EqlQuery, Step
-from stretto.query.passes.bind import BoundWindow, bind_window, check_roles, is_key, placing
+from stretto.query.passes.bind import bind_window, check_roles, is_key, placing
 from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.typing import typed, with_integer_division
+from stretto.query.windows import BoundWindow
 
 
 @dataclass(frozen=True)
 class BoundEql(BoundSase):
-    """An EQL query that fits its schema: ``asked`` has the typed conditions of its steps, that of ``until`` last.
+    """An EQL query that fits its schema: ``step_conditions`` has the typed conditions of its steps, that of ``until`` last.
 
     ``key_types`` are the types in which keys are compared.
     """
 
-    asked: tuple[p.Predicate, ...] = ()
+    step_conditions: tuple[p.Predicate, ...] = ()
     key_types: tuple[pa.DataType, ...] = ()
 
     @property
@@ -36,13 +37,13 @@ class BoundEql(BoundSase):
 
     @property
     def computes(self) -> bool:
-        return any(map(p.computes, self.asked))
+        return any(map(p.computes, self.step_conditions))
 
     @cached_property
     def tested(self) -> tuple[str, ...]:
         """The attributes that conditions, windows, order and keys read, in the schema's order."""
         used = placing(self)
-        for condition in self.asked:
+        for condition in self.step_conditions:
             used.update(p.attributes(condition))
         used.update(key.name for step in self.eql.whole for key in step.keys)
         return tuple(name for name in self.schema.attributes if name in used)
@@ -69,7 +70,7 @@ def bind_eql(query: EqlQuery, schema: Schema) -> BoundEql:
     with placed(query.text):
         for step in query.whole:
             _check_category(step, schema)
-        asked = tuple(_typed(step.condition, schema.attributes) for step in query.whole)
+        conditions = tuple(_typed(step.condition, schema.attributes) for step in query.whole)
         window = _maxspan(query, schema)
         return BoundEql(
             parsed=query,
@@ -79,7 +80,7 @@ def bind_eql(query: EqlQuery, schema: Schema) -> BoundEql:
             window=window,
             returns=None,
             time=schema.time or (window.attribute if window else None),
-            asked=asked,
+            step_conditions=conditions,
             key_types=tuple(_key_types(query, schema)),
         )
 

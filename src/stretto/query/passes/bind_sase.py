@@ -12,8 +12,8 @@ from stretto.errors import OptionError, QueryError, Span, placed, suggestion
 from stretto.events import Schema
 from stretto.query import predicate as p
 from stretto.query.passes.bind import (
-    BoundWindow,
     bind_window,
+    bound_asked,
     check_keys,
     check_names,
     check_roles,
@@ -21,8 +21,11 @@ from stretto.query.passes.bind import (
     placing,
     shown,
 )
+from stretto.query.passes.bind_totals import BoundAsked
 from stretto.query.sase import DISTINCT, LIST, Aggregate, Element, Length, Reference, SaseQuery
+from stretto.query.totals import Totals, attributes
 from stretto.query.typing import kind_of, type_of_operand, typed, typed_operand
+from stretto.query.windows import BoundWindow
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,7 @@ class BoundSase:
     window: BoundWindow | None
     returns: tuple[BoundReturn, ...] | None
     time: str | None
+    asked: BoundAsked | None = None
 
     @property
     def partition_by(self) -> tuple[str, ...]:
@@ -58,7 +62,7 @@ class BoundSase:
     @property
     def selected(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
         """The variables to report, each with the attributes of its events."""
-        if self.returns is not None:
+        if self.returns is not None or isinstance(self.parsed.asked, Totals):
             return ()
         everything = shown(self.parsed, self.schema)
         return tuple((one.variable, everything) for one in self.parsed.positive)
@@ -82,8 +86,8 @@ class BoundSase:
 
     @cached_property
     def tested(self) -> tuple[str, ...]:
-        """The attributes that conditions, windows, order and partitions read, in the schema's order."""
-        used = placing(self)
+        """The attributes that conditions, windows, order, partitions and totals read, in the schema's order."""
+        used = placing(self) | {*attributes(self.parsed.asked)}
         if self.condition is not None:
             for name in p.attributes(self.condition):
                 attribute = self.parsed.references[name].attribute
@@ -129,6 +133,7 @@ def bind_sase(query: SaseQuery, schema: Schema) -> BoundSase:
             window=window,
             returns=returns,
             time=schema.time or (window.attribute if window else None),
+            asked=bound_asked(query, schema, window),
         )
 
 
