@@ -7,7 +7,7 @@ A program is immutable to its caller and serves any number of runs. A run takes 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -199,22 +199,45 @@ class Program(Compiled, Protocol):
         labels: bool = True,
         counts: bool = False,
         late: str = "error",
-        capacity: int = 1 << 12,
+        capacity: int | None = None,
         budget: Budget | None = None,
     ) -> Run:
-        """A run from the beginning of a stream.
+        """A run from the beginning of a stream (:class:`Starting`)."""
 
-        Parameters
-        ----------
-        labels
-            Tell which variables hold which event (else marks mean nothing).
-        counts
-            Count the matches of an event where that needs no listing.
-        late
-            What to do with a row that comes too late: ``"error"``, ``"drop"`` (and count it), or where the engine keeps them
-            ``"side"``.
-        capacity
-            Initial size of the growing arrays (tests use 1).
-        budget
-            How many bytes of matches it may hold before it gives them; ``None``: a quarter of the memory there is.
-        """
+
+class Starting(NamedTuple):
+    """How a run starts."""
+
+    labels: bool  #: it tells which variables hold which event (else marks mean nothing)
+    counts: bool  #: it counts the matches of an event where that needs no listing
+    #: What happens to a row that comes too late: ``"error"``, ``"drop"`` (it is counted), or where the engine keeps them ``"side"``.
+    late: str
+    capacity: int  #: initial size of the growing arrays (tests use 1)
+    budget: (
+        Budget | None
+    )  #: how many bytes of matches it may hold before it gives them; ``None``: a quarter of the memory there is
+
+
+R_co = TypeVar("R_co", covariant=True)
+
+
+class Startable(Generic[R_co]):
+    """The ``start`` of a program, which says in :meth:`started` what it makes of it."""
+
+    room: ClassVar[int] = 1 << 12  #: the capacity where none is said
+
+    def start(
+        self,
+        *,
+        labels: bool = True,
+        counts: bool = False,
+        late: str = "error",
+        capacity: int | None = None,
+        budget: Budget | None = None,
+    ) -> R_co:
+        """A run from the beginning of a stream (:class:`Starting`)."""
+        return self.started(Starting(labels, counts, late, self.room if capacity is None else capacity, budget))
+
+    def started(self, how: Starting) -> R_co:
+        """A run from the beginning of a stream."""
+        raise NotImplementedError

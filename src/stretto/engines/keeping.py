@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from stretto.budget import Budget, described_bytes
-from stretto.engines.api import Matches
+from stretto.engines.api import Matches, Startable, Starting
 from stretto.engines.around import AroundRun
 from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.nfab.runner import NfabRunner
@@ -36,7 +36,7 @@ FEWER = "skip_till_next_match, a narrower WITHIN or stricter conditions have few
 LAST_OF_ALL = (1 << 62) - 1
 
 
-class KeptProgram:
+class KeptProgram(Startable["KeptRun"]):
     """A :class:`~stretto.engines.api.Program`.
 
     Parameters
@@ -76,19 +76,11 @@ class KeptProgram:
         """The variables of each mark."""
         return self.machine.marks
 
-    def start(
-        self,
-        *,
-        labels: bool = True,
-        counts: bool = False,
-        late: str = "error",
-        capacity: int = 1 << 12,
-        budget: Budget | None = None,
-    ) -> KeptRun:
+    def started(self, how: Starting) -> KeptRun:
         """A run from the beginning of a stream; matches are never counted unlisted."""
-        labels |= self.keep.variable is not None
-        run = self.machine.start(labels=labels, late=late, capacity=capacity, budget=budget)
-        return KeptRun(self, run, labels=labels, budget=budget or Budget())
+        labels = how.labels or self.keep.variable is not None
+        run = self.machine.started(how._replace(labels=labels, counts=False))
+        return KeptRun(self, run, labels=labels, budget=how.budget or Budget())
 
 
 class KeptRun(AroundRun):

@@ -15,8 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from stretto.budget import Budget
-from stretto.engines.api import Matches, TimedOut
+from stretto.engines.api import Matches, Startable, Starting, TimedOut
 from stretto.engines.around import AroundRun
 from stretto.engines.nfab import following as nfab
 from stretto.engines.nfab.program import NfabProgram
@@ -64,7 +63,7 @@ def _chooser(query: ParsedQuery | SaseQuery) -> str:
     return "" if query.consume is Consume.NONE else "CONSUME BY"
 
 
-class TimeoutProgram:
+class TimeoutProgram(Startable["TimeoutRun"]):
     """A :class:`~stretto.engines.api.Program`.
 
     Parameters
@@ -123,23 +122,17 @@ class TimeoutProgram:
         """The variables of each mark: first those of partial matches."""
         return _Marks(self.followed.marks, self.machine.marks)
 
-    def start(
-        self,
-        *,
-        labels: bool = True,
-        counts: bool = False,
-        late: str = "error",
-        capacity: int = 1 << 12,
-        budget: Budget | None = None,
-    ) -> TimeoutRun:
+    def started(self, how: Starting) -> TimeoutRun:
         """A run from the beginning of a stream; matches are listed."""
-        run = self.machine.start(labels=labels, late=late, capacity=capacity, budget=budget)
+        run = self.machine.started(how._replace(counts=False))
         partial: FollowingRun
         if isinstance(self.followed, NfabProgram):
-            partial = nfab.FollowingRun(self.followed, late=late, capacity=capacity)
+            partial = nfab.FollowingRun(self.followed, late=how.late, capacity=how.capacity)
         else:
             by_rank = run.by_rank if isinstance(run, TimedRunner) else run.ranked
-            partial = timed.FollowingRun(self.followed, by_rank=by_rank, late=late, capacity=capacity, budget=budget)
+            partial = timed.FollowingRun(
+                self.followed, by_rank=by_rank, late=how.late, capacity=how.capacity, budget=how.budget
+            )
         return TimeoutRun(self, run, partial)
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from stretto.budget import Budget
 from stretto.engines.afa.compiled import Compiled
 from stretto.engines.afa.runner import AfaRunner
-from stretto.engines.api import COMMON
+from stretto.engines.api import COMMON, Startable, Starting
 
 
-class AfaProgram(Compiled):
+class AfaProgram(Compiled, Startable[AfaRunner]):
     """A :class:`~stretto.engines.api.Program`."""
 
     abilities: ClassVar[frozenset[str]] = COMMON | {
@@ -22,15 +21,8 @@ class AfaProgram(Compiled):
         "arcs",
         "spark",
     }
+    room = 1 << 10
 
-    def start(
-        self,
-        *,
-        labels: bool = True,
-        counts: bool = False,
-        late: str = "error",
-        capacity: int = 1 << 10,
-        budget: Budget | None = None,
-    ) -> AfaRunner:
+    def started(self, how: Starting) -> AfaRunner:
         """A run from the beginning of a stream; it tells what rows hold as the automaton selects them, and counts nothing."""
-        return AfaRunner(self, late=late, capacity=capacity)
+        return AfaRunner(self, late=how.late, capacity=how.capacity)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from stretto.budget import Budget
-from stretto.engines.api import COMMON
+from stretto.engines.api import COMMON, Startable, Starting
 from stretto.engines.latest.compiled import Compiled
 from stretto.engines.latest.runner import LatestRunner
 
 
-class LatestProgram(Compiled):
+class LatestProgram(Compiled, Startable[LatestRunner]):
     """A :class:`~stretto.engines.api.Program`."""
 
     abilities: ClassVar[frozenset[str]] = (COMMON - {"any", "contiguity", "return"}) | {
@@ -22,14 +21,6 @@ class LatestProgram(Compiled):
         "spark",
     }
 
-    def start(
-        self,
-        *,
-        labels: bool = True,
-        counts: bool = False,
-        late: str = "error",
-        capacity: int = 1 << 12,
-        budget: Budget | None = None,
-    ) -> LatestRunner:
+    def started(self, how: Starting) -> LatestRunner:
         """A run from the beginning of a stream."""
-        return LatestRunner(self, counts=counts, late=late, capacity=capacity)
+        return LatestRunner(self, counts=how.counts, late=how.late, capacity=how.capacity)

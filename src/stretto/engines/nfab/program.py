@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from stretto.budget import Budget
-from stretto.engines.api import COMMON
+from stretto.engines.api import COMMON, Startable, Starting
 from stretto.engines.nfab.compiled import Compiled
 from stretto.engines.nfab.runner import NfabRunner
 
 
-class NfabProgram(Compiled):
+class NfabProgram(Compiled, Startable[NfabRunner]):
     """A :class:`~stretto.engines.api.Program`."""
 
     abilities: ClassVar[frozenset[str]] = COMMON | {
@@ -29,14 +28,6 @@ class NfabProgram(Compiled):
         "spark",
     }
 
-    def start(
-        self,
-        *,
-        labels: bool = True,
-        counts: bool = False,
-        late: str = "error",
-        capacity: int = 1 << 12,
-        budget: Budget | None = None,
-    ) -> NfabRunner:
+    def started(self, how: Starting) -> NfabRunner:
         """A run from the beginning of a stream."""
-        return NfabRunner(self, labels=labels, counts=counts, late=late, capacity=capacity)
+        return NfabRunner(self, labels=how.labels, counts=how.counts, late=how.late, capacity=how.capacity)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from stretto.budget import Budget
-from stretto.engines.api import COMMON
+from stretto.engines.api import COMMON, Startable, Starting
 from stretto.engines.tecs.compiled import Compiled
 from stretto.engines.tecs.runner import Runner
 
 
-class Program(Compiled):
+class Program(Compiled, Startable[Runner]):
     """A :class:`~stretto.engines.api.Program`."""
 
     abilities: ClassVar[frozenset[str]] = COMMON | {
@@ -25,14 +24,6 @@ class Program(Compiled):
         "spark",
     }
 
-    def start(
-        self,
-        *,
-        labels: bool = True,
-        counts: bool = False,
-        late: str = "error",
-        capacity: int = 1 << 12,
-        budget: Budget | None = None,
-    ) -> Runner:
+    def started(self, how: Starting) -> Runner:
         """A run from the beginning of a stream."""
-        return Runner(self, labels=labels, counts=counts, late=late, capacity=capacity)
+        return Runner(self, labels=how.labels, counts=how.counts, late=how.late, capacity=how.capacity)

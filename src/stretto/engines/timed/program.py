@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from stretto.budget import Budget
-from stretto.engines.api import COMMON
+from stretto.engines.api import COMMON, Startable, Starting
 from stretto.engines.timed.compiled import Compiled
 from stretto.engines.timed.runner import TimedRunner
 
 
-class TimedProgram(Compiled):
+class TimedProgram(Compiled, Startable[TimedRunner]):
     """A :class:`~stretto.engines.api.Program`."""
 
     abilities: ClassVar[frozenset[str]] = (COMMON - {"return"}) | {
@@ -27,14 +26,6 @@ class TimedProgram(Compiled):
         "spark",
     }
 
-    def start(
-        self,
-        *,
-        labels: bool = True,
-        counts: bool = False,
-        late: str = "error",
-        capacity: int = 1 << 12,
-        budget: Budget | None = None,
-    ) -> TimedRunner:
+    def started(self, how: Starting) -> TimedRunner:
         """A run from the beginning of a stream."""
-        return TimedRunner(self, counts=counts, late=late, capacity=capacity, budget=budget)
+        return TimedRunner(self, counts=how.counts, late=how.late, capacity=how.capacity, budget=how.budget)
