@@ -31,6 +31,7 @@ LANGUAGES = (
     "rows",
     "row_streams",
     "eql",
+    "totals",
 )
 
 
