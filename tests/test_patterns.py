@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+import math
 import random
 import zlib
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ import pytest
 
 import stretto
 from stretto import Change, PatternSet
-from stretto.matching.many import index, parts, shared
+from stretto.matching.many import handing, index, parts, shared
 from stretto.matching.many import keys as shared_keys
 from tests.cases import agree
 from tests.cases import patterns as changing
@@ -73,10 +74,13 @@ def test_random_mixtures_of_all_languages() -> None:
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every limit as small as can be: a group for each pattern, pieces of one event, few shared keys."""
-    monkeypatch.setattr(shared, "CELLS", 1)
+    monkeypatch.setattr(handing, "CELLS", 1)
     monkeypatch.setattr(shared, "_SHARED", parts.Latest(32))
+    monkeypatch.setattr(shared, "_SEGMENTS", parts.Latest(64))
     monkeypatch.setattr(shared_keys, "MOST", 1)
-    monkeypatch.setattr(index, "PAIRS", 1)
+    monkeypatch.setattr(shared, "PAIRS", 1)
+    monkeypatch.setattr(shared, "GROWTH", 0)
+    monkeypatch.setattr(shared, "EVENTS", 1)
     monkeypatch.setattr(index, "CLAUSES", 1)
     monkeypatch.setattr(index, "FEW", 1)
     monkeypatch.setattr(index, "ATOMS", 2)
@@ -788,7 +792,8 @@ def test_patterns_with_many_conditions_are_grouped() -> None:
     found = patterns.push(events)
     groups = patterns._timeline.in_force.conditions._groups
     assert 1 < len(groups) < 12
-    assert sorted(number for group in groups for number in group.members) == list(range(48))
+    members = [part for group in groups for part in group.parts]
+    assert len(members) == len(set(members)) == 48
     right = [
         (row["end"], name, row["positions"])
         for name, text in texts.items()
@@ -820,13 +825,83 @@ def test_tables_of_many_constants_do_not_grow_with_their_square(monkeypatch: pyt
     """Each text and each number is asked for by one pattern."""
     monkeypatch.setattr(index, "ATOMS", 16)
     monkeypatch.setattr(shared, "_SHARED", parts.Latest(32))
+    monkeypatch.setattr(shared, "_SEGMENTS", parts.Latest(64))
     patterns = new()
     texts = (f"SELECT * FROM S WHERE A AS x ; B AS y FILTER x[k = 'k{n}'] AND y[v > {n}]" for n in range(300))
     patterns.change([Change(f"p{n}", text) for n, text in enumerate(texts)])
     found = patterns.push([event("A", 1, "k200"), event("A", 2, "k201"), event("B", 3, v=201)])
     assert short(found) == [("p200", None, 1, 3)]
-    tables = [coder.truth for coder in patterns._timeline.in_force.conditions.index._coders]
+    tables = [coder.truth for coder in patterns._timeline.in_force.conditions.segments[0].index._coders]
     assert sum(table.size for table in tables) < 3 * 2 * 16 * 600
+
+
+@pytest.fixture
+def indexed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many patterns were indexed at a time."""
+    found: list[int] = []
+
+    class Counted(shared.Segment):
+        def __init__(self, parts: Any, schema: Any) -> None:
+            super().__init__(parts, schema)
+            found.append(len(self.parts))
+
+    monkeypatch.setattr(shared, "Segment", Counted)
+    monkeypatch.setattr(shared, "_SHARED", parts.Latest(32))
+    monkeypatch.setattr(shared, "_SEGMENTS", parts.Latest(64))
+    return found
+
+
+def numbered(number: int, since: int | None = None) -> Change:
+    """A pattern that runs with others, or every tenth on its own, with constants of its own."""
+    how = ":" if number % 10 == 0 else ";"
+    text = f"SELECT * FROM S WHERE A AS x {how} B AS y FILTER x[k = 'k{number}'] AND y[v > {number}]"
+    return Change(f"p{number}", text, since=since)
+
+
+def test_a_change_costs_what_the_pattern_costs(indexed: list[int]) -> None:
+    """One pattern that is added, replaced or retired has one indexed; many, one by one, each a few times."""
+    patterns = new()
+    patterns.change([numbered(n) for n in range(200)])
+    patterns.push([event("A", 1)])
+    assert indexed == [0, 200]
+    patterns.change(numbered(201, since=2))
+    patterns.push([event("A", 2, "k201"), event("A", 2, "k7")])
+    assert indexed == [0, 200, 1]
+    patterns.change([Change("p7", numbered(303).query, since=3), Change("p8", None, since=3)])
+    found = patterns.push([event("A", 3, "k303"), event("A", 3, "k7"), event("B", 4, v=304)])
+    assert short(found) == [("p201", 2, 2, 4), ("p7", 3, 3, 4)]
+    assert indexed == [0, 200, 1, 2]
+    for n in range(400):
+        patterns.change([numbered(1000 + n, since=5 + n), Change(f"p{n}", None, since=5 + n)])
+        patterns.push([event("A", 5 + n)])
+    assert sum(indexed) < 200 + 400 * 4 * math.log(400, 4)
+    segments = patterns._timeline.in_force.conditions.segments
+    assert len(segments) <= 6
+    assert sum(len(segment.parts) for segment in segments) < 2 * patterns.stats["patterns"]
+
+
+def test_segments_become_one_where_many_events_are_read(indexed: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared, "EVENTS", 2)
+    patterns = new()
+    patterns.change([numbered(n) for n in range(40)])
+    patterns.push([event("A", 1)])
+    patterns.change([numbered(41, since=2), Change("p3", None, since=2)])
+    for at in range(2, 83):
+        patterns.push([event("A", at, "k41")])
+    assert indexed == [0, 40, 1]
+    assert len(patterns.push([event("B", 90, v=42)])) == 81
+    assert indexed == [0, 40, 1, 40]
+
+
+def test_what_a_retired_pattern_read_events_need_not_have() -> None:
+    patterns = new(output="positions")
+    patterns.change(
+        [Change("vk", AB + " FILTER x[v > 0] AND y[k = 'p']"), Change("ab", AB), Change("b", f"{AB} FILTER x[v > 0]")]
+    )
+    patterns.push([event("A", 1)])
+    patterns.change([Change("vk", None, since=2), Change("b", None, since=2)])
+    found = patterns.push([{"type": "A", "t": 2}, {"type": "B", "t": 3}])
+    assert short(found) == [("ab", None, 2, 3), ("ab", None, 1, 3)]
 
 
 def test_a_slot_is_taken_again() -> None:

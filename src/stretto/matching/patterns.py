@@ -35,6 +35,7 @@ from stretto.matching.life import Life
 from stretto.matching.many.budgeting import Budgeted, Shares
 from stretto.matching.many.changes import Change, Instant, changes_of, instant_of
 from stretto.matching.many.checking import Checked, Numbers, checked, quoted
+from stretto.matching.many.handing import Handed
 from stretto.matching.many.index import Visits
 from stretto.matching.many.joint import JointRun
 from stretto.matching.many.keeping import Kept
@@ -44,7 +45,6 @@ from stretto.matching.many.own import TecsRun, own_visits
 from stretto.matching.many.parts import Part, part_of
 from stretto.matching.many.results import Results, in_order
 from stretto.matching.many.saving import apart, together
-from stretto.matching.many.shared import Handed
 from stretto.matching.many.timeline import InForce, OwnRun, Timeline, Version
 from stretto.matching.metering import Meter
 from stretto.matching.results import CHUNK
@@ -451,13 +451,12 @@ class PatternSet:
         in_force: InForce,
         batch: pa.RecordBatch,
         measures: Mapping[str, Numbers],
-        handed_out: Sequence[tuple[int, Handed]],
+        handed_out: Sequence[tuple[Part, Handed]],
         visits: Visits,
     ) -> Iterator[Iterator[Matches]]:
         """The matches of the patterns on their own, one by one."""
-        parts = in_force.conditions.parts
-        shared = self._shared_keys(batch, [(parts[number], handed) for number, handed in handed_out])
-        told = [(place, handed) for number, handed in handed_out for place in in_force.owners[number]]
+        shared = self._shared_keys(batch, handed_out)
+        told = [(place, handed) for part, handed in handed_out for place in in_force.places(part)]
         told += [(place, own_visits(in_force.versions[place].part, visits, place)) for place in in_force.restored]
         for place, handed in told:
             version = in_force.versions[place]
@@ -527,7 +526,7 @@ class PatternSet:
         return False
 
     def _shared_keys(
-        self, batch: pa.RecordBatch, handed_out: list[tuple[Part, Handed]]
+        self, batch: pa.RecordBatch, handed_out: Sequence[tuple[Part, Handed]]
     ) -> dict[tuple[str, ...], SharedKeys]:
         """By partition attributes: the keys of the events, where patterns ask for as many of them as there are events."""
         asked: Counter[tuple[str, ...]] = Counter()

@@ -36,7 +36,7 @@ class Checked(NamedTuple):
 
     def visits(self, first: int, stop: int) -> tuple[int, Visits]:
         """Which patterns that run together events concern: up to which event they were found, and what they are."""
-        return self.in_force.conditions.index.visits(self.told.codes, first, stop, self.in_force.owned)
+        return self.in_force.conditions.visits(self.told.codes, first, stop, self.in_force.owners)
 
 
 def checked(
@@ -62,7 +62,9 @@ def checked(
         overflows; the message names the pattern.
     """
     assert schema.time is not None
-    shown = [results.columns(in_force.conditions.parts) for _, _, in_force in stretches]
+    shown = [
+        results.columns(in_force.conditions.used.shown, in_force.conditions.used.keys) for _, _, in_force in stretches
+    ]
     needed = {schema.time, *results.by}
     for stretch, columns in zip(stretches, shown, strict=True):
         needed.update(stretch.in_force.conditions.tested, columns)
@@ -127,7 +129,7 @@ def _classified(in_force: InForce, events: pa.Table, first: int) -> Told:
 
 def _ask_each(in_force: InForce, events: pa.Table, first: int) -> None:
     """Let each pattern look at the events by itself: an error then is about its own conditions, in an event that it reads."""
-    for number, part in enumerate(in_force.conditions.parts):
+    for part in in_force.conditions.parts:
 
         def among(part: Part = part) -> NDArray[np.bool_] | None:
             inside = None if part.source is None else mask(part.source, events)
@@ -139,7 +141,7 @@ def _ask_each(in_force: InForce, events: pa.Table, first: int) -> None:
             own = (
                 error.renumbered(range(first, first + events.num_rows)) if isinstance(error, IntegerOverflow) else error
             )
-            names = quoted(in_force.versions[place].id for place in in_force.owners[number])
+            names = quoted(in_force.versions[place].id for place in in_force.places(part))
             raise DataError(f"pattern {names}: {own}") from error
 
 

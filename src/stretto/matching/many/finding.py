@@ -7,6 +7,7 @@ that column under which this literal holds, and for no others. Where no literal 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -40,6 +41,40 @@ class Clauses(NamedTuple):
     pair: I64  #: [clause]: the first guard that it satisfies; one more than there are
     part: I32  #: whose guard
     bit: U64  #: 1 << guard
+
+
+def joined(several: Sequence[Clauses], columns: Sequence[int], parts: Sequence[int]) -> Clauses:
+    """Several indexes as one, with their columns, and their parts, one after the other. It copies arrays, and makes none anew.
+
+    ``columns`` and ``parts`` are how many each has.
+    """
+    if len(several) == 1:
+        return several[0]
+    column, part = _before(columns), _before(parts)
+    codes, entries = _before([one.begin.size for one in several]), _before([one.clause.size for one in several])
+    clauses, tests = _before([one.literal.size - 1 for one in several]), _before([one.test.size for one in several])
+    listed, pairs = _before([one.listed.size for one in several]), _before([one.part.size for one in several])
+    each = range(len(several))
+    lows = [np.where(one.test & 3 == LISTED, one.low + listed[k], one.low) for k, one in enumerate(several)]
+    return Clauses(
+        np.concatenate([several[k].column + column[k] for k in each]),
+        np.concatenate([several[k].base + codes[k] for k in each]),
+        np.concatenate([several[k].begin + entries[k] for k in each]),
+        np.concatenate([several[k].clause + np.int32(clauses[k]) for k in each]),
+        np.concatenate([*(several[k].literal[:-1] + tests[k] for k in each), tests[-1:]]),
+        np.concatenate([several[k].test + (column[k] << 2) for k in each]),
+        np.concatenate(lows),
+        np.concatenate([one.high for one in several]),
+        np.concatenate([one.listed for one in several]),
+        np.concatenate([*(several[k].pair[:-1] + pairs[k] for k in each), pairs[-1:]]),
+        np.concatenate([several[k].part + np.int32(part[k]) for k in each]),
+        np.concatenate([one.bit for one in several]),
+    )
+
+
+def _before(counts: Sequence[int]) -> I64:
+    """How many come before each, and how many there are."""
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)])
 
 
 class Owners(NamedTuple):

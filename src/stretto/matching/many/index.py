@@ -11,6 +11,7 @@ import threading
 from collections.abc import Sequence
 from itertools import chain, product
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pyarrow as pa
@@ -19,17 +20,9 @@ from numpy.typing import NDArray
 from stretto.columns.cells import Hashed
 from stretto.columns.conditions import Conditions
 from stretto.columns.vectorized import pieces
+from stretto.engines.tecs.program import Program
 from stretto.events import Schema
-from stretto.matching.many.finding import (
-    INSIDE,
-    LISTED,
-    OUTSIDE,
-    Clauses,
-    Found,
-    Marks,
-    Owners,
-    find,
-)
+from stretto.matching.many.finding import INSIDE, LISTED, OUTSIDE, Clauses
 from stretto.matching.many.parts import GUARDS, Part
 from stretto.query import predicate as p
 
@@ -44,8 +37,8 @@ CLAUSES = 32
 #: So many conditions on one column are told by one code; more make a further pass over it.
 ATOMS = 1 << 11
 
-#: Pairs of event and pattern that are held at a time, about.
-PAIRS = 1 << 20
+#: So many automata are known at a time.
+MODELS = 1 << 14
 
 #: A literal is selective if it holds under at most so many codes.
 FEW = 1 << 6
@@ -102,14 +95,11 @@ class Index(Conditions):
                 owners[found].append((number, guard))
         super().__init__(conditions, schema, most=ATOMS)
         self.count = len(conditions)
-        self._models = list(dict.fromkeys(part.model for part in parts))
-        number_of = {model: number for number, model in enumerate(self._models)}
-        self._model = np.array([number_of[part.model] for part in parts], np.uint64) << np.uint64(GUARDS)
-        self._classes = Hashed()
-        self._lock = threading.Lock()
         #: Conditions that are evaluated over whole columns.
         self._whole: list[int] = []
-        self._clauses = self._indexed(owners)
+        #: How many columns of codes there are.
+        self.columns = 0
+        self.clauses = self._indexed(owners)
 
     # -- the index --------------------------------------------------------------------------------------------------
 
@@ -180,7 +170,7 @@ class Index(Conditions):
     ) -> Clauses:
         #: The column that has the same code for every event.
         always = len(self._coders) + len(self._whole)
-        self._columns_of_codes = always + 1
+        self.columns = always + 1
         entries: dict[int, list[tuple[int, int]]] = {}  # by column: code and clause
         tests: list[tuple[int, int, int]] = []
         begin = [0]
@@ -228,16 +218,14 @@ class Index(Conditions):
 
     # -- events -----------------------------------------------------------------------------------------------------
 
-    def codes(self, table: pa.RecordBatch | pa.Table) -> tuple[I32, Bits | None]:
-        """The code of every column in every event: [column, row]; and where integers of 64 bits do not tell of a condition.
+    def fill(self, table: pa.RecordBatch | pa.Table, codes: I32) -> Bits | None:
+        """Write the code of every column in every event: [column, row]. Gives where integers of 64 bits do not tell of a condition.
 
         Raises
         ------
         DataError
             A column is missing or of another type.
         """
-        rows = table.num_rows
-        codes = np.zeros((self._columns_of_codes, rows), np.int32)
         if self._columns:
             done = 0
             for batch in pieces(table, self._columns):
@@ -247,7 +235,7 @@ class Index(Conditions):
                     coder.fill(batch, 1)(0, batch.num_rows, cell)
                     codes[number, done : done + batch.num_rows] = cell
                 done += batch.num_rows
-        return codes, self._evaluated(codes)
+        return self._evaluated(codes)
 
     def _evaluated(self, codes: I32) -> Bits | None:
         """Fill the columns of the conditions that are evaluated over whole columns; where one of them is not told."""
@@ -268,38 +256,45 @@ class Index(Conditions):
                 doubtful = unknown if doubtful is None else doubtful | unknown
         return doubtful
 
-    def owners(self, owners: Sequence[Sequence[int]]) -> Owners:
-        """Who has each part: places, ascending."""
-        begin = np.zeros(len(owners) + 1, np.int64)
-        np.cumsum([len(one) for one in owners], out=begin[1:])
-        return Owners(begin, np.array([place for one in owners for place in one], np.int64), self._model)
 
-    def visits(self, codes: I32, first: int, stop: int, owners: Owners) -> tuple[int, Visits]:
-        """The pairs of some events: up to which event they were found, as many as are held at a time, and what they are."""
-        places, room = owners.place.size, PAIRS + owners.place.size + 1
-        parts = len(self.parts)
-        marks = Marks(
-            np.zeros(parts, np.uint64),
-            np.empty(parts, np.int64),
-            np.empty(places, np.int64),
-            np.empty(places, np.uint64),
-        )
-        found = Found(np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.uint64))
-        reached, used = find(codes, first, stop, self._clauses, owners, marks, found, PAIRS)
-        key, cls = found.key[:used], np.empty(used, np.int32)
-        if self._classes.look_up(key, cls):
+class Classes:
+    """What guards that hold together are as a class of an automaton, for some automata."""
+
+    def __init__(self) -> None:
+        self._models: list[Program] = []
+        self._number: dict[Program, int] = {}
+        self._numbers: WeakKeyDictionary[Index, U64] = WeakKeyDictionary()
+        self._known = Hashed()
+        self._lock = threading.Lock()
+
+    @property
+    def many(self) -> bool:
+        """Whether there are so many that it is time to begin anew."""
+        return len(self._models) > MODELS
+
+    def numbers(self, index: Index) -> U64:
+        """By part of an index: the number of its automaton, where a key has it."""
+        with self._lock:
+            if index not in self._numbers:
+                for part in index.parts:
+                    if self._number.setdefault(part.model, len(self._models)) == len(self._models):
+                        self._models.append(part.model)
+                numbers = np.array([self._number[part.model] for part in index.parts], np.uint64)
+                self._numbers[index] = numbers << np.uint64(GUARDS)
+            return self._numbers[index]
+
+    def of(self, keys: U64) -> I32:
+        """The classes of keys: an automaton and the guards that hold."""
+        cls = np.empty(keys.size, np.int32)
+        if self._known.look_up(keys, cls):
             with self._lock:
-                self._classes.look_up(key, cls)
-                self._learn(np.unique(key[cls < 0]))
-                self._classes.look_up(key, cls)
-        return int(reached), Visits(found.row[:used], found.place[:used], cls)
-
-    def _learn(self, keys: U64) -> None:
-        """What guards that hold together are as a class of the automaton."""
-        guards = np.uint64(GUARDS)
-        held = (1 << GUARDS) - 1
-        numbers = [self._models[int(key >> guards)].classifier.intern(int(key) & held) for key in keys]
-        self._classes.learn(keys, np.array(numbers, np.int32))
+                self._known.look_up(keys, cls)
+                new = np.unique(keys[cls < 0])
+                guards, held = np.uint64(GUARDS), (1 << GUARDS) - 1
+                found = [self._models[int(key >> guards)].classifier.intern(int(key) & held) for key in new]
+                self._known.learn(new, np.array(found, np.int32))
+                self._known.look_up(keys, cls)
+        return cls
 
 
 def _told(column: int, holds: Bits, at: int) -> _Literal:

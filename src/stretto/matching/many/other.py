@@ -20,9 +20,9 @@ from stretto.engines.shared.holding import TooMany
 from stretto.engines.tecs.runner import Runner
 from stretto.engines.timed.runner import TimedRunner
 from stretto.frame import Section
+from stretto.matching.many.handing import Handed
 from stretto.matching.many.keys import SharedKeys
 from stretto.matching.many.parts import Part
-from stretto.matching.many.shared import Handed
 
 I64 = NDArray[np.int64]
 

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from stretto.engines.api import Matches
 from stretto.engines.tecs.program import Program
 from stretto.engines.tecs.runner import Runner
+from stretto.matching.many.handing import Handed
 from stretto.matching.many.index import Visits
 from stretto.matching.many.keys import OwnNumbers, SharedKeys
 from stretto.matching.many.parts import Part
-from stretto.matching.many.shared import Handed
 
 I64 = NDArray[np.int64]
 

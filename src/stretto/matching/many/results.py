@@ -7,7 +7,7 @@ which variable holds which event, in the order of events. Attributes that a patt
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
 
@@ -163,18 +163,17 @@ class Results:
             fields.append(pa.field("events", pa.list_(entry)))
         return pa.schema(fields)
 
-    def columns(self, parts: Sequence[Part]) -> tuple[str, ...]:
-        """The attributes of events that the rows of some parts show, in the schema's order."""
-        used = {self.time, *self.by}
-        for part in parts:
-            used.update(part.query.partition_by)
-            if self.events:
-                used.update(chain.from_iterable(chosen for _, chosen in part.selected))
+    def columns(self, shown: Collection[str], keys: Collection[str]) -> tuple[str, ...]:
+        """The attributes of events that rows show, in the schema's order; ``shown``: those of variables."""
+        used = {self.time, *self.by, *keys, *(shown if self.events else ())}
         return tuple(name for name in self.attributes if name in used)
 
     def table(self, block: Sequence[Matches], sources: Sequence[Source], history: History) -> pa.Table:
         """Rows of the matches of a block, in order."""
         rows = _joined(block)
+        numbers, which = np.unique(rows.source, return_inverse=True)
+        sources = [sources[number] for number in numbers]
+        rows = rows._replace(source=which.reshape(-1))
         ids = pa.array([source.id for source in sources], pa.string())
         sinces = pa.array([source.since for source in sources], self.attributes[self.time])
         shown = [ids.take(pa.array(rows.source)), sinces.take(pa.array(rows.source))]
@@ -192,11 +191,7 @@ class Results:
     def _keys(self, rows: _Rows, sources: Sequence[Source], history: History) -> pa.Array:
         """The partition attributes that are not in ``by``, as text."""
         extra = [[name for name in source.part.query.partition_by if name not in self.by] for source in sources]
-        names = list(
-            dict.fromkeys(
-                chain.from_iterable(extra[number] for number in np.flatnonzero(np.bincount(rows.source)).tolist())
-            )
-        )
+        names = list(dict.fromkeys(chain.from_iterable(extra)))
         counts = np.array([len(one) for one in extra], np.int64)[rows.source]
         offset = _offsets(counts)
         name_of, value_of = np.zeros(int(offset[-1]), np.int64), np.zeros(int(offset[-1]), np.int64)
@@ -219,13 +214,12 @@ class Results:
         begin: list[int] = [0]
         holders: list[int] = []
         base = np.zeros(len(sources), np.int64)
-        for number in np.flatnonzero(np.bincount(rows.source)).tolist():
-            part = sources[number].part
+        for number, source in enumerate(sources):
             base[number] = len(begin) - 1
-            for held in part.holders:
+            for held in source.part.holders:
                 holders += [len(variables) + k for k in held]
                 begin.append(len(holders))
-            variables += part.selected
+            variables += source.part.selected
         first = np.array(begin, np.int64)
         mark = rows.mark + np.repeat(base[rows.source], np.diff(rows.offset))
         entries = _offsets(first[mark + 1] - first[mark])

@@ -49,7 +49,7 @@ class Version:
     #: The last value of the attribute that the window measures, if that is not the time.
     measure: Number | None = None
 
-    @property
+    @cached_property
     def source(self) -> Source:
         return Source(self.id, None if self.since is None else self.since.shown, self.part)
 
@@ -63,21 +63,30 @@ class InForce:
         In any order.
     schema
         The events' columns.
+    before
+        The patterns that were in force before.
     """
 
-    def __init__(self, versions: Iterable[Version], schema: Schema) -> None:
+    def __init__(self, versions: Iterable[Version], schema: Schema, before: InForce | None = None) -> None:
         self.versions = tuple(sorted(versions, key=lambda version: version.id))
         self.sources = [version.source for version in self.versions]
-        self.conditions: SharedConditions = conditions_of([version.part for version in self.versions], schema)
-        #: By part: the versions that have it, by their places in ``versions``.
-        self.owners: list[list[int]] = [[] for _ in self.conditions.parts]
-        numbers = {part: number for number, part in enumerate(self.conditions.parts)}
-        for place, version in enumerate(self.versions):
-            self.owners[numbers[version.part]].append(place)
-        index = self.conditions.index
-        self.owned = index.owners([self.owners[number] for number in self.conditions.together])
+        parts = [version.part for version in self.versions]
+        self.conditions: SharedConditions = conditions_of(parts, schema, None if before is None else before.conditions)
+        #: The versions that have each part, by their places in ``versions``.
+        self.owners = self.conditions.owners(parts)
         #: How many patterns run on their own.
-        self.alone = sum(len(self.owners[number]) for number in self.conditions.alone)
+        self.alone = sum(not version.part.together for version in self.versions)
+
+    def settle(self) -> None:
+        """Between events: join the conditions' segments where that pays by now."""
+        settled = self.conditions.settled()
+        if settled is not self.conditions:
+            self.conditions = settled
+            self.owners = settled.owners([version.part for version in self.versions])
+
+    def places(self, part: Part) -> list[int]:
+        """The versions that have a part, by their places in ``versions``."""
+        return self.conditions.places(part, self.owners)
 
     @cached_property
     def joint(self) -> list[tuple[JointRun, I64]]:
@@ -152,7 +161,7 @@ class Timeline:
 
     def start(self, versions: Iterable[Version]) -> None:
         """Put versions in force, in place of those that are."""
-        self.in_force = InForce(versions, self._schema)
+        self.in_force = InForce(versions, self._schema, self.in_force)
 
     def holds(self, name: str, since: Instant | None, part: Part | None) -> bool:
         """Whether just this is in force."""
@@ -163,6 +172,7 @@ class Timeline:
 
     def stretches(self, times: NDArray[Any]) -> list[Stretch]:
         """Cut events, whose times ascend, where changes hold."""
+        self.in_force.settle()
         found = []
         low, in_force = 0, self.in_force
         for since, step in self._until(times[-1].item(), inclusive=True):
@@ -199,7 +209,7 @@ class Timeline:
         held: dict[str, Version | None] = {version.id: version for version in in_force.versions}
         for step in steps:
             held |= step.versions
-        return InForce([version for version in held.values() if version is not None], self._schema)
+        return InForce([version for version in held.values() if version is not None], self._schema, in_force)
 
     def steps(self) -> list[tuple[Number | None, _Step]]:
         """What is to come, in order."""
