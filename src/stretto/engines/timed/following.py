@@ -26,9 +26,6 @@ from stretto.frame import Section
 from stretto.query.algebra import places
 from stretto.query.passes.bind import BoundQuery
 
-#: What else a state says of the stream so far.
-SCALARS = ("rows", "late", "last_time", "last_measure", "last_clock", "now", "swept_at")
-
 #: What has fewer partial matches, or shorter ones.
 FEWER = "a narrower WITHIN, or narrower windows inside, leave fewer"
 
@@ -345,7 +342,6 @@ class FollowingRun(Following, TimedIntake):
         """Write the log, without what is gone."""
         self._sweep()
         self.state.save(section, self.program.truth)
-        section.values["scalars"] = {name: getattr(self, name) for name in SCALARS}
         self._save_intake(section)
 
     def load(self, section: Section) -> None:
@@ -357,5 +353,3 @@ class FollowingRun(Following, TimedIntake):
             Something is missing or has another size.
         """
         self.state.load(section, self.program.classes_of, self._load_intake(section))
-        for name in SCALARS:
-            setattr(self, name, section.values["scalars"][name])

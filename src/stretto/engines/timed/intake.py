@@ -24,6 +24,8 @@ class TimedIntake(Intake):
         What to do with an event before the last one in time: ``"error"``, or ``"drop"`` and count it.
     """
 
+    SCALARS = (*Intake.SCALARS, "last_clock", "now")
+
     def __init__(self, program: Compiled, *, late: str) -> None:
         query = program.query
         apart = bool(query.partition_by or query.schema.stream is not None)

@@ -49,7 +49,6 @@ class TimedRunner(TimedIntake):
     """
 
     CURSOR, VISITED, TRIGGERS = s.CURSOR, s.VISITED, s.TRIGGERS
-    SCALARS = (*TimedIntake.SCALARS, "last_clock", "now")
     state: State
 
     def __init__(
