@@ -197,3 +197,55 @@ def test_with_graphviz(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz is not installed")
 def test_graphviz_takes_the_graph() -> None:
     assert stretto.compile(DRAWN_QUERY).draw().svg().count("<svg") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            "SELECT COUNT(*), SUM(b[volume * 2]) AS t FROM S WHERE A AS a; B+ AS b PARTITION BY [k] GROUP BY [k], a[region] "
+            "WITHIN 10 minutes EVERY 1 minute",
+            """\
+window     [k·60 seconds, k·60 seconds + 600 seconds) for every integer k, measured by the stream's time
+output     count: COUNT(*)
+           t: SUM(b[(volume * 2)])
+rows       one row for the matches wholly inside a window of 600 s, of which one begins every 60 s, by [k], a[region]
+""",
+        ),
+        (
+            "SELECT CAST(COUNT(*) AS DOUBLE), COUNT(DISTINCT a) AS n FROM S WHERE A AS a; B+ AS b PARTITION BY [k]",
+            """\
+output     count: CAST(COUNT(*) AS DOUBLE)
+           n: COUNT(*)
+           matches are told apart by the events of a
+rows       one row for all matches, by k; of a stream when it ends
+""",
+        ),
+        (
+            "SELECT * FROM S WHERE A AS a; B+ AS b ORDER BY SUM(b[v]) - 2 * COUNT(b) DESC LIMIT 3 EVERY EVENT",
+            """\
+output     the 3 matches with the greatest SUM(b[v]) - 2 * COUNT(b); of equal ones the earlier start, the earlier end, the least positions
+rows       chosen of the matches that an event completes
+""",
+        ),
+        (
+            "PATTERN SEQ(A a, B+ b[]) WHERE skip_till_any_match { [k] } RETURN a.x SAMPLE 20 SEED 9",
+            """\
+output     20 matches drawn at random, each set of so many as likely as any other (seed 9)
+rows       chosen of all matches, by k; of a stream when it ends
+""",
+        ),
+        (
+            "PATTERN SEQ(A a, B+ b[]) WHERE skip_till_any_match { [k] } RETURN TOTAL count(*), sum(b[].v) GROUP BY () EVERY EVENT",
+            """\
+output     count: COUNT(*)
+           sum_b_v: SUM(b[v])
+rows       one row for the matches that an event completes
+""",
+        ),
+    ],
+)
+def test_what_is_asked_of_all_matches(text: str, told: str) -> None:
+    explained = stretto.compile(text).explain() + "\n"
+    assert told in explained
+    assert "warning" not in explained

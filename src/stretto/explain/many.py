@@ -14,7 +14,11 @@ def warning(query: ParsedQuery | SaseQuery) -> str | None:
 
     An iteration that skips does, where every choice of its events is a match of its own.
     """
-    if query.limit is not None or (query.keep is not None and not isinstance(query, SaseQuery)):
+    if (
+        query.asked is not None
+        or query.limit is not None
+        or (query.keep is not None and not isinstance(query, SaseQuery))
+    ):
         return None
     if isinstance(query, SaseQuery):
         many = query.selection is Selection.ANY and not query.non_overlap and not query.compressed

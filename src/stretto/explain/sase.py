@@ -57,7 +57,7 @@ def _own(title: str, text: str, parsed: SaseQuery) -> str:
     if title == "partition" and parsed.equal and parsed.selection is Selection.STRICT:
         names = ", ".join(parsed.equal)
         return f"none: one stream, in which the events of a match have the same {names}"
-    if title == "output":
+    if title == "output" and parsed.asked is None:
         names = ", ".join(item.name for item in parsed.returns or ()) or ", ".join(
             one.variable for one in parsed.positive
         )

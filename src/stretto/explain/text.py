@@ -12,6 +12,7 @@ from stretto.engines.timed.program import TimedProgram
 from stretto.explain.eql import explain_eql
 from stretto.explain.many import warning
 from stretto.explain.sase import explain_sase
+from stretto.explain.totals import asked_sections
 from stretto.query.algebra import Filter, walk
 from stretto.query.eql import EqlQuery
 from stretto.query.passes.bind import BoundQuery
@@ -19,7 +20,6 @@ from stretto.query.passes.bind_eql import BoundEql
 from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.query import Consume, Keep, ParsedQuery, Skip, Strategy
 from stretto.query.sase import SaseQuery
-from stretto.query.windows import Window
 
 #: Gives the machine of a query that has a schema; it is made when it is asked for.
 Compiled = Callable[[], Machine]
@@ -46,8 +46,8 @@ def explain(parsed: ParsedQuery | SaseQuery, bound: BoundQuery | BoundSase | Non
     """
     more = [
         ("partition", _partition(parsed if bound is None else bound.parsed)),
-        ("window", _window(parsed.window)),
-        ("output", _output(parsed)),
+        ("window", _window(parsed)),
+        *(asked_sections(parsed) or [("output", _output(parsed))]),
     ]
     more += [] if parsed.keep is None else [("kept", _kept(parsed.keep, parsed))]
     if isinstance(parsed, EqlQuery):
@@ -112,7 +112,11 @@ def _partition(query: ParsedQuery | SaseQuery) -> str:
     return f"by {', '.join(query.partition_by)}; events where one of them is NULL are in no partition"
 
 
-def _window(window: Window | None) -> str:
+def _window(query: ParsedQuery | SaseQuery) -> str:
+    window, slide = query.window, None if query.asked is None else query.asked.scope.slide
+    if window is not None and slide is not None:
+        measured = "positions" if window.events else window.attribute or "the stream's time"
+        return f"[k·{slide}, k·{slide} + {window}) for every integer k, measured by {measured}"
     if window is None:
         return "none: a match may last as long as the stream; partial matches are kept until nothing can reach them"
     if window.events is not None:
