@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from benchmarks import compared
 from benchmarks.rows import sides, suite
 from benchmarks.rows.suite import CASES, prices
 
@@ -32,7 +33,9 @@ def test_moves_compare_neighbours_of_a_key() -> None:
 
 
 def test_a_wrong_count_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(suite, "run_worker", lambda module, job: {"count": 3, "processor": [1.0], "side": job["side"]})
+    monkeypatch.setattr(
+        compared, "run_worker", lambda module, job: {"count": 3, "processor": [1.0], "side": job["side"]}
+    )
     (row,) = suite.run(tmp_path, "toy", ["dead"])
-    assert row.wrong == ["stretto finds 3, expected 0"]
+    assert row.wrong == ["stretto finds 3 matches, expected 0"]
     assert row.ratio("peer") is None

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks.workers import core, resident
+from benchmarks.compared import timed
+from benchmarks.workers import core
 
 __all__ = ["PEER_FOLDER", "work"]
 
@@ -60,21 +60,8 @@ _SIDES: dict[str, Callable[[dict[str, Any]], Callable[[], int]]] = {"stretto": _
 
 
 def work(job: dict[str, Any]) -> dict[str, Any]:
-    """One untimed run, then the timed ones: seconds on the clock and of the processor, and the memory that they took."""
-    try:
-        run = _SIDES[job["side"]](job)
-    except ModuleNotFoundError as error:
-        return {"missing": str(error.name)}
-    count = run()
-    before = resident.resident()
-    resident.reset_peak()
-    seconds, processor = [], []
-    for _ in range(job["repeat"]):
-        wall, used = time.perf_counter(), time.process_time()
-        count = run()
-        seconds.append(time.perf_counter() - wall)
-        processor.append(time.process_time() - used)
-    return {"count": count, "seconds": seconds, "processor": processor, "more_memory": resident.peak() - before}
+    """Time a side."""
+    return timed(job, _SIDES)
 
 
 if __name__ == "__main__":

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from benchmarks.workers import core, resident
+from benchmarks.compared import timed
+from benchmarks.workers import core
 
 __all__ = ["SIDES", "work"]
 
@@ -85,20 +85,8 @@ SIDES: dict[str, Callable[[dict[str, Any]], Callable[[], int]]] = {
 
 
 def work(job: dict[str, Any]) -> dict[str, Any]:
-    """One untimed run, then the timed ones: seconds on the clock and of the processor."""
-    try:
-        run = SIDES[job["side"]](job)
-    except ModuleNotFoundError as error:
-        return {"missing": str(error.name)}
-    count = run()
-    resident.reset_peak()
-    seconds, processor = [], []
-    for _ in range(job["repeat"]):
-        wall, used = time.perf_counter(), time.process_time()
-        count = run()
-        seconds.append(time.perf_counter() - wall)
-        processor.append(time.process_time() - used)
-    return {"count": count, "seconds": seconds, "processor": processor, "resident_peak": resident.peak()}
+    """Time a side."""
+    return timed(job, SIDES)
 
 
 if __name__ == "__main__":
