@@ -15,6 +15,7 @@ ROOT = Path(stretto.__file__).parent
 ROOMS = [
     ["errors", "_jit", "column_types", "times", "memory", "budget", "frame"],
     ["events"],
+    ["views"],
     ["query", "columns"],
     ["automata"],
     ["engines"],

@@ -35,6 +35,7 @@ from stretto.matching.sets import MatchSet
 from stretto.matching.sql import sql
 from stretto.matching.sql_query import SqlQuery, compile_sql
 from stretto.query.functions import function
+from stretto.views import View, density, show, timeline
 
 if TYPE_CHECKING:
     from stretto.pipelines.rules import RuleSet, read_rules
@@ -58,9 +59,11 @@ __all__ = [
     "SqlQuery",
     "StrettoError",
     "StrettoWarning",
+    "View",
     "compile",
     "compile_sql",
     "dataflow",
+    "density",
     "element",
     "function",
     "iter_matches",
@@ -68,8 +71,10 @@ __all__ = [
     "match_sets",
     "read_afa",
     "read_rules",
+    "show",
     "spark",
     "sql",
+    "timeline",
     "write_afa",
 ]
 

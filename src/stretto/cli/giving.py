@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import typer
 from rich.console import Console
-from rich.table import Table as RichTable
 
 from stretto.cli.files import as_json, write_matches
+from stretto.views.table import grid
 
 
 def give(
@@ -50,35 +49,15 @@ def give(
 
 def _print(schema: pa.Schema, tables: Iterable[pa.Table], counted: Callable[[int], str], most: int) -> None:
     """The first rows as a table, and how many there are."""
-    shown: list[dict[str, Any]] = []
-    count = 0
+    shown: list[pa.Table] = []
+    count = rows = 0
     for table in tables:
-        if not most or len(shown) < most:
-            shown += table.slice(0, (most or table.num_rows + len(shown)) - len(shown)).to_pylist()
+        part = table.slice(0, most - rows) if most else table
+        shown += [part] * bool(part.num_rows)
+        rows += part.num_rows
         count += table.num_rows
     console = Console()
     if shown:
-        grid = RichTable(header_style="bold")
-        for name in schema.names:
-            grid.add_column(name, overflow="fold")
-        for row in shown:
-            grid.add_row(*(_cell(row[name]) for name in schema.names))
-        console.print(grid, markup=False)
-    more = f", {len(shown)} shown" if len(shown) < count else ""
+        console.print(grid(pa.concat_tables(shown)))
+    more = f", {rows} shown" if rows < count else ""
     console.print(f"{counted(count)}{more}", markup=False, highlight=False)
-
-
-def _cell(value: Any) -> str:
-    """A value in few characters: an event as its values, a long list cut."""
-    if isinstance(value, dict):
-        return " ".join(_cell(part) for part in value.values() if part is not None)
-    if isinstance(value, tuple):  # of a map
-        return "=".join(map(_cell, value))
-    if isinstance(value, list):
-        parts = [_cell(part) for part in value[:5]]
-        return (
-            "\n".join([*parts, f"… {len(value) - 5} more"] if len(value) > 5 else parts)
-            if value and isinstance(value[0], dict)
-            else ", ".join([*parts, f"… {len(value) - 5} more"] if len(value) > 5 else parts)
-        )
-    return "" if value is None else str(value)

@@ -1,0 +1,137 @@
+"""What the columns of a table of matches are, and the events of its variables as short text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stretto.views.clock import Clock
+from stretto.views.text import short
+
+#: Attributes of an event that are written; the others are counted.
+WRITTEN = 4
+
+
+def is_events(kind: pa.DataType) -> bool:
+    """Tell whether a column holds lists of events."""
+    return bool((pa.types.is_list(kind) or pa.types.is_large_list(kind)) and pa.types.is_struct(kind.value_type))
+
+
+def is_time(kind: pa.DataType) -> bool:
+    """Tell whether values are times that a clock shows."""
+    return bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind))
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a result by what they are for."""
+
+    sign: tuple[str, ...]
+    places: tuple[str, ...]  #: start, end and positions, those that there are
+    times: tuple[str, ...]  #: start_time and end_time
+    keys: tuple[str, ...]  #: scalars between those and the first variable
+    variables: tuple[str, ...]
+    others: tuple[str, ...]
+    scalars: tuple[
+        str, ...
+    ]  #: those of the others that hold single values; where no variable is shown, they may be keys
+
+    @classmethod
+    def of(cls, schema: pa.Schema) -> Columns:
+        """Tell them by names, types and order, as ``matching/results.py`` writes them."""
+        names = list(schema.names)
+        places = [one for one in ("start", "end", "positions") if one in names]
+        times = ["start_time", "end_time"] if {"start_time", "end_time"} <= set(names) else []
+        variables = [field.name for field in schema if is_events(field.type)]
+        sign = [one for one in names[:1] if one == "sign" and schema.field(0).type == pa.int8()]
+        keys = []
+        if (places or times) and variables:
+            known = {*sign, *places, *times}
+            before = names[: names.index(variables[0])]
+            keys = [one for one in before if one not in known and not pa.types.is_nested(schema.field(one).type)]
+        used = {*sign, *places, *times, *keys, *variables}
+        others = [one for one in names if one not in used]
+        scalars = [] if variables else [one for one in others if not pa.types.is_nested(schema.field(one).type)]
+        return cls(*map(tuple, (sign, places, times, keys, variables, others, scalars)))
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """What a table shows: where times and events tell which match it is, its places are left out."""
+        places = () if self.times and self.variables else self.places
+        return (*self.sign, *self.keys, *self.times, *places, *self.variables, *self.others)
+
+
+@dataclass(frozen=True)
+class Event:
+    """An event of a match."""
+
+    text: str  #: in few words
+    title: str  #: with all attributes and their names
+    values: dict[str, Any]
+
+
+def first_of(lists: pa.Array, most: int) -> tuple[list[int], pa.Array, list[int]]:
+    """Give the lengths of lists, the first few elements of each as one array, and how many those are."""
+    lengths = [one or 0 for one in pc.list_value_length(lists).to_pylist()]
+    taken = [min(one, most) for one in lengths]
+    begins = np.asarray(lists.offsets)[:-1]
+    indices = [int(begin) + at for begin, count in zip(begins, taken, strict=True) for at in range(count)]
+    return lengths, lists.values.take(pa.array(indices, pa.int64())), taken
+
+
+def one_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    """Join the pieces of a column."""
+    if isinstance(column, pa.Array):
+        return column
+    joined = column.combine_chunks()
+    if isinstance(joined, pa.ChunkedArray):
+        joined = pa.concat_arrays(joined.chunks) if joined.num_chunks else pa.array([], column.type)
+    return joined
+
+
+def events_of(structs: pa.Array, chosen: Sequence[str], days: Sequence[Any]) -> list[Event]:
+    """Read events; ``chosen`` attributes are written, and of a time of its row's day (``days``) the date is not."""
+    fields = {field.name: structs.field(number) for number, field in enumerate(structs.type)}
+    texts = {name: texts_of(column, days) for name, column in fields.items()}
+    whole = {name: texts_of(column, None) for name, column in fields.items() if is_time(column.type)}
+    values = {name: column.to_pylist() if not is_time(column.type) else whole[name] for name, column in fields.items()}
+    found = []
+    for at in range(len(structs)):
+        written = " ".join(part for part in (texts[name][at] for name in chosen) if part)
+        told = [f"{name}: {whole[name][at] if name in whole else texts[name][at]}" for name in fields]
+        found.append(Event(written, "\n".join(told), {name: column[at] for name, column in values.items()}))
+    return found
+
+
+def texts_of(column: pa.Array, days: Sequence[Any] | None) -> list[str]:
+    """Write the values of a column; ``days``: for each its day, on which the date of a time is left out."""
+    if not is_time(column.type):
+        return [short(one) for one in column.to_pylist()]
+    clock = Clock(column.type)
+    numbers = clock.numbers(column)
+    digits = clock.digits(numbers)
+    at = [None] * len(numbers) if days is None else days
+    return [clock.text(one, digits, day) for one, day in zip(numbers, at, strict=True)]
+
+
+def worth_writing(variable: str, structs: pa.Array, keys: Sequence[str]) -> tuple[list[str], int]:
+    """Choose the attributes of events that a reader of the table does not know yet, and count those that are too many.
+
+    Keys stand in their own columns, and an attribute whose values all are the variable's name says nothing.
+    """
+    names = [field.name for field in structs.type]
+    worth = [name for name in names if name not in keys and not _named(variable, structs.field(names.index(name)))]
+    return worth[:WRITTEN], max(0, len(worth) - WRITTEN)
+
+
+def _named(variable: str, column: pa.Array) -> bool:
+    """Tell whether a column says the variable's name everywhere, as the types of events often do."""
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)) or not len(column):
+        return False
+    return all(str(one).lower() == variable.lower() for one in column.to_pylist())

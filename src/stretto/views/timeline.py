@@ -1,0 +1,327 @@
+"""Events of matches on a time axis, a lane for each variable, with what was skipped between."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stretto.errors import OptionError, hinted
+from stretto.events import as_table, require
+from stretto.views.clock import Clock
+from stretto.views.columns import Columns, Event, events_of, is_time, one_array, worth_writing
+from stretto.views.lanes import Block, Held, Lane, picture, text
+from stretto.views.text import cut, short
+from stretto.views.view import View
+
+#: Matches in a picture, events of a lane, and characters of a label; what is more is counted.
+MOST_ROWS, MOST_EVENTS, LABEL = 50, 400, 24
+
+
+def timeline(
+    matches: Any,
+    events: Any = None,
+    row: int | Iterable[int] = 0,
+    *,
+    time: str | None = None,
+    key: str | Sequence[str] | None = None,
+    label: str | Sequence[str] | None = None,
+) -> View:
+    """Show the events of a match, or of several, on a time axis: a lane for each variable, and one for what was skipped between.
+
+    Parameters
+    ----------
+    matches
+        What :func:`stretto.match` gives.
+    events
+        The events that were matched. With them the lane of skipped events is drawn: those between the first and the last event of
+        the match, of the same key, that it does not hold.
+    row
+        The match, by its row in the table, or several of them, of which at most 50 are drawn; they have one axis unless they are far
+        apart.
+    time
+        The attribute that orders the events; ``None``: that which goes from ``start_time`` to ``end_time`` in the match. Without
+        times, places in the input are the axis.
+    key
+        The partition attributes; ``None``: the columns between the times and the first variable.
+    label
+        Attributes that are written beside an event; ``None``: the first two that say something. All are shown where a pointer
+        rests on the event.
+
+    Returns
+    -------
+    View
+        ``str()`` gives text, a notebook shows the picture, ``save()`` writes ``.svg``, ``.png``, ``.html`` or ``.txt``.
+
+    Raises
+    ------
+    OptionError
+        A row or a column is not there, or nothing says when the events were.
+
+    Examples
+    --------
+    >>> import stretto
+    >>> events = [{"type": one, "t": at} for at, one in enumerate("ACB")]
+    >>> matches = stretto.match("SELECT * FROM S WHERE A; B", events, time="t")
+    >>> print(stretto.timeline(matches, events))
+    match 0: from 0 to 2
+    A       │●                                                           │
+    B       │                                                           ●│
+    skipped │                             ·                              │
+    """
+    table = as_table(matches)
+    known = Columns.of(table.schema)
+    rows = [row] if isinstance(row, int) else list(row)
+    if not rows:
+        raise OptionError("timeline(row=…): no row is named")
+    for one in rows:
+        if not -table.num_rows <= one < table.num_rows:
+            count = f"{table.num_rows:,} row{'' if table.num_rows == 1 else 's'}"
+            raise OptionError(f"timeline(row={one}): the table has {count}, counted from 0")
+    source = None if events is None else as_table(events)
+    keys = None if key is None else (key,) if isinstance(key, str) else tuple(key)
+    for name in keys or ():
+        require(table, name, "key")
+    drawing = _Drawing(table, known, source, time, keys, (label,) if isinstance(label, str) else label)
+    blocks = [drawing.block(one % table.num_rows) for one in rows[:MOST_ROWS]]
+    left_out = len(rows) - len(blocks)
+    scene = picture(blocks, drawing.clock, left_out)
+    return View("\n".join(text(blocks, left_out)), scene.svg, scene)
+
+
+class _Drawing:
+    """What is the same for all matches of a picture."""
+
+    def __init__(
+        self,
+        table: pa.Table,
+        known: Columns,
+        source: pa.Table | None,
+        time: str | None,
+        keys: Sequence[str] | None,
+        label: Sequence[str] | None,
+    ) -> None:
+        self.table, self.known, self.source, self.label = table, known, source, label
+        self.keys = known.keys if keys is None else keys
+        #: Columns of which the events of a match must tell whether they are keys.
+        self.perhaps = known.scalars if keys is None and not known.keys else ()
+        self.timed = bool(known.times)
+        if not self.timed and "positions" not in table.column_names:
+            raise OptionError(
+                "timeline() needs the columns start_time and end_time, or positions: name the time with time='…' in the call of "
+                "match, and leave positions=True"
+            )
+        self.clock = Clock(table.schema.field("start_time").type if self.timed else pa.int64())
+        self.time = time
+        if source is not None and time is not None:
+            require(source, time, "time")
+        for name in label or ():
+            structs = [table.schema.field(variable).type.value_type for variable in known.variables]
+            there = dict.fromkeys(one.name for struct in structs for one in struct)
+            there |= {} if source is None else dict.fromkeys(source.column_names)
+            if name not in there:
+                raise OptionError(hinted(f"label='{name}': the events have no such attribute", name, there))
+
+    def block(self, row: int) -> Block:
+        """Read a match."""
+        one = self.table.slice(row, 1)
+        values = {name: one.column(name) for name in one.column_names}
+        positions = values["positions"][0].as_py() if "positions" in values else None
+        if self.timed:
+            low, high = (self.clock.numbers(values[name])[0] for name in ("start_time", "end_time"))
+        else:
+            low, high = (positions[0], positions[-1]) if positions else (None, None)
+        if low is None or high is None:
+            raise OptionError(f"timeline(row={row}): the row does not say when its match begins and ends")
+        time = self.time or (self._time_of(values, low, high) if self.timed else None)
+        lanes = [self._lane(name, values[name], time, positions) for name in self.known.variables]
+        if not lanes:
+            lanes = [self._places(positions, low, high)]
+        if self.source is not None:
+            lanes.append(self._skipped(values, time, low, high, positions, lanes))
+        digits = self.clock.digits([low, high])
+        day = self.clock.moment(low)
+        begin, end = self.clock.text(low, digits), self.clock.text(high, digits, day and day.date())
+        span = f"from {begin} to {end}"
+        named = ", ".join(f"{name} {short(values[name][0].as_py())}" for name in self._keys(values, positions))
+        back = " (taken back)" if self.known.sign and values["sign"][0].as_py() < 0 else ""
+        return Block(f"match {row}{back}: {named + ', ' if named else ''}{span}", low, high, lanes)
+
+    def _time_of(self, values: dict[str, pa.ChunkedArray], low: Any, high: Any) -> str | None:
+        """The attribute whose least and greatest values in the match are its times."""
+        kind = self.table.schema.field("start_time").type
+        found: dict[str, list[Any]] = {}
+        for variable in self.known.variables:
+            structs = one_array(values[variable]).flatten()
+            for number, own in enumerate(structs.type):
+                if own.type == kind:
+                    found.setdefault(own.name, []).extend(self.clock.numbers(structs.field(number)))
+        for name, numbers in found.items():
+            there = [one for one in numbers if one is not None]
+            if there and min(there) == low and max(there) == high:
+                return name
+        if len(found) == 1:  # variables that are not selected are not among them
+            return next(iter(found))
+        return next(
+            (name for name, numbers in found.items() if all(n is not None and low <= n <= high for n in numbers)), None
+        )
+
+    def _lane(self, name: str, column: pa.ChunkedArray, time: str | None, positions: list[int] | None) -> Lane:
+        structs = one_array(column).flatten()
+        count = len(structs)
+        structs = structs.slice(0, MOST_EVENTS)
+        names = [one.name for one in structs.type]
+        if time is not None and time in names:
+            at = self.clock.numbers(structs.field(names.index(time)))
+        else:
+            at = self._found(structs, positions)
+        worth = [
+            one
+            for one in worth_writing(name, structs, self.keys)[0]
+            if not is_time(structs.field(names.index(one)).type) and one != time
+        ]
+        chosen = worth[:2] if self.label is None else [one for one in self.label if one in names]
+        marks = [
+            Held(when, event, cut(event.text, LABEL))
+            for when, event in zip(at, events_of(structs, chosen, [None] * len(structs)), strict=True)
+            if when is not None
+        ]
+        return Lane(name, marks, count - len(marks))
+
+    def _found(self, structs: pa.Array, positions: list[int] | None) -> list[Any]:
+        """Where the events of a variable are, where they do not say it themselves: among those at the match's positions."""
+        if self.source is None or positions is None:
+            raise OptionError(
+                "the events of the match do not say when they were: give timeline(matches, events), or time='…' with the attribute's "
+                "name"
+            )
+        names = [one.name for one in structs.type]
+        there = self.source.select(names).take(pa.array(self._inside(positions))).to_pylist()
+        times = self._times(positions)
+        free = list(range(len(there)))
+        found: list[Any] = []
+        for wanted in structs.to_pylist():
+            at = next((one for one in free if there[one] == wanted), None)
+            if at is not None:
+                free.remove(at)
+            found.append(None if at is None else times[at])
+        return found
+
+    def _inside(self, positions: list[int]) -> list[int]:
+        """Positions, which must be rows of the events."""
+        assert self.source is not None
+        if max(positions, default=0) >= self.source.num_rows:
+            count = f"{self.source.num_rows:,} row{'' if self.source.num_rows == 1 else 's'}"
+            raise OptionError(
+                f"the match has an event in row {max(positions):,}, and the events have {count}: give those that were matched"
+            )
+        return positions[:MOST_EVENTS]
+
+    def _times(self, positions: list[int]) -> list[Any]:
+        """When the events at some positions were: a position is its own time where there is none."""
+        if not self.timed or self.time is None:
+            return positions
+        assert self.source is not None
+        return self.clock.numbers(self.source.column(self.time).take(pa.array(positions)))
+
+    def _places(self, positions: list[int] | None, low: Any, high: Any) -> Lane:
+        """One lane, where there are no variables: the positions, or the ends of the match."""
+        inner = self.timed and (self.time is None or self.source is None)
+        if positions is None or inner:
+            ends = [("start_time", low), ("end_time", high)]
+            return Lane("match", [Held(at, Event("", name, {})) for name, at in ends if at is not None])
+        places = self._inside(positions) if self.source is not None else positions[:MOST_EVENTS]
+        marks = [Held(at, Event("", f"row {place}", {})) for at, place in zip(self._times(places), places, strict=True)]
+        return Lane("match", marks, len(positions) - len(marks))
+
+    def _skipped(
+        self,
+        values: dict[str, pa.ChunkedArray],
+        time: str | None,
+        low: Any,
+        high: Any,
+        positions: list[int] | None,
+        lanes: Sequence[Lane],
+    ) -> Lane:
+        """The events between the ends of a match, of its key, that it does not hold."""
+        source = self.source
+        assert source is not None
+        rows = pa.array(np.arange(source.num_rows))
+        between = pa.array(np.ones(source.num_rows, np.bool_))
+        if self.timed:
+            if time is None:
+                raise OptionError("say which column of the events is the time: timeline(…, time='…')")
+            require(source, time, "time")
+            column = source.column(time)
+            ends = [values[name][0].cast(column.type) for name in ("start_time", "end_time")]
+            between = pc.and_(pc.greater_equal(column, ends[0]), pc.less_equal(column, ends[1]))
+            if positions is not None:
+                self._check(column, positions, {low, high} | {mark.at for one in lanes for mark in one.marks})
+        elif positions is not None:
+            between = pc.and_(pc.greater_equal(rows, positions[0]), pc.less_equal(rows, positions[-1]))
+        for name in self._keys(values, positions):
+            if name in source.column_names:
+                own = source.column(name)
+                between = pc.and_(between, pc.equal(own, values[name][0].cast(own.type)))
+        if positions is not None:
+            between = pc.and_(between, pc.invert(pc.is_in(rows, pa.array(positions, pa.int64()))))
+        found = rows.filter(one_array(between))
+        held = [] if positions is not None else _held(lanes)
+        read = source.take(found.slice(0, MOST_EVENTS + len(held)))
+        free = list(held)
+        marks = self._left(read, found, time, free)[:MOST_EVENTS]
+        return Lane("skipped", marks, len(found) - (len(held) - len(free)) - len(marks), skipped=True)
+
+    def _keys(self, values: dict[str, pa.ChunkedArray], positions: list[int] | None) -> list[str]:
+        """The partition attributes; a column that RETURN computes may be named as one, so that the events are asked."""
+        found = list(self.keys)
+        if self.source is None or not positions:
+            return found
+        for name in self.perhaps:
+            if name in self.source.column_names:
+                there = self.source.column(name).take(pa.array(self._inside(positions)))
+                if pc.all(pc.equal(there, values[name][0].cast(there.type))).as_py():
+                    found.append(name)
+        return found
+
+    def _check(self, column: pa.ChunkedArray, positions: list[int], times: set[Any]) -> None:
+        """Refuse events whose rows are not those of the match."""
+        there = self.clock.numbers(column.take(pa.array(self._inside(positions))))
+        if len(positions) <= MOST_EVENTS and not times <= set(there):
+            raise OptionError(
+                "the events are not those that were matched: in the rows of the match they have other times; give the same table, or "
+                "matches without the column positions"
+            )
+
+    def _left(self, read: pa.Table, found: pa.Array, time: str | None, held: list[dict[str, Any]]) -> list[Held]:
+        """Events as marks, but for those that the match holds, where positions do not tell them."""
+        structs = one_array(read.to_struct_array())
+        chosen = list(self.label or (["type"] if "type" in read.column_names else []))
+        events = events_of(structs, [one for one in chosen if one in read.column_names], [None] * len(structs))
+        at = self.clock.numbers(read.column(time)) if self.timed and time is not None else found.to_pylist()
+        marks = []
+        for when, event in zip(at, events, strict=False):
+            same = next(
+                (one for one in held if all(event.values.get(name) == value for name, value in one.items())), None
+            )
+            if same is not None:
+                held.remove(same)
+            elif when is not None:
+                marks.append(Held(when, event, cut(event.text, LABEL)))
+        return marks
+
+
+def _held(lanes: Sequence[Lane]) -> list[dict[str, Any]]:
+    """The events of a match; one that several variables hold counts once."""
+    found: list[dict[str, Any]] = []
+    for lane in lanes:
+        before = list(found)
+        for mark in lane.marks:
+            if mark.event.values in before:
+                before.remove(mark.event.values)
+            else:
+                found.append(mark.event.values)
+    return found
