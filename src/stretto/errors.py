@@ -153,6 +153,8 @@ def nearest(name: str, candidates: Iterable[str]) -> str | None:
     """
     known = list(candidates)
     folded = {candidate.casefold(): candidate for candidate in reversed(known)}
+    if name.casefold() in folded:
+        return folded[name.casefold()]
     close = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.6)
     return folded[close[0]] if close else None
 

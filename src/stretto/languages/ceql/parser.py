@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stretto.languages.ceql.constants import Known, shape_of
 from stretto.languages.expressions.reading import SHARED, TOTALS, Language, mistakes_of
 from stretto.query.query import ParsedQuery
 
@@ -27,5 +28,14 @@ def parse(text: str) -> ParsedQuery:
     from stretto.languages.ceql.lowering import lower
 
     with mistakes_of(text):
-        draft: Draft = CEQL.read(text)
-        return lower(text, draft.selection, draft.streams, draft.formula, draft.clauses)
+        shape = shape_of(text)
+        query = _KNOWN.find(shape, text)
+        if query is None:
+            draft: Draft = CEQL.read(text)
+            query = lower(text, draft.selection, draft.streams, draft.formula, draft.clauses)
+            _KNOWN.add(shape, query)
+        return query
+
+
+#: Sets have thousands of queries that are much alike.
+_KNOWN = Known()

@@ -85,7 +85,7 @@ def name_of(word: Token) -> Name:
     return Name(word[1:-1].replace(quote * 2, quote), at(word))
 
 
-def unquoted(token: Token) -> str:
+def unquoted(token: str) -> str:
     """Give the text of a string token."""
     closing = token[-1]
     return token[1:-1].replace(closing * 2, closing)
@@ -96,4 +96,9 @@ def number_of(token: Token) -> int | Decimal:
     digits, _, power = token.lower().partition("e")
     if len(digits) > LONGEST_NUMBER or len(power) > 5 or abs(int(power or 0)) > LONGEST_NUMBER:
         raise Mistake(f"a number of more than {LONGEST_NUMBER} digits", at(token))
-    return int(digits) if digits.isdigit() and not power else Decimal(str(token))
+    return exact(token)
+
+
+def exact(written: str) -> int | Decimal:
+    """Give a number that is not too long exactly as it is written."""
+    return int(written) if written.isdigit() else Decimal(str(written))

@@ -96,6 +96,9 @@ def has_clause(text: str) -> bool:
     >>> has_clause("SELECT * FROM t MATCH_RECOGNIZE (PATTERN"), has_clause("SELECT * FROM S WHERE A FILTER A[x = 'WINDOW PATTERN (']")
     (True, False)
     """
+    words = text.upper()
+    if "MATCH_RECOGNIZE" not in words and "WINDOW" not in words:
+        return False
     parts = tokens(text, whole=False)
     opened = [one for one, after in itertools.pairwise(parts) if after.says("(")]
     if any(one.says("MATCH_RECOGNIZE") for one in opened):

@@ -254,8 +254,7 @@ def part_of(text: str | Query, language: str | None, schema: Schema, *, valuatio
         The text is no query, does not fit the schema, or is too large.
     """
     name = language_of(text, language)
-    text = str(text)
-    key = (name, text, schema.key, valuations)
+    key = (name, str(text), schema.key, valuations)
     return _PARTS.get(key, lambda: _bound(compile_query(text, language=name), schema, valuations=valuations))
 
 
