@@ -84,6 +84,7 @@ digraph AFA {
   edge [fontname="Helvetica", fontsize=10];
   "" [shape=none, width=0];
   "" -> "q0";
+  label="each event contributes for 2000 ticks of the time attribute"; fontname="Helvetica"; fontsize=10;
   "q0";
   "q1";
   "q2";
@@ -134,6 +135,7 @@ digraph AFA {
   edge [fontname="Helvetica", fontsize=10];
   "" [shape=none, width=0];
   "" -> "q0";
+  label="by symbol; each event contributes for 1:00:00"; fontname="Helvetica"; fontsize=10;
   "q0";
   "q1";
   "shoulder";

@@ -51,6 +51,7 @@ digraph rows {
   rankdir=LR;
   node [shape=circle, fontname="Helvetica", fontsize=11];
   edge [fontname="Helvetica", fontsize=10];
+  label="by symbol; ordered by day"; fontname="Helvetica"; fontsize=10;
   start [shape=point];
   p0 [label="STRT"];
   p1 [label="DOWN:1", tooltip="RUNNING LAST(price) < PREV(RUNNING LAST(price), 1)"];
@@ -127,7 +128,7 @@ def test_clauses_that_may_go_back() -> None:
         "JOIN matched_2 AS o ON m.day = 1"
     )
     drawn = str(query.draw())
-    assert 'label="line 2: MATCH_RECOGNIZE over f";' in drawn
+    assert 'label="line 2: MATCH_RECOGNIZE over f; ordered by day, price";' in drawn
     assert 'c0_start -> c0_p0 [style=dashed, label="first row: 1"];' in drawn
     assert 'c0_p0 -> c0_end [style=dashed, label="last row"];' in drawn
     assert 'c1_p0 [label="{- A -}", tooltip="RUNNING LAST(price) > 1", style=dotted];' in drawn

@@ -184,16 +184,19 @@ digraph NFAb {
   rankdir=LR;
   node [shape=circle, fontname="Helvetica", fontsize=11];
   edge [fontname="Helvetica", fontsize=10];
+  label="by symbol; within 3600 seconds"; fontname="Helvetica"; fontsize=10;
+  "" [shape=none, width=0];
+  "" -> "a[1]";
   "a[1]";
   "a[i]";
   "b";
   "F" [shape=doublecircle];
-  "a[1]" -> "a[i]" [label="begin: a[1].volume > 1000"];
-  "a[i]" -> "a[i]" [label="take: a[i].price > avg(a[..i-1].price)"];
-  "a[i]" -> "a[i]" [style=dashed, label="ignore: not take"];
+  "a[1]" -> "a[i]" [label="begin Stock\\na[1].volume > 1000"];
+  "a[i]" -> "a[i]" [label="take Stock\\na[i].price > avg(a[..i-1].price)"];
+  "a[i]" -> "a[i]" [style=dashed, headport=s, tailport=s, label="ignore: not take"];
   "a[i]" -> "b" [arrowhead=empty, label="proceed: the event may begin b"];
-  "b" -> "F" [label="begin: b.volume < (0.8 * a[a.LEN].volume)"];
-  "b" -> "b" [style=dashed, label="ignore: not begin"];
+  "b" -> "F" [label="begin Stock\\nb.volume < (0.8 * a[a.LEN].volume)"];
+  "b" -> "b" [style=dashed, headport=s, tailport=s, label="ignore: not begin"];
 }
 """
 
@@ -202,26 +205,29 @@ digraph NFAb {
   rankdir=LR;
   node [shape=circle, fontname="Helvetica", fontsize=11];
   edge [fontname="Helvetica", fontsize=10];
+  label="within 5 [ts]"; fontname="Helvetica"; fontsize=10;
+  "" [shape=none, width=0];
+  "" -> "a[1]";
   "a[1]";
   "a[i]";
   "b[1]";
   "b[i]";
   "F" [shape=doublecircle];
-  "a[1]" -> "a[i]" [label="begin: true"];
-  "a[i]" -> "a[i]" [label="take: true"];
-  "a[i]" -> "a[i]" [style=dashed, label="ignore: not take"];
+  "a[1]" -> "a[i]" [label="begin A"];
+  "a[i]" -> "a[i]" [label="take A"];
+  "a[i]" -> "a[i]" [style=dashed, headport=s, tailport=s, label="ignore: not take"];
   "a[i]" -> "b[1]" [arrowhead=empty, label="proceed: the event may begin b[1]"];
-  "b[1]" -> "b[i]" [label="begin: (for every i: b[1].v > a[i].v)"];
-  "b[1]" -> "b[1]" [style=dashed, label="ignore: not begin"];
-  "b[i]" -> "b[i]" [label="take: b[i].v < 9 AND (b[i].v > b[i-1].v OR b[i].v = 0)"];
-  "b[i]" -> "b[i]" [style=dashed, label="ignore: not take"];
+  "b[1]" -> "b[i]" [label="begin B\\n(for every i: b[1].v > a[i].v)"];
+  "b[1]" -> "b[1]" [style=dashed, headport=s, tailport=s, label="ignore: not begin"];
+  "b[i]" -> "b[i]" [label="take B\\nb[i].v < 9 AND\\n(b[i].v > b[i-1].v OR b[i].v = 0)"];
+  "b[i]" -> "b[i]" [style=dashed, headport=s, tailport=s, label="ignore: not take"];
   "b[i]" -> "F" [arrowhead=empty, label="proceed: true, to the end, after each event that is selected"];
   "~(C m)" [shape=box, style=dotted, label="~(C m)"];
-  "~(C m)" -> "a[1]" [style=dotted, arrowhead=none];
+  {rank=same; "~(C m)" -> "a[1]" [style=dotted, arrowhead=none];}
   "~((D|E) n)" [shape=box, style=dotted, label="~((D|E) n)\\n(for every i: n.v > a[i].v)"];
-  "~((D|E) n)" -> "b[1]" [style=dotted, arrowhead=none];
+  {rank=same; "~((D|E) n)" -> "b[1]" [style=dotted, arrowhead=none];}
   "~(C o)" [shape=box, style=dotted, label="~(C o)\\no.v = b.LEN"];
-  "~(C o)" -> "F" [style=dotted, arrowhead=none];
+  {rank=same; "~(C o)" -> "F" [style=dotted, arrowhead=none];}
 }
 """
 
@@ -265,6 +271,6 @@ def test_quotes_and_long_conditions_in_drawings() -> None:
     names = ", ".join(f"'{i:04}'" for i in range(30))
     text = f"PATTERN SEQ(A a, B b) WHERE skip_till_next_match {{ a.k = 'x\"y' and b.k IN ({names}) }}"
     label = str(stretto.compile(text, {"type": "string", "k": "string"}).draw())
-    assert "begin: a.k = 'x\\\"y'" in label
+    assert "begin A\\na.k = 'x\\\"y'" in label
     assert "…" in label
     assert "0029" not in label

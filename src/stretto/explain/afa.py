@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from stretto.engines.select import choose_ahead
-from stretto.explain.dot import Drawing, quoted
+from stretto.explain.dot import Drawing, caption, quoted
 from stretto.explain.text import section
 from stretto.query import predicate as p
 from stretto.query.afa import Afa, Arc, Emit, Kind
@@ -74,8 +74,11 @@ def _partition(afa: Afa) -> str:
 def _window(window: int | dt.timedelta | None) -> str:
     if window is None:
         return "none: an event contributes for ever"
-    size = f"{window} ticks of the time attribute" if isinstance(window, int) else str(window)
-    return f"an event contributes for {size}"
+    return f"an event contributes for {_size(window)}"
+
+
+def _size(window: int | dt.timedelta) -> str:
+    return f"{window} ticks of the time attribute" if isinstance(window, int) else str(window)
 
 
 def _state(afa: Afa, state: str) -> list[str]:
@@ -107,6 +110,8 @@ def _valid(arc: Arc) -> str:
 
 def draw_afa(afa: Afa) -> Drawing:
     """Draw the graph: final states have two circles, an arc says ``id: when / then``; ε-arcs are dotted, ignorable ones dashed."""
+    by = [f"by {', '.join(afa.partition_by)}"] if afa.partition_by else []
+    window = [] if afa.window is None else [f"each event contributes for {_size(afa.window)}"]
     lines = [
         "digraph AFA {",
         "  rankdir=LR;",
@@ -114,6 +119,7 @@ def draw_afa(afa: Afa) -> Drawing:
         '  edge [fontname="Helvetica", fontsize=10];',
         '  "" [shape=none, width=0];',
         f'  "" -> "{quoted(afa.start)}";',
+        *caption([*by, *window]),
     ]
     for state in afa.states:
         shape = " [shape=doublecircle]" if state in afa.finals else ""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from stretto.automata.cea import CEA, Transition
-from stretto.automata.nfab import Edge, Nfab
+from stretto.automata.nfab import Edge, Nfab, Pair
 from stretto.automata.nfab import build as build_nfab
 from stretto.automata.steps import Steps
 from stretto.errors import OptionError
@@ -20,6 +21,17 @@ from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.query import ParsedQuery
 from stretto.query.sase import SaseQuery
 
+#: On a dark ground.
+_DARK = (
+    "<style>@media (prefers-color-scheme: dark){.stretto-graph>polygon{fill:#0d1117}.stretto-graph text{fill:#e6edf3}"
+    ".stretto-graph g path,.stretto-graph g ellipse,.stretto-graph g polygon{stroke:#8d96a0}"
+    ".stretto-graph g [fill=black]{fill:#8d96a0}}</style>"
+)
+
+
+#: A loop below its state, so that its label does not lie over that of a loop above.
+_BELOW = "style=dashed, headport=s, tailport=s"
+
 
 @dataclass(frozen=True)
 class Drawing:
@@ -30,15 +42,22 @@ class Drawing:
     def __str__(self) -> str:
         return self.source
 
+    @staticmethod
+    def can_draw() -> bool:
+        """Whether Graphviz is installed."""
+        return shutil.which("dot") is not None
+
     def svg(self) -> str:
-        """Draw the picture, as SVG.
+        """Draw the picture, as SVG, which is dark where the reader's system is.
 
         Raises
         ------
         OptionError
             The program ``dot`` of Graphviz is not installed.
         """
-        return self._render("svg").decode()
+        # Constants alone are put into what Graphviz has written.
+        found = self._render("svg").decode()
+        return found.replace('class="graph"', 'class="graph stretto-graph"', 1).replace("<g ", f"{_DARK}<g ", 1)
 
     def save(self, path: str | Path) -> None:
         """Write ``.dot``, ``.svg``, ``.png`` or ``.pdf``, by the file's ending."""
@@ -46,19 +65,21 @@ class Drawing:
         kind = path.suffix.removeprefix(".")
         if kind in ("dot", "gv"):
             path.write_text(self.source, encoding="utf-8")
-        elif kind in ("svg", "png", "pdf"):
+        elif kind == "svg":
+            path.write_text(self.svg(), encoding="utf-8")
+        elif kind in ("png", "pdf"):
             path.write_bytes(self._render(kind))
         else:
             raise OptionError(f"cannot draw to '{path.name}': end it in .dot, .svg, .png or .pdf")
 
     def _render(self, kind: str) -> bytes:
-        if shutil.which("dot") is None:
+        if not self.can_draw():
             raise OptionError("drawing needs Graphviz's program 'dot'; str(drawing) gives the graph as text without it")
         return subprocess.run(["dot", f"-T{kind}"], input=self.source.encode(), capture_output=True, check=True).stdout
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
         bundle = {"text/plain": self.source}
-        if shutil.which("dot"):
+        if self.can_draw():
             bundle["image/svg+xml"] = self.svg()
         return bundle
 
@@ -75,16 +96,28 @@ def draw(parsed: ParsedQuery | SaseQuery, bound: BoundQuery | BoundSase | None, 
         return Drawing(_chain(parsed))
     if isinstance(parsed, SaseQuery):
         assert isinstance(bound, BoundSase)
-        return Drawing(_nfab(build_nfab(bound)))
+        return Drawing(_nfab(build_nfab(bound), _about(bound.parsed)))
     found = automaton_of(parsed, None if bound is None else program)
-    return Drawing(_steps(found) if isinstance(found, Steps) else _dot(found))
+    about = _about(parsed)
+    return Drawing(_steps(found, about) if isinstance(found, Steps) else _dot(found, about))
+
+
+def caption(parts: Iterable[str]) -> list[str]:
+    """Write what holds for the whole graph below it."""
+    text = "; ".join(part for part in parts if part)
+    return [f'  label="{quoted(text, 160)}"; fontname="Helvetica"; fontsize=10;'] if text else []
+
+
+def _about(query: ParsedQuery | SaseQuery) -> list[str]:
+    """Partition and window."""
+    by = [f"by {', '.join(query.partition_by)}"] if query.partition_by else []
+    return caption([*by, *([] if query.window is None else [f"within {query.window}"])])
 
 
 def _chain(query: EqlQuery) -> str:
     """The steps of EQL in a row; what must not come is dotted, and what ends partial matches is dashed."""
     lines = ["digraph EQL {", "  rankdir=LR;", '  node [shape=box, fontname="Helvetica", fontsize=11];']
-    if query.window is not None:
-        lines.append(f'  label="maxspan {quoted(str(query.window))}"; fontname="Helvetica"; fontsize=11;')
+    lines += caption([] if query.window is None else [f"maxspan {query.window}"])
     for number, step in enumerate(query.stages):
         lines.append(f'  s{number} [label="{_by(step)}"{", style=dotted" * step.missing}];')
         lines += [f"  s{number - 1} -> s{number};"] * bool(number)
@@ -98,7 +131,7 @@ def _by(step: Step) -> str:
     return _short(str(step)) + (f"\\nby {keys}" if keys else "")
 
 
-def _places(nfab: Nfab) -> str:
+def _places(nfab: Nfab, about: list[str]) -> str:
     """What may follow what, where components may be missing or come again: a box for each, an edge for each step."""
     names = [f"{pair.component}" for pair in nfab.pairs]
     lines = [
@@ -106,8 +139,12 @@ def _places(nfab: Nfab) -> str:
         "  rankdir=LR;",
         '  node [shape=box, fontname="Helvetica", fontsize=11];',
         "  start [shape=point];",
+        *about,
     ]
-    lines += [f'  c{number} [label="{_short(name)}"];' for number, name in enumerate(names)]
+    for number, (name, pair) in enumerate(zip(names, nfab.pairs, strict=True)):
+        conditions = [one for one in (asked(pair.begin), asked(pair.take) if pair.take else "") if one]
+        label = "\\n".join([_short(name), *(_lines(one) for one in dict.fromkeys(conditions))])
+        lines.append(f'  c{number} [label="{label}"];')
     lines.append('  F [shape=doublecircle, label="F"];')
     places = nfab.places
     steps = {("start", f"c{places.component[step.place]}") for step in places.first}
@@ -117,10 +154,10 @@ def _places(nfab: Nfab) -> str:
     return "\n".join([*lines, *(f"  {one} -> {other};" for one, other in sorted(steps)), "}", ""])
 
 
-def _nfab(nfab: Nfab) -> str:
+def _nfab(nfab: Nfab, about: list[str]) -> str:
     """States in a row, from the first component's to F."""
     if not nfab.places.linear:
-        return _places(nfab)
+        return _places(nfab, about)
     lines = [
         "digraph NFAb {",
         "  rankdir=LR;",
@@ -136,29 +173,38 @@ def _nfab(nfab: Nfab) -> str:
             else [pair.component.variable]
         )
     ]
+    lines += about
+    lines += ['  "" [shape=none, width=0];', f'  "" -> "{names[0]}";']
     lines += [f'  "{name}";' for name in names] + ['  "F" [shape=doublecircle];']
     names.append("F")
     for number, pair in enumerate(nfab.pairs):
         first = f"{pair.component.variable}[1]" if pair.take else pair.component.variable
         at = names.index(first)
-        lines.append(f'  "{first}" -> "{names[at + 1]}" [label="{_edge(pair.begin)}"];')
+        lines.append(f'  "{first}" -> "{names[at + 1]}" [label="{_edge(pair.begin, pair)}"];')
         if number:
             lines.append(
-                f'  "{first}" -> "{first}" [style=dashed, label="ignore: {ignored(nfab.step(number), takes=False)}"];'
+                f'  "{first}" -> "{first}" [{_BELOW}, label="ignore: {ignored(nfab.step(number), takes=False)}"];'
             )
         if pair.take:
             state, after = names[at + 1], names[at + 2]
-            lines.append(f'  "{state}" -> "{state}" [label="{_edge(pair.take)}"];')
+            lines.append(f'  "{state}" -> "{state}" [label="{_edge(pair.take, pair)}"];')
             lines.append(
-                f'  "{state}" -> "{state}" [style=dashed, label="ignore: {ignored(nfab.loop(number), takes=True)}"];'
+                f'  "{state}" -> "{state}" [{_BELOW}, label="ignore: {ignored(nfab.loop(number), takes=True)}"];'
             )
-            label = _short(f"proceed: {proceeds(nfab, number, pair)}")
+            label = _lines(f"proceed: {proceeds(nfab, number, pair)}")
             lines.append(f'  "{state}" -> "{after}" [arrowhead=empty, label="{label}"];')
     return "\n".join([*lines, *_negations(nfab), "}", ""])
 
 
-def _edge(edge: Edge) -> str:
-    return _short(f"{edge.kind}: {asked(edge) or 'true'}")
+def _edge(edge: Edge, pair: Pair) -> str:
+    """What an edge does with an event of which type, and what it asks of it."""
+    kinds, condition = "|".join(pair.component.types), asked(edge)
+    return _short(f"{edge.kind} {kinds}") + (f"\\n{_lines(condition)}" if condition else "")
+
+
+def _lines(text: str) -> str:
+    """Write a condition with a line for each of its parts."""
+    return "\\n".join(_short(one) for one in text.replace(" AND ", " AND\n").splitlines())
 
 
 def _negations(nfab: Nfab) -> list[str]:
@@ -173,7 +219,7 @@ def _negations(nfab: Nfab) -> list[str]:
         if negation.right < len(nfab.pairs):
             pair = nfab.pairs[negation.right]
             state = f"{pair.component.variable}[1]" if pair.take else pair.component.variable
-        found.append(f'  "{name}" -> "{state}" [style=dotted, arrowhead=none];')
+        found.append(f'  {{rank=same; "{name}" -> "{state}" [style=dotted, arrowhead=none];}}')
     return found
 
 
@@ -187,7 +233,7 @@ def quoted(text: str, most: int | None = None) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"')
 
 
-def _dot(cea: CEA) -> str:
+def _dot(cea: CEA, about: list[str]) -> str:
     lines = [
         "digraph CEA {",
         "  rankdir=LR;",
@@ -195,6 +241,7 @@ def _dot(cea: CEA) -> str:
         '  edge [fontname="Helvetica", fontsize=10];',
         "  start [shape=point, style=invis, width=0];",
         "  start -> q0;",
+        *about,
     ]
     for state in range(cea.states):
         shape = ", shape=doublecircle" if state in cea.finals else ""
@@ -208,7 +255,7 @@ def _dot(cea: CEA) -> str:
     return "\n".join([*lines, "}", ""])
 
 
-def _steps(found: Steps) -> str:
+def _steps(found: Steps, about: list[str]) -> str:
     """Steps as circles, the last ones doubled; an edge says what the two events ask of each other."""
     lines = [
         "digraph steps {",
@@ -216,6 +263,7 @@ def _steps(found: Steps) -> str:
         '  node [shape=circle, fontname="Helvetica", fontsize=11];',
         '  edge [fontname="Helvetica", fontsize=10];',
         "  start [shape=point, style=invis, width=0];",
+        *about,
     ]
     for number, step in enumerate(found.steps):
         names = ", ".join(sorted(step.labels - {step.guard.type}))

@@ -8,7 +8,7 @@ from stretto.automata.rows import ACCEPT, RowAutomaton, build
 from stretto.engines.rows.program import MOST_FAILED, RowProgram
 from stretto.engines.rows.runner import RowRun
 from stretto.errors import QueryError
-from stretto.explain.dot import Drawing, quoted
+from stretto.explain.dot import Drawing, caption, quoted
 from stretto.explain.text import section
 from stretto.query import row_pattern as r
 
@@ -194,14 +194,10 @@ def draw_clauses(clauses: Iterable[tuple[str, r.RowQuery]]) -> Drawing:
     for number, (title, query) in enumerate(given):
         body = list(_drawn(f"c{number}_" if len(given) > 1 else "", build(query), query))
         if len(given) > 1:
-            lines += [
-                f"  subgraph cluster_{number} {{",
-                f'    label="{quoted(title, 60)}";',
-                *(f"  {one}" for one in body),
-                "  }",
-            ]
+            lines += [f"  subgraph cluster_{number} {{"]
+            lines += [f"  {one}" for one in (*caption([title, *_about(query)]), *body)] + ["  }"]
         else:
-            lines += body
+            lines += [*caption(_about(query)), *body]
     return Drawing("\n".join([*lines, "}", ""]))
 
 
@@ -225,6 +221,15 @@ def _drawn(prefix: str, automaton: RowAutomaton, query: r.RowQuery) -> Iterator[
         yield from _edges(prefix, f"{prefix}p{at}", to, "")
         if automaton.ends[at] and ACCEPT not in to:
             yield f'  {prefix}p{at} -> {prefix}end [style=dashed, label="last row"];'
+
+
+def _about(query: r.RowQuery) -> Iterator[str]:
+    if query.partition_by:
+        yield f"by {', '.join(query.partition_by)}"
+    if query.order_by:
+        yield f"ordered by {', '.join(one.column for one in query.order_by)}"
+    if query.within is not None:
+        yield f"within {query.within}"
 
 
 def _edges(prefix: str, source: str, to: Sequence[int], when: str, style: str = "") -> Iterator[str]:

@@ -17,7 +17,7 @@ from stretto.engines.select import AnyProgram, Machine, program_for, refuse_aske
 from stretto.engines.timeouts import TimeoutProgram
 from stretto.errors import OptionError, QueryError, suggestion
 from stretto.events import Schema
-from stretto.explain import draw, explain
+from stretto.explain import draw, explain, notebook
 from stretto.languages import ceql, eql, sase
 from stretto.languages.afa.builder import AFA
 from stretto.languages.sql import has_clause
@@ -267,6 +267,9 @@ class Query:
 
     def __repr__(self) -> str:
         return f"<stretto.Query {self.text!r}>"
+
+    def _repr_html_(self) -> str:
+        return notebook.html([("query", self.text.strip())], self.explain, self.draw)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (self.text, self.language, self._bound.schema if self._bound else None)

@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from stretto.explain import notebook
 from stretto.languages.afa.builder import AFA
 from stretto.matching.compiled import Query
 from stretto.matching.metering import Meter
@@ -178,6 +179,10 @@ class Matcher:
 
     def __repr__(self) -> str:
         return f"<stretto.Matcher: {self._line}>"
+
+    def _repr_html_(self) -> str:
+        told = notebook.running(self.stats, read=str(self._line), punctuation=self.punctuation)
+        return notebook.html(told, self.explain, self.draw)
 
     # -- what it is ---------------------------------------------------------------------------------------------------
 

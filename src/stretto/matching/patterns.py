@@ -28,6 +28,7 @@ from stretto.errors import (
     warn,
 )
 from stretto.events import Schema, as_table, conform, require
+from stretto.explain import notebook
 from stretto.frame import Section, reading
 from stretto.matching.compiled import roles
 from stretto.matching.lateness import check_late
@@ -49,6 +50,7 @@ from stretto.matching.many.timeline import InForce, OwnRun, Timeline, Version
 from stretto.matching.metering import Meter
 from stretto.matching.results import CHUNK
 from stretto.query.passes.bind import check_roles, measure
+from stretto.views import show
 
 #: Batches are kept as they came; after so many they are joined, so that a look-up stays quick.
 PIECES = 64
@@ -183,6 +185,13 @@ class PatternSet:
         self._life = Life("set of patterns")
 
     # -- what there is ----------------------------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        return f"<stretto.PatternSet: {len(self.patterns)} patterns, {self.position} rows read>"
+
+    def _repr_html_(self) -> str:
+        counts = notebook.html(notebook.running(self.stats, read=f"{self.position} rows"))
+        return counts + show(self.patterns)._repr_html_()
 
     @property
     def schema(self) -> Schema:

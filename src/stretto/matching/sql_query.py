@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from stretto.errors import QueryError
 from stretto.events import as_table
+from stretto.explain import notebook
 from stretto.explain.dot import Drawing
 from stretto.explain.rows import draw_clauses, explain_clause
 from stretto.explain.text import section
@@ -82,6 +83,9 @@ class SqlQuery:
 
     def __repr__(self) -> str:
         return f"<stretto.SqlQuery {self.text!r}>"
+
+    def _repr_html_(self) -> str:
+        return notebook.html([("statement", self.text.strip())], self.explain, self.draw)
 
 
 def compile_sql(text: str, /, *, con: Any = None, **tables: Any) -> SqlQuery:

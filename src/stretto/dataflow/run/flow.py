@@ -18,6 +18,7 @@ from stretto.dataflow.run.scheduler import step
 from stretto.dataflow.run.values import Strings, arrays, words
 from stretto.errors import DataError, EngineError, OptionError, SnapshotError, StrettoError, hinted
 from stretto.events import as_table
+from stretto.explain import notebook
 from stretto.frame import Section, reading
 from stretto.query.typing import kind_of
 from stretto.times import FOREVER, check_clock
@@ -75,6 +76,9 @@ class Dataflow:
         inputs = ", ".join(self._graph.inputs)
         outputs = ", ".join(f"{name}: {stream!r}" for name, stream in self._outputs.items())
         return f"Dataflow({inputs} -> {outputs})"
+
+    def _repr_html_(self) -> str:
+        return notebook.html([("dataflow", repr(self)), *notebook.running(self.stats)], self.explain, self.draw)
 
     # -- what comes in ------------------------------------------------------------------------------------------------
 

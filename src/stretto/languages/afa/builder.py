@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from stretto.errors import OptionError, QueryError, StrettoError, hinted, nearest
 from stretto.events import Schema
+from stretto.explain import notebook
 from stretto.explain.afa import draw_afa, explain_afa
 from stretto.languages.afa import Scope, read_fence, read_function, read_transfer, read_window
 from stretto.languages.afa.elements import Step, Steps, positions_of
@@ -317,6 +318,9 @@ class AFA:
 
     def __repr__(self) -> str:
         return f"<stretto.AFA: {len(self._arcs)} arcs>"
+
+    def _repr_html_(self) -> str:
+        return notebook.html([("automaton", str(self) or "no arcs yet")], self.explain, self.draw)
 
 
 def checked(found: Afa) -> Afa:

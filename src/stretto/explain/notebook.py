@@ -1,0 +1,49 @@
+"""What a query, an automaton or something that runs shows in a notebook: its parts, its explanation folded, its picture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from stretto.errors import StrettoError
+from stretto.explain.dot import Drawing
+from stretto.views.html import as_html, element, framed, named
+
+#: Characters of a graph that is drawn unasked; Graphviz takes long for larger ones.
+_MOST = 20_000
+
+
+def html(
+    parts: Iterable[tuple[str, str]],
+    explain: Callable[[], str] | None = None,
+    draw: Callable[[], Drawing] | None = None,
+) -> str:
+    """Write parts as a table of names and texts; what cannot be explained or drawn is left out, as a look must not fail."""
+    written = as_html(named(parts))
+    if explain is not None and (text := _tried(explain)):
+        summary = element("summary", "how it runs")
+        written += as_html(framed(element("details", "", [summary, element("pre", text)])))
+    drawing = None if draw is None else _tried(draw)
+    if drawing is not None and len(drawing.source) <= _MOST and Drawing.can_draw():
+        svg = drawing.svg()
+        written += svg[svg.index("<svg") :]
+    return written
+
+
+def running(stats: Mapping[str, Any], **more: Any) -> list[tuple[str, str]]:
+    """Write counts of what runs, and more that is not ``None``."""
+    found = [(name, str(value)) for name, value in more.items() if value is not None]
+    counts = {name: value for name, value in stats.items() if isinstance(value, int) and not isinstance(value, bool)}
+    found.append(("counts", _joined(counts)))
+    return found + [(name, _joined(value)) for name, value in stats.items() if isinstance(value, dict) and value]
+
+
+def _joined(counts: Mapping[str, Any]) -> str:
+    return "\n".join(f"{name.replace('_', ' ')}: {value:,}" for name, value in counts.items() if isinstance(value, int))
+
+
+def _tried(call: Callable[[], Any]) -> Any:
+    try:
+        return call()
+    except StrettoError:
+        return None
