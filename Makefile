@@ -3,10 +3,10 @@
 .DEFAULT_GOAL := help
 # Every process of a test would compile the same sources again.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help demo test test-all check bench site format clean
+.PHONY: help demo studio wheel test test-all check bench site format clean
 # The lanes of test-all, each by itself `make test-NAME`. No name may hold a space, and .ci/run takes one a day.
 KILLS := $(addprefix kills-,ceql sase ahead afa current patterns dataflow)
-LANES := uncompiled checked seeds seeds-uncompiled fuzz spark versions cluster $(KILLS) kafka delta benchmarks
+LANES := uncompiled checked seeds seeds-uncompiled fuzz spark versions cluster $(KILLS) kafka delta benchmarks browser
 .PHONY: lanes test-kills $(LANES:%=test-%)
 
 VENV ?= .venv
@@ -21,6 +21,7 @@ PICTURE ?= out/delay_chain.png
 
 help:
 	@echo "make demo       complex events in a year of flights, on local Spark; draws $(PICTURE)"
+	@echo "make studio     the studio's page, into the package (docs/studio.md); make wheel: a wheel that has it, in dist/"
 	@echo "make test       the tests to run before each commit: compiled, with Spark, a tenth of the random cases"
 	@echo "make test-all   test and all lanes, each by itself a make test-NAME:"
 	@echo "                  uncompiled        kernels interpreted, with branch coverage and its floor"
@@ -33,6 +34,7 @@ help:
 	@echo "                  cluster           batch and streams on executors that share nothing, and are killed"
 	@echo "                  kills-ceql, …     a continuous query of that kind killed at random moments, many times; kills: of all kinds"
 	@echo "                  kafka, delta      against a real broker; against Delta tables"
+	@echo "                  browser           the studio as a user clicks it, in Chromium, which npm installs"
 	@echo "                  benchmarks        the benchmarks at toy size, against their oracles"
 	@echo "make check      linter, formatter, type checker (of the tests, too)"
 	@echo "make bench      the benchmarks of benchmarks/"
@@ -54,10 +56,26 @@ site: $(VENV)/.stamp
 demo: $(VENV)/.stamp
 	$(BIN)/python -m stretto.demo $(PICTURE)
 
+# The page is built with the machine's Node, or with that of PyPI.
+NPM := $(if $(shell command -v npm),npm,PATH="$(abspath $(BIN)):$$PATH" npm)
+NODE := $(if $(shell command -v npm),,$(BIN)/npm)
+PAGE := src/stretto/studio/static/index.html
+studio: $(PAGE)
+
+$(PAGE): studio/build.mjs studio/package.json studio/package-lock.json $(wildcard studio/src/*) $(NODE)
+	$(NPM) ci --prefix studio --silent --no-audit --no-fund
+	$(NPM) run --prefix studio --silent build
+
+$(BIN)/npm: $(VENV)/.stamp
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group node
+
+wheel: $(VENV)/.stamp $(PAGE)
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+
 # What one runs before each commit. What is left out here is a lane of its own below.
 test: $(VENV)/.stamp
 	@echo "== test: compiled, Spark included, a tenth of the random cases"
-	$(PYTEST) -m "not (kafka or delta or benchmark or everywhere or session)"
+	$(PYTEST) -m "not (kafka or delta or benchmark or everywhere or session or browser)"
 
 # Every lane, whatever happens to those before it; it fails if one did.
 test-all: $(VENV)/.stamp
@@ -74,13 +92,13 @@ lanes:
 test-uncompiled: $(VENV)/.stamp
 	@echo "== test-uncompiled: kernels interpreted, with branch coverage, a tenth of the random cases"
 	rm -f .coverage .coverage.*
-	NUMBA_DISABLE_JIT=1 $(BIN)/coverage run -m pytest -n 2 --durations=10 -m "not (spark or benchmark)"
+	NUMBA_DISABLE_JIT=1 $(BIN)/coverage run -m pytest -n 2 --durations=10 -m "not (spark or benchmark or browser)"
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
 test-checked: $(VENV)/.stamp
 	@echo "== test-checked: kernels bounds-checked, a tenth of the random cases"
-	export NUMBA_BOUNDSCHECK=1; $(PYTEST) -m "not (spark or benchmark or fuzz)"
+	export NUMBA_BOUNDSCHECK=1; $(PYTEST) -m "not (spark or benchmark or fuzz or browser)"
 
 test-seeds: $(VENV)/.stamp
 	@echo "== test-seeds: all random cases, compiled"
@@ -135,6 +153,12 @@ test-benchmarks: $(VENV)/.stamp
 	@echo "== test-benchmarks: the benchmarks at toy size"
 	export STRETTO_CASES=all; $(PYTEST) -m benchmark
 
+test-browser: $(VENV)/.stamp $(PAGE)
+	@echo "== test-browser: the studio in Chromium"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group browser
+	$(NPM) ci --prefix tests/studio/browser --silent --no-audit --no-fund
+	$(BIN)/stretto compile && PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest -m browser tests/studio/browser
+
 check: $(VENV)/.stamp
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -148,4 +172,4 @@ format: $(VENV)/.stamp
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) .coverage .coverage.* .pytest_cache .mypy_cache .ruff_cache .hypothesis out
+	rm -rf $(VENV) studio/node_modules tests/studio/browser/node_modules src/stretto/studio/static dist .coverage .coverage.* .pytest_cache .mypy_cache .ruff_cache .hypothesis out

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -499,3 +500,32 @@ def test_a_plain_installation(tmp_path: Path) -> None:
     code_of, _, err = command("sql", statement, "--table", "e=events.parquet")
     assert code_of == 2
     assert "pip install 'stretto[sql]'" in err
+
+
+# ---- studio
+
+
+def test_the_studio_says_what_is_wrong(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run("studio", "none.parquet") == (2, "", "error: no such file or folder: none.parquet\n")
+    code, _, err = run("studio", "query.ceql", "--no-browser")
+    assert (code, err) == (2, "error: 'query.ceql' is no file of events in the folder\n")
+    monkeypatch.setattr("stretto.studio.server.STATIC", Path("nothing"))
+    code, _, err = run("studio", "events.parquet", "--no-browser")
+    assert (code, err) == (2, "error: this installation has no page: in a checkout, 'make studio' builds it\n")
+    monkeypatch.delitem(sys.modules, "stretto.studio.server")
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    code, _, err = run("studio", "events.parquet", "--no-browser")
+    assert (code, err) == (2, "error: this needs the package uvicorn: pip install 'stretto[studio]'\n")
+
+
+def test_the_studio_tells_a_port_that_is_taken(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("page").mkdir()
+    Path("page/index.html").touch()
+    monkeypatch.setattr("stretto.studio.server.STATIC", Path("page"))
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        code, _, err = run("studio", "events.parquet", "--no-browser", "--port", port)
+    assert code == 2
+    assert err.startswith(f"error: port {port} cannot be used:")

@@ -25,7 +25,7 @@ ROOMS = [
     ["dataflow"],
     ["reference"],
     ["spark", "connectors", "demo"],
-    ["pipelines"],
+    ["pipelines", "studio"],
     ["cli"],
 ]
 

@@ -1,0 +1,56 @@
+"""``stretto studio``: a page in the browser to write queries and look at what they find."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from stretto.cli.files import LANGUAGE_HELP, Language
+from stretto.errors import OptionError
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("studio")(studio)
+
+
+def studio(
+    data: Annotated[
+        Path, typer.Argument(help="A file of events, or a folder with such files.", metavar="[DATA]")
+    ] = Path(),
+    type_: Annotated[str, typer.Option("--type", help="Column of the event type ('' for none).")] = "type",
+    time: Annotated[str | None, typer.Option(help="Column that orders the events.")] = None,
+    stream: Annotated[str | None, typer.Option(help="Column that names an event's stream.")] = None,
+    time_unit: Annotated[str | None, typer.Option(help="Unit of an integer time: s, ms, us, ns.")] = None,
+    language: Annotated[Language | None, typer.Option(help=LANGUAGE_HELP)] = None,
+    rows: Annotated[int, typer.Option(help="How many events of a file are taken.", min=1)] = 100_000,
+    seconds: Annotated[float, typer.Option(help="How long a query may run.", min=1)] = 30,
+    port: Annotated[int, typer.Option(help="Port of this machine (0: any that is free).", min=0, max=65535)] = 0,
+    browser: Annotated[bool, typer.Option(help="Open the page in the browser.")] = True,
+) -> None:
+    """Write queries on a page in the browser, and look at what they find in DATA."""
+    try:
+        from stretto.studio.folder import Folder
+        from stretto.studio.server import Studio, serve
+    except ModuleNotFoundError as error:
+        raise OptionError(f"this needs the package {error.name}: pip install 'stretto[studio]'") from error
+    if not data.exists():
+        raise OptionError(f"no such file or folder: {data}")
+    folder = Folder(data if data.is_dir() else data.resolve().parent)
+    roles = {
+        "type": type_,
+        "time": time,
+        "stream": stream,
+        "time_unit": time_unit,
+        "language": None if language is None else str(language),
+    }
+    chosen = None if data.is_dir() else data.resolve().name
+    made = Studio(folder, None if chosen is None else folder.data(chosen).name, roles, rows, seconds)
+    serve(
+        made,
+        port,
+        browser=browser,
+        tell=lambda address: typer.echo(f"the studio is at {address} (^C ends it)", err=True),
+    )

@@ -1,0 +1,134 @@
+"""A query of the studio as a file: a pipeline, a rule, a script in Python, or the query alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+
+from stretto.errors import OptionError
+from stretto.matching.files import kind_of
+from stretto.studio.workbench import Roles
+
+#: What a query can be saved as, by the ending of the file.
+KINDS = {"pipeline": ".toml", "rule": ".toml", "python": ".py", "query": ".txt"}
+
+
+def written(kind: str, text: str, roles: Roles, data: str, schema: pa.Schema) -> str:
+    """The file's text.
+
+    Parameters
+    ----------
+    kind
+        One of :data:`KINDS`.
+    text, roles
+        The query and the roles of the columns.
+    data
+        The path of the events, as the file shall say it.
+    schema
+        Their columns.
+
+    Raises
+    ------
+    OptionError
+        There is no such kind, or it lacks something that the page did not say; the message says what.
+    """
+    if kind not in KINDS:
+        raise OptionError(f"'{kind}' is nothing that a query is saved as: choose one of {', '.join(KINDS)}")
+    writers: dict[str, Callable[[str, Roles, str, pa.Schema], str]] = {
+        "pipeline": _pipeline,
+        "rule": _rule,
+        "python": _python,
+        "query": lambda text, *_: f"{text.rstrip()}\n",
+    }
+    return writers[kind](text, roles, data, schema)
+
+
+def _pipeline(text: str, roles: Roles, data: str, schema: pa.Schema) -> str:
+    kind = kind_of(data)
+    if kind not in ("parquet", "csv", "json"):
+        raise OptionError(f"pipelines read Parquet, CSV and JSON files, and '{data}' is none: save it as Python")
+    lines = ["[pipeline]", f"name = {_quoted(_name(data))}", "", "[source]", f"kind = {_quoted(kind)}"]
+    lines.append(f"path = {_quoted(data)}")
+    if kind != "parquet":
+        lines += ["", "[source.columns]"]
+        lines += [f"{_quoted(one.name)} = {_quoted(_spark_type(one))}" for one in schema]
+    lines += ["", "[events]", *_events(roles, "a pipeline"), "", "[[query]]", 'name = "matches"']
+    lines += [f"text = {_quoted(text)}", *_language(roles), "", "[[sink]]", 'name = "shown"', 'kind = "console"']
+    return "\n".join([*lines, ""])
+
+
+def _rule(text: str, roles: Roles, data: str, schema: pa.Schema) -> str:
+    lines = ["[events]", *_events(roles, "a rule"), "", "[[rule]]", f"id = {_quoted(_name(data))}"]
+    return "\n".join([*lines, f"query = {_quoted(text)}", *_language(roles), ""])
+
+
+def _python(text: str, roles: Roles, data: str, schema: pa.Schema) -> str:
+    named = {"type": roles.type, "time": roles.time, "stream": roles.stream, "time_unit": roles.time_unit}
+    given: dict[str, str | None] = {
+        name: value for name, value in named.items() if value is not None and (name, value) != ("type", "type")
+    }
+    if roles.type is None:
+        given["type"] = None
+    if roles.language is not None:
+        given["language"] = roles.language
+    lines = ["import stretto", "", "QUERY = (", *(f"    {line!r}" for line in text.splitlines(keepends=True)), ")", ""]
+    options = "".join(f", {name}={value!r}" for name, value in given.items())
+    lines += [f"for match in stretto.match(QUERY, {data!r}{options}).to_pylist():", "    print(match)", ""]
+    return "\n".join(lines)
+
+
+def _events(roles: Roles, what: str) -> list[str]:
+    if roles.time is None:
+        raise OptionError(f"{what} needs a column of time: choose it")
+    named = {"type": roles.type or "", "time": roles.time, "stream": roles.stream, "time_unit": roles.time_unit}
+    return [
+        f"{name} = {_quoted(value)}"
+        for name, value in named.items()
+        if value is not None and (name, value) != ("type", "type")
+    ]
+
+
+def _language(roles: Roles) -> list[str]:
+    return [] if roles.language is None else [f"language = {_quoted(roles.language)}"]
+
+
+def _quoted(text: str) -> str:
+    """A text of TOML: what JSON escapes, TOML reads alike; only DEL it does not take as it is."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _name(data: str) -> str:
+    """A name that pipelines and rules take."""
+    stem = Path(data).name.partition(".")[0]
+    made = "".join(one if one.isascii() and (one.isalnum() or one in "_-") else "_" for one in stem)
+    return made.lstrip("-") or "query"
+
+
+def _spark_type(field: pa.Field) -> str:
+    """The type as Spark SQL writes it."""
+    kind = field.type
+    simple = {
+        "int8": "tinyint",
+        "int16": "smallint",
+        "int32": "int",
+        "int64": "bigint",
+        "float": "float",
+        "double": "double",
+        "string": "string",
+        "large_string": "string",
+        "bool": "boolean",
+        "date32[day]": "date",
+        "null": "string",
+    }
+    if pa.types.is_timestamp(kind):
+        return "timestamp" if kind.tz else "timestamp_ntz"
+    if pa.types.is_decimal(kind):
+        return f"decimal({kind.precision},{kind.scale})"
+    if str(kind) not in simple:
+        raise OptionError(
+            f"column '{field.name}' is {kind}, which a pipeline's columns do not say here: save it as Python"
+        )
+    return simple[str(kind)]

@@ -1,0 +1,195 @@
+"""A process that has a workbench: it can be ended while a query runs, which a thread cannot.
+
+It reads a line of JSON for each call, and answers with one. ``python -m stretto.studio.worker`` is the process, :class:`Worker` its
+handle in the server.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any, TextIO
+
+from stretto.errors import LimitError, OptionError, StrettoError
+from stretto.studio.saving import written
+from stretto.studio.workbench import ROWS, Roles, Workbench, as_error
+
+#: Characters of an answer.
+_LONGEST = 64 << 20
+
+
+class WorkerError(Exception):
+    """What a call raised in the worker, as :func:`~stretto.studio.workbench.as_error` gives it."""
+
+    def __init__(self, error: dict[str, Any]) -> None:
+        super().__init__(error["message"])
+        self.error = error
+
+
+class Worker:
+    """The handle of a worker process, which is started when it is first asked. Calls wait for one another."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[str] | None = None
+        self._lock = threading.Lock()
+        self._opened: dict[str, Any] | None = None
+        self._why: str | None = None  # the process was ended
+
+    def ask(self, call: str, arguments: dict[str, Any], seconds: float) -> Any:
+        """The answer of a call. A process that was ended is started anew, with the same events.
+
+        Raises
+        ------
+        WorkerError
+            The call failed, was cancelled, or took longer than ``seconds``.
+        """
+        with self._lock:
+            if call == "open":
+                self._opened = arguments
+            elif self._opened is not None and not self._alive():
+                self._asked("open", self._opened, seconds)
+            return self._asked(call, arguments, seconds)
+
+    def cancel(self) -> None:
+        """End the call that runs, if there is one."""
+        if self._lock.locked():
+            self._end("it was cancelled")
+
+    def close(self) -> None:
+        """End the process."""
+        self._end("the studio has ended")
+
+    def _alive(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def _end(self, why: str) -> None:
+        process = self._process
+        if process is not None and process.poll() is None:
+            self._why = why
+            process.kill()
+
+    def _asked(self, call: str, arguments: dict[str, Any], seconds: float) -> Any:
+        if not self._alive():
+            self._why = None
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "stretto.studio.worker"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                encoding="utf-8",
+                start_new_session=True,  # ^C ends the server, which ends this
+            )
+        process = self._process
+        assert process is not None
+        assert process.stdin is not None
+        assert process.stdout is not None
+        timer = threading.Timer(seconds, self._end, (f"it took longer than {seconds:g} seconds",))
+        timer.start()
+        try:
+            process.stdin.write(json.dumps({"call": call, "arguments": arguments}) + "\n")
+            process.stdin.flush()
+            line = process.stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        finally:
+            timer.cancel()
+        if not line:
+            process.wait()
+            process.stdin = None  # what was not written is dropped
+            why = self._why or "its process has ended, perhaps for want of memory"
+            raise WorkerError({"kind": "Stopped", "message": f"stopped: {why}"})
+        answer = json.loads(line)
+        if "error" in answer:
+            raise WorkerError(answer["error"])
+        return answer["value"]
+
+
+class Calls:
+    """The calls of a worker; each takes and gives values of JSON."""
+
+    def __init__(self) -> None:
+        self._bench: Workbench | None = None
+
+    @property
+    def bench(self) -> Workbench:
+        """The workbench over the events that were opened."""
+        if self._bench is None:
+            raise OptionError("no events are open: choose a file")
+        return self._bench
+
+    def open(self, path: str, roles: dict[str, Any], rows: int = ROWS) -> dict[str, Any]:
+        """Take the events of a file in the place of those before."""
+        self._bench = None
+        self._bench = Workbench.of_files(path, Roles.of(roles), rows)
+        return self._bench.columns()
+
+    def events(self, offset: int, count: int) -> dict[str, Any]:
+        """As :meth:`Workbench.page_of_events`."""
+        return self.bench.page_of_events(offset, count)
+
+    def check(self, text: str) -> dict[str, Any]:
+        """As :meth:`Workbench.check`."""
+        return self.bench.check(text)
+
+    def explain(self, text: str) -> dict[str, Any]:
+        """As :meth:`Workbench.explain`."""
+        return self.bench.explain(text)
+
+    def draw(self, text: str) -> dict[str, Any]:
+        """As :meth:`Workbench.draw`."""
+        return self.bench.draw(text)
+
+    def run(self, text: str) -> dict[str, Any]:
+        """As :meth:`Workbench.run`."""
+        return self.bench.run(text)
+
+    def page(self, offset: int, count: int) -> dict[str, Any]:
+        """As :meth:`Workbench.page`."""
+        return self.bench.page(offset, count)
+
+    def step(self, text: str, count: int) -> dict[str, Any]:
+        """As :meth:`Workbench.step`."""
+        return self.bench.step(text, count)
+
+    def written(self, kind: str, text: str, data: str) -> str:
+        """The query as the text of a file (see :func:`~stretto.studio.saving.written`)."""
+        bench = self.bench
+        return written(kind, text, bench.roles, data, bench.events.schema)
+
+
+#: The calls by name.
+CALLS = ("open", "events", "check", "explain", "draw", "run", "page", "step", "written")
+
+
+def answer(calls: Calls, line: str) -> str:
+    """The answer to a line: ``{"value": …}`` or ``{"error": …}``."""
+    asked = json.loads(line)
+    try:
+        if asked["call"] not in CALLS:
+            raise OptionError(f"there is no call '{asked['call']}'")
+        call: Callable[..., Any] = getattr(calls, asked["call"])
+        made = json.dumps({"value": call(**asked["arguments"])}, ensure_ascii=True)
+        if len(made) > _LONGEST:
+            raise LimitError("the answer is too long for a page: ask for fewer rows")
+        return made
+    except (StrettoError, RecursionError, MemoryError, OSError) as error:
+        return json.dumps({"error": as_error(error)})
+
+
+def main(asked: TextIO, answers: TextIO) -> None:
+    """Answer until no more is asked."""
+    calls = Calls()
+    for line in asked:
+        answers.write(answer(calls, line) + "\n")
+        answers.flush()
+
+
+if __name__ == "__main__":
+    # What anything else prints is no answer.
+    with os.fdopen(os.dup(1), "w", encoding="utf-8") as own:
+        os.dup2(2, 1)
+        main(sys.stdin, own)

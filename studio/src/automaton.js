@@ -1,0 +1,175 @@
+// The automaton: the server gives a graph in the dot language, dagre places it, and it is drawn here as SVG.
+import dagre from "@dagrejs/dagre";
+import { read } from "@dagrejs/graphlib-dot";
+import { s } from "./dom.js";
+
+const LINE = 14;
+const LOOP = 26; // how high a loop is
+const SMALLEST = 0.65; // by how much a wide automaton is made smaller, before it must be scrolled
+
+function lines(label) {
+  return (label ?? "").split(/\\n|\n/);
+}
+
+function widest(label, size) {
+  return Math.max(0, ...lines(label).map((line) => [...line].length)) * size;
+}
+
+/** The loops of each node: their labels stand above it. */
+function loopsOf(graph) {
+  const loops = new Map();
+  for (const edge of graph.edges()) {
+    if (edge.v === edge.w) loops.set(edge.v, [...(loops.get(edge.v) ?? []), graph.edge(edge) ?? {}]);
+  }
+  return loops;
+}
+
+function placed(dot) {
+  const graph = read(dot);
+  const loops = loopsOf(graph);
+  const laid = new dagre.graphlib.Graph({ multigraph: true })
+    .setGraph({ rankdir: "LR", nodesep: 24, ranksep: 36, edgesep: 14, marginx: 12, marginy: 12, label: graph.graph().label })
+    .setDefaultEdgeLabel(() => ({}));
+  for (const name of graph.nodes()) {
+    const node = graph.node(name) ?? {};
+    const point = node.shape === "point";
+    const label = point ? "" : (node.label ?? name);
+    const high = 16 + LINE * lines(label).length;
+    const own = { high: point ? 6 : node.shape === "box" ? high : Math.max(high, 34) };
+    own.wide = point ? 6 : Math.max(own.high, widest(label, 6.6) + 16);
+    own.loops = loops.get(name) ?? [];
+    const above = own.loops.reduce((sum, loop) => sum + LOOP + LINE * lines(loop.label).length, 0);
+    const width = Math.max(own.wide, ...own.loops.map((loop) => widest(loop.label, 6.2)));
+    laid.setNode(name, { ...node, ...own, label, width, height: own.high + 2 * above });
+  }
+  graph.edges().forEach((edge, number) => {
+    if (edge.v === edge.w) return;
+    const value = graph.edge(edge) ?? {};
+    const label = value.label ?? "";
+    const size = label ? { width: widest(label, 6.2) + 10, height: LINE * lines(label).length + 4 } : { width: 0, height: 0 };
+    laid.setEdge(edge.v, edge.w, { ...value, label, labelpos: "c", ...size }, String(number));
+  });
+  dagre.layout(laid);
+  return laid;
+}
+
+/** Where a line from a point to the middle of a node meets the node's outline. */
+function meeting(node, from) {
+  const [dx, dy] = [from.x - node.x, from.y - node.y];
+  const round = node.shape !== "box";
+  const [a, b] = [node.wide / 2, node.high / 2];
+  const share = round && a === b ? a / Math.hypot(dx, dy) : Math.min(a / Math.abs(dx || 1e-9), b / Math.abs(dy || 1e-9));
+  return { x: node.x + dx * share, y: node.y + dy * share };
+}
+
+function text(label, x, y, attributes) {
+  const parts = lines(label);
+  const top = y - ((parts.length - 1) * LINE) / 2 + 4;
+  return s(
+    "text",
+    { x, "text-anchor": "middle", ...attributes },
+    parts.map((line, number) => s("tspan", { x, y: top + number * LINE }, line)),
+  );
+}
+
+/** The label of an edge, on a ground that hides the line behind it. */
+function tag(label, x, y) {
+  const [width, height] = [widest(label, 6.2) + 6, LINE * lines(label).length];
+  return [
+    s("rect", { class: "ground", x: x - width / 2, y: y - height / 2, width, height }),
+    text(label, x, y, { class: "label" }),
+  ];
+}
+
+function shape(node) {
+  const { x, y, wide: width, high: height } = node;
+  if (node.style === "invis" || node.shape === "point") return s("circle", { class: "dot", cx: x, cy: y, r: 3 });
+  const box = node.shape === "box";
+  const outline = (inset) =>
+    s("rect", {
+      class: `state ${node.style ?? ""}`,
+      x: x - width / 2 + inset,
+      y: y - height / 2 + inset,
+      width: width - 2 * inset,
+      height: height - 2 * inset,
+      rx: box ? 4 : height / 2 - inset,
+    });
+  const title = s("title", {}, lines(node.label).join("\n"));
+  return s("g", {}, outline(0), node.shape === "doublecircle" ? outline(3) : null, text(node.label, x, y, {}), title);
+}
+
+function path(points) {
+  const [first, ...rest] = points;
+  let made = `M${first.x},${first.y}`;
+  for (let i = 0; i < rest.length - 1; i += 1) {
+    const [now, next] = [rest[i], rest[i + 1]];
+    made += ` Q${now.x},${now.y} ${(now.x + next.x) / 2},${(now.y + next.y) / 2}`;
+  }
+  const last = rest.at(-1);
+  return `${made} L${last.x},${last.y}`;
+}
+
+/** Whether an edge takes an event of one of these variables. */
+function takes(label, variables) {
+  return lines(label).some((line) => {
+    const marked = line.split("•")[1];
+    const names = marked === undefined ? [] : marked.split(",").map((name) => name.trim());
+    const guard = marked === undefined ? "" : line.split("/")[0].trim();
+    return [...names, guard].some((name) => variables.has(name));
+  });
+}
+
+function arrowOf(edge) {
+  return edge.arrowhead === "empty" ? "url(#open)" : edge.arrowhead === "none" ? null : "url(#arrow)";
+}
+
+function kinds(edge, variables) {
+  return `edge ${edge.style ?? ""} ${takes(edge.label, variables) ? "lively" : ""}`;
+}
+
+/** The loops of a node, one above the other. */
+function loops(node, variables) {
+  let top = node.y - node.high / 2;
+  return node.loops.map((edge) => {
+    const height = LOOP + LINE * lines(edge.label).length;
+    const middle = top - LOOP - (LINE * lines(edge.label).length) / 2 + 6;
+    const [left, right] = [node.x - 8, node.x + 8];
+    const d = `M${left},${top + 2} C${left - 14},${top - LOOP} ${right + 14},${top - LOOP} ${right},${top + 2}`;
+    top -= height;
+    return s("g", { class: kinds(edge, variables) }, s("path", { d, "marker-end": arrowOf(edge) }), edge.label ? tag(edge.label, node.x, middle) : null);
+  });
+}
+
+/** The picture; `variables` is a set of those whose edges are marked. */
+export function picture(dot, variables = new Set()) {
+  const laid = placed(dot);
+  const { width = 0, height = 0, label } = laid.graph();
+  const edges = laid.edges().map((edge) => {
+    const value = laid.edge(edge);
+    const inner = value.points.slice(1, -1);
+    const [source, target] = [laid.node(edge.v), laid.node(edge.w)];
+    const points = [meeting(source, inner[0] ?? target), ...inner, meeting(target, inner.at(-1) ?? source)];
+    const parts = [s("path", { d: path(points), "marker-end": arrowOf(value) })];
+    if (value.label) parts.push(...tag(value.label, value.x, value.y));
+    return s("g", { class: kinds(value, variables) }, parts);
+  });
+  const marker = (id) =>
+    s(
+      "marker",
+      { id, viewBox: "0 0 10 10", refX: 9, refY: 5, markerWidth: 8, markerHeight: 8, markerUnits: "userSpaceOnUse", orient: "auto-start-reverse" },
+      s("path", { d: "M0,0 L10,5 L0,10 z", class: id }),
+    );
+  const nodes = laid.nodes().map((name) => laid.node(name));
+  const [wide, high] = [Math.max(width, widest(label, 6.2)), height + (label ? 24 : 0)];
+  const drawn = s(
+    "svg",
+    { viewBox: `0 0 ${wide} ${high}`, width: wide, height: high, role: "img", "aria-label": "automaton" },
+    s("defs", {}, marker("arrow"), marker("open")),
+    edges,
+    nodes.map((node) => loops(node, variables)),
+    nodes.map(shape),
+    label ? text(label, wide / 2, height + 10, { class: "label" }) : null,
+  );
+  drawn.style.minWidth = `${wide * SMALLEST}px`;
+  return drawn;
+}

@@ -1,0 +1,41 @@
+// Elements from values. Text is always text: nothing that comes from events or queries is read as HTML.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+function filled(element, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (value === true) element.setAttribute(name, "");
+    else if (value !== false && value != null) element.setAttribute(name, value);
+  }
+  element.append(...children.flat(Infinity).filter((child) => child != null));
+  return element;
+}
+
+/** An element of HTML with attributes (`onclick` and the like are listeners) and children. */
+export function h(tag, attributes = {}, ...children) {
+  return filled(document.createElement(tag), attributes, children);
+}
+
+/** The same of SVG. */
+export function s(tag, attributes = {}, ...children) {
+  return filled(document.createElementNS(SVG, tag), attributes, children);
+}
+
+/** The element with an id. */
+export function at(id) {
+  return document.getElementById(id);
+}
+
+/** A value of an event in few characters. */
+export function short(value, most = 60) {
+  const text = value === null ? "" : typeof value === "object" ? JSON.stringify(value) : String(value);
+  return text.length > most ? `${text.slice(0, most - 1)}…` : text;
+}
+
+/** A drop-down list of [value, text]. */
+export function choice(label, options, chosen, onchange) {
+  const select = h("select", { "aria-label": label, onchange: () => onchange(select.value) });
+  for (const [value, text] of options) select.append(h("option", { value, selected: value === chosen }, text));
+  return h("label", {}, `${label} `, select);
+}

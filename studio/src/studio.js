@@ -1,0 +1,434 @@
+// The page: what is chosen, what the server has said of it, and how both are shown.
+import { ask, begin, CallError } from "./api.js";
+import { picture } from "./automaton.js";
+import { at, choice, h } from "./dom.js";
+import { makeEditor } from "./editor.js";
+import { quoted } from "./language.js";
+import { eventCard, eventTable, matchTable } from "./tables.js";
+import { coloursOf, timeline } from "./timeline.js";
+
+const PAGE = 100;
+const ON_TIMELINE = 100;
+const TABS = { matches: "Matches", events: "Events", steps: "Steps", explanation: "Explanation" };
+
+const state = {
+  files: [],
+  kinds: {},
+  data: null, // { columns, rows, more, roles, opened } of the open file
+  file: null,
+  valid: false,
+  dot: null,
+  explanation: "",
+  tab: "events",
+  running: false,
+  found: null, // the last run: count, more, variables, and one page: offset, matches, events
+  page: null, // a page of events: offset, rows, at
+  step: null, // the last step
+  match: null, // the match that is chosen
+  event: null, // { number, values } that is chosen
+};
+let editor;
+
+/** Ask something of the file that is open. */
+function askHere(call, values) {
+  return ask(call, { ...values, opened: state.data.opened });
+}
+
+// -- what is asked -------------------------------------------------------------------------------------------------------
+
+async function attempt(work) {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof CallError)) throw error;
+    tell(error.error.hint ? `${error.message} — ${error.error.hint}` : error.message, true);
+    return undefined;
+  }
+}
+
+function tell(text, wrong = false) {
+  at("told").textContent = text;
+  at("told").classList.toggle("wrong", wrong);
+}
+
+async function open(file, roles) {
+  tell(`reading ${file} …`);
+  const opened = await attempt(() => ask("open", { data: file, roles }));
+  if (!opened) {
+    showRoles();
+    return;
+  }
+  const other = file !== state.file;
+  Object.assign(state, { data: opened, file, found: null, step: null, match: null, event: null, page: null });
+  if (other && !roles.time) {
+    const time = opened.columns.find(({ type }) => /^(timestamp|date)/.test(type));
+    if (time) {
+      await open(file, { ...opened.roles, time: time.name });
+      return;
+    }
+  }
+  editor.complete(opened);
+  if (!editor.text().trim()) editor.set(example(opened));
+  showRoles();
+  const rows = `${opened.rows.toLocaleString("en")} events${opened.more ? ", the first of the file" : ""}`;
+  tell(rows);
+  await turnTo(0);
+  await check();
+}
+
+/** A query over the types that the events have. */
+function example(data) {
+  const types = data.columns.find(({ name }) => name === data.roles.type)?.values ?? [];
+  if (types.length < 2) return "SELECT * FROM S\nWHERE S AS a ; S AS b\nWITHIN 10 EVENTS";
+  const time = data.columns.find(({ name }) => name === data.roles.time);
+  const within = !time ? "10 EVENTS" : /^timestamp/.test(time.type) ? "1 hour" : `10 [${quoted(time.name)}]`;
+  return `SELECT * FROM S\nWHERE ${quoted(types[0])} AS a ; ${quoted(types[1])} AS b\nWITHIN ${within}`;
+}
+
+let checks = 0;
+let waiting;
+
+function checkSoon() {
+  state.valid = false;
+  clearTimeout(waiting);
+  waiting = setTimeout(check, 250);
+}
+
+/** Ask whether the query is right, and what it means; an answer to an older text is dropped. */
+async function check() {
+  clearTimeout(waiting);
+  if (!state.data) return false;
+  checks += 1;
+  const mine = checks;
+  const text = editor.text();
+  const checked = await attempt(() => askHere("check", { text }));
+  if (!checked || mine !== checks) return false;
+  editor.mark(checked.error);
+  state.valid = !checked.error;
+  if (checked.error) {
+    const { message, hint, line, column } = checked.error;
+    tell(`${line ? `line ${line}, column ${column}: ` : ""}${message}${hint ? ` — ${hint}` : ""}`, true);
+    return false;
+  }
+  tell(`${checked.language.toUpperCase()}${checked.variables.length ? `, variables ${checked.variables.join(", ")}` : ""}`);
+  const told = await attempt(() => Promise.all([askHere("draw", { text }), askHere("explain", { text })]));
+  if (told && mine === checks) {
+    state.dot = told[0].dot;
+    state.explanation = told[1].text;
+    showAutomaton();
+    if (state.tab === "explanation") showPanel();
+  }
+  return true;
+}
+
+async function run() {
+  if (state.running || !(await check())) return;
+  state.running = true;
+  showActions();
+  tell("running …");
+  const began = performance.now();
+  const found = await attempt(() => askHere("run", { text: editor.text() }));
+  state.running = false;
+  showActions();
+  if (!found) return;
+  Object.assign(state, { found, step: null, match: null, event: null, tab: "matches" });
+  const seconds = ((performance.now() - began) / 1000).toFixed(2);
+  const count = found.count.toLocaleString("en");
+  const matches = found.more ? `more than ${count} matches, of which the first are here` : `${count} match${found.count === 1 ? "" : "es"}`;
+  tell([`${matches}, ${seconds} s`, ...found.warnings].join(" — "), found.warnings.length > 0);
+  show();
+}
+
+async function turnMatches(offset) {
+  const page = await attempt(() => askHere("page", { offset, count: PAGE }));
+  if (page) {
+    Object.assign(state.found, page);
+    state.match = null;
+    show();
+  }
+}
+
+async function turnTo(offset) {
+  const page = await attempt(() => askHere("events", { offset, count: PAGE }));
+  if (page) state.page = page;
+  if (state.tab === "events") showPanel();
+}
+
+let steps = 0;
+
+/** What is known after so many events. */
+async function stepTo(count) {
+  if (!state.data || (!state.valid && !(await check()))) return;
+  const bounded = Math.max(0, Math.min(count, state.data.rows));
+  steps += 1;
+  const mine = steps;
+  const step = await attempt(() => askHere("step", { text: editor.text(), count: bounded }));
+  if (!step || mine !== steps) return;
+  Object.assign(state, { step, match: null });
+  state.event = step.count ? { number: step.count - 1, values: step.event } : null;
+  show();
+}
+
+// -- what is chosen --------------------------------------------------------------------------------------------------------
+
+function chooseMatch(match) {
+  state.match = match === state.match ? null : match;
+  show();
+}
+
+function known(number) {
+  const { offset = 0, rows = [] } = state.page ?? {};
+  return shownEvents()[String(number)]?.[1] ?? rows[number - offset];
+}
+
+function chooseEvent(number, match = state.match) {
+  state.match = match;
+  state.event = { number, values: known(number) };
+  show();
+}
+
+function shownEvents() {
+  return (state.tab === "steps" ? state.step?.events : state.found?.events) ?? {};
+}
+
+// -- what is shown ---------------------------------------------------------------------------------------------------------
+
+function show() {
+  showPanel();
+  showAutomaton();
+  showTimeline();
+}
+
+function showRoles() {
+  const { data, file, files } = state;
+  const names = (data?.columns ?? []).map(({ name }) => [name, name]);
+  const roles = data?.roles ?? {};
+  const set = (role) => (value) => open(file, { ...roles, [role]: value });
+  at("roles").replaceChildren(
+    choice("file", [...(file ? [] : [["", "choose a file"]]), ...files.map((name) => [name, name])], file ?? "", (name) => open(name, {})),
+    choice("type", [["", "none"], ...names], roles.type, set("type")),
+    choice("time", [["", "none"], ...names], roles.time, set("time")),
+    choice("unit", ["", "s", "ms", "us", "ns"].map((unit) => [unit, unit || "—"]), roles.time_unit, set("time_unit")),
+    choice("language", [["", "CEQL or SASE+"], ["ceql", "CEQL"], ["sase", "SASE+"], ["eql", "EQL"]], roles.language, set("language")),
+  );
+}
+
+function showActions() {
+  at("actions").replaceChildren(
+    state.running
+      ? h("button", { id: "cancel", onclick: () => attempt(() => ask("cancel")) }, "Cancel")
+      : h("button", { id: "run", class: "main", title: "Ctrl-Enter", onclick: run }, "Run"),
+    h("button", { id: "save-as", onclick: showSave }, "Save…"),
+  );
+}
+
+function showAutomaton() {
+  if (!state.dot) return;
+  const chosen = state.match ? Object.keys(state.match.variables) : [];
+  const reached = state.tab === "steps" ? (state.step?.partial ?? []).map(({ values }) => values.reached) : [];
+  try {
+    at("automaton").replaceChildren(picture(state.dot, new Set([...chosen, ...reached])));
+  } catch (error) {
+    at("automaton").replaceChildren(h("pre", {}, state.dot)); // the graph as text, where it cannot be placed
+    console.warn("the automaton could not be placed:", error);
+  }
+}
+
+function showTabs() {
+  const names = Object.keys(TABS);
+  at("tabs").replaceChildren(
+    ...names.map((name, i) =>
+      h(
+        "button",
+        {
+          role: "tab",
+          id: `tab-${name}`,
+          "aria-selected": name === state.tab ? "true" : "false",
+          tabindex: name === state.tab ? 0 : -1,
+          onclick: () => choose(name),
+          onkeydown: (key) => {
+            const step = { ArrowRight: 1, ArrowLeft: -1 }[key.key];
+            if (!step) return;
+            choose(names[(i + step + names.length) % names.length]);
+            at(`tab-${state.tab}`).focus();
+          },
+        },
+        TABS[name],
+      ),
+    ),
+  );
+}
+
+function choose(tab) {
+  state.tab = tab;
+  show();
+  if (tab === "steps" && !state.step) stepTo(1);
+}
+
+function showPanel() {
+  showTabs();
+  const panels = { matches: matchesPanel, events: eventsPanel, steps: stepsPanel, explanation: () => [h("pre", {}, state.explanation)] };
+  const parts = state.data ? panels[state.tab]() : [h("p", { class: "faint" }, "Choose a file of events.")];
+  const close = () => ((state.event = null), show());
+  const card = state.event?.values && eventCard({ columns: state.data.columns, ...state.event, match: state.match, close });
+  at("card").replaceChildren(...(card ? [card] : []));
+  const scroll = at("panel").scrollTop;
+  at("panel").replaceChildren(...parts);
+  at("panel").scrollTop = scroll;
+}
+
+function pager(offset, shown, count, turn, what) {
+  const said = count ? `${(offset + 1).toLocaleString("en")}–${(offset + shown).toLocaleString("en")} of ${count.toLocaleString("en")} ${what}` : `no ${what}`;
+  return h(
+    "div",
+    { class: "pager" },
+    h("button", { disabled: offset === 0, onclick: () => turn(Math.max(0, offset - PAGE)) }, "‹ before"),
+    h("span", {}, said),
+    h("button", { disabled: offset + shown >= count, onclick: () => turn(offset + PAGE) }, "next ›"),
+  );
+}
+
+function matchesPanel() {
+  const { found } = state;
+  if (!found) return [h("p", { class: "faint" }, "Run the query (Ctrl-Enter).")];
+  const { offset, matches, events, variables, count } = found;
+  const columns = state.data.columns;
+  return [
+    pager(offset, matches.length, count, turnMatches, "matches"),
+    matchTable({ matches, offset, variables, events, columns, type: state.data.roles.type, chosen: state.match, onmatch: chooseMatch }),
+  ];
+}
+
+function eventsPanel() {
+  if (!state.page) return [];
+  const { offset, rows } = state.page;
+  const numbers = rows.map((_, i) => offset + i);
+  const held = new Set(state.match?.rows ?? []);
+  return [
+    pager(offset, rows.length, state.data.rows, turnTo, "events"),
+    eventTable({ columns: state.data.columns, numbers, rows, chosen: state.event?.number, held, onevent: (number) => chooseEvent(number) }),
+  ];
+}
+
+function stepsPanel() {
+  const { step } = state;
+  if (!step) return [h("p", { class: "faint" }, "Events are read one by one here: ← and → step back and on.")];
+  const { events, count } = step;
+  const columns = state.data.columns;
+  const common = { offset: 0, events, columns, type: state.data.roles.type, chosen: state.match, onmatch: chooseMatch };
+  const variables = [...new Set([...step.matches, ...step.partial].flatMap((match) => Object.keys(match.variables)))];
+  const go = (to) => h("button", { onclick: () => stepTo(to.at), disabled: to.at < 0 || to.at > state.data.rows, id: to.id, title: to.title }, to.text);
+  return [
+    h(
+      "div",
+      { class: "pager" },
+      go({ id: "first", at: 0, text: "|← start", title: "before the first event (Home)" }),
+      go({ id: "back", at: count - 1, text: "← back", title: "one event back (←)" }),
+      h("label", {}, "events read ", h("input", { id: "count", type: "number", min: 0, max: state.data.rows, value: count, onchange: (change) => stepTo(Number(change.target.value) || 0) })),
+      go({ id: "on", at: count + 1, text: "on →", title: "one event on (→)" }),
+    ),
+    h("h2", {}, `${step.completed} match${step.completed === 1 ? "" : "es"} completed by this event`),
+    step.matches.length ? matchTable({ ...common, matches: step.matches, variables }) : null,
+    h("h2", {}, step.refused ? "partial matches" : `${step.waiting} partial match${step.waiting === 1 ? "" : "es"}`),
+    step.refused ? h("p", { class: "faint" }, step.refused) : null,
+    step.partial.length ? matchTable({ ...common, matches: step.partial, variables }) : null,
+  ].filter(Boolean);
+}
+
+function showTimeline() {
+  const stepping = state.tab === "steps" && state.step;
+  const rows = stepping
+    ? [
+        ...state.step.matches.map((match, i) => ({ match, name: String(i + 1) })),
+        ...state.step.partial.map((match) => ({ match, name: "…", partial: true })),
+      ]
+    : (state.found?.matches ?? []).slice(0, ON_TIMELINE).map((match, i) => ({ match, name: String(state.found.offset + i + 1) }));
+  if (!rows.length) {
+    at("timeline").replaceChildren(h("p", { class: "faint" }, "Matches stand here on the axis of time."));
+    return;
+  }
+  const variables = [...new Set(rows.flatMap(({ match }) => Object.keys(match.variables)))];
+  const colours = coloursOf(variables);
+  const time = state.data.columns.find(({ name }) => name === state.data.roles.time);
+  const legend = variables.map((name) => {
+    const key = h("span", { class: "key" }, name);
+    key.style.setProperty("--own", colours.get(name));
+    return key;
+  });
+  at("timeline").replaceChildren(
+    h("div", { class: "legend" }, legend),
+    timeline({
+      rows,
+      events: shownEvents(),
+      colours,
+      temporal: Boolean(time) && /^(timestamp|date)/.test(time.type),
+      chosen: state.match,
+      event: state.event?.number,
+      width: Math.max(320, at("timeline").clientWidth - 24),
+      onmatch: chooseMatch,
+      onevent: chooseEvent,
+    }),
+  );
+}
+
+// -- saving ----------------------------------------------------------------------------------------------------------------
+
+function showSave() {
+  const dialog = at("save");
+  const text = h("pre", {});
+  const told = h("p", { role: "status" });
+  const name = h("input", { id: "save-name", "aria-label": "File name", value: "query.toml" });
+  const replace = h("input", { type: "checkbox", id: "save-replace" });
+  const kind = h("select", { id: "save-kind", "aria-label": "Kind" }, Object.keys(state.kinds).map((one) => h("option", {}, one)));
+  const save = async (named) => {
+    try {
+      const made = await askHere("save", { kind: kind.value, text: editor.text(), name: named, replace: replace.checked });
+      text.textContent = made.text;
+      told.textContent = made.name ? `saved as ${made.name}` : "";
+    } catch (error) {
+      if (!(error instanceof CallError)) throw error;
+      told.textContent = error.message;
+    }
+  };
+  kind.addEventListener("change", () => {
+    name.value = name.value.replace(/\.\w+$/, "") + state.kinds[kind.value];
+    save("");
+  });
+  dialog.replaceChildren(
+    h("h2", {}, "Save the query"),
+    h("p", {}, "as ", kind, " in the folder: ", name, h("label", {}, replace, " replace")),
+    text,
+    told,
+    h("div", { class: "buttons" }, h("button", { class: "main", id: "save-now", onclick: () => save(name.value) }, "Save"), h("button", { id: "save-close", onclick: () => dialog.close() }, "Close")),
+  );
+  dialog.showModal();
+  save("");
+}
+
+// -- the beginning ---------------------------------------------------------------------------------------------------------
+
+function stepByKey(key) {
+  if (state.tab !== "steps" || !state.step || key.altKey || key.ctrlKey || key.metaKey) return;
+  if (key.target.closest(".cm-editor, input, select, [role=tab], dialog")) return;
+  const to = { ArrowRight: state.step.count + 1, ArrowLeft: state.step.count - 1, Home: 0 }[key.key];
+  if (to === undefined) return;
+  key.preventDefault();
+  stepTo(to);
+}
+
+async function start() {
+  editor = makeEditor(at("editor"), checkSoon, run);
+  document.addEventListener("keydown", stepByKey);
+  window.addEventListener("resize", showTimeline);
+  showActions();
+  show();
+  const given = await attempt(begin);
+  if (!given) return;
+  Object.assign(state, { files: given.files, kinds: given.kinds });
+  showRoles();
+  const first = given.data ?? given.files[0];
+  if (first) await open(first, given.roles);
+  else tell("there are no events in this folder: no file ends in .parquet, .csv, .json, .jsonl or .arrow", true);
+}
+
+start();

@@ -1,0 +1,93 @@
+// Events and matches as tables.
+import { h, short } from "./dom.js";
+import { variableOf } from "./timeline.js";
+
+function rowOf(chosen, cells, onchoose, number) {
+  const choose = () => onchoose();
+  return h(
+    "tr",
+    {
+      class: chosen ? "chosen" : "",
+      tabindex: 0,
+      "data-number": number,
+      "aria-selected": chosen ? "true" : "false",
+      onclick: choose,
+      onkeydown: (key) => {
+        const next = key.key === "ArrowDown" ? "nextElementSibling" : key.key === "ArrowUp" ? "previousElementSibling" : null;
+        if (next) {
+          key.preventDefault();
+          key.currentTarget[next]?.focus();
+        } else if (key.key === "Enter" || key.key === " ") {
+          key.preventDefault();
+          choose();
+        }
+      },
+    },
+    cells.map((cell) => (cell instanceof Node ? cell : h("td", {}, cell))),
+  );
+}
+
+function table(head, rows) {
+  return h(
+    "table",
+    {},
+    h("thead", {}, h("tr", {}, head.map((name) => h("th", { scope: "col" }, name)))),
+    h("tbody", {}, rows),
+  );
+}
+
+/** Rows of events: `numbers` are theirs, `rows` their values. */
+export function eventTable({ columns, numbers, rows, chosen, held, onevent }) {
+  return table(
+    ["", ...columns.map((column) => column.name)],
+    rows.map((values, i) =>
+      rowOf(
+        numbers[i] === chosen,
+        [h("td", { class: `number ${held?.has(numbers[i]) ? "held" : ""}` }, String(numbers[i])), ...values.map((value) => short(value))],
+        () => onevent(numbers[i]),
+        numbers[i],
+      ),
+    ),
+  );
+}
+
+/** Rows of matches, each with the events of its variables. */
+export function matchTable({ matches, offset, variables, events, columns, type, chosen, onmatch }) {
+  const values = [...new Set(matches.flatMap((match) => Object.keys(match.values)))];
+  const seen = variables.filter((name) => matches.some((match) => name in match.variables));
+  const shown = seen.length ? seen : ["events"];
+  const held = (match, name) => (seen.length ? (match.variables[name] ?? []) : match.rows);
+  const shownOf = (values) => values.filter((one, i) => one !== null && columns[i].name !== type);
+  const event = (row) => shownOf(events[String(row)]?.[1] ?? []).map((one) => short(one, 26)).join("  ");
+  const cell = (match, name) => {
+    const rows = held(match, name);
+    const parts = rows.slice(0, 3).map((row) => h("div", { class: "held-event" }, event(row)));
+    if (rows.length > 3) parts.push(h("div", { class: "faint" }, `… ${rows.length - 3} more`));
+    return h("td", {}, parts);
+  };
+  return table(
+    ["", ...shown, ...values],
+    matches.map((match, i) =>
+      rowOf(
+        match === chosen,
+        [h("td", { class: "number" }, String(offset + i + 1)), ...shown.map((name) => cell(match, name)), ...values.map((name) => short(match.values[name]))],
+        () => onmatch(match),
+        offset + i,
+      ),
+    ),
+  );
+}
+
+/** One event: each column with its value, and what it is in the match. */
+export function eventCard({ columns, values, number, match, close }) {
+  const variable = match && variableOf(match, number);
+  const held = match?.rows.includes(number);
+  const said = variable ? `, in the match as ${variable}` : match ? (held ? ", in the match" : ", not in the match") : "";
+  return h(
+    "aside",
+    { class: "card", "aria-label": "Event" },
+    h("button", { class: "close", "aria-label": "Close", onclick: close }, "×"),
+    h("h2", {}, `event ${number}${said}`),
+    h("dl", {}, columns.flatMap((column, i) => [h("dt", {}, column.name), h("dd", {}, short(values[i], 200))])),
+  );
+}

@@ -1,0 +1,279 @@
+"""The studio in a browser, as a user clicks it. It also makes the pictures of docs/studio.md, where ``STRETTO_PICTURES`` is set."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet as pq
+
+import stretto
+from stretto.studio.server import STATIC
+
+playwright = pytest.importorskip("playwright.sync_api", reason="make test-browser installs Playwright")
+HERE = Path(__file__).parent
+ROOT = HERE.parents[2]
+PICTURES = os.environ.get("STRETTO_PICTURES")
+FLIGHTS = ROOT / "examples/flights/flights2013.parquet"
+LATE_AGAIN = """SELECT * FROM S
+WHERE LATE AS first ; LATE AS second ; LATE AS third
+FILTER first[dep_delay > 30] AND third[dep_delay > 60]
+PARTITION BY [tailnum] WITHIN 12 hours"""
+
+pytestmark = pytest.mark.browser
+expect = playwright.expect
+expect.set_options(timeout=30_000)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    if not (HERE / "node_modules").is_dir() or not (STATIC / "index.html").is_file():
+        pytest.skip("make test-browser installs the browser and builds the page")
+    told = subprocess.run(["node", "executable.mjs"], cwd=HERE, capture_output=True, text=True, check=True).stdout
+    with playwright.sync_playwright() as started:
+        made = started.chromium.launch(executable_path=json.loads(told), args=["--no-sandbox", "--disable-gpu"])
+        yield made
+        made.close()
+
+
+def serve(data: Path, *options: str) -> tuple[subprocess.Popen[str], str]:
+    """A studio, and its address."""
+    code = "from stretto.cli import main; main()"
+    command = [sys.executable, "-c", code, "studio", str(data), "--no-browser", *options]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    told = re.search(r"http://127\.0\.0\.1:\S+", process.stderr.readline())
+    assert told is not None
+    return process, told[0]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    found = tmp_path_factory.mktemp("studio")
+    events = {
+        "type": [*list("ABCAB<"), "<img src=x onerror=alert(1)>"],
+        "t": [1, 2, 3, 4, 5, 6, 7],
+        "price": [10.0, 20.0, 5.0, 7.0, 70.0, 1.0, 2.0],
+        "naïve name": ["é", "日本", "x", "y", "it's", "", None],
+    }
+    pq.write_table(pa.table(events), found / "a.parquet")
+    pq.write_table(pa.table({"type": ["A"] * 3000, "t": range(3000), "v": range(3000)}), found / "many.parquet")
+    return found
+
+
+@pytest.fixture(scope="module")
+def address(folder: Path) -> Iterator[str]:
+    process, found = serve(folder, "--time", "t")
+    yield found
+    process.terminate()
+    assert process.wait(30) in (0, -15)
+
+
+@pytest.fixture
+def page(browser: Any, address: str) -> Iterator[Any]:
+    """A page on which nothing goes wrong, and which asks nothing of any other host."""
+    context = browser.new_context(viewport={"width": 1280, "height": 800})
+    made = context.new_page()
+    wrong: list[str] = []
+    made.on("pageerror", lambda error: wrong.append(str(error)))
+    made.on("console", lambda told: told.type == "error" and "422" not in told.text and wrong.append(told.text))
+    made.on(
+        "request", lambda asked: asked.url.startswith((address.partition("?")[0], "data:")) or wrong.append(asked.url)
+    )
+    made.set_default_timeout(60_000)
+    made.goto(address)
+    expect(made.locator("#automaton svg")).to_be_visible()
+    yield made
+    context.close()
+    assert wrong == []
+
+
+def write(page: Any, text: str) -> None:
+    """Type a query in the place of the one that is there."""
+    page.click(".cm-content")
+    page.keyboard.press("Control+a")
+    page.keyboard.insert_text(text)
+
+
+def told(page: Any, text: str | re.Pattern[str]) -> None:
+    expect(page.locator("#told")).to_contain_text(text)
+
+
+PAIRS = "SELECT * FROM S\nWHERE A AS a ; B AS b\nWITHIN 10 [t]"
+
+
+def test_a_query_is_written_run_and_looked_at(page: Any, folder: Path) -> None:
+    assert "token" not in page.url
+    write(page, PAIRS)
+    told(page, "CEQL, variables a, b")
+    expect(page.locator("#automaton .state")).to_have_count(4)  # the last one has two outlines
+    page.keyboard.press("Control+Enter")
+    told(page, "3 matches")
+    wanted = stretto.match(PAIRS, folder / "a.parquet", time="t").to_pylist()
+    rows = page.locator("#panel tbody tr")
+    expect(rows).to_have_count(len(wanted))
+    assert [one.split()[:2] for one in rows.nth(0).locator("td.number ~ td").all_inner_texts()[:2]] == [
+        ["1", "10"],
+        ["2", "20"],
+    ]
+    dots = page.locator("#timeline g.match")
+    shown = [[int(dot.get_attribute("data-row")) for dot in line.locator("circle").all()] for line in dots.all()]
+    assert shown == [one["positions"] for one in wanted]
+    rows.nth(2).click()
+    expect(page.locator("#timeline g.match.chosen")).to_have_count(1)
+    expect(page.locator("#automaton .edge.lively")).to_have_count(2)
+    page.locator("#timeline g.match.chosen circle").last.click()
+    expect(page.locator("#card h2")).to_have_text("event 4, in the match as b")
+    expect(page.locator("#card dd")).to_have_text(["B", "5", "70", "it's"])
+    page.click("#card .close")
+    expect(page.locator("#card aside")).to_have_count(0)
+
+
+def test_a_mistake_is_marked_at_its_place(page: Any) -> None:
+    write(page, "SELECT * FROM S WHERE A AS a FILTER a[prize > 3]")
+    told(page, "line 1, column 39: unknown attribute 'prize'")
+    told(page, "did you mean 'price'?")
+    expect(page.locator(".cm-lintRange-error")).to_have_text("prize")
+    write(page, "SELECT * FROM S WHERE 日 AS a FILTER a[`naïve name` = '😀' AND prize > 3]")
+    expect(page.locator(".cm-lintRange-error")).to_have_text("prize")
+    write(page, "SELECT * FROM S WHERE A AS")
+    expect(page.locator(".cm-lintRange-error")).to_have_text("S")  # it stands behind the last character
+    write(page, PAIRS)
+    expect(page.locator(".cm-lintRange-error")).to_have_count(0)
+
+
+def test_columns_types_and_texts_are_completed(page: Any) -> None:
+    write(page, "SELECT * FROM S WHERE A AS a FILTER a[")
+    page.keyboard.type("pri")
+    expect(page.locator(".cm-tooltip-autocomplete li").first).to_contain_text("price")
+    expect(page.locator(".cm-tooltip-autocomplete li").first).to_contain_text("double")
+    page.wait_for_timeout(200)  # what comes at once is not taken by the next key
+    page.keyboard.press("Enter")
+    page.keyboard.type(" > 3 AND `naïve name` = 'it")
+    expect(page.locator(".cm-tooltip-autocomplete li").first).to_contain_text("it''s")
+
+
+def test_events_step_on_and_back(page: Any) -> None:
+    write(page, PAIRS)
+    told(page, "CEQL")
+    page.click("#tab-steps")
+    expect(page.locator("#count")).to_have_value("1")
+    expect(page.locator("#panel")).to_contain_text("1 partial match")
+    expect(page.locator("#automaton .edge.lively")).to_have_count(1)
+    page.click("#on")
+    expect(page.locator("#panel")).to_contain_text("1 match completed by this event")
+    page.locator("#panel").focus()
+    page.keyboard.press("ArrowRight")
+    expect(page.locator("#card h2")).to_have_text("event 2")
+    expect(page.locator("#panel")).to_contain_text("0 matches completed")
+    page.keyboard.press("ArrowLeft")
+    expect(page.locator("#panel")).to_contain_text("1 match completed by this event")
+    page.keyboard.press("Home")
+    expect(page.locator("#count")).to_have_value("0")
+    expect(page.locator("#back")).to_be_disabled()
+
+
+def test_texts_of_events_are_no_html(page: Any) -> None:
+    page.click("#tab-events")
+    expect(page.locator("#panel")).to_contain_text("<img src=x onerror=alert(1)>")
+    write(page, "SELECT * FROM S WHERE `<img src=x onerror=alert(1)>` AS x")
+    page.click("#run")
+    told(page, "1 match")
+    assert page.locator("img").count() == 0
+
+
+def test_the_keyboard_is_enough(page: Any) -> None:
+    write(page, PAIRS)
+    page.keyboard.press("Control+Enter")
+    told(page, "3 matches")
+    page.locator("#panel tbody tr").first.focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(page.locator("#panel tbody tr.chosen td").first).to_have_text("2")
+    page.locator("#tab-matches").focus()
+    page.keyboard.press("ArrowRight")
+    expect(page.locator("#tab-events")).to_have_attribute("aria-selected", "true")
+    expect(page.locator("td.number.held")).to_have_count(2)
+
+
+def test_a_run_is_cancelled(page: Any) -> None:
+    page.select_option("#roles select >> nth=0", "many.parquet")
+    told(page, "CEQL")
+    write(page, "PATTERN SEQ(A a, A b, A c) WHERE skip_till_any_match { a.v > b.v + c.v }")
+    told(page, "SASE")
+    page.click("#run")
+    page.click("#cancel")
+    told(page, "stopped: it was cancelled")
+    write(page, "SELECT * FROM S WHERE A AS a FILTER a[v >= 2850]")
+    page.click("#run")
+    told(page, "150 matches")
+    page.get_by_role("button", name="next ›").click()
+    expect(page.locator("#panel tbody tr")).to_have_count(50)
+
+
+def test_a_query_is_saved(page: Any, folder: Path) -> None:
+    write(page, PAIRS)
+    told(page, "CEQL")
+    page.click("#save-as")
+    expect(page.locator("#save pre")).to_contain_text("[[query]]")
+    page.select_option("#save-kind", "python")
+    expect(page.locator("#save-name")).to_have_value("query.py")
+    expect(page.locator("#save pre")).to_contain_text("stretto.match(QUERY")
+    page.click("#save-now")
+    expect(page.locator("#save [role=status]")).to_have_text("saved as query.py")
+    done = subprocess.run([sys.executable, "query.py"], cwd=folder, capture_output=True, text=True, check=True)
+    assert done.stdout.count("positions") == 3
+    page.click("#save-now")
+    expect(page.locator("#save [role=status]")).to_contain_text("is there already")
+    page.fill("#save-name", "../query.py")
+    page.click("#save-now")
+    expect(page.locator("#save [role=status]")).to_contain_text("outside")
+
+
+@pytest.mark.skipif(not PICTURES, reason="STRETTO_PICTURES names no folder")
+def test_the_pictures_of_the_documentation(browser: Any) -> None:
+    from PIL import Image
+
+    process, found = serve(FLIGHTS, "--time", "sched_dep")
+    try:
+        page = browser.new_page(viewport={"width": 1240, "height": 760})
+        page.set_default_timeout(60_000)
+
+        def shot(name: str) -> None:
+            path = Path(str(PICTURES)) / f"studio-{name}.png"
+            page.screenshot(path=path)
+            Image.open(path).convert("RGB").quantize(64).save(path, optimize=True)
+
+        page.goto(found)
+        told(page, "CEQL")
+        write(page, LATE_AGAIN)
+        told(page, "variables first, second, third")
+        page.click("#run")
+        told(page, re.compile(r"matches, [0-9.]+ s"))
+        page.locator("#panel tbody tr").nth(1).click()
+        page.locator("#timeline g.match.chosen circle").last.click()
+        shot("light")
+        page.emulate_media(color_scheme="dark")
+        shot("dark")
+        page.emulate_media(color_scheme="light")
+        end = page.evaluate("Number(document.querySelector('#timeline g.match.chosen circle:last-child').dataset.row)")
+        page.click("#tab-steps")
+        expect(page.locator("#count")).to_have_value("1")
+        page.fill("#count", str(end + 1))
+        page.keyboard.press("Enter")
+        expect(page.locator("#panel")).to_contain_text("completed by this event")
+        expect(page.locator("#card h2")).to_have_text(f"event {end}")
+        shot("steps")
+        write(page, LATE_AGAIN.replace("30]", "30 AND dep_dely < 90]"))
+        expect(page.locator(".cm-lintRange-error")).to_have_text("dep_dely")
+        shot("mistake")
+    finally:
+        process.terminate()

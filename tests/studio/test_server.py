@@ -1,0 +1,264 @@
+"""The studio's server: who is answered, each call of the page, and its bounds."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet as pq
+from starlette.testclient import TestClient
+
+from stretto.studio import server
+from stretto.studio.folder import Folder
+from stretto.studio.server import Studio, application
+
+HOST = "127.0.0.1:8765"
+QUERY = "SELECT * FROM S WHERE A AS a; B AS b WITHIN 5 [t]"
+NO_ROLES: dict[str, Any] = {}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    found = tmp_path_factory.mktemp("data")
+    pq.write_table(pa.table({"type": ["A", "B", "A", "B"], "t": [1, 2, 3, 4]}), found / "events.parquet")
+    return found
+
+
+@pytest.fixture(scope="module")
+def studio(folder: Path) -> Studio:
+    return Studio(Folder(folder), "events.parquet", {"time": "t"})
+
+
+def client_of(studio: Studio, **more: Any) -> Any:
+    return TestClient(application(studio, frozenset({HOST})), base_url=f"http://{HOST}", **more)
+
+
+@pytest.fixture(scope="module")
+def client(studio: Studio) -> Iterator[Any]:
+    with client_of(studio, headers={server.HEADER: studio.token}) as made:
+        yield made
+
+
+# ---- Who is answered
+
+
+def test_without_the_token_nothing_is_answered(studio: Studio, client: TestClient) -> None:
+    for wrong in (NO_ROLES, {server.HEADER: ""}, {server.HEADER: studio.token[:-1]}, {server.HEADER: "é".encode()}):
+        stranger = client_of(studio)
+        for path in ("/", "/static/studio.js", "/api/begin", "/nothing", "/?token=x"):
+            assert stranger.get(path, headers=wrong).status_code == 403
+        for call in ("open", "save", "cancel", *server._CALLS):
+            assert stranger.post(f"/api/{call}", json={}, headers=wrong).status_code == 403
+
+
+def test_the_first_address_sets_a_cookie(studio: Studio) -> None:
+    browser = client_of(studio, follow_redirects=False)
+    answer = browser.get(f"/?token={studio.token}")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/")
+    assert "HttpOnly" in answer.headers["set-cookie"]
+    assert "SameSite=strict" in answer.headers["set-cookie"]
+    assert browser.get("/api/begin").status_code == 200
+    assert (
+        client_of(studio).get(f"/api/begin?token={studio.token}").status_code == 403
+    )  # only the page has it in its address
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"host": "evil.example"},
+        {"host": "127.0.0.1"},
+        {"host": "127.0.0.1:1"},
+        {"host": ""},
+        {"origin": "http://evil.example"},
+        {"origin": "null"},
+        {"origin": f"https://{HOST}"},
+    ],
+)
+def test_another_host_or_page_is_refused(client: Any, headers: dict[str, str]) -> None:
+    assert client.get("/api/begin", headers=headers).status_code == 403
+    assert client.post("/api/check", json={"text": QUERY}, headers=headers).status_code == 403
+
+
+def test_every_answer_forbids_to_load_from_elsewhere(client: Any, studio: Studio) -> None:
+    for answer in (client.get("/api/begin"), client.get("/nothing"), client_of(studio).get("/")):
+        policy = answer.headers["content-security-policy"]
+        assert policy.startswith("default-src 'none'; script-src 'self';")
+        assert "http" not in policy
+        assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+def test_only_two_files_are_served(client: Any) -> None:
+    for name in ("index.html", "..%2fserver.py", "%2e%2e/server.py", "x"):
+        assert client.get(f"/static/{name}").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("check", {}),
+        ("check", {"text": "x"}),
+        ("check", {"text": 1, "opened": 1}),
+        ("check", {"text": "x", "opened": 1, "more": 1}),
+        ("check", [1]),
+        ("events", {"offset": True, "count": 1, "opened": 1}),
+        ("page", {"offset": 0.5, "count": 1, "opened": 1}),
+        ("open", {"data": "events.parquet"}),
+        ("save", {"kind": "rule", "text": "", "name": "", "replace": 1, "opened": 1}),
+        ("cancel", {"x": 1}),
+    ],
+)
+def test_what_is_no_request_of_the_page(client: Any, path: str, body: Any) -> None:
+    answer = client.post(f"/api/{path}", json=body)
+    assert (answer.status_code, answer.json()["error"]["kind"]) == (400, "BadRequest")
+
+
+def test_contents_that_are_refused(client: Any) -> None:
+    json_type = {"content-type": "application/json"}
+    for content, headers in [
+        (b"{", json_type),
+        (b"\xff", json_type),
+        (b"[" * 100_000, json_type),
+        (b'{"text": "x"}', {"content-type": "text/plain"}),
+        (b'{"text": "' + b"x" * server._LONGEST_REQUEST + b'"}', json_type),
+    ]:
+        assert client.post("/api/check", content=content, headers=headers).status_code == 400
+    assert client.post("/api/nothing", json={}).status_code == 404
+    assert client.get("/api/check").status_code == 405
+
+
+# ---- The calls
+
+
+def call(client: Any, name: str, arguments: dict[str, Any]) -> Any:
+    """The answer to a call that repeats the number of the last opening."""
+    if name not in ("open", "cancel"):
+        arguments.setdefault("opened", client.opened)
+    answer = client.post(f"/api/{name}", json=arguments)
+    if name == "open" and answer.status_code == 200:
+        client.opened = answer.json()["opened"]
+    return answer
+
+
+def asked(client: Any, name: str, /, **arguments: Any) -> Any:
+    answer = call(client, name, arguments)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def refused(client: Any, name: str, /, **arguments: Any) -> dict[str, Any]:
+    answer = call(client, name, arguments)
+    assert answer.status_code == 422, answer.text
+    return answer.json()["error"]
+
+
+def test_a_visit(client: Any, folder: Path) -> None:
+    begin = client.get("/api/begin").json()
+    assert (begin["files"], begin["data"], begin["roles"]) == (["events.parquet"], "events.parquet", {"time": "t"})
+    opened = asked(client, "open", data="events.parquet", roles={"time": "t"})
+    assert [one["name"] for one in opened["columns"]] == ["type", "t"]
+    assert asked(client, "events", offset=1, count=2)["rows"] == [["B", 2], ["A", 3]]
+    assert asked(client, "check", text=QUERY)["variables"] == ["a", "b"]
+    assert asked(client, "check", text="SELECT")["error"]["kind"] == "QueryError"
+    assert asked(client, "explain", text=QUERY)["text"]
+    assert asked(client, "draw", text=QUERY)["dot"].startswith("digraph")
+    found = asked(client, "run", text=QUERY)
+    assert (found["count"], [one["rows"] for one in found["matches"]]) == (3, [[0, 1], [2, 3], [0, 3]])
+    assert [one["rows"] for one in asked(client, "page", offset=2, count=5)["matches"]] == [[0, 3]]
+    step = asked(client, "step", text=QUERY, count=3)
+    assert [one["rows"] for one in step["partial"]] == [[2]]
+    saved = asked(client, "save", kind="query", text=QUERY, name="", replace=False)
+    assert saved == {"text": f"{QUERY}\n", "name": ""}
+    assert asked(client, "save", kind="query", text=QUERY, name="pairs.txt", replace=False)["name"] == "pairs.txt"
+    assert (folder / "pairs.txt").read_text() == f"{QUERY}\n"
+    assert (
+        "there already" in refused(client, "save", kind="query", text="x", name="pairs.txt", replace=False)["message"]
+    )
+    assert "outside" in refused(client, "save", kind="query", text="x", name="../p.txt", replace=True)["message"]
+
+
+def test_errors_have_their_place(client: Any) -> None:
+    asked(client, "open", data="events.parquet", roles={"time": "t"})
+    error = refused(client, "run", text="SELECT * FROM S WHERE A AS a FILTER a[tt > 1]")
+    assert (error["kind"], error["start"], error["end"], error["hint"]) == ("QueryError", 38, 40, "did you mean 't'?")
+    assert "outside" in refused(client, "open", data="../x.csv", roles={})["message"]
+    assert "no column 'zeit'" in refused(client, "open", data="events.parquet", roles={"time": "zeit"})["message"]
+    assert "is no role" in refused(client, "open", data="events.parquet", roles={"colour": "t"})["message"]
+    assert "another page has opened" in refused(client, "check", text=QUERY)["message"]
+    client.opened += 2
+    assert "no events are open" in refused(client, "check", text=QUERY)["message"]
+    asked(client, "open", data="events.parquet", roles={"time": "t"})
+
+
+def test_nothing_is_open_at_first(folder: Path) -> None:
+    studio = Studio(Folder(folder))
+    with client_of(studio, headers={server.HEADER: studio.token}) as client:
+        client.opened = 0
+        for name, arguments in [
+            ("run", {"text": QUERY}),
+            ("save", {"kind": "rule", "text": "", "name": "", "replace": False}),
+        ]:
+            assert "no events are open" in refused(client, name, **arguments)["message"]
+
+
+def test_a_page_is_not_shown_what_another_one_has_opened(client: Any) -> None:
+    asked(client, "open", data="events.parquet", roles={"time": "t"})
+    first = client.opened
+    asked(client, "open", data="events.parquet", roles={})
+    assert "another page" in refused(client, "run", text=QUERY, opened=first)["message"]
+    assert asked(client, "events", offset=0, count=1)["at"] is None
+
+
+# ---- Bounds
+
+
+@pytest.fixture
+def busy(tmp_path: Path) -> Iterator[tuple[Studio, Any]]:
+    """A studio over events of which a query takes too long."""
+    pq.write_table(
+        pa.table({"type": ["A"] * 200_000, "t": range(200_000), "v": range(200_000)}), tmp_path / "e.parquet"
+    )
+    studio = Studio(Folder(tmp_path), "e.parquet", rows=200_000, seconds=60)
+    with client_of(studio, headers={server.HEADER: studio.token}) as client:
+        asked(client, "open", data="e.parquet", roles={"time": "t"})
+        yield studio, client
+
+
+#: Every pair of events is asked, and none is a match.
+SLOW = "PATTERN SEQ(A a, A b) WHERE skip_till_any_match { a.v > b.v }"
+
+
+def test_a_call_has_its_time(busy: tuple[Studio, Any]) -> None:
+    studio, client = busy
+    studio.seconds = 2
+    assert refused(client, "run", text=SLOW)["message"] == "stopped: it took longer than 2 seconds"
+    studio.seconds = 60
+    assert asked(client, "run", text="SELECT * FROM S WHERE A AS a FILTER a[v = 7]")["count"] == 1
+
+
+def test_a_run_is_cancelled_while_others_are_answered(busy: tuple[Studio, Any]) -> None:
+    studio, client = busy
+    answers: list[Any] = []
+    running = threading.Thread(target=lambda: answers.append(refused(client, "run", text=SLOW)))
+    running.start()
+    while not studio.workers["runs"]._lock.locked():
+        time.sleep(0.01)
+    assert asked(client, "check", text=SLOW)["error"] is None
+    asked(client, "cancel")
+    running.join(30)
+    assert answers[0]["message"] == "stopped: it was cancelled"
+    assert asked(client, "page", offset=0, count=5)["matches"] == []
+
+
+def test_a_process_that_has_ended_is_started_anew(client: Any, studio: Studio) -> None:
+    asked(client, "open", data="events.parquet", roles={"time": "t"})
+    process = studio.workers["quick"]._process
+    assert process is not None
+    process.kill()
+    process.wait()
+    assert asked(client, "check", text=QUERY)["error"] is None
