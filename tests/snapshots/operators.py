@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -205,6 +206,43 @@ def go_on_with_patterns(made: stretto.PatternSet) -> Iterator[pa.Table]:
     yield made.finish()
 
 
+#: Patterns of all languages and engines: some share a run and an automaton, some have their own, some wait for time to pass.
+MIXED = {
+    "ab": "SELECT * FROM S WHERE A AS a ; B AS b PARTITION BY [key] WITHIN 6 seconds",
+    "ab-1": "SELECT * FROM S WHERE A AS a ; B AS b FILTER a[x >= 1] PARTITION BY [key] WITHIN 6 seconds",
+    "abc": "SELECT MAX * FROM S WHERE A ; B+ ; C PARTITION BY [key] WITHIN 9 EVENTS",
+    "next": "SELECT a FROM S WHERE A AS a : B AS b PARTITION BY [key]",
+    "gap": "SELECT * FROM S WHERE A AS a ; B AS b AFTER 1 second PARTITION BY [key] WITHIN 8 seconds",
+    "missing": "SELECT * FROM S WHERE A AS a ; NOT B PARTITION BY [key] WITHIN 4 seconds",
+    "trend": "PATTERN SEQ(A+ a[], B b) WHERE skip_till_next_match { [key] and a[i].x >= a[i-1].x } WITHIN 8 seconds",
+    "after": "sequence by key with maxspan=9s [A where true] [B where x >= 0] until [D where x == 0]",
+    "many": "SELECT * FROM S WHERE A+ ; D PARTITION BY [key]",
+}
+
+
+def mixed() -> stretto.PatternSet:
+    made = stretto.PatternSet(events().schema, time="ts", by=["key"], budget=100, on_limit="disable")
+    made.change(
+        [stretto.Change(name, text, language="eql" if name == "after" else None) for name, text in MIXED.items()]
+    )
+    return made
+
+
+def read_mixed(made: stretto.PatternSet) -> None:
+    """One pattern is switched off, two change before the snapshot, and two are to change after it."""
+    table = events()
+    times = table.column("ts")
+    made.change([stretto.Change("ab-1", MIXED["ab-1"].replace("1]", "2]"), since=times[20])])
+    made.change([stretto.Change("new", MIXED["ab"], since=times[30])])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", stretto.StrettoWarning)
+        made.push(table.slice(0, CUT))
+    assert list(made.disabled) == ["many"]
+    made.change(
+        [stretto.Change("new", None, since=times[CUT + 20]), stretto.Change("many", MIXED["ab"], since=times[CUT + 30])]
+    )
+
+
 # -- buckets on Spark -------------------------------------------------------------------------------------------------
 
 
@@ -293,6 +331,7 @@ CASES = {
     "reach": Case(lambda: Dataflow(reach=REACH), read_links, go_on_with_links),
     "recognize": Case(recognizing, read_typed, go_on_with_typed),
     "patterns": Case(patterns, read_patterns, go_on_with_patterns),
+    "mixed-patterns": Case(mixed, read_mixed, go_on_with_patterns),
     "pattern-bucket": Case(pattern_bucket, read_bucket, go_on_with_bucket),
     "group-bucket": Case(group_bucket, read_groups, go_on_with_groups),
 }
