@@ -65,7 +65,8 @@ class TestOrder:
     def test_the_package_comes_last(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         packaged = tmp_path / "it's packaged" / "java"
         packaged.parent.mkdir()
-        packaged.write_text('#!/bin/sh\nfor argument in "$@"; do echo "<$argument>"; done\n')
+        asked = """[ "$1" = -version ] && { echo 'openjdk version "25"' >&2; exit; }\n"""
+        packaged.write_text(f'#!/bin/sh\n{asked}for argument in "$@"; do echo "<$argument>"; done\n')
         packaged.chmod(0o755)
         monkeypatch.setattr(java, "_packaged_java", lambda: packaged)
         java.ensure_java()
@@ -76,7 +77,8 @@ class TestOrder:
 
     def test_an_unwritable_cache_is_no_obstacle(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (tmp_path / "cache").write_text("a file, not a folder")
-        monkeypatch.setattr(java, "_packaged_java", lambda: tmp_path / "java")
+        packaged = fake_java(tmp_path / "packaged", "25")
+        monkeypatch.setattr(java, "_packaged_java", lambda: packaged)
         java.ensure_java()
         assert not Path(os.environ["JAVA_HOME"]).is_relative_to(tmp_path / "cache")
 

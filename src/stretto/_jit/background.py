@@ -69,6 +69,11 @@ def compiled(directory: str, module: str) -> bool:
     return False
 
 
+def kept(directory: str) -> dict[str, bool]:
+    """Tell of each group whether its kernels lie in the cache; nothing is compiled for the question."""
+    return {group: _mark(directory, group).exists() for group in GROUPS}
+
+
 @contextlib.contextmanager
 def compiling(directory: str, group: str) -> Iterator[bool]:
     """Inside, this process compiles a group, and no other does; whether that is left to do."""

