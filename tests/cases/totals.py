@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from stretto.engines.shared.windows import as_measured
@@ -254,7 +255,7 @@ def _with_times(one: Case, row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _time(ticks: int, kind: pa.DataType) -> Any:
-    return as_measured(pa.array([ticks]).to_numpy(), kind).to_pylist()[0]
+    return as_measured(np.array([ticks]), np.zeros(1, np.bool_), kind).to_pylist()[0]
 
 
 def _place(row: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -188,10 +188,8 @@ def test_scores_of_decimals_are_exact() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        f"SELECT COUNT(*) {FROM}",
         f"SELECT * {FROM} ORDER BY SUM(b[v]) LIMIT 2",
         f"SELECT * {FROM} SAMPLE 2",
-        f"{PATTERN} RETURN TOTAL count(*)",
         "SELECT COUNT(*) FROM S WHERE A; B AFTER 1 second",
     ],
 )

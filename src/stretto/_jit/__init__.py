@@ -260,7 +260,7 @@ class _Kernel(CPUDispatcher):  # type: ignore[misc]
 
 
 #: Modules whose kernels never index from an array's end, as they stand in LLVM's names of functions.
-_FORWARD = ("7stretto7engines4tecs", "7stretto7columns")
+_FORWARD = ("7stretto7engines4tecs", "7stretto7engines6totals", "7stretto7columns")
 
 _any_index = arrayobj.fix_integer_index
 

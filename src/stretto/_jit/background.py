@@ -32,6 +32,7 @@ GROUPS = {
     "dataflow": ("stretto.dataflow",),
     "rows": ("stretto.engines.rows",),
     "latest": ("stretto.engines.latest",),
+    "totals": ("stretto.engines.totals",),
     "tecs": ("stretto",),
 }
 

@@ -31,8 +31,8 @@ def compile_kernels(
     engines: Annotated[
         list[str] | None,
         typer.Argument(
-            help="tecs (CEQL), nfab (SASE+), latest (EQL), rows (MATCH_RECOGNIZE), timed (gaps), timeouts, afa, dataflow; all if "
-            "none is named."
+            help="tecs (CEQL), nfab (SASE+), latest (EQL), rows (MATCH_RECOGNIZE), timed (gaps), timeouts, totals (counts and sums), "
+            "afa, dataflow; all if none is named."
         ),
     ] = None,
 ) -> None:
@@ -178,6 +178,23 @@ def _latest() -> None:
     stretto.match("sample by k [A where true] [B where true]", EVENTS, **roles)
 
 
+def _totals() -> None:
+    import stretto
+
+    items = "COUNT(*), SUM(B[v]), MIN(B[v]), AVG(B[v])"
+    for rest in (
+        "GROUP BY A[k]",
+        "PARTITION BY [k] WITHIN 2 EVENTS EVERY EVENT",
+        "PARTITION BY [k] WITHIN 4 [ts] EVERY 2 [ts]",
+    ):
+        query = f"SELECT {items} FROM S WHERE A; B+ {rest}"
+        matcher = stretto.Matcher(query, EVENTS.schema, time="ts")
+        matcher.push(EVENTS)
+        snapshot = matcher.snapshot()
+        matcher.advance(20)
+        stretto.Matcher(query, EVENTS.schema, time="ts").restore(snapshot).finish()
+
+
 #: What makes an engine's kernels run once, so that they are compiled.
 WORK = {
     "afa": _afa,
@@ -185,6 +202,7 @@ WORK = {
     "tecs": _tecs,
     "rows": _rows,
     "latest": _latest,
+    "totals": _totals,
     "timed": _timed,
     "timeouts": _timeouts,
     "dataflow": _dataflow,

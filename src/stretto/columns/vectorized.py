@@ -450,14 +450,26 @@ def computed(operand: p.Operand, batch: pa.RecordBatch, kind: pa.DataType) -> pa
     DataError
         Integer arithmetic leaves 64 bits.
     """
+    found, beyond = computed_where(operand, batch, kind)
+    if beyond is not None:
+        raise overflow_at(operand, batch, int(beyond.argmax()))
+    return found
+
+
+def computed_where(operand: p.Operand, batch: pa.RecordBatch, kind: pa.DataType) -> tuple[pa.Array, Bits | None]:
+    """Do what :func:`computed` does, and tell in which rows integer arithmetic leaves 64 bits (``None``: in none); anything there."""
     if isinstance(operand, p.Attribute):
-        return batch.column(operand.name)
+        return batch.column(operand.name), None
     found = _Rows(batch).operand(operand)
     if kind == pa.int64() and isinstance(found, _Column) and found.kind == "int":
         data, beyond = _as_int(found)
         found = replace(found, data=data, beyond=_or(found.beyond, _where(beyond, found.valid)))
-    if isinstance(found, _Column) and found.beyond is not None and found.beyond.any():
-        raise overflow_at(operand, batch, int(found.beyond.argmax()))
+    lost = isinstance(found, _Column) and found.beyond is not None and bool(found.beyond.any())
+    return _computed_array(found, batch, kind), found.beyond if lost else None
+
+
+def _computed_array(found: Any, batch: pa.RecordBatch, kind: pa.DataType) -> pa.Array:
+    """A column that was computed as an Arrow array."""
     if not isinstance(found, _Column):
         shown = float(found) if isinstance(found, Decimal) else found
         return pa.array([shown] * batch.num_rows, kind)

@@ -42,6 +42,14 @@ class Matches(NamedTuple):
     #: The event at which each row is known, where rows come later than the events that complete them; they are in its order then.
     known: I64 | None = None
     timed_out: TimedOut | None = None  #: which rows are partial matches that have timed out; ``None``: none is
+    #: Where matches are counted and added up: what each row says of those of an event (``start`` is the first of theirs), or of a
+    #: window or table (``start`` and ``end`` are nothing).
+    totals: Totals | None = None
+
+    @classmethod
+    def added_up(cls, start: I64, end: I64, totals: Totals) -> Matches:
+        """Counts and sums of matches."""
+        return cls.counted(start, end, np.zeros(0, np.int64))._replace(counts=None, totals=totals)
 
     @classmethod
     def counted(cls, start: I64, end: I64, counts: I64) -> Matches:
@@ -53,6 +61,16 @@ class Matches(NamedTuple):
     def nbytes(self) -> int:
         """Bytes of the places of matches."""
         return sum(one.nbytes for one in (self.start, self.end, self.offset, self.position, self.mark))
+
+
+class Totals(NamedTuple):
+    """What rows say of all matches of an event, a window or a table."""
+
+    window: (
+        I64 | None
+    )  #: the number k of the window, which begins at k times what is between windows; ``None``: there are none
+    groups: list[pa.Array]
+    items: list[pa.Array]
 
 
 class TimedOut(NamedTuple):

@@ -7,26 +7,28 @@ from dataclasses import dataclass, replace
 
 from stretto.automata.nfab import build
 from stretto.automata.sase_afa import sase_afa
-from stretto.automata.shortcut import as_core, of_one_event, why_not
+from stretto.automata.shortcut import OWN, as_core, of_one_event, why_not
 from stretto.engines.keeping import KeptProgram
 from stretto.engines.latest.program import LatestProgram
 from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.tecs.program import Program
 from stretto.engines.timed.program import TimedProgram
 from stretto.engines.timeouts import TimeoutProgram, refuse_timeouts
+from stretto.engines.totals.program import TotalsProgram
 from stretto.errors import LimitError, OptionError, QueryError
 from stretto.query.algebra import is_timed
 from stretto.query.eql import Mode
 from stretto.query.passes.bind import BoundQuery
 from stretto.query.passes.bind_eql import BoundEql
 from stretto.query.passes.bind_sase import BoundSase
+from stretto.query.passes.bind_totals import BoundTotals
 from stretto.query.query import ParsedQuery, Strategy
 from stretto.query.sase import SaseQuery
 from stretto.query.totals import Best, Sample, Totals
 
 #: The machines of which some matches may be kept, and partial matches followed.
 _Listing = Program | NfabProgram | TimedProgram
-Machine = _Listing | LatestProgram
+Machine = _Listing | LatestProgram | TotalsProgram
 AnyProgram = Machine | KeptProgram | TimeoutProgram
 
 
@@ -72,6 +74,9 @@ def choose(query: ParsedQuery | BoundSase) -> Choice:
     >>> choose(parse("SELECT * FROM S WHERE A; B")).engine
     'tecs'
     """
+    parsed = query if isinstance(query, ParsedQuery) else query.parsed
+    if isinstance(parsed.asked, Totals):
+        return _totals()
     if isinstance(query, ParsedQuery) and query.needs_times:
         return _timed(query)
     if isinstance(query, BoundEql):
@@ -93,6 +98,13 @@ def choose(query: ParsedQuery | BoundSase) -> Choice:
     if query.partition_by:
         relation = f"conditions relate events only by equal {', '.join(query.partition_by)} ({word})"
     return Choice("tecs", f"{relation}: constant time per event whatever the window, output-linear delay", others)
+
+
+def _totals() -> Choice:
+    why = "each state has the number of its partial matches and what they add up to, by start; no match is listed"
+    return Choice(
+        "totals", why, dict.fromkeys(("tecs", "nfab", "timed", "afa"), "it lists matches, of which there may be 2ⁿ")
+    )
 
 
 def _timed(query: ParsedQuery) -> Choice:
@@ -138,13 +150,13 @@ def _why_not_afa(query: ParsedQuery | BoundSase) -> str:
 NO_VALUATIONS = "KEEP and AFTER MATCH choose a complex event, not a valuation: leave out valuations="
 
 
-def refuse_asked(query: ParsedQuery | SaseQuery) -> None:
-    """Raise an :class:`OptionError` if a query asks something of all its matches together, which no engine does yet."""
+def refuse_asked(query: ParsedQuery | SaseQuery, where: str = "") -> None:
+    """Raise an :class:`OptionError` if a query asks something of all its matches together, which cannot be had ``where`` it says."""
     if query.asked is None:
         return
     names = {Totals: "counts and sums over all matches", Best: "ORDER BY … LIMIT", Sample: "SAMPLE"}
     raise OptionError(
-        f"{names[type(query.asked)]}: no engine does this yet; list the matches, and count what is listed"
+        f"{names[type(query.asked)]}: no engine does this yet{where}; list the matches, and count what is listed"
     )
 
 
@@ -156,6 +168,8 @@ def program_for(query: BoundQuery | BoundSase, *, valuations: bool, timeouts: bo
     OptionError
         Valuations are asked for of complex events of which one is kept, or timeouts of a query whose partial matches do not time out.
     """
+    if isinstance(query.asked, BoundTotals):
+        return _totals_program(query, query.asked, valuations=valuations)
     refuse_asked(query.parsed)
     if isinstance(query, BoundEql):
         return _eql_program(query, valuations=valuations, timeouts=timeouts)
@@ -170,6 +184,18 @@ def program_for(query: BoundQuery | BoundSase, *, valuations: bool, timeouts: bo
     if valuations:
         raise OptionError(NO_VALUATIONS)
     return KeptProgram(_machine_for(_one_an_interval(query), valuations=False), keep, ())
+
+
+def _totals_program(query: BoundQuery | BoundSase, totals: BoundTotals, *, valuations: bool) -> TotalsProgram:
+    if isinstance(query, BoundQuery):
+        if query.parsed.needs_times:
+            refuse_asked(query.parsed, " with gaps, windows inside the pattern or NOT at an end")
+        return TotalsProgram(query, totals, valuations=valuations)
+    nfab = build(query)
+    why = why_not(nfab)
+    if why:
+        refuse_asked(query.parsed, f" where {why}")
+    return TotalsProgram(as_core(nfab), totals, valuations=True, prefix=OWN)
 
 
 def _eql_program(query: BoundEql, *, valuations: bool, timeouts: bool) -> AnyProgram:

@@ -9,6 +9,7 @@ from stretto.automata.steps import Steps, steps_of
 from stretto.engines.select import Machine, choose
 from stretto.engines.tecs.program import Program
 from stretto.engines.timed.program import TimedProgram
+from stretto.engines.totals.program import TotalsProgram
 from stretto.explain.eql import explain_eql
 from stretto.explain.many import warning
 from stretto.explain.sase import explain_sase
@@ -91,7 +92,7 @@ def automaton_of(parsed: ParsedQuery, program: Compiled | None) -> CEA | Steps:
     found = None if program is None else program()
     if isinstance(found, TimedProgram):
         return found.steps
-    if isinstance(found, Program):
+    if isinstance(found, Program | TotalsProgram):
         return found.cea
     return steps_of(parsed.pattern, lambda window: window) if parsed.needs_times else build(parsed.pattern)
 

@@ -273,8 +273,8 @@ class _Call:
         else:
             table = implied.added_to(table)
         self.query = compiled
-        self.completes = reading.completes
         self.layout = Layout(compiled.bound, output=reading.output, timeouts=reading.timeouts)
+        self.completes = reading.completes or self.layout.at_end
         timeouts = reading.timeouts
         self.program = (
             program_of_sets(compiled, timeouts=timeouts)

@@ -229,7 +229,7 @@ class Query:
 
     def automaton(self, attributes: tuple[str, ...]) -> tuple[Afa, Sequence[frozenset[str]]]:
         """The AFA over events with these attributes, and the variables of its marks (made once)."""
-        refuse_asked(self._parsed)
+        refuse_asked(self._parsed, " ahead of what is certain")
         with self._lock:
             if attributes not in self._automata:
                 bound = self.bound

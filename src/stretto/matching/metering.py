@@ -127,7 +127,8 @@ class Watch:
     def pieces(self, found: Iterable[Found]) -> Iterator[Found]:
         try:
             for piece in found:
-                if piece.counts is None and piece.start.size and not self._budget.open:
+                listed = piece.counts is None and piece.totals is None
+                if listed and piece.start.size and not self._budget.open:
                     self.take(piece)
                 yield piece
         except TooMany as error:

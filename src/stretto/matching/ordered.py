@@ -373,7 +373,7 @@ class Ordered(Line):
         if sorter is not None and not self.life.finished:
             yield from list(self._through(sorter.end))
         self.life.finished = True
-        if self.run is not None and self.completes:
+        if self.run is not None and (self.completes or self.layout.at_end):
             yield from self._tables(self.run.finish())
 
     def _gathered(self, tables: Iterable[pa.Table]) -> pa.Table:
@@ -519,7 +519,8 @@ class Ordered(Line):
         """The matches that the punctuation decides."""
         assert self.sorter is not None
         parsed = self.query.parsed
-        if parsed.last_negation is not None or parsed.keep is not None or self.reading.timeouts:
+        closes = self.reading.timeouts or self.layout.by_windows
+        if parsed.last_negation is not None or parsed.keep is not None or closes:
             yield from self._wait_for(self.sorter.last_time)
 
     def _wait_for(self, time: pa.Array | None) -> Iterator[pa.Table]:

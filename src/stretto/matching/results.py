@@ -31,8 +31,11 @@ from stretto.engines.timeouts import refuse_timeouts
 from stretto.errors import OptionError
 from stretto.frame import Section
 from stretto.matching.returns import Rows, computed_columns
+from stretto.matching.totals import TotalsLayout
 from stretto.query.passes.bind import BoundQuery
 from stretto.query.passes.bind_sase import BoundSase
+from stretto.query.passes.bind_totals import BoundTotals
+from stretto.query.totals import Extent
 
 I64 = NDArray[np.int64]
 
@@ -292,13 +295,20 @@ class Layout:
                 raise OptionError(
                     "output='summary' counts matches, and timeouts= has rows of partial ones: list them, or count what is listed"
                 )
+        if isinstance(query.asked, BoundTotals):
+            _check_totals(summary=self.summary, timeouts=timeouts)
         self.variables = query.selected if output == "events" else ()
         #: Computed columns (SASE+: RETURN).
         self.returns = query.returns or () if output == "events" else ()
         #: What results call the partition attributes.
         shown = {key.name: key.shown for key in query.parsed.joined}
         self.keys = [shown.get(name, name) for name in query.partition_by]
-        taken = {"start", "end", "positions", "start_time", "end_time", *self.keys}
+        taken = {"start", "end", "positions", "start_time", "end_time"}
+        #: The columns of counts and sums over all matches; ``None``: matches are listed.
+        self.totals: TotalsLayout | None = None
+        if isinstance(query.asked, BoundTotals):
+            self.totals = TotalsLayout(query.asked, query.schema.attributes, lambda name: _free_name(name, taken))
+        taken.update(self.keys)
         self.names = [_free_name(variable, taken) for variable, _ in self.variables]
         self.return_names = [_free_name(one.name, taken) for one in self.returns]
         self.count_name = _free_name("matches", taken)
@@ -332,10 +342,22 @@ class Layout:
             return None
         return measured_type(self.query.schema.attributes[window.attribute])
 
+    @property
+    def at_end(self) -> bool:
+        """Whether the end of the stream alone gives rows, which are then never left out."""
+        return self.totals is not None and self.totals.totals.scope.extent is Extent.TABLE
+
+    @property
+    def by_windows(self) -> bool:
+        """Whether time gives rows, when windows are over."""
+        return self.totals is not None and self.totals.panes is not None
+
     @cached_property
     def columns(self) -> tuple[str, ...]:
         """The attributes of events that the result shows, in the schema's order."""
-        used = set(self.query.partition_by)
+        if self.totals is not None and not self.totals.of_events:
+            return ()
+        used = set(self.query.partition_by if self.totals is None else ())
         if self.query.time:
             used.add(self.query.time)
         for _, attributes in self.variables:
@@ -351,14 +373,18 @@ class Layout:
     @cached_property
     def _schema(self) -> pa.Schema:
         attributes = self.query.schema.attributes
-        fields = []
+        fields: list[pa.Field] = []
+        if self.totals is not None and not self.totals.of_events:
+            return pa.schema(self.totals.fields)
         if self.positions:
             fields += [pa.field("start", pa.int64()), pa.field("end", pa.int64())]
-            if not self.summary:
+            if not self.summary and self.totals is None:
                 fields.append(pa.field("positions", pa.list_(pa.int64())))
         if self.query.time:
             kind = attributes[self.query.time]
             fields += [pa.field("start_time", kind), pa.field("end_time", kind)]
+        if self.totals is not None:
+            return pa.schema([*fields, *self.totals.fields])
         fields += [
             pa.field(shown, attributes[name]) for shown, name in zip(self.keys, self.query.partition_by, strict=True)
         ]
@@ -405,6 +431,10 @@ def build_tables(
     order
         Where the stream was sorted: the row of the input at each position of the stream.
     """
+    if layout.totals is not None:
+        for one in found:
+            yield _totals_table(one, layout, rows, order)
+        return
     if layout.summary:
         for summary in summaries(found):
             columns = [_place(ends, order) for ends in summary[:2]] if layout.positions else []
@@ -425,6 +455,32 @@ def build_tables(
             if layout.timeouts:
                 columns += _timeout_columns(matches, layout, marks)
             yield _as_table(columns, layout, matches.start.size)
+
+
+def _totals_table(found: Matches, layout: Layout, rows: Rows, order: Order | None) -> pa.Table:
+    """Counts and sums over all matches."""
+    assert layout.totals is not None
+    assert found.totals is not None
+    columns: list[pa.Array] = []
+    if layout.totals.of_events:
+        columns += [_place(ends, order) for ends in found[:2]] if layout.positions else []
+        columns += _shared_columns(found, layout, rows, keys=())
+    table = _as_table([*columns, *layout.totals.columns(found.totals)], layout, found.start.size)
+    chosen = layout.totals.order(layout.totals.columns(found.totals))
+    return table if chosen is None else table.take(chosen)
+
+
+def _check_totals(*, summary: bool, timeouts: bool) -> None:
+    """Raise an :class:`OptionError` where an option is about matches that are listed."""
+    if summary:
+        raise OptionError(
+            "output='summary' counts the matches of each event, and this query says itself what it counts: leave it out, or write "
+            "EVERY EVENT"
+        )
+    if timeouts:
+        raise OptionError(
+            "timeouts= has rows of partial matches, and this query counts complete ones: leave one of them out"
+        )
 
 
 def _returned(
@@ -477,15 +533,16 @@ def summaries(found: Iterable[Matches]) -> Iterator[Matches]:
         yield Matches.counted(*waiting)
 
 
-def _shared_columns(found: Matches, layout: Layout, rows: Rows) -> list[pa.Array]:
-    """Times and partition attributes."""
+def _shared_columns(found: Matches, layout: Layout, rows: Rows, keys: Sequence[str] | None = None) -> list[pa.Array]:
+    """Times and partition attributes; ``keys``: others than these."""
     query = layout.query
+    keys = query.partition_by if keys is None else keys
     time = (query.time,) if query.time else ()
-    names = list(dict.fromkeys((*time, *query.partition_by)))
+    names = list(dict.fromkeys((*time, *keys)))
     at_end = rows.take(found.end, names) if names else None
     columns = [_one(rows.take(found.start, time).column(0))] if time else []
     if at_end is not None:
-        columns += [_one(at_end.column(name)) for name in (*time, *query.partition_by)]
+        columns += [_one(at_end.column(name)) for name in (*time, *keys)]
     return columns
 
 

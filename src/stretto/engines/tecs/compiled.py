@@ -39,7 +39,7 @@ class Compiled:
     def __init__(self, query: BoundQuery, *, valuations: bool = False) -> None:
         self.query = query
         self.valuations = valuations
-        self.cea: CEA = build(query.pattern)
+        self.cea: CEA = self._built()
         self.determinizer = Determinizer(self.cea, query.parsed.strategy, valuations=valuations)
         #: Whether events that satisfy no guard can be left out.
         self.skips = self.cea.waits and query.parsed.strategy is not Strategy.STRICT
@@ -54,6 +54,10 @@ class Compiled:
         self.relevant: NDArray[np.bool_] = np.zeros(1, np.bool_)
 
     revises = False
+
+    def _built(self) -> CEA:
+        """The automaton of the query."""
+        return build(self.query.pattern)
 
     @cached_property
     def classifier(self) -> Classifier:
@@ -147,6 +151,15 @@ class Compiled:
         """The number of a state of the determinizer, as a snapshot names it."""
         with self._lock:
             return self.determinizer.intern(state)
+
+    def visited(self, classes: NDArray[np.int32], member: NDArray[np.bool_] | None) -> NDArray[np.int64]:
+        """The rows of a batch that can change something, by their classes; ``member``: those in the stream (``None``: all)."""
+        if not self.skips:
+            return np.arange(classes.size) if member is None else np.flatnonzero(member)
+        relevant = self.relevant[classes]
+        if member is not None:
+            relevant &= member
+        return np.flatnonzero(relevant)
 
     def begins(self, classes: NDArray[np.int32]) -> NDArray[np.bool_]:
         """Which events may begin a match, by their classes."""

@@ -72,7 +72,7 @@ class Runner(Driver):
         self.rows += batch.num_rows
         self.last_measure, self.last_time = last_measure, last_time
         self.late += late
-        rows = self._visited(cls, member)
+        rows = self.program.visited(cls, member)
         part, key = np.zeros(rows.size, np.int64), None
         if self.keys is not None or self.ranked:
             rows, part, key = self._substreams(batch, rows, member, skips=self.program.skips)
@@ -92,15 +92,6 @@ class Runner(Driver):
         begins = self.program.begins(events.cls)
         visits = Visits(events.position, events.part, events.key, events.low, begins)
         return events._replace(floor=self.keeper.see(visits, self.partitions))
-
-    def _visited(self, cls: NDArray[np.int32], member: NDArray[np.bool_] | None) -> I64:
-        """The rows whose class can change something."""
-        if not self.program.skips:
-            return np.arange(cls.size) if member is None else np.flatnonzero(member)
-        relevant = self.program.relevant[cls]
-        if member is not None:
-            relevant &= member
-        return np.flatnonzero(relevant)
 
     def _drain(self) -> Matches:
         if self.counts:

@@ -1,0 +1,1 @@
+"""Counts, sums and extremes over all matches, of which none is listed."""

@@ -1,0 +1,114 @@
+"""A query whose matches are counted and added up: its automaton, and what is kept."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from functools import cached_property
+
+from stretto.automata.cea import CEA, build
+from stretto.automata.determinize import AMBIGUOUS
+from stretto.engines.tecs.compiled import Compiled
+from stretto.engines.totals.plan import Asked
+from stretto.engines.totals.structure import Plan
+from stretto.errors import OptionError, QueryError
+from stretto.query import predicate as p
+from stretto.query.passes.bind import BoundQuery
+from stretto.query.passes.bind_totals import BoundTotals
+from stretto.query.query import Consume
+from stretto.query.totals import Extent
+
+
+class TotalsCompiled(Compiled):
+    """The machine of a query whose rows are counts and sums.
+
+    Parameters
+    ----------
+    query
+        The matches.
+    totals
+        What is asked of them.
+    valuations
+        Count every valuation, in place of every complex event.
+    prefix
+        What stands before the names of variables in labels.
+
+    Raises
+    ------
+    OptionError
+        The windows of a partition are those of its own events.
+    """
+
+    def __init__(self, query: BoundQuery, totals: BoundTotals, *, valuations: bool = False, prefix: str = "") -> None:
+        self.totals = totals
+        window = query.window
+        counted = window is not None and window.attribute is None
+        ranked = counted and bool(query.partition_by or query.schema.stream is not None)
+        if ranked and totals.scope.extent is Extent.WINDOW:
+            raise OptionError(
+                "WITHIN n EVENTS EVERY m EVENTS counts the events of one stream, and here each key has its own: write windows of "
+                "time, or EVERY EVENT"
+            )
+        #: Whether starts are told apart, because they leave the window one by one.
+        self.apart = window is not None
+        self.asked = Asked(totals, prefix=prefix, starts=ranked or window is None)
+        super().__init__(query, valuations=valuations)
+
+    def _built(self) -> CEA:
+        """The automaton, whose labels tell apart what is counted; in valuations, all variables."""
+        cea = build(self.query.pattern)
+        if self.valuations:
+            return cea
+        kept = self.asked.variables
+        other = frozenset({""})
+        return replace(
+            cea,
+            transitions=tuple(
+                replace(one, labels=(one.labels & kept) or other if one.labels else one.labels)
+                for one in cea.transitions
+            ),
+        )
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that conditions, windows, keys, values and groups read."""
+        used = {*self.query.tested, *(one.attribute for one in self.totals.scope.groups)}
+        used.update(name for one in self.asked.slots for name in p.attributes(one.value))
+        return tuple(name for name in self.query.schema.attributes if name in used)
+
+    @cached_property
+    def digest(self) -> str:
+        """What the automaton is and what is kept of matches, in short."""
+        kept = self.asked.columns
+        slots = [(one.variable, str(one.value)) for one in kept.values]
+        groups = [(one.variable, one.attribute) for one in self.totals.scope.groups]
+        what = (str(self.cea), kept.kinds, kept.slots, slots, groups, str(self.totals.scope.panes), self.asked.extent)
+        return hashlib.sha256(repr(what).encode()).hexdigest()
+
+    def determinize(self, state: int, cls: int) -> None:
+        """Add the transitions of a state on a class to the table.
+
+        Raises
+        ------
+        QueryError
+            In runs of one complex event, an event of the class belongs to a variable that is counted, and to none or another.
+        """
+        super().determinize(state, cls)
+        if self.valuations:
+            return
+        if any(mark == AMBIGUOUS for mark, _ in self.determinizer.step(state, self.classifier.vectors[cls])):
+            names = " or ".join(sorted(name.lstrip("\0") for name in self.asked.variables))
+            raise QueryError(
+                f"the same events are one match whether one of them belongs to {names} or not, so that what is counted of it is "
+                "not known",
+                hint="valuations=True counts each way by itself; or give the variables conditions that tell them apart",
+            )
+
+    def plan(self) -> Plan:
+        """What the kernel keeps and when it gives it."""
+        return self.asked.plan(self.determinizer.marks, apart=self.apart, consume=self.query.parsed.consume)
+
+    @property
+    def consumes(self) -> bool:
+        """Whether what an event completes ends partial matches."""
+        return self.query.parsed.consume is not Consume.NONE

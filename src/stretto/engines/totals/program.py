@@ -1,0 +1,21 @@
+"""A query whose matches are counted and added up, which can be started."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from stretto.engines.api import Startable, Starting
+from stretto.engines.totals.compiled import TotalsCompiled
+from stretto.engines.totals.runner import TotalsRunner
+
+
+class TotalsProgram(TotalsCompiled, Startable[TotalsRunner]):
+    """A :class:`~stretto.engines.api.Program` whose rows are counts and sums."""
+
+    abilities: ClassVar[frozenset[str]] = frozenset(
+        {"any", "contiguity", "keys", "time", "events", "negation", "disorder", "snapshots", "prime"}
+    )
+
+    def started(self, how: Starting) -> TotalsRunner:
+        """A run from the beginning of a stream."""
+        return TotalsRunner(self, late=how.late, capacity=how.capacity, budget=how.budget)

@@ -1,0 +1,454 @@
+"""One stream whose matches are counted: batches of events in, rows of counts and sums out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from stretto import _jit
+from stretto.budget import Budget
+from stretto.columns.keys import KeyTable
+from stretto.columns.overflow import IntegerOverflow
+from stretto.engines.api import Matches, Totals
+from stretto.engines.shared.counting import Unlisted
+from stretto.engines.shared.intake import Intake, keyed
+from stretto.engines.tecs.runner import renumbered
+from stretto.engines.totals import structure as s
+from stretto.engines.totals.compiled import TotalsCompiled
+from stretto.engines.totals.kernels import Arrays, Events, advance, close_until
+from stretto.engines.totals.state import State
+from stretto.engines.totals.structure import I64, Rows
+from stretto.engines.totals.values import Part, Said, numbers
+from stretto.errors import DataError
+from stretto.frame import Section
+from stretto.query import predicate as p
+
+#: What else a state says of the stream so far.
+SCALARS = ("rows", "late", "last_time", "last_measure", "swept_at")
+
+
+class TotalsRunner(Intake):
+    """A state of a program; the parameters are those of :class:`~stretto.engines.tecs.runner.Runner`."""
+
+    CURSOR, VISITED, TRIGGERS = s.CURSOR, s.VISITED, s.TRIGGERS
+    counts = False
+    state: State
+
+    def __init__(
+        self, program: TotalsCompiled, *, late: str = "error", capacity: int = 1 << 12, budget: Budget | None = None
+    ) -> None:
+        query, asked = program.query, program.asked
+        window = query.window
+        counted = window is not None and window.attribute is None
+        ranked = counted and bool(query.partition_by or query.schema.stream is not None)
+        super().__init__(program, query.parsed.streams, query.partition_by, ranked=ranked, late=late)
+        self.program, self.asked, self.panes = program, asked, program.totals.scope.panes
+        self.state = State(program.plan(), vary=bool(asked.parts), capacity=capacity, budget=budget)
+        self.parts = [Part(groups, asked.bits) for groups in asked.parts]
+        names = [one.attribute for one in asked.keys]
+        attributes = query.schema.attributes
+        #: Whether groups by keys are the partitions.
+        self.by_partition = bool(names) and set(names) == set(self.key_names)
+        #: Of groups by some of the keys: their numbers. Rows of events show the keys of the event.
+        self.bases: KeyTable | None = None
+        if names and not self.by_partition:
+            self.bases = KeyTable([attributes[name] for name in names])
+        self.said = Said(pa.schema([(one.name, attributes[one.attribute]) for one in asked.keys]))
+        self._batch: tuple[int, pa.RecordBatch] | None = None  # at hand, and the position of its first row
+        self._positions = np.zeros(0, np.int64)  # of its visited events
+        self._widths = [self._width(variable) for variable in self._variables]
+        self._holding = np.zeros((len(self._widths), 0), np.bool_)
+
+    @property
+    def _variables(self) -> list[str]:
+        """Of which variables events are read: those of slots, then those of parts of groups."""
+        return [one.variable for one in self.asked.slots] + [one.variable for one in self.parts]
+
+    def _width(self, variable: str) -> int:
+        """The guards, as bits, under which an event may be one of a variable."""
+        label = self.asked.prefix + variable
+        return sum(1 << guard for guard in {one.guard for one in self.program.cea.transitions if label in one.labels})
+
+    # -- events -------------------------------------------------------------------------------------------------------
+
+    def advance(self, batch: pa.RecordBatch, *, silent: bool = False) -> Iterator[Matches]:
+        """Read the next events; yields rows of what they complete. Data errors are raised before anything changes."""
+        self.refuse_if_broken()
+        first = self.rows
+        events, now = self._prepare(batch)
+        self.broken = True
+        self._batch = first, batch
+        if events is not None:
+            yield from self._run(events, silent)
+        if now is not None and self.state.extent == s.OF_WINDOW:
+            yield from self._close(now)
+        self._batch = None
+        if self.keys is not None:
+            self._sweep_now_and_then()
+        self.broken = False
+
+    def _prepare(self, batch: pa.RecordBatch) -> tuple[Events | None, int | None]:
+        """Check the batch and turn it into the events to visit (``None``: there are none), and the pane of its last row."""
+        member = self._members(batch)
+        measures, last_measure = self._measure(batch, member)
+        member, last_time, late = self._in_time(batch, member, last_measure)
+        cls = self._classes(batch, member)
+        self.program.refresh()
+        rows = self.program.visited(cls, member)
+        panes = self._panes(measures, batch.num_rows)
+        if panes is not None:
+            rows = rows[_in_a_window(panes[rows], *self._window)]
+        first = self.rows
+        values = self._said_by(batch, rows, cls)
+        # All checks are behind us: from here on the stream has moved.
+        self.rows += batch.num_rows
+        self.last_measure, self.last_time = last_measure, last_time
+        self.late += late
+        now = None
+        if panes is not None and panes.size:
+            now = self._last_pane(panes, member)
+        asked, part, key = rows, np.zeros(rows.size, np.int64), None
+        if self.keys is not None or self.ranked:
+            rows, part, key = self._substreams(batch, rows, member, skips=self.program.skips)
+            self.state.fit_partitions(self.partitions)
+        if not rows.size:
+            return None, now
+        ints, reals, known, says = values
+        if rows.size != asked.size:
+            at = np.searchsorted(asked, rows)
+            ints, reals, known, says = (np.ascontiguousarray(one[:, at]) for one in values)
+        position = rows + first
+        low = np.zeros(0, np.int64)
+        if panes is not None:
+            key = panes[rows]
+        else:
+            low = self._low(position, key, measures, rows, first)
+            key = position if key is None else key
+        base = self._bases(batch, rows, part)
+        return Events(cls[rows], part, position, key, low, base, ints, reals, known, says), now
+
+    def _said_by(self, batch: pa.RecordBatch, rows: I64, cls: NDArray[np.int32]) -> tuple[Any, ...]:
+        """What some rows have to say: values as integers and as reals, where there are any, and numbers of groups' parts."""
+        slots = self.asked.slots
+        ints = np.zeros((len(slots), rows.size), np.int64)
+        reals = np.zeros((len(slots), rows.size), np.float64)
+        known = np.zeros((len(slots), rows.size), np.bool_)
+        says = np.zeros((len(self.parts), rows.size), np.int64)
+        if not self._widths or not rows.size:
+            return ints, reals, known, says
+        self._learn_classes()
+        there = keyed(batch, self.equal)
+        for at in range(len(self._widths)):
+            mine = self._holding[at][cls[rows]]
+            if there is not None:
+                mine &= there[rows]
+            chosen = np.flatnonzero(mine)
+            if not chosen.size:
+                continue
+            if at < len(slots):
+                if slots[at].lost >= 0:  # told with the values
+                    continue
+                found = numbers(slots[at], batch, rows[chosen])
+                ints[at, chosen], reals[at, chosen], known[at, chosen] = found.ints, found.reals, found.known
+                watch = next((number for number, one in enumerate(slots) if one.lost == at), -1)
+                if found.lost is not None and watch >= 0:
+                    known[watch, chosen] = found.lost
+            else:
+                part = at - len(slots)
+                says[part, chosen] = self.parts[part].numbers(batch, rows[chosen])
+        return ints, reals, known, says
+
+    def _learn_classes(self) -> None:
+        """By variable and class: whether an event of the class may be one of the variable."""
+        vectors = self.program.classifier.vectors
+        have = self._holding.shape[1]
+        if have < len(vectors):
+            fresh = [[bool(vector & width) for vector in vectors[have:]] for width in self._widths]
+            self._holding = np.concatenate([self._holding, np.array(fresh, np.bool_)], axis=1)
+
+    def _bases(self, batch: pa.RecordBatch, rows: I64, part: I64) -> I64:
+        """The group by keys of each row."""
+        if self.state.extent == s.OF_EVENT or not self.asked.keys:
+            return np.zeros(rows.size, np.int64)
+        columns = [batch.column(one.attribute) for one in self.asked.keys]
+        base = part if self.bases is None else self.bases.ids(columns, rows)
+        self.said.learn(base, columns, rows)
+        if not self.parts:
+            self.state.fit_groups(self.partitions if self.bases is None else len(self.bases))
+        return base
+
+    # -- windows ------------------------------------------------------------------------------------------------------
+
+    @property
+    def _window(self) -> tuple[int, int]:
+        """Panes of a window, and between the beginnings of windows."""
+        scope = self.state.plan.scope
+        return int(scope[s.SIZE]), int(scope[s.SLIDE])
+
+    def _panes(self, measures: NDArray[np.generic] | None, rows: int) -> I64 | None:
+        """The pane of each row; ``None``: rows are not about windows."""
+        if self.panes is None:
+            return None
+        if self.panes.attribute is None:
+            return (np.arange(rows) + self.rows) // self.panes.width
+        assert measures is not None
+        return np.asarray(measures, np.int64) // self.panes.width
+
+    def _last_pane(self, panes: I64, member: NDArray[np.bool_] | None) -> int | None:
+        assert self.panes is not None
+        if self.panes.attribute is None:
+            return self.rows // self.panes.width
+        if member is None:
+            return int(panes[-1])
+        at = np.flatnonzero(member)
+        return int(panes[at[-1]]) if at.size else None
+
+    def _close(self, pane: int) -> Iterator[Matches]:
+        """Give the windows that are over when a pane begins."""
+        state = self.state
+        while True:
+            status = close_until(pane, state.plan, state.store, state.sums, state.rows, state.registers)
+            if status == _jit.DONE:
+                break
+            yield from self._mended(status)
+        if state.registers[s.ROWS]:
+            yield self._drained()
+
+    # -- the kernel ---------------------------------------------------------------------------------------------------
+
+    def _run(self, events: Events, silent: bool) -> Iterator[Matches]:
+        state, program = self.state, self.program
+        registers = state.registers
+        registers[s.CURSOR] = 0
+        self._positions = events.position
+        while True:
+            machine = program.machine
+            if silent:  # no state is final, so that nothing is added up
+                machine = machine._replace(kind=machine.kind & ~np.uint8(1))
+            status = advance(
+                events,
+                machine,
+                Arrays(state.plan, state.store, state.head, state.work, state.sums, state.rows, registers),
+            )
+            if status == _jit.DONE:
+                break
+            if status == _jit.TRANSITION_MISSING:
+                program.determinize(int(registers[s.MISSING_STATE]), int(registers[s.MISSING_CLASS]))
+            else:
+                yield from self._mended(status)
+        if registers[s.ROWS]:
+            yield self._drained()
+
+    def _mended(self, status: int) -> Iterator[Matches]:
+        """What a kernel stopped for: room that is missing, or what 64 bits do not hold."""
+        if status == _jit.OUTPUT_FULL:
+            yield self._drained()
+        elif status == _jit.OVERFLOW:
+            raise self._overflow()
+        elif status != _jit.PAUSED:
+            self.state.grow(status)
+
+    def _overflow(self) -> IntegerOverflow:
+        """What 64 bits do not hold, at which event, and of which key."""
+        item = self.asked.columns.named[int(self.state.registers[s.BAD_COLUMN])]
+        assert item is not None
+        inside = "*" if item.variable is None else item.variable
+        if item.value is not None and not isinstance(item.value, p.Constant):
+            inside = f"{inside}[{item.value}]"
+        name = f"{item.function}({inside})"
+        row, keys = None, ""
+        if self._batch is not None and self.cursor < self._positions.size:
+            row = int(self._positions[self.cursor])
+            first, batch = self._batch
+            shown = [f"{name} = {batch.column(name)[row - first].as_py()!r}" for name in self.key_names]
+            keys = f" of {', '.join(shown)}" if shown else ""
+        why = f"write CAST({name} AS DOUBLE), which counts in floating point, or a narrower WITHIN"
+        return IntegerOverflow(f"{name} of all matches{keys} leaves 64 bits", why, row)
+
+    # -- rows ---------------------------------------------------------------------------------------------------------
+
+    def _drained(self) -> Matches:
+        """Take the rows out of the output buffers."""
+        return self._as_rows(self.state.drain())
+
+    def _as_rows(self, rows: Rows) -> Matches:
+        state, extent = self.state, self.state.extent
+        count = rows.end.size
+        ints = rows.ints.reshape(count, state.columns)
+        reals = rows.reals.reshape(count, state.columns)
+        groups = self._groups(rows)
+        start, end = (rows.start, rows.end) if extent == s.OF_EVENT else np.zeros((2, count), np.int64)
+        if extent == s.OF_EVENT and self.asked.first >= 0:
+            start = ints[:, self.asked.first].copy()
+        window = rows.window if extent == s.OF_WINDOW else None
+        found = Totals(window, groups, self.asked.items(ints, reals))
+        return Matches.added_up(start, end, found)
+
+    def _groups(self, rows: Rows) -> list[pa.Array]:
+        """The columns of groups, in the order in which they are asked for."""
+        found: dict[int, pa.Array] = {}
+        if self.state.extent == s.OF_EVENT:
+            keys: list[pa.Array] = []
+            if self.asked.keys and self._batch is not None:
+                first, batch = self._batch
+                at = pa.array(rows.end - first)
+                keys = [batch.column(one.attribute).take(at) for one in self.asked.keys]
+        else:
+            keys = self.said.take(rows.base) if self.asked.keys else []
+        for one, column in zip(self.asked.keys, keys, strict=True):
+            found[id(one)] = column
+        bits = self.asked.bits
+        for number, part in enumerate(self.parts):
+            codes = rows.part >> number * bits & (1 << bits) - 1
+            for group, column in zip(part.groups, part.take(codes), strict=True):
+                found[id(group)] = column
+        return [found[id(one)] for one in self.program.totals.scope.groups]
+
+    def finish(self) -> Iterator[Matches]:
+        """The stream has ended: give the rows of the whole table, and those of windows that are open."""
+        state = self.state
+        if state.extent == s.OF_WINDOW:
+            size, slide = self._window
+            while state.registers[s.LIVE]:
+                yield from self._close(int(state.registers[s.NEXT]) * slide + size)
+        elif state.extent == s.OF_TABLE:
+            groups = state.groups
+            if not self.program.totals.scope.groups:
+                groups = np.zeros(1, np.int64)
+            ints, _ = state.numbers(groups)
+            base, part = state.names(groups)
+            nothing = np.zeros(groups.size, np.int64)
+            flat = ints.ravel()
+            yield self._as_rows(Rows(nothing, nothing, base, part, nothing, flat, flat.view(np.float64)))
+
+    def reach(self, value: int | float) -> Iterator[Matches]:
+        """Nothing before ``value`` will come: give the windows that are over, and free what is out of its window."""
+        name = self.schema.time
+        if name is None:
+            raise DataError("advance(time) needs a time column: pass time='…'")
+        if self.last_time is None or value > self.last_time:
+            self.last_time = value
+        if self.window is None or self.window.attribute != name:
+            return
+        self.last_measure = self.last_time if self.late_policy == "error" else self.last_measure
+        if self.panes is not None:
+            yield from self._close(int(self.last_time) // self.panes.width)
+        else:
+            low = self.state.registers[s.LAST_LOW]
+            self.state.registers[s.LAST_LOW] = max(low, self.open_from(self.last_time))
+        self._sweep()
+
+    # -- what is kept of the past -----------------------------------------------------------------------------------
+
+    @property
+    def _low_now(self) -> int:
+        """The least start that may still be in a window."""
+        registers = self.state.registers
+        if self.state.extent == s.OF_WINDOW:
+            return int(registers[s.NEXT]) * self._window[1]
+        return int(registers[s.LAST_LOW])
+
+    def _sweep(self) -> None:
+        """Release idle partitions, and forget their keys when most of them are idle and nothing is to be told of them."""
+        state = self.state
+        state.sweep(self.counter - self.span if self.ranked else np.full(1, self._low_now))
+        alive = state.head[: self.partitions] != 0
+        if self.by_partition and state.extent != s.OF_EVENT:
+            told = state.groups if not self.parts else state.sums.base[: int(state.registers[s.GROUPS])]
+            alive = alive.copy()
+            alive[told] = True
+        fresh = self._keep(alive)
+        if fresh is None:
+            return
+        renamed, rows = fresh
+        state.renumber(renamed, rows, groups=self.by_partition and not self.parts)
+        if self.by_partition and state.extent != s.OF_EVENT:
+            self.said.keep(rows)
+            if self.parts:
+                state.rename_bases(renamed)
+
+    def live(self) -> I64:
+        """The rows that a row to come may name: where the first of partial matches begin."""
+        if self.asked.first < 0:
+            return np.zeros(0, np.int64)
+        return self.state.firsts(self.asked.first)
+
+    @property
+    def idle(self) -> bool:
+        """Whether no event so far matters to what is to come."""
+        self._sweep()
+        return not self.state.head.any() and not (self.state.extent != s.OF_EVENT and self.state.groups.size)
+
+    @property
+    def oldest(self) -> int | None:
+        """Rows before this one can be named by no row to come; ``None`` when :meth:`live` must be asked."""
+        if self.asked.extent != s.OF_EVENT:
+            return self.rows
+        return None if self.asked.first >= 0 else int(self.state.registers[s.LAST_LOW])
+
+    @property
+    def expires(self) -> int | float | None:
+        """The last time from which something that was read may still matter; ``None``: time alone ends nothing."""
+        if self.panes is None or self.panes.attribute != self.schema.time or self.last_time is None:
+            return super().expires if self.panes is None else None
+        size, slide = self._window
+        last = int(self.last_time) // self.panes.width // slide
+        return (last * slide + size) * self.panes.width
+
+    @property
+    def nodes(self) -> int:
+        """Words of the arena that were given out."""
+        return int(self.state.registers[s.TOP])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the run holds."""
+        groups = self.said.nbytes + sum(one.nbytes for one in self.parts)
+        groups += 0 if self.bases is None else self.bases.nbytes
+        return int(self.state.nbytes + self.intake_nbytes + groups)
+
+    def unlisted(self) -> Unlisted | None:
+        """Nothing waits to be listed."""
+        return None
+
+    # -- snapshots ----------------------------------------------------------------------------------------------------
+
+    def save(self, section: Section) -> None:
+        """Write the state: states of the automaton by what they stand for, as their numbers are this process's."""
+        self.state.save(section)
+        determinizer = self.program.determinizer
+        states = self.state.states(section.arrays["records"], len(determinizer.states))
+        section.values["states"] = {int(n): [hex(mask) for mask in determinizer.states[n]] for n in states}
+        section.values["scalars"] = {name: getattr(self, name) for name in SCALARS}
+        self.said.save(section.sub("said"))
+        if self.bases is not None:
+            self.bases.save(section.sub("bases"))
+        for number, part in enumerate(self.parts):
+            part.save(section.sub(f"part{number}"))
+        self._save_intake(section)
+
+    def load(self, section: Section) -> None:
+        """Take over a state that :meth:`save` wrote."""
+        partitions = self._load_intake(section)
+        program = self.program
+        states = renumbered(
+            section.values["states"], lambda masks: program.intern(tuple(int(one, 16) for one in masks))
+        )
+        self.said.load(section.sub("said"))
+        if self.bases is not None:
+            self.bases.load(section.sub("bases"))
+        for number, part in enumerate(self.parts):
+            part.load(section.sub(f"part{number}"))
+        self.state.load(section, partitions, states)
+        program.refresh()
+        for name in SCALARS:
+            setattr(self, name, section.values["scalars"][name])
+
+
+def _in_a_window(panes: I64, size: int, slide: int) -> NDArray[np.bool_]:
+    """Which panes are in a window."""
+    return panes % slide < size if slide > size else np.ones(panes.size, np.bool_)

@@ -1,0 +1,265 @@
+"""What a stream leaves behind where matches are counted, and how its arrays grow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stretto import _jit
+from stretto.budget import Budget, described_bytes
+from stretto.engines.shared.intake import kept
+from stretto.engines.totals import structure as s
+from stretto.engines.totals.blocks import class_of
+from stretto.engines.totals.kernels import firsts, pack, place_groups, states_in, sweep, unpack
+from stretto.engines.totals.structure import F64, I64, Plan, Rows, Store, Sums, Work
+from stretto.errors import LimitError
+from stretto.frame import Section
+
+
+class State:
+    """The arrays of one stream's run, and the scratch space beside them; kernels write into it in place.
+
+    Parameters
+    ----------
+    plan
+        What is kept.
+    vary
+        Whether events say parts of groups.
+    capacity
+        The size that growing arrays start with: tests start with 1, so that every point of growth is met.
+    budget
+        How many bytes vectors may take; ``None``: a quarter of the memory there is.
+    """
+
+    def __init__(self, plan: Plan, *, vary: bool, capacity: int, budget: Budget | None) -> None:
+        small = max(1, capacity)
+        self.plan, self.vary = plan, vary
+        self.budget = Budget() if budget is None else budget
+        self.store = _store(max(16, small))
+        self.head = np.zeros(1, np.int64)
+        self.work = _work(small)
+        self.sums = self._sums(1)
+        self.rows = self._rows(small)
+        self.registers = np.zeros(s.REGISTERS, np.int64)
+        self.registers[s.TOP] = 8  # word 0 stands for no block
+        self.registers[s.NEXT] = -(1 << 62)
+        self.registers[s.CONSUMED] = -1
+
+    @property
+    def columns(self) -> int:
+        """How many numbers each cell has."""
+        return int(self.plan.kind.size)
+
+    @property
+    def extent(self) -> int:
+        """Which matches a row is about."""
+        return int(self.plan.scope[s.EXTENT])
+
+    def _sums(self, groups: int) -> Sums:
+        ints = np.zeros(groups * self.columns if self.extent == s.OF_TABLE else 0, np.int64)
+        reals = ints.view(np.float64)
+        for column, kind in enumerate(self.plan.kind):
+            if ints.size:
+                _clear(int(kind), ints[column :: self.columns], reals[column :: self.columns])
+        slots = 4 << max(1, (groups - 1).bit_length()) if self.vary else 0
+        block, latest, live = (np.zeros(groups, np.int64) for _ in range(3))
+        base, part = np.zeros((2, groups if self.vary else 0), np.int64)
+        return Sums(ints, reals, block, latest, live, np.zeros(slots, np.int64), base, part)
+
+    def _rows(self, rows: int) -> Rows:
+        start, end, base, part, window = (np.zeros(rows, np.int64) for _ in range(5))
+        ints = np.zeros(rows * self.columns, np.int64)
+        return Rows(start, end, base, part, window, ints, ints.view(np.float64))
+
+    # -- growing ------------------------------------------------------------------------------------------------------
+
+    def grow(self, status: int) -> None:
+        """Make the room that a kernel asks for.
+
+        Raises
+        ------
+        LimitError
+            What is kept goes over the budget.
+        """
+        need = int(self.registers[s.NEED])
+        match status:
+            case _jit.GROW_ARENA:
+                self._grow_store(need)
+            case _jit.GROW_ACTIVE:
+                self.work = _work(max(need, 2 * self.work.state.size))
+            case _jit.GROW_OUTPUT:
+                self.rows = self._rows(max(need, 2 * self.rows.end.size))
+            case _jit.GROW_TABLE:
+                self.fit_groups(max(need, 2 * self.sums.block.size))
+
+    def _grow_store(self, need: int) -> None:
+        words = max(int(self.registers[s.TOP]) + need, 2 * self.store.ints.size)
+        if not self.budget.holds(0, 8 * words):
+            raise LimitError(
+                f"the counts of partial matches go over the budget of {self.budget}, at {described_bytes(8 * words)}: each partition "
+                "has one for each state and each start in its window\nhint: a narrower WITHIN has fewer starts; budget= allows more"
+            )
+        longer = _store(words)
+        longer.ints[: self.store.ints.size] = self.store.ints
+        self.store = longer
+
+    def fit_partitions(self, partitions: int) -> None:
+        """Room for so many records."""
+        if self.head.size < partitions:
+            longer = np.zeros(max(partitions, 2 * self.head.size), np.int64)
+            longer[: self.head.size] = self.head
+            self.head = longer
+
+    def fit_groups(self, groups: int) -> None:
+        """Room for so many groups."""
+        old = self.sums
+        if groups <= old.block.size:
+            return
+        self.sums = self._sums(max(groups, 2 * old.block.size))
+        for new, before in zip(self.sums, old, strict=True):
+            if before is not old.slot and before is not old.reals:
+                new[: before.size] = before
+        if self.vary:
+            place_groups(self.sums, int(self.registers[s.GROUPS]))
+
+    # -- what is read --------------------------------------------------------------------------------------------------
+
+    @property
+    def groups(self) -> I64:
+        """The groups that have matches which no row was given for yet."""
+        if self.extent == s.OF_TABLE:
+            return np.flatnonzero(self.sums.ints[:: self.columns])
+        return np.sort(self.sums.live[: self.registers[s.LIVE]])
+
+    def numbers(self, groups: I64) -> tuple[I64, F64]:
+        """What the matches of the whole table come to, by group: [group, column]."""
+        ints = self.sums.ints.reshape(-1, self.columns)[groups]
+        return ints, ints.view(np.float64)
+
+    def names(self, groups: I64) -> tuple[I64, I64]:
+        """Of groups: those by keys, and what events say."""
+        if self.vary:
+            return self.sums.base[groups], self.sums.part[groups]
+        return groups, np.zeros(groups.size, np.int64)
+
+    def drain(self) -> Rows:
+        """Take the rows out of the output buffers; numbers are [row · columns + column]."""
+        count = int(self.registers[s.ROWS])
+        self.registers[s.ROWS] = 0
+        ints = self.rows.ints[: count * self.columns].copy()
+        start, end, base, part, window = (one[:count].copy() for one in self.rows[:5])
+        return Rows(start, end, base, part, window, ints, ints.view(np.float64))
+
+    def firsts(self, column: int) -> I64:
+        """The positions at which the first of partial matches begin, ascending."""
+        found = np.zeros(firsts(self.plan, column, self.store, self.head, np.zeros(0, np.int64)), np.int64)
+        firsts(self.plan, column, self.store, self.head, found)
+        return np.unique(found[found != s.HIGHEST])
+
+    def sweep(self, low: I64) -> None:
+        """Release the records in which nothing is in the window any more; ``low``: its least start, of each partition or of all."""
+        sweep(self.plan, self.store, self.head, low, self.registers)
+
+    def rename_bases(self, renamed: I64) -> None:
+        """Groups by keys have new numbers."""
+        groups = int(self.registers[s.GROUPS])
+        self.sums.base[:groups] = renamed[self.sums.base[:groups]]
+        self.sums.slot[:] = 0
+        place_groups(self.sums, groups)
+
+    def renumber(self, renamed: I64, rows: I64, *, groups: bool) -> None:
+        """Partitions have new numbers, and so have ``groups``, if they are partitions; ``rows``: those that stay."""
+        self.head = kept(self.head, rows)
+        if groups:
+            old = self.sums
+            self.sums = self._sums(max(1, rows.size))
+            if self.extent == s.OF_TABLE:
+                ints = old.ints.reshape(-1, self.columns)[rows]
+                self.sums.ints[: ints.size] = ints.ravel()
+            self.sums.block[: rows.size] = old.block[rows]
+            self.sums.latest[: rows.size] = old.latest[rows]
+            live = int(self.registers[s.LIVE])
+            self.sums.live[:live] = renamed[old.live[:live]]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        groups = (self.store[:1], self.work, self.sums, self.rows)
+        return int(self.head.nbytes + sum(array.nbytes for group in groups for array in group))
+
+    # -- snapshots -----------------------------------------------------------------------------------------------------
+
+    def save(self, section: Section) -> None:
+        """Write the records, the groups and the registers."""
+        arrays, live = section.arrays, int(self.registers[s.LIVE])
+        words = np.zeros(pack(self.plan, self.store, self.head, np.zeros(0, np.int64)), np.int64)
+        if words.size:
+            pack(self.plan, self.store, self.head, words)
+        arrays["records"] = words
+        arrays["registers"] = self.registers.copy()
+        arrays["registers"][s.FREE :] = 0
+        arrays["sums"] = self.sums.ints.copy()
+        arrays["base"], arrays["part"] = self.sums.base.copy(), self.sums.part.copy()
+        groups = self.sums.live[:live]
+        arrays["live"], arrays["latest"] = groups.copy(), self.sums.latest[groups]
+        size = self.columns * int(self.plan.scope[s.SIZE])
+        blocks = self.sums.block[groups][:, np.newaxis] + np.arange(size)
+        arrays["panes"] = self.store.ints[blocks].ravel()
+
+    def load(self, section: Section, partitions: int, states: I64) -> None:
+        """Take over what :meth:`save` wrote; ``states``: the number here of each state of the automaton."""
+        arrays = {name: array.astype(np.int64) for name, array in section.arrays.items()}
+        registers = arrays["registers"]
+        if registers.size != s.REGISTERS or arrays["sums"].size % self.columns:
+            raise ValueError("registers")
+        groups = max(1, partitions, arrays["sums"].size // self.columns, arrays["base"].size)
+        groups = max(groups, int(arrays["live"].max(initial=0)) + 1)
+        self.registers[:] = registers
+        self.registers[[s.TOP, s.LIVE]] = 8, 0
+        self.registers[s.FREE :] = 0
+        self.fit_groups(groups)
+        for name, array in (("sums", self.sums.ints), ("base", self.sums.base), ("part", self.sums.part)):
+            array[: arrays[name].size] = arrays[name]
+        if self.vary:
+            self.rename_bases(np.arange(groups))
+        self.fit_partitions(max(1, partitions))
+        words, renamed = arrays["records"], np.arange(max(1, partitions))
+        while unpack(words, renamed, states, self.plan, self.store, self.head, self.registers) != _jit.DONE:
+            self.grow(_jit.GROW_ARENA)
+        self._load_panes(arrays["live"], arrays["latest"], arrays["panes"])
+
+    def _load_panes(self, live: I64, latest: I64, panes: I64) -> None:
+        size = self.columns * int(self.plan.scope[s.SIZE])
+        block = 8 << int(class_of(size))
+        top = int(self.registers[s.TOP])
+        if top + block * live.size > self.store.ints.size:
+            self.registers[s.NEED] = block * live.size
+            self.grow(_jit.GROW_ARENA)
+        blocks = top + block * np.arange(live.size)
+        self.store.ints[blocks[:, np.newaxis] + np.arange(size)] = panes.reshape(live.size, size)
+        self.sums.block[live], self.sums.latest[live] = blocks, latest
+        self.sums.live[: live.size] = live
+        self.registers[[s.TOP, s.LIVE]] = top + block * live.size, live.size
+
+    def states(self, words: I64, states: int) -> I64:
+        """Which of so many states of the automaton packed records name."""
+        seen = np.zeros(states, np.bool_)
+        states_in(words, self.columns, seen)
+        return np.flatnonzero(seen)
+
+
+def _store(words: int) -> Store:
+    ints = np.zeros(words, np.int64)
+    return Store(ints, ints.view(np.float64))
+
+
+def _work(entries: int) -> Work:
+    slots = 4 << entries.bit_length()
+    state, group, latest, block = (np.zeros(entries, np.int64) for _ in range(4))
+    return Work(np.zeros(slots, np.int64), np.zeros(slots, np.int64), state, group, latest, block)
+
+
+def _clear(kind: int, ints: NDArray[Any], reals: NDArray[Any]) -> None:
+    s.clear(kind, ints, reals, 0, ints.size)
