@@ -24,6 +24,7 @@ ROOMS = [
     ["matching"],
     ["dataflow"],
     ["reference"],
+    ["asking"],
     ["spark", "connectors", "demo"],
     ["pipelines", "studio"],
     ["cli"],

@@ -9,6 +9,8 @@
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
+from stretto.asking.answer import Answer
+from stretto.asking.call import why_not
 from stretto.errors import (
     DataError,
     EngineError,
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AFA",
+    "Answer",
     "Change",
     "Cleanse",
     "DataError",
@@ -75,6 +78,7 @@ __all__ = [
     "spark",
     "sql",
     "timeline",
+    "why_not",
     "write_afa",
 ]
 

@@ -32,6 +32,7 @@ LANGUAGES = (
     "row_streams",
     "eql",
     "totals",
+    "why",
 )
 
 

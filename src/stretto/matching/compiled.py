@@ -195,9 +195,7 @@ class Query:
             if key in _BOUND:
                 _BOUND.move_to_end(key)
                 return _BOUND[key]
-        own = self._parsed
-        known = with_types_of_nulls(own, with_field_types(own, known))
-        query = Query(own, _bound(own, known))
+        query = bound_apart(self._parsed, known)
         with _BOUND_LOCK:
             _BOUND[key] = query
             while len(_BOUND) > _MOST_BOUND:
@@ -273,6 +271,12 @@ class Query:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (self.text, self.language, self._bound.schema if self._bound else None)
+
+
+def bound_apart(query: ParsedQuery | SaseQuery, schema: Schema) -> Query:
+    """A parsed query bound to a schema by itself, kept nowhere: also one whose text is that of another query."""
+    schema = with_types_of_nulls(query, with_field_types(query, schema))
+    return Query(query, _bound(query, schema))
 
 
 def _bound(query: ParsedQuery | SaseQuery, schema: Schema) -> BoundQuery | BoundSase:

@@ -5,7 +5,7 @@ EQL relates events by keys and time only. Its sequences are not those of SASE+: 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
@@ -81,6 +81,13 @@ class Pipe:
 
     name: str
     most: int
+
+
+def shared_keys(steps: Sequence[Step]) -> tuple[str, ...]:
+    """The keys that all steps call by one name, and that may not be NULL."""
+    columns = zip(*(one.keys for one in steps), strict=True)
+    shared = [keys[0].name for keys in columns if len({one.name for one in keys}) == 1 and not keys[0].optional]
+    return tuple(dict.fromkeys(shared))
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any, cast
@@ -602,6 +602,13 @@ def _negations(query: BoundSase, parts: Sequence[p.Predicate], variant: Sequence
 
 def _holds(query: BoundSase, part: p.Predicate, chosen: Chosen, current: Mapping[str, int]) -> bool:
     """Whether a conjunct holds; ``current`` says which i is meant where one is being taken, all others mean every i."""
+    return next(failing(query, part, chosen, current), None) is None
+
+
+def failing(
+    query: BoundSase, part: p.Predicate, chosen: Chosen, current: Mapping[str, int]
+) -> Iterator[tuple[dict[str, Any], dict[str, int]]]:
+    """The values of a conjunct's references for which it does not hold, each with the i of its variables."""
     references = _references(query, part)
     every = {
         variable: range(_first_index(references.values(), variable), len(chosen[variable]) + 1)
@@ -610,9 +617,9 @@ def _holds(query: BoundSase, part: p.Predicate, chosen: Chosen, current: Mapping
     }
     for indices in itertools.product(*every.values()):
         at = {**current, **dict(zip(every, indices, strict=True))}
-        if not holds(part, {name: _read(one, chosen, at) for name, one in references.items()}):
-            return False
-    return True
+        values = {name: _read(one, chosen, at) for name, one in references.items()}
+        if not holds(part, values):
+            yield values, at
 
 
 def _first_index(references: Iterable[Reference], variable: str) -> int:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from decimal import Decimal
 
 from stretto.errors import nearest
 from stretto.languages.eql.transformer import Draft, Maxspan, Piped, Term
 from stretto.languages.expressions.tokens import Mistake
-from stretto.query.eql import EqlQuery, Key, Mode, Pipe, Step
+from stretto.query.eql import EqlQuery, Key, Mode, Pipe, Step, shared_keys
 from stretto.query.sase import Selection
 from stretto.query.windows import Window
 from stretto.times import SECONDS
@@ -45,7 +45,7 @@ def lower(text: str, draft: Draft) -> EqlQuery:
         components=tuple(one.component for one in stages),
         selection=Selection.LATEST,
         references={},
-        equal=_equal(every),
+        equal=shared_keys(every),
         window=None if draft.maxspan is None else _window(draft.maxspan),
         language="eql",
         mode=draft.mode,
@@ -113,13 +113,6 @@ def _stages(draft: Draft) -> Iterator[Step]:
 def _step(term: Term, variable: str, by: tuple[Key, ...]) -> Step:
     event = term.event
     return Step(variable, event.category, event.condition, (*by, *term.keys), term.missing, event.span, event.place)
-
-
-def _equal(steps: Sequence[Step]) -> tuple[str, ...]:
-    """The keys that all steps call by one name, and that may not be NULL."""
-    columns = zip(*(one.keys for one in steps), strict=True)
-    shared = [keys[0].name for keys in columns if len({one.name for one in keys}) == 1 and not keys[0].optional]
-    return tuple(dict.fromkeys(shared))
 
 
 def _window(maxspan: Maxspan) -> Window:

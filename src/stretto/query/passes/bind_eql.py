@@ -70,7 +70,7 @@ def bind_eql(query: EqlQuery, schema: Schema) -> BoundEql:
     with placed(query.text):
         for step in query.whole:
             _check_category(step, schema)
-        conditions = tuple(_typed(step.condition, schema.attributes) for step in query.whole)
+        conditions = tuple(typed_condition(step.condition, schema.attributes) for step in query.whole)
         window = _maxspan(query, schema)
         return BoundEql(
             parsed=query,
@@ -93,7 +93,14 @@ def _maxspan(query: EqlQuery, schema: Schema) -> BoundWindow | None:
         raise QueryError(error.message, span=error.span, hint=hint) from None
 
 
-def _typed(condition: p.Predicate, attributes: Mapping[str, pa.DataType]) -> p.Predicate:
+def typed_condition(condition: p.Predicate, attributes: Mapping[str, pa.DataType]) -> p.Predicate:
+    """A condition of a step with its types.
+
+    Raises
+    ------
+    QueryError
+        A field is unknown, or values of different kinds are compared.
+    """
     for name, span in p.attributes(condition).items():
         if name not in attributes:
             raise QueryError(f"unknown field '{name}'", span=span, hint=_or_lacking(name, attributes))

@@ -1,0 +1,281 @@
+"""``stretto.why_not``: why a query has no match in some events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stretto.asking.answer import Answer, NearMiss, Reason, nearest_first
+from stretto.asking.ceql import CeqlChain
+from stretto.asking.constraints import Chain
+from stretto.asking.eql import EqlChain
+from stretto.asking.evidence import Witness
+from stretto.asking.sase import SaseChain
+from stretto.asking.search import Search, Way
+from stretto.asking.trying import Events, Found, Trial
+from stretto.errors import OptionError, nearest
+from stretto.events import Schema, require
+from stretto.languages.afa.builder import AFA
+from stretto.languages.sql import has_clause
+from stretto.matching.compiled import Query, compile_query, roles
+from stretto.matching.files import table_of
+from stretto.matching.streams import nothing, one_table, with_types_of_nulls
+from stretto.query.afa import Afa
+from stretto.query.eql import EqlQuery
+from stretto.query.query import ParsedQuery
+from stretto.query.sase import SaseQuery, Selection
+
+#: Ways to a match of which events are looked at, near misses of each that are looked at, and of each piece of the stream.
+MOST_WAYS, LOOKED_AT, EACH = 8, 256, 8
+
+
+def why_not(  # noqa: PLR0913 - the options that users have
+    query: str | Query,
+    events: Any,
+    *,
+    key: Any = None,
+    between: tuple[Any, Any] | None = None,
+    most: int = 3,
+    type: str | None = "type",
+    time: str | None = None,
+    sequence: str | None = None,
+    stream: str | None = None,
+    time_unit: str | None = None,
+    language: str | None = None,
+) -> Answer:
+    """Say why a query has no match: the nearest misses, and what of the query is in the way of each.
+
+    What an answer names is a smallest set of constraints: without all of them the query has a match, and without fewer it has none.
+    Selections among matches (LIMIT, KEEP, CONSUME, NON_OVERLAP; MAX, NEXT and LAST of CEQL) are never in the way of all matches,
+    and are left out.
+
+    Parameters
+    ----------
+    query
+        A query in CEQL, SASE+ or EQL: its text, or a compiled :class:`~stretto.Query`.
+    events
+        As :func:`stretto.match` takes them; files are read into memory.
+    key
+        Look only at events of this key: the value of the query's partition attribute, or a dict of columns and their values.
+    between
+        Look only at events of these times, both included; ``None`` for one of them leaves that side open. Needs a ``time``.
+    most
+        How many near misses to give, the nearest first.
+    type, time, sequence, stream, time_unit, language
+        As :func:`stretto.match` has them.
+
+    Returns
+    -------
+    Answer
+        ``str()`` of it is the answer in words. ``matches`` says whether there is a match after all; ``reasons`` are those of the
+        nearest miss; ``near_misses`` is a table of all that are given.
+
+    Raises
+    ------
+    QueryError, DataError
+        As of :func:`stretto.match`.
+    OptionError
+        The query is an automaton, or SQL; the key is not one of the query's; there is no time for ``between``.
+
+    Examples
+    --------
+    >>> import stretto
+    >>> events = [{"type": "A", "x": 1}, {"type": "B", "x": 4}]
+    >>> print(stretto.why_not("SELECT * FROM S WHERE A; B AS b FILTER b[x > 5]", events))
+    No match in 2 events. The nearest miss:
+    1. b[x > 5] does not hold: x is 4 in row 1
+       A: row 0; b: row 1
+    """
+    _refuse(query, most)
+    compiled = compile_query(query, language=language)
+    type, time, stream, time_unit = compiled.roles(type, time, stream, time_unit)
+    given = {name: table_of(one) for name, one in events.items()} if _are_tables(events) else table_of(events)
+    table, stream = one_table(compiled, given, type, time, sequence, stream)
+    if not table.num_rows and set(table.column_names) <= {stream}:
+        table = nothing(compiled, type, time, stream)
+    for name, role in ((time, "time"), (sequence, "sequence"), (stream, "stream"), (type, "type")):
+        if name is not None:
+            require(table, name, role)
+    compiled = compiled.bind(Schema.of(table.schema, **roles(type, time, stream, None, time_unit)))
+    compiled.program(split=True)  # a query that does not run is an error, and nothing that has no match
+    schema = compiled.bound.schema
+    table = with_types_of_nulls(table, schema)
+    chosen = _chosen(table, _keys(compiled, key, table), between, time)
+    rows = None if chosen is None else np.flatnonzero(chosen)
+    there = Events.of(table if rows is None else table.take(pa.array(rows)), schema, sequence, rows)
+    return _answer(compiled, there, most)
+
+
+def _refuse(query: Any, most: int) -> None:
+    if isinstance(query, AFA | Afa):
+        raise OptionError(
+            "why_not answers for CEQL, SASE+ and EQL, and this is an automaton: leave out fences one by one, or look at its partial "
+            "outputs with final states on the way"
+        )
+    if isinstance(query, str) and has_clause(query):
+        raise OptionError(
+            "why_not answers for CEQL, SASE+ and EQL, and this is SQL with MATCH_RECOGNIZE: leave out conditions of DEFINE one by one"
+        )
+    if most < 1:
+        raise OptionError(f"most={most}: one near miss at least")
+
+
+def _are_tables(events: Any) -> bool:
+    """Whether events are a dict of tables or files by stream, and no dict of columns."""
+    return (
+        isinstance(events, Mapping)
+        and all(isinstance(one, str) or hasattr(one, "__arrow_c_stream__") for one in events.values())
+        and not any(isinstance(one, pa.Array | pa.ChunkedArray) for one in events.values())
+    )
+
+
+def _keys(query: Query, key: Any, table: pa.Table) -> dict[str, Any]:
+    """The columns by which events are chosen, and their values."""
+    if key is None:
+        return {}
+    if getattr(query.parsed, "selection", None) is Selection.STRICT:
+        raise OptionError(
+            "key=: strict_contiguity counts the events of all keys; leave it out, or ask with partition_contiguity in its place"
+        )
+    if not isinstance(key, Mapping):
+        names = query.partition_by
+        if len(names) != 1 or names[0] not in table.column_names:
+            told = (
+                f"the query is partitioned by {', '.join(names)}" if names else "the query has no partition attribute"
+            )
+            raise OptionError(f"key={key!r}: {told}; name columns and their values: key={{'column': {key!r}}}")
+        key = {names[0]: key}
+    for name in key:
+        require(table, name, "key")
+    return dict(key)
+
+
+def _chosen(table: pa.Table, keys: Mapping[str, Any], between: tuple[Any, Any] | None, time: str | None) -> Any:
+    """Which events are looked at, as booleans; ``None``: all."""
+    masks = [_equal(table.column(name), value, f"key={{{name!r}: …}}") for name, value in keys.items()]
+    if between is not None:
+        if time is None:
+            raise OptionError("between= needs the column of time: time='…'")
+        column = table.column(time)
+        for bound, compare in zip(between, (pc.greater_equal, pc.less_equal), strict=True):
+            if bound is not None:
+                masks.append(compare(column, _as(bound, column.type, "between=")))
+    if not masks:
+        return None
+    found = masks[0]
+    for mask in masks[1:]:
+        found = pc.and_(found, mask)
+    return pc.fill_null(found, False).to_numpy()
+
+
+def _equal(column: pa.ChunkedArray, value: Any, where: str) -> Any:
+    if value is None:
+        return pc.is_null(column)
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    return pc.equal(column.cast(kind), _as(value, kind, where))
+
+
+def _as(given: Any, kind: pa.DataType, where: str) -> pa.Scalar:
+    """A value as one of a column."""
+    try:
+        return pa.scalar(given).cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+        raise OptionError(f"{where} {given!r} is no {kind}, as the column is: {error}") from None
+
+
+# ---- The answer
+
+
+def chains_of(parsed: ParsedQuery | SaseQuery) -> Iterator[Chain]:
+    """What a query asks: a chain of steps, or one for each alternative of the whole."""
+    if isinstance(parsed, ParsedQuery):
+        yield from CeqlChain.of(parsed)
+    elif isinstance(parsed, EqlQuery):
+        yield EqlChain(parsed)
+    else:
+        yield SaseChain(parsed)
+
+
+def _answer(query: Query, events: Events, most: int) -> Answer:
+    trial, size = Trial(events), events.table.num_rows
+    searches = [Search(chain, trial) for chain in chains_of(query.bound.parsed)]
+    for search in searches:
+        found = search.first(search.whole, ())
+        if found is not None:
+            return Answer(query.text, size, match=_held(search.chain, found, events))
+    witness = Witness(query.bound, events)
+    misses = [miss for search in searches for miss in _misses(search, witness, most)]
+    there = [miss for miss in misses if all(one.kind != "absent" for one in miss.reasons)]
+    notes: tuple[str, ...] = ()
+    if trial.abandoned:
+        notes = ("Some queries without a constraint had too many partial matches, and were not tried to their end.",)
+    return Answer(query.text, size, nearest_first(there or misses, most), notes=notes)
+
+
+def _held(chain: Chain, found: Found, events: Events) -> dict[str, tuple[int, ...]]:
+    """The rows of each variable, in the order of the steps; of several names of the same events the outermost one."""
+    held: dict[str, tuple[int, ...]] = {}
+    for step in chain.steps:
+        seen: dict[tuple[int, ...], str] = {}
+        for name in step.variables:
+            if found.held.get(name):
+                seen.setdefault(found.held[name], name)
+        held |= {name: tuple(map(events.row, own)) for own, name in seen.items()}
+    return held
+
+
+def _misses(search: Search, witness: Witness, most: int) -> Iterator[NearMiss]:
+    """The near misses of one chain of steps."""
+    for way in search.ways()[:MOST_WAYS]:
+        if way.reached < search.whole:
+            yield _waiting(search, way, witness)
+            continue
+        query = search.query(way.reached, way.dropped)
+        assert query is not None
+        found = search.trial.some(query, EACH)
+        yield from nearest_first([_miss(search, way, one, witness) for one in islice(found, LOOKED_AT)], most)
+
+
+def _miss(search: Search, way: Way, found: Found, witness: Witness, more: tuple[Reason, ...] = ()) -> NearMiss:
+    reasons, excess = list[Reason](), 0.0
+    for one in way.dropped:
+        said = witness.says(one, found)
+        excess += said.excess
+        reasons.append(Reason(str(one.kind), one.text, said.text, said.rows, said.values, one.variables, one.span))
+    events, time = witness.events, witness.events.schema.time
+    times = None
+    if time is not None:
+        times = witness.event(found.start)[time], witness.event(found.end)[time]
+    return NearMiss((*reasons, *more), _held(search.chain, found, events), times, excess)
+
+
+def _waiting(search: Search, way: Way, witness: Witness) -> NearMiss:
+    """A chain that ends before a step for which no event comes."""
+    chain, events = search.chain, witness.events
+    step = chain.steps[search.following(way.reached) - 1]
+    last = events.table.num_rows - 1
+    every = chain.asks(way.reached) if way.reached else ()
+    earliest = search.first(way.reached, every) if way.reached else None
+    known = [] if events.kinds is None else [one for one in pc.unique(events.kinds).to_pylist() if one is not None]
+    absent = [name for name in step.types if name not in known]
+    if last < 0:
+        told = "there are no events"
+    elif absent and len(absent) == len(step.types) and events.kinds is not None:
+        best = nearest(absent[0], known)
+        hint = f"; did you mean '{best}'?" if best else ""
+        told = f"no event has the type {' or '.join(map(repr, absent))}{hint}"
+    elif earliest is not None:
+        told = f"none comes behind row {events.row(earliest.end)}, and the events end with row {events.row(last)}"
+    else:
+        told = f"none comes; the events end with row {events.row(last)}"
+    reason = Reason("absent", step.text, told, variables=step.variables)
+    found = search.first(way.reached, way.dropped) if way.reached else None
+    if found is None:
+        return NearMiss((reason,), {}, None, 1e9)
+    miss = _miss(search, way, found, witness, (reason,))
+    return NearMiss(miss.reasons, miss.events, miss.times, 1e9 - way.reached)

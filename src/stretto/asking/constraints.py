@@ -1,0 +1,115 @@
+"""What a query asks, one constraint after the other, and the query without some of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Protocol
+
+from stretto.errors import Span
+from stretto.query import predicate as p
+from stretto.query.query import ParsedQuery
+from stretto.query.sase import SaseQuery
+
+AnyParsed = ParsedQuery | SaseQuery
+
+
+class Kind(StrEnum):
+    """What sort of constraint may be in the way of a match."""
+
+    CONDITION = "condition"  #: on the values of its events
+    WINDOW = "window"  #: on how long it lasts
+    GAP = "gap"  #: on how far apart two of its events are, or how long a part of it lasts
+    CONTIGUITY = "contiguity"  #: nothing lies between two of its events
+    NEGATION = "negation"  #: an event that must not come
+    KEY = "key"  #: all its events have the same value
+    STRATEGY = "strategy"  #: how events are selected
+    COUNT = "count"  #: how often a step is repeated
+    UNTIL = "until"  #: what ends a repetition, or a sequence
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """One of the things that a query asks.
+
+    Parameters
+    ----------
+    kind
+        What sort it is.
+    text
+        As it stands in the query.
+    variables
+        Those whose events it is about, the last one last; empty: the whole match.
+    span
+        Where it stands in the query's text, where that is known.
+    what
+        The part of the query that says it: a condition, a window, a negated part, the name of a key …
+    place
+        Where in the query that part is; each constraint has its own.
+    """
+
+    kind: Kind
+    text: str
+    variables: tuple[str, ...] = ()
+    span: Span | None = field(default=None, compare=False, repr=False)
+    what: Any = field(default=None, compare=False, repr=False)
+    place: tuple[Any, ...] = ()
+
+
+class Chain(Protocol):
+    """A query as a chain of steps and the constraints on them."""
+
+    @property
+    def parsed(self) -> AnyParsed:
+        """The query itself."""
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The steps that hold events, in order."""
+
+    @property
+    def constraints(self) -> tuple[Constraint, ...]:
+        """All constraints, in the order of the text."""
+
+    def asks(self, steps: int) -> tuple[Constraint, ...]:
+        """The constraints that the first so many steps ask."""
+
+    def relaxed(self, steps: int, dropped: Collection[Constraint]) -> AnyParsed | None:
+        """The query of the first so many steps without some constraints; ``None``: that is no query."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of a query: how it is written, the variables that hold its events, and their types (none: any)."""
+
+    text: str
+    variables: tuple[str, ...]
+    types: tuple[str, ...]
+    optional: bool = False
+
+
+def parts_of(condition: p.Predicate | None) -> Iterator[p.Predicate]:
+    """The conditions that one joins by AND.
+
+    >>> x = p.Attribute("x")
+    >>> low, high = p.Comparison(">", x, p.Constant(1)), p.Comparison("<", x, p.Constant(5))
+    >>> [str(one) for one in parts_of(p.And((low, high)))]
+    ['x > 1', 'x < 5']
+    """
+    if isinstance(condition, p.And):
+        for part in condition.parts:
+            yield from parts_of(part)
+    elif condition is not None:
+        yield condition
+
+
+def joined(parts: Iterable[p.Predicate]) -> p.Predicate | None:
+    """Some conditions as one; ``None`` if there are none."""
+    found = tuple(parts)
+    return found[0] if len(found) == 1 else p.And(found) if found else None
+
+
+def span_of(condition: p.Expression) -> Span | None:
+    """Where a condition stands in the text."""
+    return getattr(condition, "span", None)

@@ -1,0 +1,458 @@
+"""What in a near match breaks a constraint: rows, values, and by how much."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import islice
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from stretto.asking.constraints import Constraint, Kind, parts_of
+from stretto.asking.trying import Events, Found
+from stretto.query import algebra as a
+from stretto.query import predicate as p
+from stretto.query.eql import Step
+from stretto.query.evaluate import holds, value
+from stretto.query.passes.bind import BoundQuery, bind_window, measure
+from stretto.query.passes.bind_eql import BoundEql, typed_condition
+from stretto.query.passes.bind_sase import BoundSase
+from stretto.query.sase import Component, Element, Index, Selection
+from stretto.query.typing import typed
+from stretto.query.windows import BoundWindow, Window
+from stretto.reference.ceql import number, valuations
+from stretto.reference.sase import failing
+from stretto.times import PER_SECOND
+
+Bound = BoundQuery | BoundSase
+I64 = NDArray[np.int64]
+
+#: Events around a match that are looked at, those whose rows are given, and those that are named.
+MOST_BETWEEN, GIVEN, NAMED = 1 << 20, 1000, 3
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What was found: in words, in which rows of the input, with which values, and how far it is from what is asked (0: no way)."""
+
+    text: str
+    rows: tuple[int, ...] = ()
+    values: tuple[tuple[str, Any], ...] = ()
+    excess: float = 1.0
+
+
+class Witness:
+    """Looks at near matches of one query."""
+
+    def __init__(self, bound: Bound, events: Events) -> None:
+        self.bound, self.events = bound, events
+        self._seen: dict[int, dict[str, Any]] = {}
+        self._typed: dict[Constraint, p.Predicate] = {}
+
+    def event(self, at: int) -> dict[str, Any]:
+        """The event at a position, read once."""
+        if at not in self._seen:
+            self._seen[at] = self.events.event(at)
+        return self._seen[at]
+
+    def says(self, one: Constraint, found: Found) -> Evidence:
+        """What of a near match breaks a constraint."""
+        match one.kind:
+            case Kind.CONDITION:
+                return self._condition(one, found)
+            case Kind.WINDOW:
+                return self._window(one, found)
+            case Kind.GAP:
+                return self._gap(one, found)
+            case Kind.CONTIGUITY | Kind.STRATEGY:
+                return self._between(one, found)
+            case Kind.NEGATION:
+                return self._negation(one, found)
+            case Kind.KEY:
+                return self._key(one, found)
+            case Kind.COUNT:
+                return self._count(one, found)
+            case Kind.UNTIL:
+                return self._until(one, found)
+
+    # ---- Conditions
+
+    def _condition(self, one: Constraint, found: Found) -> Evidence:
+        broken = list(self._broken(one, found))
+        if not broken:
+            return Evidence("it does not hold")
+        told, rows, values, excess = [], list[int](), list[tuple[str, Any]](), 0.0
+        for own, at, far in broken:
+            shown = ", ".join(f"{name} is {_shown(one)}" for name, one in own)
+            told.append(f"{shown} in row{'s' * (len(at) > 1)} {', '.join(map(str, at))}" if at else shown)
+            rows += at
+            values += own
+            excess += far
+        more = "" if len(told) <= NAMED else f"; and {len(told) - NAMED:,} more"
+        return Evidence("; ".join(told[:NAMED]) + more, tuple(dict.fromkeys(rows)), tuple(values), excess)
+
+    def _broken(
+        self, one: Constraint, found: Found
+    ) -> Iterator[tuple[tuple[tuple[str, Any], ...], tuple[int, ...], float]]:
+        """Each event, or choice of events, for which a condition does not hold: values, rows, and how far it is."""
+        bound = self.bound
+        if isinstance(bound, BoundSase) and not isinstance(bound, BoundEql):
+            yield from self._broken_between(one, found, bound)
+            return
+        condition = self._with_types(one)
+        names = list(p.attributes(condition))
+        for at in found.held.get(one.variables[0], ()):
+            event = self.event(at)
+            if not holds(condition, event):
+                values = tuple((name, event.get(name)) for name in names)
+                yield values, (self.events.row(at),), _distance(condition, event)
+
+    def _with_types(self, one: Constraint) -> p.Predicate:
+        """A condition as it is asked of the events."""
+        if one not in self._typed:
+            bound = self.bound
+            if isinstance(bound, BoundEql):
+                self._typed[one] = typed_condition(one.what, bound.schema.attributes)
+            else:
+                known = bound.compared if isinstance(bound, BoundSase) else bound.schema.attributes
+                self._typed[one] = typed(one.what, known)
+        return self._typed[one]
+
+    def _broken_between(
+        self, one: Constraint, found: Found, bound: BoundSase
+    ) -> Iterator[tuple[tuple[tuple[str, Any], ...], tuple[int, ...], float]]:
+        condition = self._with_types(one)
+        chosen = {name: [self.event(at) for at in own] for name, own in found.held.items()}
+        if not chosen.keys() >= set(one.variables):
+            return
+        last = one.variables[-1] if one.variables else ""
+        for values, at in failing(bound, condition, chosen, {}):
+            if at.get(last) == 1:
+                continue  # what is said of a[i] is asked of the events that a repetition takes after its first one
+            rows = []
+            for name in values:
+                reference = bound.parsed.references[name]
+                own = found.held[reference.variable]
+                if isinstance(reference, Element):
+                    index = {
+                        Index.EACH: at.get(reference.variable, 1) - 1,
+                        Index.BEFORE: at.get(reference.variable, 2) - 2,
+                    }
+                    place = index.get(reference.index, -1 if reference.index is Index.LAST else 0)
+                    rows.append(self.events.row(own[place]))
+            yield tuple(values.items()), tuple(dict.fromkeys(rows)), _distance(condition, values)
+
+    # ---- Windows and gaps
+
+    def _apart(self, window: BoundWindow, first: int, last: int) -> int | float:
+        """How far apart two events are in what a window measures."""
+        if window.attribute is None:
+            return last - first
+        late, early = (number(self.event(at)[window.attribute], self.bound, window.attribute) for at in (last, first))
+        return late - early
+
+    def _length(self, size: int | float, window: BoundWindow) -> str:
+        """An extent in the words of a window."""
+        if window.attribute is None:
+            return f"{size:,} event{'' if size == 1 else 's'}"
+        schema = self.bound.schema
+        how = measure(schema.attributes[window.attribute])
+        unit = None if how is None else how.unit
+        if unit is None and window.attribute == schema.time and schema.time_unit is not None:
+            unit = PER_SECOND[schema.time_unit]
+        if unit is None:
+            return f"{size:,} of '{window.attribute}'"
+        return _seconds(size / unit)
+
+    def _window(self, one: Constraint, found: Found) -> Evidence:
+        window = bind_window(cast(Window, one.what), self.bound.schema)
+        lasts = self._apart(window, found.start, found.end)
+        rows = (self.events.row(found.start), self.events.row(found.end))
+        over = lasts - window.size
+        text = f"it lasts {self._length(lasts, window)} (rows {rows[0]} to {rows[1]}), {self._length(over, window)} too long"
+        return Evidence(text, rows, (("lasts", lasts), ("most", window.size)), _relative(lasts, window.size))
+
+    def _gap(self, one: Constraint, found: Found) -> Evidence:
+        least, most = one.what
+        window = bind_window(cast(Window, most or least), self.bound.schema)
+        pair = self._widest(one, found, window, wide=most is not None)
+        if pair is None:
+            return Evidence("its events are not so far apart" if most is None else "its events are too far apart")
+        first, last = pair
+        apart = self._apart(window, first, last)
+        rows = (self.events.row(first), self.events.row(last))
+        over = apart - window.size if most is not None else window.size - apart
+        sign = "too much" if most is not None else "too little"
+        text = (
+            f"{self._length(apart, window)} between rows {rows[0]} and {rows[1]}, {self._length(over, window)} {sign}"
+        )
+        return Evidence(text, rows, (("apart", apart), ("bound", window.size)), _relative(apart, window.size))
+
+    def _widest(self, one: Constraint, found: Found, window: BoundWindow, *, wide: bool) -> tuple[int, int] | None:
+        """The two events that break a gap, or a window of a part."""
+        own = sorted({at for name in one.variables for at in found.held.get(name, ())})
+        if not own:
+            return None
+        what = one.place[-1]
+        if what == "within":
+            return own[0], own[-1]
+        if what in ("least", "most"):
+            before = [at for at in found.positions if at < own[0]]
+            return (before[-1], own[0]) if before else None
+        pairs = list(zip(own, own[1:], strict=False))
+        return max(pairs, key=lambda pair: self._apart(window, *pair), default=None) if wide else None
+
+    # ---- Events that lie between
+
+    def _between(self, one: Constraint, found: Found) -> Evidence:
+        """What contiguity, or a strategy that skips less, met."""
+        if one.kind is Kind.STRATEGY and one.what in (Selection.NEXT, Selection.LATEST):
+            return Evidence("an event that it could select came before, and it takes the first")
+        first, last = found.start, found.end
+        if one.kind is Kind.CONTIGUITY and isinstance(one.what, tuple):
+            sides = [{at for name in a.variables(side) for at in found.held.get(name, ())} for side in one.what]
+            if all(sides) and one.what[0] is not one.what[1]:
+                first, last = max(sides[0]), min(sides[1])
+            elif sides[0]:
+                first, last = min(sides[0]), max(sides[0])
+        between = self._among(one, first, last, found)
+        if not between.size:
+            return Evidence("other events lie between")
+        told = ", ".join(map(self._named, between[:NAMED].tolist()))
+        more = "" if between.size <= NAMED else f" and {between.size - NAMED:,} more"
+        rows = tuple(map(self.events.row, between[:GIVEN].tolist()))
+        lies = "lies" if between.size == 1 else "lie"
+        return Evidence(f"{told}{more} {lies} between", rows, (), float(between.size))
+
+    def _among(self, one: Constraint, first: int, last: int, found: Found) -> I64:
+        """The positions between two that are not held, of the partition, or stream, in which nothing may lie between."""
+        schema, begin = self.bound.schema, first + 1
+        table = self.events.table.slice(begin, max(last - begin, 0))
+        chosen = np.ones(table.num_rows, np.bool_)
+        chosen[[at - begin for at in found.positions if first < at < last]] = False
+        if isinstance(self.bound, BoundQuery) and schema.stream is not None:
+            ours = pa.array(self.bound.parsed.streams)
+            chosen &= pc.is_in(table.column(schema.stream).cast(pa.string()), ours).to_numpy()
+        if one.what is not Selection.STRICT:
+            for name in self.bound.partition_by:
+                if name in table.column_names:
+                    chosen &= self._has(table.column(name), self.event(found.start)[name])
+        return begin + np.flatnonzero(chosen)
+
+    def _has(self, column: pa.ChunkedArray, value: Any) -> Any:
+        """Where a column has a value."""
+        if value is None:
+            return pc.is_null(column).to_numpy()
+        plain = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+        return pc.fill_null(pc.equal(plain, pa.scalar(value, plain.type)), False).to_numpy()
+
+    def _named(self, at: int) -> str:
+        """An event in a few words: its row and its type."""
+        kinds = self.events.kinds
+        return f"row {self.events.row(at)}" if kinds is None else f"row {self.events.row(at)} ({kinds[at].as_py()})"
+
+    # ---- Negations
+
+    def _negation(self, one: Constraint, found: Found) -> Evidence:
+        """The events that must not come, and did."""
+        came = list(islice((at for at in self._where(one, found) if self._denies(one, found, at)), GIVEN))
+        if not came:
+            return Evidence("such an event came")
+        told = ", ".join(self._named(at) for at in came[:NAMED])
+        more = "" if len(came) <= NAMED else f" and {len(came) - NAMED:,} more"
+        return Evidence(f"{told}{more} came", tuple(self.events.row(at) for at in came), (), float(len(came)))
+
+    def _until(self, one: Constraint, found: Found) -> Evidence:
+        """The event that ends a repetition or a sequence before it is complete."""
+        component = one.what.until if isinstance(one.what, Component) else None
+        kinds = self._kinds_of(one) if component is None else component.types
+        for at in self._of_types(found.start + 1, found.end, kinds):
+            if component is None:
+                came = self._denies(one, found, at)
+            else:
+                named = Constraint(one.kind, one.text, (component.variable,), what=component)
+                came = self._fulfils(named, found, at)
+            if came:
+                return Evidence(f"{self._named(at)} came", (self.events.row(at),))
+        lacks = component is not None and one.what.only
+        return Evidence("no event that ends it comes behind" if lacks else "such an event came")
+
+    def _where(self, one: Constraint, found: Found) -> Iterator[int]:
+        """Positions in and around a match at which an event may deny it."""
+        begin, end, size = found.start, found.end + 1, self.events.table.num_rows
+        window = self.bound.window
+        if window is not None and window.attribute is not None:
+            begin, end = max(begin - MOST_BETWEEN, 0), min(end + MOST_BETWEEN, size)
+        held = set(found.positions)
+        for at in self._of_types(begin, end, self._kinds_of(one)):
+            outside = not found.start <= at <= found.end
+            if at not in held and not (outside and not self._in_window(found, at)):
+                yield at
+
+    def _kinds_of(self, one: Constraint) -> tuple[str, ...]:
+        """The types of the events that must not come; none: any."""
+        match one.what:
+            case Component(types=types):
+                return types
+            case Step(category=category):
+                return () if category is None else (category,)
+            case body:
+                return tuple(node.type for node in a.walk(body) if isinstance(node, a.Atom))
+
+    def _of_types(self, begin: int, end: int, types: tuple[str, ...]) -> list[int]:
+        """The positions from one to before another of events of some types; none: of any."""
+        end = min(end, begin + 2 * MOST_BETWEEN)
+        kinds = self.events.kinds
+        if not types or kinds is None:
+            return list(range(begin, end))
+        there = pc.is_in(kinds.slice(begin, max(end - begin, 0)).cast(pa.string()), pa.array(types))
+        found: list[int] = (begin + np.flatnonzero(there.to_numpy())).tolist()
+        return found
+
+    def _in_window(self, found: Found, at: int) -> bool:
+        window = self.bound.window
+        assert window is not None
+        first, last = min(at, found.start), max(at, found.end)
+        return self._apart(window, first, last) <= window.size
+
+    def _denies(self, one: Constraint, found: Found, at: int) -> bool:
+        event, bound = self.event(at), self.bound
+        if isinstance(bound, BoundEql):
+            step = one.what
+            first = next(stage for stage in bound.eql.stages if not stage.missing)
+            mine = self.event(found.held[first.variable][0]) if first.variable in found.held else {}
+            same = all(
+                event.get(own.name) == mine.get(other.name) for own, other in zip(step.keys, first.keys, strict=True)
+            )
+            return same and holds(typed_condition(step.condition, bound.schema.attributes), event)
+        if any(event.get(name) != self.event(found.start).get(name) for name in bound.partition_by):
+            return False
+        if isinstance(bound, BoundQuery):
+            body = a.fold(one.what, lambda node: _typed(node, bound))
+            return bool(valuations(body, [event], bound))
+        return self._denies_run(one, found, at, bound)
+
+    def _denies_run(self, one: Constraint, found: Found, at: int, bound: BoundSase) -> bool:
+        component = cast(Component, one.what)
+        names = [other.variable for other in bound.parsed.components]
+        place = names.index(component.variable)
+        before = [last for name in names[:place] for last in found.held.get(name, ())]
+        behind = [first for name in names[place + 1 :] for first in found.held.get(name, ())]
+        if (before and at < max(before)) or (behind and at > min(behind)):
+            return False
+        return self._fulfils(one, found, at)
+
+    def _fulfils(self, one: Constraint, found: Found, at: int) -> bool:
+        """Whether an event fulfils the conditions on one that is in no match, as far as they are known."""
+        bound = cast(BoundSase, self.bound)
+        chosen = {name: [self.event(i) for i in own] for name, own in found.held.items()}
+        chosen[one.variables[0]] = [self.event(at)]
+        for part in parts_of(bound.condition):
+            named = {bound.parsed.references[name].variable for name in p.attributes(part)}
+            if one.variables[0] in named and chosen.keys() >= named and next(failing(bound, part, chosen, {}), None):
+                return False
+        return True
+
+    # ---- Keys and counts
+
+    def _key(self, one: Constraint, found: Found) -> Evidence:
+        names = self._key_names(one, found)
+        values: dict[Any, list[int]] = {}
+        shown: list[tuple[str, Any]] = []
+        for at, name in names:
+            own = self.event(at).get(name)
+            if all(own != other for _, other in shown):
+                shown.append((name, own))
+            values.setdefault(_shown(own), []).append(self.events.row(at))
+        name = " = ".join(dict.fromkeys(name for _, name in names))
+        if len(values) < 2 and "NULL" not in values:
+            return Evidence("its events are in no common partition", excess=1.0)
+        told = " and ".join(
+            f"{own} in row{'s' * (len(rows) > 1)} {', '.join(map(str, rows[:NAMED]))}{', …' * (len(rows) > NAMED)}"
+            for own, rows in values.items()
+        )
+        rows = tuple(row for own in values.values() for row in own)
+        return Evidence(f"{name} is {told}", rows, tuple(shown), float(len(values)))
+
+    def _key_names(self, one: Constraint, found: Found) -> list[tuple[int, str]]:
+        """Each event of a match with the attribute that is its key."""
+        if isinstance(self.bound, BoundEql):
+            stages = [stage for stage in self.bound.eql.stages if not stage.missing]
+            return sorted(
+                (at, stage.keys[one.what].name) for stage in stages for at in found.held.get(stage.variable, ())
+            )
+        for key in self.bound.parsed.joined:
+            if key.name == one.what:
+                parts = dict(key.parts)
+                stream = self.bound.schema.stream or ""
+                return [(at, parts[self.event(at)[stream]]) for at in found.positions]
+        return [(at, one.what) for at in found.positions]
+
+    def _count(self, one: Constraint, found: Found) -> Evidence:
+        held = sorted({at for name in one.variables for at in found.held.get(name, ())})
+        number_ = len(held)
+        rows = tuple(map(self.events.row, held))
+        times = f"{number_:,} event{'' if number_ == 1 else 's'}"
+        return Evidence(f"it has {times}", rows, (("events", number_),), 1.0)
+
+
+def _typed(node: a.Pattern, bound: BoundQuery) -> a.Pattern:
+    if not isinstance(node, a.Filter):
+        return node
+    return a.Filter(node.body, node.variable, typed(node.predicate, bound.schema.attributes), node.span)
+
+
+def _distance(condition: p.Predicate, values: Mapping[str, Any]) -> float:
+    """How far values are from what a condition asks: the relative difference of what is compared; 1 where that says nothing."""
+    if not isinstance(condition, p.Comparison):
+        return 1.0
+    sides = [value(side, values) for side in (condition.left, condition.right)]
+    if any(side is None for side in sides):
+        return 2.0
+    left, right = (_as_number(side) for side in sides)
+    return 1.0 if left is None or right is None else _relative(left, right)
+
+
+def _as_number(one: Any) -> float | None:
+    if isinstance(one, bool) or not isinstance(one, int | float | Decimal | dt.datetime):
+        return None
+    return one.timestamp() if isinstance(one, dt.datetime) else float(one)
+
+
+def _relative(one: float, other: float) -> float:
+    scale = max(abs(one), abs(other))
+    far = abs(one - other) / scale if scale else 0.0
+    return 1.0 if math.isnan(far) else far
+
+
+def _shown(one: Any) -> str:
+    """A value as a query has it."""
+    if one is None:
+        return "NULL"
+    if isinstance(one, str):
+        return "'" + one.replace("'", "''") + "'"
+    if isinstance(one, bool):
+        return str(one).upper()
+    return one.isoformat(" ") if isinstance(one, dt.datetime) else str(one)
+
+
+def _seconds(size: float) -> str:
+    """A duration in the units in which one says it.
+
+    >>> _seconds(723), _seconds(0.25), _seconds(86_400)
+    ('12 min 3 s', '0.25 s', '1 d')
+    """
+    if size < 60:
+        return f"{size:g} s"
+    parts, left = [], size
+    for name, unit in (("d", 86_400), ("h", 3600), ("min", 60)):
+        whole, left = divmod(left, unit)
+        parts += [f"{whole:.0f} {name}"] if whole else []
+    return " ".join([*parts, *([f"{left:g} s"] if left else [])])

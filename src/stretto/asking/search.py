@@ -1,0 +1,143 @@
+"""The search for what is in the way of a match: relax the query, step by step, until it has one.
+
+What is dropped is a smallest set: without any of it there is no match. That holds by trying, so that whoever drops what an answer
+names from the query gets a match.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from stretto.asking.constraints import Chain, Constraint, Kind
+from stretto.asking.trying import Found, Trial
+from stretto.errors import LimitError, OptionError, QueryError
+from stretto.matching.compiled import Query
+from stretto.query.sase import Selection
+
+#: Constraints that are looked for one by one, after which those of a step are dropped together.
+MOST_SINGLES = 64
+
+#: Sorts of constraints in the order in which they are tried, where several would do.
+_ORDER = {kind: at for at, kind in enumerate(Kind)}
+
+
+@dataclass(frozen=True)
+class Way:
+    """What must be dropped for a match to appear.
+
+    ``reached`` is how many steps there are matches of when only this is dropped: all, unless no event comes for the next one.
+    """
+
+    dropped: tuple[Constraint, ...]
+    reached: int
+
+
+class Search:
+    """The search over one chain of steps."""
+
+    def __init__(self, chain: Chain, trial: Trial) -> None:
+        self.chain, self.trial = chain, trial
+        self.whole = len(chain.steps)
+        self._known: dict[tuple[int, frozenset[Constraint]], Found | None] = {}
+
+    def first(self, steps: int, dropped: Collection[Constraint]) -> Found | None:
+        """The first match of some steps without some constraints."""
+        key = steps, frozenset(dropped)
+        if key not in self._known:
+            query = self.query(steps, dropped)
+            self._known[key] = None if query is None else next(self.trial.some(query, 1), None)
+        return self._known[key]
+
+    def query(self, steps: int, dropped: Collection[Constraint]) -> Query | None:
+        """The query of the first so many steps without some constraints; ``None``: that is no query."""
+        parsed = self.chain.relaxed(steps, dropped)
+        try:
+            return None if parsed is None else self.trial.compiled(parsed)
+        except (QueryError, OptionError, LimitError):
+            return None
+
+    def matches(self) -> bool:
+        """Whether the query has a match as it is."""
+        return self.first(self.whole, ()) is not None
+
+    def ways(self) -> list[Way]:
+        """The smallest sets that are found: several of one constraint each, or one of more."""
+        dropped: list[Constraint] = []
+        reached = 0
+        while True:
+            reached = self._furthest(reached, dropped)
+            if reached == self.whole:
+                return [Way(self._smallest(dropped), reached)]
+            step = self.following(reached)
+            singles = self._singles(step, reached, dropped)
+            if singles:
+                whole = [one for one in singles if step == self.whole or self.first(self.whole, [*dropped, one])]
+                if whole and not dropped:
+                    return [Way((one,), self.whole) for one in whole]
+                dropped.append((whole or singles)[0])
+                continue
+            together = self._together(step, reached, dropped)
+            if together is None:
+                return [Way(tuple(dropped), reached)]
+            dropped = together
+
+    def following(self, reached: int) -> int:
+        """The next number of steps that is a query by itself."""
+        for steps in range(reached + 1, self.whole):
+            if self.query(steps, ()) is not None:
+                return steps
+        return self.whole
+
+    def _furthest(self, reached: int, dropped: list[Constraint]) -> int:
+        """How many steps have a match."""
+        if self.first(self.whole, dropped) is not None:
+            return self.whole
+        while (following := self.following(reached)) < self.whole:
+            if self.first(following, dropped) is None:
+                break
+            reached = following
+        return reached
+
+    def _candidates(self, step: int, reached: int, dropped: Collection[Constraint]) -> Iterator[Constraint]:
+        """What the steps up to one ask, that which its own step adds first."""
+        before = set(self.chain.asks(reached)) if reached else set()
+        there = [one for one in self.chain.asks(step) if one not in dropped]
+        yield from sorted(there, key=lambda one: (one in before, _ORDER[one.kind]))
+
+    def _singles(self, step: int, reached: int, dropped: list[Constraint]) -> list[Constraint]:
+        """The constraints each of which alone is in the way of the next step."""
+        every = list(self._candidates(step, reached, dropped))[:MOST_SINGLES]
+        # Strategies that skip are in the way last: without them a query may have many more partial matches.
+        skipping = [one for one in every if one.what is Selection.NEXT]
+        for tried in ([one for one in every if one not in skipping], skipping):
+            found = [one for one in tried if self.first(step, [*dropped, one]) is not None]
+            if found:
+                return found
+        return []
+
+    def _together(self, step: int, reached: int, dropped: list[Constraint]) -> list[Constraint] | None:
+        """Constraints that are in the way together, as few as are needed; ``None``: none are, the events are not there."""
+        every = list(self._candidates(step, reached, dropped))
+        before = set(self.chain.asks(reached)) if reached else set()
+        own = [one for one in every if one not in before]
+        for tried in (own, every):
+            if tried and self.first(step, [*dropped, *tried]) is not None:
+                return [*dropped, *self._needed(step, dropped, tried)]
+        return None
+
+    def _needed(self, step: int, dropped: list[Constraint], tried: list[Constraint]) -> list[Constraint]:
+        """Those of some constraints that cannot be taken back; what could stand for several is taken back last."""
+        kept = list(tried)
+        for one in reversed(tried):
+            rest = [other for other in kept if other is not one]
+            if self.first(step, [*dropped, *rest]) is not None:
+                kept = rest
+        return kept
+
+    def _smallest(self, dropped: list[Constraint]) -> tuple[Constraint, ...]:
+        """A set of which nothing can be taken back. EQL takes other events where more are there, so that it is tried again."""
+        kept = self._needed(self.whole, [], dropped)
+        while kept != dropped:
+            dropped, kept = kept, self._needed(self.whole, [], kept)
+        return tuple(kept)

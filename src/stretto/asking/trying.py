@@ -1,0 +1,151 @@
+"""The events that are asked about, and what queries find among them: the first matches, within a bound."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from time import process_time
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from stretto.asking.constraints import AnyParsed
+from stretto.budget import Budget
+from stretto.columns.overflow import IntegerOverflow
+from stretto.engines.api import Matches, Run
+from stretto.engines.shared.holding import TooMany
+from stretto.engines.timeouts import TimeoutProgram
+from stretto.errors import LimitError
+from stretto.events import Schema
+from stretto.matching.compiled import Query, bound_apart
+from stretto.matching.merging import ordered
+
+I64 = NDArray[np.int64]
+
+#: Bytes that partial matches of a relaxed query may take, and seconds of the processor, or so many times what the first query took;
+#: one that would take more is not tried to its end.
+MOST_BYTES, SECONDS, TIMES = 1 << 28, 0.5, 3
+
+#: Rows of the first piece, of the largest one, and the bytes from which on pieces stay small.
+FIRST, LARGEST, HEAVY = 1 << 10, 1 << 16, 1 << 24
+
+
+@dataclass(frozen=True)
+class Events:
+    """Events in the order of the stream; ``rows`` are their rows in the input as it was given (``None``: the same)."""
+
+    table: pa.Table
+    schema: Schema
+    rows: I64 | None
+
+    @classmethod
+    def of(cls, table: pa.Table, schema: Schema, sequence: str | None, rows: I64 | None) -> Events:
+        """Events in any order."""
+        sorted_, order = ordered(table, schema.time, sequence)
+        if order is not None:
+            rows = order if rows is None else rows[order]
+        kind = schema.type
+        if kind is not None and not pa.types.is_dictionary(
+            sorted_.schema.field(kind).type
+        ):  # read once, not by every query
+            column = sorted_.column(kind).combine_chunks().dictionary_encode()
+            sorted_ = sorted_.set_column(sorted_.column_names.index(kind), kind, column)
+            schema = replace(schema, attributes={**schema.attributes, kind: column.type})
+        return cls(sorted_.combine_chunks(), schema, rows)
+
+    def row(self, at: int) -> int:
+        """The row of the input at a position of the stream."""
+        return at if self.rows is None else int(self.rows[at])
+
+    def event(self, at: int) -> dict[str, Any]:
+        """The event at a position of the stream."""
+        found: dict[str, Any] = self.table.slice(at, 1).to_pylist()[0]
+        return found
+
+    @cached_property
+    def kinds(self) -> pa.ChunkedArray | None:
+        """The types of events; ``None``: nothing tells them."""
+        name = self.schema.type or self.schema.stream
+        return None if name is None else self.table.column(name)
+
+
+@dataclass(frozen=True)
+class Found:
+    """A match: where it begins and ends, and the positions in the stream that each variable holds."""
+
+    start: int
+    end: int
+    held: Mapping[str, tuple[int, ...]] = field(hash=False)
+
+    @property
+    def positions(self) -> tuple[int, ...]:
+        """All its positions, ascending."""
+        return tuple(sorted({at for own in self.held.values() for at in own}))
+
+
+class Trial:
+    """Runs queries over the same events."""
+
+    def __init__(self, events: Events) -> None:
+        self.events = events
+        self.abandoned = False  #: a query had too many partial matches to be tried to its end
+        self._most: float | None = None  #: seconds that a query may take; ``None``: none has been run
+
+    def compiled(self, parsed: AnyParsed) -> Query:
+        """A query over these events, whose machine is there.
+
+        Raises
+        ------
+        QueryError, OptionError, LimitError
+            It is none that runs.
+        """
+        query = bound_apart(parsed, self.events.schema)
+        query.program(split=True)
+        return query
+
+    def some(self, query: Query, each: int) -> Iterator[Found]:
+        """Matches of a query in the order in which they come, at most so many of each piece of the stream."""
+        began = process_time()
+        try:
+            yield from self._matches(query, each)
+        except (LimitError, TooMany, IntegerOverflow):
+            self.abandoned = True
+        if self._most is None:
+            self._most = max(SECONDS, TIMES * (process_time() - began))
+
+    def _matches(self, query: Query, each: int) -> Iterator[Found]:
+        program = query.program(split=True)
+        assert not isinstance(program, TimeoutProgram)
+        run: Run = program.start(labels=True, budget=Budget(f"{MOST_BYTES} B"))
+        table = query.implied.added_to(self.events.table).select(list(program.columns))
+        begin, size, began = 0, FIRST, process_time()
+        while begin < table.num_rows:
+            taken = 0
+            for batch in table.slice(begin, size).to_batches():
+                for found in run.advance(batch):
+                    if taken < each:
+                        for one in _read(found, program.marks, each - taken):
+                            taken += 1
+                            yield one
+            begin += size
+            held = run.nbytes
+            if held > MOST_BYTES or (self._most is not None and process_time() - began > self._most):
+                self.abandoned = True
+                return
+            size = min(2 * size, LARGEST) if held < HEAVY else FIRST
+        for found in run.finish():
+            yield from _read(found, program.marks, each)
+
+
+def _read(found: Matches, marks: Any, most: int) -> Iterator[Found]:
+    """The first few of some raw matches."""
+    for k in range(min(most, found.start.size)):
+        part = slice(int(found.offset[k]), int(found.offset[k + 1]))
+        held: dict[str, list[int]] = {}
+        for at, mark in zip(found.position[part].tolist(), found.mark[part].tolist(), strict=True):
+            for name in marks[mark]:
+                held.setdefault(name, []).append(at)
+        yield Found(int(found.start[k]), int(found.end[k]), {name: tuple(own) for name, own in held.items()})

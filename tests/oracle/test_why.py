@@ -1,0 +1,11 @@
+"""What random queries answer that have no match, judged by the definitions (see ``tests/cases/why.py``)."""
+
+from __future__ import annotations
+
+from tests.cases import agree, why
+from tests.conftest import cases
+
+
+def test_random_cases() -> None:
+    found = agree(why, range(cases(5_000, compiled=500)))
+    assert sum(map(bool, found)) > len(found) // 3
