@@ -201,7 +201,7 @@ def expected(one: Case) -> list[dict[str, Any]] | list[Part]:
     if isinstance(asked, BoundBest):
         return best_of(bound, one.events, valuations=one.valuations)
     assert isinstance(asked, BoundSample)
-    return parts(bound, asked.scope, one.events.to_pylist(), one.events, valuations=one.valuations)
+    return parts(bound, one.events, valuations=one.valuations)
 
 
 def assert_rows(one: Case, table: pa.Table, right: Sequence[Any] | None = None) -> None:

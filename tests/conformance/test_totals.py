@@ -41,7 +41,7 @@ def defined(query: stretto.Query, case: dict[str, Any], events: pa.Table) -> Any
     if isinstance(asked, BoundBest):
         found = best_of(bound, events, valuations=valuations)
     else:
-        found = parts(bound, asked.scope, events.to_pylist(), events, valuations=valuations)
+        found = parts(bound, events, valuations=valuations)
     windows = asked.scope.panes is not None
     return sorted(
         [*(part.place if windows else ()), one.start, one.end, list(one.positions)]

@@ -28,6 +28,10 @@ QUERIES = [
     "qqq[name = ’QQQ’] and qqq[volume=4000] AND amat[name = ’AMAT’] WITHIN 30000 [stock_time] CONSUME BY ANY LIMIT 3",
     "SELECT NEXT a[x, `y z`], S>B FROM S, T WHERE ((A FILTER A[x NOT IN (1, -2.5e3)]) a : S>B:+) /* c */ c "
     "FILTER (a[x IS NOT NULL OR NOT y LIKE 'a''%'] OR c[-x * (y + 1) BETWEEN 1 AND 2]) WITHIN 1 h 30 min; -- end",
+    "SELECT MAX COUNT(*), CAST(SUM(b[x * 2]) AS DOUBLE) AS n, MAX(`a`[y]), COUNT(DISTINCT a, b) AS m FROM S WHERE A AS a; B+ AS b "
+    "PARTITION BY [k] GROUP BY [k], a[x, y] WITHIN 10 minutes EVERY 1 minute",
+    "SELECT * FROM S WHERE A AS a; B+ AS b GROUP BY () EVERY EVENT ORDER BY - 2 * SUM(b[x]) + COUNT(a) * 3 DESC LIMIT 3",
+    "SELECT NONE FROM S WHERE A; B SAMPLE 100 SEED 7",
 ]
 TOKENS = re.compile(r"\w+|'[^']*'|’[^’]*’|\s+|.", re.DOTALL)
 

@@ -27,6 +27,10 @@ QUERIES = [
     "WITHIN 500 RETURN a.LEN, avg(a[].x) * 5% AS y, b.x, a[a.LEN].`odd name` OUTPUT non_overlap;",
     'PATTERN (("T 1"|U)+ a, NOT V n, B b) WHERE strict_contiguity { ([x, `y z`] and n.x IN (1, -2.5e3)) and '
     "not (count(a[..i]) >= 3 or a[i].s LIKE 'a''%' or n.x is not null) and b.x between -b.y and b.z } -- end",
+    "PATTERN SEQ(A a, B+ b[]) WHERE skip_till_any_match { [k] } WITHIN 10 minutes RETURN TOTAL count(*), "
+    "cast(sum(b[].x * b[].y) as double) AS n, min(a.x), count(b[]) GROUP BY a.x, [k] EVERY 1 minute",
+    "PATTERN SEQ(A a, B+ b[]) RETURN a.x ORDER BY sum(b[].x) - 2 * count(b[]) DESC LIMIT 3 EVERY EVENT GROUP BY ()",
+    "PATTERN SEQ(A a) SAMPLE 100 SEED 7",
 ]
 TOKENS = re.compile(r"\w+|'[^']*'|’[^’]*’|\s+|.", re.DOTALL)
 

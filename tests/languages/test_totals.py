@@ -178,6 +178,19 @@ def test_a_slide_that_does_not_divide_the_window() -> None:
     assert (panes.width, panes.count) == (2, 5)
 
 
+def test_columns_that_are_null_throughout() -> None:
+    """They get a type that fits their use."""
+    schema = pa.schema({"type": pa.string(), **dict.fromkeys("abcde", pa.null())})
+    text = "SELECT SUM(B[a]), MIN(B[b]), COUNT(B[c]), SUM(B[d * 2]) AS x FROM S WHERE A; B GROUP BY A[e]"
+    query = stretto.compile(text, schema).bound
+    assert isinstance(query.asked, BoundTotals)
+    assert [one.type for one in query.asked.items] == [pa.int64()] * 4
+    assert query.asked.scope.groups[0].type == pa.string()
+    sums = "PATTERN SEQ(A a, B+ b[]) WHERE skip_till_any_match { a.b = 'x' } RETURN TOTAL sum(b[].a), max(b[].c)"
+    assert isinstance(found := stretto.compile(sums, schema).bound.asked, BoundTotals)
+    assert [one.type for one in found.items] == [pa.int64()] * 2
+
+
 def test_scores_of_decimals_are_exact() -> None:
     found = best(f"SELECT * {FROM} ORDER BY SUM(b[d]) - 0.5 * SUM(b[e]) + 3 * COUNT(b) DESC LIMIT 2")
     assert (found.exact, found.factors) == (True, (100, -5, 30_000))

@@ -115,6 +115,13 @@ class Sample:
 Asked = Totals | Best | Sample
 
 
+def totals(asked: Asked | None) -> tuple[Total, ...]:
+    """What is counted and added up, for rows or for scores."""
+    if isinstance(asked, Totals):
+        return asked.items
+    return asked.score if isinstance(asked, Best) else ()
+
+
 def attributes(asked: Asked | None) -> tuple[str, ...]:
     """The attributes of events that are counted, added up or grouped by.
 
@@ -123,7 +130,6 @@ def attributes(asked: Asked | None) -> tuple[str, ...]:
     """
     if asked is None:
         return ()
-    items = asked.items if isinstance(asked, Totals) else asked.score if isinstance(asked, Best) else ()
-    read = [name for one in items if one.value is not None for name in p.attributes(one.value)]
+    read = [name for one in totals(asked) if one.value is not None for name in p.attributes(one.value)]
     grouped = [one.attribute for one in asked.scope.group_by or () if one.variable is not None]
     return tuple(dict.fromkeys((*read, *grouped)))

@@ -82,10 +82,14 @@ def total_rows(query: BoundQuery | BoundSase, events: pa.Table, *, valuations: b
     Overflow
         An integer that is part of the result leaves 64 bits.
     """
+    return rows_of(query, parts(query, events, valuations=valuations), events.to_pylist())
+
+
+def rows_of(query: BoundQuery | BoundSase, found: Sequence[Part], rows: Sequence[Event]) -> list[dict[str, Any]]:
+    """The rows of what is counted and added up, of matches by window or event and by group; ``rows`` are the events."""
     asked = query.asked
     assert isinstance(asked, BoundTotals)
-    rows, scope = events.to_pylist(), asked.scope
-    found = parts(query, scope, rows, events, valuations=valuations)
+    scope = asked.scope
     if scope.extent is Extent.TABLE and not scope.groups and not found:
         found = [Part((), (), [])]
     return [
@@ -115,7 +119,7 @@ def best_of(query: BoundQuery | BoundSase, events: pa.Table, *, valuations: bool
     assert isinstance(asked, BoundBest)
     rows = events.to_pylist()
     found = []
-    for part in parts(query, asked.scope, rows, events, valuations=valuations):
+    for part in parts(query, events, valuations=valuations):
         ranked = sorted(part.matches, key=lambda match: (_rank(score(asked, match, rows), asked), match.place))
         found.append(replace(part, matches=ranked[: asked.most]))
     return found
@@ -158,13 +162,17 @@ def score(asked: BoundBest, match: Listed, rows: Sequence[Event]) -> int | float
 # ---- What a row is made of
 
 
-def parts(
-    query: BoundQuery | BoundSase, scope: BoundScope, rows: Sequence[Event], events: pa.Table, *, valuations: bool
-) -> list[Part]:
+def parts(query: BoundQuery | BoundSase, events: pa.Table, *, valuations: bool) -> list[Part]:
     """All matches, by window or event and by group."""
-    variables = _variables(query)
+    return parts_of(query, listed(query, events, _variables(query), valuations=valuations), events.to_pylist())
+
+
+def parts_of(query: BoundQuery | BoundSase, matches: Iterable[Listed], rows: Sequence[Event]) -> list[Part]:
+    """Matches by window or event and by group; ``rows`` are the events."""
+    assert query.asked is not None
+    scope = query.asked.scope
     found: dict[tuple[Any, ...], Part] = {}
-    for match in listed(query, events, variables, valuations=valuations):
+    for match in matches:
         group = tuple(_group_value(one.variable, one.attribute, query, match, rows) for one in scope.groups)
         for place in _places(query, scope, match, rows):
             key = place, tuple(map(_same, group))

@@ -18,18 +18,24 @@ from stretto.query.builtins import TABLE
 from stretto.query.eql_functions import EQL
 from stretto.query.query import ParsedQuery
 from stretto.query.sase import DISTINCT, LIST, Aggregate, SaseQuery
+from stretto.query.totals import Function, attributes, totals
 
 _NUMBER = pa.int64()
 _TEXT = pa.string()
 
 
 def with_types_of_nulls(query: ParsedQuery | SaseQuery, schema: Schema) -> Schema:
-    """Give the schema a type for each attribute that is NULL throughout and that a condition or a partition reads."""
+    """Give the schema a type for each attribute that is NULL throughout and that a condition, a partition or a total reads."""
     missing = {name for name, kind in schema.attributes.items() if pa.types.is_null(kind)}
     if not missing:
         return schema
     uses = _Uses(missing, schema.attributes)
-    read: set[str] = set(query.partition_by)
+    read: set[str] = {*query.partition_by, *attributes(query.asked)}
+    for total in totals(query.asked):
+        if isinstance(total.value, p.Attribute) and total.function is not Function.COUNT:
+            uses.like_numbers(total.value.name, always=total.function in (Function.SUM, Function.AVG))
+        elif total.value is not None:
+            uses.look(total.value)
     if isinstance(query, SaseQuery) and query.references:
         uses.names = {name: one.attribute for name, one in query.references.items()}
         for one in query.references.values():
