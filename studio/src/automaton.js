@@ -30,9 +30,12 @@ function placed(dot) {
   const laid = new dagre.graphlib.Graph({ multigraph: true })
     .setGraph({ rankdir: "LR", nodesep: 24, ranksep: 36, edgesep: 14, marginx: 12, marginy: 12, label: graph.graph().label })
     .setDefaultEdgeLabel(() => ({}));
-  for (const name of graph.nodes()) {
+  // Dagre takes no empty names, and what is grouped here only says where dot shall place it.
+  const names = graph.nodes().filter((name) => !graph.children(name)?.length);
+  const id = new Map(names.map((name, number) => [name, `n${number}`]));
+  for (const name of names) {
     const node = graph.node(name) ?? {};
-    const point = node.shape === "point";
+    const point = node.shape === "point" || node.shape === "none";
     const label = point ? "" : (node.label ?? name);
     const high = 16 + LINE * lines(label).length;
     const own = { high: point ? 6 : node.shape === "box" ? high : Math.max(high, 34) };
@@ -40,14 +43,14 @@ function placed(dot) {
     own.loops = loops.get(name) ?? [];
     const above = own.loops.reduce((sum, loop) => sum + LOOP + LINE * lines(loop.label).length, 0);
     const width = Math.max(own.wide, ...own.loops.map((loop) => widest(loop.label, 6.2)));
-    laid.setNode(name, { ...node, ...own, label, width, height: own.high + 2 * above });
+    laid.setNode(id.get(name), { ...node, ...own, name, label, width, height: own.high + 2 * above });
   }
   graph.edges().forEach((edge, number) => {
     if (edge.v === edge.w) return;
     const value = graph.edge(edge) ?? {};
     const label = value.label ?? "";
     const size = label ? { width: widest(label, 6.2) + 10, height: LINE * lines(label).length + 4 } : { width: 0, height: 0 };
-    laid.setEdge(edge.v, edge.w, { ...value, label, labelpos: "c", ...size }, String(number));
+    laid.setEdge(id.get(edge.v), id.get(edge.w), { ...value, label, labelpos: "c", ...size }, String(number));
   });
   dagre.layout(laid);
   return laid;
@@ -81,9 +84,9 @@ function tag(label, x, y) {
   ];
 }
 
-function shape(node) {
+function shape(node, attributes) {
   const { x, y, wide: width, high: height } = node;
-  if (node.style === "invis" || node.shape === "point") return s("circle", { class: "dot", cx: x, cy: y, r: 3 });
+  if (node.style === "invis" || node.shape === "point" || node.shape === "none") return s("circle", { class: "dot", cx: x, cy: y, r: 3 });
   const box = node.shape === "box";
   const outline = (inset) =>
     s("rect", {
@@ -95,7 +98,7 @@ function shape(node) {
       rx: box ? 4 : height / 2 - inset,
     });
   const title = s("title", {}, lines(node.label).join("\n"));
-  return s("g", {}, outline(0), node.shape === "doublecircle" ? outline(3) : null, text(node.label, x, y, {}), title);
+  return s("g", attributes, outline(0), node.shape === "doublecircle" ? outline(3) : null, text(node.label, x, y, {}), title);
 }
 
 function path(points) {
@@ -109,13 +112,13 @@ function path(points) {
   return `${made} L${last.x},${last.y}`;
 }
 
-/** Whether an edge takes an event of one of these variables. */
-function takes(label, variables) {
-  return lines(label).some((line) => {
-    const marked = line.split("•")[1];
-    const names = marked === undefined ? [] : marked.split(",").map((name) => name.trim());
-    const guard = marked === undefined ? "" : line.split("/")[0].trim();
-    return [...names, guard].some((name) => variables.has(name));
+/** Which variables' events an edge takes: those that it is marked with, or that of the state that it begins or takes for. */
+function taken(label, source) {
+  if (/^(begin|take)\b/.test(label ?? "")) return [source.replace(/\[.*\]$/, "")];
+  return lines(label).flatMap((line) => {
+    const [guard, marked] = line.split("•");
+    if (marked === undefined) return [];
+    return [guard.split("/")[0].trim(), ...marked.split(",").map((name) => name.trim())].filter(Boolean);
   });
 }
 
@@ -123,8 +126,9 @@ function arrowOf(edge) {
   return edge.arrowhead === "empty" ? "url(#open)" : edge.arrowhead === "none" ? null : "url(#arrow)";
 }
 
-function kinds(edge, variables) {
-  return `edge ${edge.style ?? ""} ${takes(edge.label, variables) ? "lively" : ""}`;
+function kinds(edge, source, variables) {
+  const lively = taken(edge.label, source).some((name) => variables.has(name));
+  return `edge ${edge.style ?? ""} ${lively ? "lively" : ""}`;
 }
 
 /** The loops of a node, one above the other. */
@@ -136,12 +140,23 @@ function loops(node, variables) {
     const [left, right] = [node.x - 8, node.x + 8];
     const d = `M${left},${top + 2} C${left - 14},${top - LOOP} ${right + 14},${top - LOOP} ${right},${top + 2}`;
     top -= height;
-    return s("g", { class: kinds(edge, variables) }, s("path", { d, "marker-end": arrowOf(edge) }), edge.label ? tag(edge.label, node.x, middle) : null);
+    return s("g", { class: kinds(edge, node.name, variables) }, s("path", { d, "marker-end": arrowOf(edge) }), edge.label ? tag(edge.label, node.x, middle) : null);
   });
 }
 
-/** The picture; `variables` is a set of those whose edges are marked. */
-export function picture(dot, variables = new Set()) {
+/** What the last event of a partial match can be bound to that has come as far as each node. */
+function reachedAt(laid) {
+  const reached = new Map(laid.nodes().map((id) => [id, []]));
+  for (const edge of laid.edges()) reached.get(edge.w).push(...taken(laid.edge(edge).label, laid.node(edge.v).name));
+  for (const [id, names] of reached) {
+    const node = laid.node(id);
+    for (const loop of node.loops) names.push(...taken(loop.label, node.name));
+  }
+  return reached;
+}
+
+/** The picture; `variables` is a set of those whose edges are marked; `onstate` is called with what a clicked state's last event is. */
+export function picture(dot, variables, onstate) {
   const laid = placed(dot);
   const { width = 0, height = 0, label } = laid.graph();
   const edges = laid.edges().map((edge) => {
@@ -151,7 +166,7 @@ export function picture(dot, variables = new Set()) {
     const points = [meeting(source, inner[0] ?? target), ...inner, meeting(target, inner.at(-1) ?? source)];
     const parts = [s("path", { d: path(points), "marker-end": arrowOf(value) })];
     if (value.label) parts.push(...tag(value.label, value.x, value.y));
-    return s("g", { class: kinds(value, variables) }, parts);
+    return s("g", { class: kinds(value, source.name, variables) }, parts);
   });
   const marker = (id) =>
     s(
@@ -159,7 +174,15 @@ export function picture(dot, variables = new Set()) {
       { id, viewBox: "0 0 10 10", refX: 9, refY: 5, markerWidth: 8, markerHeight: 8, markerUnits: "userSpaceOnUse", orient: "auto-start-reverse" },
       s("path", { d: "M0,0 L10,5 L0,10 z", class: id }),
     );
-  const nodes = laid.nodes().map((name) => laid.node(name));
+  const nodes = laid.nodes().map((id) => laid.node(id));
+  const reached = reachedAt(laid);
+  const choose = (id) => ({
+    class: "node",
+    tabindex: 0,
+    role: "button",
+    onclick: () => onstate(reached.get(id)),
+    onkeydown: (key) => key.key === "Enter" && onstate(reached.get(id)),
+  });
   const [wide, high] = [Math.max(width, widest(label, 6.2)), height + (label ? 24 : 0)];
   const drawn = s(
     "svg",
@@ -167,7 +190,7 @@ export function picture(dot, variables = new Set()) {
     s("defs", {}, marker("arrow"), marker("open")),
     edges,
     nodes.map((node) => loops(node, variables)),
-    nodes.map(shape),
+    laid.nodes().map((id) => shape(laid.node(id), choose(id))),
     label ? text(label, wide / 2, height + 10, { class: "label" }) : null,
   );
   drawn.style.minWidth = `${wide * SMALLEST}px`;

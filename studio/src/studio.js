@@ -24,6 +24,7 @@ const state = {
   found: null, // the last run: count, more, variables, and one page: offset, matches, events
   page: null, // a page of events: offset, rows, at
   step: null, // the last step
+  reached: null, // of the steps' partial matches only those are shown whose last event is one of these
   match: null, // the match that is chosen
   event: null, // { number, values } that is chosen
 };
@@ -113,6 +114,7 @@ async function check() {
   tell(`${checked.language.toUpperCase()}${checked.variables.length ? `, variables ${checked.variables.join(", ")}` : ""}`);
   const told = await attempt(() => Promise.all([askHere("draw", { text }), askHere("explain", { text })]));
   if (told && mine === checks) {
+    if (state.dot !== told[0].dot) state.reached = null;
     state.dot = told[0].dot;
     state.explanation = told[1].text;
     showAutomaton();
@@ -176,6 +178,19 @@ function chooseMatch(match) {
   show();
 }
 
+/** Show the partial matches that have come as far as a state. */
+async function chooseState(reached) {
+  state.tab = "steps";
+  state.reached = reached;
+  if (state.step) show();
+  else await stepTo(1);
+}
+
+function partialShown() {
+  const { partial } = state.step;
+  return state.reached ? partial.filter(({ values }) => state.reached.includes(values.reached)) : partial;
+}
+
 function known(number) {
   const { offset = 0, rows = [] } = state.page ?? {};
   return shownEvents()[String(number)]?.[1] ?? rows[number - offset];
@@ -227,7 +242,7 @@ function showAutomaton() {
   const chosen = state.match ? Object.keys(state.match.variables) : [];
   const reached = state.tab === "steps" ? (state.step?.partial ?? []).map(({ values }) => values.reached) : [];
   try {
-    at("automaton").replaceChildren(picture(state.dot, new Set([...chosen, ...reached])));
+    at("automaton").replaceChildren(picture(state.dot, new Set([...chosen, ...reached]), chooseState));
   } catch (error) {
     at("automaton").replaceChildren(h("pre", {}, state.dot)); // the graph as text, where it cannot be placed
     console.warn("the automaton could not be placed:", error);
@@ -318,6 +333,8 @@ function stepsPanel() {
   const common = { offset: 0, events, columns, type: state.data.roles.type, chosen: state.match, onmatch: chooseMatch };
   const variables = [...new Set([...step.matches, ...step.partial].flatMap((match) => Object.keys(match.variables)))];
   const go = (to) => h("button", { onclick: () => stepTo(to.at), disabled: to.at < 0 || to.at > state.data.rows, id: to.id, title: to.title }, to.text);
+  const partial = partialShown();
+  const all = h("button", { id: "all", onclick: () => ((state.reached = null), show()) }, "show all");
   return [
     h(
       "div",
@@ -329,9 +346,14 @@ function stepsPanel() {
     ),
     h("h2", {}, `${step.completed} match${step.completed === 1 ? "" : "es"} completed by this event`),
     step.matches.length ? matchTable({ ...common, matches: step.matches, variables }) : null,
-    h("h2", {}, step.refused ? "partial matches" : `${step.waiting} partial match${step.waiting === 1 ? "" : "es"}`),
+    h(
+      "h2",
+      {},
+      step.refused ? "partial matches" : `${step.waiting} partial match${step.waiting === 1 ? "" : "es"}`,
+      state.reached ? [`, ${partial.length} of those shown at this state `, all] : null,
+    ),
     step.refused ? h("p", { class: "faint" }, step.refused) : null,
-    step.partial.length ? matchTable({ ...common, matches: step.partial, variables }) : null,
+    partial.length ? matchTable({ ...common, matches: partial, variables }) : null,
   ].filter(Boolean);
 }
 
@@ -340,7 +362,7 @@ function showTimeline() {
   const rows = stepping
     ? [
         ...state.step.matches.map((match, i) => ({ match, name: String(i + 1) })),
-        ...state.step.partial.map((match) => ({ match, name: "…", partial: true })),
+        ...partialShown().map((match) => ({ match, name: "…", partial: true })),
       ]
     : (state.found?.matches ?? []).slice(0, ON_TIMELINE).map((match, i) => ({ match, name: String(state.found.offset + i + 1) }));
   if (!rows.length) {

@@ -217,9 +217,10 @@ def test_a_page_is_not_shown_what_another_one_has_opened(client: Any) -> None:
 # ---- Bounds
 
 
-@pytest.fixture
-def busy(tmp_path: Path) -> Iterator[tuple[Studio, Any]]:
+@pytest.fixture(scope="module")
+def busy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Studio, Any]]:
     """A studio over events of which a query takes too long."""
+    tmp_path = tmp_path_factory.mktemp("busy")
     pq.write_table(
         pa.table({"type": ["A"] * 200_000, "t": range(200_000), "v": range(200_000)}), tmp_path / "e.parquet"
     )

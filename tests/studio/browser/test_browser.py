@@ -161,6 +161,37 @@ def test_columns_types_and_texts_are_completed(page: Any) -> None:
     expect(page.locator(".cm-tooltip-autocomplete li").first).to_contain_text("it''s")
 
 
+def test_the_automaton_of_a_pattern_with_a_negation(page: Any) -> None:
+    write(
+        page, "PATTERN SEQ(A a, B+ b[], ~(C n), A c) WHERE skip_till_next_match { b[i].price > b[i-1].price } WITHIN 9"
+    )
+    told(page, "SASE, variables a, b, c")
+    drawn = page.locator("#automaton svg")
+    expect(drawn).to_contain_text("~(C n)")
+    expect(drawn).to_contain_text("b[i].price > b[i-1].price")
+    expect(drawn.locator(".state")).to_have_count(7)  # a, b[1], b[i], c, F with two outlines, the negation
+    page.click("#tab-steps")
+    expect(page.locator("#panel")).to_contain_text("1 partial match")
+    expect(drawn.locator(".edge.lively")).to_have_count(1)
+
+
+def test_a_state_shows_its_partial_matches(page: Any) -> None:
+    write(page, "SELECT * FROM S WHERE A AS a ; B AS b ; C AS c WITHIN 10 [t]")
+    told(page, "variables a, b, c")
+    page.click("#tab-steps")
+    page.fill("#count", "4")
+    page.keyboard.press("Enter")  # the first A has a match with all three; only the second one waits
+    expect(page.locator("#panel")).to_contain_text("1 partial match")
+    states = page.locator("#automaton .node")
+    states.filter(has_text="q2").click()
+    expect(page.locator("#panel")).to_contain_text("0 of those shown at this state")
+    expect(page.locator("#panel tbody tr")).to_have_count(0)
+    states.filter(has_text="q1").click()
+    expect(page.locator("#panel tbody tr")).to_have_count(1)
+    page.click("#all")
+    expect(page.locator("#panel")).not_to_contain_text("at this state")
+
+
 def test_events_step_on_and_back(page: Any) -> None:
     write(page, PAIRS)
     told(page, "CEQL")
@@ -250,7 +281,7 @@ def test_the_pictures_of_the_documentation(browser: Any) -> None:
         def shot(name: str) -> None:
             path = Path(str(PICTURES)) / f"studio-{name}.png"
             page.screenshot(path=path)
-            Image.open(path).convert("RGB").quantize(64).save(path, optimize=True)
+            Image.open(path).convert("RGB").quantize(256).save(path, optimize=True)
 
         page.goto(found)
         told(page, "CEQL")
