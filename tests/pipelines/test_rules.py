@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -17,7 +18,6 @@ from stretto.cli import main
 from stretto.errors import DataError, OptionError
 from stretto.pipelines import PipelineError, load
 from stretto.pipelines import run as run_pipeline
-from stretto.pipelines.rules.repeats import first_of_each_span
 
 GUESSED = """
 [events]
@@ -223,6 +223,33 @@ def test_a_rule_that_explodes(folder: Folder) -> None:
     assert "goes over the budget of 3 rows" in errors["many"]
 
 
+def test_events_in_pieces(folder: Folder, tmp_path: Path) -> None:
+    """Files, an iterator of batches and a reader of them give what a table gives; what is missing is named by its role."""
+    rules = stretto.read_rules(folder(a=GUESSED, b=LEFT))
+    wanted = rules.match(EVENTS)
+    (tmp_path / "events").mkdir()
+    for number in range(EVENTS.num_rows):
+        pq.write_table(EVENTS.slice(number, 1), tmp_path / f"events/{number}.parquet")
+    pq.write_table(EVENTS.take([4, 0, 1, 2, 3, 5, 6]), tmp_path / "not in order.parquet")
+    pieces = EVENTS.to_batches(max_chunksize=2)
+    for given in (
+        tmp_path / "events",
+        tmp_path / "not in order.parquet",
+        iter(pieces),
+        EVENTS.to_reader(max_chunksize=2),
+    ):
+        found = rules.match(given)
+        assert found.matches.equals(wanted.matches)
+        assert found.report.equals(wanted.report)
+    for given in (tmp_path / "events", iter(pieces)):
+        with pytest.raises(DataError, match=r"the events have no column 'tt' \(time\); did you mean 't'"):
+            rules.match(given, time="tt")
+    with pytest.raises(DataError, match="come in the order of their time"):
+        rules.match(iter(pieces[::-1]))
+    with pytest.raises(OptionError, match="an iterator gives one table at least"):
+        rules.match(iter([]))
+
+
 def test_rules_on_every_engine(folder: Folder) -> None:
     more = """
 [[rule]]
@@ -266,27 +293,6 @@ def test_an_empty_table_and_one_without_a_time(folder: Folder) -> None:
         stretto.read_rules(folder() / "b.toml" if folder(b=LEFT) else "").match(EVENTS)
 
 
-def naive(key: Any, time: Any, every: float | None) -> list[bool]:
-    """Row by row in the order of time."""
-    last: dict[int, float] = {}
-    kept = [False] * len(key)
-    for row in sorted(range(len(key)), key=lambda row: time[row]):
-        before = last.get(key[row])
-        if before is None or (every is not None and time[row] >= before + every):
-            kept[row], last[key[row]] = True, time[row]
-    return kept
-
-
-@pytest.mark.parametrize("seed", range(50))
-def test_repeats_are_those_of_the_definition(seed: int) -> None:
-    random = np.random.default_rng(seed)
-    rows = int(random.integers(0, 40))
-    key = random.integers(-2, 3, rows)
-    time = random.integers(0, 30, rows) if seed % 2 else random.integers(0, 30, rows) / 4
-    for every in (None, 1, 7):
-        assert first_of_each_span(key, time, every).tolist() == naive(key, time, every), f"seed {seed}, every {every}"
-
-
 # ---- the command
 
 
@@ -299,6 +305,14 @@ def test_the_command(folder: Folder, tmp_path: Path, capsys: pytest.CaptureFixtu
     assert err == "warning: rule 'left': no event has the type 'LOGOUT'\n"
     code, out, _ = run(capsys, "rules", "match", where, str(tmp_path / "events.parquet"), "--report")
     assert (code, out.splitlines()[-1]) == (0, "2 rules")
+    many = '[[rule]]\nid = "many"\nquery = "SELECT * FROM S WHERE FAILED+ ; LOGIN"\n'
+    limited = ("--budget", "12", "--on-limit", "disable", "--json")
+    code, out, err = run(capsys, "rules", "match", str(folder(c=many)), str(tmp_path / "events.parquet"), *limited)
+    assert (code, len(out.splitlines())) == (0, 1)
+    assert "pattern 'many'" in err
+    assert "is switched off" in err
+    assert run(capsys, "rules", "match", where, str(tmp_path / "events.parquet"), *limited[:2])[0] == 1
+    (folder() / "c.toml").unlink()
     code, out, _ = run(capsys, "rules", "explain", where, "left")
     assert code == 0
     assert out.startswith(f"left, low: no title\n{folder() / 'b.toml'}, line 3\n")
@@ -381,36 +395,149 @@ def test_rules_of_a_pipeline_that_are_wrong(folder: Folder, tmp_path: Path, monk
         (('by = ["user"]', 'text = "x"'), "has both 'text' and 'rules': leave one out"),
         (('by = ["user"]', 'language = "sase"'), "has rules, for which 'language' says nothing"),
         (('rules = "rules"', 'text = "SELECT * FROM S WHERE A"'), "by is for rules"),
+        (
+            ('rules = "rules"\nby = ["user"]', 'text = "SELECT * FROM S WHERE A"\non_limit = "disable"'),
+            "on_limit is for rules",
+        ),
     ):
         path = pipeline(tmp_path, monkeypatch, PIPELINE.replace(*pieces))
         with pytest.raises(PipelineError, match=why if "such" not in why else "no such file"):
             load(path)
-    path = pipeline(tmp_path, monkeypatch, streaming(PIPELINE))
-    with pytest.raises(PipelineError, match="rule 'guessed' has 'every', which counts alerts of a whole table"):
-        load(path)
 
 
 def streaming(text: str) -> str:
     """The pipeline as a stream."""
     events = 'columns = {type = "string", t = "timestamp", user = "string"}\npath = "events"'
     late = 'time = "t"\ndisorder = "1 second"'
+    text = text.replace('by = ["user"]', 'by = ["user"]\nbuckets = 2')
     return '[pipeline]\nmode = "streaming"\ncheckpoint = "c"\n' + text.replace('path = "events"', events).replace(
         'time = "t"', late
     )
 
 
+def arrive(number: int, *events: tuple[str, int]) -> None:
+    """Events of Ann, by type and second, as a file that comes as the one of this number."""
+    kinds, seconds = zip(*events, strict=True)
+    times = pa.array([1_000_000 * t for t in seconds], pa.timestamp("us", "UTC"))
+    pq.write_table(pa.table({"type": kinds, "t": times, "user": ["ann"] * len(kinds)}), f"events/{number}.parquet")
+    os.utime(f"events/{number}.parquet", (1_600_000_000 + number,) * 2)
+
+
+def found_in_seconds() -> list[tuple[Any, ...]]:
+    rows = pq.read_table("out", partitioning=None).to_pylist()
+    return sorted(
+        (row["rule"], row["severity"], *(int(row[name].timestamp()) for name in ("start_time", "end_time")))
+        for row in rows
+    )
+
+
+TRIED = """
+[[rule]]
+id = "tried"
+query = "SELECT * FROM S WHERE FAILED AS a ; LOGIN AS b PARTITION BY [user]"
+every = "30 seconds"
+"""
+
+
 @pytest.mark.spark
 @pytest.mark.xdist_group("sinks")
 def test_alerts_of_a_stream(spark: Any, folder: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder(a=GUESSED.replace("every = 100\n", "").replace("60 [t]", "60 seconds"))
-    plan = load(pipeline(tmp_path, monkeypatch, streaming(PIPELINE)))
-    times = pa.array([1_000_000 * t for t in EVENTS.column("t").to_pylist()], pa.timestamp("us", "UTC"))
-    pq.write_table(EVENTS.set_column(1, "t", times), "events/1.parquet")
-    run_pipeline(plan, once=True)
-    found = pq.read_table("out")
-    assert found.select(["rule", "severity", "user"]).to_pylist() == [
-        {"rule": "guessed", "severity": "high", "user": "ann"}
+    """Those of this process over the same events, repeats left out, however many micro-batches there are."""
+    waiting = """
+[[rule]]
+id = "no-logout"
+query = "SELECT * FROM S WHERE LOGIN AS a ; NOT LOGOUT PARTITION BY [user] WITHIN 5 seconds"
+every = "20 seconds"
+"""
+    folder(a=GUESSED.replace("[t]", "seconds").replace("every = 100", 'every = "10 seconds"'), b=TRIED, c=waiting)
+    path = pipeline(tmp_path, monkeypatch, streaming(PIPELINE))
+    first = [(kind, t) for t, kind in enumerate(["FAILED", "FAILED", "FAILED", "LOGIN", "LOGIN"], 1)]
+    arrive(1, *first)
+    run_pipeline(load(path), once=True)
+    second = [("LOGIN", 13), ("LOGIN", 14), ("LOGIN", 23), ("LOGOUT", 26), ("LOGIN", 34), ("END", 1000)]
+    arrive(2, *second)
+    told: list[Any] = []
+    run_pipeline(load(path), once=True, report=told.append)
+    rows = [{"type": kind, "t": dt.datetime.fromtimestamp(t, dt.UTC), "user": "ann"} for kind, t in first + second]
+    here = stretto.read_rules(folder()).match(rows)
+    names = ["rule", "severity", "start_time", "end_time"]
+    wanted = [tuple(row.values()) for row in here.matches.select(names).to_pylist()]
+    assert found_in_seconds() == sorted(
+        (rule, how, int(a.timestamp()), int(b.timestamp())) for rule, how, a, b in wanted
+    )
+    assert [one[:1] + one[3:] for one in found_in_seconds()] == [
+        *[("guessed", t) for t in (4, 14, 34)],
+        *[("no-logout", t) for t in (4, 34)],
+        *[("tried", t) for t in (4, 34)],
     ]
+    assert "suppressed" in told[-1].line
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("sinks")
+def test_rules_of_a_stream_change(spark: Any, folder: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A change holds from the watermark on; a rule whose query stays goes on; what is wrong leaves what was there."""
+    monkeypatch.setattr("stretto.pipelines.streams.RELOAD", 0.1)
+    guessed = GUESSED.replace("[t]", "seconds").replace("every = 100\n", "")
+    folder(a=guessed, b=LEFT)
+    path = pipeline(tmp_path, monkeypatch, streaming(PIPELINE))
+    arrive(1, ("FAILED", 1), ("FAILED", 2), ("FAILED", 3), ("LOGIN", 5), ("X", 10))
+    run_pipeline(load(path), once=True)
+    assert found_in_seconds() == [("guessed", "high", 1, 5)]
+
+    # The query of "guessed" is the same, so that it goes on; "tried" is new; "left" cannot be read.
+    folder(a=guessed.replace('"high"', '"critical"'), b=LEFT.replace("LOGOUT", "LOGOUT ;;"), c=TRIED)
+    arrive(2, ("LOGIN", 20), ("LOGOUT", 21), ("FAILED", 22), ("LOGIN", 23), ("X", 40))
+    told: list[Any] = []
+    with pytest.warns(
+        stretto.StrettoWarning, match="1 rule is wrong; where there was one that is right, it goes on\n.*b.toml"
+    ):
+        run_pipeline(load(path), once=True, report=told.append)
+    assert "1 wrong rules" in told[-1].line
+    second = {("guessed", "critical", start, end) for start, end in ((1, 20), (1, 23), (2, 23))}
+    second |= {("left", "low", 5, 21), ("left", "low", 20, 21), ("tried", "medium", 22, 23)}
+    assert set(found_in_seconds()) == {("guessed", "high", 1, 5)} | second
+
+    # While it runs: "left" goes with its file, and "tried" is another query from the watermark, 39 s, on.
+    changed: list[str] = []
+
+    def change(update: Any) -> None:
+        if update.line.startswith("batch") and not changed:
+            changed.append(update.line)
+            (folder() / "b.toml").unlink()
+            folder(c=TRIED.replace("FAILED AS a ;", "").replace('"30 seconds"', "1"))
+        if update.line == "rules: 1 replaced, 1 retired":
+            arrive(4, ("LOGOUT", 60), ("LOGIN", 61), ("X", 100))
+        if update.state == "running" and changed and any(row[3] == 61 for row in found_in_seconds()):
+            raise KeyboardInterrupt
+
+    arrive(3, ("X", 50))
+    with pytest.warns(stretto.StrettoWarning, match="1 rule is wrong"):
+        run_pipeline(load(path), report=change)
+    third = {("guessed", "critical", start, 61) for start in (1, 2)}
+    assert {row for row in found_in_seconds() if row[3] >= 50} == third | {("tried", "medium", 61, 61)}
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("sinks")
+@pytest.mark.parametrize("mode", ["batch", "streaming"])
+def test_a_rule_that_explodes_in_a_pipeline(
+    spark: Any, folder: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    """It is switched off and told, and the others go on."""
+    many = '[[rule]]\nid = "many"\nquery = "SELECT * FROM S WHERE FAILED+ AS a PARTITION BY [user]"\n'
+    folder(a=many, b=TRIED)
+    text = PIPELINE.replace("[[sink]]", 'on_limit = "disable"\nbudget = 400\n\n[[sink]]', 1)
+    path = pipeline(tmp_path, monkeypatch, streaming(text) if mode == "streaming" else text)
+    arrive(1, *[("FAILED", t) for t in range(1, 11)], ("LOGIN", 31), ("END", 1000))
+    told: list[Any] = []
+    with pytest.warns(stretto.StrettoWarning, match="1 .*switched off"):
+        run_pipeline(load(path), once=mode == "streaming", report=told.append)
+    rows = pq.read_table("out", partitioning=None).to_pylist()
+    (off,) = [row for row in rows if row["disabled"] is not None]
+    assert (off["rule"], off["start_time"]) == ("many", None)
+    assert "goes over the budget" in off["disabled"]
+    assert {row["rule"] for row in rows if row["disabled"] is None} >= {"tried"}
 
 
 def test_rules_of_all_languages(folder: Folder) -> None:

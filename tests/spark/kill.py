@@ -33,6 +33,7 @@ import stretto
 from stretto import connectors
 from stretto.dataflow import Dataflow, Stream, stream
 from stretto.dataflow.keyed import keyed
+from stretto.matching.noted import NotedPatterns
 from tests.spark.conftest import SETTINGS
 from tests.spark.streams import add_file, bag, read_stream, run
 
@@ -76,33 +77,48 @@ def _matching(text: str) -> Kind:
     )
 
 
-def changes(number: int) -> list[stretto.Change]:
-    """How patterns change with the file of events ``number``: two take turns in getting another window, or none."""
+#: How many patterns there are, of which so many change with each file of events.
+PATTERNS, CHANGED = 1_000, 10
+
+CHANGES = pa.schema(
+    [
+        ("id", pa.string()),
+        ("query", pa.string()),
+        ("since", pa.timestamp("us", "UTC")),
+        ("every", pa.string()),
+        ("title", pa.string()),
+    ]
+)
+
+
+def changes(number: int) -> pa.Table:
+    """How patterns change with the file of events ``number``: some get another window, other keys and another title, or end."""
     since = START + dt.timedelta(seconds=number * ROWS / 10 + AHEAD) if number else None
-    text = f"SELECT a, b FROM S WHERE A AS a ; B AS b PARTITION BY [key] WITHIN {1 + number % 7} seconds"
-    return [stretto.Change(f"p{number % 2}", None if number % 5 == 4 else text, since)]
+    rows = []
+    for pattern in range(PATTERNS) if number == 0 else range(number * CHANGED, (number + 1) * CHANGED):
+        key, seconds = f"k{(pattern + number) % KEYS}", 1 + (pattern // KEYS + number) % 7
+        text = f"SELECT a, b FROM S WHERE A AS a ; B AS b FILTER a[key = '{key}'] PARTITION BY [key] WITHIN {seconds} seconds"
+        ends = number and pattern % 5 == 4
+        row = {"id": f"p{pattern % PATTERNS}", "query": None if ends else text, "since": since}
+        rows.append(row | {"every": "3 seconds" if pattern % 3 == 0 else None, "title": f"title {number}"})
+    return pa.Table.from_pylist(rows, CHANGES)
 
 
 def _patterns(spark: Any, folder: Path) -> Any:
     events, changing = (read_stream(spark, folder / name) for name in ("in", "changes"))
-    return stretto.spark.match_patterns(events, changing, by=["key"], **COLUMNS, **RUNNING)
+    return stretto.spark.match_patterns(events, changing, by=["key"], shown=["title"], **COLUMNS, **RUNNING)
 
 
 def _expected_of_patterns(files: list[pa.Table]) -> list[str]:
-    patterns = stretto.PatternSet(files[0].schema, time="ts", by=["key"])
-    patterns.change([change for number in range(len(files) - 1) for change in changes(number)])
+    patterns = NotedPatterns(stretto.PatternSet(files[0].schema, time="ts", by=["key"]), ["title"])
+    for number in range(len(files) - 1):
+        patterns.change(changes(number))
     return bag(patterns.push(pa.concat_tables(files).sort_by([("ts", "ascending"), ("seq", "ascending")])))
 
 
 def _counting() -> Stream:
     """How many events of each type lie within 10 seconds."""
     return stream("S", {"type": str}, insert_only=True).window(10).aggregate("type", n="count()")
-
-
-def _changes_of_patterns(number: int) -> pa.Table:
-    rows = [{"id": one.id, "query": one.query, "since": one.since} for one in changes(number)]
-    kinds = pa.schema([("id", pa.string()), ("query", pa.string()), ("since", pa.timestamp("us", "UTC"))])
-    return pa.Table.from_pylist(rows, kinds)
 
 
 AHEAD_OF_ALL = "PATTERN SEQ(A a, ~(C n), B b) WHERE skip_till_next_match { [key] } WITHIN 12 seconds"
@@ -211,7 +227,7 @@ KINDS = {
     "ahead": Kind(_ahead, _expected_ahead, net),
     "afa": Kind(_afa, _expected_of_the_automaton, net, _arcs),
     "current": Kind(_ahead, _expected_ahead, net, current=True),
-    "patterns": Kind(_patterns, _expected_of_patterns, changes=_changes_of_patterns),
+    "patterns": Kind(_patterns, _expected_of_patterns, changes=changes),
     "dataflow": Kind(_dataflow, _expected_of_the_dataflow, lambda rows: history(rows.to_pylist())),
 }
 

@@ -3,6 +3,7 @@
 from benchmarks.spark.suite.batch import batch_keyed, batch_unkeyed, row_patterns, sase
 from benchmarks.spark.suite.flink import flink
 from benchmarks.spark.suite.options import Benchmark, Options
+from benchmarks.spark.suite.patterns import patterns
 from benchmarks.spark.suite.selfjoin import selfjoin
 from benchmarks.spark.suite.soak import soak
 from benchmarks.spark.suite.streaming import per_key, speculation, streaming
@@ -35,6 +36,9 @@ BENCHMARKS = (
         "answers ahead of the watermark on late events, against states that only count",
         5_000_000,
         speculation,
+    ),
+    Benchmark(
+        "patterns", "a thousand patterns that change every minute, against states that only count", 5_000_000, patterns
     ),
     Benchmark("per-key", "buckets of keys, against a state a key", 100_000, per_key),
     Benchmark("soak", "memory and state over a long stream", 1_000_000, soak),

@@ -13,7 +13,19 @@ from benchmarks.spark.streams import Stream
 from benchmarks.spark.suite.options import START_ROWS, Options
 from stretto.spark.options import BUCKETS
 
-__all__ = ["left_out", "per_key", "speculation", "streaming", "streaming_query", "total", "warm"]
+__all__ = [
+    "differing",
+    "left_out",
+    "per_key",
+    "speculation",
+    "state_size",
+    "streaming",
+    "streaming_job",
+    "streaming_query",
+    "streaming_side",
+    "total",
+    "warm",
+]
 
 
 def streaming_query(case: str, keys: int) -> str:
@@ -64,14 +76,14 @@ def _streaming_case(options: Options, case: str, keys: int, stream: Stream, name
         "streaming", name, of="match", to=("count, packed", "count, packed, pandas", "count, frames"), goal=0.7
     )
     query = streaming_query(case, keys)
-    job = _streaming_job(options, stream, query, COLUMNS[case])
+    job = streaming_job(options, stream, query, COLUMNS[case])
     result = process.run("stream", job | {"kind": "match"})
-    found.sides.append(_streaming_side("match", stream, result))
+    found.sides.append(streaming_side("match", stream, result))
     found.sides[0].matches = total(result, "matches")
-    size = _state_size(result, min(keys + 1, options.buckets or BUCKETS))
+    size = state_size(result, min(keys + 1, options.buckets or BUCKETS))
     for kind in ("packed", "packed, pandas", "frames"):
         counted = process.run("stream", job | {"kind": kind, "state_size": size})
-        found.sides.append(_streaming_side(f"count, {kind}", stream, counted))
+        found.sides.append(streaming_side(f"count, {kind}", stream, counted))
     found.note = f"state of a bucket: {size:,} bytes; the first two micro-batches are not timed"
     _check_stream(found, stream, query, result)
     return found
@@ -95,23 +107,23 @@ def _speculative_case(
 ) -> Comparison:
     found.of, found.to, found.goal = "ahead", ("count, packed",), 0.5
     delay = f"{stream.behind * MILLISECONDS_APART} milliseconds"
-    job = _streaming_job(options, stream, query, columns) | {"disorder": delay, "automaton": query != ordered}
+    job = streaming_job(options, stream, query, columns) | {"disorder": delay, "automaton": query != ordered}
     waited = []
     for name, ahead in (("ahead", True), ("in order", False)):
         result = process.run("stream", job | {"kind": "match", "ahead": ahead})
-        side = _streaming_side(name, stream, result, untimed=3)
+        side = streaming_side(name, stream, result, untimed=3)
         given, back = total(result, "matches"), total(result, "revisions")
         side.matches = given - 2 * back
         # An event that the watermark has not passed in the end is in no answer that is certain.
         once = _one_pass(replace(stream, late=0.0), ordered, 0 if ahead else stream.behind + 1)
-        found.wrong = found.wrong or left_out(result) or _differing(once, side.matches, name)
+        found.wrong = found.wrong or left_out(result) or differing(once, side.matches, name)
         seconds = total(result, "waited_ms") / 1000 / max(given - back, 1)
         side.note += f", {back:,} matches taken back, answers {seconds:,.0f} s behind their last events"
         waited.append(seconds)
         found.sides.append(side)
-    size = _state_size(found.sides[0].raw, options.buckets or BUCKETS)
+    size = state_size(found.sides[0].raw, options.buckets or BUCKETS)
     counted = process.run("stream", job | {"kind": "packed", "state_size": size})
-    found.sides.append(_streaming_side("count, packed", stream, counted, untimed=3))
+    found.sides.append(streaming_side("count, packed", stream, counted, untimed=3))
     found.note = (
         f"{stream.late:.0%} of the events come up to {delay} late, a micro-batch; answers ahead come after "
         f"{waited[0] / waited[1]:.0%} of the time of those in order; state of a bucket: {size:,} bytes"
@@ -128,16 +140,17 @@ def per_key(options: Options) -> Iterator[Comparison]:
             continue
         stream = Stream(rows, keys, max(rows // 5, 1))
         found = Comparison("per-key", name, of="buckets", to=("a state a key",))
-        job = _streaming_job(options, stream, streaming_query("v-shape", keys), COLUMNS["v-shape"])
+        job = streaming_job(options, stream, streaming_query("v-shape", keys), COLUMNS["v-shape"])
         for side, buckets in (("buckets", options.buckets), ("a state a key", 1 << 61)):
             result = process.run("stream", job | {"kind": "match", "buckets": buckets})
-            found.sides.append(_streaming_side(side, stream, result))
+            found.sides.append(streaming_side(side, stream, result))
             found.sides[-1].matches = total(result, "matches")
         found.same_matches()
         yield found
 
 
-def _streaming_job(options: Options, stream: Stream, query: str, columns: list[str]) -> dict[str, Any]:
+def streaming_job(options: Options, stream: Stream, query: str, columns: list[str]) -> dict[str, Any]:
+    """What a worker is told of a stream."""
     return {
         "events": str(stream.folder()),
         "query": query,
@@ -149,7 +162,7 @@ def _streaming_job(options: Options, stream: Stream, query: str, columns: list[s
     }
 
 
-def _streaming_side(name: str, stream: Stream, result: dict[str, Any], untimed: int = 2) -> Side:
+def streaming_side(name: str, stream: Stream, result: dict[str, Any], untimed: int = 2) -> Side:
     """A query's warm micro-batches as one run."""
     timed = warm(result["batches"], untimed)
     read = sum(batch["rows"] for batch in result["batches"])
@@ -192,7 +205,7 @@ def left_out(result: dict[str, Any]) -> str:
     return ""
 
 
-def _state_size(result: dict[str, Any], states: int) -> int:
+def state_size(result: dict[str, Any], states: int) -> int:
     """What a bucket's state takes in the middle of the stream, in bytes; bucket 0 has one in any case."""
     sizes = [batch["metrics"].get("state_bytes", 0) / states for batch in warm(result["batches"])]
     return int(sum(sizes) / len(sizes)) if sizes else 8
@@ -200,7 +213,7 @@ def _state_size(result: dict[str, Any], states: int) -> int:
 
 def _check_stream(found: Comparison, stream: Stream, query: str, result: dict[str, Any]) -> None:
     """The matches must be those of one pass over all events but the last, which the watermark does not pass."""
-    found.wrong = left_out(result) or _differing(_one_pass(stream, query, 1), found.sides[0].matches, "the stream")
+    found.wrong = left_out(result) or differing(_one_pass(stream, query, 1), found.sides[0].matches, "the stream")
 
 
 def _one_pass(stream: Stream, query: str, but_last: int) -> int:
@@ -216,6 +229,6 @@ def _one_pass(stream: Stream, query: str, but_last: int) -> int:
     return int(process.run("embedded", job)["matches"])
 
 
-def _differing(once: int, matches: int | None, name: str) -> str:
+def differing(once: int, matches: int | None, name: str) -> str:
     """What is wrong when these are not the matches of one pass; empty when they are."""
     return "" if once == matches else f"one pass over the events finds {once:,} matches, {name} {matches:,}"

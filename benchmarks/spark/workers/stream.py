@@ -38,6 +38,23 @@ def matched(events: Any, job: dict[str, Any]) -> Any:
     )
 
 
+def patterned(events: Any, job: dict[str, Any]) -> Any:
+    """stretto's patterns, which change."""
+    import stretto.spark
+
+    reader = events.sparkSession.readStream.schema("id string, query string, since timestamp")
+    return stretto.spark.match_patterns(
+        events.select(*job["columns"]),
+        reader.option("maxFilesPerTrigger", 1).json(job["changes"]),
+        by=[job["keys"]],
+        time="ts",
+        sequence="id",
+        disorder="0 seconds",
+        output="positions",
+        buckets=job["buckets"],
+    )
+
+
 def _bucketed(events: Any, job: dict[str, Any]) -> tuple[Any, bytes]:
     """The columns and rows that stretto's query takes, with the bucket, and their Arrow schema."""
     from pyspark.sql import functions as F
@@ -48,9 +65,11 @@ def _bucketed(events: Any, job: dict[str, Any]) -> tuple[Any, bytes]:
 
     kinds = {name: kind for name, kind in arrow_fields(events).items() if name in job["columns"]}
     schema = pa.schema(list(kinds.items()))
-    useful = None if job.get("automaton") else relevant(stretto.compile(job["query"], schema, time="ts"))
+    useful = (
+        None if job.get("automaton") or not job["query"] else relevant(stretto.compile(job["query"], schema, time="ts"))
+    )
     kept = events if useful is None else events.filter(useful)
-    bucket = F.pmod(F.xxhash64("account"), F.lit(job["buckets"] or 64).cast("bigint"))
+    bucket = F.pmod(F.xxhash64(job.get("keys", "account")), F.lit(job["buckets"] or 64).cast("bigint"))
     return kept.select(*kinds, bucket.alias("bucket")), schema.serialize().to_pybytes()
 
 
@@ -93,7 +112,7 @@ def frames(events: Any, job: dict[str, Any]) -> Any:
     return counted.observe("count", F.sum("rows").alias("rows"))
 
 
-KINDS = {"match": matched, "packed": packed, "packed, pandas": packed_frames, "frames": frames}
+KINDS = {"match": matched, "patterns": patterned, "packed": packed, "packed, pandas": packed_frames, "frames": frames}
 
 
 def generated(spark: Any, job: dict[str, Any]) -> Any:

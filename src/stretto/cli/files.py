@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import json
+import math
 import shutil
 import sys
 import tempfile
@@ -17,6 +18,9 @@ import pyarrow as pa
 from stretto.errors import OptionError, suggestion
 from stretto.languages.sase import is_sase
 from stretto.matching.files import Source, kind_of, open_files
+
+#: Exit codes: the data or a test, the arguments, the text of a query.
+FAILED, MISUSED, BAD_QUERY = 1, 2, 3
 
 DATA_HELP = "Events: a .parquet, .csv, .json(l) or .arrow file, a directory of them, a pattern with *, or - for the standard input."
 TYPE_HELP = "Column of the event type ('' for none); or column=string, a column and its type, as often as needed."
@@ -36,39 +40,44 @@ LANGUAGE_HELP = "The query's language, where its first word does not tell: ceql,
 
 def read_query(argument: str, language: Language | None = None) -> str:
     """The text of a query: from a file, or the argument itself when it is a query."""
-    path = Path(argument)
-    if language is not None and len(argument.split()) > 1 and not (len(argument) < 256 and path.is_file()):
-        return argument
-    begins_as_query = argument.lstrip()[:6].upper() == "SELECT" or is_sase(argument)
-    if begins_as_query and not _names_a_file(argument):
-        return argument
-    if kind_of(path) is not None:
-        raise OptionError(f"'{argument}' holds events: the query comes first, and then the data")
-    return _read_text(path, "a query (a query begins with SELECT or PATTERN; one of EQL needs --language eql)")
+    what = "a query (a query begins with SELECT or PATTERN; one of EQL needs --language eql)"
+    text = _text_of(argument, what, "events: the query comes first, and then the data")
+    if text is argument and language is None and argument.lstrip()[:6].upper() != "SELECT" and not is_sase(argument):
+        raise _neither(argument, what)
+    return text
 
 
 def read_statement_text(argument: str) -> str:
-    """The text of a SQL statement: from a file, or the argument itself where it is more than one word."""
+    """The text of a SQL statement: from a file, or the argument itself."""
+    misplaced = f"rows: the statement comes first, and then --table name={argument}"
+    return _text_of(argument, "a statement (a statement begins with SELECT or WITH)", misplaced)
+
+
+def _text_of(argument: str, what: str, misplaced: str) -> str:
+    """The argument where it is several words, and no file; else what is in the file."""
     path = Path(argument)
-    if len(argument.split()) > 1 and not (len(argument) < 256 and path.is_file()):
+    if len(argument.split()) > 1 and not (len(argument) < LONGEST_NAME and path.is_file()):
         return argument
     if kind_of(path) is not None:
-        raise OptionError(f"'{argument}' holds rows: the statement comes first, and then --table name={argument}")
-    return _read_text(path, "a statement (a statement begins with SELECT or WITH)")
+        raise OptionError(f"'{argument}' holds {misplaced}")
+    return _read_text(path, what)
+
+
+#: Longer arguments are no names of files.
+LONGEST_NAME = 256
+
+
+def _neither(given: object, what: str) -> OptionError:
+    return OptionError(f"'{given}' is neither a file nor {what}")
 
 
 def _read_text(path: Path, what: str) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError as error:
-        raise OptionError(f"'{path}' is neither a file nor {what}") from error
+        raise _neither(path, what) from error
     except UnicodeDecodeError as error:
         raise OptionError(f"'{path}' is not UTF-8 text: {error}") from error
-
-
-def _names_a_file(argument: str) -> bool:
-    """Whether what begins as a query is a file's name all the same: ``pattern.sase``."""
-    return len(argument) < 256 and not any(map(str.isspace, argument)) and Path(argument).is_file()
 
 
 def read_events(data: str, format: str | None, types: Mapping[str, pa.DataType]) -> Source:
@@ -79,6 +88,12 @@ def read_events(data: str, format: str | None, types: Mapping[str, pa.DataType])
         atexit.register(Path(spool.name).unlink, missing_ok=True)
         shutil.copyfileobj(sys.stdin.buffer, spool)
     return open_files(spool.name, format=format or "csv", types=types)
+
+
+def budget_of(given: str | None) -> int | float | str | None:
+    """What ``--budget`` says: rows, bytes, or no bound."""
+    text = (given or "").strip().lower()
+    return math.inf if text == "inf" else int(text) if text.isdecimal() else given
 
 
 def typed_columns(given: Sequence[str]) -> tuple[str, dict[str, pa.DataType]]:

@@ -9,6 +9,7 @@ from typing import Annotated, TextIO
 import typer
 from rich.console import Console
 
+from stretto.cli.files import BAD_QUERY, FAILED, MISUSED
 from stretto.errors import OptionError, QueryError, StrettoError, StrettoWarning
 
 app = typer.Typer(
@@ -19,8 +20,6 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-
-FAILED, MISUSED, BAD_QUERY = 1, 2, 3
 
 
 def _version(asked: bool) -> None:

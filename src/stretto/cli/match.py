@@ -18,6 +18,7 @@ from stretto.cli.files import (
     LANGUAGE_HELP,
     TYPE_HELP,
     Language,
+    budget_of,
     read_events,
     read_query,
     typed_columns,
@@ -164,8 +165,7 @@ def _budget(given: str | None, *, shown: bool) -> int | float | str | None:
     """What ``--budget`` says; a table that is shown is counted to its end, so that it has the bound of a list."""
     if given is None:
         return f"{default_bytes():.0f} B" if shown else None
-    text = given.strip().lower()
-    return math.inf if text == "inf" else int(text) if text.isdecimal() else given
+    return budget_of(given)
 
 
 def _embedded(compiled: Query, events: Source, roles: dict[str, Any]) -> tuple[pa.Schema, Iterator[pa.Table]]:

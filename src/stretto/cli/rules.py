@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table as RichTable
 
-from stretto.cli.files import DATA_HELP, FORMAT_HELP, TYPE_HELP, read_events, typed_columns
+from stretto.cli.files import DATA_HELP, FAILED, FORMAT_HELP, TYPE_HELP, budget_of, read_events, typed_columns
 from stretto.cli.giving import give
 from stretto.cli.match import Format
 from stretto.errors import warn
@@ -22,7 +23,12 @@ FOLDER_HELP = "A folder of .toml files with rules, or one such file."
 Folder = Annotated[str, typer.Argument(help=FOLDER_HELP, metavar="FOLDER")]
 Ids = Annotated[list[str] | None, typer.Argument(help="Rules by their ids; all if none is named.", metavar="[ID]...")]
 
-FAILED = 1
+
+class OnLimit(StrEnum):
+    """What becomes of a rule that lists too much."""
+
+    error = "error"
+    disable = "disable"
 
 
 def register(app: typer.Typer) -> None:
@@ -52,7 +58,7 @@ def run_tests(folder: Folder, ids: Ids = None) -> None:
         raise typer.Exit(FAILED)
 
 
-def match(
+def match(  # noqa: PLR0913 - the options of the command
     folder: Folder,
     data: Annotated[str, typer.Argument(help=DATA_HELP, metavar="DATA")],
     out: Annotated[Path | None, typer.Option(help="Write the matches: .parquet, .arrow, .jsonl or .csv.")] = None,
@@ -60,6 +66,13 @@ def match(
     format: Annotated[Format | None, typer.Option(help=FORMAT_HELP)] = None,
     time: Annotated[str | None, typer.Option(help="Column that orders the events, where the files do not say.")] = None,
     sequence: Annotated[str | None, typer.Option(help="Column that orders events of one time.")] = None,
+    budget: Annotated[
+        str | None, typer.Option(help="How much all rules may list: rows, bytes such as '2 GiB', or 'inf'.")
+    ] = None,
+    on_limit: Annotated[
+        OnLimit,
+        typer.Option(help="A rule that lists too much ends the command, or is switched off, and the others go on."),
+    ] = OnLimit.error,
     json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
     report: Annotated[bool, typer.Option("--report", help="Show a row for each rule in place of the matches.")] = False,
     rows: Annotated[int, typer.Option(help="Print at most so many rows (0: all).", min=0)] = 20,
@@ -68,8 +81,10 @@ def match(
     rules = _read(folder)
     column, types = typed_columns(type_ or ())
     named = column if any("=" not in one for one in type_ or ()) else None
-    events = read_events(data, None if format is None else format.value, types).table()
-    found = rules.match(events, type=named, time=time, sequence=sequence)
+    events = read_events(data, None if format is None else format.value, types)
+    found = rules.match(
+        events, type=named, time=time, sequence=sequence, budget=budget_of(budget), on_limit=on_limit.value
+    )
     _tell(found.report)
     shown = _in_lines(found.report) if report else found.matches
     what = "rule" if report else "match"

@@ -143,7 +143,7 @@ def input_of(
     if isinstance(events, pa.Table):
         return InMemory(events, shown, time, sequence)
     by = [name for name in dict.fromkeys([time, sequence]) if name is not None]
-    if not by or _lies_in_order(events, by, asked):
+    if not by or lies_in_order(events, by, asked):
         return InFiles(events, shown, by, asked)
     names = list(dict.fromkeys([*tested, *shown, *by]))
     parts, rows = [], 0
@@ -159,7 +159,7 @@ def input_of(
     return InMemory(table.drop_columns([ROW]), shown, time, sequence, numbers)
 
 
-def _lies_in_order(events: Source, by: list[str], asked: pc.Expression | None) -> bool:
+def lies_in_order(events: Source, by: list[str], asked: pc.Expression | None) -> bool:
     """Whether the events that can matter lie in the order of some columns, those of several streams each by itself."""
     if isinstance(events, Streams):
         return all(_in_order(pieces, by) for pieces in events.apart(by))

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 from stretto import connectors
 from stretto.connectors.sinks import kept
+from stretto.errors import warn
 from stretto.pipelines import model
 from stretto.pipelines.plan import Plan
 from stretto.pipelines.sinks import BAD_RECORDS, Route, batch_writer, routes_of
-from stretto.pipelines.updates import LOOK, Report, Update, failures_named
+from stretto.pipelines.updates import LOOK, Report, Update, failures_named, off_told
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -33,8 +34,23 @@ def run_batch(
         tell(Update(what, "done", f"{count:,} {'dropped' if output is None else f'to {output.names}'}"))
     for query, found, output in zip(plan.queries, matches, outputs, strict=True):
         with _watched(query.name, tell, spark):
-            count = output.write(found)
+            count, off = _written(found, output, query)
         tell(Update(query.name, "done", f"{count:,} match{'' if count == 1 else 'es'} to {output.names}"))
+        if off:
+            warn(off_told(query.name, off))
+
+
+def _written(found: DataFrame, output: _Output, query: model.Query) -> tuple[int, int]:
+    """Write what a query has found; how many matches there are, and how often a rule was switched off."""
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as F
+
+    if query.on_limit == "error":
+        return output.write(found), 0
+    counted = Observation("off")
+    rows = output.write(found.observe(counted, F.count(F.col(f"`{found.columns[-1]}`")).alias("off")))
+    off = int(counted.get["off"])
+    return rows - off, off
 
 
 def _bad_outputs(plan: Plan, events: Mapping[str, connectors.Events]) -> dict[str, _Output | None]:

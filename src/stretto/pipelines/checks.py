@@ -179,8 +179,10 @@ def _query_keys(plan: Plan) -> Iterator[Problem]:
                 if key in query.model_fields_set:
                     told = f"{label} has rules, for which '{key}' says nothing"
                     yield plan.file.problem((*path, key), told, "leave it out", at_key=True)
-        elif query.by:
-            yield plan.file.problem((*path, "by"), f"{label}: by is for rules", at_key=True)
+        else:
+            for key in ("by", "on_limit"):
+                if key in query.model_fields_set:
+                    yield plan.file.problem((*path, key), f"{label}: {key} is for rules", at_key=True)
         for i, name in enumerate(query.sinks or ()):
             # One sink may be written without brackets.
             at: KeyPath = (*path, "sinks", i)
@@ -196,7 +198,7 @@ def _statement_keys(plan: Plan, query: model.Query, path: KeyPath, label: str) -
         if plan.streaming and is_there:
             told = f'{label} has language = "sql", which does not take [events] {key} = "{getattr(plan.events, key)}"'
             yield plan.file.problem((*path, "language"), told, "leave it out, or give a query in CEQL or SASE+")
-    for key in ("speculation", "output", "valuations", "timeouts", "partitions", "buckets"):
+    for key in ("speculation", "output", "valuations", "timeouts", "partitions", "buckets", "budget"):
         if key in query.model_fields_set:
             told = f"{label} has language = \"sql\", for which '{key}' says nothing"
             yield plan.file.problem((*path, key), told, "leave it out", at_key=True)

@@ -147,6 +147,8 @@ class Query(Table):
     sinks: Texts | None = None
     partitions: Count | None = None
     buckets: Count | None = None
+    budget: Count | Text | None = None
+    on_limit: Literal["error", "disable"] = "error"
 
 
 class FileSink(Table):

@@ -89,12 +89,9 @@ def _rule_problems(plan: Plan, number: int) -> list[Problem]:
     """What keeps rules from running at all: that there are none. What is wrong with some of them is told when the others run."""
     query = plan.queries[number]
     try:
-        rules = read_rules(plan.locate(str(query.rules)))
+        read_rules(plan.locate(str(query.rules)))
     except OptionError as error:
         return [plan.file.problem(("query", number, "rules"), f"query '{query.name}': {error}")]
-    if plan.streaming and (repeats := [rule.id for rule in rules.enabled if rule.given.every is not None]):
-        told = f"query '{query.name}': rule '{repeats[0]}' has 'every', which counts alerts of a whole table"
-        return [plan.file.problem(("query", number, "rules"), told, "mode = \"batch\", or leave 'every' out")]
     return []
 
 

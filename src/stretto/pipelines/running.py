@@ -14,6 +14,7 @@ from stretto.pipelines.batch import run_batch
 from stretto.pipelines.plan import Plan
 from stretto.pipelines.problems import PipelineError
 from stretto.pipelines.queries import SQL, query_problem, query_text
+from stretto.pipelines.reloading import Reloaded
 from stretto.pipelines.ruling import alerts
 from stretto.pipelines.streams import Streams
 from stretto.pipelines.updates import Report, Update, failures_named
@@ -54,10 +55,11 @@ def run(plan: Plan, *, once: bool = False, report: Report | None = None) -> None
     spark = _spark(plan, tell)
     with failures_named("the pipeline"):
         events = sources.read(plan, spark)
-        matches = [_match(plan, number, events) for number in range(len(plan.queries))]
+        reloaded: dict[str, Reloaded] = {}
+        matches = [_match(plan, number, events, reloaded) for number in range(len(plan.queries))]
     _check_keys(plan, matches)
     if plan.streaming:
-        Streams(plan, once, tell).run(events, matches)
+        Streams(plan, once, tell, reloaded).run(events, matches)
     else:
         run_batch(plan, events, matches, tell, spark)
 
@@ -116,11 +118,16 @@ def _check_keys(plan: Plan, matches: list[DataFrame]) -> None:
         raise PipelineError(problems)
 
 
-def _match(plan: Plan, number: int, events: Mapping[str, connectors.Events]) -> DataFrame:
-    """The matches of a query as a DataFrame."""
+def _match(
+    plan: Plan, number: int, events: Mapping[str, connectors.Events], reloaded: dict[str, Reloaded]
+) -> DataFrame:
+    """The matches of a query as a DataFrame; to ``reloaded`` rules are added that may change while it runs."""
     query, roles = plan.queries[number], plan.events
     if query.rules is not None:
-        return alerts(plan, number, events)
+        found, changing = alerts(plan, number, events)
+        if changing is not None:
+            reloaded[query.name] = changing
+        return found
     good = {name: source.good for name, source in events.items()}
     text = query_text(plan, number)
     arguments: dict[str, Any] = {"late": roles.late, "disorder": roles.delay[1], "buckets": query.buckets}
@@ -148,6 +155,7 @@ def _match(plan: Plan, number: int, events: Mapping[str, connectors.Events]) -> 
             valuations=query.valuations,
             timeouts=query.timeouts,
             partitions=query.partitions,
+            budget=query.budget,
             **(arguments if plan.streaming else {}),
         )
     except QueryError as error:

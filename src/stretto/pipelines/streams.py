@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from stretto import connectors
-from stretto.errors import EngineError
+from stretto.errors import EngineError, warn
 from stretto.pipelines import model
 from stretto.pipelines.plan import Plan
+from stretto.pipelines.reloading import RELOAD, Reloaded
 from stretto.pipelines.sinks import BAD_RECORDS, Route, routes_of, splitting, stream_writer
-from stretto.pipelines.updates import LOOK, Report, Update, failures_named, reason
+from stretto.pipelines.updates import LOOK, Report, Update, failures_named, off_told, reason
 from stretto.spark import metrics, progress_line
 
 if TYPE_CHECKING:
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 class Streams:
     """The streaming queries of a pipeline: one for each query, and one for the bad records of each source."""
 
-    def __init__(self, plan: Plan, once: bool, tell: Report) -> None:
-        self.plan, self.once, self.tell = plan, once, tell
+    def __init__(self, plan: Plan, once: bool, tell: Report, reloaded: Mapping[str, Reloaded]) -> None:
+        self.plan, self.once, self.tell, self.reloaded = plan, once, tell, reloaded
         self.running: dict[str, Any] = {}
         self.counts: dict[str, Counts] = {}
 
@@ -43,7 +44,11 @@ class Streams:
         try:
             for part in parts:
                 self.start(*part)
+            looked = time.monotonic()
             while self.look():
+                if not self.ends and time.monotonic() > looked + RELOAD:
+                    self.reload()
+                    looked = time.monotonic()
                 time.sleep(LOOK)
         except KeyboardInterrupt:
             self.stop()
@@ -67,14 +72,31 @@ class Streams:
         checkpoint = f"{self.plan.locate(str(self.plan.pipeline.checkpoint))}/{folder}"
         trigger = self.plan.pipeline.trigger
         writer = df.writeStream.queryName(f"{self.plan.name}/{name}").option("checkpointLocation", checkpoint)
-        if self.once or trigger == "available-now":
+        if self.ends:
             writer = writer.trigger(availableNow=True)
         elif trigger is not None:
             writer = writer.trigger(processingTime=trigger)
         with failures_named(name):
             self.running[name] = writer.foreachBatch(write).start()
-        self.counts[name] = Counts()
+        self.counts[name] = Counts(self.reloaded[name].wrong if name in self.reloaded else 0)
         self.tell(Update(name, "running", "waiting for the first batch"))
+
+    @property
+    def ends(self) -> bool:
+        """Whether the queries end when all that is there has been matched."""
+        return self.once or self.plan.pipeline.trigger == "available-now"
+
+    def reload(self) -> None:
+        """Tell what has changed in folders of rules, and hand it to the queries."""
+        for name, rules in self.reloaded.items():
+            with failures_named(name):
+                done, wrong = rules.look()
+            if done:
+                self.tell(Update(name, "running", done))
+            if wrong:
+                warn(wrong)
+            if done or wrong:
+                self.counts[name].wrong(rules.wrong)
 
     def look(self) -> bool:
         """Tell what is new; whether anything still runs."""
@@ -82,9 +104,12 @@ class Streams:
             counts = self.counts[name]
             active = query.isActive  # before the progress, so that the last one is not missed
             if counts.is_new(query.lastProgress):
+                off = counts.total.get("disabled", 0)
                 for progress in query.recentProgress:
                     if line := counts.add(progress):
                         self.tell(Update(name, "running", line))
+                if number := counts.total.get("disabled", 0) - off:
+                    warn(off_told(name, number))
             if active:
                 continue
             del self.running[name]
@@ -106,11 +131,16 @@ class Streams:
 class Counts:
     """A streaming query's counts, over all batches since its start."""
 
-    def __init__(self) -> None:
+    def __init__(self, wrong: int = 0) -> None:
         #: The last progress report that was counted.
         self.last = ("", -1)
         self.total: dict[str, int] = {}
         self.batches = 0
+        self.wrong(wrong)
+
+    def wrong(self, rules: int) -> None:
+        """Count the rules that are wrong at the time."""
+        self.total["wrong_rules"] = rules
 
     def is_new(self, progress: Any) -> bool:
         """Whether there is a report that has not been counted."""
@@ -144,4 +174,5 @@ class Counts:
 
 #: The counts that are summed, and what they are called.
 _SUMMED = {"events": "events", "matches": "matches", "late": "late", "duplicates": "duplicates"}
-_SUMMED |= {"no_key": "without a key", "bad": "bad records"}
+_SUMMED |= {"no_key": "without a key", "bad": "bad records", "suppressed": "suppressed", "disabled": "switched off"}
+_SUMMED |= {"wrong_rules": "wrong rules"}

@@ -34,6 +34,8 @@ class Continuous:
     speculation: int | float | dt.timedelta = 0
     #: The column that says whether a row takes an event back.
     sign: str | None = None
+    #: Whether changes of patterns that are late hold from the watermark on.
+    changes_now: bool = False
 
     @classmethod
     def of(

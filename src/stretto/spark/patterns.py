@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from stretto.errors import OptionError
 from stretto.events import require
 from stretto.matching.compiled import Query
 from stretto.matching.many.changes import Change
+from stretto.matching.noted import EVERY, NotedPatterns
 from stretto.matching.patterns import PatternSet
 from stretto.spark.batch.worker import Roles, pieces, whole_tables
 from stretto.spark.compat import to_arrow
@@ -59,6 +61,9 @@ def match_patterns(  # noqa: PLR0913 - the options that users have
     event_id: str | None = None,
     buckets: int | None = None,
     budget: int | float | str | None = None,
+    on_limit: str = "error",
+    shown: Iterable[str] = (),
+    late_changes: str | None = None,
     watermark: str | None = None,
 ) -> DataFrame:
     """Find the complex events of many patterns in a DataFrame, batch or streaming.
@@ -72,13 +77,22 @@ def match_patterns(  # noqa: PLR0913 - the options that users have
         The events.
     patterns
         Queries by id, or changes (:class:`stretto.Change`), or a DataFrame with a row for each change: ``id``, ``query`` (NULL
-        retires the pattern), perhaps ``since`` (NULL: from the beginning) and ``language``. A streaming DataFrame changes the
-        patterns of a continuous query while it runs; it must have no watermark. A change whose ``since`` the watermark of the
-        events has passed is late, and goes the way of ``late``; so does one whose query is wrong. Both are counted
-        (:func:`stretto.spark.metrics`).
+        retires the pattern), perhaps ``since`` (NULL: from the beginning), ``language`` and ``every``, a span of time as text: of
+        the pattern's matches with the same keys, one that ends less than this after the last one that was given is left out and
+        counted. A streaming DataFrame changes the patterns of a continuous query while it runs; it must have no watermark. A change
+        whose ``since`` the watermark of the events has passed is late, and goes the way of ``late``; so does one whose query is
+        wrong. Both are counted (:func:`stretto.spark.metrics`).
     by
         Attributes that every pattern's ``PARTITION BY`` contains: the events are distributed by them. Without, all events
         go through one task.
+    on_limit
+        As in :class:`stretto.PatternSet`; by task, or by bucket of a stream. With ``"disable"`` the result has a column
+        ``disabled``, NULL in matches; a pattern that is switched off has a row with the reason there.
+    shown
+        Columns of ``patterns`` with texts that matches show, such as a title.
+    late_changes
+        What becomes of changes whose ``since`` is missing, or passed by the watermark. ``None``: they are late. ``"now"``: they hold
+        from the watermark of their micro-batch on, and a pattern whose query stays the same goes on.
     type, time, sequence, stream, time_unit, output, valuations, language, partitions, disorder, speculation, late, event_id, \
 buckets, budget, watermark
         As in :func:`stretto.spark.match`; ``output`` is ``"events"`` or ``"positions"``.
@@ -86,8 +100,9 @@ buckets, budget, watermark
     Returns
     -------
     pyspark.sql.DataFrame
-        One row a match: ``pattern`` (its id), ``since``, ``start_time``, ``end_time``, the attributes of ``by``, ``keys`` (other
-        partition attributes as text, by name), and ``events``, an array of structs ``variable`` and ``event``.
+        One row a match: ``pattern`` (its id), the columns ``shown``, ``since``, ``start_time``, ``end_time``, the attributes of
+        ``by``, ``keys`` (other partition attributes as text, by name), and ``events``, an array of structs ``variable`` and
+        ``event``.
 
     Raises
     ------
@@ -105,6 +120,12 @@ buckets, budget, watermark
             f"speculation={speculation!r}: patterns wait for the watermark, for their engines read events in order; match() of one "
             "SASE+ query or automaton answers ahead"
         )
+    if on_limit not in ("error", "disable"):
+        raise OptionError(f"on_limit={on_limit!r}: expected 'error' or 'disable'")
+    if late_changes not in (None, "now"):
+        raise OptionError(f"late_changes={late_changes!r}: expected 'now' or None")
+    continuous = replace(continuous, changes_now=late_changes == "now")
+    shown = (shown,) if isinstance(shown, str) else tuple(shown)
     check_dataframe(df, "df")
     events = streaming.watermarked(df, time, time_unit, continuous.disorder)
     ship(events.sparkSession)
@@ -114,15 +135,15 @@ buckets, budget, watermark
     roles: Roles = (type, time, stream, time_unit)
     changes = None
     if (given := _dataframe(patterns)) is not None:
-        kinds = {"id": pa.string(), "query": pa.string(), "since": columns[time], "language": pa.string()}
-        given = streaming.changes_of(given, "patterns", pa.schema(list(kinds.items())), ("id", "query"))
+        kinds = _kinds(columns[time], given.columns, shown)
+        given = streaming.changes_of(given, "patterns", pa.schema(list(kinds.items())), ("id", "query", *shown))
         if given.isStreaming:
             changes = given
         else:
             patterns = to_arrow(given)
     schema = pa.schema(list(columns.items())).serialize().to_pybytes()
-    known = _known(patterns, changes, columns[time])
-    run = ManyPatterns(schema, roles, output, valuations, tuple(by), language, known, budget)
+    known = _known(patterns, changes, columns[time], shown)
+    run = ManyPatterns(schema, roles, output, valuations, tuple(by), language, known, budget, shown, on_limit)
     result = run.start().output_schema  # patterns that are wrong show here
     if not events.isStreaming:
         if changes is not None:
@@ -148,10 +169,16 @@ def _columns(df: DataFrame, named: Mapping[str, str | None]) -> dict[str, pa.Dat
     return known
 
 
-def _known(patterns: Any, changes: DataFrame | None, kind: pa.DataType) -> bytes:
+def _kinds(time: pa.DataType, given: Iterable[str], shown: Sequence[str]) -> dict[str, pa.DataType]:
+    """The columns of changes; ``every`` where it is among those that are given."""
+    kinds = {"id": pa.string(), "query": pa.string(), "since": time, "language": pa.string()}
+    return kinds | dict.fromkeys((EVERY,) if EVERY in given else (), pa.string()) | dict.fromkeys(shown, pa.string())
+
+
+def _known(patterns: Any, changes: DataFrame | None, kind: pa.DataType, shown: Sequence[str]) -> bytes:
     """The patterns that are known from the start, as a table in bytes."""
     if changes is not None:
-        rows = pa.table({"id": [], "query": []})
+        rows = pa.table({name: [] for name in ("id", "query", *((EVERY,) if EVERY in changes.columns else ()))})
     elif isinstance(patterns, pa.Table):
         rows = patterns
     elif isinstance(patterns, Mapping):
@@ -163,12 +190,7 @@ def _known(patterns: Any, changes: DataFrame | None, kind: pa.DataType) -> bytes
         rows = pa.Table.from_pylist([_plain(change) for change in listed])
     if not rows.num_rows and changes is None:
         raise OptionError("there are no patterns: give one, or a stream of them")
-    columns = {
-        "id": pa.string(),
-        "query": pa.string(),
-        "since": kind,
-        "language": pa.string(),
-    }
+    columns = _kinds(kind, rows.column_names, shown)
     given = {name: rows.column(name) if name in rows.column_names else None for name in columns}
     try:
         typed = {
@@ -208,7 +230,7 @@ def run_patterns(batches: Iterator[pa.RecordBatch], **task: Any) -> Iterator[pa.
     """All patterns over one task's rows, which come ordered by time."""
     run = ManyPatterns(**task)
     kinds = pa.ipc.read_schema(pa.py_buffer(run.schema))
-    patterns: PatternSet | None = None
+    patterns: PatternSet | NotedPatterns | None = None
     for table in whole_tables(batches, kinds):
         if patterns is None:
             patterns = run.start()

@@ -58,6 +58,7 @@ def read_rules(path: str | Path) -> RuleSet:
     """
     problems: list[Problem] = []
     rules: dict[str, Rule] = {}
+    unread: set[str] = set()
     events: tuple[File, model.Events] | None = None
     for file, document in _documents(Path(path), problems):
         given = validated(model.Document, document, (), file, problems)
@@ -75,6 +76,7 @@ def read_rules(path: str | Path) -> RuleSet:
         for number, table in enumerate(given.rule):
             rule = _rule(table, number, file, problems)
             if rule is None:
+                unread.add(str(table.get("id")))
                 continue
             if (first := rules.get(rule.id)) is not None:
                 told = f"there is a rule '{rule.id}' already, in {first.file}, line {first.line}: that one stays"
@@ -82,7 +84,8 @@ def read_rules(path: str | Path) -> RuleSet:
                 continue
             rules[rule.id] = rule
     columns = {} if events is None else _columns(*events, problems)
-    return RuleSet(tuple(rules.values()), tuple(problems), None if events is None else events[1], columns)
+    roles = None if events is None else events[1]
+    return RuleSet(tuple(rules.values()), tuple(problems), roles, columns, frozenset(unread))
 
 
 def _documents(path: Path, problems: list[Problem]) -> Iterator[tuple[File, dict[str, Any]]]:

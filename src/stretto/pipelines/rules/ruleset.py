@@ -4,25 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from stretto.engines.shared.windows import values_of
 from stretto.errors import OptionError, StrettoError
 from stretto.events import as_table, require
 from stretto.matching.call import match
 from stretto.matching.compiled import Query
-from stretto.matching.many.changes import Change
+from stretto.matching.files import Source, are_files, open_files
+from stretto.matching.inputs import lies_in_order
 from stretto.matching.merging import ordered
+from stretto.matching.metering import Meter
+from stretto.matching.noted import NotedPatterns
 from stretto.matching.patterns import PatternSet
-from stretto.matching.reorder.spans import span
+from stretto.matching.repeats import codes_of, first_of_each_span, ticks_of
 from stretto.pipelines.problems import Problem
 from stretto.pipelines.rules import model
-from stretto.pipelines.rules.repeats import first_of_each_span
+
+#: What matches show of their rules.
+SHOWN = ("severity", "title")
 
 #: Columns of :meth:`RuleSet.test` and of :attr:`Alerts.report`.
 TESTED = pa.schema(
@@ -61,6 +65,13 @@ class Rule:
         """The name of the rule, which no other rule of its set has."""
         return self.given.id
 
+    @property
+    def change(self) -> dict[str, Any]:
+        """The rule as a change of patterns with notes (:class:`stretto.matching.noted.NotedPatterns`)."""
+        every = None if self.given.every is None else str(self.given.every)
+        query = {"id": self.id, "query": self.query.text, "language": self.query.language, "every": every}
+        return query | {name: getattr(self.given, name) for name in SHOWN}
+
     def __repr__(self) -> str:
         return f"<stretto rule '{self.id}' of {self.file}, line {self.line}>"
 
@@ -97,12 +108,15 @@ class RuleSet:
         The roles of columns, as ``[events]`` says.
     columns
         The types of columns that ``[events.columns]`` says.
+    unread
+        The ids of rules that are there, and cannot be read.
     """
 
     rules: tuple[Rule, ...]
     problems: tuple[Problem, ...] = ()
     events: model.Events | None = None
     columns: Mapping[str, pa.DataType] = field(default_factory=dict)
+    unread: frozenset[str] = frozenset()
 
     def __repr__(self) -> str:
         count = f"{len(self.rules):,} rule{'' if len(self.rules) == 1 else 's'}"
@@ -178,8 +192,10 @@ class RuleSet:
         rows: int = found.num_rows
         if rule.given.every is None or not rows:
             return rows
-        keys = _codes([found.column(name) for name in rule.query.partition_by], rows)
-        return len(np.flatnonzero(self._kept(rule, keys, found.column("end_time"))))
+        keys = codes_of((found.column(name) for name in rule.query.partition_by), rows)
+        end, time = found.column("end_time"), roles["time"]
+        every = ticks_of(rule.given.every, f"rule '{rule.id}': every", end.type, time, roles.get("time_unit"))
+        return int(first_of_each_span(keys, values_of(end, time, 0), every).sum())
 
     def _roles(self, **others: Any) -> dict[str, Any]:
         """The roles of columns, as arguments of a call; ``others`` go before what the files say."""
@@ -211,7 +227,8 @@ class RuleSet:
         Parameters
         ----------
         events
-            In any form that :func:`stretto.match` takes in memory.
+            In any form that :func:`stretto.match` takes, but for several streams; or an iterator of tables or batches in the order of
+            time. Files that lie in the order of time are read piece by piece.
         type, time, sequence, stream, time_unit
             The roles of columns; ``None``: as ``[events]`` says.
         output
@@ -230,82 +247,79 @@ class RuleSet:
             The events are not what rules say they are.
         """
         roles = self._roles(type=type, time=time, sequence=sequence, stream=stream, time_unit=time_unit)
-        table = as_table(events)
-        sequence = roles.pop("sequence", None)
-        for name in filter(None, (roles["time"], sequence)):
-            require(table, name, "role")
-        table, _ = ordered(table, roles["time"], sequence)
-        patterns = PatternSet(table.schema, **roles, output=output, budget=budget, on_limit=on_limit)
+        schema, pieces = _in_pieces(events, roles["time"], roles.pop("sequence", None))
+        meter = Meter.of_call(budget)
+        patterns = noted(PatternSet(schema, **roles, output=output, budget=meter, on_limit=on_limit))
         errors = self.added_to(patterns)
-        found = pa.concat_tables([patterns.push(table), patterns.finish()])
-        return self._given(found, table, roles, errors | patterns.disabled)
+        column = roles["type"] or roles.get("stream")
+        types: set[Any] | None = set() if column in schema.names else None
+        found = []
+        for piece in pieces:
+            found.append(patterns.push(piece))
+            if types is not None:
+                types.update(pc.unique(piece.column(column)).to_pylist())
+        table = pa.concat_tables([*found, patterns.finish()])
+        counts = dict(zip(*map(pa.Array.to_pylist, table.column("pattern").value_counts().flatten()), strict=True))
+        report = [
+            {
+                "rule": rule.id,
+                "severity": rule.given.severity,
+                "alerts": counts.get(rule.id, 0),
+                "suppressed": patterns.suppressed.get(rule.id, 0),
+                "absent": [] if types is None else [one for one in rule.query.parsed.wanted if one not in types],
+                "error": (errors | patterns.disabled).get(rule.id),
+            }
+            for rule in self.enabled
+        ]
+        matches = table.drop_columns(["since"])
+        matches = matches.rename_columns(["rule", *matches.column_names[1:]])
+        return Alerts(matches, pa.Table.from_pylist(report, schema=REPORTED))
 
-    def added_to(self, patterns: PatternSet) -> dict[str, str]:
+    def added_to(self, patterns: NotedPatterns) -> dict[str, str]:
         """Add the enabled rules to a set; of those that it does not take, by id: why."""
         errors: dict[str, str] = {}
         for rule in self.enabled:
             try:
-                patterns.change(Change(rule.id, rule.query))
+                patterns.change([rule.change])
             except StrettoError as error:
                 errors[rule.id] = str(error)
         return errors
 
-    def _given(self, found: pa.Table, table: pa.Table, roles: Mapping[str, Any], errors: Mapping[str, str]) -> Alerts:
-        """Alerts and report of what the patterns have found."""
-        rules = {rule.id: rule for rule in self.enabled}
-        names = pc.dictionary_encode(found.column("pattern").combine_chunks())
-        which, ids = np.asarray(names.indices), names.dictionary.to_pylist()
-        kept = np.ones(found.num_rows, np.bool_)
-        for number, name in enumerate(ids):
-            rule = rules[name]
-            if rule.given.every is not None:
-                mine = np.flatnonzero(which == number)
-                rows = found.take(pa.array(mine))
-                keys = _codes([pa.chunked_array([one]) for one in _values(rows)], mine.size)
-                kept[mine] = self._kept(rule, keys, rows.column("end_time"), roles)
-        counts = np.bincount(which, minlength=len(ids)), np.bincount(which[kept], minlength=len(ids))
-        of_rule = {name: (int(counts[0][n]), int(counts[1][n])) for n, name in enumerate(ids)}
-        column = roles["type"] or roles.get("stream")
-        types = set(pc.unique(table.column(column)).to_pylist()) if column in table.column_names else None
-        report = []
-        for name, rule in rules.items():
-            all_of, given = of_rule.get(name, (0, 0))
-            absent = [] if types is None else [one for one in rule.query.parsed.wanted if one not in types]
-            row = {"rule": name, "severity": rule.given.severity, "alerts": given, "suppressed": all_of - given}
-            report.append(row | {"absent": absent, "error": errors.get(name)})
-        matches = found.filter(pa.array(kept)).drop_columns(["pattern", "since"])
-        for title, values in (
-            ("title", [rules[name].given.title for name in ids]),
-            ("severity", [rules[name].given.severity for name in ids]),
-            ("rule", ids),
-        ):
-            matches = matches.add_column(0, title, pa.array(values, pa.string()).take(pa.array(which[kept])))
-        return Alerts(matches, pa.Table.from_pylist(report, schema=REPORTED))
 
-    def _kept(
-        self, rule: Rule, keys: NDArray[np.int64], end: pa.ChunkedArray, roles: Mapping[str, Any] | None = None
-    ) -> NDArray[np.bool_]:
-        """Which matches of a rule are no repeats."""
-        roles = self._roles() if roles is None else roles
-        every = span(rule.given.every, f"rule '{rule.id}': every", end.type, roles["time"], roles.get("time_unit"))
-        return first_of_each_span(keys, values_of(end, roles["time"], 0), every)
+def noted(patterns: PatternSet) -> NotedPatterns:
+    """A set of patterns whose matches show what people know of rules."""
+    return NotedPatterns(patterns, SHOWN)
 
 
-def _values(rows: pa.Table) -> list[pa.Array]:
-    """The values of the keys of one rule's matches, a column each."""
-    keys = rows.column("keys").combine_chunks()
-    if not len(keys):
-        return []
-    count = len(keys[0].as_py())
-    items = keys.items
-    return [items.take(pa.array(np.arange(len(keys)) * count + number)) for number in range(count)]
+def _in_pieces(events: Any, time: str, sequence: str | None) -> tuple[pa.Schema, Iterator[pa.Table]]:
+    """The columns of events, and the events in the order of time, those of files that lie so piece by piece."""
+    if are_files(events):
+        events = open_files(events)
+    if isinstance(events, Source):
+        _check_columns(events.schema.names, time, sequence)
+        by = [name for name in dict.fromkeys([time, sequence]) if name is not None]
+        if lies_in_order(events, by, None):
+            names = events.schema.names
+            return events.schema, (_as_table(piece) for piece in events.read(names, coded=False))
+        events = events.table()
+    if isinstance(events, pa.RecordBatchReader) or hasattr(events, "__next__"):
+        pieces = map(as_table, events)
+        first = next(pieces, None)
+        if first is None:
+            raise OptionError("no events: an iterator gives one table at least, so that their columns are known")
+        _check_columns(first.column_names, time, sequence)
+        return first.schema, chain([first], pieces)
+    table = as_table(events)
+    _check_columns(table.column_names, time, sequence)
+    return table.schema, iter([ordered(table, time, sequence)[0]])
 
 
-def _codes(columns: Sequence[pa.ChunkedArray], rows: int) -> NDArray[np.int64]:
-    """A number for each row, equal where all columns are."""
-    found = np.zeros(rows, np.int64)
-    for column in columns:
-        codes = pc.dictionary_encode(column, null_encoding="encode").combine_chunks()
-        own = np.asarray(codes.indices).astype(np.int64)
-        found = np.unique(found * (int(own.max(initial=0)) + 1) + own, return_inverse=True)[1]
-    return found
+def _check_columns(names: Sequence[str], time: str, sequence: str | None) -> None:
+    for name, role in ((time, "time"), (sequence, "sequence")):
+        if name is not None:
+            require(names, name, role)
+
+
+def _as_table(piece: pa.RecordBatch | int) -> pa.Table:
+    assert isinstance(piece, pa.RecordBatch)  # nothing was asked, so that nothing is only counted
+    return pa.Table.from_batches([piece])

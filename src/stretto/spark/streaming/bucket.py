@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from stretto.errors import DataError, EngineError, LimitError, OptionError, QueryError
 from stretto.frame import arrow_table
+from stretto.matching.noted import NotedPatterns
 from stretto.matching.patterns import PatternSet
 from stretto.spark.streaming.keeping import UNKNOWN, WAIT, AnyBucket, Settings
 from stretto.spark.streaming.packing import arrived, write_table
@@ -58,6 +59,9 @@ class Bucket(AnyBucket):
         self._latest: int | None = None  #: the greatest time that arrived in this call
         #: Whether patterns have changed since the query started: then there is something to keep.
         self.changed = False
+        off = self.matcher.off if isinstance(self.matcher, NotedPatterns) else None
+        #: The columns that are NULL in matches, and what rows are counted as in which they are not.
+        self._apart = {"timeouts": run.reached, "disabled": off}
 
     def receive(self, rows: Sequence[tuple[int, int, bytes]], watermark: int | None) -> None:
         new = arrived(rows)
@@ -84,16 +88,21 @@ class Bucket(AnyBucket):
         """
         since = self.since(changes)
         times = microseconds(since, self.settings.time_unit)
-        for row in range(changes.num_rows):
-            # NULL is the beginning of the stream, and the least number.
-            if watermark is not None and times[row] < watermark:
-                self.counts.late_changes += 1
-                if self.settings.late == "error":
-                    raise DataError(
-                        f"{self.changing} '{changes.column('id')[row]}': the change holds from {since[row]} on, and the watermark "
-                        f"has passed {_instant(watermark)}; give it earlier, or choose late='drop' or late='side'"
-                    )
-                continue
+        # NULL is the beginning of the stream, and the least number.
+        late = np.zeros(times.size, np.bool_) if watermark is None else times < watermark
+        if self.settings.changes_now and watermark is not None and late.any():
+            now = pa.scalar(self._time(watermark, later=True), since.type)
+            at = changes.column_names.index("since")
+            changes = changes.set_column(at, "since", pc.if_else(pa.array(late), now, since))
+            late[:] = False
+        for row in np.flatnonzero(late):
+            self.counts.late_changes += 1
+            if self.settings.late == "error":
+                raise DataError(
+                    f"{self.changing} '{changes.column('id')[row]}': the change holds from {since[row]} on, and the watermark "
+                    f"has passed {_instant(watermark)}; give it earlier, or choose late='drop' or late='side'"
+                )
+        for row in np.flatnonzero(~late):
             try:
                 self.apply(changes.slice(row, 1))
             except (QueryError, OptionError, LimitError, DataError) as error:
@@ -109,6 +118,9 @@ class Bucket(AnyBucket):
 
     def apply(self, change: pa.Table) -> None:
         """Carry out one change."""
+        if isinstance(self.matcher, NotedPatterns):
+            self.matcher.change(change, renew=not self.settings.changes_now)
+            return
         if not isinstance(self.matcher, PatternSet):
             raise EngineError("a query that is one text has no patterns to change")
         self.matcher.change(change)
@@ -204,10 +216,12 @@ class Bucket(AnyBucket):
 
     def count(self, found: pa.Table, watermark: int | None) -> None:
         """Count what comes out, and how long it waited: how far the stream had come by then."""
-        if self.run.reached is not None:
-            matches = pc.is_null(found.column(self.run.reached))
-            self.counts.timeouts += found.num_rows - (pc.sum(matches).as_py() or 0)
-            found = found.filter(matches)
+        for what, column in self._apart.items():
+            if column is not None:
+                matches = pc.is_null(found.column(column))
+                number = found.num_rows - (pc.sum(matches).as_py() or 0)
+                setattr(self.counts, what, getattr(self.counts, what) + number)
+                found = found.filter(matches)
         self.counts.matches += found.num_rows
         if self.signs:
             given = pc.greater(found.column("sign"), 0)
@@ -289,14 +303,14 @@ class Bucket(AnyBucket):
             wanted.append(int(pc.max(self.seen.column("time")).as_py()) + self.settings.delay)
         return max(0, max(wanted) // 1000 + 1) if wanted else None
 
-    def _time(self, watermark: int) -> int | dt.datetime | dt.date:
-        """A watermark as a value of the time column: the last that is not after it."""
+    def _time(self, watermark: int, *, later: bool = False) -> int | dt.datetime | dt.date:
+        """A watermark as a value of the time column: the last that is not after it; ``later``: the first that is not before it."""
         kind = self.run.attributes[self.settings.time]
         if pa.types.is_integer(kind):
-            return int(watermark // self.unit)
+            return int(-(-watermark // self.unit)) if later else int(watermark // self.unit)
         instant = EPOCH + dt.timedelta(microseconds=watermark)
         if pa.types.is_date(kind):
-            return instant.date()
+            return (instant + dt.timedelta(days=1, microseconds=-1) * later).date()
         return instant if kind.tz else instant.replace(tzinfo=None)
 
     # -- state ------------------------------------------------------------------------------------------------------
@@ -309,6 +323,8 @@ class Bucket(AnyBucket):
         empty = self.matcher.idle and not self.changed
         parts = [b"" if empty else self.matcher.snapshot(), *map(_ipc, (self.held, self.seen))]
         self.counts.held = 0 if self.held is None else self.held.num_rows
+        if isinstance(self.matcher, NotedPatterns):
+            self.counts.suppressed = sum(self.matcher.suppressed.values())
         stats = self.matcher.stats
         self.counts.keys = stats.get("partitions", 0)
         self.counts.partial_matches = stats["nodes"] if "nodes" in stats else stats["partial_matches"]

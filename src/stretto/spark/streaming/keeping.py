@@ -39,6 +39,8 @@ class Settings:
         Into how many buckets keys are hashed; a state of another number cannot be read.
     sign
         The column that says +1 of a row, or −1: it takes an event back. ``None``: all are insertions.
+    changes_now
+        Whether a change of patterns whose time the watermark has passed, or that says none, holds from the watermark on.
     """
 
     time: str
@@ -49,6 +51,7 @@ class Settings:
     delay: int
     buckets: int
     sign: str | None = None
+    changes_now: bool = False
 
 
 @dataclass
@@ -64,6 +67,8 @@ class Counts:
     matches: int = 0
     timeouts: int = 0
     revisions: int = 0
+    suppressed: int = 0
+    disabled: int = 0
     waited_ms: float = 0.0
     kernel_ms: float = 0.0
     state_written: int = 0

@@ -46,10 +46,11 @@ OUTPUT = ", ".join(["data binary", "late_data binary", *(f"{f.name} {_KINDS[str(
 def _bucket(task: dict[str, Any], settings: Settings, unbounded: bool) -> AnyBucket:
     """A bucket of a dataflow, of what revises its answers, or of a query or patterns over events in order.
 
-    ``unbounded``: it may list as much as it likes.
+    ``unbounded``: it may list as much as it likes, unless its budget says which patterns are switched off.
     """
     if "plan" in task:
         return GroupBucket(Groups(**task), settings)
+    unbounded = unbounded and task.get("on_limit") != "disable"
     run = run_of(task | {"budget": math.inf} if unbounded else task)
     return RevisingBucket(run, settings) if isinstance(run, Revised) else Bucket(run, settings)
 

@@ -36,11 +36,12 @@ def metrics(progress: Any) -> dict[str, float]:
 
     ``events`` (in), ``relevant`` (with a key, and of use to the query), ``late``, ``duplicates``, ``no_key``, ``no_time``
     (these four take no part), ``late_changes`` and ``bad_changes`` (of patterns or arcs), ``released`` (given to the matcher),
-    ``matches``, ``timeouts`` (rows of what timed out), ``revisions`` (matches taken back), ``waited_ms`` (over all matches, how far
-    the stream had come behind their last events), ``kernel_ms`` (milliseconds in matching) and ``state_written`` (bytes, to Spark's
-    store) are of this micro-batch; ``held`` (events the watermark has not passed), ``keys``, ``partial_matches`` (nodes of the
-    structure that holds them) and ``state_bytes`` are levels after it, of the buckets that it touched. ``final`` is the watermark in
-    seconds since 1970: nothing before it changes any more.
+    ``matches``, ``timeouts`` (rows of what timed out), ``revisions`` (matches taken back), ``suppressed`` (matches of patterns that
+    came too soon after another), ``disabled`` (how often a pattern was switched off, bucket by bucket), ``waited_ms`` (over all
+    matches, how far the stream had come behind their last events), ``kernel_ms`` (milliseconds in matching) and ``state_written``
+    (bytes, to Spark's store) are of this micro-batch; ``held`` (events the watermark has not passed), ``keys``, ``partial_matches``
+    (nodes of the structure that holds them) and ``state_bytes`` are levels after it, of the buckets that it touched. ``final`` is the
+    watermark in seconds since 1970: nothing before it changes any more.
 
     Parameters
     ----------
@@ -91,6 +92,9 @@ def progress_line(progress: Any) -> str:
     parts += [f"{count[name]} {label}" for name, label in _DROPPED_SHORT.items() if found.get(name)]
     if found.get("timeouts"):
         parts.append(f"{count['timeouts']} timed out")
+    for name, label in (("suppressed", "suppressed"), ("disabled", "switched off")):
+        if found.get(name):
+            parts.append(f"{count[name]} {label}")
     if found.get("revisions"):
         parts.append(f"{count['revisions']} taken back")
     if waited := found.get("waited_ms"):
@@ -143,6 +147,8 @@ def report(progress: Any) -> None:
     for name, why in DROPPED.items():
         if number := int(found.get(name, 0)):
             log.warning("batch %s: %d events take no part: %s", _batch(progress), number, why)
+    if number := int(found.get("disabled", 0)):
+        log.warning("batch %s: %d times a pattern was switched off: it went over its limit", _batch(progress), number)
     for name, why in CHANGES.items():
         if number := int(found.get(name, 0)):
             log.warning("batch %s: %d changes of patterns do not count: %s", _batch(progress), number, why)

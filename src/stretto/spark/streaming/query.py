@@ -284,7 +284,9 @@ def settings_of(events: DataFrame, roles: Roles, sequence: str | None, options: 
     delays = [field.metadata[_DELAY] for field in events.schema.fields if _DELAY in (field.metadata or {})]
     delay = microseconds_of(options.disorder) if options.disorder else 1000 * int(max(delays, default=0))
     buckets = 1 if alone else options.buckets or BUCKETS
-    return Settings(time, sequence, time_unit, options.late, options.event_id, delay, buckets, options.sign)
+    return Settings(
+        time, sequence, time_unit, options.late, options.event_id, delay, buckets, options.sign, options.changes_now
+    )
 
 
 def _why_alone(call: Prepared) -> str:

@@ -18,6 +18,7 @@ from stretto.frame import arrow_table
 from stretto.matching.compiled import Query
 from stretto.matching.matcher import Matcher
 from stretto.matching.metering import meter_of_task
+from stretto.matching.noted import EVERY, NotedPatterns
 from stretto.matching.patterns import PatternSet
 from stretto.matching.recognizing import Recognizing
 from stretto.matching.results import Layout
@@ -45,7 +46,7 @@ class Run(Protocol):
     def reached(self) -> str | None:
         """The column of results that is NULL in matches, and not in rows of what timed out; ``None``: all are matches."""
 
-    def start(self) -> Matcher | PatternSet | Recognizing:
+    def start(self) -> Matcher | PatternSet | NotedPatterns | Recognizing:
         """A matcher at the beginning of the stream."""
 
 
@@ -93,7 +94,12 @@ class ManyPatterns(Plain):
     roles
         The columns for type, time and stream, and the unit of time.
     changes
-        The patterns that are known when the query starts: a table ``id``, ``query``, ``since``, ``language`` as Arrow bytes.
+        The patterns that are known when the query starts: a table ``id``, ``query``, ``since``, ``language`` as Arrow bytes, with the
+        columns of notes (:class:`stretto.matching.noted.NotedPatterns`).
+    shown
+        The columns of changes that matches show.
+    on_limit
+        As in :class:`stretto.PatternSet`.
     """
 
     schema: bytes
@@ -104,6 +110,8 @@ class ManyPatterns(Plain):
     language: str | None
     changes: bytes
     budget: int | float | str | None = None
+    shown: tuple[str, ...] = ()
+    on_limit: str = "error"
 
     @property
     def text(self) -> str:
@@ -112,15 +120,24 @@ class ManyPatterns(Plain):
 
     @property
     def identity(self) -> dict[str, Any]:
-        return {
+        own = {
             "language": self.language,
             "output": self.output,
             "valuations": self.valuations,
             "by": list(self.by),
             "patterns": hashlib.sha256(self.changes).hexdigest(),
         }
+        own |= {"shown": list(self.shown)} if self.shown else {}
+        # Who is switched off is part of the state, and the budget says who.
+        return own | ({"on_limit": "disable", "budget": str(self.budget)} if self.on_limit == "disable" else {})
 
-    def start(self) -> PatternSet:
+    @property
+    def noted(self) -> bool:
+        """Whether there is more to know of patterns than their queries."""
+        known = arrow_table(self.changes).column_names
+        return bool(self.shown) or EVERY in known or self.on_limit == "disable"
+
+    def start(self) -> PatternSet | NotedPatterns:
         type, time, stream, time_unit = self.roles
         patterns = PatternSet(
             self.attributes,
@@ -133,9 +150,14 @@ class ManyPatterns(Plain):
             by=self.by,
             language=self.language,
             budget=meter_of_task(self.budget),
+            on_limit=self.on_limit,
         )
-        patterns.change(arrow_table(self.changes))
-        return patterns
+        started: PatternSet | NotedPatterns = patterns
+        if self.noted:
+            disables = self.on_limit == "disable"
+            started = NotedPatterns(patterns, self.shown, valuations=self.valuations, disables=disables)
+        started.change(arrow_table(self.changes))
+        return started
 
 
 @dataclass(frozen=True)

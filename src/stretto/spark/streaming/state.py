@@ -82,7 +82,7 @@ class Owner(NamedTuple):
                 "runs go through stretto.spark.match_patterns, as a stream of changes"
             )
         for name, value in self.settings.items():
-            before = header["settings"][name]
+            before = header["settings"].get(name)
             if before != value and name == "patterns":
                 raise SnapshotError(
                     "the checkpoint was written with other patterns (of the same texts), and nothing has been consumed\n"

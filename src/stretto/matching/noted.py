@@ -1,0 +1,313 @@
+"""Patterns with notes: values that their matches show, and at most one match in a span of time for each key."""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from stretto.engines.shared.windows import values_of
+from stretto.events import as_table
+from stretto.frame import Section
+from stretto.matching.many.changes import Change, instant_of
+from stretto.matching.many.parts import part_of
+from stretto.matching.patterns import PatternSet
+from stretto.matching.repeats import NONE, Number, Repeats, ticks_of
+
+#: The column of changes that says in which span of time a pattern has one match at most.
+EVERY = "every"
+
+#: The column of results that says why a pattern was switched off.
+DISABLED = "disabled"
+
+#: The frame of a snapshot begins so.
+MAGIC = b"STRNOTE\0"
+
+
+@dataclass
+class _Note:
+    """What is known of a pattern from one change to the next."""
+
+    since: Number | None
+    digest: str | None  #: of the query; ``None``: the pattern is retired
+    every: Number
+    wait: Number
+    shown: list[str | None]
+
+
+class NotedPatterns:
+    """A :class:`stretto.PatternSet` that knows more of its patterns than their queries.
+
+    Changes may have more columns: ``every``, a span of time (of a pattern's matches with the same keys, one that ends less than this
+    after the last one that was given is left out and counted), and columns of text, which matches show.
+
+    Parameters
+    ----------
+    patterns
+        The set, as it is made.
+    shown
+        The columns of changes that matches show, behind ``pattern``.
+    valuations
+        As the set has it.
+    disables
+        Whether results have a column ``disabled``: NULL in matches, and in a row for each pattern that was switched off the reason.
+    """
+
+    def __init__(
+        self, patterns: PatternSet, shown: Sequence[str] = (), *, valuations: bool = False, disables: bool = False
+    ) -> None:
+        self.patterns, self._valuations = patterns, valuations
+        schema = patterns.schema
+        assert schema.time is not None
+        self._time, self._kind, self._unit = schema.time, schema.attributes[schema.time], schema.time_unit
+        own = patterns.output_schema
+        self._shown = list(shown)
+        keys = own.names[own.names.index("end_time") + 1 :]
+        self._repeats = Repeats([name for name in keys if name != "events"])
+        self._notes: dict[str, list[_Note]] = {}
+        self._told: set[str] = set()  # that they are switched off
+        self._reached: Number | None = None
+        #: How many matches were left out because they came too soon.
+        self.suppressed: dict[str, int] = {}
+        fields = [pa.field(_untaken(name, own.names), pa.string()) for name in self._shown]
+        #: The column that tells of patterns that were switched off; ``None``: none is.
+        self.off = _untaken(DISABLED, [*own.names, *self._shown]) if disables else None
+        last = [] if self.off is None else [pa.field(self.off, pa.string())]
+        self.output_schema = pa.schema([own.field(0), *fields, *list(own)[1:], *last])
+
+    # -- changes ------------------------------------------------------------------------------------------------------
+
+    def change(self, changes: pa.Table | Sequence[Mapping[str, Any]], *, renew: bool = True) -> None:
+        """Change patterns (:meth:`stretto.PatternSet.change`), and what is known of them.
+
+        Parameters
+        ----------
+        changes
+            Rows with ``id``, ``query``, and perhaps ``since``, ``language``, ``every`` and what matches show.
+        renew
+            Whether a pattern whose query is the same begins anew; else it goes on, and what is known of it changes at once.
+
+        Raises
+        ------
+        QueryError, OptionError, LimitError, DataError
+            As :meth:`stretto.PatternSet.change`; ``every`` is no span of time. Changes before the wrong one hold.
+        """
+        for given in _rows(changes) if isinstance(changes, pa.Table) else changes:
+            change = Change(given["id"], given["query"], given.get("since"), given.get("language"))
+            self._change(change, given, renew)
+
+    def _change(self, change: Change, given: Mapping[str, Any], renew: bool) -> None:
+        number = None
+        if change.since is not None:
+            number = instant_of(change.since, self._time, self._kind, f"pattern '{change.id}': since").number
+        known = self._notes.get(change.id, [])
+        note = self._note(change, given, number)
+        if not renew and known and known[-1].digest == note.digest:
+            known[-1].every, known[-1].shown = note.every, note.shown
+        else:
+            self.patterns.change(change)
+            before = [one for one in known if number is not None and (one.since is None or one.since < number)]
+            after = [one for one in known if one.since is not None and (number is None or one.since > number)]
+            self._notes[change.id] = [*before, note, *after]
+        if note.every != NONE and change.query is not None:
+            wait = self._wait(change)
+            for one in self._notes[change.id]:
+                one.wait = wait if one.digest == note.digest else one.wait
+        self._forget(change.id)
+
+    def _note(self, change: Change, given: Mapping[str, Any], since: Number | None) -> _Note:
+        if change.query is None:
+            return _Note(since, None, NONE, 0, [None] * len(self._shown))
+        every = given.get(EVERY)
+        if every is not None:
+            every = ticks_of(every, f"pattern '{change.id}': every", self._kind, self._time, self._unit)
+        digest = hashlib.sha256(f"{change.language}\n{change.query}".encode()).hexdigest()[:16]
+        return _Note(since, digest, NONE if every is None else every, 0, [given.get(name) for name in self._shown])
+
+    def _wait(self, change: Change) -> Number:
+        """How long after the end of a match one of an earlier end may still come."""
+        assert change.query is not None
+        query = part_of(change.query, change.language, self.patterns.schema, valuations=self._valuations).query
+        window = query.bound.window
+        return window.size if query.waits and window is not None else 0
+
+    def _forget(self, name: str) -> None:
+        """Forget what held before what holds now."""
+        notes = self._notes[name]
+        started = [
+            place
+            for place, one in enumerate(notes)
+            if one.since is None or (self._reached is not None and one.since < self._reached)
+        ]
+        notes = notes[max(started, default=0) :]
+        if notes[0].digest is None and notes[0].since is not None and started:
+            notes = notes[1:]
+        self._notes[name] = notes
+        if not notes:
+            del self._notes[name]
+
+    # -- events -------------------------------------------------------------------------------------------------------
+
+    def iter_push(self, events: Any) -> Iterator[pa.Table]:
+        """Do what :meth:`stretto.PatternSet.iter_push` does, with notes."""
+        table = as_table(events)
+        found = self.patterns.iter_push(table)
+        return self._pushed(found, table)
+
+    def _pushed(self, found: Iterator[pa.Table], table: pa.Table) -> Iterator[pa.Table]:
+        for piece in found:
+            yield self._noted(piece)
+        if table.num_rows:
+            yield self._reach(pc.max(table.column(self._time)))
+
+    def push(self, events: Any) -> pa.Table:
+        """Do what :meth:`stretto.PatternSet.push` does, with notes."""
+        table = as_table(events)
+        return pa.concat_tables(list(self._pushed(iter([self.patterns.push(table)]), table)))
+
+    def advance(self, time: int | float | dt.datetime | dt.date | str) -> pa.Table:
+        """Do what :meth:`stretto.PatternSet.advance` does, with notes."""
+        found = self._noted(self.patterns.advance(time))
+        return pa.concat_tables([found, self._reach(time)])
+
+    def finish(self) -> pa.Table:
+        """Do what :meth:`stretto.PatternSet.finish` does, with notes; what was held back comes."""
+        found = self.patterns.finish()
+        self._reached = math.inf
+        return self._noted(found)
+
+    def _reach(self, time: Any) -> pa.Table:
+        """No event before ``time`` will come: what was held back and comes now."""
+        reached = instant_of(time, self._time, self._kind, "time: it").number
+        self._reached = reached if self._reached is None else max(self._reached, reached)
+        return self._noted(self.patterns.output_schema.empty_table())
+
+    def _noted(self, found: pa.Table) -> pa.Table:
+        every, wait, _ = self._of(found)
+        found, left = self._repeats.take(found, every, wait, self._reached)
+        for name, count in zip(*map(pa.Array.to_pylist, left.column("pattern").value_counts().flatten()), strict=True):
+            self.suppressed[name] = self.suppressed.get(name, 0) + count
+        shown = self._with_shown(found)
+        return pa.concat_tables([shown, self._switched_off()]) if self.off is not None else shown
+
+    def _with_shown(self, found: pa.Table) -> pa.Table:
+        notes, which = self._versions(found)
+        columns = list(found.columns)
+        for number in range(len(self._shown)):
+            values = pa.array([one.shown[number] for one in notes], pa.string())
+            columns.insert(1 + number, values.take(pa.array(which)))
+        columns += [pa.nulls(found.num_rows, pa.string())] * (self.off is not None)
+        return pa.Table.from_arrays(columns, schema=self.output_schema)
+
+    def _of(self, found: pa.Table) -> tuple[NDArray[Any], NDArray[Any], int]:
+        """The span and the wait of each match."""
+        notes, which = self._versions(found)
+        real = pa.types.is_floating(self._kind)
+        every = np.array([one.every for one in notes], np.float64 if real else np.int64)
+        wait = np.array([one.wait for one in notes], every.dtype)
+        return every[which], wait[which], len(notes)
+
+    def _versions(self, found: pa.Table) -> tuple[list[_Note], NDArray[np.int64]]:
+        """The distinct versions of patterns that have matches, and which of them each match is of."""
+        names = pc.dictionary_encode(found.column("pattern").combine_chunks())
+        ids = names.dictionary.to_pylist()
+        since = found.column("since")
+        missing = since.is_null().to_numpy()
+        times = np.zeros(found.num_rows, np.float64 if pa.types.is_floating(since.type) else np.int64)
+        times[~missing] = values_of(since.drop_null(), "since", 0)
+        pairs = np.rec.fromarrays([np.asarray(names.indices), missing, times])
+        distinct, which = np.unique(pairs, return_inverse=True)
+        notes = []
+        for id, from_the_beginning, at in distinct.tolist():
+            wanted = None if from_the_beginning else at
+            notes.append(next(one for one in self._notes[ids[id]] if one.since == wanted))
+        return notes, which.astype(np.int64)
+
+    def _switched_off(self) -> pa.Table:
+        """A row for each pattern that was switched off since the last time."""
+        off = self.patterns.disabled
+        new = {name: why for name, why in off.items() if name not in self._told}
+        self._told = set(off)
+        rows = []
+        for name, why in new.items():
+            started = next(one for one in self._notes[name] if one.digest is not None)
+            shown = dict(zip(self.output_schema.names[1 : 1 + len(self._shown)], started.shown, strict=True))
+            rows.append({"pattern": name, self.off: why} | shown)
+        return pa.Table.from_pylist(rows, self.output_schema)
+
+    # -- what there is ------------------------------------------------------------------------------------------------
+
+    @property
+    def position(self) -> int:
+        """As that of the set."""
+        return self.patterns.position
+
+    @property
+    def stats(self) -> dict[str, int]:
+        """As those of the set."""
+        return self.patterns.stats
+
+    @property
+    def disabled(self) -> dict[str, str]:
+        """As that of the set."""
+        return self.patterns.disabled
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing so far matters to a later match."""
+        return self.patterns.idle and self._repeats.idle and not self._told
+
+    @property
+    def expires(self) -> Number | None:
+        """When something that is held is due, or matters no more, as the engine measures times; ``None``: nothing is held."""
+        return min((time for time in (self.patterns.expires, self._repeats.expires) if time is not None), default=None)
+
+    # -- state --------------------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> bytes:
+        """All that is held, as bytes."""
+        notes = {
+            name: [[one.since, one.digest, one.every, one.wait, one.shown] for one in notes]
+            for name, notes in self._notes.items()
+        }
+        section = Section({"notes": notes, "told": sorted(self._told), "reached": self._reached})
+        self._repeats.save(section.sub("repeats"))
+        section.arrays["patterns"] = np.frombuffer(self.patterns.snapshot(), np.uint8)
+        return section.to_bytes(MAGIC)
+
+    def restore(self, snapshot: bytes) -> NotedPatterns:
+        """Take over what :meth:`snapshot` gave.
+
+        Raises
+        ------
+        SnapshotError
+            The bytes are damaged, or of another set.
+        """
+        section = Section.of_bytes(snapshot, MAGIC)
+        self.patterns.restore(section.arrays["patterns"].tobytes())
+        self._notes = {name: [_Note(*one) for one in notes] for name, notes in section.values["notes"].items()}
+        self._told, self._reached = set(section.values["told"]), section.values["reached"]
+        self._repeats.load(section.sub("repeats"))
+        return self
+
+
+def _rows(changes: pa.Table) -> Iterator[dict[str, Any]]:
+    """The rows of a table; times stay Arrow values, as Python's have no nanoseconds."""
+    since = changes.column("since") if "since" in changes.column_names else [None] * changes.num_rows
+    for row, at in zip(changes.to_pylist(), since, strict=True):
+        yield row | {"since": at if at is not None and at.is_valid else None}
+
+
+def _untaken(name: str, taken: Sequence[str]) -> str:
+    """The name, with underscores behind it while a column has it."""
+    while name in taken:
+        name += "_"
+    return name

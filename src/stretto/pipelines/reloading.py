@@ -1,0 +1,155 @@
+"""Rules of a running stream: what has changed in their folder is written down, and the stream reads it from there.
+
+Each time something has changed, a file of changes is added to a folder of the checkpoint, which is a source of the query as its
+events are. So a micro-batch that is repeated reads the changes that it had read, and a query that is started again finds what it
+knew.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from stretto.errors import OptionError
+from stretto.pipelines.rules import RuleSet, read_rules
+from stretto.pipelines.rules.ruleset import SHOWN
+from stretto.spark.frames import spark_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+#: Seconds between two looks at a folder: file systems that count seconds tell the files of changes apart.
+RELOAD = 2.0
+
+#: What is known of a rule; a rule whose ``query`` is NULL has been retired.
+CHANGES = pa.schema([(name, pa.string()) for name in ("id", "query", "language", "every", *SHOWN)])
+
+#: Beside it: which file of changes a row is in, and from which file of rules it comes.
+_WRITTEN = CHANGES.append(pa.field("number", pa.int64())).append(pa.field("file", pa.string()))
+
+
+class Reloaded:
+    """The rules of a streaming query, which follow those of a folder.
+
+    Parameters
+    ----------
+    spark
+        The session.
+    query
+        The name of the query.
+    rules
+        The folder of the rules, or a file.
+    log
+        The folder of changes.
+    fit
+        Tells which rules do not fit the columns, and why.
+    """
+
+    def __init__(
+        self, spark: SparkSession, query: str, rules: str, log: str, fit: Callable[[RuleSet], dict[str, str]]
+    ) -> None:
+        self._spark, self._query, self._rules, self._log, self._fit = spark, query, Path(rules), log, fit
+        self._seen: Any = None
+        #: How many rules are wrong in the folder as it is.
+        self.wrong = 0
+        self._number, self._known = self._written()
+
+    def stream(self) -> DataFrame:
+        """The changes as a stream, one file in a micro-batch: a later change of a rule comes later."""
+        reader = self._spark.readStream.schema(spark_schema(CHANGES)).option("maxFilesPerTrigger", 1)
+        return reader.json(self._log)
+
+    def look(self) -> tuple[str, str]:
+        """Look at the folder, and write down what has changed; tells what that is, and what is wrong, if there is anything.
+
+        Raises
+        ------
+        OptionError
+            There is no rule, and there never was one.
+        """
+        now = self._state()
+        if now == self._seen:
+            return "", ""
+        self._seen = now
+        try:
+            rules = read_rules(self._rules)
+        except OptionError as error:
+            self.wrong = 1
+            self._check([str(error)])
+            return "", f"query '{self._query}': {error}; the rules stay as they are"
+        told = [*map(str, rules.problems)]
+        wanted = {rule.id: {**rule.change, "file": rule.file} for rule in rules.enabled}
+        changed = [rule for rule in rules.enabled if self._known.get(rule.id) != wanted[rule.id]]
+        errors = self._fit(replace(rules, rules=tuple(changed)))
+        told += [f"rule '{name}' does not run: {why}" for name, why in errors.items()]
+        self.wrong = len(told)
+        rows = [wanted[rule.id] for rule in changed if rule.id not in errors]
+        # What is missing from a file that is wrong may be in what cannot be read.
+        doubtful = {problem.file for problem in rules.problems}
+        for name, row in self._known.items():
+            if (
+                row["query"] is not None
+                and name not in wanted
+                and name not in rules.unread
+                and row["file"] not in doubtful
+            ):
+                rows.append(dict.fromkeys(row) | {"id": name, "file": row["file"]})
+        counts = Counter(map(self._kind, rows))
+        self._write(rows)
+        self._check(told)
+        done = ", ".join(f"{number} {what}" for what, number in sorted(counts.items()))
+        wrong = [
+            f"query '{self._query}': {_number(len(told))} wrong; where there was one that is right, it goes on",
+            *told,
+        ]
+        return f"rules: {done}" if done else "", "\n".join(wrong) if told else ""
+
+    def _check(self, told: list[str]) -> None:
+        if not self._known:
+            raise OptionError("\n".join([f"query '{self._query}': none of its rules can run", *told]))
+
+    def _kind(self, row: dict[str, Any]) -> str:
+        if row["query"] is None:
+            return "retired"
+        known = self._known.get(row["id"])
+        return "added" if known is None or known["query"] is None else "replaced"
+
+    def _state(self) -> Any:
+        """What tells whether files have changed."""
+        try:
+            files = sorted(self._rules.rglob("*.toml")) if self._rules.is_dir() else [self._rules]
+            stats = [file.stat() for file in files]
+        except OSError:
+            return None
+        return [(str(file), stat.st_mtime_ns, stat.st_size) for file, stat in zip(files, stats, strict=True)]
+
+    def _write(self, rows: list[dict[str, Any]]) -> None:
+        if not rows:
+            return
+        table = [tuple((row | {"number": self._number}).get(name) for name in _WRITTEN.names) for row in rows]
+        written = self._spark.createDataFrame(table, spark_schema(_WRITTEN))
+        written.coalesce(1).write.mode("append").json(self._log)
+        self._number += 1
+        self._known |= {row["id"]: row for row in rows}
+
+    def _written(self) -> tuple[int, dict[str, dict[str, Any]]]:
+        """How many files of changes there are, and what they come to."""
+        from pyspark.errors import AnalysisException
+
+        try:
+            rows = self._spark.read.schema(spark_schema(_WRITTEN)).json(self._log).collect()
+        except AnalysisException:  # there is no folder yet
+            return 0, {}
+        found: dict[str, dict[str, Any]] = {}
+        for row in sorted(rows, key=lambda row: row.number):
+            found[row.id] = {name: row[name] for name in _WRITTEN.names if name != "number"}
+        return max((row.number + 1 for row in rows), default=0), found
+
+
+def _number(rules: int) -> str:
+    return "1 rule is" if rules == 1 else f"{rules:,} rules are"
