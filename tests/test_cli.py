@@ -288,6 +288,23 @@ def test_options_reach_the_engine(run: Run) -> None:
 # ---- explain
 
 
+def test_why_a_query_has_no_match(run: Run) -> None:
+    query = "SELECT * FROM S WHERE A ; B AS y FILTER y[v > 3] PARTITION BY [k]"
+    pq.write_table(
+        EVENTS.append_column("k", pa.array([1, 1, 1, 2])).append_column("t", pa.array([0, 1, 2, 3])), "keys.parquet"
+    )
+    code, out, err = run("why-not", query, "keys.parquet", "--most", "1")
+    assert (code, err) == (0, "")
+    assert (
+        out
+        == "No match in 4 events. The nearest miss:\n1. y[v > 3] does not hold: v is 3 in row 2\n   A: row 0; y: row 2\n"
+    )
+    for chosen in (("--key", "1"), ("--key", "k=1"), ("--time", "t", "--between", "-", "2")):
+        assert run("why-not", query, "keys.parquet", *chosen)[1].startswith("No match in 3 events.")
+    assert run("why-not", QUERY, "events.parquet")[1] == "It does match in 4 events: x: row 0; y: row 2\n"
+    assert run("why-not", QUERY, "events.parquet", "--key", "1")[0] == 2
+
+
 def test_explain(run: Run) -> None:
     code, out, err = run("explain", "query.ceql")
     assert (code, err) == (0, "")

@@ -41,9 +41,9 @@ def _options(
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; ends the process with an exit code (see the package's docstring)."""
-    from stretto.cli import compile, demo, doctor, explain, match, rules, run, sql, studio
+    from stretto.cli import compile, demo, doctor, explain, match, rules, run, sql, studio, why_not
 
-    for command in (match, sql, rules, explain, run, studio, demo, compile, doctor):
+    for command in (match, why_not, sql, rules, explain, run, studio, demo, compile, doctor):
         command.register(app)
     try:
         with warnings.catch_warnings():

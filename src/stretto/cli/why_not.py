@@ -1,0 +1,74 @@
+"""``stretto why-not``: why a query has no match in files."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from stretto.asking.call import why_not as ask
+from stretto.cli.files import (
+    DATA_HELP,
+    FORMAT_HELP,
+    LANGUAGE_HELP,
+    TYPE_HELP,
+    Language,
+    read_events,
+    read_query,
+    typed_columns,
+)
+from stretto.cli.match import Format
+from stretto.matching.compiled import compile_query
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("why-not")(why_not)
+
+
+def why_not(  # noqa: PLR0913 - the options of the command
+    query: Annotated[str, typer.Argument(help="A file with the query, or the query itself.", metavar="QUERY")],
+    data: Annotated[str, typer.Argument(help=DATA_HELP, metavar="DATA")],
+    key: Annotated[
+        list[str] | None,
+        typer.Option(help="Look only at this key: a value of the query's partition attribute, or column=value."),
+    ] = None,
+    between: Annotated[
+        tuple[str, str] | None, typer.Option(help="Look only at events of these times; '-' leaves a side open.")
+    ] = None,
+    most: Annotated[int, typer.Option(help="How many near misses to show.", min=1)] = 3,
+    language: Annotated[Language | None, typer.Option(help=LANGUAGE_HELP)] = None,
+    type_: Annotated[list[str] | None, typer.Option("--type", help=TYPE_HELP)] = None,
+    format: Annotated[Format | None, typer.Option(help=FORMAT_HELP)] = None,
+    time: Annotated[str | None, typer.Option(help="Column that orders the events.")] = None,
+    sequence: Annotated[str | None, typer.Option(help="Column that orders events of one time.")] = None,
+    stream: Annotated[str | None, typer.Option(help="Column that names an event's stream.")] = None,
+    time_unit: Annotated[str | None, typer.Option(help="Unit of an integer time: s, ms, us, ns.")] = None,
+) -> None:
+    """Say why QUERY has no match in DATA: the nearest misses, and what is in the way of each."""
+    compiled = compile_query(
+        read_query(query, language), language=language
+    )  # a wrong query is told before data is read
+    column, types = typed_columns(type_ or ())
+    pairs = [one.partition("=") for one in key or ()]
+    keys: Any = {name: value for name, _, value in pairs} or None
+    if len(pairs) == 1 and not pairs[0][1]:
+        keys = pairs[0][0]
+    times = None if between is None else (_bound(between[0]), _bound(between[1]))
+    answer = ask(
+        compiled,
+        read_events(data, format, types),
+        key=keys,
+        between=times,
+        most=most,
+        type=column or None,
+        time=time,
+        sequence=sequence,
+        stream=stream,
+        time_unit=time_unit,
+    )
+    typer.echo(str(answer))
+
+
+def _bound(given: str) -> str | None:
+    return None if given == "-" else given
