@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from stretto.engines.shared.windows import as_measured
+from stretto.engines.shared.windows import as_measured, measured_type
 from stretto.errors import LimitError, OptionError, QueryError, StrettoError
 from stretto.events import Schema
 from stretto.languages import ceql as ceql_language
@@ -228,6 +228,11 @@ def assert_rows(one: Case, table: pa.Table, right: Sequence[Any] | None = None) 
     if isinstance(asked, BoundBest):
         best = Counter(_place_of(one, part, match) for part in right for match in part.matches)
         assert found == best, f"\n{one!r}\nexpected {best}\nfound    {found}"
+        places = [_place(row) for row in table.to_pylist()]
+        for part in right:
+            ranked = [_place_of(one, part, match) for match in part.matches]
+            own = [place for place in places if place in ranked]
+            assert own == ranked, f"\n{one!r}\nexpected {ranked}\nfound    {own}"
         return
     left = Counter(found)
     for part in right:
@@ -255,7 +260,7 @@ def _with_times(one: Case, row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _time(ticks: int, kind: pa.DataType) -> Any:
-    return as_measured(np.array([ticks]), np.zeros(1, np.bool_), kind).to_pylist()[0]
+    return as_measured(np.array([ticks]), np.zeros(1, np.bool_), measured_type(kind)).to_pylist()[0]
 
 
 def _place(row: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -315,7 +320,7 @@ def check(one: Case, seed: int = 0) -> int:
     except Overflow:
         return _refused(query, one)
     each = list(range(1, size))
-    rows = 0
+    count, rows = 0, None
     for cuts, snapshots in (([], False), (each, True), (_cuts(choose, size), choose.random() < 0.5)):
         try:
             found = fed(query, one, cuts, snapshots=snapshots, capacity=choose.choice([1, 64]))
@@ -324,8 +329,11 @@ def check(one: Case, seed: int = 0) -> int:
                 return -1  # what the automaton cannot tell may still not matter to these events
             raise
         assert_rows(one, found, right)
-        rows = found.num_rows
-    return rows
+        if not isinstance(query.bound.asked, BoundTotals):
+            rows = rows or found.to_pylist()
+            assert repr(found.to_pylist()) == repr(rows), f"\n{one!r}\n{cuts} {snapshots}"
+        count = found.num_rows
+    return count
 
 
 def _refused(query: Query, one: Case) -> int:

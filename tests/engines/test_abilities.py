@@ -30,7 +30,7 @@ AUTOMATON = (
 def text_of(engine: str, feature: str) -> str:
     """A query that asks for something, and for what an engine is there for."""
     if feature == "gaps" or (engine == "timed" and feature not in ("next", "relations", "return")):
-        more = {"keys": " PARTITION BY [k]", "limit": " LIMIT 3"}.get(feature, "")
+        more = {"keys": " PARTITION BY [k]", "limit": " LIMIT 3", "choice": " SAMPLE 3"}.get(feature, "")
         pattern = {"negation": "A ; NOT C ; B", "closing": "A ; B ; NOT C", "contiguity": "A : B"}.get(feature, "A ; B")
         if feature != "closing":
             pattern += " AFTER 0 [t]"
@@ -44,7 +44,12 @@ def text_of(engine: str, feature: str) -> str:
     if engine != "tecs" or feature == "relations":
         asked.append("a.v < b.v")
     window = "9 EVENTS" if feature == "events" else "9"
-    more = {"limit": " LIMIT 3", "keep": " KEEP LONGEST", "return": " RETURN a.v + b.v AS s"}.get(feature, "")
+    more = {
+        "limit": " LIMIT 3",
+        "choice": " SAMPLE 3",
+        "keep": " KEEP LONGEST",
+        "return": " RETURN a.v + b.v AS s",
+    }.get(feature, "")
     return f"PATTERN SEQ({pattern}) WHERE {strategy} {{ {' AND '.join(asked)} }} WITHIN {window}{more}"
 
 

@@ -76,6 +76,8 @@ def _tecs() -> None:
         for output in ("events", "positions", "summary"):
             stretto.match(text, EVENTS, time="ts", output=output)
     stretto.match("SELECT * FROM S WHERE A ; B KEEP LONGEST", EVENTS)
+    for choice in ("ORDER BY SUM(A[v]) LIMIT 1", "ORDER BY CAST(SUM(A[v]) AS DOUBLE) LIMIT 1", "SAMPLE 1"):
+        stretto.match(f"SELECT * FROM S WHERE A ; B {choice}", EVENTS)
     patterns = stretto.PatternSet(EVENTS.schema, time="ts")
     for at, keys in enumerate(("", " PARTITION BY [k]")):
         text = f"SELECT * FROM S WHERE A AS a ; B+ AS b FILTER a[v > 0]{keys}"
@@ -97,6 +99,8 @@ def _nfab() -> None:
         matcher.push(EVENTS)
         matcher.advance(20)
         matcher.finish()
+    for choice in ("ORDER BY SUM(b.v) LIMIT 1", "ORDER BY CAST(SUM(b.v) AS DOUBLE) LIMIT 1", "SAMPLE 1"):
+        stretto.match(f"PATTERN SEQ(A a, B b) WHERE skip_till_any_match {{ a.v < b.v }} {choice}", EVENTS)
 
 
 def _timeouts() -> None:

@@ -30,6 +30,7 @@ FEATURES = {
     "time": "windows of time",
     "events": "windows of events: `WITHIN n EVENTS`",
     "limit": "`LIMIT`",
+    "choice": "the best matches and samples: `ORDER BY … LIMIT`, `SAMPLE`",
     "keep": "`KEEP`, `AFTER MATCH SKIP`",
     "timeouts": "partial matches that time out: `timeouts=`",
     "return": "`RETURN`",

@@ -41,6 +41,7 @@ class Matches(NamedTuple):
     part: I64 | None = None  #: the partition of each row, where a run tells it
     #: The event at which each row is known, where rows come later than the events that complete them; they are in its order then.
     known: I64 | None = None
+    window: I64 | None = None  #: where rows are of windows that begin every so often: the number of each row's window
     timed_out: TimedOut | None = None  #: which rows are partial matches that have timed out; ``None``: none is
     #: Where matches are counted and added up: what each row says of those of an event (``start`` is the first of theirs), or of a
     #: window or table (``start`` and ``end`` are nothing).

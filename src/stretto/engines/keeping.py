@@ -51,6 +51,7 @@ class KeptProgram(Startable["KeptRun"]):
 
     revises = False
     abilities: ClassVar[frozenset[str]] = (Program.abilities & NfabProgram.abilities) - {
+        "choice",
         "limit",
         "timeouts",
         "summary",

@@ -11,6 +11,7 @@ from stretto.automata.shortcut import OWN, as_core, of_one_event, why_not
 from stretto.engines.keeping import KeptProgram
 from stretto.engines.latest.program import LatestProgram
 from stretto.engines.nfab.program import NfabProgram
+from stretto.engines.picking import PickedProgram
 from stretto.engines.tecs.program import Program
 from stretto.engines.timed.program import TimedProgram
 from stretto.engines.timeouts import TimeoutProgram, refuse_timeouts
@@ -21,7 +22,7 @@ from stretto.query.eql import Mode
 from stretto.query.passes.bind import BoundQuery
 from stretto.query.passes.bind_eql import BoundEql
 from stretto.query.passes.bind_sase import BoundSase
-from stretto.query.passes.bind_totals import BoundTotals
+from stretto.query.passes.bind_totals import BoundBest, BoundSample, BoundTotals
 from stretto.query.query import ParsedQuery, Strategy
 from stretto.query.sase import SaseQuery
 from stretto.query.totals import Best, Sample, Totals
@@ -29,7 +30,7 @@ from stretto.query.totals import Best, Sample, Totals
 #: The machines of which some matches may be kept, and partial matches followed.
 _Listing = Program | NfabProgram | TimedProgram
 Machine = _Listing | LatestProgram | TotalsProgram
-AnyProgram = Machine | KeptProgram | TimeoutProgram
+AnyProgram = Machine | KeptProgram | TimeoutProgram | PickedProgram
 
 
 @dataclass(frozen=True)
@@ -170,6 +171,8 @@ def program_for(query: BoundQuery | BoundSase, *, valuations: bool, timeouts: bo
     """
     if isinstance(query.asked, BoundTotals):
         return _totals_program(query, query.asked, valuations=valuations)
+    if isinstance(query.asked, BoundBest | BoundSample):
+        return _choosing(query, query.asked, valuations=valuations, timeouts=timeouts)
     refuse_asked(query.parsed)
     if isinstance(query, BoundEql):
         return _eql_program(query, valuations=valuations, timeouts=timeouts)
@@ -196,6 +199,43 @@ def _totals_program(query: BoundQuery | BoundSase, totals: BoundTotals, *, valua
     if why:
         refuse_asked(query.parsed, f" where {why}")
     return TotalsProgram(as_core(nfab), totals, valuations=True, prefix=OWN)
+
+
+def _choosing(
+    query: BoundQuery | BoundSase, asked: BoundBest | BoundSample, *, valuations: bool, timeouts: bool
+) -> PickedProgram:
+    """The machine of a query that takes the best of its matches, or a sample, and what chooses them."""
+    what = "ORDER BY … LIMIT" if isinstance(asked, BoundBest) else "SAMPLE"
+    if timeouts:
+        raise OptionError(f"timeouts= has rows beside those of matches, and {what} chooses among matches: leave it out")
+    for group in asked.scope.groups:
+        if group.variable is not None:
+            raise OptionError(
+                f"GROUP BY {group.variable}[{group.attribute}] with {what}: no engine does this yet; group by keys of PARTITION BY, "
+                "or GROUP BY ()"
+            )
+    if asked.scope.panes is not None and asked.scope.panes.attribute is None:
+        raise OptionError(
+            f"EVERY … EVENTS with {what}: windows of events are counted, and not chosen from; use windows of time"
+        )
+    if isinstance(query.parsed, ParsedQuery) and query.parsed.needs_times:
+        raise OptionError(
+            f"{what} with gaps, windows inside or NOT at an end: these are decided match by match; leave {what} out, and take the "
+            "best of what is listed"
+        )
+    machine = _machine_for(query, valuations=valuations)
+    if isinstance(machine, NfabProgram) and not machine.counts:
+        raise OptionError(
+            f"{what} with a negation or OUTPUT non-overlap, and conditions between events: these are decided match by match; leave "
+            f"{what} out, and take the best of what is listed"
+        )
+    if isinstance(machine, NfabProgram) and asked.scope.panes is not None and machine.machine.ways.only.any():
+        raise OptionError(
+            f"EVERY with UNTIL … ONLY and {what}: a match ends before the event that completes it, which may be in another window; "
+            "use EVERY EVENT"
+        )
+    assert not isinstance(machine, TimedProgram)
+    return PickedProgram(machine, asked, query.tested)
 
 
 def _eql_program(query: BoundEql, *, valuations: bool, timeouts: bool) -> AnyProgram:

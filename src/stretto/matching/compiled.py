@@ -13,6 +13,7 @@ import pyarrow as pa
 from stretto.automata.ceql_afa import ceql_afa
 from stretto.automata.sase_afa import sase_afa
 from stretto.engines.keeping import KeptProgram
+from stretto.engines.picking import PickedProgram
 from stretto.engines.select import AnyProgram, Machine, program_for, refuse_asked
 from stretto.engines.timeouts import TimeoutProgram
 from stretto.errors import OptionError, QueryError, suggestion
@@ -223,7 +224,7 @@ class Query:
         """What finds the matches, of which perhaps some are kept."""
         program = self.program(split=True)
         assert not isinstance(program, TimeoutProgram)
-        return program.machine if isinstance(program, KeptProgram) else program
+        return program.machine if isinstance(program, KeptProgram | PickedProgram) else program
 
     def automaton(self, attributes: tuple[str, ...]) -> tuple[Afa, Sequence[frozenset[str]]]:
         """The AFA over events with these attributes, and the variables of its marks (made once)."""

@@ -31,7 +31,7 @@ from stretto.engines.timeouts import refuse_timeouts
 from stretto.errors import OptionError
 from stretto.frame import Section
 from stretto.matching.returns import Rows, computed_columns
-from stretto.matching.totals import TotalsLayout
+from stretto.matching.totals import TotalsLayout, window_columns, window_type
 from stretto.query.passes.bind import BoundQuery
 from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.passes.bind_totals import BoundTotals
@@ -297,7 +297,13 @@ class Layout:
                 )
         if isinstance(query.asked, BoundTotals):
             _check_totals(summary=self.summary, timeouts=timeouts)
+        elif query.asked is not None and self.summary:
+            raise OptionError(
+                "output='summary' counts the matches of each event, and this query takes some of them: leave out ORDER BY and SAMPLE"
+            )
         self.variables = query.selected if output == "events" else ()
+        #: Of which windows rows are, where they are of windows that begin every so often.
+        self.panes = None if query.asked is None else query.asked.scope.panes
         #: Computed columns (SASE+: RETURN).
         self.returns = query.returns or () if output == "events" else ()
         #: What results call the partition attributes.
@@ -309,6 +315,8 @@ class Layout:
         if isinstance(query.asked, BoundTotals):
             self.totals = TotalsLayout(query.asked, query.schema.attributes, lambda name: _free_name(name, taken))
         taken.update(self.keys)
+        ends = () if self.panes is None or self.totals is not None else ("window_start", "window_end")
+        self.window_names = [_free_name(name, taken) for name in ends]
         self.names = [_free_name(variable, taken) for variable, _ in self.variables]
         self.return_names = [_free_name(one.name, taken) for one in self.returns]
         self.count_name = _free_name("matches", taken)
@@ -345,12 +353,12 @@ class Layout:
     @property
     def at_end(self) -> bool:
         """Whether the end of the stream alone gives rows, which are then never left out."""
-        return self.totals is not None and self.totals.totals.scope.extent is Extent.TABLE
+        return self.query.asked is not None and self.query.asked.scope.extent is Extent.TABLE
 
     @property
     def by_windows(self) -> bool:
         """Whether time gives rows, when windows are over."""
-        return self.totals is not None and self.totals.panes is not None
+        return self.panes is not None
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
@@ -373,9 +381,9 @@ class Layout:
     @cached_property
     def _schema(self) -> pa.Schema:
         attributes = self.query.schema.attributes
-        fields: list[pa.Field] = []
         if self.totals is not None and not self.totals.of_events:
             return pa.schema(self.totals.fields)
+        fields = [pa.field(name, window_type(self.panes, attributes)) for name in self.window_names]
         if self.positions:
             fields += [pa.field("start", pa.int64()), pa.field("end", pa.int64())]
             if not self.summary and self.totals is None:
@@ -446,7 +454,8 @@ def build_tables(
         return
     for matches in found:
         if matches.start.size:
-            columns = _position_columns(matches, order) if layout.positions else []
+            columns = _window_columns(matches, layout)
+            columns += _position_columns(matches, order) if layout.positions else []
             columns += _shared_columns(matches, layout, rows)
             for variable, attributes in layout.variables:
                 columns.append(_variable_column(matches, variable, attributes, rows, marks))
@@ -531,6 +540,13 @@ def summaries(found: Iterable[Matches]) -> Iterator[Matches]:
         waiting = start[-1:], end[-1:], count[-1:]
     if waiting is not None:
         yield Matches.counted(*waiting)
+
+
+def _window_columns(found: Matches, layout: Layout) -> list[pa.Array]:
+    """Where the windows begin and end that matches are of, where they are chosen by window."""
+    if found.window is None:
+        return []
+    return window_columns(found.window, layout.panes, window_type(layout.panes, layout.query.schema.attributes))
 
 
 def _shared_columns(found: Matches, layout: Layout, rows: Rows, keys: Sequence[str] | None = None) -> list[pa.Array]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from stretto.engines.api import Totals
 from stretto.engines.shared.windows import as_measured, measured_type
-from stretto.query.passes.bind_totals import BoundTotals
+from stretto.query.passes.bind_totals import BoundTotals, Panes
 from stretto.query.totals import Extent
 
 I64 = NDArray[np.int64]
@@ -38,9 +38,7 @@ class TotalsLayout:
     def __init__(self, totals: BoundTotals, attributes: Mapping[str, pa.DataType], free: Callable[[str], str]) -> None:
         self.totals = totals
         self.panes = totals.scope.panes
-        self._measured = pa.int64()
-        if self.panes is not None and self.panes.attribute is not None:
-            self._measured = measured_type(attributes[self.panes.attribute])
+        self._measured = window_type(self.panes, attributes)
         names = ["window_start", "window_end"] if self.panes is not None else []
         self._windows = [pa.field(free(name), self._measured) for name in names]
         self._groups = [pa.field(free(one.name), one.type) for one in totals.scope.groups]
@@ -59,10 +57,8 @@ class TotalsLayout:
     def columns(self, found: Totals) -> list[pa.Array]:
         """The columns of rows, in the order in which they are asked for: :meth:`order` may say another one of the rows."""
         windows = []
-        if self.panes is not None and found.window is not None:
-            begins = found.window * self.panes.slide
-            known = np.zeros(begins.size, np.bool_)
-            windows = [as_measured(one, known, self._measured) for one in (begins, begins + self.panes.size)]
+        if found.window is not None:
+            windows = window_columns(found.window, self.panes, self._measured)
         return [*windows, *found.groups, *found.items]
 
     def order(self, columns: Sequence[pa.Array]) -> pa.Array | None:
@@ -73,6 +69,18 @@ class TotalsLayout:
         chosen = [*columns[: len(self._windows)][:1], *columns[len(self._windows) :][: len(self._groups)]]
         table = pa.table([_sortable(one) for one in chosen], [str(k) for k in range(len(chosen))])
         return pc.sort_indices(table, [(name, "ascending") for name in table.column_names])
+
+
+def window_type(panes: Panes | None, attributes: Mapping[str, pa.DataType]) -> pa.DataType:
+    """The type of the ends of windows."""
+    return pa.int64() if panes is None or panes.attribute is None else measured_type(attributes[panes.attribute])
+
+
+def window_columns(number: I64, panes: Panes | None, kind: pa.DataType) -> list[pa.Array]:
+    """Where windows begin and end, by their numbers."""
+    assert panes is not None
+    begins, known = number * panes.slide, np.zeros(number.size, np.bool_)
+    return [as_measured(one, known, kind) for one in (begins, begins + panes.size)]
 
 
 def _sortable(column: pa.Array) -> pa.Array:

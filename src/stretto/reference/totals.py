@@ -44,18 +44,17 @@ class Overflow(Exception):
 
 @dataclass(frozen=True)
 class Listed:
-    """A match, with the events that each variable holds. ``order`` tells apart those that hold the same events."""
+    """A match, with the events that each variable holds."""
 
     start: int
     end: int
     positions: tuple[int, ...]
     held: Held
-    order: tuple[Any, ...] = ()
 
     @property
     def place(self) -> tuple[Any, ...]:
-        """What decides between equal scores: the least start, then end, then positions, of which one more comes before none."""
-        return self.start, self.end, (*self.positions, math.inf), self.order
+        """What decides between equal scores: the later start, then the later end, then the latest event that only one of two has."""
+        return -self.start, -self.end, (*(-position for position in reversed(self.positions)), math.inf)
 
 
 @dataclass(frozen=True)
@@ -126,8 +125,8 @@ def best_of(query: BoundQuery | BoundSase, events: pa.Table, *, valuations: bool
 
 
 def _rank(value: float, asked: BoundBest) -> tuple[bool, float]:
-    """Where a score stands: one that is NaN comes last."""
-    if value != value:
+    """Where a score stands: one that is no finite number comes last."""
+    if not math.isfinite(value):
         return True, 0
     return False, -value if asked.descending else value
 
@@ -204,15 +203,13 @@ def listed(
                 run.end,
                 tuple(sorted(run.positions)),
                 lambda name, own=bindings: own.get(name, frozenset()),  # type: ignore[misc]
-                run.bindings,
             )
         return
     for match in ceql.evaluate(query, events):
         each = [_held(one.bindings) for one in match.valuations]
         positions = tuple(sorted(match.positions))
         if valuations:
-            for one, held in zip(match.valuations, each, strict=True):
-                yield Listed(match.start, match.end, positions, held, tuple(sorted(one.bindings)))
+            yield from (Listed(match.start, match.end, positions, held) for held in each)
             continue
         for name in variables:
             if len({held(name) for held in each}) > 1:

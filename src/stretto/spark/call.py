@@ -27,6 +27,9 @@ from stretto.matching.results import Layout
 from stretto.matching.sets import refuse_unlisted
 from stretto.query import functions
 from stretto.query.afa import Afa
+from stretto.query.query import ParsedQuery
+from stretto.query.sase import SaseQuery
+from stretto.query.totals import Best, Extent, Totals
 from stretto.spark import automata
 from stretto.spark.batch import run as batch
 from stretto.spark.batch.plan import check_slices
@@ -244,7 +247,7 @@ def prepare(  # noqa: PLR0913 - the options that users have
     Budget(budget)  # raises
     compiled = compile_query(query, language=language)
     refuse_unlisted(compiled)
-    refuse_asked(compiled.parsed)
+    _check_asked(compiled.parsed, streams=_is_streaming(df))
     refuse_pipes(compiled, "Spark finds matches side by side", "sort the result: matches.orderBy('end_time').limit(n)")
     if valuations and compiled.parsed.keep is not None:
         raise OptionError(NO_VALUATIONS)
@@ -285,8 +288,10 @@ def prepare(  # noqa: PLR0913 - the options that users have
         valuations,
         budget,
         functions.paths(compiled.calls),
-        # In a stream, events without a key that conditions say may be late, or taken back; and each first event may time out.
+        # In a stream, events without a key that conditions say may be late, or taken back; and each first event may time out. What is
+        # chosen is of the keys that are written.
         not timeouts
+        and compiled.parsed.asked is None
         and (
             not events.isStreaming
             or (continuous.late == "drop" and continuous.sign is None and not continuous.speculation)
@@ -296,6 +301,30 @@ def prepare(  # noqa: PLR0913 - the options that users have
     )
     _check_end(call)
     return call
+
+
+def _is_streaming(df: DataFrame | Mapping[str, DataFrame]) -> bool:
+    return any(one.isStreaming for one in (df.values() if isinstance(df, Mapping) else (df,)))
+
+
+def _check_asked(query: ParsedQuery | SaseQuery, *, streams: bool) -> None:
+    """Raise an :class:`OptionError` where tasks that see some of the keys, or of a stream, cannot choose among all matches."""
+    asked = query.asked
+    if asked is None or isinstance(asked, Totals):
+        refuse_asked(query)
+        return
+    what, scope = "ORDER BY … LIMIT" if isinstance(asked, Best) else "SAMPLE", asked.scope
+    if scope.extent is Extent.EVENT:
+        return
+    if streams:
+        raise OptionError(
+            f"{what} in a stream on Spark, which has no end: EVERY EVENT chooses among the matches of each event, a Matcher among "
+            "those of windows"
+        )
+    if scope.group_by is not None and len(scope.group_by) < len(query.partition_by):
+        raise OptionError(
+            f"{what} with GROUP BY on Spark: each task chooses for its own keys; leave GROUP BY out, and choose among the rows"
+        )
 
 
 def _check_end(call: Prepared) -> None:

@@ -19,6 +19,7 @@ class NfabProgram(Compiled, Startable[NfabRunner]):
         "relations",
         "events",
         "limit",
+        "choice",
         "keep",
         "timeouts",
         "summary",

@@ -18,6 +18,7 @@ from stretto.engines.nfab.cleaning import sweep
 from stretto.engines.nfab.compiled import Compiled
 from stretto.engines.nfab.forgetting import forget, move_words
 from stretto.engines.nfab.kernels import advance, expire
+from stretto.engines.nfab.picking import advance_choosing
 from stretto.engines.nfab.state import NEVER, NfabState
 from stretto.engines.nfab.structure import Events, Machine, Nodes
 from stretto.engines.shared.counting import Graph, Unlisted, unlisted
@@ -259,6 +260,8 @@ class NfabRunner(Intake):
         if self.keeper is not None:
             begins = (bits[rows] & program.beginning) != 0
             self.keeper.see(Visits(position, part, key, low, begins), self.partitions)
+        if self.choice is not None:
+            self.choice.see(batch, rows, position)
         return Events(bits[rows], part, position, ranks, key, low, tie, C), until
 
     def _passed(self, measures: NDArray[np.generic] | None, member: Bits | None) -> int | None:
@@ -307,20 +310,33 @@ class NfabRunner(Intake):
         registers = self.state.registers
         registers[s.CURSOR] = registers[s.BUSY] = 0
         self._events = events
-        machine = self.program.machine._replace(silent=silent, marks=self.labels, counts=self.counts)
+        choice = self.choice
+        hands = choice is not None
+        machine = self.program.machine._replace(silent=silent, marks=self.labels, counts=self.counts, hands=hands)
         while True:
             status = self._call(events, machine)
             if status == _jit.DONE:
                 break
-            yield from self._act(status, events)
+            if choice is not None and choice.open:
+                yield from choice.act(status, int(events.position[int(registers[s.CURSOR])]), _as_it_is)
+            else:
+                yield from self._act(status, events)
         self._events = None
         if registers[s.ROWS]:
             yield self._drain()
+        if choice is not None:
+            yield from choice.drain(_as_it_is)
 
     def _call(self, events: Events, machine: Machine) -> int:
         state = self.state
         if self.counts:
             state.fit_counts()
+        choice = self.choice
+        if choice is not None:
+            choice.fit(state.nodes.previous.size, state.counts)
+            seen, picker = choice.seen, choice.picker
+            arrays = state.memory, state.out, state.counts
+            return advance_choosing(self.program.theta, events, machine, *arrays, seen, picker)
         return advance(
             self.program.theta,
             events,
@@ -461,3 +477,7 @@ class NfabRunner(Intake):
                 if state.runs.state[run] < 0:
                     state.runs.last[run] = part
                 run = int(state.runs.next[run])
+
+
+def _as_it_is(_: Matches) -> None:
+    """Marks of the NFAb say which variable holds each event."""

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from stretto.columns.classes import Classifier
 from stretto.columns.keys import KeyTable
 from stretto.columns.overflow import IntegerOverflow
+from stretto.engines.shared.choice import Choice
 from stretto.engines.shared.keeping import Keeper
 from stretto.engines.shared.values import Vocabulary
 from stretto.engines.shared.windows import Measured, ranks, values_of
@@ -128,6 +129,8 @@ class Intake:
         self._patience = 2  # as many times as many events pass before the next: more where the last one forgot no key
         #: What chooses among the matches (KEEP); ``None``: nothing does.
         self.keeper: Keeper | None = None
+        #: What takes the best of them, or a sample; ``None``: all are given.
+        self.choice: Choice | None = None
         #: After a batch: the least position whose window is open; ``None``: time does not tell, or nobody asked.
         self.until: int | None = None
 

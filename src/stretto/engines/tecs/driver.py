@@ -17,8 +17,9 @@ from stretto.engines.shared.counting import Graph, Unlisted, unlisted
 from stretto.engines.shared.intake import CHUNK, SWEEP_AT_LEAST, Classifying, Intake, kept
 from stretto.engines.tecs import structure as s
 from stretto.engines.tecs.collect import sweep
-from stretto.engines.tecs.kernels import Events, Machine, advance
+from stretto.engines.tecs.kernels import HANDS_OVER, Events, Machine, advance
 from stretto.engines.tecs.labels import Trace
+from stretto.engines.tecs.picking import advance_choosing
 from stretto.engines.tecs.state import State
 from stretto.engines.tecs.structure import I64
 from stretto.errors import DataError
@@ -133,7 +134,7 @@ class Driver(Intake):
         state, program = self.state, self.program
         registers = state.registers
         registers[s.CURSOR] = 0
-        registers[s.COUNTING] = self.counts
+        registers[s.COUNTING] = self.counts if self.choice is None else HANDS_OVER
         while True:
             state.fit_states(program.machine.table.shape[0])
             machine = program.machine
@@ -141,18 +142,10 @@ class Driver(Intake):
                 machine = machine._replace(kind=machine.kind & ~np.uint8(1))
             if self.counts:
                 state.fit_counts()
-            status = advance(
-                events,
-                machine,
-                state.nodes,
-                state.records,
-                state.work,
-                state.cells,
-                state.stack,
-                state.out,
-                state.counts,
-                registers,
-            )
+            status = self._call(events, machine)
+            if self.choice is not None and self.choice.open:
+                yield from self.choice.act(status, int(registers[s.NOW]), self._resolve)
+                continue
             match status:
                 case _jit.DONE:
                     break
@@ -172,6 +165,21 @@ class Driver(Intake):
                     state.grow_stack()
         if registers[s.ROWS]:
             yield self._drain()
+        if self.choice is not None:
+            yield from self.choice.drain(self._resolve)
+
+    def _call(self, events: Events, machine: Machine) -> int:
+        """The kernel."""
+        state, choice = self.state, self.choice
+        arrays = state.nodes, state.records, state.work, state.cells, state.stack, state.out, state.counts
+        if choice is None:
+            return advance(events, machine, *arrays, state.registers)
+        choice.fit(state.nodes.left.size, state.nodes)
+        return advance_choosing(events, machine, *arrays, state.registers, choice.seen, choice.picker)
+
+    def _resolve(self, found: Matches) -> None:
+        """Tell which variables hold the events of matches, where that was not clear."""
+        raise NotImplementedError
 
     def unlisted(self) -> Unlisted | None:
         """While :meth:`advance` is being read: how many matches of the last event are still to come; ``None``: none."""

@@ -31,6 +31,7 @@ from stretto._jit import (
     GROW_ARENA,
     GROW_NODES,
     GROW_STACK,
+    HANDED_OVER,
     PAUSED,
     TRANSITION_MISSING,
     inlined,
@@ -75,6 +76,9 @@ PAUSE_AFTER = 1 << 24
 #: What an event reads is loaded so many events ahead, where there are more partitions than the caches hold.
 AHEAD = 16
 IN_CACHE = 1 << 11
+
+#: What is done with the matches of an event, where they are not listed or counted (COUNTING).
+HANDS_OVER = 2
 
 CONSUME_PARTITION = 1
 CONSUME_ANY = 2
@@ -143,7 +147,13 @@ def advance(
     """
     while True:
         if registers[s.BUSY]:
-            if registers[s.COUNTING]:
+            if registers[s.COUNTING] == HANDS_OVER:
+                if registers[s.BUSY] == 1:
+                    registers[s.BUSY] = 2
+                    return HANDED_OVER
+                registers[s.TOP] = registers[s.BUSY] = 0
+                status = DONE
+            elif registers[s.COUNTING]:
                 status = count_matches(nodes, stack, out, counts, registers)
             else:
                 status = enumerate_matches(nodes, stack, out, registers)

@@ -16,6 +16,7 @@ class Program(Compiled, Startable[Runner]):
         "negation",
         "events",
         "limit",
+        "choice",
         "keep",
         "timeouts",
         "summary",

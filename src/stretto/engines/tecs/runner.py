@@ -81,6 +81,8 @@ class Runner(Driver):
         if self.keeper is not None:
             self.until = self._open_after(measures, member)
             events = self._kept_events(events)
+        if self.choice is not None:
+            self.choice.see(batch, rows, rows + first)
         return events
 
     def _kept_events(self, events: Events | None) -> Events | None:
@@ -97,9 +99,12 @@ class Runner(Driver):
         if self.counts:
             return self.state.drain_counts()
         found = self.state.drain()
+        self._resolve(found)
+        return found
+
+    def _resolve(self, found: Matches) -> None:
         if self.labels and not self.program.valuations and (found.mark == AMBIGUOUS).any():
             resolved(found, self.trace, self.program.arcs(), self.program.truth())
-        return found
 
     def _save_names(self, section: Section) -> None:
         determinizer, vectors = self.program.determinizer, self.program.classifier.vectors

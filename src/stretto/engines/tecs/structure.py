@@ -29,7 +29,7 @@ TAIL = 1  #: nodes up to this number are freed
 NOW = 2  #: position of the event at hand
 LOW = 3  #: keys (positions or ranks) below this are out of the window
 CURSOR = 4  #: index of the event at hand in the call's arrays
-BUSY = 5  #: 1 while the output of the event at hand is not all written
+BUSY = 5  #: 1 while the output of the event at hand is not all written; 2: it was handed over
 TOP = 6  #: entries on the enumeration stack or heap
 LINKS = 7  #: links in use (heap enumeration)
 EMITTED = 8  #: matches written for the event at hand
@@ -52,7 +52,7 @@ FREE = 24  #: first of the heads of the arena's free lists
 REGISTERS = FREE + 48
 # No record has a size of the last classes; these words of a snapshot are not read.
 INITIAL = REGISTERS - 3  #: the start state of the automaton of the event at hand
-COUNTING = REGISTERS - 2  #: 1: matches are counted, not listed
+COUNTING = REGISTERS - 2  #: 1: matches are counted, not listed; 2: their structure is handed over
 STEPS = REGISTERS - 1  #: nodes looked at by counting since the kernel last paused
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from stretto.columns.classes import condition_of
 from stretto.columns.coding import single_column
 from stretto.engines.keeping import KeptProgram
+from stretto.engines.picking import PickedProgram
 from stretto.engines.select import Machine
 from stretto.engines.tecs.program import Program
 from stretto.engines.timeouts import TimeoutProgram
@@ -27,6 +28,7 @@ from stretto.query import predicate as p
 from stretto.query.guard import Guard
 from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.query import Consume, refuse_joined
+from stretto.query.totals import Best, Sample
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -85,11 +87,15 @@ class Part:
             raise OptionError(
                 "many patterns at once list every match, and KEEP and AFTER MATCH choose: match it on its own"
             )
+        if isinstance(query.parsed.asked, Best | Sample):
+            raise OptionError(
+                "many patterns at once list every match, and ORDER BY … LIMIT and SAMPLE choose: match it on its own"
+            )
         refuse_unlisted(query)
         refuse_pipes(query, "a set of patterns goes on", "take the rows that you want from what push() gives")
         # Keys that conditions say split the stream, unless columns would have to be made of them.
         program = query.program(valuations=valuations, split=not query.implied.keys)
-        assert not isinstance(program, KeptProgram | TimeoutProgram)
+        assert not isinstance(program, KeptProgram | TimeoutProgram | PickedProgram)
         #: What runs it.
         self.machine: Machine = program
         only = query.streams[0]

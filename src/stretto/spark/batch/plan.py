@@ -130,6 +130,8 @@ def _uncut(call: Prepared) -> str | None:
     """Why the call cannot be cut in time."""
     if call.timeouts:
         return "timeouts= looks at the events after a first event, whether they complete a match or not"
+    if call.query.parsed.asked is not None:
+        return "what is asked of all matches of a key needs all of them in one task"
     return unsliceable(call.query, shows_events=bool(call.layout.variables))
 
 

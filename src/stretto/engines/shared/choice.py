@@ -1,0 +1,414 @@
+"""The choice of a run: what its events add to scores, what it asks of the kernel, and the matches that are held for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from stretto import _jit
+from stretto.columns.keys import KeyTable
+from stretto.columns.overflow import IntegerOverflow, located
+from stretto.columns.vectorized import computed, numbers_of, reals_of_decimals, valid_of
+from stretto.engines.api import Matches
+from stretto.engines.shared import picks as k
+from stretto.engines.shared.counting import Counts
+from stretto.engines.shared.foremost import Held, Rows
+from stretto.engines.shared.picks import I64, Bounds, Lists, Memo, Picked, Picker, Scratch, Values
+from stretto.engines.shared.windows import values_of
+from stretto.errors import LimitError, OptionError
+from stretto.frame import Section
+from stretto.query.passes.bind_totals import BoundBest, BoundSample, BoundTotal
+from stretto.query.totals import Extent, Function
+
+#: Matches that were chosen are held, and bounds rise, when so many wait.
+ROWS = 1 << 12
+CELLS = 1 << 14
+
+#: Values of events are forgotten when there are so many, and twice as many as were left last time.
+FORGET_AT_LEAST = 1 << 14
+
+#: So many matches are no choice.
+MOST = 1 << 20
+
+#: Events whose value leaves 64 bits are set aside, so long as they are few: only in a match do they matter.
+FEW = 64
+
+
+class Seen(NamedTuple):
+    """What the kernel reads beside the events of a batch: for each when it was, and its group."""
+
+    time: I64
+    group: I64
+
+
+class Choice:
+    """What a run chooses among its matches.
+
+    Parameters
+    ----------
+    asked
+        What is asked of all matches together.
+    marks
+        The variables of each mark.
+    capacity
+        The size that the growing arrays start with.
+
+    Raises
+    ------
+    LimitError
+        So many matches are no choice.
+    """
+
+    def __init__(self, asked: BoundBest | BoundSample, marks: Sequence[frozenset[str]], *, capacity: int) -> None:
+        scope, panes = asked.scope, asked.scope.panes
+        if asked.most > MOST:
+            raise LimitError(
+                f"{asked.most:,} matches of all are no choice, of which at most {MOST:,} are held\nhint: list all of them"
+            )
+        self.asked = asked
+        self.small = max(2, capacity)
+        self.scores = np.dtype(np.int64 if isinstance(asked, BoundBest) and asked.exact else np.float64)
+        self.items = asked.score if isinstance(asked, BoundBest) else ()
+        self.panes = panes
+        self.bounded = scope.extent is not Extent.EVENT
+        self.groups = KeyTable([one.type for one in scope.groups]) if scope.groups and self.bounded else None
+        self.held = Held(asked.most, self.scores)
+        self.seen = Seen(np.zeros(0, np.int64), np.zeros(0, np.int64))
+        registers = np.zeros(k.REGISTERS, np.int64)
+        registers[k.MOST], registers[k.BOUNDED] = asked.most, self.bounded
+        registers[k.EXACT] = self.scores == np.int64
+        registers[k.SAMPLING] = isinstance(asked, BoundSample)
+        registers[k.SEED] = asked.seed if isinstance(asked, BoundSample) else 0
+        registers[k.SETS] = 1
+        if panes is not None:
+            registers[k.SIZE], registers[k.SLIDE] = panes.size, panes.slide
+            registers[k.SETS] = -(-panes.size // panes.slide)
+        self.sets = int(registers[k.SETS])
+        holds = [[item.variable in labels for item in self.items] for labels in marks]
+        self.picker = Picker(
+            _values(self.small, len(self.items), self.scores, np.array(holds, np.bool_).reshape(len(marks), -1)),
+            _memo(self.sets, 1, self.scores),
+            _lists(1, self.small, self.scores),
+            _counts(self.sets, 1),
+            Bounds(np.zeros((1, self.sets), np.int64), np.zeros((1, self.sets), self.scores)),
+            _scratch(self.small, asked.most if isinstance(asked, BoundSample) else 0),
+            _picked(min(ROWS, self.small), min(CELLS, 4 * self.small), self.scores),
+            registers,
+        )
+        self._of: Any = None  # what the memo is of …
+        self._slots = 0  # … and how many nodes that has room for
+        self._kept = 0  # events of which the values were left when they were last forgotten
+
+    # -- events ---------------------------------------------------------------------------------------------------------
+
+    @property
+    def open(self) -> bool:
+        """Whether the kernel has stopped in the midst of choosing."""
+        return bool(self.picker.registers[k.OPEN])
+
+    def see(self, batch: pa.RecordBatch, rows: I64, position: I64) -> None:
+        """The events that are visited next: their rows in a batch, and their positions."""
+        count = rows.size
+        table = batch.take(pa.array(rows)) if count < batch.num_rows else batch
+        time = group = np.zeros(count, np.int64)
+        if self.panes is not None:
+            assert self.panes.attribute is not None
+            time = values_of(table.column(self.panes.attribute), self.panes.attribute, 0).astype(np.int64)
+        if self.groups is not None:
+            names = [one.attribute for one in self.asked.scope.groups]
+            group = self.groups.ids([table.column(name) for name in names], np.arange(count))
+            self._fit_groups()
+        self.seen = Seen(time, group)
+        if not self.items and self.panes is None:
+            return
+        values, known = self.picker.values, int(self.picker.registers[k.EVENTS])
+        if known + count > values.position.size:
+            values = _with_room(values, known + count)
+            self.picker = self.picker._replace(values=values)
+        values.position[known : known + count] = position
+        values.time[known : known + count] = time
+        for at, item in enumerate(self.items):
+            values.value[known : known + count, at] = self._worth(at, item, table, position)
+        self.picker.registers[k.EVENTS] = known + count
+
+    def _worth(self, at: int, item: BoundTotal, table: pa.RecordBatch, position: I64) -> NDArray[Any]:
+        """What each event adds to a score where it counts, the greater the better."""
+        assert isinstance(self.asked, BoundBest)
+        factor = self.asked.factors[at] if self.asked.descending else -self.asked.factors[at]
+        lost: list[int] = []
+        array = self._computed(item, table, position, lost)
+        valid = valid_of(array)
+        known = np.ones(len(array), np.bool_) if valid is None else valid
+        if item.function is Function.COUNT:
+            worth = np.where(known, factor, 0).astype(self.scores)
+        elif self.scores == np.float64:
+            real = reals_of_decimals(array) if pa.types.is_decimal(array.type) else array
+            with np.errstate(all="ignore"):
+                worth = numbers_of(real).astype(np.float64) * factor
+            # A match with a value that is no finite number comes behind all others.
+            worth = np.where(known, np.where(np.isfinite(worth), worth, -np.inf), 0.0)
+        else:
+            worth = _exactly(array, known, int(factor))
+        worth[lost] = np.nan if self.scores == np.float64 else k.LOST
+        return worth
+
+    def _computed(self, item: BoundTotal, table: pa.RecordBatch, position: I64, lost: list[int]) -> pa.Array:
+        """The values of an item; NULL, and ``lost``, where they leave 64 bits."""
+        assert item.value is not None
+        assert item.kind is not None
+        value, kind = item.value, item.kind
+        try:
+            found = computed(value, table, kind)
+        except IntegerOverflow:
+            found = self._piecewise(lambda part: computed(value, part, kind), kind, table, position, lost)
+        if isinstance(found, pa.ChunkedArray):
+            found = found.combine_chunks()
+        return found.dictionary_decode() if pa.types.is_dictionary(found.type) else found
+
+    def _piecewise(
+        self,
+        compute: Callable[[pa.RecordBatch], pa.Array],
+        kind: pa.DataType,
+        table: pa.RecordBatch,
+        position: I64,
+        lost: list[int],
+    ) -> pa.Array:
+        """Compute what can be; only an event of a match need have a value."""
+        pieces, begin = [], 0
+        while True:
+            try:
+                pieces.append(located(compute, table.slice(begin)))
+                return pa.concat_arrays(pieces)
+            except IntegerOverflow as error:
+                row = begin + (error.row or 0)
+                if len(lost) == FEW:
+                    raise IntegerOverflow(error.what, error.why, int(position[row])) from None
+            pieces += [compute(table.slice(begin, row - begin)), pa.nulls(1, kind)]
+            lost.append(row)
+            begin = row + 1
+
+    def forget(self, oldest: int | None, live: Callable[[], I64]) -> None:
+        """Drop the values of events that no match holds any more; ``oldest``: ``None`` when ``live`` must be asked."""
+        registers, values = self.picker.registers, self.picker.values
+        count = int(registers[k.EVENTS])
+        if count <= 2 * self._kept + FORGET_AT_LEAST:
+            return
+        if oldest is None:
+            positions = live()
+            oldest = int(positions[0]) if positions.size else np.iinfo(np.int64).max
+        gone = int(np.searchsorted(values.position[:count], oldest))
+        for array in values[:3]:
+            array[: count - gone] = array[gone:count].copy()
+        registers[k.EVENTS] = self._kept = count - gone
+
+    # -- the kernel -----------------------------------------------------------------------------------------------------
+
+    def fit(self, slots: int, of: Any) -> None:
+        """Room for the nodes of a structure, of which nothing is known yet where it is another one than before."""
+        if self._of is of and self._slots == slots:
+            return
+        self._of, self._slots = of, slots
+        if isinstance(self.asked, BoundSample):
+            self.picker = self.picker._replace(counts=_counts(self.sets, slots))
+        else:
+            entries = self.picker.lists.node.size
+            memo, lists = _memo(self.sets, slots, self.scores), _lists(slots, entries, self.scores)
+            self.picker = self.picker._replace(memo=memo, lists=lists)
+
+    def act(self, status: int, position: int, told: Callable[[Matches], None]) -> Iterator[Matches]:
+        """Do what the kernel asks for, at the event in a position; ``told`` completes the marks of matches."""
+        match status:
+            case _jit.OUTPUT_FULL:
+                yield from self.drain(told)
+            case _jit.GROW_OUTPUT:
+                out = self.picker.out
+                self.picker = self.picker._replace(out=_picked(2 * out.start.size, 2 * out.position.size, self.scores))
+            case _jit.GROW_STACK:
+                self._grow()
+            case _jit.OVERFLOW:
+                raise IntegerOverflow(
+                    "a score leaves 64 bits in the match that ends",
+                    "CAST(SUM(…) AS DOUBLE) is in floating point",
+                    position,
+                )
+            case _jit.FAULTED:
+                raise OptionError(
+                    f"the event at row {position} completes a match whose runs hold an event in different variables, one of which "
+                    "the score asks for: valuations=True tells them apart, or conditions that no event satisfies both of"
+                )
+
+    def _grow(self) -> None:
+        """Twice the room for all that is made while choosing."""
+        picker = self.picker
+        lists = {
+            name: _longer(getattr(picker.lists, name), 2 * picker.lists.node.size)
+            for name in ("score", "start", "node", "below", "next")
+        }
+        room = 2 * picker.scratch.waiting.size
+        scratch = {name: _longer(getattr(picker.scratch, name), room) for name in ("waiting", "cursor", "spot", "mark")}
+        self.picker = picker._replace(lists=picker.lists._replace(**lists), scratch=picker.scratch._replace(**scratch))
+
+    def drain(self, told: Callable[[Matches], None]) -> Iterator[Matches]:
+        """Take the chosen matches out of the output: they are given, or held and compared."""
+        registers, out = self.picker.registers, self.picker.out
+        rows, cells = int(registers[k.ROWS]), int(registers[k.CELLS])
+        registers[k.ROWS] = registers[k.CELLS] = 0
+        if not rows:
+            return
+        offset = np.zeros(rows + 1, np.int64)
+        offset[1:] = out.stop[:rows]
+        start, end = out.start[:rows].copy(), out.end[:rows].copy()
+        found = Matches(start, end, offset, out.position[:cells].copy(), out.mark[:cells].copy())
+        told(found)
+        if not self.bounded:
+            yield found
+            return
+        scores, group, window = (array[:rows].copy() for array in (out.score, out.group, out.window))
+        self.held.add(Rows(start, end, offset, found.position, found.mark, scores, group, window))
+        self._raise_bounds()
+
+    def _fit_groups(self) -> None:
+        assert self.groups is not None
+        bounds, count = self.picker.bounds, len(self.groups)
+        if count > bounds.window.shape[0]:
+            self.picker = self.picker._replace(bounds=Bounds(*(_longer(array, 2 * count) for array in bounds)))
+
+    def _raise_bounds(self) -> None:
+        """A match must be as good as the last one that its group has, where that has as many as are asked for."""
+        window, group, score = self.held.full()
+        bounds = self.picker.bounds
+        bounds.window[group, window % self.sets] = 2 * window + 1
+        bounds.score[group, window % self.sets] = score
+
+    # -- what is given ----------------------------------------------------------------------------------------------------
+
+    def closed(self, value: int | float) -> Iterator[Matches]:
+        """The matches of windows that have closed when time has come so far."""
+        if self.panes is not None:
+            yield from self._given((int(value) - self.panes.size) // self.panes.slide + 1)
+
+    def finish(self) -> Iterator[Matches]:
+        """The matches that are held."""
+        yield from self._given(None)
+
+    def _given(self, until: int | None) -> Iterator[Matches]:
+        if not len(self.held) or (until is not None and self.held.rows.window[0] >= until):
+            return
+        found, window = self.held.take(until)
+        yield found if self.panes is None else found._replace(window=window)
+
+    @property
+    def closes(self) -> int | None:
+        """When the last window that is held closes; ``None``: none is."""
+        if self.panes is None or not len(self.held):
+            return None
+        return int(self.held.rows.window[-1]) * self.panes.slide + self.panes.size
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it holds."""
+        own = self.held.nbytes + (0 if self.groups is None else self.groups.nbytes)
+        bundles = (array for bundle in self.picker[:-1] for array in bundle)
+        return own + int(sum(array.nbytes for array in bundles))
+
+    # -- state ------------------------------------------------------------------------------------------------------------
+
+    def save(self, section: Section) -> None:
+        """Write the values of events, and what is held."""
+        count = int(self.picker.registers[k.EVENTS])
+        values = self.picker.values
+        section.arrays |= {"position": values.position[:count].copy(), "time": values.time[:count].copy()}
+        section.arrays["value"] = values.value[:count].ravel()
+        self.held.save(section.sub("held"))
+        if self.groups is not None:
+            self.groups.save(section.sub("groups"))
+
+    def load(self, section: Section) -> None:
+        """Take over, from the beginning, what :meth:`save` wrote."""
+        position = section.arrays["position"].astype(np.int64)
+        values, count = self.picker.values, position.size
+        values = _with_room(values, count)
+        values.position[:count], values.time[:count] = position, section.arrays["time"].astype(np.int64)
+        values.value[:count] = section.arrays["value"].astype(self.scores).reshape(count, values.value.shape[1])
+        self.picker = self.picker._replace(values=values)
+        self.picker.registers[k.EVENTS] = count
+        self.held.load(section.sub("held"))
+        if self.groups is not None:
+            self.groups.load(section.sub("groups"))
+            self._fit_groups()
+        self._raise_bounds()
+
+
+def _exactly(array: pa.Array, known: NDArray[np.bool_], factor: int) -> I64:
+    """Integers by a factor; LOST where 64 bits do not hold them."""
+    if pa.types.is_decimal(array.type):
+        whole = values_of(array.fill_null(0), "", 0) if len(array) else np.zeros(0, np.int64)
+    else:
+        whole = numbers_of(array)
+    most = np.iinfo(np.int64).max
+    wraps = whole > np.uint64(most) if whole.dtype == np.uint64 else np.zeros(whole.size, np.bool_)
+    whole = whole.astype(np.int64)
+    most //= max(1, abs(factor))
+    beyond = wraps | (whole > most) | (whole < -most)
+    with np.errstate(all="ignore"):
+        worth = np.where(known, whole * np.int64(factor), 0)
+    worth[beyond & known] = k.LOST
+    return worth
+
+
+def _values(events: int, items: int, scores: np.dtype[Any], holds: NDArray[np.bool_]) -> Values:
+    value = np.zeros((events, max(1, items)), scores)
+    holds = holds if items else np.zeros((holds.shape[0], 1), np.bool_)
+    return Values(np.zeros(events, np.int64), np.zeros(events, np.int64), value, holds)
+
+
+def _with_room(values: Values, events: int) -> Values:
+    """The same with room for so many events."""
+    position, time, value, holds = values
+    return Values(_longer(position, events), _longer(time, events), _longer(value, events), holds)
+
+
+def _memo(sets: int, slots: int, scores: np.dtype[Any]) -> Memo:
+    node, start, choice = (np.zeros((sets, slots), np.int64) for _ in range(3))
+    score = np.zeros((sets, slots), scores)
+    return Memo(node, score, start, choice, np.zeros(slots, np.int64), np.zeros(slots, scores))
+
+
+def _lists(slots: int, entries: int, scores: np.dtype[Any]) -> Lists:
+    stamp, first, last, left, right = (np.zeros(slots, np.int64) for _ in range(5))
+    start, node, below, following = (np.zeros(entries, np.int64) for _ in range(4))
+    over, score = np.zeros(slots, np.bool_), np.zeros(entries, scores)
+    return Lists(stamp, first, last, left, right, over, score, start, node, below, following)
+
+
+def _counts(sets: int, slots: int) -> Counts:
+    node, matches, least, first = (np.zeros((sets, slots + 1), np.int64) for _ in range(4))
+    return Counts(node, matches, np.zeros((sets, slots + 1), np.float64), least, first)
+
+
+def _scratch(size: int, drawn: int) -> Scratch:
+    waiting, cursor, spot, mark = (np.zeros(size, np.int64) for _ in range(4))
+    table = 1 << (4 * drawn).bit_length()
+    return Scratch(
+        waiting, cursor, spot, mark, np.zeros(table, np.int64), np.zeros(table, np.int64), np.zeros(1, np.float64)
+    )
+
+
+def _picked(rows: int, cells: int, scores: np.dtype[Any]) -> Picked:
+    start, end, stop, group, window = (np.zeros(rows, np.int64) for _ in range(5))
+    return Picked(
+        start, end, stop, np.zeros(cells, np.int64), np.zeros(cells, np.int32), np.zeros(rows, scores), group, window
+    )
+
+
+def _longer(array: NDArray[Any], size: int) -> NDArray[Any]:
+    """A copy with room for so many, at least twice as long where there is less, zero behind the old content."""
+    if array.shape[0] >= size:
+        return array
+    longer = np.zeros((max(size, 2 * array.shape[0]), *array.shape[1:]), array.dtype)
+    longer[: array.shape[0]] = array
+    return longer
