@@ -206,6 +206,10 @@ class TimeoutRun(AroundRun):
         """The stream has ended: what it completes is a match, and no window closes by it."""
         yield from self._shifted(self.run.finish())
 
+    def in_flight(self, most: int) -> Matches:
+        """The furthest partial matches of the first few first events whose windows are open, as rows of timeouts."""
+        return self._as_matches(self.partial.in_flight(most))
+
     def _in_slices(self, batch: pa.RecordBatch) -> Iterator[Matches]:
         """Do it for matches that do not tell which event has completed them: each row that closes windows begins
         a slice."""

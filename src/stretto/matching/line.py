@@ -95,6 +95,12 @@ class Line(ABC):
     def idle(self) -> bool:
         return self.ends is None
 
+    def partial_matches(self, most: int) -> pa.Table:
+        raise OptionError(
+            "partial_matches() follows the first events of CEQL and SASE+ queries on events in order, which this matcher does not "
+            "run; matcher.stats counts what is held"
+        )
+
     @property
     @abstractmethod
     def expires(self) -> int | float | None: ...

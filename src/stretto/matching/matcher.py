@@ -226,6 +226,39 @@ class Matcher:
         """
         return self._line.stats
 
+    def partial_matches(self, most: int = 1_000) -> pa.Table:
+        """What is under way, of a matcher with ``timeouts=True``: a row for each first event whose window is open, and with which no
+        match begins so far.
+
+        Parameters
+        ----------
+        most
+            How many rows at the most, the oldest first events first.
+
+        Returns
+        -------
+        pyarrow.Table
+            The columns are those that :meth:`push` gives. A row shows the partial match that got furthest, as that of a timeout does:
+            ``reached`` is the variable of its last event, ``expired`` the last time of its window, ``start_time`` says how old it is.
+            Nothing changes. Events that still wait to be sorted are in none.
+
+        Raises
+        ------
+        OptionError
+            The matcher was made without ``timeouts=True``, or runs an automaton, EQL or MATCH_RECOGNIZE; ``stats`` counts what it
+            holds.
+
+        Examples
+        --------
+        >>> import stretto
+        >>> query = "SELECT * FROM S WHERE ORDER AS o ; PAID AS p ; SENT AS s PARTITION BY [id] WITHIN 24 [t]"
+        >>> matcher = stretto.Matcher(query, time="t", timeouts=True)
+        >>> _ = matcher.push([{"type": one, "id": id, "t": id} for id, one in [(1, "ORDER"), (2, "ORDER"), (2, "PAID")]])
+        >>> matcher.partial_matches().select(["id", "positions", "reached", "expired"]).to_pylist()
+        [{'id': 1, 'positions': [0], 'reached': 'o', 'expired': 25}, {'id': 2, 'positions': [1, 2], 'reached': 'p', 'expired': 26}]
+        """
+        return self._line.partial_matches(most)
+
     @property
     def idle(self) -> bool:
         """Whether no event so far can take part in a later match, nor be taken back: a new matcher would go on in the same way."""

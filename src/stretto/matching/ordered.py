@@ -18,6 +18,7 @@ from stretto.columns.overflow import IntegerOverflow
 from stretto.engines.api import Matches, Program, Run
 from stretto.engines.nfab.runner import NfabRunner
 from stretto.engines.shared.windows import values_of
+from stretto.engines.timeouts import TimeoutRun
 from stretto.errors import DataError, OptionError, SnapshotError, StrettoError
 from stretto.events import BEFORE, Schema, as_table, conform, require
 from stretto.frame import Section, reading
@@ -152,6 +153,23 @@ class Ordered(Line):
     def idle(self) -> bool:
         waits = self.sorter is not None and self.sorter.buffered > 0
         return self.run is None or not (waits or not self.run.idle)
+
+    def partial_matches(self, most: int) -> pa.Table:
+        if not self.reading.timeouts:
+            raise OptionError(
+                "partial_matches() needs a matcher that follows each first event: make it with timeouts=True, which a query with "
+                "WITHIN may have; matcher.stats counts what is held"
+            )
+        if most < 1:
+            raise OptionError(f"partial_matches(most={most}): give a positive number")
+        run = self.run
+        if run is None:
+            return pa.table({})
+        assert isinstance(run, TimeoutRun)
+        self.life.refuse_inside()
+        self.meter = Meter.of_call(self.budget)
+        found = list(self._tables(run.in_flight(most) for _ in range(1)))
+        return pa.concat_tables(found) if found else self.layout.schema().empty_table()
 
     @property
     def expires(self) -> int | float | None:

@@ -238,6 +238,14 @@ class Following(Intake):
         self._closed = slots[count:], rows[count:]
         return self._timed_out(slots[:count], rows[:count])
 
+    def in_flight(self, most: int) -> Furthest:
+        """The furthest partial matches of the first few first events whose windows are open, and with which no match begins so far.
+
+        Nothing changes: they can be asked for again, and time out as ever.
+        """
+        slots = np.flatnonzero(self.state.open)[:most]
+        return self._furthest(slots, np.full(slots.size, self.rows))
+
     def pass_by(self, value: int | float) -> None:
         """Nothing before ``value`` will come; the windows that this closes are those of :meth:`closed`."""
         if self.last_time is None or value > self.last_time:
@@ -253,9 +261,11 @@ class Following(Intake):
         state = self.state
         there = state.waits(slots)
         state.open[slots] = False
-        slots, closed = slots[there], closed[there]
+        return self._furthest(slots[there], closed[there])
+
+    def _furthest(self, slots: I64, closed: I64) -> Furthest:
         size = 0 if self.window is None else self.window.size
-        return Furthest(closed, self._places(slots), state.measure[slots] + size)
+        return Furthest(closed, self._places(slots), self.state.measure[slots] + size)
 
     def begin_matches(self, starts: I64) -> None:
         """Matches begin at these positions."""
