@@ -100,6 +100,12 @@ def test_a_query_inline(run: Run) -> None:
     assert [json.loads(line) for line in out.splitlines()] == [MATCH]
 
 
+def test_counts_and_sums_are_rows(run: Run) -> None:
+    code, out, _ = run("match", "SELECT COUNT(*), SUM(b[v]) FROM S WHERE A; B+ AS b; C", "events.parquet")
+    assert code == 0
+    assert [line.split() for line in out.splitlines()] == [["count", "sum_b_v"], ["3", "8"], ["1", "row"]]
+
+
 def test_a_file_whose_name_begins_as_a_query(run: Run) -> None:
     for name, query in (("pattern.sase", "PATTERN SEQ(A a)"), ("select.ceql", QUERY)):
         Path(name).write_text(query, encoding="utf-8")

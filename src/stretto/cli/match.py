@@ -30,6 +30,7 @@ from stretto.matching.compiled import Query, compile_query
 from stretto.matching.files import Source
 from stretto.matching.lateness import tell_of
 from stretto.matching.matcher import Matcher
+from stretto.query.totals import Totals
 
 
 class Engine(StrEnum):
@@ -158,7 +159,7 @@ def match(  # noqa: PLR0913 - the options of the command
         schema, tables = _on_spark(compiled, data, roles | ({} if budget is None else {"budget": allowed}))
     else:
         schema, tables = _embedded(compiled, read_events(data, format, types), roles | {"budget": allowed})
-    give(schema, tables, lambda count: _counted(count, output, schema, timeouts), out, json=json, rows=rows)
+    give(schema, tables, lambda count: _counted(count, compiled, output, schema, timeouts), out, json=json, rows=rows)
 
 
 def _budget(given: str | None, *, shown: bool) -> int | float | str | None:
@@ -205,7 +206,9 @@ def _on_spark(query: Query, data: str, roles: dict[str, Any]) -> tuple[pa.Schema
     return table.schema, [table]
 
 
-def _counted(count: int, output: Output, schema: pa.Schema, timeouts: bool) -> str:
+def _counted(count: int, query: Query, output: Output, schema: pa.Schema, timeouts: bool) -> str:
+    if isinstance(query.parsed.asked, Totals):
+        return f"{count:,} row{'' if count == 1 else 's'}"
     if schema.names[:1] == ["sign"]:
         return f"{count:,} change{'' if count == 1 else 's'} of matches"
     if output is Output.summary:

@@ -20,7 +20,6 @@ from stretto.columns.overflow import Order
 from stretto.engines.api import Matches
 from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.nfab.runner import HandedOver
-from stretto.engines.select import refuse_asked
 from stretto.errors import LimitError, OptionError
 from stretto.matching.compiled import Query
 from stretto.matching.results import Layout, build_tables
@@ -235,7 +234,8 @@ def program_of_sets(query: Query, *, timeouts: bool) -> NfabProgram:
         raise OptionError(
             "sets of matches are for SASE+ queries; an event completes one match of EQL at most: use match()"
         )
-    refuse_asked(parsed)
+    if parsed.asked is not None:
+        raise OptionError("a set holds all matches, and this query counts or chooses among them: use match()")
     if any(one.negated for one in parsed.components):
         raise OptionError(
             "a negation is decided match by match, so that they cannot be handed over unlisted: use match()"
