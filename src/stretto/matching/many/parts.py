@@ -15,7 +15,7 @@ from stretto.columns.classes import condition_of
 from stretto.columns.coding import single_column
 from stretto.engines.keeping import KeptProgram
 from stretto.engines.picking import PickedProgram
-from stretto.engines.select import Machine
+from stretto.engines.select import Machine, refuse_asked
 from stretto.engines.tecs.program import Program
 from stretto.engines.timeouts import TimeoutProgram
 from stretto.errors import OptionError, QueryError
@@ -92,6 +92,7 @@ class Part:
                 "many patterns at once list every match, and ORDER BY … LIMIT and SAMPLE choose: match it on its own"
             )
         refuse_unlisted(query)
+        refuse_asked(query.parsed, " beside other patterns")
         refuse_pipes(query, "a set of patterns goes on", "take the rows that you want from what push() gives")
         # Keys that conditions say split the stream, unless columns would have to be made of them.
         program = query.program(valuations=valuations, split=not query.implied.keys)
