@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
@@ -91,7 +91,7 @@ def why_not(  # noqa: PLR0913 - the options that users have
     1. b[x > 5] does not hold: x is 4 in row 1
        A: row 0; b: row 1
     """
-    _refuse(query, most)
+    refuse(query, most)
     compiled = compile_query(query, language=language)
     type, time, stream, time_unit = compiled.roles(type, time, stream, time_unit)
     given = {name: table_of(one) for name, one in events.items()} if _are_tables(events) else table_of(events)
@@ -105,13 +105,14 @@ def why_not(  # noqa: PLR0913 - the options that users have
     compiled.program(split=True)  # a query that does not run is an error, and nothing that has no match
     schema = compiled.bound.schema
     table = with_types_of_nulls(table, schema)
-    chosen = _chosen(table, _keys(compiled, key, table), between, time)
+    chosen = _chosen(table, keys_of(compiled, key, table.column_names), between, time)
     rows = None if chosen is None else np.flatnonzero(chosen)
     there = Events.of(table if rows is None else table.take(pa.array(rows)), schema, sequence, rows)
     return _answer(compiled, there, most)
 
 
-def _refuse(query: Any, most: int) -> None:
+def refuse(query: Any, most: int) -> None:
+    """Raise an :class:`OptionError` for a query that is not answered for."""
     if isinstance(query, AFA | Afa):
         raise OptionError(
             "why_not answers for CEQL, SASE+ and EQL, and this is an automaton: leave out fences one by one, or look at its partial "
@@ -134,8 +135,14 @@ def _are_tables(events: Any) -> bool:
     )
 
 
-def _keys(query: Query, key: Any, table: pa.Table) -> dict[str, Any]:
-    """The columns by which events are chosen, and their values."""
+def keys_of(query: Query, key: Any, known: Collection[str]) -> dict[str, Any]:
+    """The columns by which events are chosen, and their values; ``known`` are the columns that there are.
+
+    Raises
+    ------
+    OptionError, DataError
+        There is no such column, or none that is the query's key; or other events count as well.
+    """
     if key is None:
         return {}
     if getattr(query.parsed, "selection", None) is Selection.STRICT:
@@ -144,14 +151,14 @@ def _keys(query: Query, key: Any, table: pa.Table) -> dict[str, Any]:
         )
     if not isinstance(key, Mapping):
         names = query.partition_by
-        if len(names) != 1 or names[0] not in table.column_names:
+        if len(names) != 1 or names[0] not in known:
             told = (
                 f"the query is partitioned by {', '.join(names)}" if names else "the query has no partition attribute"
             )
             raise OptionError(f"key={key!r}: {told}; name columns and their values: key={{'column': {key!r}}}")
         key = {names[0]: key}
     for name in key:
-        require(table, name, "key")
+        require(known, name, "key")
     return dict(key)
 
 

@@ -18,6 +18,7 @@ from stretto.spark.session import session
 from stretto.spark.statement import compile_sql, sql
 from stretto.spark.streaming.progress import metrics, progress_line, status, unwatch, watch
 from stretto.spark.table_functions.query import register
+from stretto.spark.why_not import why_not
 
 __all__ = [
     "compile_sql",
@@ -35,6 +36,7 @@ __all__ = [
     "status",
     "unwatch",
     "watch",
+    "why_not",
     "with_match_id",
 ]
 
