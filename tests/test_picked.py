@@ -211,6 +211,21 @@ def test_so_many_are_no_choice() -> None:
         stretto.match(ALL + "SAMPLE 2000000", STREAM)
 
 
+def test_windows_that_overlap_too_often() -> None:
+    text = "SELECT * FROM S WHERE A AS a ; B AS b WITHIN 4000 [t] SAMPLE 3 EVERY 1 [t]"
+    matcher = stretto.Matcher(text, time="t", capacity=1 << 14)
+    with pytest.raises(LimitError, match="4,000 windows are open at once"):
+        matcher.push(events("AB"))
+
+
+def test_what_is_held_has_a_budget() -> None:
+    text = "SELECT * FROM S WHERE A AS a ; B AS b PARTITION BY [k] SAMPLE 1"
+    rows = events("AB" * 500, k=[at // 2 for at in range(1000)])
+    with pytest.raises(LimitError, match="has a match to hold"):
+        stretto.match(text, rows, budget="8 KiB")
+    assert stretto.match(text, rows).num_rows == 500
+
+
 def test_a_set_of_patterns_lists() -> None:
     with pytest.raises(OptionError, match="SAMPLE choose"):
         stretto.PatternSet({"type": "string", "t": "int64"}, time="t").change(stretto.Change("one", ALL + "SAMPLE 3"))

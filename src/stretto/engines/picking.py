@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
+from stretto.budget import Budget
 from stretto.engines.api import Matches, Startable, Starting
 from stretto.engines.around import AroundRun
 from stretto.engines.nfab.program import NfabProgram
@@ -65,7 +66,7 @@ class PickedProgram(Startable["PickedRun"]):
 
     def started(self, how: Starting) -> PickedRun:
         """A run from the beginning of a stream; what is chosen is listed, and bounded by what was asked for."""
-        return PickedRun(self, self.machine.started(how._replace(counts=False)), capacity=how.capacity)
+        return PickedRun(self, self.machine.started(how._replace(counts=False)), how)
 
 
 class PickedRun(AroundRun):
@@ -73,10 +74,11 @@ class PickedRun(AroundRun):
 
     run: Runner | NfabRunner
 
-    def __init__(self, program: PickedProgram, run: Runner | NfabRunner, *, capacity: int) -> None:
+    def __init__(self, program: PickedProgram, run: Runner | NfabRunner, how: Starting) -> None:
         super().__init__(run)
         self.program = program
-        self.choice = run.choice = Choice(program.asked, program.marks, capacity=capacity)
+        budget = how.budget or Budget()
+        self.choice = run.choice = Choice(program.asked, program.marks, capacity=how.capacity, budget=budget)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> PickedRun:
         memo[id(self.program)] = self.program

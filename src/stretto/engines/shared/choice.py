@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stretto import _jit
+from stretto.budget import Budget, described_bytes
 from stretto.columns.keys import KeyTable
 from stretto.columns.overflow import IntegerOverflow, located
 from stretto.columns.vectorized import computed, numbers_of, reals_of_decimals, valid_of
@@ -17,6 +18,7 @@ from stretto.engines.api import Matches
 from stretto.engines.shared import picks as k
 from stretto.engines.shared.counting import Counts
 from stretto.engines.shared.foremost import Held, Rows
+from stretto.engines.shared.holding import TooMany
 from stretto.engines.shared.picks import I64, Bounds, Lists, Memo, Picked, Picker, Scratch, Values
 from stretto.engines.shared.windows import values_of
 from stretto.errors import LimitError, OptionError
@@ -33,6 +35,12 @@ FORGET_AT_LEAST = 1 << 14
 
 #: So many matches are no choice.
 MOST = 1 << 20
+
+#: What is known of a node in one window takes about so much.
+NODE_BYTES = 40
+
+#: What is known of nodes, and what is made while choosing, takes so many bytes at most.
+MOST_BYTES = 1 << 30
 
 #: Events whose value leaves 64 bits are set aside, so long as they are few: only in a match do they matter.
 FEW = 64
@@ -56,6 +64,8 @@ class Choice:
         The variables of each mark.
     capacity
         The size that the growing arrays start with.
+    budget
+        How many bytes of matches it may hold.
 
     Raises
     ------
@@ -63,13 +73,15 @@ class Choice:
         So many matches are no choice.
     """
 
-    def __init__(self, asked: BoundBest | BoundSample, marks: Sequence[frozenset[str]], *, capacity: int) -> None:
+    def __init__(
+        self, asked: BoundBest | BoundSample, marks: Sequence[frozenset[str]], *, capacity: int, budget: Budget
+    ) -> None:
         scope, panes = asked.scope, asked.scope.panes
         if asked.most > MOST:
             raise LimitError(
                 f"{asked.most:,} matches of all are no choice, of which at most {MOST:,} are held\nhint: list all of them"
             )
-        self.asked = asked
+        self.asked, self.budget = asked, budget
         self.small = max(2, capacity)
         self.scores = np.dtype(np.int64 if isinstance(asked, BoundBest) and asked.exact else np.float64)
         self.items = asked.score if isinstance(asked, BoundBest) else ()
@@ -212,6 +224,11 @@ class Choice:
         if self._of is of and self._slots == slots:
             return
         self._of, self._slots = of, slots
+        if self.sets * slots * NODE_BYTES > MOST_BYTES:
+            raise LimitError(
+                f"{self.sets:,} windows are open at once, and what is known of {slots:,} nodes for each takes more than "
+                f"{MOST_BYTES >> 20:,} MiB\nhint: begin windows less often, or a narrower WITHIN"
+            )
         if isinstance(self.asked, BoundSample):
             self.picker = self.picker._replace(counts=_counts(self.sets, slots))
         else:
@@ -244,6 +261,11 @@ class Choice:
     def _grow(self) -> None:
         """Twice the room for all that is made while choosing."""
         picker = self.picker
+        if sum(array.nbytes for array in (*picker.lists, *picker.scratch)) > MOST_BYTES:
+            raise LimitError(
+                f"{self.asked.most:,} matches of the event take more than {MOST_BYTES >> 20:,} MiB to choose\n"
+                "hint: a smaller number, or a narrower WITHIN"
+            )
         lists = {
             name: _longer(getattr(picker.lists, name), 2 * picker.lists.node.size)
             for name in ("score", "start", "node", "below", "next")
@@ -270,6 +292,9 @@ class Choice:
         scores, group, window = (array[:rows].copy() for array in (out.score, out.group, out.window))
         self.held.add(Rows(start, end, offset, found.position, found.mark, scores, group, window))
         self._raise_bounds()
+        if not self.budget.holds(len(self.held), self.held.nbytes):
+            what = f"has a match to hold, which take {described_bytes(self.held.nbytes)} with those of all groups and windows"
+            raise TooMany(int(end[-1]), what, "a smaller number, or fewer groups or windows", self.budget)
 
     def _fit_groups(self) -> None:
         assert self.groups is not None
