@@ -165,6 +165,8 @@ def describe(progress: Any) -> dict[str, Any]:
     for values in (report.get("observedMetrics") or {}).values():
         for name, value in values.items():
             found["metrics"][name] = found["metrics"].get(name, 0) + (value or 0)
+    # Beside events a query may read changes of patterns.
+    found["rows"] = found["metrics"].get("events", found["rows"])
     for state in report.get("stateOperators", []):
         custom = state.get("customMetrics", {})
         found["state_keys"] = state.get("numRowsTotal", 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import time as clock
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -228,6 +229,24 @@ class PatternSet:
         return {version.id: version.off for version in self._timeline.in_force.versions if version.off is not None}
 
     @property
+    def costs(self) -> pa.Table:
+        """What each pattern in force has cost since it is in force here (a snapshot begins to count anew), by id.
+
+        Columns: ``id``; ``concerned``, how many events fulfilled one of its conditions on single events (all, where it reads all);
+        and ``seconds``, which these took where it has a run of its own. NULL: it runs in one call with others, which take a step for
+        each event that concerns them.
+        """
+        versions = self._timeline.in_force.versions
+        own = [None if version.part.together else version.seconds for version in versions]
+        return pa.table(
+            {
+                "id": pa.array([version.id for version in versions], pa.string()),
+                "concerned": pa.array([version.concerned for version in versions], pa.int64()),
+                "seconds": pa.array(own, pa.float64()),
+            }
+        )
+
+    @property
     def position(self) -> int:
         """How many events were read, dropped ones left out."""
         return self._rows
@@ -449,6 +468,9 @@ class PatternSet:
         off = np.array([version.off is not None for version in in_force.versions], np.bool_) if self._disables else None
         if off is not None and off.any():
             visits = visits.of(np.flatnonzero(~off[visits.place]))
+        concerned = np.bincount(visits.place)
+        for place in np.flatnonzero(concerned).tolist():
+            in_force.versions[place].concerned += int(concerned[place])
         whose = run_of[visits.place]
         for number, (run, place_of) in enumerate(in_force.joint):
             mine = visits if len(in_force.joint) == 1 else visits.of(np.flatnonzero(whose == number))
@@ -471,6 +493,7 @@ class PatternSet:
             version = in_force.versions[place]
             run = self._own_of(version, handed)
             if run is not None:
+                version.concerned += handed.rows.size
                 keys = shared.get(version.part.query.partition_by)
                 found = run.follow(batch, self._rows, handed, measures, keys)
                 yield self._of_one(found, run, place, in_force.versions)
@@ -485,9 +508,13 @@ class PatternSet:
         self, found: Iterator[Matches], run: OwnRun, place: int, versions: Sequence[Version]
     ) -> Iterator[Matches]:
         """Matches with the place of their pattern; errors of its engine name the pattern."""
+        began = clock.perf_counter()
         try:
             for piece in found:
+                versions[place].seconds += clock.perf_counter() - began
                 yield piece._replace(part=np.full(piece.end.size, place, np.int64))
+                began = clock.perf_counter()
+            versions[place].seconds += clock.perf_counter() - began
         except (DataError, LimitError) as error:
             told = self._budgeted(run, versions).refused(place, error)
             if not self._disables or isinstance(told, DataError):

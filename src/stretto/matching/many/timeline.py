@@ -48,6 +48,9 @@ class Version:
     off: str | None = None
     #: The last value of the attribute that the window measures, if that is not the time.
     measure: Number | None = None
+    #: How many events concerned it, and of a run of its own how long they took.
+    concerned: int = 0
+    seconds: float = 0.0
 
     @cached_property
     def source(self) -> Source:

@@ -45,6 +45,8 @@ REPORTED = pa.schema(
         ("severity", pa.string()),
         ("alerts", pa.int64()),
         ("suppressed", pa.int64()),
+        ("concerned", pa.int64()),
+        ("seconds", pa.float64()),
         ("absent", pa.list_(pa.string())),
         ("error", pa.string()),
     ]
@@ -86,8 +88,8 @@ class Alerts(NamedTuple):
         ``title``, ``start_time``, ``end_time``, ``keys`` and ``events``, as in :attr:`stretto.PatternSet.output_schema`.
     report
         A row for each rule: ``rule``, ``severity``, ``alerts`` (rows of ``matches``), ``suppressed`` (matches that came too soon
-        after one of the same keys), ``absent`` (types that it names and no event has), and ``error``, why it did not run, or not to
-        the end (else NULL).
+        after one of the same keys), ``concerned`` and ``seconds`` (what it cost, :attr:`stretto.PatternSet.costs`), ``absent`` (types
+        that it names and no event has), and ``error``, why it did not run, or not to the end (else NULL).
     """
 
     matches: pa.Table
@@ -259,6 +261,7 @@ class RuleSet:
             if types is not None:
                 types.update(pc.unique(piece.column(column)).to_pylist())
         table = pa.concat_tables([*found, patterns.finish()])
+        costs = {row["id"]: row for row in patterns.patterns.costs.to_pylist()}
         counts = dict(zip(*map(pa.Array.to_pylist, table.column("pattern").value_counts().flatten()), strict=True))
         report = [
             {
@@ -266,6 +269,8 @@ class RuleSet:
                 "severity": rule.given.severity,
                 "alerts": counts.get(rule.id, 0),
                 "suppressed": patterns.suppressed.get(rule.id, 0),
+                "concerned": costs.get(rule.id, {}).get("concerned"),
+                "seconds": costs.get(rule.id, {}).get("seconds"),
                 "absent": [] if types is None else [one for one in rule.query.parsed.wanted if one not in types],
                 "error": (errors | patterns.disabled).get(rule.id),
             }
