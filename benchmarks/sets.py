@@ -1,7 +1,8 @@
 """``python -m benchmarks.sets``: many patterns over one stream, in one set.
 
 Stock events; patterns of three steps that differ in constants: ``x`` and ``y`` of a name each, ``z`` of a name above a price. What it
-shows: events a second with 100, 1,000 and 3,000 patterns, and how long these take to compile. A wrong count of matches fails the run.
+shows: events a second with 100, 1,000 and 3,000 patterns, how long these take to compile, and what a change of one costs while the
+set runs. A wrong count of matches fails the run.
 
 Bias: towards the engine, patterns are of one shape and name what they want, and most events concern few of them; with 10 names, each
 event concerns a seventh of all. Names are drawn evenly.
@@ -71,6 +72,30 @@ def measured(case: Case, events: pa.Table) -> tuple[float, float, int]:
     return compiled - start, time.process_time() - compiled, rows
 
 
+#: So many patterns are added, replaced and retired, in turn, and so many events come between.
+CHANGES, BETWEEN = 30, 100
+
+
+def changing(case: Case, events: pa.Table) -> float:
+    """Processor seconds that a change takes with the push in which it comes into force, beyond those of a push without a change."""
+    *given, fresh = (change.query for change in changes(case._replace(patterns=case.patterns + 1)))
+    patterns = stretto.PatternSet(SCHEMA, time="ts")
+    patterns.change([stretto.Change(f"p{number}", query) for number, query in enumerate(given)])
+    pieces = iter(events.slice(at, BETWEEN) for at in range(0, events.num_rows, BETWEEN))
+    patterns.push(next(pieces))  # which makes the index of all
+    spent = 0.0
+    for number in range(CHANGES):
+        name, query = [(f"new{number}", fresh), (f"p{number}", fresh), (f"p{number}", None)][number % 3]
+        before, changed = next(pieces), next(pieces)
+        start = time.process_time()
+        patterns.push(before)
+        between = time.process_time()
+        patterns.change(stretto.Change(name, query, since=changed.column("ts")[0]))
+        patterns.push(changed)
+        spent += (time.process_time() - between) - (between - start)
+    return spent / CHANGES
+
+
 def main() -> int:
     """Run all cases, each twice: the first one compiles."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.sets", description=__doc__)
@@ -84,10 +109,11 @@ def main() -> int:
         compiling, _, rows = measured(case, events)
         _, matching, again = measured(case, events)
         wrong += rows != again or (arguments.events == EVENTS and rows != case.expected)
+        change = changing(case, events)
         rate = events.num_rows / matching
         print(
             f"{case.patterns:,} patterns, {case.names:,} names, window {case.window:,}: compiled in {compiling:.2f} s, "
-            f"{rate:,.0f} events/s, {rows:,} matches (expected {case.expected:,})",
+            f"a change {change * 1000:.1f} ms, {rate:,.0f} events/s, {rows:,} matches (expected {case.expected:,})",
             flush=True,
         )
     return int(wrong > 0)
