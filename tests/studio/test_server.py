@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -16,6 +18,7 @@ from starlette.testclient import TestClient
 from stretto.studio import server
 from stretto.studio.folder import Folder
 from stretto.studio.server import Studio, application
+from stretto.studio.worker import Worker, WorkerError
 
 HOST = "127.0.0.1:8765"
 QUERY = "SELECT * FROM S WHERE A AS a; B AS b WITHIN 5 [t]"
@@ -189,10 +192,11 @@ def test_errors_have_their_place(client: Any) -> None:
     assert "outside" in refused(client, "open", data="../x.csv", roles={})["message"]
     assert "no column 'zeit'" in refused(client, "open", data="events.parquet", roles={"time": "zeit"})["message"]
     assert "is no role" in refused(client, "open", data="events.parquet", roles={"colour": "t"})["message"]
-    assert "another page has opened" in refused(client, "check", text=QUERY)["message"]
-    client.opened += 2
-    assert "no events are open" in refused(client, "check", text=QUERY)["message"]
-    asked(client, "open", data="events.parquet", roles={"time": "t"})
+    assert [one["rows"] for one in asked(client, "run", text=QUERY)["matches"]] == [
+        [0, 1],
+        [2, 3],
+        [0, 3],
+    ]  # it is open still
 
 
 def test_nothing_is_open_at_first(folder: Path) -> None:
@@ -263,3 +267,12 @@ def test_a_process_that_has_ended_is_started_anew(client: Any, studio: Studio) -
     process.kill()
     process.wait()
     assert asked(client, "check", text=QUERY)["error"] is None
+
+
+def test_a_process_that_ends_in_the_middle_of_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    ends = [sys.executable, "-c", "import sys; sys.stdin.readline(); sys.stdout.write('{\"value\": 1')"]
+    popen = subprocess.Popen
+    monkeypatch.setattr(subprocess, "Popen", lambda command, **more: popen(ends, **more))
+    worker = Worker()
+    with pytest.raises(WorkerError, match="its process has ended"):
+        worker.ask("check", {"text": QUERY}, 60)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import secrets
 import socket
+import threading
 import webbrowser
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -75,6 +76,7 @@ class Studio:
     workers: dict[str, Worker] = field(default_factory=lambda: {"quick": Worker(), "runs": Worker()})
     opened: int = 0
     current: str | None = None
+    _opening: threading.Lock = field(default_factory=threading.Lock)
 
     def begin(self) -> dict[str, Any]:
         """What the page needs to begin: the files of the folder, the one that is chosen, and its roles."""
@@ -89,11 +91,12 @@ class Studio:
     def open(self, data: str, roles: dict[str, Any]) -> Any:
         """Open a file of the folder in both workers; the answer has the opening's number as ``opened``."""
         asked = {"path": str(self.folder.data(data)), "roles": roles, "rows": self.rows}
-        self.opened += 1
-        mine, self.current = self.opened, data
-        found = self.workers["quick"].ask("open", asked, self.seconds)
-        self.workers["runs"].ask("open", asked, self.seconds)
-        return {**found, "opened": mine}
+        with self._opening:
+            found = self.workers["quick"].ask("open", asked, self.seconds)  # where it fails, the file before stays open
+            self.opened += 1
+            self.current = data
+            self.workers["runs"].ask("open", asked, self.seconds)
+            return {**found, "opened": self.opened}
 
     def save(self, kind: str, text: str, name: str, replace: bool, opened: int) -> dict[str, str]:
         """Write the query into the folder; with no name, only give the text that would be written."""

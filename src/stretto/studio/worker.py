@@ -48,11 +48,12 @@ class Worker:
             The call failed, was cancelled, or took longer than ``seconds``.
         """
         with self._lock:
+            if self._opened is not None and call != "open" and not self._alive():
+                self._asked("open", self._opened, seconds)
+            found = self._asked(call, arguments, seconds)
             if call == "open":
                 self._opened = arguments
-            elif self._opened is not None and not self._alive():
-                self._asked("open", self._opened, seconds)
-            return self._asked(call, arguments, seconds)
+            return found
 
     def cancel(self) -> None:
         """End the call that runs, if there is one."""
@@ -97,7 +98,7 @@ class Worker:
             line = ""
         finally:
             timer.cancel()
-        if not line:
+        if not line.endswith("\n"):  # it has ended, perhaps in the middle of an answer
             process.wait()
             process.stdin = None  # what was not written is dropped
             why = self._why or "its process has ended, perhaps for want of memory"
@@ -122,8 +123,7 @@ class Calls:
         return self._bench
 
     def open(self, path: str, roles: dict[str, Any], rows: int = ROWS) -> dict[str, Any]:
-        """Take the events of a file in the place of those before."""
-        self._bench = None
+        """Take the events of a file in the place of those before, which stay where it fails."""
         self._bench = Workbench.of_files(path, Roles.of(roles), rows)
         return self._bench.columns()
 
