@@ -9,7 +9,7 @@ import { coloursOf, timeline } from "./timeline.js";
 
 const PAGE = 100;
 const ON_TIMELINE = 100;
-const TABS = { matches: "Matches", events: "Events", steps: "Steps", explanation: "Explanation" };
+const TABS = { matches: "Matches", events: "Events", steps: "Steps", why: "Why not", explanation: "Explanation" };
 
 const state = {
   files: [],
@@ -24,6 +24,7 @@ const state = {
   found: null, // the last run: count, more, variables, and one page: offset, matches, events
   page: null, // a page of events: offset, rows, at
   step: null, // the last step
+  why: null, // what is in the way of a match: the query, and the answer
   reached: null, // of the steps' partial matches only those are shown whose last event is one of these
   match: null, // the match that is chosen
   event: null, // { number, values } that is chosen
@@ -60,7 +61,7 @@ async function open(file, roles) {
     return;
   }
   const other = file !== state.file;
-  Object.assign(state, { data: opened, file, found: null, step: null, match: null, event: null, page: null });
+  Object.assign(state, { data: opened, file, found: null, step: null, why: null, match: null, event: null, page: null });
   if (other && !roles.time) {
     const time = opened.columns.find(({ type }) => /^(timestamp|date)/.test(type));
     if (time) {
@@ -93,6 +94,18 @@ function checkSoon() {
   state.valid = false;
   clearTimeout(waiting);
   waiting = setTimeout(check, 250);
+}
+
+/** Ask what is in the way of a match; an answer to an older query is dropped. */
+async function askWhy() {
+  const text = editor.text();
+  if (state.why?.of === text || (!state.valid && !(await check()))) return;
+  state.why = { of: text, answer: "looking for what was nearly a match …" };
+  showPanel();
+  const found = await attempt(() => askHere("why_not", { text }));
+  if (state.why?.of !== text) return;
+  state.why = found ? { of: text, answer: found.text } : null;
+  if (state.tab === "why") showPanel();
 }
 
 /** Ask whether the query is right, and what it means; an answer to an older text is dropped. */
@@ -278,11 +291,12 @@ function choose(tab) {
   state.tab = tab;
   show();
   if (tab === "steps" && !state.step) stepTo(1);
+  if (tab === "why") askWhy();
 }
 
 function showPanel() {
   showTabs();
-  const panels = { matches: matchesPanel, events: eventsPanel, steps: stepsPanel, explanation: () => [h("pre", {}, state.explanation)] };
+  const panels = { matches: matchesPanel, events: eventsPanel, steps: stepsPanel, why: () => [h("pre", {}, state.why?.answer ?? "")], explanation: () => [h("pre", {}, state.explanation)] };
   const parts = state.data ? panels[state.tab]() : [h("p", { class: "faint" }, "Choose a file of events.")];
   const close = () => ((state.event = null), show());
   const card = state.event?.values && eventCard({ columns: state.data.columns, ...state.event, match: state.match, close });
@@ -365,7 +379,8 @@ function showTimeline() {
         ...partialShown().map((match) => ({ match, name: "…", partial: true })),
       ]
     : (state.found?.matches ?? []).slice(0, ON_TIMELINE).map((match, i) => ({ match, name: String(state.found.offset + i + 1) }));
-  if (!rows.length) {
+  const placed = rows.filter(({ match }) => match.rows.length); // counts over all matches have no events
+  if (!placed.length) {
     at("timeline").replaceChildren(h("p", { class: "faint" }, "Matches stand here on the axis of time."));
     return;
   }
@@ -380,7 +395,7 @@ function showTimeline() {
   at("timeline").replaceChildren(
     h("div", { class: "legend" }, legend),
     timeline({
-      rows,
+      rows: placed,
       events: shownEvents(),
       colours,
       temporal: Boolean(time) && /^(timestamp|date)/.test(time.type),

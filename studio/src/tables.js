@@ -55,7 +55,7 @@ export function eventTable({ columns, numbers, rows, chosen, held, onevent }) {
 export function matchTable({ matches, offset, variables, events, columns, type, chosen, onmatch }) {
   const values = [...new Set(matches.flatMap((match) => Object.keys(match.values)))];
   const seen = variables.filter((name) => matches.some((match) => name in match.variables));
-  const shown = seen.length ? seen : ["events"];
+  const shown = seen.length ? seen : matches.some((match) => match.rows.length) ? ["events"] : [];
   const held = (match, name) => (seen.length ? (match.variables[name] ?? []) : match.rows);
   const shownOf = (values) => values.filter((one, i) => one !== null && columns[i].name !== type);
   const event = (row) => shownOf(events[String(row)]?.[1] ?? []).map((one) => short(one, 26)).join("  ");

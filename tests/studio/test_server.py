@@ -173,6 +173,7 @@ def test_a_visit(client: Any, folder: Path) -> None:
     found = asked(client, "run", text=QUERY)
     assert (found["count"], [one["rows"] for one in found["matches"]]) == (3, [[0, 1], [2, 3], [0, 3]])
     assert [one["rows"] for one in asked(client, "page", offset=2, count=5)["matches"]] == [[0, 3]]
+    assert "does match" in asked(client, "why_not", text=QUERY)["text"]
     step = asked(client, "step", text=QUERY, count=3)
     assert [one["rows"] for one in step["partial"]] == [[2]]
     saved = asked(client, "save", kind="query", text=QUERY, name="", replace=False)

@@ -54,6 +54,7 @@ _CALLS: dict[str, tuple[str, Mapping[str, type]]] = {
     "explain": ("quick", {"text": str}),
     "draw": ("quick", {"text": str}),
     "run": ("runs", {"text": str}),
+    "why_not": ("runs", {"text": str}),
     "page": ("runs", {"offset": int, "count": int}),
     "step": ("runs", {"text": str, "count": int}),
 }

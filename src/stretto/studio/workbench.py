@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stretto.asking.call import why_not
 from stretto.errors import DataError, LimitError, OptionError, QueryError, StrettoError, StrettoWarning
 from stretto.events import Schema, require
 from stretto.languages.sql import has_clause
@@ -167,7 +168,7 @@ class Workbench:
         return {"dot": source}
 
     def run(self, text: str) -> dict[str, Any]:
-        """Run the query over the sample: the count, the first page, and the intervals of all matches that are kept.
+        """Run the query over the sample: the count, and the first page.
 
         ``more``: there are more than :data:`MOST_MATCHES`, and the run has stopped.
         """
@@ -182,15 +183,18 @@ class Workbench:
                     break
         more = len(self._found) > MOST_MATCHES
         del self._found[MOST_MATCHES:]
-        intervals = [[one["start"], one["end"]] for one in self._found]
         return {
             **self.page(0, 100),
             "count": len(self._found),
             "more": more,
             "variables": list(query.variables),
-            "intervals": intervals,
             "warnings": [str(one.message) for one in told if issubclass(one.category, StrettoWarning)],
         }
+
+    def why_not(self, text: str) -> dict[str, Any]:
+        """What is in the way of a match in the sample, as :func:`stretto.why_not` says it."""
+        query = self._compiled(text)
+        return {"text": _cut(str(why_not(query, self.events, **self._reading())))}
 
     def page(self, offset: int, count: int) -> dict[str, Any]:
         """Matches of the last run from number ``offset`` on, with their events."""
@@ -261,8 +265,11 @@ class Workbench:
         return self.roles.of_columns()
 
     def _match(self, row: dict[str, Any]) -> dict[str, Any]:
-        """A match as a value of JSON: its rows, which of them each variable holds where that is known, and its other values."""
-        made: dict[str, Any] = {"start": row["start"], "end": row["end"], "rows": row["positions"]}
+        """A match as a value of JSON: its rows, which of them each variable holds where that is known, and its other values.
+
+        What a query counts or adds up over all matches has values alone.
+        """
+        made: dict[str, Any] = {"start": row.get("start"), "end": row.get("end"), "rows": row.get("positions", [])}
         variables: dict[str, list[int]] = {}
         values: dict[str, Any] = {}
         for name, value in row.items():

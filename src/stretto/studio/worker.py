@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 import threading
+import traceback
 from collections.abc import Callable
 from typing import Any, TextIO
 
@@ -147,6 +148,10 @@ class Calls:
         """As :meth:`Workbench.run`."""
         return self.bench.run(text)
 
+    def why_not(self, text: str) -> dict[str, Any]:
+        """As :meth:`Workbench.why_not`."""
+        return self.bench.why_not(text)
+
     def page(self, offset: int, count: int) -> dict[str, Any]:
         """As :meth:`Workbench.page`."""
         return self.bench.page(offset, count)
@@ -162,7 +167,7 @@ class Calls:
 
 
 #: The calls by name.
-CALLS = ("open", "events", "check", "explain", "draw", "run", "page", "step", "written")
+CALLS = ("open", "events", "check", "explain", "draw", "run", "why_not", "page", "step", "written")
 
 
 def answer(calls: Calls, line: str) -> str:
@@ -178,6 +183,10 @@ def answer(calls: Calls, line: str) -> str:
         return made
     except (StrettoError, RecursionError, MemoryError, OSError) as error:
         return json.dumps({"error": as_error(error)})
+    except Exception as error:  # a defect of ours: the events stay open, and the page goes on
+        traceback.print_exc()
+        told = f"this is a defect of stretto, not of the query: {type(error).__name__}: {error}"
+        return json.dumps({"error": {"kind": "Defect", "message": told}})
 
 
 def main(asked: TextIO, answers: TextIO) -> None:
