@@ -26,6 +26,15 @@ CASES = [
 ]
 NAMES = [f"{case['name']} ({language})" for case, language in CASES]
 
+#: What the definition says and no engine does yet, with what the error names.
+NOT_YET = {
+    "nothing to count is one row (sase)": "skip_till_next_match",
+    "what is said to be selected next (sase)": "skip_till_next_match",
+    "no event in between (sase)": r"~\(B b\)",
+    "conditions between events (sase)": "a condition relates events",
+    "the best of each group (ceql)": "GROUP BY",
+}
+
 
 def options(case: dict[str, Any]) -> dict[str, Any]:
     return {"time": "t", "valuations": case.get("valuations", False)}
@@ -106,11 +115,10 @@ def test_the_definition(case: dict[str, Any], language: str) -> None:
 def test_here(case: dict[str, Any], language: str) -> None:
     events = table(case["events"]).drop_columns(["sign"])
     query = stretto.compile(case[language], events.schema, time="t")
-    try:
-        query.program()
-    except OptionError as error:
-        if "no engine does this yet" in str(error):
-            pytest.skip("no engine does this yet")
+    if (why := NOT_YET.get(f"{case['name']} ({language})")) is not None:
+        with pytest.raises(OptionError, match=f"{why}.*no engine does this yet|no engine does this yet.*{why}"):
+            stretto.match(query, events, **options(case))
+        return
     if "refused" in case:
         with pytest.raises(StrettoError, match=case["refused"]):
             stretto.match(query, events, **options(case))

@@ -224,7 +224,7 @@ rows       one row for all matches, by k; of a stream when it ends
         (
             "SELECT * FROM S WHERE A AS a; B+ AS b ORDER BY SUM(b[v]) - 2 * COUNT(b) DESC LIMIT 3 EVERY EVENT",
             """\
-output     the 3 matches with the greatest SUM(b[v]) - 2 * COUNT(b); of equal ones the earlier start, the earlier end, the least positions
+output     the 3 matches with the greatest SUM(b[v]) - 2 * COUNT(b); of equal ones the later start, the later end, the latest events
 rows       chosen of the matches that an event completes
 """,
         ),

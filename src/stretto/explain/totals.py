@@ -28,7 +28,7 @@ def _output(asked: Asked) -> str:
         case Best(score, factors, descending, most):
             which = "greatest" if descending else "least"
             matches = "the match" if most == 1 else f"the {most} matches"
-            ties = "of equal ones the earlier start, the earlier end, the least positions"
+            ties = "of equal ones the later start, the later end, the latest events"
             return f"{matches} with the {which} {_score(score, factors)}; {ties}"
         case Sample(most, seed):
             return f"{most} matches drawn at random, each set of so many as likely as any other (seed {seed})"
