@@ -56,13 +56,16 @@ class Clock:
         return found
 
     def numbers(self, column: pa.Array | pa.ChunkedArray) -> list[Any]:
-        """Read a column as numbers; ``None`` where it is NULL."""
+        """Read a column as numbers; ``None`` where it is NULL, or no finite number."""
+        found: list[Any]
         if self.per_second is None:
-            values = column.to_pylist()
-            return [None if one is None or not math.isfinite(one) else one for one in values]
+            found = column.to_pylist()
+            if not pa.types.is_integer(column.type):
+                found = [None if one is None or not math.isfinite(one) else float(one) for one in found]
+            return found
         if pa.types.is_date32(column.type):
             column = column.cast(pa.int32())
-        found: list[Any] = column.cast(pa.int64()).to_pylist()
+        found = column.cast(pa.int64()).to_pylist()
         return found
 
     def moment(self, value: Any) -> dt.datetime | None:
@@ -115,7 +118,7 @@ class Clock:
     def spread(self, low: Any, high: Any) -> tuple[Any, Any]:
         """Widen a range a little, so that what is at its ends is seen."""
         if self.per_second is None:
-            room = (high - low) / 50 or 1
+            room = (high - low) / 50 or max(1, abs(low) / 10**9)
         else:
             room = max(1, math.ceil((high - low) / 50)) if high > low else max(1, math.ceil(self.per_second))
         return low - room, high + room

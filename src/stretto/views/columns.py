@@ -27,6 +27,33 @@ def is_time(kind: pa.DataType) -> bool:
     return bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind))
 
 
+def is_measure(kind: pa.DataType) -> bool:
+    """Tell whether values can be places on an axis."""
+    number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    return bool(number or is_time(kind))
+
+
+def is_positions(kind: pa.DataType | None) -> bool:
+    """Tell whether a column holds lists of rows."""
+    if kind is None or not (pa.types.is_list(kind) or pa.types.is_large_list(kind)):
+        return False
+    return bool(pa.types.is_integer(kind.value_type))
+
+
+def python(column: pa.Array | pa.ChunkedArray) -> list[Any]:
+    """Read values of Python; what Python has no value for, such as a day in a far year, as a text of its type."""
+    try:
+        found: list[Any] = column.to_pylist()
+    except (OverflowError, ValueError):
+        found = []
+        for one in column:
+            try:
+                found.append(one.as_py())
+            except (OverflowError, ValueError):
+                found.append(f"a {one.type}")
+    return found
+
+
 @dataclass(frozen=True)
 class Columns:
     """The columns of a result by what they are for."""
@@ -45,8 +72,12 @@ class Columns:
     def of(cls, schema: pa.Schema) -> Columns:
         """Tell them by names, types and order, as ``matching/results.py`` writes them."""
         names = list(schema.names)
-        places = [one for one in ("start", "end", "positions") if one in names]
-        times = ["start_time", "end_time"] if {"start_time", "end_time"} <= set(names) else []
+        kinds = {field.name: field.type for field in schema}
+        places = [one for one in ("start", "end") if one in kinds and pa.types.is_integer(kinds[one])]
+        places += ["positions"] * is_positions(kinds.get("positions"))
+        ends = ("start_time", "end_time")
+        timed = set(ends) <= set(names) and kinds[ends[0]] == kinds[ends[1]] and is_measure(kinds[ends[0]])
+        times = list(ends) if timed else []
         variables = [field.name for field in schema if is_events(field.type)]
         sign = [one for one in names[:1] if one == "sign" and schema.field(0).type == pa.int8()]
         keys = []
@@ -86,6 +117,8 @@ def first_of(lists: pa.Array, most: int) -> tuple[list[int], pa.Array, list[int]
 
 def one_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
     """Join the pieces of a column."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
     if isinstance(column, pa.Array):
         return column
     joined = column.combine_chunks()
@@ -99,7 +132,7 @@ def events_of(structs: pa.Array, chosen: Sequence[str], days: Sequence[Any]) -> 
     fields = {field.name: structs.field(number) for number, field in enumerate(structs.type)}
     texts = {name: texts_of(column, days) for name, column in fields.items()}
     whole = {name: texts_of(column, None) for name, column in fields.items() if is_time(column.type)}
-    values = {name: column.to_pylist() if not is_time(column.type) else whole[name] for name, column in fields.items()}
+    values = {name: python(column) if not is_time(column.type) else whole[name] for name, column in fields.items()}
     found = []
     for at in range(len(structs)):
         written = " ".join(part for part in (texts[name][at] for name in chosen) if part)
@@ -111,7 +144,7 @@ def events_of(structs: pa.Array, chosen: Sequence[str], days: Sequence[Any]) -> 
 def texts_of(column: pa.Array, days: Sequence[Any] | None) -> list[str]:
     """Write the values of a column; ``days``: for each its day, on which the date of a time is left out."""
     if not is_time(column.type):
-        return [short(one) for one in column.to_pylist()]
+        return [short(one) for one in python(column)]
     clock = Clock(column.type)
     numbers = clock.numbers(column)
     digits = clock.digits(numbers)

@@ -14,7 +14,7 @@ from stretto.errors import OptionError, hinted
 from stretto.events import as_table
 from stretto.views.axis import labels
 from stretto.views.clock import Clock
-from stretto.views.columns import Columns, is_events, one_array
+from stretto.views.columns import Columns, is_events, is_measure, is_time, one_array, python
 from stretto.views.scene import Box, Line, Scene, Words
 from stretto.views.text import clean, cut, short, width
 from stretto.views.view import View
@@ -60,15 +60,21 @@ def density(matches: Any, by: str | None = None, *, bins: int = 60, keys: int = 
     table = as_table(matches)
     if not (1 <= bins <= MOST_BINS and keys >= 1):
         raise OptionError(f"density(bins={bins}, keys={keys}): bins is from 1 to {MOST_BINS:,}, and keys at least 1")
-    end = next((one for one in ("end_time", "end") if one in table.column_names), None)
+    kinds = {field.name: field.type for field in table.schema}
+    end = next((one for one in ("end_time", "end") if one in kinds and is_measure(kinds[one])), None)
     if end is None:
-        raise OptionError("density() counts matches by 'end_time' or 'end', and the table has neither")
+        raise OptionError(
+            "density() counts matches by 'end_time' or 'end', and the table has neither as times or numbers"
+        )
     if by is not None and by not in table.column_names:
         raise OptionError(hinted(f"by='{by}': there is no such column", by, table.column_names))
     if by is not None and pa.types.is_nested(table.schema.field(by).type):
         what = "the events of a variable" if is_events(table.schema.field(by).type) else "lists or groups of values"
         raise OptionError(f"by='{by}' holds {what}: name a column of single values, such as a partition attribute")
-    table = table.filter(pc.is_valid(table.column(end)))
+    column = table.column(end)
+    table = table.filter(
+        pc.fill_null(pc.is_finite(column), False) if pa.types.is_floating(column.type) else pc.is_valid(column)
+    )
     clock = Clock(table.schema.field(end).type)
     signed = bool(Columns.of(table.schema).sign)
     weights = (
@@ -77,9 +83,9 @@ def density(matches: Any, by: str | None = None, *, bins: int = 60, keys: int = 
     names, row = _rows(table, by, keys)
     if not table.num_rows:
         return _nothing(end)
-    at = np.array(clock.numbers(table.column(end)), np.float64)
+    at = _as_floats(one_array(table.column(end)))
     low, high = float(at.min()), float(at.max())
-    edges = np.linspace(low, high if high > low else low + 1, bins + 1)
+    edges = np.linspace(low, high if high > low else low + max(1.0, abs(low) / 10**9), bins + 1)
     place = np.clip(np.searchsorted(edges, at, side="right") - 1, 0, bins - 1)
     counts = np.zeros((len(names), bins), np.int64)
     np.add.at(counts, (row, place), weights)
@@ -91,18 +97,28 @@ def density(matches: Any, by: str | None = None, *, bins: int = 60, keys: int = 
     return View("\n".join([title, *_lines(counts, names, bars=by is None)]), scene.svg, scene)
 
 
+def _as_floats(column: pa.Array) -> NDArray[np.float64]:
+    """Read a column without NULLs as numbers; the last digits of great ones do not matter in a picture."""
+    if pa.types.is_date32(column.type):
+        column = column.cast(pa.int32())
+    elif is_time(column.type):
+        column = column.cast(pa.int64())
+    return np.asarray(column.cast(pa.float64(), safe=False))
+
+
 def _rows(table: pa.Table, by: str | None, most: int) -> tuple[list[str], NDArray[np.int64]]:
     """The rows of the picture by name, and the row of each match."""
     if by is None:
         return [""], np.zeros(table.num_rows, np.int64)
-    coded = one_array(table.column(by))
-    if not pa.types.is_dictionary(coded.type):
-        coded = coded.dictionary_encode(null_encoding="encode")
+    own = one_array(table.column(by))
+    if pa.types.is_null(own.type):
+        return ["NULL"], np.zeros(table.num_rows, np.int64)
+    coded = own.dictionary_encode(null_encoding="encode")
     code = np.asarray(coded.indices.fill_null(len(coded.dictionary))).astype(np.int64)
     count = np.bincount(code, minlength=len(coded.dictionary) + 1)
     order = np.argsort(-count, kind="stable")
     order = order[count[order] > 0]
-    values = [*coded.dictionary.to_pylist(), None]
+    values = [*python(coded.dictionary), None]
     names = ["NULL" if values[one] is None else short(values[one], 24) for one in order[:most]]
     place = np.full(count.size, len(names), np.int64)
     place[order[:most]] = np.arange(len(names))

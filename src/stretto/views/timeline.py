@@ -109,7 +109,7 @@ class _Drawing:
         #: Columns of which the events of a match must tell whether they are keys.
         self.perhaps = known.scalars if keys is None and not known.keys else ()
         self.timed = bool(known.times)
-        if not self.timed and "positions" not in table.column_names:
+        if not self.timed and "positions" not in known.places:
             raise OptionError(
                 "timeline() needs the columns start_time and end_time, or positions: name the time with time='…' in the call of "
                 "match, and leave positions=True"
@@ -129,7 +129,7 @@ class _Drawing:
         """Read a match."""
         one = self.table.slice(row, 1)
         values = {name: one.column(name) for name in one.column_names}
-        positions = values["positions"][0].as_py() if "positions" in values else None
+        positions = values["positions"][0].as_py() if "positions" in self.known.places else None
         if self.timed:
             low, high = (self.clock.numbers(values[name])[0] for name in ("start_time", "end_time"))
         else:
@@ -199,6 +199,8 @@ class _Drawing:
                 "name"
             )
         names = [one.name for one in structs.type]
+        for name in names:
+            require(self.source, name, "attribute of the matches")
         there = self.source.select(names).take(pa.array(self._inside(positions))).to_pylist()
         times = self._times(positions)
         free = list(range(len(there)))
@@ -256,7 +258,7 @@ class _Drawing:
                 raise OptionError("say which column of the events is the time: timeline(…, time='…')")
             require(source, time, "time")
             column = source.column(time)
-            ends = [values[name][0].cast(column.type) for name in ("start_time", "end_time")]
+            ends = [_as_in(column, values[name][0], time) for name in ("start_time", "end_time")]
             between = pc.and_(pc.greater_equal(column, ends[0]), pc.less_equal(column, ends[1]))
             if positions is not None:
                 self._check(column, positions, {low, high} | {mark.at for one in lanes for mark in one.marks})
@@ -265,7 +267,7 @@ class _Drawing:
         for name in self._keys(values, positions):
             if name in source.column_names:
                 own = source.column(name)
-                between = pc.and_(between, pc.equal(own, values[name][0].cast(own.type)))
+                between = pc.and_(between, pc.equal(own, _as_in(own, values[name][0], name)))
         if positions is not None:
             between = pc.and_(between, pc.invert(pc.is_in(rows, pa.array(positions, pa.int64()))))
         found = rows.filter(one_array(between))
@@ -283,7 +285,7 @@ class _Drawing:
         for name in self.perhaps:
             if name in self.source.column_names:
                 there = self.source.column(name).take(pa.array(self._inside(positions)))
-                if pc.all(pc.equal(there, values[name][0].cast(there.type))).as_py():
+                if there.type == values[name].type and pc.all(pc.equal(there, values[name][0])).as_py():
                     found.append(name)
         return found
 
@@ -312,6 +314,14 @@ class _Drawing:
             elif when is not None:
                 marks.append(Held(when, event, cut(event.text, LABEL)))
         return marks
+
+
+def _as_in(column: pa.ChunkedArray, value: pa.Scalar, name: str) -> pa.Scalar:
+    """A value of a match, of the type that the column of the events has."""
+    try:
+        return value.cast(column.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise OptionError(f"'{name}' is {column.type} in the events, and {value.type} in the matches") from error
 
 
 def _held(lanes: Sequence[Lane]) -> list[dict[str, Any]]:
