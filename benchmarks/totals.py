@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 import stretto
 
-EVENTS = 10_000_000
+EVENTS = 10_240_000  # whole windows of all keys
 KEYS = 1_000
 PATTERN = "FROM S WHERE A ; B+ ; C PARTITION BY [k]"
 COUNTS = "COUNT(*)"
