@@ -131,6 +131,8 @@ class Trial:
                             taken += 1
                             yield one
             begin += size
+            if begin >= table.num_rows:
+                break  # all was read: what is left is what the end completes
             held = run.nbytes
             if held > MOST_BYTES or (self._most is not None and process_time() - began > self._most):
                 self.abandoned = True
