@@ -61,8 +61,8 @@ def table(rng: random.Random) -> pa.Table:
 
 @pytest.mark.filterwarnings("error")
 def test_a_view_is_given_or_refused() -> None:
-    given = 0
-    for seed in range(cases(2_000)):
+    given, count = 0, cases(2_000)
+    for seed in range(count):
         rng = random.Random(seed)
         any_table = table(rng)
         for call in (
@@ -80,4 +80,4 @@ def test_a_view_is_given_or_refused() -> None:
                 pass
             except Exception as error:
                 raise AssertionError(f"seed {seed}: {any_table.schema}") from error
-    assert given > 100
+    assert given >= count, "a table is shown whatever it holds"
