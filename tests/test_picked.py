@@ -147,7 +147,7 @@ def _chi_squared(counts: Counter[Any], among: int) -> float:
 
 def test_each_set_of_matches_is_as_likely_as_the_others() -> None:
     """Two of the 3 matches of the first event and the 7 of the second: 45 pairs; chi-squared of 44 degrees is below 78.7 (99.9 %)."""
-    trials = size(9_000, 900)
+    trials = size(2_250, 900)
     rows = events("ABBCBC")
     query = stretto.compile(EVENT + "SAMPLE 2 SEED 0", rows)
     pairs: Counter[Any] = Counter()
@@ -162,7 +162,7 @@ def test_the_matches_of_one_event_are_as_likely_as_each_other() -> None:
     """Of 15 matches one: chi-squared of 14 degrees is below 36.1 (99.9 %)."""
     rows = events("ABBBBC")
     drawn: Counter[Any] = Counter()
-    for seed in range(size(6_000, 600)):
+    for seed in range(size(1_500, 600)):
         ((found),) = held(stretto.match(EVENT + f"SAMPLE 1 SEED {seed} EVERY EVENT", rows, output="positions"))
         drawn[tuple(found)] += 1
     assert _chi_squared(drawn, 15) < 36.1
