@@ -189,7 +189,7 @@ def test_a_budget_bounds_what_is_kept() -> None:
 def test_events_that_may_be_of_several_variables_are_refused() -> None:
     query = "SELECT SUM(a[v]) AS s FROM S WHERE (A AS a; B AS b) OR (A AS b; B AS a)"
     given = events("AB", v=[1, 2])
-    with pytest.raises(QueryError, match="valuations=True counts each way by itself"):
+    with pytest.raises(QueryError, match="valuations=True takes each way by itself"):
         rows(query, given)
     assert rows(query, given, valuations=True) == [{"s": 3}]
     assert counts(query.replace("SUM(a[v]) AS s", "COUNT(*)"), given) == [1]

@@ -23,7 +23,7 @@ with the same marks. A run whose S is empty dies. A run outputs when S holds a f
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 
 from stretto.automata.cea import CEA
@@ -198,6 +198,15 @@ class Determinizer:
                 if arc.mark != SKIP and arc.reads(vector):
                     marks.add(arc.mark)
         return marks.pop() if len(marks) == 1 else AMBIGUOUS
+
+    def mixes(self, state: int, vector: int, variables: Set[str]) -> bool:
+        """Whether a class of events is held in several ways by the runs of a state, one of which some variables are part of."""
+        mask, found = self.states[state][0], set()
+        while mask:
+            low = mask & -mask
+            mask ^= low
+            found |= {arc.labels for arc in self._arcs[low.bit_length() - 1] if arc.mark != SKIP and arc.reads(vector)}
+        return len(found) > 1 and any(labels & variables for labels in found)
 
     def goes_on(self, state: int) -> bool:
         """Whether any event can lead on from the state."""

@@ -53,6 +53,8 @@ class PickedProgram(Startable["PickedRun"]):
         self, machine: Program | NfabProgram, asked: BoundBest | BoundSample, columns: tuple[str, ...]
     ) -> None:
         self.machine, self.asked, self.columns = machine, asked, columns
+        if isinstance(machine, Program) and isinstance(asked, BoundBest):
+            machine.added_up = {one.variable for one in asked.score if one.variable is not None}
 
     @property
     def digest(self) -> str:

@@ -77,7 +77,7 @@ def choose(query: ParsedQuery | BoundSase) -> Choice:
     """
     parsed = query if isinstance(query, ParsedQuery) else query.parsed
     if isinstance(parsed.asked, Totals):
-        return _totals()
+        return _totals(query)
     if isinstance(query, ParsedQuery) and query.needs_times:
         return _timed(query)
     if isinstance(query, BoundEql):
@@ -101,11 +101,20 @@ def choose(query: ParsedQuery | BoundSase) -> Choice:
     return Choice("tecs", f"{relation}: constant time per event whatever the window, output-linear delay", others)
 
 
-def _totals() -> Choice:
+def _totals(query: ParsedQuery | BoundSase) -> Choice:
+    others = dict.fromkeys(("tecs", "nfab", "timed", "afa"), "it lists matches, of which there may be 2ⁿ")
+    why_none = why_not_added_up(query)
+    if why_none:
+        return Choice("none", "what it asks of all matches cannot be added up unlisted", {"totals": why_none} | others)
     why = "each state has the number of its partial matches and what they add up to, by start; no match is listed"
-    return Choice(
-        "totals", why, dict.fromkeys(("tecs", "nfab", "timed", "afa"), "it lists matches, of which there may be 2ⁿ")
-    )
+    return Choice("totals", why, others)
+
+
+def why_not_added_up(query: ParsedQuery | BoundSase) -> str:
+    """Why what a query asks of all matches is not added up without a list of them, in words; empty when it is."""
+    if isinstance(query, ParsedQuery):
+        return "gaps, windows inside and NOT at an end are decided match by match" if query.needs_times else ""
+    return why_not(build(query))
 
 
 def _timed(query: ParsedQuery) -> Choice:
@@ -156,9 +165,7 @@ def refuse_asked(query: ParsedQuery | SaseQuery, where: str = "") -> None:
     if query.asked is None:
         return
     names = {Totals: "counts and sums over all matches", Best: "ORDER BY … LIMIT", Sample: "SAMPLE"}
-    raise OptionError(
-        f"{names[type(query.asked)]}: no engine does this yet{where}; list the matches, and count what is listed"
-    )
+    raise OptionError(f"{names[type(query.asked)]} cannot be had{where}; list the matches, and count what is listed")
 
 
 def program_for(query: BoundQuery | BoundSase, *, valuations: bool, timeouts: bool = False) -> AnyProgram:
@@ -190,15 +197,12 @@ def program_for(query: BoundQuery | BoundSase, *, valuations: bool, timeouts: bo
 
 
 def _totals_program(query: BoundQuery | BoundSase, totals: BoundTotals, *, valuations: bool) -> TotalsProgram:
-    if isinstance(query, BoundQuery):
-        if query.parsed.needs_times:
-            refuse_asked(query.parsed, " with gaps, windows inside the pattern or NOT at an end")
-        return TotalsProgram(query, totals, valuations=valuations)
-    nfab = build(query)
-    why = why_not(nfab)
+    why = why_not_added_up(query.parsed if isinstance(query, BoundQuery) else query)
     if why:
-        refuse_asked(query.parsed, f" where {why}")
-    return TotalsProgram(as_core(nfab), totals, valuations=True, prefix=OWN)
+        refuse_asked(query.parsed, f": {why}")
+    if isinstance(query, BoundQuery):
+        return TotalsProgram(query, totals, valuations=valuations)
+    return TotalsProgram(as_core(build(query)), totals, valuations=True, prefix=OWN)
 
 
 def _choosing(
@@ -211,7 +215,7 @@ def _choosing(
     for group in asked.scope.groups:
         if group.variable is not None:
             raise OptionError(
-                f"GROUP BY {group.variable}[{group.attribute}] with {what}: no engine does this yet; group by keys of PARTITION BY, "
+                f"GROUP BY {group.variable}[{group.attribute}] with {what}: they are kept by keys; group by keys of PARTITION BY, "
                 "or GROUP BY ()"
             )
     if asked.scope.panes is not None and asked.scope.panes.attribute is None:

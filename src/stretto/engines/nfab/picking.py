@@ -39,7 +39,7 @@ def advance_choosing(
                 scratch.stack[at] = runs.node[scratch.queue[at]]
         i = registers[s.CURSOR]
         graph = Graph(nodes.previous, nodes.other, nodes.start, nodes.position)
-        paths = Paths(graph, nodes.label, -1, s.NIL, -1, -1)
+        paths = Paths(graph, nodes.label, -1, s.NIL, -1)
         status = pick(
             paths,
             events.low[i],

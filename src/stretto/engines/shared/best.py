@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto._jit import DONE, FAULTED, GROW_STACK, GROW_TABLE, OVERFLOW, inlined
+from stretto._jit import DONE, GROW_STACK, GROW_TABLE, OVERFLOW, inlined
 from stretto.engines.shared import picks as k
 from stretto.engines.shared.picks import I64, Memo, Paths, Picker, is_union, other_way, write
 
@@ -136,15 +136,13 @@ def _weigh(node: int, slot: int, paths: Paths, memo: Memo, picker: Picker) -> in
     if mark >= values.holds.shape[0]:
         return GROW_TABLE
     memo.weight[slot] = 0
-    asked = mark == paths.unclear
+    asked = False
     for item in range(values.value.shape[1]):
         asked = asked or values.holds[mark, item]
     if asked:
         at = np.searchsorted(values.position[: registers[k.EVENTS]], paths.graph.position[slot])
         for item in range(values.value.shape[1]):
             one = values.value[at, item]
-            if mark == paths.unclear and one != 0:
-                return FAULTED
             if values.holds[mark, item]:
                 if one != one or (registers[k.EXACT] and one == k.LOST) or _leaves(memo.weight[slot], one, picker):
                     return OVERFLOW

@@ -21,7 +21,7 @@ from stretto.engines.shared.foremost import Held, Rows
 from stretto.engines.shared.holding import TooMany
 from stretto.engines.shared.picks import I64, Bounds, Lists, Memo, Picked, Picker, Scratch, Values
 from stretto.engines.shared.windows import values_of
-from stretto.errors import LimitError, OptionError
+from stretto.errors import LimitError
 from stretto.frame import Section
 from stretto.query.passes.bind_totals import BoundBest, BoundSample, BoundTotal
 from stretto.query.totals import Extent, Function
@@ -251,11 +251,6 @@ class Choice:
                     "a score leaves 64 bits in the match that ends",
                     "CAST(SUM(…) AS DOUBLE) is in floating point",
                     position,
-                )
-            case _jit.FAULTED:
-                raise OptionError(
-                    f"the event at row {position} completes a match whose runs hold an event in different variables, one of which "
-                    "the score asks for: valuations=True tells them apart, or conditions that no event satisfies both of"
                 )
 
     def _grow(self) -> None:

@@ -59,7 +59,6 @@ class Paths(NamedTuple):
     mask: int
     tail: int
     unmarked: int  #: the mark of a first node whose event is not part of its match; −1: there is none
-    unclear: int  #: … of an event of which it is not known which variables hold it; −1: there is none
 
 
 class Values(NamedTuple):

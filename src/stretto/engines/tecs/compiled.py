@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Sequence, Set
 from functools import cached_property
 from typing import Any
 
@@ -21,6 +21,7 @@ from stretto.automata.shortcut import Unmarked
 from stretto.columns.classes import Classifier
 from stretto.engines.tecs.kernels import DEAD, EDGES, KEEP, UNKNOWN, Machine
 from stretto.engines.tecs.labels import Arcs, arcs_of
+from stretto.errors import QueryError
 from stretto.query.passes.bind import BoundQuery
 from stretto.query.query import Strategy
 
@@ -52,6 +53,8 @@ class Compiled:
         self._truth = np.zeros((0, 0), np.bool_)
         self.machine = self._table.machine
         self.relevant: NDArray[np.bool_] = np.zeros(1, np.bool_)
+        #: The variables whose events are added up, which all runs of a complex event must agree on.
+        self.added_up: Set[str] = frozenset()
 
     revises = False
 
@@ -126,6 +129,11 @@ class Compiled:
 
         The states that the class does not concern are filled in beside it: in a long query those are nearly all, and asking
         for each on its own would cost a call of the kernel.
+
+        Raises
+        ------
+        QueryError
+            In runs of one complex event, an event of the class belongs to a variable that is added up, and to none or another.
         """
         with self._lock:
             vector = self.classifier.vectors[cls]
@@ -141,6 +149,13 @@ class Compiled:
                     column[other] = self._idle[other]
             if self.determinizer.is_idle(state, asking):
                 self._idle[state] = column[state]
+            if not self.valuations and self.determinizer.mixes(state, vector, self.added_up):
+                names = " or ".join(sorted(name.lstrip("\0") for name in self.added_up))
+                raise QueryError(
+                    f"the same events are one match whether one of them belongs to {names} or not, so that what they add up to is "
+                    "not known",
+                    hint="valuations=True takes each way by itself; or give the variables conditions that tell them apart",
+                )
 
     def step(self, state: int, cls: int) -> list[tuple[int, int]]:
         """The transitions of a state on a class: pairs (mark, state)."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stretto._jit import DONE, HANDED_OVER, jit
-from stretto.automata.determinize import AMBIGUOUS, SKIP
+from stretto.automata.determinize import SKIP
 from stretto.engines.shared import picks as k
 from stretto.engines.shared.choice import Seen
 from stretto.engines.shared.counting import Counts, Graph
@@ -41,7 +41,7 @@ def advance_choosing(  # noqa: PLR0913 - those of advance, and two more
                 return status
         i = registers[s.CURSOR]
         graph = Graph(nodes.left, nodes.right, nodes.start, nodes.position)
-        paths = Paths(graph, nodes.mark, nodes.left.size - 1, registers[s.TAIL], SKIP, AMBIGUOUS)
+        paths = Paths(graph, nodes.mark, nodes.left.size - 1, registers[s.TAIL], SKIP)
         status = pick(
             paths,
             registers[s.LOW],

@@ -7,11 +7,10 @@ from dataclasses import replace
 from functools import cached_property
 
 from stretto.automata.cea import CEA, build
-from stretto.automata.determinize import AMBIGUOUS
 from stretto.engines.tecs.compiled import Compiled
 from stretto.engines.totals.plan import Asked
 from stretto.engines.totals.structure import Plan
-from stretto.errors import OptionError, QueryError
+from stretto.errors import OptionError
 from stretto.query import predicate as p
 from stretto.query.passes.bind import BoundQuery
 from stretto.query.passes.bind_totals import BoundTotals
@@ -53,6 +52,7 @@ class TotalsCompiled(Compiled):
         self.apart = window is not None
         self.asked = Asked(totals, prefix=prefix, starts=ranked or window is None)
         super().__init__(query, valuations=valuations)
+        self.added_up = self.asked.variables
 
     def _built(self) -> CEA:
         """The automaton, whose labels tell apart what is counted; in valuations, all variables."""
@@ -84,25 +84,6 @@ class TotalsCompiled(Compiled):
         groups = [(one.variable, one.attribute) for one in self.totals.scope.groups]
         what = (str(self.cea), kept.kinds, kept.slots, slots, groups, str(self.totals.scope.panes), self.asked.extent)
         return hashlib.sha256(repr(what).encode()).hexdigest()
-
-    def determinize(self, state: int, cls: int) -> None:
-        """Add the transitions of a state on a class to the table.
-
-        Raises
-        ------
-        QueryError
-            In runs of one complex event, an event of the class belongs to a variable that is counted, and to none or another.
-        """
-        super().determinize(state, cls)
-        if self.valuations:
-            return
-        if any(mark == AMBIGUOUS for mark, _ in self.determinizer.step(state, self.classifier.vectors[cls])):
-            names = " or ".join(sorted(name.lstrip("\0") for name in self.asked.variables))
-            raise QueryError(
-                f"the same events are one match whether one of them belongs to {names} or not, so that what is counted of it is "
-                "not known",
-                hint="valuations=True counts each way by itself; or give the variables conditions that tell them apart",
-            )
 
     def plan(self) -> Plan:
         """What the kernel keeps and when it gives it."""

@@ -26,6 +26,7 @@ from stretto.engines.totals.values import Part, Said, numbers
 from stretto.errors import DataError
 from stretto.frame import Section
 from stretto.query import predicate as p
+from stretto.query.totals import Function
 
 #: What else a state says of the stream so far.
 SCALARS = ("rows", "late", "last_time", "last_measure", "swept_at")
@@ -267,6 +268,10 @@ class TotalsRunner(Intake):
             shown = [f"{name} = {batch.column(name)[row - first].as_py()!r}" for name in self.key_names]
             keys = f" of {', '.join(shown)}" if shown else ""
         why = f"write CAST({name} AS DOUBLE), which counts in floating point, or a narrower WITHIN"
+        if item.function in (Function.MIN, Function.MAX):
+            why = (
+                "MIN and MAX of integers take those that 64 bits with a sign hold; a column of doubles has greater ones"
+            )
         return IntegerOverflow(f"{name} of all matches{keys} leaves 64 bits", why, row)
 
     # -- rows ---------------------------------------------------------------------------------------------------------
