@@ -70,6 +70,19 @@ def test_a_partition_of_sql_is_a_stream(sql: Any) -> None:
     assert bag(found.toArrow()) == sorted(rows)
 
 
+def test_counts_over_all_matches(sql: Any) -> None:
+    """By key; the rows of all keys are SQL's to add up, unless one partition of SQL holds them."""
+    query = "SELECT COUNT(*), SUM(B[x]) FROM S WHERE A ; B+ PARTITION BY [key] WITHIN 20 seconds"
+    wanted = stretto.match(query, random_events(1), time="ts", sequence="seq")
+    found = sql(f"SELECT * FROM stretto_query(TABLE(events), '{query}', time => 'ts', sequence => 'seq')")
+    assert bag(found.toArrow()) == bag(wanted)
+    everything = query.replace("WITHIN", "GROUP BY () WITHIN")
+    with pytest.raises(Exception, match="counts and adds up for some of the keys at a time: group by all keys"):
+        sql(f"SELECT * FROM stretto_query(TABLE(events), '{everything}', time => 'ts')").collect()
+    found = sql(f"SELECT * FROM stretto_match(TABLE(events) WITH SINGLE PARTITION ORDER BY (ts, seq), '{everything}')")
+    assert bag(found.toArrow()) == bag(stretto.match(everything, random_events(1), time="ts", sequence="seq"))
+
+
 def test_inside_a_larger_statement(sql: Any) -> None:
     found = sql(
         """

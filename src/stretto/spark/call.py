@@ -13,7 +13,7 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from stretto.budget import Budget
-from stretto.engines.select import NO_VALUATIONS, refuse_asked
+from stretto.engines.select import NO_VALUATIONS
 from stretto.errors import OptionError
 from stretto.events import Schema, require
 from stretto.languages.afa.builder import AFA
@@ -27,9 +27,7 @@ from stretto.matching.results import Layout
 from stretto.matching.sets import refuse_unlisted
 from stretto.query import functions
 from stretto.query.afa import Afa
-from stretto.query.query import ParsedQuery
-from stretto.query.sase import SaseQuery
-from stretto.query.totals import Best, Extent, Totals
+from stretto.query.totals import Best, Extent, Function, Totals
 from stretto.spark import automata
 from stretto.spark.batch import run as batch
 from stretto.spark.batch.plan import check_slices
@@ -169,8 +167,8 @@ def match(  # noqa: PLR0913 - the options that users have
     -------
     pyspark.sql.DataFrame
         One row a match: ``start_time``, ``end_time``, the partition attributes, and for each selected
-        variable an array of its events (structs); of an automaton ``until`` and ``register`` in their place. Streaming results
-        are written in append mode.
+        variable an array of its events (structs); of an automaton ``until`` and ``register`` in their place; of a query that counts
+        and adds up over all matches its columns. Streaming results are written in append mode.
 
     Raises
     ------
@@ -247,7 +245,6 @@ def prepare(  # noqa: PLR0913 - the options that users have
     Budget(budget)  # raises
     compiled = compile_query(query, language=language)
     refuse_unlisted(compiled)
-    _check_asked(compiled.parsed, streams=_is_streaming(df))
     refuse_pipes(compiled, "Spark finds matches side by side", "sort the result: matches.orderBy('end_time').limit(n)")
     if valuations and compiled.parsed.keep is not None:
         raise OptionError(NO_VALUATIONS)
@@ -299,19 +296,19 @@ def prepare(  # noqa: PLR0913 - the options that users have
         completes,
         timeouts,
     )
+    _check_asked(call)
     _check_end(call)
     return call
 
 
-def _is_streaming(df: DataFrame | Mapping[str, DataFrame]) -> bool:
-    return any(one.isStreaming for one in (df.values() if isinstance(df, Mapping) else (df,)))
-
-
-def _check_asked(query: ParsedQuery | SaseQuery, *, streams: bool) -> None:
-    """Raise an :class:`OptionError` where tasks that see some of the keys, or of a stream, cannot choose among all matches."""
-    asked = query.asked
-    if asked is None or isinstance(asked, Totals):
-        refuse_asked(query)
+def _check_asked(call: Prepared) -> None:
+    """Raise an :class:`OptionError` where tasks that see some of the keys, or of a stream, cannot tell of all matches."""
+    asked, streams = call.query.parsed.asked, call.events.isStreaming
+    if asked is None:
+        return
+    call.query.program(valuations=call.valuations, timeouts=call.timeouts)  # what no engine does is refused here
+    if isinstance(asked, Totals):
+        _check_totals(call)
         return
     what, scope = "ORDER BY … LIMIT" if isinstance(asked, Best) else "SAMPLE", asked.scope
     if scope.extent is Extent.EVENT:
@@ -321,9 +318,36 @@ def _check_asked(query: ParsedQuery | SaseQuery, *, streams: bool) -> None:
             f"{what} in a stream on Spark, which has no end: EVERY EVENT chooses among the matches of each event, a Matcher among "
             "those of windows"
         )
-    if scope.group_by is not None and len(scope.group_by) < len(query.partition_by):
+    if scope.group_by is not None and len(scope.group_by) < len(call.query.partition_by):
         raise OptionError(
             f"{what} with GROUP BY on Spark: each task chooses for its own keys; leave GROUP BY out, and choose among the rows"
+        )
+
+
+def _check_totals(call: Prepared) -> None:
+    """Raise an :class:`OptionError` where the rows of tasks, or of buckets, are not those of the whole."""
+    assert call.totals is not None
+    scope, time = call.totals.scope, call.roles[1]
+    if call.adds_up and any(one.function is Function.AVG for one in call.totals.items):
+        raise OptionError(
+            "AVG with GROUP BY on Spark: each task has the mean of its own keys, of which no mean of all is made; write SUM and "
+            "COUNT, and divide, or group by all keys"
+        )
+    if not call.events.isStreaming or scope.extent is Extent.EVENT:
+        return
+    if scope.extent is Extent.TABLE:
+        raise OptionError(
+            "counts and sums over all matches of a stream on Spark, which has no end: EVERY EVENT gives a row for each event, and "
+            "WITHIN 10 minutes EVERY 1 minute for each window"
+        )
+    if scope.panes is None or scope.panes.attribute != time:
+        raise OptionError(
+            f"windows of a stream on Spark end when the watermark has passed them: measure them by '{time}', or write EVERY EVENT"
+        )
+    if call.adds_up:
+        raise OptionError(
+            "GROUP BY with windows of a stream on Spark: each bucket adds up over its own keys; group by all keys, and add up the "
+            "rows of a window"
         )
 
 

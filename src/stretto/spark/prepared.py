@@ -14,8 +14,10 @@ from stretto.matching.compiled import roles as roles_of
 from stretto.matching.derived import Derived
 from stretto.matching.results import Layout
 from stretto.query.functions import Paths
+from stretto.query.passes.bind_totals import BoundTotals
 from stretto.query.query import Consume
 from stretto.query.sase import SaseQuery, Selection
+from stretto.query.totals import Extent
 from stretto.spark.batch.worker import Roles
 from stretto.spark.frames import column, key_column
 
@@ -102,6 +104,19 @@ class Prepared:
     def _derived(self) -> Derived:
         parsed = self.query.parsed
         return self.query.implied if isinstance(parsed, SaseQuery) else Derived((), parsed.joined, self.roles[2])
+
+    @property
+    def totals(self) -> BoundTotals | None:
+        """What is counted and added up over all matches; ``None``: matches are listed."""
+        asked = self.query.bound.asked
+        return asked if isinstance(asked, BoundTotals) else None
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether a row of counts and sums is about keys that may go to several tasks."""
+        if self.totals is None or self.totals.scope.extent is Extent.EVENT:
+            return False
+        return not set(self.keys) <= {one.attribute for one in self.totals.scope.groups if one.variable is None}
 
     @property
     def is_one_stream(self) -> bool:

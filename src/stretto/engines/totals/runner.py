@@ -397,10 +397,17 @@ class TotalsRunner(Intake):
 
     @property
     def expires(self) -> int | float | None:
-        """The last time from which something that was read may still matter; ``None``: time alone ends nothing."""
+        """When the next window ends that may have a row; where none has matches, the last that what was read may be in.
+
+        ``None``: nothing is held, or time alone ends nothing.
+        """
         if self.panes is None or self.panes.attribute != self.schema.time or self.last_time is None:
             return super().expires if self.panes is None else None
         size, slide = self._window
+        if self.state.registers[s.LIVE]:
+            return (int(self.state.registers[s.NEXT]) * slide + size) * self.panes.width
+        if not self.state.head.any():
+            return None
         last = int(self.last_time) // self.panes.width // slide
         return (last * slide + size) * self.panes.width
 

@@ -135,6 +135,8 @@ def _batch(call: Prepared, plan: Plan) -> Iterator[str]:
     yield from _section("tasks", f"hashed by {', '.join(call.keys)} into {tasks}, each in the order of time")
     if not plan.heavy:
         yield from _section("", f"no key is cut in time: {plan.why}")
+    if call.adds_up:
+        yield from _section("", "Spark adds up the rows of all tasks")
     for heavy in plan.heavy:
         yield from _section("", *_heavy(heavy, plan, call, kind))
 

@@ -28,6 +28,7 @@ from stretto.spark.batch.plan import Plan
 from stretto.spark.batch.scans import in_slices, side_by_side
 from stretto.spark.batch.slices import Slices
 from stretto.spark.batch.survey import key_hash
+from stretto.spark.batch.totals import added_up
 from stretto.spark.batch.worker import run_partition
 from stretto.spark.columns import in_streams
 from stretto.spark.compat import repartition_by_number, to_arrow
@@ -50,7 +51,7 @@ def match(call: Prepared, *, partitions: int | None, slices: int | None) -> Data
     if plan.scans and plan.slices is not None:
         return side_by_side([rows.mapInArrow(worker, kind) for rows in in_slices(call, plan.rows, plan.slices)])
     ordered = _cut(call, plan) if plan.cuts else _whole(call, plan)
-    return ordered.mapInArrow(worker, kind)
+    return added_up(ordered.mapInArrow(worker, kind), call)
 
 
 def _latest(call: Prepared) -> bytes | None:
@@ -88,6 +89,8 @@ def _warn(call: Prepared, plan: Plan) -> None:
 
 def _advice(query: Query) -> str:
     """What would let a query scale that runs in one task."""
+    if query.parsed.asked is not None:
+        return _advice_for_asked(query)
     if query.language == "eql":
         return "Add with maxspan" if query.partition_by else "Add by with one field for all events, or with maxspan"
     if isinstance(query.parsed, SaseQuery):
@@ -108,6 +111,17 @@ def _advice(query: Query) -> str:
     else:
         found = keys + "measure the window by the time"
     return found[0].upper() + found[1:]
+
+
+def _advice_for_asked(query: Query) -> str:
+    """What would let a query scale whose matches of a key must be in one task."""
+    if isinstance(query.parsed, SaseQuery):
+        return (
+            "Choose another strategy than strict contiguity"
+            if query.partition_by
+            else "Add an equivalence test [attribute]"
+        )
+    return "Let it CONSUME BY PARTITION" if query.partition_by else "Add PARTITION BY"
 
 
 def _whole(call: Prepared, plan: Plan) -> DataFrame:

@@ -223,7 +223,12 @@ def _prepared(
         return automata.prepare(_Columns(columns), query, Continuous(), **options)
     compiled = compile_query(query, language=options["language"])
     functions.import_functions(tuple(one for one in known if one[0] in compiled.calls))
-    return prepare(_Columns(columns), compiled, **options, continuous=Continuous())
+    call = prepare(_Columns(columns), compiled, **options, continuous=Continuous())
+    if arranged and call.adds_up:
+        raise OptionError(
+            f"{name} counts and adds up for some of the keys at a time: group by all keys of the query, and add up its rows in SQL"
+        )
+    return call
 
 
 def _named(
