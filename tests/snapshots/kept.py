@@ -21,7 +21,7 @@ from stretto.spark.streaming.bucket import Bucket
 from stretto.spark.streaming.keeping import Settings
 from stretto.spark.streaming.runs import OneQuery
 
-__all__ = ["CASES", "FOLDER", "bucket_of", "expected_rows", "matcher_of", "stream"]
+__all__ = ["CASES", "FOLDER", "MATCHERS", "bucket_of", "expected_rows", "matcher_of", "stream"]
 
 FOLDER = Path(__file__).parent
 
@@ -40,12 +40,22 @@ CASES = {
     "[B where true] until [D where x == 0]",
     "waiting": "sequence with maxspan=3s [A where true] by key [B where true] by key ![C where true] by key",
     "sample": "sample by ?key, x [A where true] [B where true] [any where true]",
+    "totals": "SELECT COUNT(*), SUM(b[x]) AS s, MIN(b[x]), AVG(b[x]) FROM S WHERE A ; B+ AS b ; C PARTITION BY [key] "
+    "WITHIN 20 seconds EVERY 5 seconds",
+    "totals-events": "SELECT MAX COUNT(*), SUM(b[x]) AS s FROM S WHERE A AS a ; B+ AS b ; C GROUP BY a[key] WITHIN 6 seconds "
+    "EVERY EVENT",
+    "best": "SELECT * FROM S WHERE A ; B+ AS b ; C PARTITION BY [key] WITHIN 20 seconds EVERY 5 seconds "
+    "ORDER BY SUM(b[x]) DESC LIMIT 2",
+    "some": "SELECT * FROM S WHERE A ; B+ AS b ; C PARTITION BY [key] WITHIN 20 seconds EVERY EVENT SAMPLE 2 SEED 3",
     "late": "SELECT * FROM S WHERE A AS a ; B+ AS b GAP 3 seconds ; NOT D ; C PARTITION BY [key] WITHIN 6 seconds",
     "late-sase": "PATTERN SEQ(A a, B b, C c) WHERE skip_till_next_match { [key] and b.x >= a.x } WITHIN 6 seconds",
 }
 
 #: Those with rows of partial matches that timed out, of which only matchers are kept.
 TIMEOUTS = frozenset({"late", "late-sase"})
+
+#: Those of which no state of a continuous query is kept.
+MATCHERS = TIMEOUTS | {"totals", "totals-events", "best", "some"}
 
 #: Those of EQL.
 EQL = frozenset({"sequence", "waiting", "sample"})
@@ -100,7 +110,7 @@ def main(folder: Path, names: list[str]) -> None:
         matcher.push(table.slice(0, CUT))
         (folder / f"{name}.matcher").write_bytes(matcher.snapshot())
         (folder / f"{name}.json").write_text(json.dumps(expected_rows(matcher.push(table.slice(CUT))), indent=1))
-        if name in TIMEOUTS:
+        if name in MATCHERS:
             continue
         bucket = bucket_of(name)
         bucket.take(table.slice(0, CUT), None)
