@@ -12,9 +12,11 @@ import pytest
 
 import stretto
 from stretto.errors import DataError, OptionError, SnapshotError
+from stretto.matching.patterns import PatternSet
 from stretto.spark.streaming.bucket import Bucket, microseconds
 from stretto.spark.streaming.keeping import Settings
-from stretto.spark.streaming.runs import OneQuery
+from stretto.spark.streaming.packing import write_table
+from stretto.spark.streaming.runs import ManyPatterns, OneQuery
 from tests.conftest import cases
 from tests.spark.streams import bag
 
@@ -235,6 +237,54 @@ class TestState:
         table = table.set_column(4, "x", table.column("x").cast(pa.float64()))
         with pytest.raises(SnapshotError, match="other columns: 'x' was int64, is double"):
             make(QUERIES[0], table).load(bucket.dump())
+
+
+class TestPatterns:
+    """Patterns that change: every bucket gets all changes, whether or not it has events."""
+
+    TABLE = events(random.Random(1), 30, "seconds")
+    CHANGES = pa.schema([("id", pa.string()), ("query", pa.string()), ("since", pa.int64()), ("language", pa.string())])
+
+    def bucket(self) -> Bucket:
+        known = write_table(self.CHANGES.empty_table())
+        schema = self.TABLE.schema.serialize().to_pybytes()
+        run = ManyPatterns(schema, ("type", "ts", None, "s"), "positions", False, ("key",), None, known)
+        return Bucket(run, Settings("ts", "seq", "s", "drop", None, 0, 8))
+
+    def changes(self, *rows: tuple[str, str | None, int | None]) -> pa.Table:
+        named = [dict(zip(self.CHANGES.names, (*row, None), strict=True)) for row in rows]
+        return pa.Table.from_pylist(named, schema=self.CHANGES)
+
+    def query(self, least: int) -> str:
+        return f"SELECT * FROM S WHERE A AS a ; B FILTER a[x > {least}] PARTITION BY [key] WITHIN 8 seconds"
+
+    def test_without_events_a_bucket_forgets_what_was_replaced(self) -> None:
+        bucket = self.bucket()
+        bucket.change(self.changes(*((name, self.query(0), None) for name in "pqr")), None)
+        for minute in range(1, 20):
+            bucket.change(self.changes(("p", self.query(minute), 60 * minute)), 1_000_000 * 60 * (minute - 1))
+            assert list(bucket.advance(1_000_000 * (60 * minute + 1))) == [bucket.matcher.output_schema.empty_table()]
+            kept = bucket.dump()
+            bucket = self.bucket()
+            bucket.load(kept)
+            assert isinstance(bucket.matcher, PatternSet)
+            assert bucket.matcher.patterns.select(["id", "query", "started"]).to_pylist() == [
+                {"id": name, "query": self.query(minute if name == "p" else 0), "started": True} for name in "pqr"
+            ]
+        assert (bucket.counts.late_changes, bucket.counts.bad_changes) == (0, 0)
+
+    def test_wrong_changes_leave_the_others_of_their_call(self) -> None:
+        bucket = self.bucket()
+        wrong = [("w", "SELECT", None), ("v", "SELECT * FROM S WHERE A", None)]  # no query, and not by key
+        bucket.change(self.changes(("p", self.query(1), None), *wrong, ("q", self.query(2), None)), None)
+        assert bucket.counts.bad_changes == 2
+        bucket.take(self.TABLE, None)
+        found = pa.concat_tables(bucket.advance(10**9))
+        whole = stretto.PatternSet(self.TABLE.schema, time="ts", time_unit="s", by=["key"], output="positions")
+        whole.change([stretto.Change("p", self.query(1)), stretto.Change("q", self.query(2))])
+        expected = whole.push(self.TABLE.sort_by([("ts", "ascending"), ("seq", "ascending")]))
+        assert bag(found) == bag(expected)
+        assert expected.num_rows
 
 
 @pytest.mark.parametrize("kind", [pa.float64(), pa.string(), pa.int64()])

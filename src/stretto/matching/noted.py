@@ -18,7 +18,7 @@ from stretto.engines.shared.windows import values_of
 from stretto.events import as_table
 from stretto.frame import Section
 from stretto.matching.many.changes import Change, instant_of
-from stretto.matching.many.parts import part_of
+from stretto.matching.many.parts import parts_over
 from stretto.matching.patterns import PatternSet
 from stretto.matching.repeats import NONE, Number, Repeats, ticks_of
 
@@ -135,7 +135,7 @@ class NotedPatterns:
     def _wait(self, change: Change) -> Number:
         """How long after the end of a match one of an earlier end may still come."""
         assert change.query is not None
-        query = part_of(change.query, change.language, self.patterns.schema, valuations=self._valuations).query
+        query = parts_over(self.patterns.schema, valuations=self._valuations).of(change.query, change.language).query
         window = query.bound.window
         return window.size if query.waits and window is not None else 0
 

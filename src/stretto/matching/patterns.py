@@ -7,6 +7,7 @@ import math
 import time as clock
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from itertools import chain
 from typing import Any
 
@@ -31,11 +32,11 @@ from stretto.errors import (
 from stretto.events import Schema, as_table, conform, require
 from stretto.explain import notebook
 from stretto.frame import Section, reading
-from stretto.matching.compiled import roles
+from stretto.matching.compiled import Query, roles
 from stretto.matching.lateness import check_late
 from stretto.matching.life import Life
 from stretto.matching.many.budgeting import Budgeted, Shares
-from stretto.matching.many.changes import Change, Instant, changes_of, instant_of
+from stretto.matching.many.changes import Instant, changes_of, instant_of
 from stretto.matching.many.checking import Checked, Numbers, checked, quoted
 from stretto.matching.many.handing import Handed
 from stretto.matching.many.index import Visits
@@ -44,7 +45,7 @@ from stretto.matching.many.keeping import Kept
 from stretto.matching.many.keys import SharedKeys
 from stretto.matching.many.other import OtherRun
 from stretto.matching.many.own import TecsRun, own_visits
-from stretto.matching.many.parts import Part, part_of
+from stretto.matching.many.parts import Part, parts_over
 from stretto.matching.many.results import Results, in_order
 from stretto.matching.many.saving import apart, together
 from stretto.matching.many.timeline import InForce, OwnRun, Timeline, Version
@@ -155,6 +156,7 @@ class PatternSet:
         self._schema = Schema.of(schema, **roles(type, time, stream, None, time_unit))
         self._time, self._kind = _time_of(self._schema)
         self._by = _by_of(by, self._schema)
+        self._parts = parts_over(self._schema, valuations=valuations)
         self._output = output
         self._positions = positions
         self._valuations = valuations
@@ -326,7 +328,7 @@ class PatternSet:
             since = None
             if change.since is not None:
                 since = instant_of(change.since, self._time, self._kind, f"pattern '{change.id}': since")
-            part = None if change.query is None else self._compiled(change)
+            part = None if change.query is None else self._compiled(change.id, change.query, change.language)
             if self._timeline.holds(change.id, since, part):
                 continue
             if (why := self._too_late(since)) is None:
@@ -350,16 +352,15 @@ class PatternSet:
             return f"the stream has come to {self._punctuation}"
         return None
 
-    def _compiled(self, change: Change) -> Part:
-        assert change.query is not None
-        where = f"pattern '{change.id}'"
+    def _compiled(self, name: str, query: str | Query, language: str | None) -> Part:
+        where = f"pattern '{name}'"
         try:
-            part = part_of(change.query, change.language or self._language, self._schema, valuations=self._valuations)
+            part = self._parts.of(query, language or self._language)
         except QueryError as error:
             raise QueryError(f"{where}: {error.message}", text=error.text, span=error.span, hint=error.hint) from error
         except (OptionError, LimitError) as error:
             raise error.__class__(f"{where}: {error}") from error
-        missing = [name for name in self._by if name not in part.query.partition_by]
+        missing = [one for one in self._by if one not in part.query.partition_by]
         if missing:
             raise QueryError(
                 f"{where}: the query is not partitioned by {quoted(missing)}, and every pattern of this set must be",
@@ -806,12 +807,13 @@ class PatternSet:
         values = section.values
         self._history.load(section.sub("history"))
         own = apart(section)
+        instant = cache(self._instant)  # many patterns hold from the same times on
         versions = []
         slots: list[dict[int, Version]] = [{} for _ in range(values.get("joint", 0))]
         for name, text, language, since, measured, number, *slotted in values["active"]:
-            part = self._compiled(Change(name, text, language=language))
+            part = self._compiled(name, text, language)
             off = values.get("disabled", {}).get(name)
-            version = Version(name, part, self._instant(since), off=off, measure=measured)
+            version = Version(name, part, instant(since), off=off, measure=measured)
             if slotted:
                 _check_automaton(name, part, slotted[1])
                 slots[number][slotted[0]] = version
@@ -825,8 +827,7 @@ class PatternSet:
         self._timeline.start(versions)
         self._enter(self._timeline.in_force)
         for since, name, text, language in values["pending"]:
-            coming = None if text is None else self._compiled(Change(name, text, language=language))
-            self._timeline.add(name, self._instant(since), coming)
+            self._timeline.add(name, instant(since), None if text is None else self._compiled(name, text, language))
         self._kept = self._history.rows
         for name in _COUNTS:
             setattr(self, f"_{name}", values["counts"][name])

@@ -98,16 +98,17 @@ def _from_mapping(given: Mapping[Any, Any], what: str) -> Change:
 
 def _from_table(table: pa.Table) -> Iterator[Change]:
     _check_names(table.column_names, "the table of changes")
-    columns = {name: table.column(name) for name in table.column_names}
-    for row in range(table.num_rows):
-        # A time stays an Arrow value: Python's times have no nanoseconds.
-        since = columns["since"][row] if "since" in columns else None
-        texts = {name: columns[name][row].as_py() for name in ("id", "query", "language") if name in columns}
-        if texts["id"] is None:
+    missing = [None] * table.num_rows
+    names, queries, languages = (
+        table.column(name).to_pylist() if name in table.column_names else missing
+        for name in ("id", "query", "language")
+    )
+    # A time stays an Arrow value: Python's times have no nanoseconds.
+    times = table.column("since") if "since" in table.column_names else missing
+    for row, (name, query, since, language) in enumerate(zip(names, queries, times, languages, strict=True)):
+        if name is None:
             raise OptionError(f"the table of changes: id is NULL in row {row}")
-        if since is not None and not since.is_valid:
-            since = None
-        yield Change(texts["id"], texts["query"], since, texts.get("language"))
+        yield Change(name, query, since if since is not None and since.is_valid else None, language)
 
 
 def _check_names(names: Iterable[Any], what: str) -> None:

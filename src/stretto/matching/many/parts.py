@@ -55,6 +55,11 @@ class Latest(Generic[K, V]):
                 self._values.popitem(last=False)
         return value
 
+    def last(self, holds: Callable[[K], bool]) -> V | None:
+        """The value that was used last of those whose key fulfils a condition."""
+        with self._lock:
+            return next((self._values[key] for key in reversed(self._values) if holds(key)), None)
+
 
 class Part:
     """A bound query with its machine and what it asks of single events.
@@ -248,21 +253,44 @@ def _codes_of(atom: p.Predicate) -> int:
 #: The machines that were used last, by what they have in common with those of other queries.
 _MODELS: Latest[Hashable, Program] = Latest(1 << 12)
 
-#: Sets of patterns come and go (one for each bucket of keys on Spark); what is compiled stays.
-_PARTS: Latest[tuple[Hashable, ...], Part] = Latest(1 << 12)
 
+class Parts:
+    """The parts of queries over one schema, compiled or as they were compiled before.
 
-def part_of(text: str | Query, language: str | None, schema: Schema, *, valuations: bool) -> Part:
-    """The part of a query, compiled or as it was compiled before.
-
-    Raises
-    ------
-    QueryError, OptionError, LimitError
-        The text is no query, does not fit the schema, or is too large.
+    Parameters
+    ----------
+    schema
+        The columns of the events.
+    valuations
+        As in :func:`stretto.match`.
     """
-    name = language_of(text, language)
-    key = (name, str(text), schema.key, valuations)
-    return _PARTS.get(key, lambda: _bound(compile_query(text, language=name), schema, valuations=valuations))
+
+    def __init__(self, schema: Schema, *, valuations: bool) -> None:
+        self._schema, self._valuations = schema, valuations
+        self._parts: Latest[tuple[str, str], Part] = Latest(1 << 12)
+
+    def of(self, text: str | Query, language: str | None) -> Part:
+        """The part of a query.
+
+        Raises
+        ------
+        QueryError, OptionError, LimitError
+            The text is no query, does not fit the schema, or is too large.
+        """
+        name = language_of(text, language)
+        return self._parts.get((name, str(text)), lambda: self._compiled(text, name))
+
+    def _compiled(self, text: str | Query, language: str) -> Part:
+        return _bound(compile_query(text, language=language), self._schema, valuations=self._valuations)
+
+
+#: Sets of patterns come and go (one for each bucket of keys on Spark); what is compiled stays.
+_PARTS: Latest[Hashable, Parts] = Latest(8)
+
+
+def parts_over(schema: Schema, *, valuations: bool) -> Parts:
+    """The parts of queries over a schema, which all sets of patterns over it share."""
+    return _PARTS.get((schema.key, valuations), lambda: Parts(schema, valuations=valuations))
 
 
 def _bound(query: Query, schema: Schema, *, valuations: bool) -> Part:

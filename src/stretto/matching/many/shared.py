@@ -225,3 +225,12 @@ def conditions_of(parts: Sequence[Part], schema: Schema, before: SharedCondition
     """The conditions of some parts, each named once or more; those that were there before keep what they have learnt."""
     distinct = tuple(dict.fromkeys(parts))
     return _SHARED.get((schema.key, *distinct), lambda: SharedConditions(distinct, schema, before))
+
+
+def known_conditions(schema: Schema) -> SharedConditions | None:
+    """The conditions of some patterns of a schema that were used last in this process, by any set.
+
+    A set that is restored has most of its patterns in common with the set that was there before it: that of another bucket of keys
+    on Spark, or the same some micro-batches ago.
+    """
+    return _SHARED.last(lambda key: key[0] == schema.key and len(key) > 1)

@@ -18,7 +18,7 @@ from stretto.matching.many.other import OtherRun
 from stretto.matching.many.own import TecsRun
 from stretto.matching.many.parts import Part
 from stretto.matching.many.results import Source
-from stretto.matching.many.shared import SharedConditions, conditions_of
+from stretto.matching.many.shared import SharedConditions, conditions_of, known_conditions
 
 Number = int | float
 I64 = NDArray[np.int64]
@@ -67,14 +67,14 @@ class InForce:
     schema
         The events' columns.
     before
-        The patterns that were in force before.
+        The conditions of patterns that were in force before, of which much may stay.
     """
 
-    def __init__(self, versions: Iterable[Version], schema: Schema, before: InForce | None = None) -> None:
+    def __init__(self, versions: Iterable[Version], schema: Schema, before: SharedConditions | None = None) -> None:
         self.versions = tuple(sorted(versions, key=lambda version: version.id))
         self.sources = [version.source for version in self.versions]
         parts = [version.part for version in self.versions]
-        self.conditions: SharedConditions = conditions_of(parts, schema, None if before is None else before.conditions)
+        self.conditions: SharedConditions = conditions_of(parts, schema, before)
         #: The versions that have each part, by their places in ``versions``.
         self.owners = self.conditions.owners(parts)
         #: How many patterns run on their own.
@@ -90,6 +90,11 @@ class InForce:
     def places(self, part: Part) -> list[int]:
         """The versions that have a part, by their places in ``versions``."""
         return self.conditions.places(part, self.owners)
+
+    @cached_property
+    def by_id(self) -> dict[str, Version]:
+        """The versions by id."""
+        return {version.id: version for version in self.versions}
 
     @cached_property
     def joint(self) -> list[tuple[JointRun, I64]]:
@@ -164,14 +169,12 @@ class Timeline:
 
     def start(self, versions: Iterable[Version]) -> None:
         """Put versions in force, in place of those that are."""
-        self.in_force = InForce(versions, self._schema, self.in_force)
+        self.in_force = InForce(versions, self._schema, known_conditions(self._schema))
 
     def holds(self, name: str, since: Instant | None, part: Part | None) -> bool:
         """Whether just this is in force."""
-        for version in self.in_force.versions:
-            if version.id == name:
-                return part is not None and version.part.same(part) and version.since == since
-        return False
+        version = self.in_force.by_id.get(name)
+        return version is not None and part is not None and version.part.same(part) and version.since == since
 
     def stretches(self, times: NDArray[Any]) -> list[Stretch]:
         """Cut events, whose times ascend, where changes hold."""
@@ -209,10 +212,10 @@ class Timeline:
                 yield since, step
 
     def _after(self, in_force: InForce, steps: Sequence[_Step]) -> InForce:
-        held: dict[str, Version | None] = {version.id: version for version in in_force.versions}
+        held: dict[str, Version | None] = dict(in_force.by_id)
         for step in steps:
             held |= step.versions
-        return InForce([version for version in held.values() if version is not None], self._schema, in_force)
+        return InForce([version for version in held.values() if version is not None], self._schema, in_force.conditions)
 
     def steps(self) -> list[tuple[Number | None, _Step]]:
         """What is to come, in order."""

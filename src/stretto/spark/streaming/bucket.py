@@ -10,6 +10,7 @@ The state is bytes (:mod:`stretto.spark.streaming.state`) whose parts are the ma
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import time as clock
 from collections.abc import Iterator, Sequence
@@ -102,7 +103,16 @@ class Bucket(AnyBucket):
                     f"{self.changing} '{changes.column('id')[row]}': the change holds from {since[row]} on, and the watermark "
                     f"has passed {_instant(watermark)}; give it earlier, or choose late='drop' or late='side'"
                 )
-        for row in np.flatnonzero(~late):
+        self._carry_out(changes.filter(pa.array(~late)))
+
+    def _carry_out(self, changes: pa.Table) -> None:
+        """Carry out changes that are in time: all at once, or where one of them is wrong, one by one."""
+        if isinstance(self.matcher, PatternSet) and changes.num_rows > 1:
+            with contextlib.suppress(QueryError, OptionError, LimitError, DataError):  # and none of them holds
+                self.apply(changes)
+                self.changed = True
+                return
+        for row in range(changes.num_rows):
             try:
                 self.apply(changes.slice(row, 1))
             except (QueryError, OptionError, LimitError, DataError) as error:
@@ -116,14 +126,14 @@ class Bucket(AnyBucket):
         """From when on changes concern events."""
         return changes.column("since")
 
-    def apply(self, change: pa.Table) -> None:
-        """Carry out one change."""
+    def apply(self, changes: pa.Table) -> None:
+        """Carry out changes; those before a wrong one may hold then."""
         if isinstance(self.matcher, NotedPatterns):
-            self.matcher.change(change, renew=not self.settings.changes_now)
+            self.matcher.change(changes, renew=not self.settings.changes_now)
             return
         if not isinstance(self.matcher, PatternSet):
             raise EngineError("a query that is one text has no patterns to change")
-        self.matcher.change(change)
+        self.matcher.change(changes)
 
     def take(self, events: pa.Table, watermark: int | None) -> None:
         """Hold the next events to arrive, less those that are late, known, or without a time.
@@ -201,7 +211,8 @@ class Bucket(AnyBucket):
         if events is not None:
             self.counts.released += events.num_rows
             yield from self.matcher.iter_push(events)
-        if self.matcher.position:
+        # Changes are to come until the set is told that their time is there.
+        if self.matcher.position or self.changed:
             yield self.matcher.advance(self._time(watermark))
 
     def counted(self, results: Iterator[pa.Table], watermark: int | None) -> Iterator[pa.Table]:

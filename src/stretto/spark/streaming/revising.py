@@ -44,8 +44,8 @@ class RevisingBucket(Bucket):
         adds = pc.equal(changes.column("action"), "add")
         return pc.if_else(pc.fill_null(adds, True), changes.column("since"), changes.column("until"))
 
-    def apply(self, change: pa.Table) -> None:
-        self._due.append(self.matcher.push([], arcs=change))
+    def apply(self, changes: pa.Table) -> None:
+        self._due.append(self.matcher.push([], arcs=changes))
 
     def advance(self, watermark: int | None) -> Iterator[pa.Table]:
         yield from self.counted(map(self.run.shown, self._revised(watermark)), watermark)
