@@ -320,6 +320,22 @@ def test_explain(run: Run) -> None:
     assert out == stretto.compile(QUERY, EVENTS.schema).explain() + "\n"
 
 
+def test_explain_counts(run: Run) -> None:
+    code, out, err = run("explain", QUERY, "events.parquet", "--counts")
+    assert (code, err) == (0, "")
+    assert out == f"{stretto.explain(QUERY, EVENTS)}\n"
+    assert out.endswith(
+        "counts     of 4 events\n           1. A AS x: 1 event\n           2. B AS y: 2 events; by itself: 1; up to here: 1\n"
+    )
+    assert run("explain", QUERY, "--counts")[2] == (
+        "error: --counts needs events: stretto explain QUERY DATA --counts\n"
+    )
+    sql = "SELECT * FROM t MATCH_RECOGNIZE (PATTERN (A) DEFINE A AS v > 1)"
+    assert run("explain", sql, "events.parquet", "--counts")[2] == (
+        "error: --counts is for CEQL, SASE+ and EQL, and this is SQL with MATCH_RECOGNIZE\n"
+    )
+
+
 def test_explain_draws(run: Run) -> None:
     code, _, err = run("explain", QUERY, "--draw", "q.dot")
     assert (code, err) == (0, "automaton drawn to q.dot\n")

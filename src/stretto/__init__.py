@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from stretto.asking.answer import Answer
 from stretto.asking.call import why_not
+from stretto.asking.counts import Explanation, explain
 from stretto.errors import (
     DataError,
     EngineError,
@@ -49,6 +50,7 @@ __all__ = [
     "Cleanse",
     "DataError",
     "EngineError",
+    "Explanation",
     "LimitError",
     "MatchSet",
     "Matcher",
@@ -68,6 +70,7 @@ __all__ = [
     "dataflow",
     "density",
     "element",
+    "explain",
     "function",
     "iter_matches",
     "match",

@@ -33,6 +33,7 @@ LANGUAGES = (
     "eql",
     "totals",
     "why",
+    "counts",
 )
 
 

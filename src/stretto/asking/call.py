@@ -92,6 +92,23 @@ def why_not(  # noqa: PLR0913 - the options that users have
        A: row 0; b: row 1
     """
     refuse(query, most)
+    compiled, there = events_of(query, events, key, between, type, time, sequence, stream, time_unit, language)
+    return _answer(compiled, there, most)
+
+
+def events_of(
+    query: str | Query,
+    events: Any,
+    key: Any,
+    between: tuple[Any, Any] | None,
+    type: str | None,
+    time: str | None,
+    sequence: str | None,
+    stream: str | None,
+    time_unit: str | None,
+    language: str | None,
+) -> tuple[Query, Events]:
+    """The query bound to the events that are asked about, and these in their order; the arguments are those of :func:`why_not`."""
     compiled = compile_query(query, language=language)
     type, time, stream, time_unit = compiled.roles(type, time, stream, time_unit)
     given = {name: table_of(one) for name, one in events.items()} if _are_tables(events) else table_of(events)
@@ -107,8 +124,7 @@ def why_not(  # noqa: PLR0913 - the options that users have
     table = with_types_of_nulls(table, schema)
     chosen = _chosen(table, keys_of(compiled, key, table.column_names), between, time)
     rows = None if chosen is None else np.flatnonzero(chosen)
-    there = Events.of(table if rows is None else table.take(pa.array(rows)), schema, sequence, rows)
-    return _answer(compiled, there, most)
+    return compiled, Events.of(table if rows is None else table.take(pa.array(rows)), schema, sequence, rows)
 
 
 def refuse(query: Any, most: int) -> None:

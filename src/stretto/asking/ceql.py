@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from stretto.asking.constraints import Constraint, Kind, Step, joined, parts_of, span_of
+from stretto.asking.constraints import TOGETHER, Constraint, Kind, Step, joined, parts_of, span_of
 from stretto.query import algebra as a
 from stretto.query.query import Consume, ParsedQuery, SelectItem, Strategy
 from stretto.query.windows import Window
@@ -122,10 +122,19 @@ class CeqlChain:
 
     def relaxed(self, steps: int, dropped: Collection[Constraint]) -> ParsedQuery | None:
         """The query of the first so many steps without some constraints; ``None``: that is no query."""
+        return self._relaxed(self._prefix(steps), dropped, whole=steps == len(self.steps))
+
+    def alone(self, step: int) -> ParsedQuery | None:
+        """The query of one step by itself, counted from 1, with what it asks of its own events; ``None``: that is no query."""
+        apart = [one for one in self.constraints if one.kind in TOGETHER or one.place == ("strict",)]
+        return self._relaxed((self._numbers[step - 1],), apart, whole=False)
+
+    def _relaxed(self, numbers: Collection[int], dropped: Collection[Constraint], *, whole: bool) -> ParsedQuery | None:
+        """The query of some parts without some constraints."""
         places = {one.place for one in dropped}
         parts, contiguous = self._sequence
         chosen: list[tuple[a.Pattern, bool]] = []
-        for at in self._prefix(steps):
+        for at in numbers:
             part = _without(parts[at], (at,), places)
             joint = contiguous[at] and (at, "joint") not in places
             if part is not _GONE:
@@ -140,14 +149,14 @@ class CeqlChain:
                 continue
             assert isinstance(node, a.As | a.Filter | a.Within | a.Project)
             pattern = _stripped(replace(node, body=pattern), ("around", number), places)
-        return self._query(pattern, places, steps)
+        return self._query(pattern, places, whole=whole)
 
-    def _query(self, pattern: a.Pattern, places: Collection[tuple[object, ...]], steps: int) -> ParsedQuery | None:
+    def _query(self, pattern: a.Pattern, places: Collection[tuple[object, ...]], *, whole: bool) -> ParsedQuery | None:
         parsed = self.parsed
         strict = parsed.strategy is Strategy.STRICT and ("strict",) not in places
         items = tuple(SelectItem(name) for name in a.variables(pattern))
         if strict and parsed.items is not None:  # it asks the events of the variables that are selected
-            if steps < len(self.steps):
+            if not whole:
                 strict = False
             else:
                 items = tuple(SelectItem(one.variable) for one in parsed.items)

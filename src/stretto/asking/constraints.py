@@ -78,6 +78,9 @@ class Chain(Protocol):
     def relaxed(self, steps: int, dropped: Collection[Constraint]) -> AnyParsed | None:
         """The query of the first so many steps without some constraints; ``None``: that is no query."""
 
+    def alone(self, step: int) -> AnyParsed | None:
+        """The query of one step by itself, counted from 1, with what it asks of its own events; ``None``: that is no query."""
+
 
 @dataclass(frozen=True)
 class Step:
@@ -87,6 +90,10 @@ class Step:
     variables: tuple[str, ...]
     types: tuple[str, ...]
     optional: bool = False
+
+
+#: What a query asks of its steps together: how long they last, and of which events they are made.
+TOGETHER = (Kind.WINDOW, Kind.GAP, Kind.KEY, Kind.STRATEGY)
 
 
 def parts_of(condition: p.Predicate | None) -> Iterator[p.Predicate]:

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from stretto.asking.constraints import Constraint, Kind, joined, parts_of, span_of
+from stretto.asking.constraints import TOGETHER, Constraint, Kind, joined, parts_of, span_of
 from stretto.asking.constraints import Step as Asks
 from stretto.query import predicate as p
 from stretto.query.eql import EqlQuery, Mode, Step, shared_keys
@@ -75,10 +75,16 @@ class EqlChain:
 
     def relaxed(self, steps: int, dropped: Collection[Constraint]) -> EqlQuery | None:
         """The query of the first so many steps without some constraints; ``None``: that is no query."""
+        return self._relaxed(self._prefix(steps), dropped)
+
+    def alone(self, step: int) -> EqlQuery | None:
+        """The query of one step by itself, counted from 1, with what it asks of its own event."""
+        return self._relaxed((self._numbers[step - 1],), [one for one in self.constraints if one.kind in TOGETHER])
+
+    def _relaxed(self, numbers: Collection[int], dropped: Collection[Constraint]) -> EqlQuery | None:
+        """The query of some stages without some constraints."""
         parsed, places = self.parsed, {one.place for one in dropped}
-        stages = tuple(
-            _without(parsed.stages[at], at, places) for at in self._prefix(steps) if ("missing", at) not in places
-        )
+        stages = tuple(_without(parsed.stages[at], at, places) for at in numbers if ("missing", at) not in places)
         mode = parsed.mode
         if len(stages) == 1:
             mode, stages = Mode.EVENT, tuple(replace(one, keys=()) for one in stages)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from stretto.asking.constraints import Constraint, Kind, Step, joined, parts_of, span_of
+from stretto.asking.constraints import TOGETHER, Constraint, Kind, Step, joined, parts_of, span_of
 from stretto.query import predicate as p
 from stretto.query.sase import Component, Group, Part, SaseQuery, Selection, components_of, may_lack
 
@@ -108,9 +108,19 @@ class SaseChain:
 
     def relaxed(self, steps: int, dropped: Collection[Constraint]) -> SaseQuery | None:
         """The query of the first so many steps without some constraints; ``None``: that is no query."""
+        return self._relaxed(self._prefix(steps), dropped)
+
+    def alone(self, step: int) -> SaseQuery | None:
+        """The query of one step by itself, counted from 1, with what it asks of its own events; ``None``: that is no query."""
+        # One that skips to the next event stays: it takes no other events by itself, and has fewer partial matches.
+        apart = [one for one in self.constraints if one.kind in TOGETHER and one.what is not Selection.NEXT]
+        return self._relaxed((self.parsed.parts[self._numbers[step - 1]],), apart)
+
+    def _relaxed(self, chosen: Collection[Part], dropped: Collection[Constraint]) -> SaseQuery | None:
+        """The query of some parts without some constraints."""
         parsed, places = self.parsed, {one.place for one in dropped}
         groups = {id(group): number for number, group in enumerate(_groups(parsed.parts))}
-        parts = tuple(part for one in self._prefix(steps) for part in _without(one, places, groups))
+        parts = tuple(part for one in chosen for part in _without(one, places, groups))
         if all(map(may_lack, parts)):
             return None
         components = tuple(components_of(parts))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from stretto.asking.constraints import Chain, Constraint, Kind
+from stretto.asking.constraints import AnyParsed, Chain, Constraint, Kind
 from stretto.asking.trying import Found, Trial
 from stretto.errors import LimitError, OptionError, QueryError
 from stretto.matching.compiled import Query
@@ -51,7 +51,10 @@ class Search:
 
     def query(self, steps: int, dropped: Collection[Constraint]) -> Query | None:
         """The query of the first so many steps without some constraints; ``None``: that is no query."""
-        parsed = self.chain.relaxed(steps, dropped)
+        return self.compiled(self.chain.relaxed(steps, dropped))
+
+    def compiled(self, parsed: AnyParsed | None) -> Query | None:
+        """A query over the events; ``None``: it is none that runs."""
         try:
             return None if parsed is None else self.trial.compiled(parsed)
         except (QueryError, OptionError, LimitError):

@@ -86,6 +86,21 @@ class Found:
         return tuple(sorted({at for own in self.held.values() for at in own}))
 
 
+class _Abandoned(Exception):
+    """A query has too many partial matches to be tried to its end."""
+
+
+_TOO_MUCH = (LimitError, TooMany, IntegerOverflow, _Abandoned)
+
+
+@dataclass(frozen=True)
+class Number:
+    """How many there are; where it is not ``exact``, at least so many."""
+
+    value: int
+    exact: bool = True
+
+
 class Trial:
     """Runs queries over the same events."""
 
@@ -108,38 +123,56 @@ class Trial:
 
     def some(self, query: Query, each: int) -> Iterator[Found]:
         """Matches of a query in the order in which they come, at most so many of each piece of the stream."""
-        began = process_time()
+        marks, began = query.program(split=True).marks, process_time()
         try:
-            yield from self._matches(query, each)
-        except (LimitError, TooMany, IntegerOverflow):
+            for piece in self._pieces(query):
+                taken = 0
+                for found in piece:
+                    if taken < each:
+                        for one in _read(found, marks, each - taken):
+                            taken += 1
+                            yield one
+        except _TOO_MUCH:
             self.abandoned = True
+        self._note(began)
+
+    def completing(self, query: Query) -> Number:
+        """How many events complete a match of a query."""
+        seen, exact, began = np.zeros(self.events.table.num_rows, np.bool_), True, process_time()
+        try:
+            for piece in self._pieces(query):
+                for found in piece:
+                    seen[found.end] = True
+        except _TOO_MUCH:
+            exact = False
+        self._note(began)
+        return Number(int(np.count_nonzero(seen)), exact)
+
+    def _note(self, began: float) -> None:
+        """Note how long the first query took."""
         if self._most is None:
             self._most = max(SECONDS, TIMES * (process_time() - began))
 
-    def _matches(self, query: Query, each: int) -> Iterator[Found]:
+    def _pieces(self, query: Query) -> Iterator[Iterator[Matches]]:
+        """The matches of a query, piece by piece of the stream; each is read before the next is asked for."""
         program = query.program(split=True)
         assert not isinstance(program, TimeoutProgram)
         run: Run = program.start(labels=True, budget=Budget(f"{MOST_BYTES} B"))
         table = query.implied.added_to(self.events.table).select(list(program.columns))
         begin, size, began = 0, FIRST, process_time()
         while begin < table.num_rows:
-            taken = 0
-            for batch in table.slice(begin, size).to_batches():
-                for found in run.advance(batch):
-                    if taken < each:
-                        for one in _read(found, program.marks, each - taken):
-                            taken += 1
-                            yield one
+            # Without columns a slice would be as long as it is asked for.
+            part = table.slice(begin, min(size, table.num_rows - begin))
+            yield (found for batch in part.to_batches() for found in run.advance(batch))
             begin += size
             if begin >= table.num_rows:
                 break  # all was read: what is left is what the end completes
             held = run.nbytes
             if held > MOST_BYTES or (self._most is not None and process_time() - began > self._most):
-                self.abandoned = True
-                return
+                raise _Abandoned
             size = min(2 * size, LARGEST) if held < HEAVY else FIRST
         for found in run.finish():
-            yield from _read(found, program.marks, each)
+            yield iter((found,))
 
 
 def _read(found: Matches, marks: Any, most: int) -> Iterator[Found]:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from stretto.asking.counts import explain as explained
 from stretto.cli.files import (
     LANGUAGE_HELP,
     TYPE_HELP,
@@ -28,7 +29,7 @@ def register(app: typer.Typer) -> None:
     app.command("explain")(explain)
 
 
-def explain(
+def explain(  # noqa: PLR0913 - the options of the command
     query: Annotated[str, typer.Argument(help="A file with the query, or the query itself.", metavar="QUERY")],
     data: Annotated[
         str | None, typer.Argument(help="Events to check it against, as for match.", metavar="[DATA]")
@@ -41,20 +42,29 @@ def explain(
         list[str] | None, typer.Option(help="name=files: a table of a SQL statement with MATCH_RECOGNIZE, as for sql.")
     ] = None,
     language: Annotated[Language | None, typer.Option(help=LANGUAGE_HELP)] = None,
+    counts: Annotated[bool, typer.Option(help="Read DATA, and count the events that complete each step.")] = False,
+    sequence: Annotated[str | None, typer.Option(help="Column that orders events of one time, for --counts.")] = None,
     draw: Annotated[Path | None, typer.Option(help="Draw the automaton: .svg, .png, .pdf or .dot.")] = None,
 ) -> None:
-    """Show what QUERY means and how it runs: CEQL, SASE+, or SQL with MATCH_RECOGNIZE."""
+    """Show what QUERY means and how it runs: CEQL, SASE+, EQL, or SQL with MATCH_RECOGNIZE."""
+    if counts and data is None:
+        raise OptionError("--counts needs events: stretto explain QUERY DATA --counts")
     text = read_statement_text(query) if language is None and has_clause(query) else read_query(query, language)
+    shown = ""
     if language is None and has_clause(text):
+        if counts:
+            raise OptionError("--counts is for CEQL, SASE+ and EQL, and this is SQL with MATCH_RECOGNIZE")
         if data is not None:
             raise OptionError(f"a SQL statement names its tables: --table name={data}")
         compiled: Query | SqlQuery = compile_sql(text, **tables_of(table or ()))
     else:
         column, types = typed_columns(type_ or ())
-        schema = None if data is None else read_events(data, None, types).schema
+        events = None if data is None else read_events(data, None, types)
         roles = {"type": column or None, "time": time, "stream": stream, "time_unit": time_unit}
-        compiled = compile_query(text, schema, language=language, **roles)
-    typer.echo(compiled.explain())
+        compiled = compile_query(text, None if events is None else events.schema, language=language, **roles)
+        if counts:
+            shown = str(explained(compiled, events, sequence=sequence))
+    typer.echo(shown or compiled.explain())
     if draw is not None:
         compiled.draw().save(draw)
         typer.echo(f"automaton drawn to {draw}", err=True)

@@ -1,0 +1,235 @@
+"""``stretto.explain``: what a query means, and how far it gets in some events, step by step."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stretto.asking.call import chains_of, events_of
+from stretto.asking.constraints import Chain, Kind
+from stretto.asking.constraints import Step as Asks
+from stretto.asking.search import Search
+from stretto.asking.trying import Events, Number, Trial
+from stretto.errors import OptionError
+from stretto.explain.text import section
+from stretto.languages.afa.builder import AFA
+from stretto.languages.sql import has_clause
+from stretto.matching.compiled import Query
+from stretto.query.afa import Afa
+from stretto.query.sase import SaseQuery
+
+
+@dataclass(frozen=True)
+class Counted:
+    """How far events get in one step of a query. A number that is ``None`` is that of no query."""
+
+    alternative: int
+    first: bool  #: whether it is the first step
+    step: str
+    events: int  #: that have a type of the step
+    alone: Number | None  #: events that complete the step by itself
+    reached: Number | None  #: events that complete the steps up to it, however long these last
+    within: Number | None  #: … in the windows and gaps of the query, which is the same where it has none
+    windowed: bool  #: whether it has some up to here
+
+    def __str__(self) -> str:
+        told = [f"{self.step}: {_events(self.events)}"]
+        own = Number(self.events) if self.alone is None else self.alone
+        shown = (
+            ("by itself", self.alone, own != Number(self.events)),
+            ("up to here", self.reached, not self.first or self.reached != own),
+            ("in the window", self.within, self.windowed and not (self.first and self.within == self.reached)),
+        )
+        for name, number, differs in shown:
+            if number is not None and differs:
+                told.append(f"{name}: {'' if number.exact else 'at least '}{number.value:,}")
+        return "; ".join(told)
+
+
+_SCHEMA = pa.schema(
+    [
+        ("alternative", pa.int64()),
+        ("step", pa.string()),
+        ("events", pa.int64()),
+        ("alone", pa.int64()),
+        ("reached", pa.int64()),
+        ("within", pa.int64()),
+        ("at_least", pa.list_(pa.string())),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What :func:`stretto.explain` answers. ``str()`` says it in words, and a notebook shows it.
+
+    Parameters
+    ----------
+    text
+        What the query means and how it runs, as :meth:`stretto.Query.explain` says it.
+    looked_at
+        How many events there were, after ``key=`` and ``between=``.
+    counted
+        The steps of the query with their numbers.
+    """
+
+    text: str
+    looked_at: int
+    counted: tuple[Counted, ...]
+
+    @property
+    def steps(self) -> pa.Table:
+        """The steps as a table, one row for each.
+
+        ``alternative`` (int64, from 1: of a formula that is a disjunction), ``step`` (string), and numbers of events (int64):
+        ``events`` that have a type of the step, those that complete it by itself (``alone``), those that complete the steps up to
+        it however long these last (``reached``), and in the windows of the query (``within``); NULL where that is no query.
+        ``at_least`` (list<string>) names the columns whose number may be greater.
+        """
+        rows = []
+        for one in self.counted:
+            numbers = {"alone": one.alone, "reached": one.reached, "within": one.within}
+            row: dict[str, Any] = {"alternative": one.alternative, "step": one.step, "events": one.events}
+            row |= {name: None if number is None else number.value for name, number in numbers.items()}
+            row["at_least"] = [name for name, number in numbers.items() if number is not None and not number.exact]
+            rows.append(row)
+        return pa.Table.from_pylist(rows, _SCHEMA)
+
+    def __str__(self) -> str:
+        several = any(one.alternative > 1 for one in self.counted)
+        lines, number = [f"of {_events(self.looked_at)}"], 0
+        for one in self.counted:
+            if one.first:
+                number = 0
+                lines += [f"alternative {one.alternative}"] * several
+            number += 1
+            lines.append(f"{number}. {one}")
+        return f"{self.text.rstrip()}\n{section('counts', chr(10).join(lines))}"
+
+    def _repr_html_(self) -> str:
+        """The same text, for notebooks."""
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+
+def explain(
+    query: str | Query,
+    events: Any,
+    *,
+    key: Any = None,
+    between: tuple[Any, Any] | None = None,
+    type: str | None = "type",
+    time: str | None = None,
+    sequence: str | None = None,
+    stream: str | None = None,
+    time_unit: str | None = None,
+    language: str | None = None,
+) -> Explanation:
+    """Say what a query means, and how far it gets in some events: for each step, how many events complete it.
+
+    An event completes some steps when it is the last one of a match of them. LIMIT, KEEP and CONSUME, OUTPUT non_overlap, and the
+    strategies MAX, NEXT and LAST of CEQL choose among matches, and are left out.
+
+    Parameters
+    ----------
+    query
+        A query in CEQL, SASE+ or EQL: its text, or a compiled :class:`~stretto.Query`.
+    events
+        As :func:`stretto.match` takes them; files are read into memory.
+    key, between
+        Count only among events of this key and of these times, as :func:`stretto.why_not` does.
+    type, time, sequence, stream, time_unit, language
+        As :func:`stretto.match` has them.
+
+    Returns
+    -------
+    Explanation
+        ``str()`` of it is the text of :meth:`stretto.Query.explain` with the numbers below; ``steps`` is a table of them.
+
+    Raises
+    ------
+    QueryError, DataError
+        As of :func:`stretto.match`.
+    OptionError
+        The query is an automaton, or SQL; the key is not one of the query's; there is no time for ``between``.
+
+    Examples
+    --------
+    >>> import stretto
+    >>> events = [{"type": "A", "x": 1}, {"type": "B", "x": 4}, {"type": "B", "x": 7}]
+    >>> query = "SELECT * FROM S WHERE A; B AS b FILTER b[x > 5] WITHIN 1 EVENTS"
+    >>> for line in str(stretto.explain(query, events)).splitlines()[-3:]:
+    ...     print(line)
+    counts     of 3 events
+               1. A: 1 event
+               2. B AS b: 2 events; by itself: 1; up to here: 1; in the window: 0
+    """
+    if isinstance(query, AFA | Afa):
+        raise OptionError(
+            "explain counts for CEQL, SASE+ and EQL, and this is an automaton: afa.explain() has no counts"
+        )
+    if isinstance(query, str) and has_clause(query):
+        raise OptionError(
+            "explain counts for CEQL, SASE+ and EQL, and this is SQL with MATCH_RECOGNIZE: stretto.compile_sql(…).explain() has no "
+            "counts"
+        )
+    compiled, there = events_of(query, events, key, between, type, time, sequence, stream, time_unit, language)
+    trial = Trial(there)
+    counted = [
+        one
+        for number, chain in enumerate(chains_of(compiled.bound.parsed), 1)
+        for one in _counted(number, chain, trial)
+    ]
+    return Explanation(compiled.explain(), there.table.num_rows, tuple(counted))
+
+
+def _counted(alternative: int, chain: Chain, trial: Trial) -> Iterator[Counted]:
+    """The numbers of each step; the query itself comes first, as it says how long the others may take."""
+    search = Search(chain, trial)
+    found = [_numbers(search, steps) for steps in range(search.whole, 0, -1)]
+    for at, (step, (reached, within, windowed)) in enumerate(zip(chain.steps, reversed(found), strict=True), 1):
+        alone = _completing(search, search.compiled(chain.alone(at)))
+        events = _of_types(step, trial.events, chain)
+        yield Counted(alternative, at == 1, step.text, events, alone, reached, within, windowed)
+
+
+def _numbers(search: Search, steps: int) -> tuple[Number | None, Number | None, bool]:
+    """How many events complete the first so many steps, without and with windows; and whether there are any."""
+    within = _completing(search, search.query(steps, ()))
+    windows = [one for one in search.chain.asks(steps) if one.kind in (Kind.WINDOW, Kind.GAP)]
+    return _completing(search, search.query(steps, windows)) if windows else within, within, bool(windows)
+
+
+def _completing(search: Search, query: Query | None) -> Number | None:
+    if query is None:
+        return None
+    found = search.trial.completing(query)
+    parsed = query.parsed
+    # The end of a repetition with UNTIL … ONLY completes matches of several last events, of which LIMIT 1 lists one.
+    only = isinstance(parsed, SaseQuery) and any(one.only for one in parsed.components)
+    return replace(found, exact=False) if only and parsed.limit is not None else found
+
+
+def _of_types(step: Asks, events: Events, chain: Chain) -> int:
+    """How many events of the query's streams have a type of a step."""
+    schema, parsed = events.schema, chain.parsed
+    read: Any = pa.scalar(True)
+    if schema.stream is not None and not parsed.any_stream:
+        read = pc.is_in(events.table.column(schema.stream), pa.array(parsed.streams))
+    typed: Any = pa.scalar(True)
+    if step.types and events.kinds is not None:
+        typed = pc.is_in(events.kinds, pa.array(step.types))
+    elif step.types and not parsed.any_stream:
+        typed = pa.scalar(not {*step.types}.isdisjoint(parsed.streams))
+    both = pc.and_(read, typed)
+    if isinstance(both, pa.Scalar):
+        return events.table.num_rows if both.as_py() else 0
+    return int(pc.sum(both).as_py() or 0)
+
+
+def _events(number: int) -> str:
+    return f"{number:,} event{'' if number == 1 else 's'}"

@@ -1,0 +1,174 @@
+"""``stretto.explain``: how far a query gets in some events, its words, and what it refuses."""
+
+from __future__ import annotations
+
+import random
+from itertools import product
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import stretto
+import stretto.asking.trying
+from stretto.asking.counts import Explanation
+from tests.asking.test_why_not import SKIPPING, TRADES
+from tests.conftest import cases
+
+
+def counted(query: str, events: Any = TRADES, **options: Any) -> list[str]:
+    """The lines of counts."""
+    lines = str(stretto.explain(query, events, **{"time": "time"} | options)).splitlines()
+    at = next(number for number, line in enumerate(lines) if line.startswith("counts"))
+    return [line[11:] for line in lines[at:]]
+
+
+@pytest.mark.parametrize(
+    ("query", "lines"),
+    [
+        (
+            "SELECT * FROM S WHERE BUY AS b ; SELL AS s FILTER s[price > 10] WITHIN 30 seconds",
+            ["1. BUY AS b: 2 events", "2. SELL AS s: 2 events; by itself: 1; up to here: 1; in the window: 0"],
+        ),
+        (
+            "SELECT * FROM S WHERE (BUY AS b ; NOT NOTE ; SELL AS s) OR NOTE PARTITION BY [id]",
+            [
+                "alternative 1",
+                "1. BUY AS b: 2 events",
+                "2. SELL AS s: 2 events; up to here: 1",
+                "alternative 2",
+                "1. NOTE: 2 events",
+            ],
+        ),
+        (
+            "SELECT * FROM S WHERE BUY ; BUY? ; SELL{2} ; NOT NOTE WITHIN 1 minute",
+            [
+                "1. BUY: 2 events",
+                "2. BUY?: 2 events; up to here: 2; in the window: 2",
+                "3. SELL{2}: 2 events; by itself: 1; in the window: 0",
+            ],
+        ),
+        (
+            f"PATTERN SEQ(BUY a, SELL b) WHERE {SKIPPING} {{ [id] AND b.price > a.price * 2 }}",
+            ["1. BUY a: 2 events", "2. SELL b: 2 events; up to here: 0"],
+        ),
+        (
+            "PATTERN SEQ(BUYS a, SELL b) WHERE skip_till_any_match { }",
+            ["1. BUYS a: 0 events", "2. SELL b: 2 events; up to here: 0"],
+        ),
+        (
+            "PATTERN SEQ(BUY+ b[] UNTIL (NOTE n) ONLY, SELL c) WHERE skip_till_any_match { }",
+            [
+                "1. BUY+ b[] UNTIL (NOTE n) ONLY: 2 events; by itself: at least 2",
+                "2. SELL c: 2 events; up to here: at least 1",
+            ],
+        ),
+    ],
+)
+def test_words(query: str, lines: list[str]) -> None:
+    assert counted(query) == ["of 6 events", *lines]
+
+
+def test_words_of_eql() -> None:
+    query = "sequence by id with maxspan=30s [BUY where true] [SELL where price > 5] until [NOTE where price == null]"
+    assert counted(query, language="eql") == [
+        "of 6 events",
+        "1. [BUY]: 2 events",
+        "2. [SELL]: 2 events; by itself: 1; up to here: 1; in the window: 0",
+    ]
+
+
+def test_the_text_of_a_query_comes_first() -> None:
+    query = stretto.compile("SELECT * FROM S WHERE BUY ; SELL", TRADES.schema, time="time")
+    found = stretto.explain(query, TRADES)
+    assert isinstance(found, Explanation)
+    assert str(found).startswith(f"{query.explain()}\ncounts     of 6 events\n")
+    assert found.looked_at == 6
+
+
+def test_values() -> None:
+    found = stretto.explain("SELECT * FROM S WHERE BUY ; BUY? ; NOT SELL ; NOTE WITHIN 9 seconds", TRADES, time="time")
+    assert found.steps.to_pylist() == [
+        {"alternative": 1, "step": "BUY", "events": 2, "alone": 2, "reached": 2, "within": 2, "at_least": []},
+        {"alternative": 1, "step": "BUY?", "events": 2, "alone": None, "reached": 2, "within": 2, "at_least": []},
+        {"alternative": 1, "step": "NOTE", "events": 2, "alone": 2, "reached": 0, "within": 0, "at_least": []},
+    ]
+
+
+def test_a_key_and_a_time() -> None:
+    query = "SELECT * FROM S WHERE BUY ; SELL PARTITION BY [id]"
+    assert counted(query, key="a") == ["of 3 events", "1. BUY: 1 event", "2. SELL: 1 event; up to here: 1"]
+    late = TRADES["time"][1].as_py(), None
+    assert counted(query, between=late) == ["of 5 events", "1. BUY: 1 event", "2. SELL: 2 events; up to here: 0"]
+    null = TRADES.set_column(2, "id", pa.nulls(6, pa.string()))
+    assert counted(query, null)[1] == "1. BUY: 2 events; up to here: 0"
+
+
+def test_types_that_are_streams() -> None:
+    query = "SELECT * FROM BUY WHERE BUY ; BUY"
+    expected = ["1. BUY: 2 events", "2. BUY: 2 events; up to here: 1"]
+    assert counted(query, TRADES.rename_columns({"type": "kind"}), type=None, stream="kind")[1:] == expected
+    assert counted("SELECT * FROM S WHERE S ; A", [{"x": 1}, {"x": 2}], type=None, time=None) == [
+        "of 2 events",
+        "1. S: 2 events",
+        "2. A: 0 events; up to here: 0",
+    ]
+    assert counted(query, [], time=None) == ["of 0 events", "1. BUY: 0 events", "2. BUY: 0 events; up to here: 0"]
+
+
+def test_numbers_by_brute_force() -> None:
+    """Of sequences with a condition, a key and a window, by loops over the events."""
+    query = "SELECT * FROM S WHERE A ; B AS b ; C AS c FILTER b[x > 2] PARTITION BY [k] WITHIN 6 [t]"
+    for seed in range(cases(200, compiled=50)):
+        choose = random.Random(seed)
+        events: list[dict[str, Any]] = [
+            {"type": choose.choice("ABCD"), "k": choose.choice([0, 1, None]), "x": choose.choice([1, 3, None]), "t": at}
+            for at in range(choose.randint(1, 25))
+        ]
+        by = [[one for one in events if one["type"] == step] for step in "ABC"]
+        good = [one for one in by[1] if one["x"] == 3]
+        chosen = [by[0], good, by[2]]
+        expected = []
+        for steps in (1, 2, 3):
+            ends: tuple[set[int], set[int]] = set(), set()
+            for match in product(*chosen[:steps]):
+                times = [one["t"] for one in match]
+                if times == sorted(set(times)) and len({one["k"] for one in match}) == 1 and match[0]["k"] is not None:
+                    ends[0].add(times[-1])
+                    if times[-1] - times[0] <= 6:
+                        ends[1].add(times[-1])
+            expected.append((len(by[steps - 1]), len(chosen[steps - 1]), len(ends[0]), len(ends[1])))
+        found = stretto.explain(query, pa.Table.from_pylist(events, SCHEMA), time="t").counted
+        told = [
+            (one.events, one.alone.value, one.reached.value, one.within.value)
+            for one in found
+            if one.alone is not None and one.reached is not None and one.within is not None
+        ]
+        assert told == expected, f"seed {seed}"
+
+
+SCHEMA = pa.schema([("type", pa.string()), ("k", pa.int64()), ("x", pa.int64()), ("t", pa.int64())])
+
+
+def test_what_is_too_much_is_at_least(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stretto.asking.trying, "MOST_BYTES", 1)
+    rows = 3 * stretto.asking.trying.FIRST
+    events = pa.table({"type": ["A"] * rows, "time": range(rows)})
+    query = "SELECT * FROM S WHERE A"
+    assert counted(query, events) == [f"of {rows:,} events", f"1. A: {rows:,} events; by itself: at least 1,024"]
+    assert stretto.explain(query, events).steps["at_least"].to_pylist() == [["alone", "reached", "within"]]
+
+
+def test_html_is_escaped() -> None:
+    shown = stretto.explain("SELECT * FROM S WHERE A AS a FILTER a[x = '<i>']", [{"type": "A", "x": "b"}])._repr_html_()
+    assert "<i>" not in shown
+    assert "&lt;i&gt;" in shown
+
+
+def test_what_is_refused() -> None:
+    with pytest.raises(stretto.OptionError, match="explain counts for CEQL, SASE\\+ and EQL, and this is an automaton"):
+        stretto.explain(stretto.AFA({"kind": str}).arc("q0", "q1", when="e.kind = 'a'").final("q1"), TRADES)  # type: ignore[arg-type]
+    with pytest.raises(stretto.OptionError, match="this is SQL with MATCH_RECOGNIZE: "):
+        stretto.explain("SELECT * FROM t MATCH_RECOGNIZE (PATTERN (A) DEFINE A AS x > 1)", TRADES)
+    with pytest.raises(stretto.OptionError, match="the query has no partition attribute"):
+        stretto.explain("SELECT * FROM S WHERE BUY", TRADES, key=3)

@@ -1,0 +1,11 @@
+"""How far random queries get in their events, counted by the definitions (see ``tests/cases/counts.py``)."""
+
+from __future__ import annotations
+
+from tests.cases import agree, counts
+from tests.conftest import cases
+
+
+def test_random_cases() -> None:
+    found = agree(counts, range(cases(3_000, compiled=200)))
+    assert sum(map(bool, found)) > len(found) // 3
