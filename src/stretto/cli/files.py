@@ -54,9 +54,10 @@ def read_statement_text(argument: str) -> str:
 
 
 def _text_of(argument: str, what: str, misplaced: str) -> str:
-    """The argument where it is several words, and no file; else what is in the file."""
-    path = Path(argument)
-    if len(argument.split()) > 1 and not (len(argument) < LONGEST_NAME and path.is_file()):
+    """The argument where it is several words or the first one of a query, and no file; else what is in the file."""
+    path, words = Path(argument), argument.split()
+    begins = bool(words) and words[0].upper() in ("SELECT", "PATTERN", "WITH")
+    if (len(words) > 1 or begins) and not (len(argument) < LONGEST_NAME and path.is_file()):
         return argument
     if kind_of(path) is not None:
         raise OptionError(f"'{argument}' holds {misplaced}")
