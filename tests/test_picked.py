@@ -255,3 +255,10 @@ def test_events_that_are_sorted() -> None:
     rows = [{"type": kind, "t": t, "x": x} for kind, t, x in (("B", 4, 0), ("A", 1, 3), ("A", 2, 5), ("A", 3, 4))]
     assert matcher.push(rows).num_rows == 0
     assert held(matcher.finish()) == [[0, 2]]
+
+
+def test_samples_of_more_matches_than_doubles_count_are_the_same_compiled_or_not() -> None:
+    """Numbers of matches above 2⁵³ stay integers in compiled code: mixed with unsigned ones they would be rounded."""
+    rows = {"type": ["A", *"B" * 61, "C"], "x": [None, *range(61), None]}
+    found = stretto.match("SELECT b[x] FROM S WHERE A ; B+ AS b ; C SAMPLE 2 SEED 0", rows).to_pylist()
+    assert [(len(row["b"]), sum(event["x"] for event in row["b"])) for row in found] == [(29, 940), (35, 1177)]

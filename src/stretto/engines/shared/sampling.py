@@ -122,7 +122,7 @@ def _real(position: int, picker: Picker) -> float:
 
 
 @inlined
-def _below(number: int, position: int, picker: Picker) -> int:
+def _below(number: int, position: int, picker: Picker) -> Any:
     """A random number from 0 on and below another, each as likely as the others."""
     most = np.uint64(number - 1)
     cover = most
@@ -131,7 +131,7 @@ def _below(number: int, position: int, picker: Picker) -> int:
     while True:
         found = _bits(position, picker) & cover
         if found <= most:
-            return int(found)
+            return np.int64(found)
 
 
 @inlined
