@@ -146,7 +146,7 @@ def _slot_of(number: int, picker: Picker) -> int:
 
 
 @inlined
-def _another(position: int, number: int, picker: Picker) -> int:
+def _another(position: int, number: int, picker: Picker) -> Any:
     """The number of a match that was not drawn yet. A few draws, or O(number) where nearly all were."""
     while True:
         found = _below(number, position, picker)
