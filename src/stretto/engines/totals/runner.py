@@ -354,13 +354,13 @@ class TotalsRunner(Intake):
         """The least start that may still be in a window."""
         registers = self.state.registers
         if self.state.extent == s.OF_WINDOW:
-            return int(registers[s.NEXT]) * self._window[1]
+            return max(int(registers[s.NEXT]) * self._window[1], s.LOWEST)  # before the first event it is beyond 64 bits
         return int(registers[s.LAST_LOW])
 
     def _sweep(self) -> None:
         """Release idle partitions, and forget their keys when most of them are idle and nothing is to be told of them."""
         state = self.state
-        state.sweep(self.counter - self.span if self.ranked else np.full(1, self._low_now))
+        state.sweep(self.counter - self.span if self.ranked else np.full(1, self._low_now, np.int64))
         alive = state.head[: self.partitions] != 0
         if self.by_partition and state.extent != s.OF_EVENT:
             told = state.groups if not self.parts else state.sums.base[: int(state.registers[s.GROUPS])]
