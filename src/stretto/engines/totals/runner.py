@@ -354,7 +354,8 @@ class TotalsRunner(Intake):
         """The least start that may still be in a window."""
         registers = self.state.registers
         if self.state.extent == s.OF_WINDOW:
-            return max(int(registers[s.NEXT]) * self._window[1], s.LOWEST)  # before the first event it is beyond 64 bits
+            # Before the first event it is beyond 64 bits.
+            return max(int(registers[s.NEXT]) * self._window[1], s.LOWEST)
         return int(registers[s.LAST_LOW])
 
     def _sweep(self) -> None:
