@@ -1,10 +1,12 @@
-"""Queries with mistakes in them, for the tests of every language."""
+"""Queries with mistakes in them, and what an error has to say of them, for the tests of every language."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from hypothesis import strategies as st
+
+from stretto.errors import QueryError
 
 
 @st.composite
@@ -29,3 +31,11 @@ def mutations(draw: st.DrawFn, queries: Sequence[Sequence[str]]) -> str:
             case _:
                 del tokens[i:]
     return "".join(tokens)
+
+
+def check_place(text: str, error: QueryError) -> None:
+    """Whatever is wrong with a text, its error says what and where."""
+    assert str(error)
+    assert error.text == text
+    assert error.span is not None or error.message.endswith(" is empty")
+    assert error.span is None or 0 <= error.span.start <= error.span.end <= len(text)

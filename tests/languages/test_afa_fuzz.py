@@ -19,7 +19,7 @@ from stretto.languages.afa.scope import Assignments
 from stretto.query import predicate as p
 from stretto.query.afa import Field
 from tests.conftest import cases
-from tests.languages.mutating import mutations
+from tests.languages.mutating import check_place, mutations
 from tests.languages.test_ceql_fuzz import OPERANDS, PREDICATES
 
 SCOPE = Scope(
@@ -53,18 +53,11 @@ def read(text: str) -> None:
             try:
                 form(text, SCOPE, epsilon=epsilon)
             except QueryError as error:
-                _check_place(text, error)
+                check_place(text, error)
     try:
         read_window(text)
     except QueryError as error:
-        _check_place(text, error)
-
-
-def _check_place(text: str, error: QueryError) -> None:
-    assert str(error)
-    assert error.text == text
-    assert error.span is not None or error.message.endswith(" is empty")
-    assert error.span is None or 0 <= error.span.start <= error.span.end <= len(text)
+        check_place(text, error)
 
 
 def test_the_seeds_are_read() -> None:

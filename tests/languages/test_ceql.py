@@ -296,6 +296,23 @@ def test_numbers_out_of_range(number: str) -> None:
 # ---- Clauses
 
 
+@pytest.mark.parametrize(
+    "text", ["NOT IN (1, 2)", "in(1, 2)", "x > 1 AND like ('a')", "between (1) AND 2", "x + is (1) = 2", "or (x, 1)"]
+)
+def test_an_operator_without_its_value_is_no_function(text: str) -> None:
+    error = refused(f"SELECT * FROM S WHERE A FILTER A[{text}]")
+    assert error.span is not None
+    word = error.text[error.span.start : error.span.end].upper()
+    assert error.message == f"a value is needed before {word}"
+    assert word in str(error.hint)
+
+
+def test_a_condition_of_constants_reads_back() -> None:
+    found = predicate("starts_with('ab', 'a')")
+    assert predicate(str(found)) == found
+    assert "constants only" in refused("SELECT * FROM S WHERE A FILTER A[abs(1) = 1]").message
+
+
 def test_select() -> None:
     def select(text: str) -> tuple[Strategy, tuple[SelectItem, ...] | None]:
         query = parse(f"SELECT {text} FROM S, T WHERE (A AS max; B AS next; S>C AS none)+")

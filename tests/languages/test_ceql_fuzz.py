@@ -16,7 +16,7 @@ from stretto.query import predicate as p
 from stretto.query.algebra import As, Atom, Filter, Or, Pattern, Plus, Sequence, fold, variables
 from stretto.query.query import ParsedQuery
 from tests.conftest import cases
-from tests.languages.mutating import mutations
+from tests.languages.mutating import check_place, mutations
 
 QUERIES = [
     'SELECT * FROM Stock WHERE SELL as msft; SELL as intel; SELL as amzn FILTER msft[name="MSFT"] AND '
@@ -41,17 +41,10 @@ def read(text: str) -> ParsedQuery | None:
     try:
         query = parse(text)
     except QueryError as error:
-        _check_place(text, error)
+        check_place(text, error)
         return None
     assert query.text == text
     return query
-
-
-def _check_place(text: str, error: QueryError) -> None:
-    assert str(error)
-    assert error.text == text
-    assert error.span is not None or error.message == "the query is empty"
-    assert error.span is None or 0 <= error.span.start <= error.span.end <= len(text)
 
 
 def test_the_seeds_are_queries() -> None:

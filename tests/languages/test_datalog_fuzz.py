@@ -16,7 +16,7 @@ from stretto.languages.datalog.transformer import AGGREGATES
 from stretto.query import predicate as p
 from tests.cases.datalog import SOURCES, program_of
 from tests.conftest import cases
-from tests.languages.mutating import mutations
+from tests.languages.mutating import check_place, mutations
 
 PROGRAMS = [
     "reach(X, Y) :- e(X, Y). reach(X, Z) :- e(X, Y), reach(Y, Z). % all",
@@ -32,14 +32,7 @@ def read(text: str) -> None:
     try:
         datalog(text, SOURCES, bound=10)
     except QueryError as error:
-        _check_place(text, error)
-
-
-def _check_place(text: str, error: QueryError) -> None:
-    assert str(error)
-    assert error.text == text
-    assert error.span is not None or error.message.endswith(" is empty")
-    assert error.span is None or 0 <= error.span.start <= error.span.end <= len(text)
+        check_place(text, error)
 
 
 def test_the_seeds_are_read() -> None:

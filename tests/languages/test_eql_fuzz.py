@@ -11,7 +11,7 @@ from stretto.errors import QueryError
 from stretto.languages.eql import parse
 from stretto.query.eql import EqlQuery
 from tests.conftest import cases
-from tests.languages.mutating import mutations
+from tests.languages.mutating import check_place, mutations
 
 QUERIES = [
     'process where process.name : ("cmd.exe", "p*") and not ?user.id in ("S-1-5-18", "S-1-5-19") and process.args_count >= 2 // why',
@@ -29,19 +29,12 @@ def read(text: str) -> EqlQuery | None:
     try:
         query = parse(text)
     except QueryError as error:
-        _check_place(text, error)
+        check_place(text, error)
         return None
     assert query.text == text
     assert query.positive
     assert len({len(step.keys) for step in query.whole}) == 1
     return query
-
-
-def _check_place(text: str, error: QueryError) -> None:
-    assert str(error)
-    assert error.text == text
-    assert error.span is not None or error.message == "the query is empty"
-    assert error.span is None or 0 <= error.span.start <= error.span.end <= len(text)
 
 
 def test_the_queries() -> None:

@@ -16,7 +16,7 @@ from stretto.query.passes.bind_rows import bind
 from stretto.query.row_pattern import AfterMatch, RowQuery, RowsPerMatch
 from tests.cases import rows
 from tests.conftest import cases
-from tests.languages.mutating import mutations
+from tests.languages.mutating import check_place, mutations
 
 CLAUSES = [
     "MATCH_RECOGNIZE (PARTITION BY symbol ORDER BY day MEASURES A.price AS start, LAST(DOWN.price) AS bottom, "
@@ -48,19 +48,12 @@ def read(text: str) -> RowQuery | None:
         parsed = parse(text)
         bind(parsed, SCHEMA)
     except QueryError as error:
-        _check_place(text, error)
+        check_place(text, error)
         return None
     trees: list[p.Expression] = [*parsed.define.values(), *(one.value for one in parsed.measures)]
     assert {name for tree in trees for name in p.attributes(tree)} == set(parsed.references)
     assert all(str(reference) == name for name, reference in parsed.references.items())
     return parsed
-
-
-def _check_place(text: str, error: QueryError) -> None:
-    assert str(error)
-    assert error.text == text
-    assert error.span is not None or error.message == "the clause is empty"
-    assert error.span is None or 0 <= error.span.start <= error.span.end <= len(text)
 
 
 @pytest.mark.parametrize("text", CLAUSES)

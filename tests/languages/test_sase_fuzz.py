@@ -14,7 +14,7 @@ from stretto.languages.sase import is_sase, parse
 from stretto.query import predicate as p
 from stretto.query.sase import Component, Element, Index, SaseQuery
 from tests.conftest import cases
-from tests.languages.mutating import mutations
+from tests.languages.mutating import check_place, mutations
 
 QUERIES = [
     "PATTERN SEQ(Shelf a, ~(Register b), Exit c) WHERE skip_till_next_match(a, b, c) { a.tag_id = b.tag_id "
@@ -40,19 +40,12 @@ def read(text: str) -> SaseQuery | None:
     try:
         query = parse(text)
     except QueryError as error:
-        _check_place(text, error)
+        check_place(text, error)
         return None
     assert query.text == text
     assert is_sase(text)
     _check_query(query)
     return query
-
-
-def _check_place(text: str, error: QueryError) -> None:
-    assert str(error)
-    assert error.text == text
-    assert error.span is not None or error.message == "the query is empty"
-    assert error.span is None or 0 <= error.span.start <= error.span.end <= len(text)
 
 
 def _check_query(query: SaseQuery) -> None:

@@ -150,7 +150,7 @@ class PredicateTransformer(Transformer[Token, Any]):
     def refuse_constant(self, found: ExpressionPart, parts: Sequence[ExpressionPart]) -> None:
         """Refuse a condition that no attribute takes part in: it says nothing about any event."""
         expression = found.expression
-        if expression is None or p.attributes(expression) or _is_true_or_false(expression):
+        if expression is None or p.attributes(expression) or _stands_alone(expression):
             return
         name = next((part for part in parts if part.quoted), None)
         hint = "name an attribute, as in price > 3"
@@ -205,6 +205,9 @@ class PredicateTransformer(Transformer[Token, Any]):
 
     def call(self, function: Token, _: Token, *rest: ExpressionPart | Token) -> ExpressionPart:
         """Make a call of a registered function, or of one of the language."""
+        if self.has_functions and function.upper() in _OPERATORS:
+            hint = _OPERATORS[function.upper()]
+            raise Mistake(f"a value is needed before {function.upper()}", at(function), hint)
         parts = [part for part in rest if isinstance(part, ExpressionPart)]
         span = at(function) | at_end(rest)
         values = tuple(map(value_of, parts))
@@ -271,6 +274,17 @@ def _connected(connective: type[p.And] | type[p.Or], parts: Sequence[ExpressionP
     return _expression(connective(tuple(predicates), _span(operands)), operands)
 
 
+#: Words that look like a function where the value before them is missing, and how they are written.
+_OPERATORS = {
+    "IN": "write x IN (1, 2)",
+    "LIKE": "write x LIKE 'a%'",
+    "RLIKE": "write x RLIKE 'a.*'",
+    "BETWEEN": "write x BETWEEN 1 AND 2",
+    "AND": "write x > 1 AND y > 1",
+    "OR": "write x > 1 OR y > 1",
+    "IS": "write x IS NULL",
+}
+
 _NULL_HINT = "NULL stands only in IS NULL and IS NOT NULL"
 _NULL_HINTS = {
     "=": "write IS NULL",
@@ -301,10 +315,15 @@ def _expression(expression: p.Expression, parts: Sequence[ExpressionPart], span:
     )
 
 
-def _is_true_or_false(expression: p.Expression) -> bool:
-    """Whether a condition is what TRUE or FALSE by itself means."""
-    both = (expression.left, expression.right) if isinstance(expression, p.Comparison) else ()
-    return bool(both) and all(isinstance(one, p.Constant) and isinstance(one.value, bool) for one in both)
+def _stands_alone(expression: p.Expression) -> bool:
+    """Whether a condition is what TRUE, FALSE or a function by itself means: see :func:`predicate_of`."""
+    if not isinstance(expression, p.Comparison) or expression.op != "=" or not _is_bool(expression.right):
+        return False
+    return _is_bool(expression.left) or isinstance(expression.left, p.Call | p.Function | p.Case)
+
+
+def _is_bool(value: p.Expression) -> bool:
+    return isinstance(value, p.Constant) and isinstance(value.value, bool)
 
 
 def attribute_of(name: Name) -> ExpressionPart:
