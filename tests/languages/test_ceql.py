@@ -301,7 +301,8 @@ def test_numbers_out_of_range(number: str) -> None:
 )
 def test_an_operator_without_its_value_is_no_function(text: str) -> None:
     error = refused(f"SELECT * FROM S WHERE A FILTER A[{text}]")
-    assert error.span is not None and error.text is not None
+    assert error.span is not None
+    assert error.text is not None
     word = error.text[error.span.start : error.span.end].upper()
     assert error.message == f"a value is needed before {word}"
     assert word in str(error.hint)
