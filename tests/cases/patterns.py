@@ -6,11 +6,14 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import pyarrow as pa
 
 import stretto
+from stretto.query.passes.bind_totals import BoundTotals
+from stretto.query.totals import Extent
 from tests.cases import ceql
 from tests.cases.ceql import Case
 from tests.cases.choices import Seeded
@@ -90,6 +93,19 @@ OTHERS = [
     "A where v >= {n}",
 ]
 
+#: Queries that count and add up over all of their matches.
+ADDING = [
+    "SELECT COUNT(*) AS n, SUM(y[v]) AS s FROM S WHERE A AS x ; B+ AS y{p}{g}",
+    "SELECT COUNT(*) AS n, MAX(y[w]) AS m FROM S WHERE A AS x ; B AS y{p} WITHIN {n} [t]{g}",
+    "SELECT COUNT(*) AS n, MIN(x[t]) AS m FROM S WHERE A AS x : B AS y{p}{g}",
+    "SELECT COUNT(*) AS n FROM S WHERE A AS x ; NOT C ; B AS y{p} WITHIN 3 EVENTS{g}",
+    "SELECT COUNT(*) AS n, MIN(y[v]) AS m FROM S WHERE A+ AS x ; B AS y{p} WITHIN {m} [t]{g} EVERY {n}",
+    "SELECT COUNT(*) AS n, AVG(y[v]) AS m FROM S WHERE A AS x ; B AS y{p} WITHIN {n} [t]{g} EVERY {m}",
+    "SELECT COUNT(*) AS n, SUM(y[v]) AS s FROM S WHERE A+ AS x ; B AS y{p} WITHIN {m} [t]{g} EVERY EVENT",
+    "PATTERN SEQ(A x, B+ y[]) WHERE skip_till_any_match {{ {k}x.v > 0 }} WITHIN {m} RETURN TOTAL count(*) AS n, sum(y[].v) AS s{g}",
+    "PATTERN SEQ(A x, B+ y[]) WHERE skip_till_any_match {{ {k}x.v > 0 }} WITHIN {m} RETURN TOTAL count(*) AS n EVERY {n}",
+]
+
 
 def mixture(seed: int) -> PatternCase:
     """A case of patterns in all languages, of which some wait for time to pass; the stream may be finished at the end."""
@@ -107,6 +123,9 @@ def mixture(seed: int) -> PatternCase:
         "time_unit": "s",
     }
     queries = [_other(choose, by) for _ in range(choose.integer(2, 8))]
+    if choose.chance(40):
+        options["totals"] = True
+        queries += [_adding(choose, by) for _ in range(choose.integer(1, 6))]
     actions = _actions(choose, events, "t", queries, [f"p{n}" for n in range(9)], 15)
     if choose.chance(70):
         actions.append(("finish",))
@@ -128,6 +147,21 @@ def _other(choose: Seeded, by: tuple[str, ...]) -> str:
         k="[k] AND " if keyed else "",
         p=" PARTITION BY [k]" if keyed else "",
         b=" by k" if keyed else "",
+    )
+
+
+def _adding(choose: Seeded, by: tuple[str, ...]) -> str:
+    shape = choose.one_of(ADDING)
+    keyed = bool(by) or choose.chance(40)
+    single = "x.v" if shape.startswith("PATTERN") else "x[v]"
+    groups = ["", "", f" GROUP BY {single}" + ", [k]" * keyed]
+    groups += [] if by else [" GROUP BY ()"]
+    return shape.format(
+        n=choose.integer(1, 4),
+        m=choose.integer(3, 7),
+        k="[k] AND " if keyed else "",
+        p=" PARTITION BY [k]" if keyed else "",
+        g=choose.one_of(groups if "A+ AS x" not in shape else [one for one in groups if single not in one]),
     )
 
 
@@ -287,9 +321,76 @@ def expected(one: PatternCase) -> list[Row]:
             ]
             events = one.events.filter(pa.array(inside, pa.bool_()))
             first = inside.index(True) if any(inside) else 0
+            query = _compiled(line[since], events.schema, options)
+            if isinstance(query.bound.asked, BoundTotals):
+                rows += _added_up(one, name, query, events, first, since, until)
+                continue
             found = _matched(name, since, line[since], events, first, options)
             rows += _told(one, found, _compiled(line[since], one.events.schema, options), since, until)
-    return [row for _, row in sorted(rows, key=lambda one: one[0])]
+    # Rows of one place are those of groups, which are in no order.
+    return [row for _, row in sorted(rows, key=lambda one: (one[0], repr(_added(one[1]))))]
+
+
+def _added(row: Row) -> Any:
+    return [row["keys"], row["totals"]] if row.get("totals") is not None else None
+
+
+def _added_up(
+    one: PatternCase, name: str, query: stretto.Query, events: pa.Table, first: int, since: Any, until: Any
+) -> list[tuple[tuple[Any, ...], Row]]:
+    """The rows of counts and sums that come, with when they come."""
+    assert isinstance(query.bound.asked, BoundTotals)
+    scope, by = query.bound.asked.scope, one.options["by"]
+    names = [item.name for item in query.bound.asked.items]
+    found = []
+    order = -math.inf if since is None else since.as_py()
+    for row in stretto.match(query, events, valuations=one.options["valuations"]).to_pylist():
+        start, end = (row[at] + first if at in row else None for at in ("start", "end"))
+        made = {
+            "pattern": name,
+            "since": None if since is None else since.as_py(),
+            "start": start,
+            "end": end,
+            "positions": None,
+            "start_time": row.get("start_time"),
+            "end_time": row.get("end_time"),
+            **{key: row[key] for key in by},
+            "keys": [(group.name, _as_text(row[group.name])) for group in scope.groups if group.name not in by],
+            **({"events": None} if one.options["output"] == "events" else {}),
+            "window_start": row.get("window_start"),
+            "window_end": row.get("window_end"),
+            "totals": [(item, _as_text(row[item])) for item in names],
+        }
+        if scope.extent is Extent.EVENT:
+            at = next(n for n, action in enumerate(one.actions) if action[0] == "push" and made["end"] < action[2])
+            found.append(((at, 1, made["end"], 1, name, order), made))
+        elif events.num_rows and (place := _ending(one, row.get("window_end"), until)) is not None:
+            found.append(((*place, name, order, row.get("window_start", 0)), made))
+    return found
+
+
+def _as_text(value: Any) -> str | None:
+    return None if value is None else pa.array([value]).cast(pa.string())[0].as_py()
+
+
+def _ending(one: PatternCase, due: Any, until: Any) -> tuple[Any, ...] | None:
+    """When a row is given of a window that is over at ``due``, or of all that a pattern sees, which ends at ``until``."""
+    times = one.events.column(one.options["time"]).to_pylist()
+    end = None if until is None else until.as_py()
+    for at, action in enumerate(one.actions):
+        if action[0] == "push":
+            for event in range(action[1], action[2]):
+                if end is not None and times[event] >= end:
+                    return (at, 1, event, 0)
+                if due is not None and times[event] >= due:
+                    return (at, 1, event, 1)
+        elif action[0] == "finish":
+            return (at, 1, 0, 0)
+        elif action[0] == "advance":
+            now = action[1].as_py()
+            if (due is not None and now >= due) or (end is not None and now > end):
+                return (at, 1, 0, 0)
+    return None
 
 
 def _told(
@@ -356,6 +457,8 @@ def _matched(name: str, since: Any, text: str, events: pa.Table, first: int, opt
         }
         if options["output"] == "events":
             made["events"] = {variable: row[variable] for variable in query.variables}
+        if options.get("totals"):
+            made |= dict.fromkeys(("window_start", "window_end", "totals"))
         rows.append(made)
     return rows
 
@@ -385,7 +488,7 @@ def found(one: PatternCase) -> list[Row]:
 def _by_variable(rows: list[Row], queries: dict[tuple[str, Any], str]) -> list[Row]:
     """The events of rows by variable, as :func:`stretto.match` shows them."""
     for row in rows:
-        if "events" in row:
+        if row.get("events") is not None:
             text = queries[row["pattern"], repr(row["since"])]
             variables = stretto.compile(text, language=language_of(text)).variables
             shown: dict[str, list[Any]] = {variable: [] for variable in variables}
@@ -393,6 +496,16 @@ def _by_variable(rows: list[Row], queries: dict[tuple[str, Any], str]) -> list[R
                 shown[entry["variable"]].append(entry["event"])
             row["events"] = shown
     return rows
+
+
+def _in_order(rows: list[Row]) -> list[Row]:
+    """Rows of counts and sums that come next to each other, and differ in their groups only, in one order."""
+    found: list[Row] = []
+    for _, same in groupby(
+        rows, lambda row: (_added(row) is None, row["pattern"], row["since"], row["end"], row.get("window_end"))
+    ):
+        found += sorted(same, key=lambda row: repr(_added(row)))
+    return found
 
 
 def check(one: PatternCase, seed: int = 0) -> int:
@@ -403,6 +516,6 @@ def check(one: PatternCase, seed: int = 0) -> int:
         if action[0] == "change"
         for change in action[1]
     }
-    right, shown = expected(one), _by_variable(found(one), queries)
+    right, shown = expected(one), _in_order(_by_variable(found(one), queries))
     assert list(map(repr, shown)) == list(map(repr, right)), f"{one}\nexpected {right}\nfound    {shown}"
     return len(right)

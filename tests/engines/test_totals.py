@@ -201,12 +201,6 @@ def test_options_of_listed_matches_are_refused(options: dict[str, Any]) -> None:
         rows("SELECT COUNT(*) FROM S WHERE A; B WITHIN 5 seconds", events("AB"), **options)
 
 
-def test_a_set_of_patterns_lists_matches() -> None:
-    patterns = stretto.PatternSet(events("A").schema, time="ts")
-    with pytest.raises(OptionError, match="beside other patterns"):
-        patterns.change(stretto.Change("counts", "SELECT COUNT(*) FROM S WHERE A; B"))
-
-
 def test_late_events_are_left_out_and_sorted() -> None:
     given = pa.table({"type": ["B", "A", "B", "A"], "ts": [3, 1, 4, 0]})
     query = "SELECT COUNT(*) FROM S WHERE A; B WITHIN 4 [ts] EVERY 4 [ts]"

@@ -89,6 +89,25 @@ def test_batch(spark: Any) -> None:
         assert bag(found.toArrow()) == expected(events, changes, by=by)
 
 
+def test_batch_of_patterns_that_add_up(spark: Any) -> None:
+    events = random_events(3)
+    query = "SELECT COUNT(*) AS n, MAX(b[x]) AS most FROM S WHERE A ; B+ AS b PARTITION BY [key] WITHIN 4 seconds"
+    changes = [
+        *CHANGES,
+        stretto.Change("each", f"{query} EVERY EVENT"),
+        stretto.Change("window", f"{query} EVERY 2 seconds"),
+        stretto.Change("part", query, at(20)),
+        stretto.Change("part", None, at(50)),
+    ]
+    df = spark.createDataFrame(events)
+    options: dict[str, Any] = {"by": ["key"], "time": "ts", "totals": True}
+    found = stretto.spark.match_patterns(df, changes, sequence="seq", **options)
+    assert bag(found.toArrow()) == expected(events, changes, by=["key"], totals=True)
+    stream = spark.readStream.format("rate").load().selectExpr("'A' AS type", "timestamp AS ts", "'k' AS key")
+    with pytest.raises(OptionError, match="totals=True: patterns beside each other count and add up in batches"):
+        stretto.spark.match_patterns(stream, changes, **options)
+
+
 def test_batch_with_queries_by_id_and_a_table(spark: Any) -> None:
     events = random_events(2)
     first = {change.id: change.query for change in CHANGES[:2]}

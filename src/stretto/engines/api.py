@@ -73,6 +73,12 @@ class Totals(NamedTuple):
     groups: list[pa.Array]
     items: list[pa.Array]
 
+    def sliced(self, low: int, high: int) -> Totals:
+        """Some of the rows."""
+        window = None if self.window is None else self.window[low:high]
+        groups, items = ([one.slice(low, high - low) for one in columns] for columns in (self.groups, self.items))
+        return Totals(window, groups, items)
+
 
 class TimedOut(NamedTuple):
     """What rows say of partial matches that have timed out."""

@@ -15,10 +15,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from stretto.engines.shared.windows import values_of
+from stretto.errors import OptionError, StrettoError
 from stretto.events import as_table
 from stretto.frame import Section
 from stretto.matching.many.changes import Change, instant_of
-from stretto.matching.many.parts import parts_over
+from stretto.matching.many.parts import Part, parts_over
 from stretto.matching.patterns import PatternSet
 from stretto.matching.repeats import NONE, Number, Repeats, ticks_of
 
@@ -70,8 +71,7 @@ class NotedPatterns:
         self._time, self._kind, self._unit = schema.time, schema.attributes[schema.time], schema.time_unit
         own = patterns.output_schema
         self._shown = list(shown)
-        keys = own.names[own.names.index("end_time") + 1 :]
-        self._repeats = Repeats([name for name in keys if name != "events"])
+        self._repeats = Repeats(own.names[own.names.index("end_time") + 1 : own.names.index("keys") + 1])
         self._notes: dict[str, list[_Note]] = {}
         self._told: set[str] = set()  # that they are switched off
         self._reached: Number | None = None
@@ -128,14 +128,29 @@ class NotedPatterns:
             return _Note(since, None, NONE, 0, [None] * len(self._shown))
         every = given.get(EVERY)
         if every is not None:
+            if self._adds_up(change):
+                raise OptionError(
+                    f"pattern '{change.id}': every= leaves out matches that repeat others, and this query counts them"
+                )
             every = ticks_of(every, f"pattern '{change.id}': every", self._kind, self._time, self._unit)
         digest = hashlib.sha256(f"{change.language}\n{change.query}".encode()).hexdigest()[:16]
         return _Note(since, digest, NONE if every is None else every, 0, [given.get(name) for name in self._shown])
 
+    def _part(self, change: Change) -> Part:
+        assert change.query is not None
+        return parts_over(self.patterns.schema, valuations=self._valuations).of(change.query, change.language)
+
+    def _adds_up(self, change: Change) -> bool:
+        """Whether rows of a pattern are counts and sums."""
+        try:
+            return self._part(change).totals is not None
+        except StrettoError:  # which the set raises as well, with the name of the pattern
+            return False
+
     def _wait(self, change: Change) -> Number:
         """How long after the end of a match one of an earlier end may still come."""
         assert change.query is not None
-        query = parts_over(self.patterns.schema, valuations=self._valuations).of(change.query, change.language).query
+        query = self._part(change).query
         window = query.bound.window
         return window.size if query.waits and window is not None else 0
 
@@ -191,11 +206,15 @@ class NotedPatterns:
         return self._noted(self.patterns.output_schema.empty_table())
 
     def _noted(self, found: pa.Table) -> pa.Table:
+        added = None  # counts and sums are no matches, of which some may be repeats
+        if "totals" in found.column_names:
+            known = found.column("totals").is_valid()
+            added, found = found.filter(known), found.filter(pc.invert(known))
         every, wait, _ = self._of(found)
         found, left = self._repeats.take(found, every, wait, self._reached)
         for name, count in zip(*map(pa.Array.to_pylist, left.column("pattern").value_counts().flatten()), strict=True):
             self.suppressed[name] = self.suppressed.get(name, 0) + count
-        shown = self._with_shown(found)
+        shown = self._with_shown(found if added is None else pa.concat_tables([found, added]))
         return pa.concat_tables([shown, self._switched_off()]) if self.off is not None else shown
 
     def _with_shown(self, found: pa.Table) -> pa.Table:

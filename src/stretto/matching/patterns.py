@@ -35,6 +35,7 @@ from stretto.frame import Section, reading
 from stretto.matching.compiled import Query, roles
 from stretto.matching.lateness import check_late
 from stretto.matching.life import Life
+from stretto.matching.many.adding import AddingRun
 from stretto.matching.many.budgeting import Budgeted, Shares
 from stretto.matching.many.changes import Instant, changes_of, instant_of
 from stretto.matching.many.checking import Checked, Numbers, checked, quoted
@@ -52,6 +53,7 @@ from stretto.matching.many.timeline import InForce, OwnRun, Timeline, Version
 from stretto.matching.metering import Meter
 from stretto.matching.results import CHUNK
 from stretto.query.passes.bind import check_roles, measure
+from stretto.query.passes.bind_totals import BoundTotals
 from stretto.views import show
 
 #: Batches are kept as they came; after so many they are joined, so that a look-up stays quick.
@@ -66,8 +68,9 @@ class PatternSet:
     only, not on how they are cut into batches nor on when a change was given, as long as it was given in time.
 
     The patterns' conditions are evaluated once for all of them, and an event is handed only to those that it concerns. A pattern may
-    be any query in CEQL, SASE+ or EQL without ``KEEP``, ``AFTER MATCH``, ``OUTPUT compressed`` and pipes. A match that waits for time
-    to pass (a negation or missing event at the end) comes when time has passed it, unless its pattern has ended before.
+    be any query in CEQL, SASE+ or EQL without ``KEEP``, ``AFTER MATCH``, ``OUTPUT compressed``, ``ORDER BY``, ``SAMPLE`` and pipes. A
+    match that waits for time to pass (a negation or missing event at the end) comes when time has passed it, unless its pattern has
+    ended before. Counts and sums over all matches come when a window is over, or the pattern ends.
 
     Parameters
     ----------
@@ -83,6 +86,9 @@ class PatternSet:
         Whether rows have ``start``, ``end`` and ``positions``, which count the events of the stream, dropped ones left out.
     valuations
         One row for each valuation, as in :func:`stretto.match`.
+    totals
+        Whether patterns may count and add up over all of their matches (``SELECT COUNT(*), SUM(b[x]) …``). Rows have then
+        ``window_start``, ``window_end`` and ``totals``, which are NULL in those of matches.
     by
         Attributes by which every pattern must be partitioned; each is a column of the result.
     late
@@ -135,6 +141,7 @@ class PatternSet:
         output: str = "events",
         positions: bool = False,
         valuations: bool = False,
+        totals: bool = False,
         by: Iterable[str] = (),
         late: str = "error",
         language: str | None = None,
@@ -160,6 +167,7 @@ class PatternSet:
         self._output = output
         self._positions = positions
         self._valuations = valuations
+        self._totals = totals
         self._late_policy = late
         self._language = language
         self._capacity = capacity
@@ -167,7 +175,9 @@ class PatternSet:
         self._disables = on_limit == "disable"
         self._meter = Meter.of_call(budget)  # of the call at hand
         self._shares: tuple[Sequence[Version], Shares] | None = None  # of the patterns at hand
-        self._results = Results(self._schema, by=self._by, events=output == "events", positions=positions)
+        self._results = Results(
+            self._schema, by=self._by, events=output == "events", positions=positions, totals=totals
+        )
         self._clear()
 
     def _clear(self) -> None:
@@ -357,7 +367,7 @@ class PatternSet:
         try:
             part = self._parts.of(query, language or self._language)
         except QueryError as error:
-            raise QueryError(f"{where}: {error.message}", text=error.text, span=error.span, hint=error.hint) from error
+            raise _named_error(error, where) from error
         except (OptionError, LimitError) as error:
             raise error.__class__(f"{where}: {error}") from error
         missing = [one for one in self._by if one not in part.query.partition_by]
@@ -366,7 +376,24 @@ class PatternSet:
                 f"{where}: the query is not partitioned by {quoted(missing)}, and every pattern of this set must be",
                 hint="PARTITION BY " + ", ".join(f"[{name}]" for name in (*self._by, *part.query.partition_by)),
             )
+        if part.totals is not None:
+            self._check_totals(where, part.totals)
         return part
+
+    def _check_totals(self, where: str, totals: BoundTotals) -> None:
+        """Raise an error unless rows have a place for counts and sums, and each speaks of the matches of one key of the set."""
+        if not self._totals:
+            raise OptionError(
+                f"{where}: it counts and adds up over all of its matches, and the rows of this set are matches: "
+                "PatternSet(…, totals=True) has both, or match it on its own"
+            )
+        groups = [one.attribute for one in totals.scope.groups if one.variable is None]
+        if missing := [one for one in self._by if one not in groups]:
+            raise QueryError(
+                f"{where}: each row of this set is of one {quoted(missing)}, and these add up over several",
+                hint="GROUP BY "
+                + ", ".join(f"[{name}]" for name in (*self._by, *(g for g in groups if g not in self._by))),
+            )
 
     # -- events -----------------------------------------------------------------------------------------------------
 
@@ -521,6 +548,8 @@ class PatternSet:
             if not self._disables or isinstance(told, DataError):
                 raise told from error
             self._switch_off(versions[place], told)
+        except QueryError as error:  # what a query asks is not told by its events
+            raise _named_error(error, f"pattern '{versions[place].id}'") from error
 
     def _within(
         self, found: Iterator[Matches], run: OwnRun | JointRun, versions: Sequence[Version]
@@ -582,7 +611,7 @@ class PatternSet:
         """The run of a pattern on its own that some events concern; ``None`` while they leave no trace in it."""
         if version.off is not None:
             return None
-        if version.own is None and handed.rows.size:
+        if version.own is None and (handed.rows.size or version.part.always):
             version.own = self._new_own(version.part)
         run = version.own
         return run if run is not None and (handed.rows.size or run.ranked or run.waits) else None
@@ -594,7 +623,8 @@ class PatternSet:
         if part.on_tecs:
             return TecsRun(part.program, labels=self._labels(part), capacity=self._capacity)
         budget = Meter.of_call(self._budget).budget.held
-        return OtherRun(part, labels=self._labels(part), capacity=self._capacity, budget=budget)
+        kind = OtherRun if part.totals is None else AddingRun
+        return kind(part, labels=self._labels(part), capacity=self._capacity, budget=budget)
 
     def _forget(self) -> None:
         """Drop the events that no partial match holds, now and then: the cost per event stays constant on average."""
@@ -631,8 +661,11 @@ class PatternSet:
         found = []
         for version in gone:
             until = ended[version.id]
-            if version.own is not None and version.own.waits and until is not None:
-                found.append((version, self._given(version, version.own.reach(until))))
+            if version.own is not None and until is not None:
+                if version.part.ends:
+                    found.append((version, self._given(version, version.own.finish())))
+                elif version.own.waits:
+                    found.append((version, self._given(version, version.own.reach(until))))
         self._leave(gone)
         self._enter(self._timeline.in_force)
         return found
@@ -851,7 +884,8 @@ class PatternSet:
         return {
             "attributes": {name: str(kind) for name, kind in schema.attributes.items()},
             "roles": {"type": schema.type, "time": schema.time, "stream": schema.stream, "time_unit": schema.time_unit},
-            "options": {"output": self._output, "valuations": self._valuations, "by": list(self._by)},
+            "options": {"output": self._output, "valuations": self._valuations, "by": list(self._by)}
+            | ({"totals": True} if self._totals else {}),
         }
 
     def _ready(self) -> None:
@@ -906,6 +940,11 @@ def _by_id(found: Iterable[tuple[Version, list[pa.Table]]]) -> Iterator[pa.Table
 
     for _, tables in sorted(found, key=place):
         yield from tables
+
+
+def _named_error(error: QueryError, where: str) -> QueryError:
+    """An error of a query, with the name of its pattern."""
+    return QueryError(f"{where}: {error.message}", text=error.text, span=error.span, hint=error.hint)
 
 
 def _check_automaton(name: str, part: Part, digest: str) -> None:

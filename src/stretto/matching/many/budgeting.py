@@ -125,7 +125,7 @@ class Budgeted:
             They are more; the message names the pattern.
         """
         for piece in found:
-            if piece.start.size and not self._meter.budget.open:
+            if piece.start.size and piece.totals is None and not self._meter.budget.open:
                 kept = self._take(piece)
                 yield piece if kept is None else chosen(piece, kept)
                 if self._ended:

@@ -19,6 +19,7 @@ from stretto.engines.shared.counting import Unlisted
 from stretto.engines.shared.holding import TooMany
 from stretto.engines.tecs.runner import Runner
 from stretto.engines.timed.runner import TimedRunner
+from stretto.engines.totals.runner import TotalsRunner
 from stretto.frame import Section
 from stretto.matching.many.handing import Handed
 from stretto.matching.many.keys import SharedKeys
@@ -45,7 +46,7 @@ class OtherRun(AroundRun):
         How many bytes of matches it may hold before it gives them.
     """
 
-    run: Runner | NfabRunner | TimedRunner | LatestRunner
+    run: Runner | NfabRunner | TimedRunner | LatestRunner | TotalsRunner
     ranked = False  #: nothing counts the events that it is not handed
 
     def __init__(self, part: Part, *, labels: bool, capacity: int, budget: Budget) -> None:
@@ -193,6 +194,11 @@ class _Places:
     def times_of(self, positions: I64) -> NDArray[Any]:
         """The times of events at positions of the stream."""
         return self._time[np.searchsorted(self._position[: self._count], positions)]
+
+    def since(self, oldest: int) -> I64:
+        """The positions of the events from number ``oldest`` on."""
+        found: I64 = self._position[max(oldest - self._first, 0) : self._count].copy()
+        return found
 
     def add(self, positions: I64, times: NDArray[Any]) -> None:
         """The next events."""

@@ -15,7 +15,7 @@ from stretto.columns.classes import condition_of
 from stretto.columns.coding import single_column
 from stretto.engines.keeping import KeptProgram
 from stretto.engines.picking import PickedProgram
-from stretto.engines.select import Machine, refuse_asked
+from stretto.engines.select import Machine
 from stretto.engines.tecs.program import Program
 from stretto.engines.timeouts import TimeoutProgram
 from stretto.errors import OptionError, QueryError
@@ -27,8 +27,9 @@ from stretto.matching.sets import refuse_unlisted
 from stretto.query import predicate as p
 from stretto.query.guard import Guard
 from stretto.query.passes.bind_sase import BoundSase
+from stretto.query.passes.bind_totals import BoundTotals
 from stretto.query.query import Consume, refuse_joined
-from stretto.query.totals import Best, Sample
+from stretto.query.totals import Best, Extent, Sample
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -97,13 +98,16 @@ class Part:
                 "many patterns at once list every match, and ORDER BY … LIMIT and SAMPLE choose: match it on its own"
             )
         refuse_unlisted(query)
-        refuse_asked(query.parsed, " beside other patterns")
         refuse_pipes(query, "a set of patterns goes on", "take the rows that you want from what push() gives")
         # Keys that conditions say split the stream, unless columns would have to be made of them.
         program = query.program(valuations=valuations, split=not query.implied.keys)
         assert not isinstance(program, KeptProgram | TimeoutProgram | PickedProgram)
         #: What runs it.
         self.machine: Machine = program
+        #: What its rows count and add up; ``None``: they are matches.
+        self.totals = bound.asked if isinstance(bound.asked, BoundTotals) else None
+        if self.totals is not None:
+            _check_windows(self.totals, schema.time)
         only = query.streams[0]
         guards = program.cea.guards if isinstance(program, Program) else program.classifier.guards
         #: What each guard of the automaton asks; ``None``: it never holds.
@@ -142,6 +146,16 @@ class Part:
         """The machine of all queries on the tECS engine that differ from it in what their guards ask only."""
         assert isinstance(self.lister, Program)
         return self.lister
+
+    @property
+    def ends(self) -> bool:
+        """Whether its end gives rows: of all that it has seen, and of windows that are open."""
+        return self.totals is not None and self.totals.scope.extent is not Extent.EVENT
+
+    @property
+    def always(self) -> bool:
+        """Whether its end gives a row even if nothing concerned it: over nothing COUNT is 0."""
+        return self.totals is not None and self.totals.scope.extent is Extent.TABLE and not self.totals.scope.groups
 
     @property
     def on_tecs(self) -> bool:
@@ -233,6 +247,17 @@ class Part:
                 case _:
                     found.setdefault(single_column(node) or repr(node), {})[repr(node)] = _codes_of(node)
         return found
+
+
+def _check_windows(totals: BoundTotals, time: str | None) -> None:
+    """Raise an :class:`OptionError` unless windows that begin every so often are of the time of the set."""
+    panes = totals.scope.panes
+    if panes is not None and panes.attribute != time:
+        what = "count events" if panes.attribute is None else f"measure '{panes.attribute}'"
+        raise OptionError(
+            f"windows of patterns in a set are over when '{time}' has come to their end, and these {what}: measure '{time}', or "
+            "match it on its own"
+        )
 
 
 #: Parts with more guards run on their own.

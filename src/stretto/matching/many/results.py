@@ -1,8 +1,9 @@
-"""Matches of many patterns as rows of one generic table.
+"""Matches of many patterns, and what others count and add up, as rows of one generic table.
 
 Columns: ``pattern``, ``since``, with positions ``start``, ``end`` and ``positions``, then ``start_time``, ``end_time``, the
 attributes that every pattern is partitioned by, ``keys`` (the other partition attributes by name, as text) and ``events``:
-which variable holds which event, in the order of events. Attributes that a pattern's SELECT leaves out are NULL there.
+which variable holds which event, in the order of events. Attributes that a pattern's SELECT leaves out are NULL there. Where patterns
+may add up over all of their matches come ``window_start``, ``window_end`` and ``totals``, the items by name as text.
 """
 
 from __future__ import annotations
@@ -16,11 +17,18 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stretto.engines.api import Matches
+from stretto.engines.shared.windows import measured_type
 from stretto.events import Schema
 from stretto.matching.many.parts import Part
 from stretto.matching.results import History
+from stretto.matching.totals import window_columns
+from stretto.query.totals import Extent
 
 I64 = NDArray[np.int64]
+
+
+#: Where the window begins and ends of which a row speaks.
+WINDOW = ("window_start", "window_end")
 
 
 class Source(NamedTuple):
@@ -115,6 +123,7 @@ def sliced(piece: Matches, low: int, high: int) -> Matches:
         piece.mark[begin:stop],
         part=None if piece.part is None else piece.part[low:high],
         known=None if piece.known is None else piece.known[low:high],
+        totals=None if piece.totals is None else piece.totals.sliced(low, high),
     )
 
 
@@ -131,16 +140,22 @@ class Results:
         Whether rows show the events of the variables.
     positions
         Whether they have ``start``, ``end`` and ``positions``.
+    totals
+        Whether some of them may be counts and sums.
     """
 
-    def __init__(self, schema: Schema, *, by: Sequence[str], events: bool, positions: bool) -> None:
+    def __init__(
+        self, schema: Schema, *, by: Sequence[str], events: bool, positions: bool, totals: bool = False
+    ) -> None:
         assert schema.time is not None
         self.attributes = schema.attributes
         self.time = schema.time
         self.by = tuple(by)
         self.events = events
         self.positions = positions
+        self.totals = totals
         self.event_type = pa.struct(list(schema.attributes.items()))
+        self.by_names: list[str] = []  #: what results call the attributes of ``by``
         self.schema = self._schema()
 
     def _schema(self) -> pa.Schema:
@@ -151,16 +166,21 @@ class Results:
             fields.append(pa.field("positions", pa.list_(pa.int64())))
         fields += [pa.field("start_time", when), pa.field("end_time", when)]
         taken = {"start", "end", "positions", "keys", "events", *(field.name for field in fields)}
+        taken.update((*WINDOW, "totals") if self.totals else ())
         for attribute in self.by:
             name = attribute
             while name in taken:
                 name += "_"
             taken.add(name)
+            self.by_names.append(name)
             fields.append(pa.field(name, self.attributes[attribute]))
         fields.append(pa.field("keys", pa.map_(pa.string(), pa.string())))
         if self.events:
             entry = pa.struct([("variable", pa.string()), ("event", self.event_type)])
             fields.append(pa.field("events", pa.list_(entry)))
+        if self.totals:
+            fields += [pa.field(name, measured_type(when)) for name in WINDOW]
+            fields.append(pa.field("totals", pa.map_(pa.string(), pa.string())))
         return pa.schema(fields)
 
     def columns(self, shown: Collection[str], keys: Collection[str]) -> tuple[str, ...]:
@@ -169,6 +189,61 @@ class Results:
         return tuple(name for name in self.attributes if name in used)
 
     def table(self, block: Sequence[Matches], sources: Sequence[Source], history: History) -> pa.Table:
+        """Rows of the matches of a block, and of what was added up, in order."""
+        added = [piece for piece in block if piece.totals is not None and piece.end.size]
+        listed = [piece for piece in block if piece.totals is None]
+        if not added:
+            return self._listed(listed, sources, history) if listed else self.schema.empty_table()
+        tables = [self._added_up(piece, sources, history) for piece in added]
+        if listed:
+            tables.append(self._listed(listed, sources, history))
+        known, source = map(
+            np.concatenate, zip(*map(_place, added), *([_in_place(listed)] if listed else []), strict=True)
+        )
+        order = np.lexsort((source, known))
+        return pa.concat_tables(tables).take(pa.array(order))
+
+    def _added_up(self, piece: Matches, sources: Sequence[Source], history: History) -> pa.Table:
+        """Rows of what one pattern has added up."""
+        found, rows = piece.totals, piece.end.size
+        assert found is not None
+        assert piece.part is not None
+        source = sources[piece.part[0]]
+        totals = source.part.totals
+        assert totals is not None
+        own = dict[str, pa.Array](
+            pattern=pa.repeat(pa.scalar(source.id), rows),
+            totals=_map([one.name for one in totals.items], found.items, rows),
+        )
+        if source.since is not None:
+            own["since"] = pa.repeat(source.since, rows)
+        if totals.scope.extent is Extent.EVENT:
+            when = self.attributes[self.time]
+            own |= {"start": pa.array(piece.start), "end": pa.array(piece.end)}
+            own["start_time"] = _Look(history, piece.start).column(self.time, when)
+            own["end_time"] = _Look(history, piece.end).column(self.time, when)
+        if found.window is not None:
+            ends = window_columns(found.window, totals.scope.panes, measured_type(self.attributes[self.time]))
+            own |= zip(WINDOW, ends, strict=True)
+        groups = list(zip(totals.scope.groups, found.groups, strict=True))
+        shown = [
+            (one.name, column) for one, column in groups if one.variable is not None or one.attribute not in self.by
+        ]
+        own["keys"] = _map([name for name, _ in shown], [column for _, column in shown], rows)
+        own |= {
+            name: column
+            for attribute, name in zip(self.by, self.by_names, strict=True)
+            for one, column in groups
+            if one.variable is None and one.attribute == attribute
+        }
+        columns = [own[field.name] if field.name in own else pa.nulls(rows, field.type) for field in self.schema]
+        fitted = [
+            one if one.type == field.type else one.cast(field.type)
+            for one, field in zip(columns, self.schema, strict=True)
+        ]
+        return pa.Table.from_arrays(fitted, schema=self.schema)
+
+    def _listed(self, block: Sequence[Matches], sources: Sequence[Source], history: History) -> pa.Table:
         """Rows of the matches of a block, in order."""
         rows = _joined(block)
         numbers, which = np.unique(rows.source, return_inverse=True)
@@ -186,6 +261,7 @@ class Results:
         shown.append(self._keys(rows, sources, history))
         if self.events:
             shown.append(self._events(rows, sources, history))
+        shown += [pa.nulls(rows.end.size, field.type) for field in list(self.schema)[len(shown) :]]
         return pa.Table.from_arrays(shown, schema=self.schema)
 
     def _keys(self, rows: _Rows, sources: Sequence[Source], history: History) -> pa.Array:
@@ -248,6 +324,19 @@ class _Rows(NamedTuple):
     mark: I64
 
 
+def _place(piece: Matches) -> tuple[I64, I64]:
+    """The event at which each row is known, and the number of its source."""
+    assert piece.part is not None
+    return _known(piece), piece.part
+
+
+def _in_place(block: Sequence[Matches]) -> tuple[I64, I64]:
+    """The same of the rows of a block, in their order."""
+    known, source = map(np.concatenate, zip(*map(_place, block), strict=True))
+    order = np.lexsort((source, known))
+    return known[order], source[order]
+
+
 def _joined(block: Sequence[Matches]) -> _Rows:
     source = np.concatenate([piece.part for piece in block if piece.part is not None])
     start = np.concatenate([piece.start for piece in block])
@@ -296,6 +385,20 @@ def _narrow(offset: I64) -> pa.Array:
 
 def _lists(offset: I64, values: pa.Array) -> pa.Array:
     return pa.ListArray.from_arrays(_narrow(offset), values)
+
+
+def _map(names: Sequence[str], columns: Sequence[pa.Array], rows: int) -> pa.Array:
+    """Columns by name, as text; durations as numbers of their unit."""
+    kind = pa.map_(pa.string(), pa.string())
+    if not names or not rows:
+        return pa.MapArray.from_arrays(
+            _narrow(np.zeros(rows + 1, np.int64)), pa.array([], pa.string()), pa.array([], pa.string())
+        )
+    plain = [one.cast(pa.int64()) if pa.types.is_duration(one.type) else one for one in columns]
+    across = np.arange(rows * len(names)).reshape(len(names), rows).T.ravel()
+    values = pa.concat_arrays([_text(one) for one in plain]).take(pa.array(across))
+    keys = pa.array(list(names) * rows, pa.string())
+    return pa.MapArray.from_arrays(_narrow(np.arange(rows + 1) * len(names)), keys, values).cast(kind)
 
 
 def _text(column: pa.Array) -> pa.Array:

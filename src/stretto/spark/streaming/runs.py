@@ -98,7 +98,7 @@ class ManyPatterns(Plain):
         columns of notes (:class:`stretto.matching.noted.NotedPatterns`).
     shown
         The columns of changes that matches show.
-    on_limit
+    on_limit, totals
         As in :class:`stretto.PatternSet`.
     """
 
@@ -112,6 +112,7 @@ class ManyPatterns(Plain):
     budget: int | float | str | None = None
     shown: tuple[str, ...] = ()
     on_limit: str = "error"
+    totals: bool = False
 
     @property
     def text(self) -> str:
@@ -147,6 +148,7 @@ class ManyPatterns(Plain):
             time_unit=time_unit,
             output=self.output,
             valuations=self.valuations,
+            totals=self.totals,
             by=self.by,
             language=self.language,
             budget=meter_of_task(self.budget),
