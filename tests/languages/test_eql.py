@@ -12,11 +12,10 @@ import pyarrow as pa
 import pytest
 
 import stretto
+from benchmarks.rules import schema_of
 from stretto.errors import LimitError, OptionError, QueryError
 from stretto.languages.eql import parse
 from stretto.matching.compiled import compile_query
-from stretto.query import predicate as p
-from stretto.query.eql import EqlQuery
 from tests.conftest import DATA
 
 EVENTS = pa.table(
@@ -230,41 +229,6 @@ def test_explain_and_draw() -> None:
         "selection  sample: different events in any order"
         in stretto.compile("sample by host [process where true] [file where true]", language="eql").explain()
     )
-
-
-def schema_of(query: EqlQuery) -> pa.Schema:
-    """Columns for all fields that a query names, of types that its conditions take."""
-    kinds: dict[str, pa.DataType] = {"event.category": pa.string(), "@timestamp": pa.timestamp("ms")}
-    kinds |= dict.fromkeys(query.attributes, pa.string())
-    for condition in query.conditions:
-        for node in p.walk(condition):
-            kinds.update(_kinds(node))
-    for keys in zip(*(step.keys for step in query.whole), strict=True):  # what is joined has one type
-        one = next((kinds[key.name] for key in keys if kinds[key.name] != pa.string()), pa.string())
-        kinds |= {key.name: one for key in keys}
-    return pa.schema(kinds)
-
-
-def _kinds(node: p.Expression) -> dict[str, pa.DataType]:
-    """The types that a node says of the fields in it."""
-    pairs: list[tuple[Any, Any]] = []
-    if isinstance(node, p.Comparison):
-        pairs = [(node.left, node.right), (node.right, node.left)]
-    elif isinstance(node, p.In):
-        pairs = [(node.operand, one) for one in node.values]
-    elif isinstance(node, p.Arithmetic):
-        pairs = [(node.left, p.Constant(1)), (node.right, p.Constant(1))]
-    found: dict[str, pa.DataType] = {}
-    for one, other in pairs:
-        if not isinstance(one, p.Attribute):
-            continue
-        value = getattr(other, "value", None)
-        counted = isinstance(other, p.Arithmetic) or (isinstance(other, p.Function) and other.name == "length")
-        if isinstance(value, bool):
-            found[one.name] = pa.bool_()
-        elif counted or (value is not None and not isinstance(value, str)):
-            found[one.name] = pa.int64()
-    return found
 
 
 @pytest.mark.parametrize(
