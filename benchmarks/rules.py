@@ -195,10 +195,8 @@ def main() -> int:
     given = read(folder)
     rules = [rule for rule in given if not rule.query.pipes]
     events = stream(rules, common_schema(rule.query for rule in rules), arguments.events)
-    print(
-        f"{len(rules):,} of {len(given):,} rules (a set takes none with pipes), {events.num_rows:,} events of {events.num_columns} columns",
-        flush=True,
-    )
+    print(f"{len(rules):,} of {len(given):,} rules: a set takes none with pipes")
+    print(f"{events.num_rows:,} events of {events.num_columns} columns", flush=True)
     found = {}
     for name, side in (("in one set", in_one_set), ("one by one", one_by_one)):
         side(rules, events.slice(0, 1000))  # which compiles
