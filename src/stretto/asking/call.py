@@ -235,7 +235,7 @@ def _answer(query: Query, events: Events, most: int) -> Answer:
     misses = [miss for search in searches for miss in _misses(search, witness, most)]
     there = [miss for miss in misses if all(one.kind != "absent" for one in miss.reasons)]
     notes: tuple[str, ...] = ()
-    if trial.abandoned:
+    if any(search.abandoned for search in searches):
         notes = ("Some queries without a constraint had too many partial matches, and were not tried to their end.",)
     return Answer(query.text, size, nearest_first(there or misses, most), notes=notes)
 
@@ -254,14 +254,17 @@ def _held(chain: Chain, found: Found, events: Events) -> dict[str, tuple[int, ..
 
 def _misses(search: Search, witness: Witness, most: int) -> Iterator[NearMiss]:
     """The near misses of one chain of steps."""
-    for way in search.ways()[:MOST_WAYS]:
+    ways = search.ways()[:MOST_WAYS]
+    for way in ways:
         if way.reached < search.whole:
             yield _waiting(search, way, witness)
             continue
         query = search.query(way.reached, way.dropped)
         assert query is not None
         found = search.trial.some(query, EACH)
-        yield from nearest_first([_miss(search, way, one, witness) for one in islice(found, LOOKED_AT)], most)
+        looked_at = list(islice(found, LOOKED_AT // len(ways)))
+        witness.read(looked_at)
+        yield from nearest_first([_miss(search, way, one, witness) for one in looked_at], most)
 
 
 def _miss(search: Search, way: Way, found: Found, witness: Witness, more: tuple[Reason, ...] = ()) -> NearMiss:

@@ -129,6 +129,16 @@ class CeqlChain:
         apart = [one for one in self.constraints if one.kind in TOGETHER or one.place == ("strict",)]
         return self._relaxed((self._numbers[step - 1],), apart, whole=False)
 
+    def only(self, one: Constraint) -> ParsedQuery | None:
+        """The step that a condition is about by itself, with nothing else asked; ``None``: it is about none that must come."""
+        if one.kind is not Kind.CONDITION:
+            return None
+        for number, step in zip(self._numbers, self.steps, strict=True):
+            there = one.place[0] in ("around", number) and set(one.variables) <= set(step.variables)
+            if there and not step.optional:
+                return self._relaxed((number,), [other for other in self.constraints if other != one], whole=False)
+        return None
+
     def _relaxed(self, numbers: Collection[int], dropped: Collection[Constraint], *, whole: bool) -> ParsedQuery | None:
         """The query of some parts without some constraints."""
         places = {one.place for one in dropped}

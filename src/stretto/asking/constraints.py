@@ -81,6 +81,12 @@ class Chain(Protocol):
     def alone(self, step: int) -> AnyParsed | None:
         """The query of one step by itself, counted from 1, with what it asks of its own events; ``None``: that is no query."""
 
+    def only(self, one: Constraint) -> AnyParsed | None:
+        """The step that a condition is about by itself, with nothing else asked; ``None``: it is about none that must come.
+
+        Where this query has no match, no query that asks the condition has one.
+        """
+
 
 @dataclass(frozen=True)
 class Step:

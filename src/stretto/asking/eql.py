@@ -81,6 +81,12 @@ class EqlChain:
         """The query of one step by itself, counted from 1, with what it asks of its own event."""
         return self._relaxed((self._numbers[step - 1],), [one for one in self.constraints if one.kind in TOGETHER])
 
+    def only(self, one: Constraint) -> EqlQuery | None:
+        """The step that a condition is about by itself, with nothing else asked; ``None``: it is no condition."""
+        if one.kind is not Kind.CONDITION:
+            return None
+        return self._relaxed((one.place[0],), [other for other in self.constraints if other != one])
+
     def _relaxed(self, numbers: Collection[int], dropped: Collection[Constraint]) -> EqlQuery | None:
         """The query of some stages without some constraints."""
         parsed, places = self.parsed, {one.place for one in dropped}

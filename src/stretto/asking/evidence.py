@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import islice
@@ -37,6 +37,9 @@ I64 = NDArray[np.int64]
 #: Events around a match that are looked at, those whose rows are given, and those that are named.
 MOST_BETWEEN, GIVEN, NAMED = 1 << 20, 1000, 3
 
+#: Events of matches that are read at once.
+MOST_READ = 10_000
+
 
 @dataclass(frozen=True)
 class Evidence:
@@ -61,6 +64,13 @@ class Witness:
         if at not in self._seen:
             self._seen[at] = self.events.event(at)
         return self._seen[at]
+
+    def read(self, matches: Sequence[Found]) -> None:
+        """Read the events of some matches at once."""
+        more = sorted({at for one in matches for at in (one.start, one.end, *one.positions)}.difference(self._seen))[
+            :MOST_READ
+        ]
+        self._seen |= zip(more, self.events.table.take(pa.array(more, pa.int64())).to_pylist(), strict=True)
 
     def says(self, one: Constraint, found: Found) -> Evidence:
         """What of a near match breaks a constraint."""

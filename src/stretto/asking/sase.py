@@ -116,6 +116,21 @@ class SaseChain:
         apart = [one for one in self.constraints if one.kind in TOGETHER and one.what is not Selection.NEXT]
         return self._relaxed((self.parsed.parts[self._numbers[step - 1]],), apart)
 
+    def only(self, one: Constraint) -> SaseQuery | None:
+        """The step that a condition is about by itself, with nothing else asked; ``None``: it is about none that must come."""
+        if one.kind is not Kind.CONDITION or len(one.variables) != 1:
+            return None
+        for part in self.parsed.parts:
+            # How a repetition goes on may depend on the constraints that are left out.
+            if (
+                isinstance(part, Component)
+                and part.variable == one.variables[0]
+                and not part.kleene
+                and not may_lack(part)
+            ):
+                return self._relaxed((part,), [other for other in self.constraints if other != one])
+        return None
+
     def _relaxed(self, chosen: Collection[Part], dropped: Collection[Constraint]) -> SaseQuery | None:
         """The query of some parts without some constraints."""
         parsed, places = self.parsed, {one.place for one in dropped}

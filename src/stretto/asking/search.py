@@ -40,14 +40,40 @@ class Search:
         self.chain, self.trial = chain, trial
         self.whole = len(chain.steps)
         self._known: dict[tuple[int, frozenset[Constraint]], Found | None] = {}
+        self._unknown: set[tuple[int, frozenset[Constraint]]] = set()
+        self._never: dict[Constraint, bool] = {}
 
-    def first(self, steps: int, dropped: Collection[Constraint]) -> Found | None:
-        """The first match of some steps without some constraints."""
+    @property
+    def abandoned(self) -> bool:
+        """Whether a query was not tried to its end."""
+        return bool(self._unknown)
+
+    def first(self, steps: int, dropped: Collection[Constraint], *, quick: bool = False) -> Found | None:
+        """The first match of some steps without some constraints; ``quick``: it may be given up early, and tried again later."""
         key = steps, frozenset(dropped)
-        if key not in self._known:
-            query = self.query(steps, dropped)
-            self._known[key] = None if query is None else next(self.trial.some(query, 1), None)
+        if key not in self._known or (key in self._unknown and not quick):
+            self._unknown.discard(key)
+            query, found, before = None, None, self.trial.abandoned
+            if not dropped or not self._denied(steps, key[1]):
+                query = self.query(steps, dropped)
+            if query is not None:
+                found = next(self.trial.some(query, 1, quick=quick), None)
+            if self.trial.abandoned > before:
+                self._unknown.add(key)
+            self._known[key] = found
         return self._known[key]
+
+    def _denied(self, steps: int, dropped: frozenset[Constraint]) -> bool:
+        """Whether some steps ask a condition, beside those that are dropped, that no event fulfils."""
+        return any(one not in dropped and self._is_never(one) for one in self.chain.asks(steps))
+
+    def _is_never(self, one: Constraint) -> bool:
+        """Whether no event fulfils a condition, whatever else is asked: it is in the way by itself."""
+        if one not in self._never:
+            query, before = self.compiled(self.chain.only(one)), self.trial.abandoned
+            found = query is None or next(self.trial.some(query, 1, quick=True), None) is not None
+            self._never[one] = not found and self.trial.abandoned == before
+        return self._never[one]
 
     def query(self, steps: int, dropped: Collection[Constraint]) -> Query | None:
         """The query of the first so many steps without some constraints; ``None``: that is no query."""
@@ -73,6 +99,9 @@ class Search:
             if reached == self.whole:
                 return [Way(self._smallest(dropped), reached)]
             step = self.following(reached)
+            weakest = [*dropped, *self._candidates(step, reached, dropped)]
+            if self.first(step, weakest, quick=True) is None and (step, frozenset(weakest)) not in self._unknown:
+                return [Way(tuple(dropped), reached)]
             singles = self._singles(step, reached, dropped)
             if singles:
                 whole = [one for one in singles if step == self.whole or self.first(self.whole, [*dropped, one])]
@@ -114,9 +143,10 @@ class Search:
         # Strategies that skip are in the way last: without them a query may have many more partial matches.
         skipping = [one for one in every if one.what is Selection.NEXT]
         for tried in ([one for one in every if one not in skipping], skipping):
-            found = [one for one in tried if self.first(step, [*dropped, one]) is not None]
-            if found:
-                return found
+            for quick in (True, False):
+                found = [one for one in tried if self.first(step, [*dropped, one], quick=quick) is not None]
+                if found:
+                    return found
         return []
 
     def _together(self, step: int, reached: int, dropped: list[Constraint]) -> list[Constraint] | None:

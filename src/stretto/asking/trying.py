@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -29,8 +30,12 @@ I64 = NDArray[np.int64]
 #: one that would take more is not tried to its end.
 MOST_BYTES, SECONDS, TIMES = 1 << 28, 0.5, 3
 
+#: So many times what the first query took, or ``SECONDS``, all queries may take together; each of those behind may take ``QUICK``
+#: seconds, or as long as the first one.
+TOGETHER, QUICK = 6, 0.05
+
 #: Rows of the first piece, of the largest one, and the bytes from which on pieces stay small.
-FIRST, LARGEST, HEAVY = 1 << 10, 1 << 16, 1 << 24
+FIRST, LARGEST, HEAVY = 1 << 10, 1 << 18, 1 << 25
 
 
 @dataclass(frozen=True)
@@ -106,8 +111,9 @@ class Trial:
 
     def __init__(self, events: Events) -> None:
         self.events = events
-        self.abandoned = False  #: a query had too many partial matches to be tried to its end
-        self._most: float | None = None  #: seconds that a query may take; ``None``: none has been run
+        self.abandoned = 0  #: how often a query had too many partial matches to be tried to its end
+        self._first: float | None = None  #: seconds that the first query took; ``None``: none has been run
+        self._spent = 0.0  #: seconds that all took
 
     def compiled(self, parsed: AnyParsed) -> Query:
         """A query over these events, whose machine is there.
@@ -121,11 +127,14 @@ class Trial:
         query.program(split=True)
         return query
 
-    def some(self, query: Query, each: int) -> Iterator[Found]:
-        """Matches of a query in the order in which they come, at most so many of each piece of the stream."""
+    def some(self, query: Query, each: int, *, quick: bool = False) -> Iterator[Found]:
+        """Matches of a query in the order in which they come, at most so many of each piece of the stream.
+
+        ``quick``: it is given up earlier.
+        """
         marks, began = query.program(split=True).marks, process_time()
         try:
-            for piece in self._pieces(query):
+            for piece in self._pieces(query, self._seconds(quick=quick)):
                 taken = 0
                 for found in piece:
                     if taken < each:
@@ -133,14 +142,26 @@ class Trial:
                             taken += 1
                             yield one
         except _TOO_MUCH:
-            self.abandoned = True
-        self._note(began)
+            self.abandoned += 1
+        finally:
+            self._note(began)
+
+    def _seconds(self, *, quick: bool) -> float:
+        """Seconds that a query may take."""
+        if self._first is None:
+            return math.inf
+        least = max(QUICK, self._first)
+        if quick:
+            return least
+        left = max(SECONDS, TOGETHER * self._first) - self._spent
+        return max(least, min(left, max(SECONDS, TIMES * self._first)))
 
     def completing(self, query: Query) -> Number:
         """How many events complete a match of a query."""
         seen, exact, began = np.zeros(self.events.table.num_rows, np.bool_), True, process_time()
         try:
-            for piece in self._pieces(query):
+            most = math.inf if self._first is None else max(SECONDS, TIMES * self._first)
+            for piece in self._pieces(query, most):
                 for found in piece:
                     seen[found.end] = True
         except _TOO_MUCH:
@@ -149,12 +170,17 @@ class Trial:
         return Number(int(np.count_nonzero(seen)), exact)
 
     def _note(self, began: float) -> None:
-        """Note how long the first query took."""
-        if self._most is None:
-            self._most = max(SECONDS, TIMES * (process_time() - began))
+        """Note how long a query took."""
+        took = process_time() - began
+        if self._first is None:
+            self._first = took
+        self._spent += took
 
-    def _pieces(self, query: Query) -> Iterator[Iterator[Matches]]:
-        """The matches of a query, piece by piece of the stream; each is read before the next is asked for."""
+    def _pieces(self, query: Query, most: float) -> Iterator[Iterator[Matches]]:
+        """The matches of a query, piece by piece of the stream; each is read before the next is asked for.
+
+        It is given up when it takes more than so many seconds.
+        """
         program = query.program(split=True)
         assert not isinstance(program, TimeoutProgram)
         run: Run = program.start(labels=True, budget=Budget(f"{MOST_BYTES} B"))
@@ -167,10 +193,13 @@ class Trial:
             begin += size
             if begin >= table.num_rows:
                 break  # all was read: what is left is what the end completes
-            held = run.nbytes
-            if held > MOST_BYTES or (self._most is not None and process_time() - began > self._most):
+            held, took = run.nbytes, process_time() - began
+            if held > MOST_BYTES or took > most:
                 raise _Abandoned
-            size = min(2 * size, LARGEST) if held < HEAVY else FIRST
+            if held >= HEAVY:
+                size = FIRST
+            elif 4 * took < most:  # else the next piece would take too long if it cost more than those before
+                size = min(2 * size, LARGEST)
         for found in run.finish():
             yield iter((found,))
 
