@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -211,6 +212,24 @@ def test_counts_of_sase_are_those_of_lists() -> None:
         found = stretto.match(one.query.text, one.events, output="summary", **options).to_pylist()
         rows = [(row["start"], row["end"], row["matches"]) for row in found]
         assert rows == counted(listed), f"seed {seed}: {one}"
+
+
+def test_counts_are_those_that_a_query_asks_for() -> None:
+    """Another engine counts for ``COUNT(*) … EVERY EVENT``. A failure names its seed."""
+    for seed in range(cases(1200)):
+        one = case(seed)
+        query = stretto.compile(one.query)
+        if query.parsed.limit is not None:
+            continue
+        strategy = "" if query.parsed.strategy == "ALL" else f"{query.parsed.strategy} "
+        names = [">".join(f"`{part}`" for part in item.variable.split(">")) for item in query.parsed.items or ()]
+        if query.parsed.items == ():
+            continue
+        count = f"COUNT(DISTINCT {', '.join(names)})" if names else "COUNT(*)"
+        asked = f"SELECT {strategy}{count} AS matches FROM {one.query.split(' FROM ', 1)[1]} EVERY EVENT"
+        found = [(row["start"], row["end"], row["matches"]) for row in fed(replace(one, query=asked), "events")]
+        right = [(row["start"], row["end"], row["matches"]) for row in fed(one, "summary")]
+        assert found == right, f"seed {seed}: {one}"
 
 
 #: For n events A in the window before a B: 2ⁿ − 1 matches, on tECS by CEQL and SASE+, and on NFAb.

@@ -50,6 +50,7 @@ class Listed:
     end: int
     positions: tuple[int, ...]
     held: Held
+    undecided: str | None = None  #: a variable of which runs of the match disagree what it holds
 
     @property
     def place(self) -> tuple[Any, ...]:
@@ -167,13 +168,15 @@ def parts(query: BoundQuery | BoundSase, events: pa.Table, *, valuations: bool) 
 
 
 def parts_of(query: BoundQuery | BoundSase, matches: Iterable[Listed], rows: Sequence[Event]) -> list[Part]:
-    """Matches by window or event and by group; ``rows`` are the events."""
+    """Matches by window or event and by group; ``rows`` are the events. :class:`Undecided` where a row has such a match."""
     assert query.asked is not None
     scope = query.asked.scope
     found: dict[tuple[Any, ...], Part] = {}
     for match in matches:
         group = tuple(_group_value(one.variable, one.attribute, query, match, rows) for one in scope.groups)
         for place in _places(query, scope, match, rows):
+            if match.undecided is not None:
+                raise Undecided(match.undecided)
             key = place, tuple(map(_same, group))
             found.setdefault(key, Part(place, group, [])).matches.append(match)
     return sorted(found.values(), key=lambda part: part.place)
@@ -211,10 +214,8 @@ def listed(
         if valuations:
             yield from (Listed(match.start, match.end, positions, held) for held in each)
             continue
-        for name in variables:
-            if len({held(name) for held in each}) > 1:
-                raise Undecided(name)
-        yield Listed(match.start, match.end, positions, each[0])
+        undecided = next((name for name in variables if len({held(name) for held in each}) > 1), None)
+        yield Listed(match.start, match.end, positions, each[0], undecided)
 
 
 def _held(bindings: Iterable[tuple[str, int]]) -> Held:
