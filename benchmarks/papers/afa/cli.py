@@ -5,54 +5,47 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
 
+from benchmarks.papers import command
 from benchmarks.papers.afa import flink, queries, report
-from benchmarks.papers.afa.sides import CLOCKS
-from benchmarks.papers.afa.suite import EXPERIMENTS, Plan, Row, Suite
-from benchmarks.papers.sase.suite import one_core
+from benchmarks.papers.afa.suite import EXPERIMENTS, Plan, Suite
 
 __all__ = ["main"]
 
 FOLDER = Path(__file__).parent
 
+#: What the command line says of a plan.
+OPTIONS = ("events", "repeat", "long", "flink", "only", "clock", "yahoo")
+
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command; 1 when a count was wrong."""
     chosen = _parser().parse_args(sys.argv[1:] if arguments is None else arguments)
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=160)
+    terminal = command.console()
     if chosen.command == "list":
-        return _list(console)
+        return _list(terminal)
     if chosen.command == "figures":
         return _figures(chosen.results, chosen.folder)
-    plan = Plan.of("quick" if chosen.quick else "full")
-    given = {name: getattr(chosen, name) for name in ("events", "repeat", "long", "flink", "only", "clock", "yahoo")}
-    plan = replace(plan, **{name: value for name, value in given.items() if value is not None})
+    plan: Plan = command.asked(Plan.of("quick" if chosen.quick else "full"), chosen, OPTIONS)
     unknown = set(plan.only) - EXPERIMENTS.keys()
     if unknown:
-        console.print(f"no experiment {', '.join(sorted(unknown))}; there are {', '.join(EXPERIMENTS)}")
+        terminal.print(f"no experiment {', '.join(sorted(unknown))}; there are {', '.join(EXPERIMENTS)}")
         return 2
-    return _run(console, plan, chosen.out)
+    return command.measure(terminal, Suite, plan, report, chosen.out)
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.papers.afa", description=__doc__)
-    commands = parser.add_subparsers(dest="command", required=True)
-    run = commands.add_parser("run", help="measure, and check counts")
-    run.add_argument("--quick", action="store_true", help="short streams, few repetitions")
-    run.add_argument("--events", type=_number, help="events of a stream (the paper: 100,000)")
-    run.add_argument("--repeat", type=int, help="timed runs of each side")
-    run.add_argument("--long", type=_number, help="events of the memory experiment")
-    run.add_argument("--flink", type=_number, help="events for Flink; 0: without it")
-    run.add_argument("--only", type=_words, help=f"experiments, such as 8,9; there are {', '.join(EXPERIMENTS)}")
+    parser, run, commands = command.parser(
+        "python -m benchmarks.papers.afa", __doc__, small="short streams, few repetitions"
+    )
+    run.add_argument("--events", type=command.number, help="events of a stream (the paper: 100,000)")
+    run.add_argument("--long", type=command.number, help="events of the memory experiment")
+    run.add_argument("--flink", type=command.number, help="events for Flink; 0: without it")
+    run.add_argument("--only", type=command.words, help=f"experiments, such as 8,9; there are {', '.join(EXPERIMENTS)}")
     run.add_argument("--yahoo", type=Path, help="Yahoo's daily prices as CSV (default: in the folder STRETTO_DATA)")
-    run.add_argument("--clock", choices=list(CLOCKS), help="what this process uses of the processor, or wall time")
-    run.add_argument("--out", type=Path, help="write the results as JSON")
     figures = commands.add_parser("figures", help="draw the figures from results")
     figures.add_argument("results", type=Path, nargs="?", help="default: the newest file of recorded/")
     figures.add_argument("--folder", type=Path, default=FOLDER, help="where to")
@@ -60,51 +53,19 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(text.split(","))
-
-
-def _number(text: str) -> int:
-    return int(float(text))
-
-
-def _run(console: Console, plan: Plan, out: Path | None) -> int:
-    load = report.load_average()
-    rows: list[Row] = []
-    with one_core(), console.status("") as status:
-        suite = Suite(plan, status.update)
-        for row in suite.rows():
-            rows.append(row)
-            if out:
-                report.save(out, rows, plan, suite.skipped, load)
-    if out:
-        report.save(out, rows, plan, suite.skipped, load)
-    report.print_all(console, rows)
-    console.print(f"load of the machine: {load} before, {report.load_average()} after", highlight=False)
-    for line in suite.skipped:
-        console.print(f"[yellow]skipped[/yellow] {line}", highlight=False)
-    wrong = [row for row in rows if row.wrong]
-    for row in wrong:
-        console.print(f"[red]wrong[/red] {report.name_of(row)}: {row.wrong}", highlight=False)
-    return 1 if wrong else 0
-
-
 def _list(console: Console) -> int:
     for name, (shows, _) in EXPERIMENTS.items():
         console.print(f"[bold]{name}[/bold] {shows}", highlight=False)
-    for title, afa in (
-        ("Q1, k = 2", queries.q1(2000)),
-        ("Q1, k = 2, AFA+ignore", queries.q1(2000, ignores=True)),
-        ("Q1, k = 2, CAN", queries.embedded(2000)),
-        ("Q2", queries.q2(500)),
-        ("Q3", queries.q3(2000)),
-        ("V", queries.v(2000)),
-    ):
-        console.print(f"[bold]{title}[/bold]", highlight=False)
-        console.print(str(afa), style="dim", markup=False, highlight=False)
-    for title, statement in flink.statements(2).items():
-        console.print(f"[bold]{title}, Flink SQL[/bold]", highlight=False)
-        console.print(statement, style="dim", markup=False, highlight=False)
+    automata = {
+        "Q1, k = 2": queries.q1(2000),
+        "Q1, k = 2, AFA+ignore": queries.q1(2000, ignores=True),
+        "Q1, k = 2, CAN": queries.embedded(2000),
+        "Q2": queries.q2(500),
+        "Q3": queries.q3(2000),
+        "V": queries.v(2000),
+    }
+    command.print_queries(console, ((title, str(afa)) for title, afa in automata.items()))
+    command.print_queries(console, ((f"{title}, Flink SQL", text) for title, text in flink.statements(2).items()))
     return 0
 
 

@@ -12,8 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from benchmarks.papers.afa.sides import BATCH, CLOCKS, Outcome
+from benchmarks.papers.afa.sides import BATCH, Outcome
 from benchmarks.papers.afa.streams import Stream
+from benchmarks.papers.measuring import CLOCKS
 from stretto.dataflow import Dataflow, fixpoint, stream
 from stretto.dataflow import Stream as Relation
 

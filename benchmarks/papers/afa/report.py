@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import machine
+from benchmarks.papers import measuring
 from benchmarks.papers.afa.suite import DEFINITIONS, EXPERIMENTS, Plan, Row
-from benchmarks.papers.sase.report import load_average
 
-__all__ = ["goals", "load_average", "name_of", "print_all", "save"]
+__all__ = ["goals", "name_of", "print_all", "save"]
 
 
 def name_of(row: Row) -> str:
@@ -62,8 +58,7 @@ def _table(name: str, shows: str, rows: list[Row]) -> Table:
 def goals(rows: list[Row]) -> list[str]:
     """What should be reached, and what was. A miss is said, never an error: times are not tests."""
     return [
-        f"{'[green]reached[/green]' if reached else '[yellow]missed[/yellow]'} {what}"
-        for reached, what in (*_in_order(rows), *_dynamic(rows), *_late(rows), *_flat(rows), *_flink(rows))
+        measuring.mark(*goal) for goal in (*_in_order(rows), *_dynamic(rows), *_late(rows), *_flat(rows), *_flink(rows))
     ]
 
 
@@ -124,17 +119,6 @@ def _flink(rows: list[Row]) -> Iterator[tuple[bool, str]]:
 
 def save(path: Path, rows: list[Row], plan: Plan, skipped: list[str], load: float) -> None:
     """Everything that was measured, as JSON. ``load`` was the machine's when the run began."""
-    record: dict[str, Any] = {
-        "machine": machine.describe("python -m benchmarks.papers.afa"),
-        "load": {"before": load, "after": load_average()},
-        "plan": {name: value for name, value in plan.__dict__.items() if name != "yahoo"},
-        "skipped": skipped,
-        "goals": [_plain(line) for line in goals(rows)],
-        "rows": [row.record() for row in rows],
-    }
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-
-
-def _plain(line: str) -> str:
-    return re.sub(r"\[/?(green|yellow)\]", "", line)
+    what = {name: value for name, value in plan.__dict__.items() if name != "yahoo"}
+    more = {"plan": what, "skipped": skipped, "goals": goals(rows)}
+    measuring.save(path, "python -m benchmarks.papers.afa", rows, load, more)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,13 +11,12 @@ import pyarrow.compute as pc
 
 import stretto
 from benchmarks.papers.afa.streams import Stream
+from benchmarks.papers.measuring import CLOCKS
 
-__all__ = ["CLOCKS", "Outcome", "batches_with", "restarts", "run"]
+__all__ = ["Outcome", "batches_with", "restarts", "run"]
 
 #: Rows of a batch that is pushed.
 BATCH = 1 << 16
-
-CLOCKS: dict[str, Callable[[], float]] = {"cpu": time.process_time, "wall": time.perf_counter}
 
 #: Batches with their punctuations and changes of arcs.
 Batches = list[tuple[pa.Table, list[tuple[int, int]], pa.Table | None]]

@@ -11,9 +11,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 import stretto
-from benchmarks.papers.afa.sides import BATCH, CLOCKS, Outcome, batches_with
+from benchmarks.papers.afa.sides import BATCH, Outcome, batches_with
 from benchmarks.papers.afa.sides import run as run_batches
 from benchmarks.papers.afa.streams import Stream
+from benchmarks.papers.measuring import CLOCKS
 
 __all__ = ["Cleansed", "cleansed", "run"]
 

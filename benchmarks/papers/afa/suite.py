@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 import stretto
 from benchmarks.papers.afa import ipm, oracle, queries, speculation, streams
-from benchmarks.papers.afa.sides import BATCH, CLOCKS, Outcome, batches_with, restarts, run, size
+from benchmarks.papers.afa.sides import BATCH, Outcome, batches_with, restarts, run, size
 from benchmarks.papers.afa.streams import Stream
+from benchmarks.papers.measuring import CLOCKS, Experiments, Measured
 
 __all__ = ["DEFINITIONS", "EXPERIMENTS", "Plan", "Row", "Suite"]
 
@@ -47,7 +48,7 @@ class Plan:
 
 
 @dataclass
-class Row:
+class Row(Measured):
     """What was measured of one side at one point of an experiment."""
 
     experiment: str
@@ -64,38 +65,13 @@ class Row:
     extra: dict[str, Any] = field(default_factory=dict)
     wrong: str = ""
 
-    @property
-    def rate(self) -> float | None:
-        """Events a second in the fastest run."""
-        return self.events / min(self.seconds) if self.seconds and min(self.seconds) > 0 else None
 
-    def record(self) -> dict[str, Any]:
-        """For JSON."""
-        rate = self.rate
-        return asdict(self) | {"events_per_second": None if rate is None else round(rate)}
-
-
-class Suite:
-    """Runs a plan.
-
-    Parameters
-    ----------
-    plan
-        How much to run.
-    say
-        Told what is being run.
-    """
-
-    def __init__(self, plan: Plan, say: Callable[[str], None] = lambda _: None) -> None:
-        self.plan = plan
-        self.say = say
-        self.skipped: list[str] = []  #: what was left out, and why
+class Suite(Experiments):
+    """The experiments of the AFA paper."""
 
     def rows(self) -> Iterator[Row]:
         """All experiments."""
-        for name, (_, experiment) in EXPERIMENTS.items():
-            if not self.plan.only or name in self.plan.only:
-                yield from experiment(self)
+        yield from self.chosen(EXPERIMENTS)
 
     # -- what all have in common --------------------------------------------------------------------------------------
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,11 +9,10 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import machine
+from benchmarks.papers import measuring
 from benchmarks.papers.ffp.suite import DEFINITIONS, EXPERIMENTS, Plan, Row
-from benchmarks.papers.sase.report import load_average
 
-__all__ = ["goals", "load_average", "name_of", "print_all", "save"]
+__all__ = ["goals", "name_of", "print_all", "save"]
 
 FOLLOWED = ("disorder", "inactivity", "lulls")
 
@@ -75,8 +72,8 @@ def _table(title: str, rows: list[Row]) -> Table:
 def goals(rows: list[Row]) -> list[str]:
     """What should be reached, and what was. A miss is said, never an error: times are not tests."""
     return [
-        f"{'[green]reached[/green]' if reached else '[yellow]missed[/yellow]'} {what}"
-        for reached, what in (*_native(rows), *_progress(rows), *_reachability(rows), *_cost(rows), *_flat(rows))
+        measuring.mark(*goal)
+        for goal in (*_native(rows), *_progress(rows), *_reachability(rows), *_cost(rows), *_flat(rows))
     ]
 
 
@@ -147,13 +144,6 @@ def _flat(rows: list[Row]) -> Iterator[tuple[bool, str]]:
 
 def save(path: Path, rows: list[Row], plan: Plan, skipped: list[str], load: float) -> None:
     """Everything that was measured, as JSON. ``load`` was the machine's when the run began."""
-    record: dict[str, Any] = {
-        "machine": machine.describe("python -m benchmarks.papers.ffp"),
-        "load": {"before": load, "after": load_average()},
-        "plan": dict(plan.__dict__),
-        "skipped": skipped,
-        "goals": [re.sub(r"\[/?(green|yellow)\]", "", line) for line in goals(rows)],
-        "rows": [row.record() for row in rows],
-    }
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    what = dict(plan.__dict__)
+    more = {"plan": what, "skipped": skipped, "goals": goals(rows)}
+    measuring.save(path, "python -m benchmarks.papers.ffp", rows, load, more)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -15,7 +15,6 @@ import stretto.engines.afa
 from benchmarks.papers.ffp import oracle, queries, streams
 from benchmarks.papers.ffp.progress import follow
 from benchmarks.papers.ffp.sides import (
-    CLOCKS,
     Outcome,
     flow_of,
     links,
@@ -25,6 +24,7 @@ from benchmarks.papers.ffp.sides import (
     run_graph,
 )
 from benchmarks.papers.ffp.streams import Tick
+from benchmarks.papers.measuring import CLOCKS, Experiments, Measured
 
 __all__ = ["DEFINITIONS", "EXPERIMENTS", "MODES", "Plan", "Row", "Suite"]
 
@@ -53,7 +53,7 @@ class Plan:
 
 
 @dataclass
-class Row:
+class Row(Measured):
     """What was measured of one side at one point of an experiment."""
 
     experiment: str
@@ -65,46 +65,24 @@ class Row:
     extra: dict[str, Any] = field(default_factory=dict)
     wrong: str = ""
 
-    @property
-    def rate(self) -> float | None:
-        """Events a second in the fastest run."""
-        return self.events / min(self.seconds) if self.seconds and min(self.seconds) > 0 else None
-
-    def record(self) -> dict[str, Any]:
-        """For JSON."""
-        rate = self.rate
-        return asdict(self) | {"events_per_second": None if rate is None else round(rate)}
-
     def expect(self, found: int, wanted: int, why: str) -> None:
         """Note a wrong count."""
         if found != wanted and not self.wrong:
             self.wrong = f"{found:,} found, {why} {wanted:,}"
 
 
-class Suite:
-    """Runs a plan.
-
-    Parameters
-    ----------
-    plan
-        How much to run.
-    say
-        Told what is being run.
-    """
+class Suite(Experiments):
+    """The experiments of the FFP paper."""
 
     def __init__(self, plan: Plan, say: Callable[[str], None] = lambda _: None) -> None:
-        self.plan = plan
-        self.say = say
-        self.skipped: list[str] = []  #: what was left out, and why
+        super().__init__(plan, say)
         raw = DEFINITIONS["stream"]
         self.seed: int = raw["seed"]
         self.window: int = raw["window"]
 
     def rows(self) -> Iterator[Row]:
         """All experiments."""
-        for name, (_, experiment) in EXPERIMENTS.items():
-            if not self.plan.only or name in self.plan.only:
-                yield from experiment(self)
+        yield from self.chosen(EXPERIMENTS)
 
     def in_turn(self, rows: list[Row], sides: list[Callable[[], Outcome]]) -> Iterator[Row]:
         """The sides take turns: one untimed run each, then the timed ones."""

@@ -4,55 +4,47 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
 
+from benchmarks.papers import command
+from benchmarks.papers.measuring import load_average, one_core
 from benchmarks.papers.sase import oracle, report
 from benchmarks.papers.sase.queries import case
 from benchmarks.papers.sase.stream import stocks
-from benchmarks.papers.sase.suite import CLOCKS, DEFINITIONS, Plan, Row, Suite, one_core
+from benchmarks.papers.sase.suite import DEFINITIONS, Plan, Row, Suite
 
 __all__ = ["main"]
+
+#: What the command line says of a plan.
+OPTIONS = ("windows", "length", "repeat", "known", "queries", "clock")
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command; 1 when a count was wrong."""
     chosen = _parser().parse_args(sys.argv[1:] if arguments is None else arguments)
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=200)
+    terminal = command.console(200)
     if chosen.command == "list":
-        return _list(console)
+        return _list(terminal)
     if chosen.command == "count":
-        return _count(console)
-    plan = Plan.of("quick" if chosen.quick else "full")
-    given = {name: getattr(chosen, name) for name in ("windows", "length", "repeat", "known", "queries", "clock")}
-    plan = replace(plan, **{name: value for name, value in given.items() if value is not None})
-    return _run(console, plan, chosen.out, chosen.figures)
+        return _count(terminal)
+    plan: Plan = command.asked(Plan.of("quick" if chosen.quick else "full"), chosen, OPTIONS)
+    return _run(terminal, plan, chosen.out, chosen.figures)
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.papers.sase", description=__doc__)
-    commands = parser.add_subparsers(dest="command", required=True)
-    run = commands.add_parser("run", help="measure, and check counts")
-    run.add_argument("--quick", action="store_true", help="short streams and two windows")
+    parser, run, commands = command.parser(
+        "python -m benchmarks.papers.sase", __doc__, small="short streams and two windows"
+    )
     run.add_argument("--windows", type=_numbers, help="windows in events of a partition, such as 500,2000")
     run.add_argument("--length", type=int, help="windows of each symbol in a stream (the paper: 200)")
-    run.add_argument("--repeat", type=int, help="timed runs of each side")
     run.add_argument("--known", type=int, help="events of the streams whose counts are known (100000)")
-    run.add_argument("--queries", type=_words, help="only these, such as p1s3,p2s3")
-    run.add_argument("--clock", choices=list(CLOCKS), help="wall time, or what this process uses of the processor")
-    run.add_argument("--out", type=Path, help="write the results as JSON")
+    run.add_argument("--queries", type=command.words, help="only these, such as p1s3,p2s3")
     run.add_argument("--figures", type=Path, help="a folder to draw figure 8 into")
     commands.add_parser("list", help="print the queries")
     commands.add_parser("count", help="print the known counts, from plain loops")
     return parser
-
-
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(text.split(","))
 
 
 def _numbers(text: str) -> tuple[int, ...]:
@@ -60,7 +52,7 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 
 def _run(console: Console, plan: Plan, out: Path | None, figures: Path | None) -> int:
-    load = report.load_average()
+    load = load_average()
     rows: list[Row] = []
     with one_core(), console.status("") as status:
         suite = Suite(plan, status.update)
@@ -68,7 +60,7 @@ def _run(console: Console, plan: Plan, out: Path | None, figures: Path | None) -
         rows += suite.rows()
     wrong += [f"{row.query}, W = {row.window}: {row.wrong}" for row in rows if row.wrong]
     report.print_all(console, rows)
-    console.print(f"load of the machine: {load} before, {report.load_average()} after", highlight=False)
+    console.print(f"load of the machine: {load} before, {load_average()} after", highlight=False)
     for line in wrong:
         console.print(f"[red]wrong[/red] {line}", highlight=False)
     if out:
@@ -81,10 +73,10 @@ def _run(console: Console, plan: Plan, out: Path | None, figures: Path | None) -
 
 
 def _list(console: Console) -> int:
-    for kind, names in DEFINITIONS["queries"].items():
-        for name in names:
-            console.print(f"[bold]{name}[/bold] ({kind})")
-            console.print(case(name).text(1000), style="dim", markup=False, highlight=False)
+    kinds = DEFINITIONS["queries"].items()
+    command.print_queries(
+        console, ((f"{name} ({kind})", case(name).text(1000)) for kind, names in kinds for name in names)
+    )
     return 0
 
 

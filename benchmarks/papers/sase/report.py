@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import os
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import machine
+from benchmarks.papers import measuring
 from benchmarks.papers.sase.engines import SILENT
 from benchmarks.papers.sase.suite import DEFINITIONS, Plan, Row
 
@@ -104,33 +102,16 @@ def goals(rows: list[Row]) -> list[str]:
             rate = row.rate("stretto")
             if row.window == goal["window"] and row.query in goal["queries"] and rate:
                 what = f"{row.query} at W = {row.window}: {rate:,.0f} events/s"
-                lines.append(f"{_mark(rate >= goal['least'])} {what}, at least {goal['least']:,}")
+                lines.append(measuring.mark(rate >= goal["least"], f"{what}, at least {goal['least']:,}"))
     least = DEFINITIONS["goals"]["merged_over_basic"]
     for row in usual:
         gain = row.ratio("merged" + SILENT, "basic" + SILENT)
         if gain and row.query in ("p1s3", "p2s3", "p3s3"):
             what = f"{row.query} at W = {row.window}: merged {gain:.2f} times basic without construction"
-            lines.append(f"{_mark(gain >= least)} {what}, at least {least}")
+            lines.append(measuring.mark(gain >= least, f"{what}, at least {least}"))
     return lines
-
-
-def _mark(reached: bool) -> str:
-    return "[green]reached[/green]" if reached else "[yellow]missed[/yellow]"
 
 
 def save(path: Path, rows: list[Row], plan: Plan, wrong: list[str], load: float) -> None:
     """Everything that was measured, as JSON. ``load`` was the machine's when the run began."""
-    record = {
-        "machine": machine.describe("python -m benchmarks.papers.sase"),
-        "load": {"before": load, "after": load_average()},
-        "plan": plan.__dict__,
-        "wrong": wrong,
-        "rows": [row.record() for row in rows],
-    }
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-
-
-def load_average() -> float:
-    """Processes that ran or waited to run in the last minute; 0 where the system does not say."""
-    return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else 0.0
+    measuring.save(path, "python -m benchmarks.papers.sase", rows, load, {"plan": plan.__dict__, "wrong": wrong})

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import os
-import time
 import tomllib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from benchmarks.papers.measuring import CLOCKS, Experiments
 from benchmarks.papers.sase import engines, oracle
 from benchmarks.papers.sase.queries import case
 from benchmarks.papers.sase.stream import stocks
 
-__all__ = ["CLOCKS", "DEFINITIONS", "Plan", "Row", "Suite", "one_core"]
+__all__ = ["DEFINITIONS", "Plan", "Row", "Suite"]
 
 DEFINITIONS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("definitions.toml").read_text(encoding="utf-8"))
-
-CLOCKS: dict[str, Callable[[], float]] = {"wall": time.perf_counter, "cpu": time.process_time}
 
 
 @dataclass(frozen=True)
@@ -71,36 +67,8 @@ class Row:
         return asdict(self) | {"events_per_second": rates}
 
 
-@contextmanager
-def one_core() -> Iterator[None]:
-    """Bind this process to one core, and keep libraries from threads of their own."""
-    cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
-    threads = pa.cpu_count()
-    pa.set_cpu_count(1)
-    if cores:
-        os.sched_setaffinity(0, {max(cores)})
-    try:
-        yield
-    finally:
-        pa.set_cpu_count(threads)
-        if cores:
-            os.sched_setaffinity(0, cores)
-
-
-class Suite:
-    """Runs a plan.
-
-    Parameters
-    ----------
-    plan
-        How much to run.
-    say
-        Told what is being run.
-    """
-
-    def __init__(self, plan: Plan, say: Callable[[str], None] = lambda _: None) -> None:
-        self.plan = plan
-        self.say = say
+class Suite(Experiments):
+    """The queries of the SASE+ paper."""
 
     def rows(self) -> Iterator[Row]:
         """All queries over all streams; equal streams one after the other."""
