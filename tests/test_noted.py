@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import stretto
@@ -124,6 +125,103 @@ def test_a_pattern_whose_query_stays_goes_on() -> None:
         patterns.change(pa.Table.from_pylist([change], KINDS), renew=False)
         found = patterns.push([{"type": "B", "t": 3, "key": "x", "other": 1}])
         assert found.column("title").to_pylist() == (["two"] if goes_on else [])
+
+
+def test_a_pattern_holds_until_its_time() -> None:
+    """As one that is retired then by another change."""
+    for seed in range(cases(300, compiled=30)):
+        rng = random.Random(seed)
+        events, changes = random_events(rng), random_changes(rng)
+        rows, both = [], []
+        for row in changes.to_pylist():
+            until = rng.choice([None, (row["since"] or 0) + rng.randrange(1, 40)])
+            rows.append(row | {"until": until})
+            both += [row, *([] if until is None else [{"id": row["id"], "since": until}])]
+        one = new(changes.slice(0, 0))
+        one.change(pa.Table.from_pylist(rows, KINDS.append(pa.field("until", pa.int64()))))
+        other = new(pa.Table.from_pylist(both, KINDS))
+        assert one.push(events).equals(other.push(events)), f"seed {seed}"
+        assert one.finish().equals(other.finish()), f"seed {seed}"
+
+
+def test_changes_with_an_end_are_all_that_is_to_come() -> None:
+    """A pattern is what the last change before an event says of it; it goes on where it was there with the same query."""
+    kinds = KINDS.append(pa.field("until", pa.int64()))
+    for seed in range(cases(400, compiled=40)):
+        rng = random.Random(seed)
+        events = random_events(rng)
+        at = sorted(rng.sample(range(70), rng.randrange(1, 6)))
+        states = []
+        for _ in range(len(at) + 1):
+            query, language, _ = QUERIES[rng.choice(["pair", "pair", "two keys"])]
+            since = rng.choice([None, None, rng.randrange(60)])
+            until = rng.choice([None, None, (since or 0) + rng.randrange(1, 40)])
+            states.append(
+                {
+                    "id": "p",
+                    "query": query,
+                    "language": language,
+                    "since": since,
+                    "until": until,
+                    "title": str(len(states)),
+                }
+            )
+            if rng.random() < 0.1:
+                states[-1] |= {"query": None, "since": None, "until": None}
+        patterns = new(pa.Table.from_pylist(states[:1], kinds))
+        times, found, low = events.column("t").to_numpy(), [], 0
+        for time, state in zip([*at, None], [*states[1:], None], strict=True):
+            high = events.num_rows if time is None else int(np.searchsorted(times, time))
+            for piece in pieces(rng, events.slice(low, high - low)):
+                found.append(patterns.push(piece))
+            low = high
+            if time is None or state is None:
+                continue
+            if rng.random() < 0.5:
+                found.append(patterns.advance(time))
+            if rng.random() < 0.3:
+                patterns = new(KINDS.empty_table()).restore(patterns.snapshot())
+            since = time if state["since"] is None else max(time, state["since"])
+            row = pa.Table.from_pylist([state | {"since": since}], kinds)
+            patterns.change(row, renew=False, now=pa.scalar(time, pa.int64()))
+        shown = sorted(spelled(row) for table in found for row in table.to_pylist())
+        assert shown == sorted(of_states(states, at, events)), f"seed {seed}"
+
+
+def spelled(row: dict[str, Any]) -> tuple[Any, ...]:
+    return row["start_time"], row["end_time"], row["key"], str(row["keys"]), str(row["events"])
+
+
+def of_states(states: list[dict[str, Any]], at: list[int], events: pa.Table) -> Iterator[tuple[Any, ...]]:
+    """The matches of each stretch of time in which one query holds, on its events alone."""
+
+    def holds(state: dict[str, Any], time: int) -> bool:
+        late = state["until"] is not None and time >= state["until"]
+        return state["query"] is not None and not late and (state["since"] is None or time >= state["since"])
+
+    stretches: list[tuple[str, list[int]]] = []
+    before: dict[str, Any] | None = None
+    for time in range(200):
+        changed = time in at
+        state = states[sum(one <= time for one in at)]
+        if holds(state, time):
+            goes_on = before is not None and before["query"] == state["query"] and (not changed or holds(before, time))
+            if not goes_on:
+                stretches.append((state["query"], []))
+            stretches[-1][1].append(time)
+        before = state if holds(state, time) else None
+    times = events.column("t")
+    for query, held in stretches:
+        patterns = stretto.PatternSet(SCHEMA, time="t", by=["key"])
+        patterns.change(stretto.Change("p", query))
+        own = events.filter(pc.is_in(times, pa.array(held, pa.int64())))
+        yield from map(spelled, pa.concat_tables([patterns.push(own), patterns.finish()]).to_pylist())
+
+
+def test_an_end_that_is_not_after_the_beginning() -> None:
+    row = {"id": "p", "query": QUERIES["pair"][0], "since": 5, "until": 5}
+    with pytest.raises(OptionError, match="pattern 'p': it holds until 5, which is not after its since, 5"):
+        new(pa.Table.from_pylist([row], KINDS.append(pa.field("until", pa.int64()))))
 
 
 def test_a_pattern_that_is_switched_off_has_a_row() -> None:

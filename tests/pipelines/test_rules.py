@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 
@@ -157,6 +159,127 @@ def test_a_folder_without_rules(tmp_path: Path) -> None:
         stretto.read_rules(tmp_path)
     with pytest.raises(OptionError, match="no such file"):
         stretto.read_rules(tmp_path / "none.toml")
+
+
+# ---- rules in a table
+
+PAIRS = "SELECT * FROM S WHERE LOGIN AS a ; LOGIN AS b"
+TABLE = [
+    {"id": "pairs", "title": "Again", "severity": "high", "tags": "a, b", "query": PAIRS, "every": 50, "since": 2},
+    {"id": "off", "query": PAIRS, "enabled": False},
+    {"id": "wrong", "query": "SELECT * FROM S WHERE LOGIN AS a ; ; LOGIN"},
+    {"query": PAIRS},
+    {"id": "pairs", "query": PAIRS},
+    {"id": "hot", "query": PAIRS, "severity": "hot", "since": 3},
+]
+TOLD = [
+    "row 2, query, line 1, column 36: rule 'wrong': unexpected ';'; expected a name",
+    "row 3: the rule needs 'id'",
+    "row 4: there is a rule 'pairs' already, in row 0: that one stays",
+    """row 5: severity = "hot": expected 'info', 'low', 'medium', 'high' or 'critical'""",
+]
+
+
+def as_file(path: Path, rows: list[dict[str, Any]]) -> Path:
+    """A table of rules as a file."""
+    if path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        return path
+    table = pa.Table.from_pylist([dict.fromkeys(TABLE[0] | TABLE[1]) | row for row in rows])
+    {".csv": pacsv.write_csv, ".parquet": pq.write_table}[path.suffix](table, path)
+    return path
+
+
+@pytest.mark.parametrize("kind", ["rows", "pandas", "rules.csv", "rules.jsonl", "rules.parquet", "folder"])
+def test_rules_of_a_table(tmp_path: Path, kind: str) -> None:
+    given: Any = TABLE
+    if kind == "pandas":
+        given = pytest.importorskip("pandas").DataFrame(TABLE)
+    elif "." in kind:
+        given = as_file(tmp_path / kind, TABLE)
+    elif kind == "folder":
+        given = as_file(tmp_path / "part.parquet", TABLE).parent
+    rules = stretto.read_rules(given)
+    name = "the table of rules" if kind in ("rows", "pandas") else str(given)
+    assert [str(one).splitlines()[0] for one in rules.problems] == [f"{name}, {told}" for told in TOLD]
+    assert [(one.id, one.given.enabled, one.where) for one in rules.rules] == [
+        ("pairs", True, "row 0"),
+        ("off", False, "row 1"),
+    ]
+    assert rules.rules[0].given.tags == ["a", "b"]
+    assert rules.unread == {"wrong", "hot"}
+    assert rules.doubtful == {name}
+    alerts = rules.match(EVENTS, time="t")
+    assert alerts.matches.select(["rule", "severity", "title", "start_time", "end_time"]).to_pylist() == [
+        {"rule": "pairs", "severity": "high", "title": "Again", "start_time": start, "end_time": end}
+        for start, end in ((4, 5), (5, 108))
+    ]
+    assert alerts.report.column("suppressed").to_pylist() == [1]
+
+
+def test_a_table_without_what_rules_have(tmp_path: Path) -> None:
+    with pytest.raises(
+        OptionError, match="the table of rules has no column 'query', which rules have; did you mean 'qery'"
+    ):
+        stretto.read_rules([{"id": "x", "qery": PAIRS}])
+    with pytest.raises(OptionError, match="no such file"):
+        stretto.read_rules(tmp_path / "none.csv")
+    with pytest.raises(DataError):
+        stretto.read_rules(3)
+    rules = stretto.read_rules([{"id": "x", "query": PAIRS, "owner": "me", "titel": "X", "test": "[]"}])
+    assert [(one.message, one.hint) for one in rules.problems] == [
+        (
+            "rules have no column 'owner'",
+            "known columns: id, query, language, title, description, severity, tags, every, …",
+        ),
+        ("rules have no column 'titel'", "did you mean 'title'?"),
+        ("rules have no column 'test'", "tests are in rule files: [[rule.test]]"),
+    ]
+    assert (len(rules.rules), rules.doubtful) == (1, frozenset())
+
+
+def test_the_command_with_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    where = str(as_file(tmp_path / "rules.csv", TABLE[:3]))
+    pq.write_table(EVENTS, tmp_path / "events.parquet")
+    code, out, err = run(capsys, "rules", "test", where)
+    assert (code, out) == (1, "without a test: pairs, off\n0 of 0 tests passed, of 0 rules\n")
+    assert err.startswith(f"{where}, {TOLD[0]}\n")
+    code, out, _ = run(capsys, "rules", "match", where, str(tmp_path / "events.parquet"), "--time", "t", "--json")
+    assert (code, len(out.splitlines())) == (0, 2)
+    assert run(capsys, "rules", "explain", where, "pairs")[1].startswith(f"pairs, high: Again\n{where}, row 0\n")
+
+
+# ---- times of rules
+
+
+@pytest.mark.parametrize("times", [("2", "9"), ("2.0", "9.0")])
+def test_a_rule_holds_from_a_time_to_another(folder: Folder, times: tuple[str, str]) -> None:
+    """It sees the events between, as a pattern of a set does."""
+    since, until = times
+    text = f'[events]\ntime = "t"\n[[rule]]\nid = "x"\nquery = "{PAIRS.replace("LOGIN AS a", "FAILED AS a")}"\nsince = {since}\n'
+    open_ended = stretto.read_rules(folder(a=text)).match(EVENTS)
+    times_of = open_ended.matches.select(["start_time", "end_time"]).to_pylist()
+    assert {tuple(row.values()) for row in times_of} == {
+        *((start, end) for end in (4, 5, 108) for start in (2, 3)),
+        (6, 108),
+    }
+    found = stretto.read_rules(folder(a=f"{text}until = {until}\n")).match(EVENTS).matches
+    assert found.column("end_time").to_pylist() == [4, 4, 5, 5]
+    tested = '[[rule.test]]\nevents = [{type = "FAILED", t = 1}, {type = "LOGIN", t = 200}]\n'
+    assert stretto.read_rules(folder(a=f"{text}until = {until}\n{tested}")).test().column("passed").to_pylist() == [
+        True
+    ]
+
+
+def test_times_of_rules_that_are_wrong(folder: Folder) -> None:
+    rule = f'[[rule]]\nid = "%s"\nquery = "{PAIRS}"\nsince = %s\n'
+    wrong = {"a": "true", "b": '"yesterday"', "c": "9\nuntil = 3", "d": "2026-01-01T00:00:00Z"}
+    rules = stretto.read_rules(folder(a='[events]\ntime = "t"\n' + "".join(rule % one for one in wrong.items())))
+    assert ["since = true: expected a time such as" in str(one) for one in rules.problems] == [True]
+    told = {row["rule"]: row["error"] for row in rules.match(EVENTS).report.to_pylist()}
+    assert "pattern 'b': since is 'yesterday', which is no value of 't' (int64)" in told["b"]
+    assert told["c"] == "pattern 'c': it holds until 3, which is not after its since, 9"
+    assert "no value of 't' (int64)" in told["d"]
 
 
 # ---- tests
@@ -520,6 +643,54 @@ def test_rules_of_a_stream_change(spark: Any, folder: Folder, tmp_path: Path, mo
         run_pipeline(load(path), report=change)
     third = {("guessed", "critical", start, 61) for start in (1, 2)}
     assert {row for row in found_in_seconds() if row[3] >= 50} == third | {("tried", "medium", 61, 61)}
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("sinks")
+def test_a_table_of_rules_with_times_in_pipelines(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In batch those of this process; in a stream what the table says when it changes, and what was planned is taken back."""
+    query = "SELECT * FROM S WHERE FAILED AS a ; LOGIN AS b PARTITION BY [user]"
+    rules = [
+        {"id": "early", "query": query, "until": "1970-01-01T00:00:10Z"},
+        {"id": "late", "query": query, "since": "1970-01-01 00:00:03+00:00", "severity": "low"},
+    ]
+    text = PIPELINE.replace('"rules"', '"rules.csv"')
+    path = pipeline(tmp_path, monkeypatch, streaming(text))
+    as_file(Path("rules.csv"), rules)
+    arrive(1, ("FAILED", 1), ("FAILED", 3), ("LOGIN", 5), ("X", 8))
+    run_pipeline(load(path), once=True)
+    first = {("early", "medium", 1, 5), ("early", "medium", 3, 5), ("late", "low", 3, 5)}
+    assert set(found_in_seconds()) == first
+
+    # "early" goes on until a later time, and "late" ends at one that has passed.
+    as_file(
+        Path("rules.csv"), [rules[0] | {"until": "1970-01-01T00:00:21Z"}, rules[1] | {"until": "1970-01-01T00:00:04Z"}]
+    )
+    arrive(2, ("LOGIN", 20), ("LOGIN", 21), ("X", 30))
+    told: list[Any] = []
+    run_pipeline(load(path), once=True, report=told.append)
+    second = {("early", "medium", 1, 20), ("early", "medium", 3, 20)}
+    assert set(found_in_seconds()) == first | second
+
+    # The whole in batch, and what is wrong with the table.
+    as_file(
+        Path("rules.csv"),
+        [*rules, {"id": "wrong", "query": "x", "since": "soon"}, {"id": "never", "query": query, "since": "x"}],
+    )
+    Path("batch").mkdir()
+    batch = Path("batch/pipeline.toml")
+    batch.write_text(text.replace('"events"', '"../events"').replace('"rules.csv"', '"../rules.csv"'), encoding="utf-8")
+    with pytest.warns(stretto.StrettoWarning) as warned:
+        run_pipeline(load(batch))
+    for part in ("rules.csv, row 2, query", "rule 'never' does not run: pattern 'never': since is 'x'"):
+        assert any(part in str(one.message) for one in warned)
+    here = stretto.read_rules(rules).match(Path("events"), time="t").matches
+    monkeypatch.chdir("batch")
+    wanted = [(row["rule"], row["severity"], row["start_time"], row["end_time"]) for row in here.to_pylist()]
+    assert found_in_seconds() == sorted(
+        (rule, how, int(a.timestamp()), int(b.timestamp())) for rule, how, a, b in wanted
+    )
+    assert len(wanted) == 5
 
 
 @pytest.mark.spark

@@ -19,8 +19,8 @@ from stretto.errors import warn
 if TYPE_CHECKING:
     from stretto.pipelines.rules import RuleSet
 
-FOLDER_HELP = "A folder of .toml files with rules, or one such file."
-Folder = Annotated[str, typer.Argument(help=FOLDER_HELP, metavar="FOLDER")]
+RULES_HELP = "A folder of .toml files with rules, one such file, or a table of rules: .parquet, .csv, .jsonl or .arrow."
+Rules = Annotated[str, typer.Argument(help=RULES_HELP, metavar="RULES")]
 Ids = Annotated[list[str] | None, typer.Argument(help="Rules by their ids; all if none is named.", metavar="[ID]...")]
 
 
@@ -40,32 +40,33 @@ def register(app: typer.Typer) -> None:
     app.add_typer(rules, name="rules")
 
 
-def run_tests(folder: Folder, ids: Ids = None) -> None:
+def run_tests(rules: Rules, ids: Ids = None) -> None:
     """Run the tests of rules; the exit code is 1 where one fails, or where a file is wrong."""
-    rules = _read(folder)
-    found = rules.test(ids or ())
+    read = _read(rules)
+    found = read.test(ids or ())
     failed = [row for row in found.to_pylist() if not row["passed"]]
     console = Console(highlight=False)
     for row in failed:
         why = row["why"] or f"expected {row['expected']}, found {row['found']}"
         console.print(f"{row['rule']}: {row['test']}: {why}", markup=False, soft_wrap=True)
     tested = set(found.column("rule").to_pylist())
-    without = [rule.id for rule in rules.chosen(ids or ()) if rule.id not in tested]
+    without = [rule.id for rule in read.chosen(ids or ()) if rule.id not in tested]
     if without:
         console.print(f"without a test: {', '.join(without[:8])}{', …' if len(without) > 8 else ''}", markup=False)
     console.print(f"{found.num_rows - len(failed):,} of {found.num_rows:,} tests passed, of {len(tested):,} rules")
-    if failed or rules.problems:
+    if failed or read.problems:
         raise typer.Exit(FAILED)
 
 
 def match(  # noqa: PLR0913 - the options of the command
-    folder: Folder,
+    rules: Rules,
     data: Annotated[str, typer.Argument(help=DATA_HELP, metavar="DATA")],
     out: Annotated[Path | None, typer.Option(help="Write the matches: .parquet, .arrow, .jsonl or .csv.")] = None,
     type_: Annotated[list[str] | None, typer.Option("--type", help=TYPE_HELP)] = None,
     format: Annotated[Format | None, typer.Option(help=FORMAT_HELP)] = None,
     time: Annotated[str | None, typer.Option(help="Column that orders the events, where the files do not say.")] = None,
     sequence: Annotated[str | None, typer.Option(help="Column that orders events of one time.")] = None,
+    time_unit: Annotated[str | None, typer.Option(help="Unit of an integer time: s, ms, us, ns.")] = None,
     budget: Annotated[
         str | None, typer.Option(help="How much all rules may list: rows, bytes such as '2 GiB', or 'inf'.")
     ] = None,
@@ -78,12 +79,18 @@ def match(  # noqa: PLR0913 - the options of the command
     rows: Annotated[int, typer.Option(help="Print at most so many rows (0: all).", min=0)] = 20,
 ) -> None:
     """Match all rules over DATA in one pass."""
-    rules = _read(folder)
+    read = _read(rules)
     column, types = typed_columns(type_ or ())
     named = column if any("=" not in one for one in type_ or ()) else None
     events = read_events(data, None if format is None else format.value, types)
-    found = rules.match(
-        events, type=named, time=time, sequence=sequence, budget=budget_of(budget), on_limit=on_limit.value
+    found = read.match(
+        events,
+        type=named,
+        time=time,
+        sequence=sequence,
+        time_unit=time_unit,
+        budget=budget_of(budget),
+        on_limit=on_limit.value,
     )
     _tell(found.report)
     shown = _in_lines(found.report) if report else found.matches
@@ -92,34 +99,34 @@ def match(  # noqa: PLR0913 - the options of the command
     give(shown.schema, [shown], lambda count: f"{count:,} {what if count == 1 else plural}", out, json=json, rows=rows)
 
 
-def explain(folder: Folder, ids: Ids = None) -> None:
+def explain(rules: Rules, ids: Ids = None) -> None:
     """List rules; of those that are named, say what their queries mean and how they run."""
-    rules = _read(folder)
+    read = _read(rules)
     console = Console(highlight=False)
-    for rule in rules.chosen(ids) if ids else ():
+    for rule in read.chosen(ids) if ids else ():
         title = rule.given.title or "no title"
         console.print(f"{rule.id}, {rule.given.severity}: {title}", markup=False, style="bold", soft_wrap=True)
-        console.print(f"{rule.file}, line {rule.line}\n", markup=False, soft_wrap=True)
+        console.print(f"{rule.file}, {rule.where}\n", markup=False, soft_wrap=True)
         console.print(rule.query.explain(), markup=False, soft_wrap=True)
     if ids:
         return
     grid = RichTable("rule", "severity", "language", "tests", "title", header_style="bold")
-    for rule in rules.rules:
+    for rule in read.rules:
         off = "" if rule.given.enabled else " (off)"
         tests = str(len(rule.given.test))
         grid.add_row(rule.id + off, rule.given.severity, rule.query.language, tests, rule.given.title or "")
     console.print(grid, markup=False)
 
 
-def _read(folder: str) -> RuleSet:
-    """The rules of a folder; what is wrong in it is told."""
+def _read(rules: str) -> RuleSet:
+    """The rules of files or of a table; what is wrong with them is told."""
     import stretto
 
-    rules = stretto.read_rules(folder)
+    found = stretto.read_rules(rules)
     error = Console(stderr=True, highlight=False)
-    for problem in rules.problems:
+    for problem in found.problems:
         error.print(f"{problem}\n", markup=False, soft_wrap=True)
-    return rules
+    return found
 
 
 def _in_lines(report: pa.Table) -> pa.Table:

@@ -18,13 +18,16 @@ from stretto.engines.shared.windows import values_of
 from stretto.errors import OptionError, StrettoError
 from stretto.events import as_table
 from stretto.frame import Section
-from stretto.matching.many.changes import Change, instant_of
+from stretto.matching.many.changes import Change, Instant, instant_of
 from stretto.matching.many.parts import Part, parts_over
 from stretto.matching.patterns import PatternSet
 from stretto.matching.repeats import NONE, Number, Repeats, ticks_of
 
 #: The column of changes that says in which span of time a pattern has one match at most.
 EVERY = "every"
+
+#: The column of changes that says from when on a pattern holds no more.
+UNTIL = "until"
 
 #: The column of results that says why a pattern was switched off.
 DISABLED = "disabled"
@@ -48,7 +51,8 @@ class NotedPatterns:
     """A :class:`stretto.PatternSet` that knows more of its patterns than their queries.
 
     Changes may have more columns: ``every``, a span of time (of a pattern's matches with the same keys, one that ends less than this
-    after the last one that was given is left out and counted), and columns of text, which matches show.
+    after the last one that was given is left out and counted), ``until``, the first time at which the pattern holds no more, and
+    columns of text, which matches show.
 
     Parameters
     ----------
@@ -85,47 +89,89 @@ class NotedPatterns:
 
     # -- changes ------------------------------------------------------------------------------------------------------
 
-    def change(self, changes: pa.Table | Sequence[Mapping[str, Any]], *, renew: bool = True) -> None:
+    def change(
+        self, changes: pa.Table | Sequence[Mapping[str, Any]], *, renew: bool = True, now: pa.Scalar | None = None
+    ) -> None:
         """Change patterns (:meth:`stretto.PatternSet.change`), and what is known of them.
 
         Parameters
         ----------
         changes
-            Rows with ``id``, ``query``, and perhaps ``since``, ``language``, ``every`` and what matches show.
+            Rows with ``id``, ``query``, and perhaps ``since``, ``until``, ``language``, ``every`` and what matches show.
         renew
-            Whether a pattern whose query is the same begins anew; else it goes on, and what is known of it changes at once.
+            Whether a pattern whose query is the same begins anew; else it goes on, and what is known of it changes at once. Then rows
+            with ``until`` are all that is to come of their patterns: what was to hold after ``now`` is taken back.
+        now
+            A time that no ``since`` is before; ``None``: the beginning.
 
         Raises
         ------
         QueryError, OptionError, LimitError, DataError
-            As :meth:`stretto.PatternSet.change`; ``every`` is no span of time. Changes before the wrong one hold.
+            As :meth:`stretto.PatternSet.change`; ``every`` is no span of time, or ``until`` does not come after
+            ``since``. Changes before the wrong one hold.
         """
         for given in _rows(changes) if isinstance(changes, pa.Table) else changes:
             change = Change(given["id"], given["query"], given.get("since"), given.get("language"))
-            self._change(change, given, renew)
+            self._change(change, given, renew, self._number(now, "now"))
 
-    def _change(self, change: Change, given: Mapping[str, Any], renew: bool) -> None:
-        number = None
-        if change.since is not None:
-            number = instant_of(change.since, self._time, self._kind, f"pattern '{change.id}': since").number
-        known = self._notes.get(change.id, [])
+    def _number(self, time: Any, what: str) -> Number | None:
+        """A time as the engine has it."""
+        return None if time is None else instant_of(time, self._time, self._kind, what).number
+
+    def _change(self, change: Change, given: Mapping[str, Any], renew: bool, now: Number | None) -> None:
+        number = self._number(change.since, f"pattern '{change.id}': since")
+        end = self._end(change, given.get(UNTIL), number, now)
+        known, whole = self._notes.get(change.id, []), not renew and UNTIL in given
+        if whole:
+            known = [one for one in known if _is_before(one.since, now, inclusive=True)]
+        later = whole and _is_before(now, number)
         note = self._note(change, given, number)
-        if not renew and known and known[-1].digest == note.digest:
+        coming = []
+        if not renew and not later and known and known[-1].digest == note.digest:
             known[-1].every, known[-1].shown = note.every, note.shown
         else:
-            self.patterns.change(change)
-            before = [one for one in known if number is not None and (one.since is None or one.since < number)]
-            after = [one for one in known if one.since is not None and (number is None or one.since > number)]
-            self._notes[change.id] = [*before, note, *after]
+            if later and known:  # until then it holds no more
+                coming.append((Change(change.id, None, self._time_of(now)), self._none(now)))
+            coming.append((change, note))
+        if end is not None:
+            coming.append((Change(change.id, None, end.shown), self._none(end.number)))
+        self.patterns.change([one for one, _ in coming])
+        if whole:
+            self.patterns.withdraw(change.id, now, [new.since for _, new in coming])
+        for _, new in coming:
+            before = [one for one in known if _is_before(one.since, new.since)]
+            known = [*before, new, *(one for one in known if _is_before(new.since, one.since))]
+        self._notes[change.id] = known
         if note.every != NONE and change.query is not None:
             wait = self._wait(change)
             for one in self._notes[change.id]:
                 one.wait = wait if one.digest == note.digest else one.wait
         self._forget(change.id)
 
+    def _time_of(self, number: Number | None) -> pa.Scalar | None:
+        return None if number is None else Instant.numbered(number, self._kind).shown
+
+    def _none(self, since: Number | None) -> _Note:
+        """That there is no pattern from a time on."""
+        return _Note(since, None, NONE, 0, [None] * len(self._shown))
+
+    def _end(self, change: Change, until: Any, since: Number | None, now: Number | None) -> Instant | None:
+        """When a pattern holds no more, which is not before ``now``."""
+        if until is None or change.query is None:
+            return None
+        end = instant_of(until, self._time, self._kind, f"pattern '{change.id}': until")
+        if not _is_before(now, end.number):
+            assert now is not None
+            return Instant.numbered(now, self._kind)
+        if not _is_before(since, end.number):
+            raise OptionError(
+                f"pattern '{change.id}': it holds until {end}, which is not after its since, {change.since}"
+            )
+        return end
+
     def _note(self, change: Change, given: Mapping[str, Any], since: Number | None) -> _Note:
         if change.query is None:
-            return _Note(since, None, NONE, 0, [None] * len(self._shown))
+            return self._none(since)
         every = given.get(EVERY)
         if every is not None:
             if self._adds_up(change):
@@ -320,9 +366,17 @@ class NotedPatterns:
 
 def _rows(changes: pa.Table) -> Iterator[dict[str, Any]]:
     """The rows of a table; times stay Arrow values, as Python's have no nanoseconds."""
-    since = changes.column("since") if "since" in changes.column_names else [None] * changes.num_rows
-    for row, at in zip(changes.to_pylist(), since, strict=True):
-        yield row | {"since": at if at is not None and at.is_valid else None}
+    times = [name for name in ("since", UNTIL) if name in changes.column_names]
+    for number, row in enumerate(changes.to_pylist()):
+        at = {name: changes.column(name)[number] for name in times}
+        yield row | {name: value if value.is_valid else None for name, value in at.items()}
+
+
+def _is_before(one: Number | None, other: Number | None, *, inclusive: bool = False) -> bool:
+    """Whether a time comes before another one; ``None`` is the beginning."""
+    if one is None or other is None:
+        return (one is None) and (inclusive or other is not None)
+    return one <= other if inclusive else one < other
 
 
 def _untaken(name: str, taken: Sequence[str]) -> str:

@@ -49,7 +49,7 @@ from stretto.matching.many.own import TecsRun, own_visits
 from stretto.matching.many.parts import Part, parts_over
 from stretto.matching.many.results import Results, in_order
 from stretto.matching.many.saving import apart, together
-from stretto.matching.many.timeline import InForce, OwnRun, Timeline, Version
+from stretto.matching.many.timeline import InForce, Number, OwnRun, Timeline, Version
 from stretto.matching.metering import Meter
 from stretto.matching.results import CHUNK
 from stretto.query.passes.bind import check_roles, measure
@@ -353,6 +353,13 @@ class PatternSet:
         self._late_changes += late
         for one in found:
             self._timeline.add(*one)
+
+    def withdraw(self, name: str, after: Number | None, but: Sequence[Number | None] = ()) -> None:
+        """Take back the changes of a pattern that are to hold after a time (``None``: the beginning), except at the times ``but``.
+
+        Times are numbers as the engine has them (:func:`stretto.matching.many.changes.instant_of`).
+        """
+        self._timeline.withdraw(name, after, but)
 
     def _too_late(self, since: Instant | None) -> str | None:
         """Why a change is late; ``None`` if it is in time."""

@@ -77,6 +77,20 @@ class File:
             keys += f"[{part}]" if isinstance(part, int) else f".{part}" if keys else str(part)
         return f"{table} {keys}" if keys else table
 
+    def where(self, path: KeyPath) -> str:
+        """In which line a value stands."""
+        place = self.place(path)
+        line = 1 if place is None or place.span is None else self.text.count("\n", 0, place.span.start) + 1
+        return f"line {line}"
+
+    def text_at(self, path: KeyPath, value: str) -> Text:
+        """The text that a key has."""
+        place = self.place(path)
+        assert place is not None
+        assert place.value is not None
+        found, at = offsets(self.text, place.value)
+        return Text(value, self.name, self.text, at if found == value else range(1))
+
 
 def read(path: Path, form: Form) -> tuple[File, dict[str, Any]]:
     """Read a file; repeated tables are lists, also those that are written once.
@@ -120,6 +134,8 @@ class Text:
     whole: str
     #: Where in ``whole`` each character of ``text`` is, and the end.
     at: list[int] | range
+    #: Where in the file ``whole`` stands; ``None``: it is the file.
+    part: str | None = None
 
     def span(self, span: Span | None) -> Span:
         """A span of the text as one of the file; what has no place is at the beginning."""
@@ -128,15 +144,6 @@ class Text:
         last = len(self.at) - 1
         begin = self.at[min(span.start, last)]
         return Span(begin, max(begin + 1, self.at[min(span.end, last)]))
-
-
-def text_at(file: File, path: KeyPath, value: str) -> Text:
-    """The text that a key has."""
-    place = file.place(path)
-    assert place is not None
-    assert place.value is not None
-    found, at = offsets(file.text, place.value)
-    return Text(value, file.name, file.text, at if found == value else range(1))
 
 
 def _syntax_problem(name: str, text: str, message: str) -> Problem:

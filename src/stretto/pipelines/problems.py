@@ -30,6 +30,8 @@ class Problem:
         What to try instead.
     in_query
         Whether a query's text is wrong, and not the pipeline around it.
+    part
+        Where in the file ``text`` stands, where that is not the whole file: the row of a table.
     """
 
     file: str
@@ -38,6 +40,7 @@ class Problem:
     span: Span | None = None
     hint: str | None = None
     in_query: bool = False
+    part: str | None = None
 
     @property
     def line(self) -> int | None:
@@ -55,7 +58,8 @@ class Problem:
         return QueryError(self.message, text=self.text, span=self.span, hint=self.hint)
 
     def __str__(self) -> str:
-        return f"{self.file}{': ' if self.line is None else ', '}{self._drawn}"
+        where = self.file if self.part is None else f"{self.file}, {self.part}"
+        return f"{where}{': ' if self.line is None else ', '}{self._drawn}"
 
 
 class PipelineError(OptionError):

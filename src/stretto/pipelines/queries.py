@@ -9,14 +9,14 @@ from pathlib import Path
 import pyarrow as pa
 
 from stretto.connectors.changes import SIGN
-from stretto.errors import OptionError, QueryError, StrettoError, suggestion
+from stretto.errors import DataError, OptionError, QueryError, StrettoError, suggestion
 from stretto.languages.afa.written import read_afa
 from stretto.languages.sql import read_statement
 from stretto.matching.compiled import Query, compile_query
 from stretto.matching.streams import STREAM_COLUMN
 from stretto.pipelines import model
 from stretto.pipelines.columns import column_type
-from stretto.pipelines.documents import Text, text_at
+from stretto.pipelines.documents import Text
 from stretto.pipelines.places import Path as KeyPath
 from stretto.pipelines.plan import Plan
 from stretto.pipelines.problems import Problem
@@ -37,7 +37,7 @@ def query_text(plan: Plan, number: int) -> Text:
     """
     query = plan.queries[number]
     if query.text is not None:
-        return text_at(plan.file, ("query", number, "text"), query.text)
+        return plan.file.text_at(("query", number, "text"), query.text)
     path = Path(plan.locate(str(query.file)))
     try:
         whole = path.read_text(encoding="utf-8-sig")
@@ -90,7 +90,7 @@ def _rule_problems(plan: Plan, number: int) -> list[Problem]:
     query = plan.queries[number]
     try:
         read_rules(plan.locate(str(query.rules)))
-    except OptionError as error:
+    except (OptionError, DataError) as error:
         return [plan.file.problem(("query", number, "rules"), f"query '{query.name}': {error}")]
     return []
 

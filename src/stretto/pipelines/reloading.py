@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from stretto.errors import OptionError
+from stretto.errors import DataError, OptionError
 from stretto.pipelines.rules import RuleSet, read_rules
 from stretto.pipelines.rules.ruleset import SHOWN
 from stretto.spark.frames import spark_schema
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 RELOAD = 2.0
 
 #: What is known of a rule; a rule whose ``query`` is NULL has been retired.
-CHANGES = pa.schema([(name, pa.string()) for name in ("id", "query", "language", "every", *SHOWN)])
+CHANGES = pa.schema([(name, pa.string()) for name in ("id", "query", "language", "every", "since", "until", *SHOWN)])
 
 #: Beside it: which file of changes a row is in, and from which file of rules it comes.
 _WRITTEN = CHANGES.append(pa.field("number", pa.int64())).append(pa.field("file", pa.string()))
@@ -43,16 +44,25 @@ class Reloaded:
     query
         The name of the query.
     rules
-        The folder of the rules, or a file.
+        The folder of the rules, or a file; also of a table.
     log
         The folder of changes.
+    time
+        The type of the events' time.
     fit
         Tells which rules do not fit the columns, and why.
     """
 
     def __init__(
-        self, spark: SparkSession, query: str, rules: str, log: str, fit: Callable[[RuleSet], dict[str, str]]
+        self,
+        spark: SparkSession,
+        query: str,
+        rules: str,
+        log: str,
+        time: pa.DataType,
+        fit: Callable[[RuleSet], dict[str, str]],
     ) -> None:
+        self._kind_of_time = time
         self._spark, self._query, self._rules, self._log, self._fit = spark, query, Path(rules), log, fit
         self._seen: Any = None
         #: How many rules are wrong in the folder as it is.
@@ -78,25 +88,23 @@ class Reloaded:
         self._seen = now
         try:
             rules = read_rules(self._rules)
-        except OptionError as error:
+        except (OptionError, DataError) as error:
             self.wrong = 1
             self._check([str(error)])
             return "", f"query '{self._query}': {error}; the rules stay as they are"
         told = [*map(str, rules.problems)]
-        wanted = {rule.id: {**rule.change, "file": rule.file} for rule in rules.enabled}
+        wanted = {rule.id: {**self._timed(rule.change), "file": rule.file} for rule in rules.enabled}
         changed = [rule for rule in rules.enabled if self._known.get(rule.id) != wanted[rule.id]]
         errors = self._fit(replace(rules, rules=tuple(changed)))
         told += [f"rule '{name}' does not run: {why}" for name, why in errors.items()]
         self.wrong = len(told)
         rows = [wanted[rule.id] for rule in changed if rule.id not in errors]
-        # What is missing from a file that is wrong may be in what cannot be read.
-        doubtful = {problem.file for problem in rules.problems}
         for name, row in self._known.items():
             if (
                 row["query"] is not None
                 and name not in wanted
                 and name not in rules.unread
-                and row["file"] not in doubtful
+                and row["file"] not in rules.doubtful
             ):
                 rows.append(dict.fromkeys(row) | {"id": name, "file": row["file"]})
         counts = Counter(map(self._kind, rows))
@@ -108,6 +116,14 @@ class Reloaded:
             *told,
         ]
         return f"rules: {done}" if done else "", "\n".join(wrong) if told else ""
+
+    def _timed(self, change: dict[str, Any]) -> dict[str, Any]:
+        """A change with its times as Spark reads them; those that are none are told where rules do not fit."""
+        for name in ("since", "until"):
+            if change[name] is not None:
+                with suppress(pa.ArrowException):
+                    change[name] = pa.scalar(change[name]).cast(self._kind_of_time).cast(pa.string()).as_py()
+        return change
 
     def _check(self, told: list[str]) -> None:
         if not self._known:
@@ -122,7 +138,7 @@ class Reloaded:
     def _state(self) -> Any:
         """What tells whether files have changed."""
         try:
-            files = sorted(self._rules.rglob("*.toml")) if self._rules.is_dir() else [self._rules]
+            files = sorted(self._rules.rglob("*")) if self._rules.is_dir() else [self._rules]
             stats = [file.stat() for file in files]
         except OSError:
             return None

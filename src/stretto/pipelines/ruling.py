@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def alerts(plan: Plan, number: int, events: Mapping[str, connectors.Events]) -> tuple[DataFrame, Reloaded | None]:
-    """The alerts of a query that is a folder of rules: ``rule``, ``severity`` and ``title`` before what matches have.
+    """The alerts of a query that is a folder or a table of rules: ``rule``, ``severity`` and ``title`` before what matches have.
 
     A rule that cannot be read, or that does not fit the columns, is told as a warning, and the others run. In a stream the rules are
     what the folder has by then; the second value looks what has changed.
@@ -57,7 +57,9 @@ def alerts(plan: Plan, number: int, events: Mapping[str, connectors.Events]) -> 
         found = match_patterns(df, _known(folder, query.name, fit), partitions=query.partitions, **options)
         return _named(found), None
     checkpoint = plan.locate(str(plan.pipeline.checkpoint))
-    reloaded = Reloaded(df.sparkSession, query.name, folder, f"{checkpoint}/rules/{query.name}", fit)
+    reloaded = Reloaded(
+        df.sparkSession, query.name, folder, f"{checkpoint}/rules/{query.name}", columns[roles.time], fit
+    )
     if wrong := reloaded.look()[1]:
         warn(wrong)
     found = match_patterns(
@@ -73,7 +75,7 @@ def alerts(plan: Plan, number: int, events: Mapping[str, connectors.Events]) -> 
 
 
 def _known(folder: str, name: str, fit: Any) -> pa.Table:
-    """The rules of a folder that can run, as a table of patterns; of the others a warning tells why they cannot."""
+    """The rules that can run, as a table of patterns; of the others a warning tells why they cannot."""
     rules = read_rules(folder)
     for problem in rules.problems:
         warn(str(problem))

@@ -14,7 +14,7 @@ from stretto.errors import OptionError
 from stretto.events import require
 from stretto.matching.compiled import Query
 from stretto.matching.many.changes import Change
-from stretto.matching.noted import EVERY, NotedPatterns
+from stretto.matching.noted import EVERY, UNTIL, NotedPatterns
 from stretto.matching.patterns import PatternSet
 from stretto.spark.batch.worker import Roles, pieces, whole_tables
 from stretto.spark.compat import to_arrow
@@ -78,11 +78,11 @@ def match_patterns(  # noqa: PLR0913 - the options that users have
         The events.
     patterns
         Queries by id, or changes (:class:`stretto.Change`), or a DataFrame with a row for each change: ``id``, ``query`` (NULL
-        retires the pattern), perhaps ``since`` (NULL: from the beginning), ``language`` and ``every``, a span of time as text: of
-        the pattern's matches with the same keys, one that ends less than this after the last one that was given is left out and
-        counted. A streaming DataFrame changes the patterns of a continuous query while it runs; it must have no watermark. A change
-        whose ``since`` the watermark of the events has passed is late, and goes the way of ``late``; so does one whose query is
-        wrong. Both are counted (:func:`stretto.spark.metrics`).
+        retires the pattern), perhaps ``since`` (NULL: from the beginning), ``until`` (the first time at which it holds no more),
+        ``language`` and ``every``, a span of time as text: of the pattern's matches with the same keys, one that ends less than this
+        after the last one that was given is left out and counted. A streaming DataFrame changes the patterns of a continuous query
+        while it runs; it must have no watermark. A change whose ``since`` the watermark of the events has passed is late, and goes
+        the way of ``late``; so does one whose query is wrong. Both are counted (:func:`stretto.spark.metrics`).
     by
         Attributes that every pattern's ``PARTITION BY`` contains: the events are distributed by them. Without, all events
         go through one task.
@@ -95,7 +95,8 @@ def match_patterns(  # noqa: PLR0913 - the options that users have
         As in :class:`stretto.PatternSet`; of a batch.
     late_changes
         What becomes of changes whose ``since`` is missing, or passed by the watermark. ``None``: they are late. ``"now"``: they hold
-        from the watermark of their micro-batch on, and a pattern whose query stays the same goes on.
+        from the watermark of their micro-batch on, and a pattern whose query stays the same goes on. Where there is a column
+        ``until``, a change is all that is to come of its pattern.
     type, time, sequence, stream, time_unit, output, valuations, language, partitions, disorder, speculation, late, event_id, \
 buckets, budget, watermark
         As in :func:`stretto.spark.match`; ``output`` is ``"events"`` or ``"positions"``.
@@ -178,15 +179,17 @@ def _columns(df: DataFrame, named: Mapping[str, str | None]) -> dict[str, pa.Dat
 
 
 def _kinds(time: pa.DataType, given: Iterable[str], shown: Sequence[str]) -> dict[str, pa.DataType]:
-    """The columns of changes; ``every`` where it is among those that are given."""
+    """The columns of changes; ``every`` and ``until`` where they are among those that are given."""
     kinds = {"id": pa.string(), "query": pa.string(), "since": time, "language": pa.string()}
-    return kinds | dict.fromkeys((EVERY,) if EVERY in given else (), pa.string()) | dict.fromkeys(shown, pa.string())
+    noted = {name: kind for name, kind in ((EVERY, pa.string()), (UNTIL, time)) if name in given}
+    return kinds | noted | dict.fromkeys(shown, pa.string())
 
 
 def _known(patterns: Any, changes: DataFrame | None, kind: pa.DataType, shown: Sequence[str]) -> bytes:
     """The patterns that are known from the start, as a table in bytes."""
     if changes is not None:
-        rows = pa.table({name: [] for name in ("id", "query", *((EVERY,) if EVERY in changes.columns else ()))})
+        noted = EVERY in changes.columns or UNTIL in changes.columns
+        rows = pa.table({name: [] for name in ("id", "query", *((EVERY,) if noted else ()))})
     elif isinstance(patterns, pa.Table):
         rows = patterns
     elif isinstance(patterns, Mapping):

@@ -167,6 +167,15 @@ class Timeline:
         step = self._steps.setdefault(None if since is None else since.number, _Step(since))
         step.versions[name] = None if part is None else Version(name, part, since)
 
+    def withdraw(self, name: str, after: Number | None, but: Sequence[Number | None]) -> None:
+        """Leave out what is to come of a pattern after a time (``None``: the beginning), except at the times ``but``."""
+        for since, step in list(self._steps.items()):
+            if since is None or since in but or (after is not None and since <= after):
+                continue
+            step.versions.pop(name, None)
+            if not step.versions:
+                del self._steps[since]
+
     def start(self, versions: Iterable[Version]) -> None:
         """Put versions in force, in place of those that are."""
         self.in_force = InForce(versions, self._schema, known_conditions(self._schema))

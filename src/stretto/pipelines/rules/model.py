@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
+from pydantic_core import PydanticCustomError
 
 from stretto.pipelines.model import Columns, Name, Table, Text
 
 #: How serious an alert is, from the least.
 SEVERITIES = ("info", "low", "medium", "high", "critical")
+
+
+def _time(value: Any) -> str:
+    """A time as text; TOML has values for dates and times, and a table for numbers."""
+    if isinstance(value, dt.date):
+        return value.isoformat()
+    if isinstance(value, bool) or not isinstance(value, str | int | float) or value == "":
+        raise PydanticCustomError("time", 'expected a time such as "2026-01-31T00:00:00Z", or a number')
+    return str(int(value) if isinstance(value, float) and value.is_integer() else value)
+
+
+#: A time of events, as text.
+Time = Annotated[str, BeforeValidator(_time)]
 
 
 class Test(Table):
@@ -23,7 +38,7 @@ class Test(Table):
 
 
 class Rule(Table):
-    """``[[rule]]``."""
+    """``[[rule]]``, or a row of a table."""
 
     id: Name
     query: Text
@@ -33,6 +48,8 @@ class Rule(Table):
     severity: Literal["info", "low", "medium", "high", "critical"] = "medium"
     tags: Annotated[list[Text], Field(default_factory=list)]
     every: Text | Annotated[int, Field(ge=1)] | None = None
+    since: Time | None = None
+    until: Time | None = None
     enabled: bool = True
     test: Annotated[list[Test], Field(default_factory=list)]
 

@@ -1,8 +1,9 @@
-"""From a folder of TOML files to a :class:`~stretto.pipelines.rules.ruleset.RuleSet`: what is wrong is told, and the rest runs."""
+"""From rule files or a table to a :class:`~stretto.pipelines.rules.ruleset.RuleSet`: what is wrong is told, and the rest runs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,29 +12,34 @@ import pyarrow as pa
 from stretto.errors import OptionError, QueryError, StrettoError
 from stretto.matching.compiled import compile_query
 from stretto.pipelines.columns import column_type
-from stretto.pipelines.documents import File, Form, read, text_at, validated
+from stretto.pipelines.documents import File, Form, read, validated
 from stretto.pipelines.problems import PipelineError, Problem
 from stretto.pipelines.rules import model
 from stretto.pipelines.rules.ruleset import Rule, RuleSet
+from stretto.pipelines.rules.tables import is_table, rows_of
 
 FORM = Form("a rule file", ("rule",), {"rule": model.Rule, "rule.test": model.Test, "events": model.Events})
 
 
-def read_rules(path: str | Path) -> RuleSet:
-    """Read rules from TOML files.
+def read_rules(rules: str | Path | Any) -> RuleSet:
+    """Read rules from TOML files, or from a table.
 
-    A file, a table or a query that is wrong is one of :attr:`RuleSet.problems`; the others are there all the same. Of two rules with
+    A file, a rule or a query that is wrong is one of :attr:`RuleSet.problems`; the others are there all the same. Of two rules with
     one id the first stays, in the order of the files' names.
 
     Parameters
     ----------
-    path
-        A folder, with all that is below it, or one file (``docs/rules.md``).
+    rules
+        A folder, with all TOML files below it, or one such file. Or a table with a row for each rule: in memory, in any form that
+        :func:`stretto.match` takes events in, or a file (``.parquet``, ``.csv``, ``.jsonl``, ``.arrow``), or a folder of
+        such files. Its columns are ``id``, ``query`` and perhaps other keys of ``[[rule]]`` (``docs/rules.md``), but for tests.
 
     Raises
     ------
     OptionError
-        There is no such folder or file, or no TOML file in it.
+        There is no such folder or file, no rule file in it, or no column ``id`` or ``query``.
+    DataError
+        What was given is no table, or a file does not hold what its ending says.
 
     Examples
     --------
@@ -55,12 +61,19 @@ def read_rules(path: str | Path) -> RuleSet:
     >>> rules = stretto.read_rules(folder)
     >>> rules, rules.test().select(["rule", "passed", "found"]).to_pylist()
     (<stretto.RuleSet: 1 rule>, [{'rule': 'guessed', 'passed': True, 'found': 1}])
+    >>> print(stretto.read_rules([{"id": "left", "query": "LOGIN where true", "language": "elq"}]).problems[0])
+    the table of rules, row 0: language = "elq": expected 'ceql', 'sase' or 'eql'
+    hint: did you mean 'eql'?
     """
-    problems: list[Problem] = []
-    rules: dict[str, Rule] = {}
-    unread: set[str] = set()
+    found = _Read()
+    if is_table(rules):
+        rows, cells = rows_of(rules, found.problems)
+        for number, row in enumerate(cells):
+            found.add(row, number, rows)
+        return found.ruleset(None, {rows.name} if None in found.unread else ())
     events: tuple[File, model.Events] | None = None
-    for file, document in _documents(Path(path), problems):
+    problems = found.problems
+    for file, document in _documents(Path(rules), problems):
         given = validated(model.Document, document, (), file, problems)
         if given is None:
             continue
@@ -74,18 +87,37 @@ def read_rules(path: str | Path) -> RuleSet:
                     )
                 )
         for number, table in enumerate(given.rule):
-            rule = _rule(table, number, file, problems)
-            if rule is None:
-                unread.add(str(table.get("id")))
-                continue
-            if (first := rules.get(rule.id)) is not None:
-                told = f"there is a rule '{rule.id}' already, in {first.file}, line {first.line}: that one stays"
-                problems.append(file.problem(("rule", number, "id"), told))
-                continue
-            rules[rule.id] = rule
-    columns = {} if events is None else _columns(*events, problems)
-    roles = None if events is None else events[1]
-    return RuleSet(tuple(rules.values()), tuple(problems), roles, columns, frozenset(unread))
+            found.add(table, number, file)
+    return found.ruleset(events, {problem.file for problem in problems})
+
+
+@dataclass
+class _Read:
+    """The rules so far."""
+
+    problems: list[Problem] = field(default_factory=list)
+    rules: dict[str, Rule] = field(default_factory=dict)
+    unread: set[str | None] = field(default_factory=set)
+
+    def add(self, table: Mapping[str, Any], number: int, file: File) -> None:
+        """One more rule, or a problem."""
+        rule = _rule(table, number, file, self.problems)
+        if rule is None:
+            self.unread.add(table.get("id") and str(table["id"]))
+        elif (first := self.rules.get(rule.id)) is not None:
+            there = f"in {first.where}" if first.file == file.name else f"in {first.file}, {first.where}"
+            told = f"there is a rule '{rule.id}' already, {there}: that one stays"
+            self.problems.append(file.problem(("rule", number, "id"), told))
+        else:
+            self.rules[rule.id] = rule
+
+    def ruleset(self, events: tuple[File, model.Events] | None, doubtful: Iterable[str]) -> RuleSet:
+        """All of them; ``doubtful``: the files in which there may be more."""
+        columns = {} if events is None else _columns(*events, self.problems)
+        roles = None if events is None else events[1]
+        unread = frozenset(one for one in self.unread if one is not None)
+        rules, problems = tuple(self.rules.values()), tuple(self.problems)
+        return RuleSet(rules, problems, roles, columns, unread, frozenset(doubtful))
 
 
 def _documents(path: Path, problems: list[Problem]) -> Iterator[tuple[File, dict[str, Any]]]:
@@ -93,7 +125,7 @@ def _documents(path: Path, problems: list[Problem]) -> Iterator[tuple[File, dict
     if not path.is_dir():
         found = [path]
     elif not (found := sorted(path.rglob("*.toml"))):
-        raise OptionError(f"{path} has no rules: a rule is a [[rule]] in a .toml file")
+        raise OptionError(f"{path} has no rules: a rule is a [[rule]] in a .toml file, or a row of a table")
     for one in found:
         try:
             yield read(one, FORM)
@@ -106,19 +138,17 @@ def _rule(table: Mapping[str, Any], number: int, file: File, problems: list[Prob
     found: model.Rule | None = validated(model.Rule, table, ("rule", number), file, problems)
     if found is None:
         return None
-    text = text_at(file, ("rule", number, "query"), found.query)
+    text = file.text_at(("rule", number, "query"), found.query)
     try:
         query = compile_query(found.query, language=found.language)
     except QueryError as error:
         told = f"rule '{found.id}': {error.message}"
-        problems.append(Problem(text.file, told, text.whole, text.span(error.span), error.hint, True))
+        problems.append(Problem(text.file, told, text.whole, text.span(error.span), error.hint, True, text.part))
         return None
     except StrettoError as error:
         problems.append(file.problem(("rule", number, "query"), f"rule '{found.id}': {error}"))
         return None
-    place = file.place(("rule", number, "id"))
-    line = 1 if place is None or place.span is None else file.text.count("\n", 0, place.span.start) + 1
-    return Rule(found, query, file.name, line)
+    return Rule(found, query, file.name, file.where(("rule", number, "id")))
 
 
 def _columns(file: File, events: model.Events, problems: list[Problem]) -> dict[str, pa.DataType]:

@@ -60,7 +60,8 @@ class Rule:
     given: model.Rule
     query: Query
     file: str
-    line: int
+    #: Where it stands there: a line, or the row of a table.
+    where: str
 
     @property
     def id(self) -> str:
@@ -72,10 +73,11 @@ class Rule:
         """The rule as a change of patterns with notes (:class:`stretto.matching.noted.NotedPatterns`)."""
         every = None if self.given.every is None else str(self.given.every)
         query = {"id": self.id, "query": self.query.text, "language": self.query.language, "every": every}
+        query |= {"since": self.given.since, "until": self.given.until}
         return query | {name: getattr(self.given, name) for name in SHOWN}
 
     def __repr__(self) -> str:
-        return f"<stretto rule '{self.id}' of {self.file}, line {self.line}>"
+        return f"<stretto rule '{self.id}' of {self.file}, {self.where}>"
 
 
 class Alerts(NamedTuple):
@@ -98,20 +100,22 @@ class Alerts(NamedTuple):
 
 @dataclass(frozen=True)
 class RuleSet:
-    """Rules from files, made by :func:`stretto.read_rules`.
+    """Rules from files or a table, made by :func:`stretto.read_rules`.
 
     Parameters
     ----------
     rules
-        Those that can be read, in the order of the files.
+        Those that can be read, in the order of the files, or of the rows.
     problems
-        What is wrong in the files, each with its place. A rule that is wrong is not among ``rules``.
+        What is wrong in them, each with its place. A rule that is wrong is not among ``rules``.
     events
         The roles of columns, as ``[events]`` says.
     columns
         The types of columns that ``[events.columns]`` says.
     unread
         The ids of rules that are there, and cannot be read.
+    doubtful
+        The files in which there may be other rules, which nobody can read.
     """
 
     rules: tuple[Rule, ...]
@@ -119,6 +123,7 @@ class RuleSet:
     events: model.Events | None = None
     columns: Mapping[str, pa.DataType] = field(default_factory=dict)
     unread: frozenset[str] = frozenset()
+    doubtful: frozenset[str] = frozenset()
 
     def __repr__(self) -> str:
         count = f"{len(self.rules):,} rule{'' if len(self.rules) == 1 else 's'}"

@@ -91,7 +91,8 @@ class Bucket(AnyBucket):
         times = microseconds(since, self.settings.time_unit)
         # NULL is the beginning of the stream, and the least number.
         late = np.zeros(times.size, np.bool_) if watermark is None else times < watermark
-        if self.settings.changes_now and watermark is not None and late.any():
+        now = None
+        if self.settings.changes_now and watermark is not None:
             now = pa.scalar(self._time(watermark, later=True), since.type)
             at = changes.column_names.index("since")
             changes = changes.set_column(at, "since", pc.if_else(pa.array(late), now, since))
@@ -103,18 +104,18 @@ class Bucket(AnyBucket):
                     f"{self.changing} '{changes.column('id')[row]}': the change holds from {since[row]} on, and the watermark "
                     f"has passed {_instant(watermark)}; give it earlier, or choose late='drop' or late='side'"
                 )
-        self._carry_out(changes.filter(pa.array(~late)))
+        self._carry_out(changes.filter(pa.array(~late)), now)
 
-    def _carry_out(self, changes: pa.Table) -> None:
+    def _carry_out(self, changes: pa.Table, now: pa.Scalar | None) -> None:
         """Carry out changes that are in time: all at once, or where one of them is wrong, one by one."""
         if isinstance(self.matcher, PatternSet) and changes.num_rows > 1:
             with contextlib.suppress(QueryError, OptionError, LimitError, DataError):  # and none of them holds
-                self.apply(changes)
+                self.apply(changes, now)
                 self.changed = True
                 return
         for row in range(changes.num_rows):
             try:
-                self.apply(changes.slice(row, 1))
+                self.apply(changes.slice(row, 1), now)
             except (QueryError, OptionError, LimitError, DataError) as error:
                 self.counts.bad_changes += 1
                 if self.settings.late == "error":
@@ -126,10 +127,10 @@ class Bucket(AnyBucket):
         """From when on changes concern events."""
         return changes.column("since")
 
-    def apply(self, changes: pa.Table) -> None:
-        """Carry out changes; those before a wrong one may hold then."""
+    def apply(self, changes: pa.Table, now: pa.Scalar | None) -> None:
+        """Carry out changes, of which none holds before ``now``; those before a wrong one may hold then."""
         if isinstance(self.matcher, NotedPatterns):
-            self.matcher.change(changes, renew=not self.settings.changes_now)
+            self.matcher.change(changes, renew=not self.settings.changes_now, now=now)
             return
         if not isinstance(self.matcher, PatternSet):
             raise EngineError("a query that is one text has no patterns to change")

@@ -44,7 +44,7 @@ class RevisingBucket(Bucket):
         adds = pc.equal(changes.column("action"), "add")
         return pc.if_else(pc.fill_null(adds, True), changes.column("since"), changes.column("until"))
 
-    def apply(self, changes: pa.Table) -> None:
+    def apply(self, changes: pa.Table, now: pa.Scalar | None) -> None:
         self._due.append(self.matcher.push([], arcs=changes))
 
     def advance(self, watermark: int | None) -> Iterator[pa.Table]:

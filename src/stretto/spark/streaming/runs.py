@@ -18,7 +18,7 @@ from stretto.frame import arrow_table
 from stretto.matching.compiled import Query
 from stretto.matching.matcher import Matcher
 from stretto.matching.metering import meter_of_task
-from stretto.matching.noted import EVERY, NotedPatterns
+from stretto.matching.noted import EVERY, UNTIL, NotedPatterns
 from stretto.matching.patterns import PatternSet
 from stretto.matching.recognizing import Recognizing
 from stretto.matching.results import Layout
@@ -136,7 +136,7 @@ class ManyPatterns(Plain):
     def noted(self) -> bool:
         """Whether there is more to know of patterns than their queries."""
         known = arrow_table(self.changes).column_names
-        return bool(self.shown) or EVERY in known or self.on_limit == "disable"
+        return bool(self.shown) or EVERY in known or UNTIL in known or self.on_limit == "disable"
 
     def start(self) -> PatternSet | NotedPatterns:
         type, time, stream, time_unit = self.roles
