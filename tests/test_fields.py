@@ -151,3 +151,14 @@ def test_sets_of_patterns_refuse_them() -> None:
         stretto.StrettoError, match=r"do not look into 'address': make a column of address\.city before"
     ):
         patterns.change([{"id": "p", "query": "SELECT * FROM S WHERE A AS a FILTER a[address.city = 'X']"}])
+
+
+def test_fields_are_added_up_grouped_by_and_ranked() -> None:
+    items = "COUNT(*) AS n, SUM(b[address.n]) AS s, MAX(b[address.at.lat]) AS m"
+    query = f"SELECT {items} FROM S WHERE A AS a ; B+ AS b GROUP BY a[address.city]"
+    assert stretto.match(query, EVENTS).sort_by("n").to_pylist() == [
+        {"a_address_city": None, "n": 3, "s": 24, "m": 9.0},
+        {"a_address_city": "X", "n": 7, "s": 56, "m": 9.0},
+    ]
+    best = "PATTERN SEQ(A a, B+ b[]) WHERE skip_till_any_match { } ORDER BY sum(b[].address.n) LIMIT 1"
+    assert stretto.match(best, EVENTS).column("positions").to_pylist() == [[0, 1]]

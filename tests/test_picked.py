@@ -54,6 +54,16 @@ def test_groups_are_keys_unless_all_are_one() -> None:
     assert held(stretto.match(text + " GROUP BY ()", rows)) == [[0, 1]]
 
 
+def test_windows_of_events_close_when_they_are_full() -> None:
+    text = "SELECT * FROM S WHERE A AS a ; B AS b WITHIN 4 EVENTS ORDER BY SUM(b[x]) DESC LIMIT 1 EVERY 2 EVENTS"
+    matcher = stretto.Matcher(text, {"type": "string", "t": "int64", "x": "int64"})
+    found = [matcher.push(events(kind, x=[x])) for kind, x in zip("ABABB", [0, 1, 0, 5, 9], strict=True)]
+    assert [held(one) for one in found] == [[], [[0, 1]], [], [[2, 3]], []]
+    last = matcher.finish()
+    assert held(last) == [[2, 4]]
+    assert last.column("window_start").to_pylist() == [2]
+
+
 def test_windows_give_what_lies_wholly_inside_when_they_close() -> None:
     text = "SELECT * FROM S WHERE A AS a ; B AS b WITHIN 4 [t] ORDER BY COUNT(a) LIMIT 1 EVERY 2 [t]"
     matcher = stretto.Matcher(text, time="t")
@@ -190,7 +200,11 @@ def test_a_sample_is_the_same_for_the_same_seed() -> None:
 @pytest.mark.parametrize(
     ("text", "options", "why"),
     [
-        (ALL + "WITHIN 5 EVENTS ORDER BY SUM(b[x]) LIMIT 1 EVERY 2 EVENTS", {}, "use windows of time"),
+        (
+            ALL + "PARTITION BY [x] WITHIN 5 EVENTS ORDER BY SUM(b[x]) LIMIT 1 EVERY 2 EVENTS",
+            {},
+            "here each key has its own, whose windows are over at times of their own: write windows of time",
+        ),
         (ALL + "GROUP BY a[x] SAMPLE 3", {}, "group by keys of PARTITION BY, or GROUP BY"),
         (ALL.replace("B+", "(B+ GAP 2 EVENTS)") + "SAMPLE 3", {}, "gaps, windows inside"),
         (ALL + "WITHIN 5 [t] SAMPLE 3", {"timeouts": True, "time": "t"}, "timeouts="),

@@ -19,14 +19,19 @@ MATCHES = "SELECT a, b FROM S WHERE A AS a ; B+ AS b PARTITION BY [key] WITHIN 2
 
 
 @pytest.mark.parametrize(
-    "asked",
-    ["ORDER BY SUM(b[x]) - COUNT(b) DESC LIMIT 3", "ORDER BY SUM(b[x]) LIMIT 2 EVERY 10 seconds", "SAMPLE 1000000"],
+    "text",
+    [
+        MATCHES + "ORDER BY SUM(b[x]) - COUNT(b) DESC LIMIT 3",
+        MATCHES + "ORDER BY SUM(b[x]) LIMIT 2 EVERY 10 seconds",
+        MATCHES + "SAMPLE 1000000",
+        "SELECT a, b FROM S WHERE A AS a ; B AS b WITHIN 9 EVENTS ORDER BY SUM(b[x]) DESC LIMIT 1 EVERY 5 EVENTS",
+    ],
 )
-def test_batch(spark: Any, asked: str) -> None:
+def test_batch(spark: Any, text: str) -> None:
     table = random_events(3)
-    expected = stretto.match(MATCHES + asked, table, time="ts", sequence="seq")
+    expected = stretto.match(text, table, time="ts", sequence="seq")
     df = spark.createDataFrame(table).repartition(3)
-    found = stretto.spark.match(df, MATCHES + asked, time="ts", sequence="seq").toArrow()
+    found = stretto.spark.match(df, text, time="ts", sequence="seq").toArrow()
     assert expected.num_rows > 4
     assert bag(found) == bag(expected)
 

@@ -95,7 +95,10 @@ class PickedRun(AroundRun):
         """Take the next rows, and give what is chosen of their matches; of windows when these have closed."""
         run = self.run
         yield from run.advance(batch, silent=silent)
+        panes = self.choice.panes
         reached = run.last_time if run.last_measure is None else run.last_measure
+        if panes is not None and panes.attribute is None:
+            reached = run.rows
         if reached is not None:
             yield from self.choice.closed(reached)
         self.choice.forget(run.oldest, run.live)
@@ -141,8 +144,8 @@ class PickedRun(AroundRun):
     @property
     def expires(self) -> int | float | None:
         """When the last window closes of which matches are held; else as the machine's run."""
-        last, closes = self.run.expires, self.choice.closes
-        if closes is None:
+        last, closes, panes = self.run.expires, self.choice.closes, self.choice.panes
+        if closes is None or panes is None or panes.attribute != self.run.schema.time:
             return None if len(self.choice.held) else last
         return closes if last is None else max(last, closes)
 

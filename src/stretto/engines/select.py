@@ -218,9 +218,11 @@ def _choosing(
                 f"GROUP BY {group.variable}[{group.attribute}] with {what}: they are kept by keys; group by keys of PARTITION BY, "
                 "or GROUP BY ()"
             )
-    if asked.scope.panes is not None and asked.scope.panes.attribute is None:
+    ranked = bool(query.partition_by or query.schema.stream is not None)
+    if asked.scope.panes is not None and asked.scope.panes.attribute is None and ranked:
         raise OptionError(
-            f"EVERY … EVENTS with {what}: windows of events are counted, and not chosen from; use windows of time"
+            f"EVERY … EVENTS with {what} counts the events of one stream, and here each key has its own, whose windows are over at "
+            "times of their own: write windows of time, or EVERY EVENT"
         )
     if isinstance(query.parsed, ParsedQuery) and query.parsed.needs_times:
         raise OptionError(

@@ -127,7 +127,9 @@ class Choice:
         count = rows.size
         table = batch.take(pa.array(rows)) if count < batch.num_rows else batch
         time = group = np.zeros(count, np.int64)
-        if self.panes is not None:
+        if self.panes is not None and self.panes.attribute is None:
+            time = position
+        elif self.panes is not None:
             assert self.panes.attribute is not None
             time = values_of(table.column(self.panes.attribute), self.panes.attribute, 0).astype(np.int64)
         if self.groups is not None:
@@ -307,7 +309,7 @@ class Choice:
     # -- what is given ----------------------------------------------------------------------------------------------------
 
     def closed(self, value: int | float) -> Iterator[Matches]:
-        """The matches of windows that have closed when time has come so far."""
+        """The matches of windows that have closed when what they measure has come so far."""
         if self.panes is not None:
             yield from self._given((int(value) - self.panes.size) // self.panes.slide + 1)
 

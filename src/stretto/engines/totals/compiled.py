@@ -45,8 +45,8 @@ class TotalsCompiled(Compiled):
         ranked = counted and bool(query.partition_by or query.schema.stream is not None)
         if ranked and totals.scope.extent is Extent.WINDOW:
             raise OptionError(
-                "WITHIN n EVENTS EVERY m EVENTS counts the events of one stream, and here each key has its own: write windows of "
-                "time, or EVERY EVENT"
+                "WITHIN n EVENTS EVERY m EVENTS counts the events of one stream, and here each key has its own, whose windows are "
+                "over at times of their own: write windows of time, or EVERY EVENT"
             )
         #: Whether starts are told apart, because they leave the window one by one.
         self.apart = window is not None
