@@ -72,11 +72,6 @@ def test_what_takes_queries_says_what_takes_an_afa(afa: stretto.AFA) -> None:
         stretto.OptionError, match=r"those of an AFA are listed: stretto\.match\(afa, events, time='…'\)"
     ):
         stretto.match_sets(afa, EVENTS)  # type: ignore[arg-type]
-    patterns = stretto.PatternSet({"t": int, "kind": str}, type="kind", time="t")
-    with pytest.raises(
-        stretto.OptionError, match=r"pattern 'x': a PatternSet takes queries in CEQL, SASE\+ and EQL, and this is an"
-    ):
-        patterns.push(EVENTS, changes=[stretto.Change("x", afa)])  # type: ignore[arg-type]
 
 
 def test_an_empty_graph_is_for_arcs_to_come() -> None:

@@ -16,7 +16,7 @@ import pytest
 
 import stretto
 from stretto import Change, PatternSet
-from stretto.matching.many import handing, index, parts, shared
+from stretto.matching.many import compiling, handing, index, parts, shared
 from stretto.matching.many import keys as shared_keys
 from tests.cases import agree
 from tests.cases import patterns as changing
@@ -747,7 +747,7 @@ def test_damaged_and_foreign_snapshots_are_refused() -> None:
 
 def test_an_automaton_that_is_built_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
     saved = busy().snapshot()
-    monkeypatch.setattr(parts, "_PARTS", parts.Latest(8))
+    monkeypatch.setattr(compiling, "_PARTS", parts.Latest(8))
     monkeypatch.setattr(parts.Part, "digest", property(lambda part: "other"))
     with pytest.raises(
         stretto.SnapshotError, match="the automaton of pattern 'p', as this version of stretto builds it"
@@ -768,7 +768,7 @@ def test_conditions_are_evaluated_once_and_compiled_once(monkeypatch: pytest.Mon
     first.push(events)
     assert (first.stats["patterns"], first.stats["conditions"], first.stats["asked"]) == (50, 8, 100)
     made = []
-    monkeypatch.setattr(parts.Part, "__init__", lambda *_, **__: made.append("part"))
+    monkeypatch.setattr(parts.QueryPart, "__init__", lambda *_, **__: made.append("part"))
     monkeypatch.setattr(shared.SharedConditions, "__init__", lambda *_, **__: made.append("shared"))
     second = new().restore(first.snapshot())
     second.change(changes)
@@ -980,3 +980,175 @@ def test_memory_is_what_windows_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     assert patterns._history.rows < 200
     assert patterns.expires is not None
     assert not patterns.idle
+
+
+# ---- Automata
+
+
+def rising(**options: Any) -> stretto.AFA:
+    """An A and the next B with a greater v, of other events between them only C."""
+    made = stretto.AFA({"type": str, "v": int}, register={"n": int}, **options)
+    made.arc("q0", "q1", when="e.type = 'A'", then="n = e.v").ignore("q1", when="e.type = 'C'")
+    return made.arc("q1", "q2", when="e.type = 'B' AND e.v > r.n").final("q2")
+
+
+BETWEEN = [event("A", 1, v=5), event("C", 2), event("B", 3, v=9), event("A", 4, v=5), event("D", 5), event("B", 6, v=9)]
+
+
+def test_an_automaton_is_a_pattern_among_others() -> None:
+    """As a value and as text, JSON or TOML, since and until a time, beside a query; all events of a match, without variables."""
+    patterns = new(positions=True)
+    toml = 'final = ["q1"]\narcs = [{ source = "q0", target = "q1", when = "e.type = \'D\'" }]'
+    patterns.change(
+        [
+            Change("value", rising()),
+            Change("text", stretto.write_afa(rising()), since=3, language="afa"),
+            Change("toml", toml, language="afa"),
+            Change("ab", AB + " WITHIN 2 [t]"),
+            {"id": "value", "query": None, "since": 6},
+        ]
+    )
+    found = patterns.push(BETWEEN).to_pylist()
+    shown = [(row["pattern"], row["positions"], [entry["variable"] for entry in row["events"]]) for row in found]
+    assert shown == [
+        ("ab", [0, 2], ["x", "y"]), ("value", [0, 1, 2], [None] * 3), ("toml", [4], [None]), ("ab", [3, 5], ["x", "y"]),
+    ]  # fmt: skip
+    assert [entry["event"] for entry in found[1]["events"]] == BETWEEN[:3]
+    assert patterns.patterns.column("query").to_pylist()[2] == toml
+    assert patterns.costs.to_pylist()[1]["concerned"] == 4  # "text", from 3 on
+
+
+def test_without_the_events_between_only_the_ends_are_kept() -> None:
+    patterns = new(output="positions")
+    patterns.change(Change("a", rising(window=1000)))
+    assert short(patterns.push([event("A", 1, v=5), *(event("C", t) for t in range(2, 900))])) == []
+    patterns.snapshot()  # it forgets what is not needed
+    assert patterns._history.rows < 10
+    assert short(patterns.push([event("B", 900, v=9)])) == [("a", None, 1, 900)]
+    assert patterns.expires == 1899
+    assert not patterns.idle
+    patterns.advance(1900)
+    assert patterns.idle
+    assert patterns.expires is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "times", "window", "right"),
+    [
+        (pa.date32(), [dt.date(2024, 1, d) for d in (1, 3, 5)], dt.timedelta(days=3), 1),
+        (pa.timestamp("ms", "UTC"), [dt.datetime(2024, 1, 1, 0, 0, s, tzinfo=dt.UTC) for s in (1, 3, 5)], "3 seconds", 1),
+        (pa.int32(), [1, 3, 5], "3 seconds", 1),
+        (pa.int64(), [1, 3, 5], 5, 2),
+    ],
+)  # fmt: skip
+def test_windows_of_automata(kind: Any, times: Any, window: Any, right: int) -> None:
+    afa = stretto.AFA({"type": str}, window=window).arc("q0", "q1", when="e.type = 'A'")
+    afa = afa.ignore("q1", when="e.type = 'B'").final("q1", emit="every")
+    patterns = PatternSet({"type": pa.string(), "t": kind}, time="t", time_unit="s", output="positions")
+    patterns.change(Change("a", afa))
+    events = pa.table({"type": ["A", "B", "B"], "t": pa.array(times, kind)})
+    assert patterns.push(events).num_rows == right + 1
+    patterns.advance(times[1])  # which is over: nothing happens
+    assert patterns.push(events.slice(2)).num_rows == right - 1
+
+
+def test_types_of_automata_and_of_events() -> None:
+    """Encodings and widths may differ where no value is lost."""
+    columns = {"type": pa.dictionary(pa.int8(), pa.string()), "t": pa.int64(), "v": pa.int64()}
+    afa = stretto.AFA({"type": pa.string(), "v": pa.int32()}, register={"n": int})
+    afa.arc("q0", "q1", when="e.type = 'A'", then="n = e.v").arc("q1", "q2", when="e.v > r.n").final("q2")
+    patterns = PatternSet(columns, time="t", positions=True)
+    patterns.change(Change("wide", afa))
+    assert short(patterns.push([event("A", 1, v=3), event("B", 2, v=4)])) == [("wide", None, 1, 2)]
+    with pytest.raises(stretto.DataError, match="pattern 'wide': column 'v' is int64, and the AFA has int32"):
+        patterns.push([event("A", 3, v=1 << 40)])
+    assert short(patterns.push([event("A", 3, v=3), event("B", 4, v=4)])) == [("wide", None, 3, 4)]
+
+
+def test_what_is_wrong_with_an_automaton() -> None:
+    def refused(what: str, afa: Any, **options: Any) -> None:
+        patterns = new(**options)
+        with pytest.raises(stretto.StrettoError, match=what):
+            patterns.change([Change("fine", AB if not options else ABK), Change("it", afa)])
+        assert patterns.patterns.num_rows == 0
+
+    plain = stretto.AFA({"type": str}, window=3).arc("q0", "q1", when="e.type = 'A'").final("q1")
+    refused("pattern 'it': the AFA has no arcs", stretto.AFA({"type": str}))
+    other = stretto.AFA({"typ": str}).arc("q0", "q1", when="e.typ = 'A'").final("q1")
+    refused("pattern 'it': the AFA reads 'typ', which no column is; did you mean 'type'", other)
+    refused("column 'v' is int64, and the AFA has string", stretto.AFA({"v": str}).arc("q0", "q1").final("q1"))
+    refused("not partitioned by 'k'", plain, by=["k"])
+    own = stretto.AFA({"t": pa.int32()}).arc("q0", "q1").final("q1")
+    refused("the time 't' as int32, and the events as int64", own)
+    long = stretto.AFA({"type": str}, window="1 minute").arc("q0", "q1").final("q1")
+    refused("a window of 0:01:00 over 't', which is int64", long)
+    patterns = PatternSet({"type": "string", "t": "double"}, time="t")
+    with pytest.raises(stretto.OptionError, match="orders events by integers, dates or timestamps"):
+        patterns.change(Change("it", plain))
+    with pytest.raises(stretto.QueryError, match="did you mean 'type'"):
+        new().change(Change("it", '{"arcs": [{"source": "a", "target": "b", "when": "e.typ = 1"}]}', language="afa"))
+    with pytest.raises(stretto.OptionError, match="pattern 'it': the automaton's text is no TOML"):
+        new().change(Change("it", "SELECT", language="afa"))
+    with pytest.raises(stretto.QueryError, match="this is SQL with MATCH_RECOGNIZE"):
+        new().change(Change("it", "MATCH_RECOGNIZE (ORDER BY t PATTERN (A+) DEFINE A AS v > 1)"))
+
+
+def test_what_an_automaton_cannot_compute() -> None:
+    sums = stretto.AFA({"type": str, "v": int}, register={"n": int})
+    sums.arc("q0", "q1", when="e.type = 'A'", then="n = e.v").arc("q1", "q2", then="n = r.n + e.v").final("q2")
+    patterns = new(output="positions")
+    patterns.change(Change("sums", sums, since=2))
+    patterns.push([event("A", 1), event("A", 2, v=1 << 62)])
+    with pytest.raises(stretto.DataError, match=r"pattern 'sums': arc 'a1' .*an integer leaves 64 bits at row 2"):
+        patterns.push([event("B", 3, v=1 << 62)])
+    with pytest.raises(stretto.EngineError, match="stopped in the middle"):
+        patterns.advance(9)
+
+
+def test_an_automaton_that_explodes_is_switched_off() -> None:
+    """Each A keeps all of those before it going, and tells all events between."""
+    every = stretto.AFA({"type": str}, register={"n": int})
+    every.arc("q0", "q1", when="e.type = 'A'").arc("q1", "q1", then="n = 2 * r.n").arc(
+        "q1", "q1", then="n = 2 * r.n + 1"
+    )
+    changes = [Change("every", every.final("q1")), Change("ab", AB)]
+    rows = [event("A", n) for n in range(14)] + [event("B", 14)]
+    patterns = new(budget=2_000)
+    patterns.change(changes)
+    with pytest.raises(stretto.LimitError, match=r"(?s)pattern 'every': the event .*stricter fences"):
+        patterns.push(rows)
+    patterns = new(budget=2_000, on_limit="disable")
+    patterns.change(changes)
+    with pytest.warns(stretto.StrettoWarning, match="'every'.*switched off"):
+        found = patterns.push(rows)
+    assert {row["pattern"] for row in found.slice(found.num_rows - 14).to_pylist()} == {"ab"}
+    assert list(patterns.disabled) == ["every"]
+
+
+def test_python_functions_run_and_are_in_no_snapshot() -> None:
+    afa = stretto.AFA({"v": int}).arc("q0", "q1", when=lambda e, r: e.v > 3).final("q1")
+    patterns = new(output="positions")
+    patterns.change([Change("f", afa), Change("ab", AB)])
+    assert short(patterns.push([event("A", 1, v=4), event("B", 2)])) == [("ab", None, 1, 2), ("f", None, 1, 1)][::-1]
+    with pytest.raises(stretto.SnapshotError, match="pattern 'f': its arc 'a0' has a Python function"):
+        patterns.snapshot()
+    patterns.change(Change("f", None, since=9))
+    patterns.advance(10)
+    other = new(output="positions").restore(patterns.snapshot())
+    other.change(Change("f", afa, since=20))
+    with pytest.raises(stretto.SnapshotError, match="pattern 'f'"):
+        other.snapshot()
+
+
+def test_snapshots_of_automata_say_what_they_keep() -> None:
+    saved = []
+    for positions in (False, True):
+        patterns = new(output="positions", positions=positions)
+        patterns.change(Change("a", rising()))
+        patterns.push(BETWEEN[:2])
+        saved.append(patterns.snapshot())
+    with pytest.raises(stretto.SnapshotError, match="keep the events that output='events' and positions=True show"):
+        new(output="positions", positions=True).restore(saved[0])
+    again = new(output="positions", positions=True).restore(saved[1])
+    assert again.push(BETWEEN[2:]).column("positions").to_pylist() == [[0, 1, 2]]
+    assert again.stats["visited"] == 6

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -107,6 +108,63 @@ ADDING = [
 ]
 
 
+#: What arcs of automata ask, where there is a register and where there is none; and what they give it.
+FENCES = ["e.type = 'A'", "e.type = 'B'", "e.type != 'C'", "e.v >= 1", "e.name = 'a' OR e.flag", "e.v + e.k > 2", None]
+OF_REGISTER = ["e.v > r.n", "r.n < 3 AND e.type != 'B'", "e.name = r.s", "e.v + r.n > 2"]
+TRANSFERS = [
+    ("n = r.n + 1", ""),
+    ("n = e.v", "e.v IS NOT NULL"),
+    ("s = e.name", "e.name IS NOT NULL"),
+    ("n = 0, s = 'b'", ""),
+]
+ENDING = ["r.n > 1", "r.s = 'a'", None]
+
+
+def automaton(number: int) -> dict[str, Any]:
+    """An automaton as a table; those of few numbers compile few functions."""
+    choose = Seeded(number * 7_919 + 5)
+    states = [f"q{n}" for n in range(choose.integer(2, 4))]
+    held = choose.chance(60)
+    arcs = [_arc(choose, one, other, held) for one, other in pairwise(states)]
+    for _ in range(choose.integer(0, 3)):
+        arcs.append(_arc(choose, choose.one_of(states), choose.one_of(states[1:]), held))
+    if choose.chance(60):
+        state = choose.one_of(states[1:])
+        arcs.append({"source": state, "kind": "ignore", "when": choose.one_of([*FENCES, *OF_REGISTER * held])})
+    if choose.chance(25):
+        arcs.append(
+            {
+                "source": states[-2],
+                "target": states[-1],
+                "kind": "epsilon",
+                "when": choose.one_of(ENDING * held or [None]),
+            }
+        )
+    finals = {states[-1]: choose.one_of(["every", "on_enter"])} | {
+        one: "every" for one in states[1:] if choose.chance(15)
+    }
+    made = {
+        "final": finals,
+        "arcs": [{name: value for name, value in arc.items() if value is not None} for arc in arcs],
+    }
+    return made | ({"register": {"n": "int64", "s": "string"}} if held else {})
+
+
+def _arc(choose: Seeded, source: str, target: str, held: bool) -> dict[str, Any]:
+    when, then = choose.one_of([*FENCES, *OF_REGISTER * held]), None
+    if held and choose.chance(50):
+        then, needed = choose.one_of(TRANSFERS)
+        when = " AND ".join(f"({one})" for one in (when, needed) if one) or None
+    return {"source": source, "target": target, "when": when, "then": then}
+
+
+def _automaton(choose: Seeded, by: tuple[str, ...], most: int) -> str:
+    """An automaton as text."""
+    made = automaton(choose.integer(0, most))
+    window, keys = choose.one_of([None, 1, 3, 5, "4 seconds"]), by or choose.one_of([(), ("k",), ("name", "k")])
+    return json.dumps(made | ({"window": window} if window else {}) | ({"partition_by": keys} if keys else {}))
+
+
 def mixture(seed: int) -> PatternCase:
     """A case of patterns in all languages, of which some wait for time to pass; the stream may be finished at the end."""
     choose = Seeded(seed)
@@ -122,7 +180,7 @@ def mixture(seed: int) -> PatternCase:
         "capacity": choose.one_of([1, 1, 1 << 10]),
         "time_unit": "s",
     }
-    queries = [_other(choose, by) for _ in range(choose.integer(2, 8))]
+    queries = [_other(choose, by, max(9, seed % 10_000 // 20)) for _ in range(choose.integer(2, 8))]
     if choose.chance(40):
         options["totals"] = True
         queries += [_adding(choose, by) for _ in range(choose.integer(1, 6))]
@@ -132,9 +190,11 @@ def mixture(seed: int) -> PatternCase:
     return PatternCase(events, options, actions)
 
 
-def _other(choose: Seeded, by: tuple[str, ...]) -> str:
+def _other(choose: Seeded, by: tuple[str, ...], automata: int) -> str:
     if choose.chance(15):
         return _alike(choose, None, by)
+    if choose.chance(25):
+        return _automaton(choose, by, automata)
     while True:
         shape = choose.one_of(OTHERS)
         if not by or any(part in shape for part in ("{k}", "{p}", "{b}")):
@@ -255,8 +315,8 @@ def _actions(
         query = None if choose.chance(15) else choose.one_of(queries)
         number = None if since is None else since.cast(times.type)
         change = {"id": choose.one_of(names), "query": query, "since": number}
-        if query is not None and language_of(query) == "eql":
-            change["language"] = "eql"
+        if query is not None and language_of(query) in ("eql", "afa"):
+            change["language"] = language_of(query)
         changes.append((change, _first(times, since)))
     actions: list[Action] = []
     begin = 0
@@ -286,6 +346,8 @@ def _actions(
 def language_of(query: str) -> str:
     """The language of a query of a case."""
     first = query.split(maxsplit=1)[0]
+    if first.startswith("{"):
+        return "afa"
     return {"SELECT": "ceql", "PATTERN": "sase"}.get(first, "eql")
 
 
@@ -321,6 +383,11 @@ def expected(one: PatternCase) -> list[Row]:
             ]
             events = one.events.filter(pa.array(inside, pa.bool_()))
             first = inside.index(True) if any(inside) else 0
+            if language_of(line[since]) == "afa":
+                rows += _told(
+                    one, _given_by_automaton(name, since, line[since], events, first, options), None, since, until
+                )
+                continue
             query = _compiled(line[since], events.schema, options)
             if isinstance(query.bound.asked, BoundTotals):
                 rows += _added_up(one, name, query, events, first, since, until)
@@ -394,13 +461,13 @@ def _ending(one: PatternCase, due: Any, until: Any) -> tuple[Any, ...] | None:
 
 
 def _told(
-    one: PatternCase, rows: list[Row], query: stretto.Query, since: Any, until: Any
+    one: PatternCase, rows: list[Row], query: stretto.Query | None, since: Any, until: Any
 ) -> list[tuple[tuple[Any, ...], Row]]:
     """The rows that come, with when they come: in which call, at which event, of which pattern."""
-    waits, found = query.waits, []
+    found = []
     times = one.events.column(one.options["time"]).to_pylist()
     for row in rows:
-        if not waits:
+        if query is None or not query.waits:
             at = next(n for n, action in enumerate(one.actions) if action[0] == "push" and row["end"] < action[2])
             found.append(((at, 1, row["end"], 1, row["pattern"]), row))
             continue
@@ -463,6 +530,34 @@ def _matched(name: str, since: Any, text: str, events: pa.Table, first: int, opt
     return rows
 
 
+def _given_by_automaton(
+    name: str, since: Any, text: str, events: pa.Table, first: int, options: dict[str, Any]
+) -> list[Row]:
+    said = json.loads(text)
+    if isinstance(said.get("window"), str):  # times are integers, and their unit is for sets
+        said["window"] = int(said["window"].split()[0])
+    afa = stretto.read_afa(json.dumps(said), events.schema)
+    rows, held = [], events.to_pylist()
+    for row in stretto.match(afa, events, time=options["time"], provenance=True).to_pylist():
+        made = {
+            "pattern": name,
+            "since": None if since is None else since.as_py(),
+            "start": row["start"] + first,
+            "end": row["end"] + first,
+            "positions": [position + first for position in row["positions"]],
+            "start_time": row["start_time"],
+            "end_time": row["end_time"],
+            **{key: row[key] for key in options["by"]},
+            "keys": [(key, str(row[key])) for key in afa.partition_by if key not in options["by"]],
+        }
+        if options["output"] == "events":
+            made["events"] = {None: [held[position] for position in row["positions"]]}
+        if options.get("totals"):
+            made |= dict.fromkeys(("window_start", "window_end", "totals"))
+        rows.append(made)
+    return rows
+
+
 def found(one: PatternCase) -> list[Row]:
     """What a set of patterns gives."""
     patterns = stretto.PatternSet(one.events.schema, **one.options)
@@ -490,8 +585,9 @@ def _by_variable(rows: list[Row], queries: dict[tuple[str, Any], str]) -> list[R
     for row in rows:
         if row.get("events") is not None:
             text = queries[row["pattern"], repr(row["since"])]
-            variables = stretto.compile(text, language=language_of(text)).variables
-            shown: dict[str, list[Any]] = {variable: [] for variable in variables}
+            language = language_of(text)
+            variables = (None,) if language == "afa" else stretto.compile(text, language=language).variables
+            shown: dict[str | None, list[Any]] = {variable: [] for variable in variables}
             for entry in row["events"]:
                 shown[entry["variable"]].append(entry["event"])
             row["events"] = shown

@@ -59,6 +59,11 @@ CHANGES = [
     stretto.Change("ca", "SELECT * FROM S WHERE C : A PARTITION BY [key]", at(55)),
 ]
 
+#: An A and the next C with a greater x, of the same key; of other events between them only those without x and B.
+STEEP = stretto.AFA({"type": str, "x": int, "key": str}, register={"low": int}, window="8 seconds", partition_by="key")
+STEEP.arc("q0", "q1", when="e.type = 'A' AND e.x IS NOT NULL", then="low = e.x")
+STEEP.ignore("q1", when="e.type = 'B' OR e.x IS NULL").arc("q1", "q2", when="e.type = 'C' AND e.x > r.low").final("q2")
+
 #: Patterns on other engines than tECS; a match of the second one waits until time has passed.
 OTHERS = [
     stretto.Change(
@@ -68,6 +73,7 @@ OTHERS = [
     stretto.Change(
         "chain", "sequence by key with maxspan=5s [A where true] [B where x > 2] ![C where true]", language="eql"
     ),
+    stretto.Change("steep", stretto.write_afa(STEEP), at(2), language="afa"),
 ]
 
 
@@ -110,19 +116,27 @@ def test_batch_of_patterns_that_add_up(spark: Any) -> None:
 
 def test_batch_with_queries_by_id_and_a_table(spark: Any) -> None:
     events = random_events(2)
-    first = {change.id: change.query for change in CHANGES[:2]}
+    first = {change.id: change.query for change in CHANGES[:2]} | {"steep": STEEP}
     changes = [stretto.Change(name, query) for name, query in first.items()]
     df = spark.createDataFrame(events)
     options: dict[str, Any] = {"by": ["key"], "time": "ts", "sequence": "seq", "output": "positions"}
     found = stretto.spark.match_patterns(df, first, **options)
     assert "events" not in found.columns
     assert bag(found.toArrow()) == expected(events, changes, by=["key"], output="positions")
+    changes = changes[:2]
     table = spark.createDataFrame(
         [(c.id, c.query, "2024-01-01 00:00:10") for c in changes], "id string, query string, since string"
     )
     later = [stretto.Change(c.id, c.query, at(10)) for c in changes]
     found = stretto.spark.match_patterns(df, table, **options)
     assert bag(found.toArrow()) == expected(events, later, by=["key"], output="positions")
+    called = (
+        stretto.AFA({"x": int, "key": str}, partition_by="key").arc("q0", "q1", when=lambda e, r: e.x > 3).final("q1")
+    )
+    with pytest.raises(
+        OptionError, match="pattern 'f': the AFA has a Python function, and patterns go to workers as texts"
+    ):
+        stretto.spark.match_patterns(df, {"f": called}, **options)
 
 
 def changes_table(changes: list[stretto.Change]) -> pa.Table:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from stretto.engines.shared.intake import Intake
+from stretto.engines.api import Run
 
 
 class AroundRun:
@@ -17,9 +17,9 @@ class AroundRun:
     """
 
     counts = False
-    run: Intake
+    run: Run
 
-    def __init__(self, run: Intake) -> None:
+    def __init__(self, run: Run) -> None:
         self.run = run
 
     @property

@@ -8,7 +8,7 @@ than what was listed already, and what cannot fit is refused before memory is ta
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -21,7 +21,6 @@ from stretto.engines.api import Matches
 from stretto.engines.shared.counting import AT_LEAST, BEYOND, Unlisted
 from stretto.engines.shared.holding import TooMany
 from stretto.errors import LimitError
-from stretto.matching.results import Layout
 from stretto.matching.returns import Rows
 
 I64 = NDArray[np.int64]
@@ -43,6 +42,46 @@ class Lister(Protocol):
 
     def unlisted(self) -> Unlisted | None:
         """How many matches of the last event are still to come."""
+
+
+class Columns(Protocol):
+    """What is known of the columns of a result, and of the query or automaton that it is of."""
+
+    @property
+    def language(self) -> str:
+        """In which it is written."""
+
+    @property
+    def time(self) -> str | None:
+        """The attribute that orders events."""
+
+    @property
+    def partition_by(self) -> Sequence[str]:
+        """The partition attributes."""
+
+    @property
+    def keys(self) -> Sequence[str]:
+        """What results call these."""
+
+    @property
+    def kinds(self) -> Mapping[str, pa.DataType]:
+        """The types of events' attributes."""
+
+    @property
+    def variables(self) -> Sequence[tuple[str, tuple[str, ...]]]:
+        """The variables that are shown, each with the attributes of its events."""
+
+    @property
+    def returns(self) -> Sequence[Any]:
+        """The computed columns."""
+
+    @property
+    def positions(self) -> bool:
+        """Whether places are shown."""
+
+    @property
+    def summary(self) -> bool:
+        """Whether matches are counted."""
 
 
 class Meter:
@@ -72,7 +111,7 @@ class Meter:
         self,
         found: Iterable[Found],
         lister: Lister,
-        layout: Layout,
+        layout: Columns,
         rows: Rows,
         order: Order | None = None,
         *,
@@ -112,7 +151,7 @@ class Watch:
     """The pieces of one query, and the event of the last one."""
 
     def __init__(
-        self, meter: Meter, lister: Lister, layout: Layout, rows: Rows, order: Order | None, whose: str
+        self, meter: Meter, lister: Lister, layout: Columns, rows: Rows, order: Order | None, whose: str
     ) -> None:
         self._meter, self._budget = meter, meter.budget
         self.lister, self._layout, self._rows, self._order = lister, layout, rows, order
@@ -192,11 +231,10 @@ def _in_words(known: int, rest: Unlisted) -> str:
     return f"{rest.told}{known + rest.matches:,}"
 
 
-def described(event: int, layout: Layout, rows: Rows, order: Order | None) -> str:
+def described(event: int, layout: Columns, rows: Rows, order: Order | None) -> str:
     """An event by its row in the input, its time and its key."""
-    query = layout.query
-    time = [query.time] if query.time else []
-    names, called = [*time, *query.partition_by], [*time, *layout.keys]
+    time = [layout.time] if layout.time else []
+    names, called = [*time, *layout.partition_by], [*time, *layout.keys]
     shown = ""
     if names:
         row = rows.take(np.array([event]), names).to_pylist()[0]
@@ -209,9 +247,14 @@ def _shown(value: Any) -> str:
     return repr(value) if isinstance(value, str) else str(value)
 
 
-def _ways_out(layout: Layout, *, alone: bool) -> str:
+def _ways_out(layout: Columns, *, alone: bool) -> str:
     """What gives fewer matches, or needs no list of them; ``alone``: the query runs by itself."""
-    if layout.query.parsed.language == "sase":
+    if layout.language == "afa":
+        ways = (
+            "stricter fences or a narrower window has fewer; output='positions' without positions=True lists no events"
+        )
+        return f"hint: {ways}; iter_push() gives them in pieces; budget= allows more"
+    if layout.language == "sase":
         ways = "skip_till_next_match, LIMIT n or a narrower WITHIN has fewer; stretto.match_sets() hands them over unlisted"
     else:
         ways = "LIMIT n, SELECT NEXT, LAST or MAX, a narrower WITHIN or CONSUME BY has fewer"
@@ -223,13 +266,12 @@ def _ways_out(layout: Layout, *, alone: bool) -> str:
 class Width:
     """How many bytes matches take in a result, about."""
 
-    def __init__(self, layout: Layout, rows: Rows) -> None:
-        query = layout.query
+    def __init__(self, layout: Columns, rows: Rows) -> None:
         self._layout, self._rows = layout, rows
         self._bytes = 0.0
-        self._kinds = query.schema.attributes
+        self._kinds = layout.kinds
         self._events = [attributes for _, attributes in layout.variables]
-        shared = [*([query.time] * 2 if query.time else []), *query.partition_by]
+        shared = [*([layout.time] * 2 if layout.time else []), *layout.partition_by]
         self._row = 16 + 4 * (1 + len(self._events)) + sum(_guessed(self._kinds[name]) for name in shared)
         self._row += sum(_guessed(one.type) for one in layout.returns)
         self._of: dict[str, float] = {name: _guessed(self._kinds[name]) for names in self._events for name in names}

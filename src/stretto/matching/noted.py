@@ -19,7 +19,8 @@ from stretto.errors import OptionError, StrettoError
 from stretto.events import as_table
 from stretto.frame import Section
 from stretto.matching.many.changes import Change, Instant, instant_of
-from stretto.matching.many.parts import Part, parts_over
+from stretto.matching.many.compiling import parts_over
+from stretto.matching.many.parts import Part
 from stretto.matching.patterns import PatternSet
 from stretto.matching.repeats import NONE, Number, Repeats, ticks_of
 
@@ -196,9 +197,7 @@ class NotedPatterns:
     def _wait(self, change: Change) -> Number:
         """How long after the end of a match one of an earlier end may still come."""
         assert change.query is not None
-        query = self._part(change).query
-        window = query.bound.window
-        return window.size if query.waits and window is not None else 0
+        return self._part(change).wait
 
     def _forget(self, name: str) -> None:
         """Forget what held before what holds now."""

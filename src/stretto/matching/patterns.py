@@ -32,13 +32,16 @@ from stretto.errors import (
 from stretto.events import Schema, as_table, conform, require
 from stretto.explain import notebook
 from stretto.frame import Section, reading
+from stretto.languages.afa.builder import AFA
 from stretto.matching.compiled import Query, roles
 from stretto.matching.lateness import check_late
 from stretto.matching.life import Life
 from stretto.matching.many.adding import AddingRun
+from stretto.matching.many.automata import AfaRun, AutomatonPart
 from stretto.matching.many.budgeting import Budgeted, Shares
 from stretto.matching.many.changes import Instant, changes_of, instant_of
 from stretto.matching.many.checking import Checked, Numbers, checked, quoted
+from stretto.matching.many.compiling import parts_over
 from stretto.matching.many.handing import Handed
 from stretto.matching.many.index import Visits
 from stretto.matching.many.joint import JointRun
@@ -46,12 +49,13 @@ from stretto.matching.many.keeping import Kept
 from stretto.matching.many.keys import SharedKeys
 from stretto.matching.many.other import OtherRun
 from stretto.matching.many.own import TecsRun, own_visits
-from stretto.matching.many.parts import Part, parts_over
+from stretto.matching.many.parts import Part, QueryPart
 from stretto.matching.many.results import Results, in_order
 from stretto.matching.many.saving import apart, together
 from stretto.matching.many.timeline import InForce, Number, OwnRun, Timeline, Version
 from stretto.matching.metering import Meter
 from stretto.matching.results import CHUNK
+from stretto.query.afa import Afa
 from stretto.query.passes.bind import check_roles, measure
 from stretto.query.passes.bind_totals import BoundTotals
 from stretto.views import show
@@ -68,9 +72,9 @@ class PatternSet:
     only, not on how they are cut into batches nor on when a change was given, as long as it was given in time.
 
     The patterns' conditions are evaluated once for all of them, and an event is handed only to those that it concerns. A pattern may
-    be any query in CEQL, SASE+ or EQL without ``KEEP``, ``AFTER MATCH``, ``OUTPUT compressed``, ``ORDER BY``, ``SAMPLE`` and pipes. A
-    match that waits for time to pass (a negation or missing event at the end) comes when time has passed it, unless its pattern has
-    ended before. Counts and sums over all matches come when a window is over, or the pattern ends.
+    be an automaton, or any query in CEQL, SASE+ or EQL without ``KEEP``, ``AFTER MATCH``, ``OUTPUT compressed``, ``ORDER BY``,
+    ``SAMPLE`` and pipes. A match that waits for time to pass (a negation or missing event at the end) comes when time has passed it,
+    unless its pattern has ended before. Counts and sums over all matches come when a window is over, or the pattern ends.
 
     Parameters
     ----------
@@ -320,7 +324,8 @@ class PatternSet:
         ----------
         changes
             A :class:`Change`, a dict with ``id``, ``query`` and perhaps ``since`` and ``language``, several of them, or a table
-            with these columns. ``query`` None retires the pattern; that there is none then is no mistake.
+            with these columns. ``query`` may be a :class:`stretto.AFA`, or with ``language="afa"`` the text of one. ``query`` None
+            retires the pattern; that there is none then is no mistake.
 
         Raises
         ------
@@ -369,7 +374,7 @@ class PatternSet:
             return f"the stream has come to {self._punctuation}"
         return None
 
-    def _compiled(self, name: str, query: str | Query, language: str | None) -> Part:
+    def _compiled(self, name: str, query: str | Query | AFA | Afa, language: str | None) -> Part:
         where = f"pattern '{name}'"
         try:
             part = self._parts.of(query, language or self._language)
@@ -377,11 +382,13 @@ class PatternSet:
             raise _named_error(error, where) from error
         except (OptionError, LimitError) as error:
             raise error.__class__(f"{where}: {error}") from error
-        missing = [one for one in self._by if one not in part.query.partition_by]
+        missing = [one for one in self._by if one not in part.partition_by]
         if missing:
+            keys = [*missing, *part.partition_by]
+            written = "PARTITION BY " + ", ".join(f"[{name}]" for name in (*self._by, *part.partition_by))
             raise QueryError(
                 f"{where}: the query is not partitioned by {quoted(missing)}, and every pattern of this set must be",
-                hint="PARTITION BY " + ", ".join(f"[{name}]" for name in (*self._by, *part.query.partition_by)),
+                hint=f"partition_by={keys}" if isinstance(part, AutomatonPart) else written,
             )
         if part.totals is not None:
             self._check_totals(where, part.totals)
@@ -529,7 +536,7 @@ class PatternSet:
             run = self._own_of(version, handed)
             if run is not None:
                 version.concerned += handed.rows.size
-                keys = shared.get(version.part.query.partition_by)
+                keys = shared.get(version.part.partition_by)
                 found = run.follow(batch, self._rows, handed, measures, keys)
                 yield self._of_one(found, run, place, in_force.versions)
 
@@ -604,7 +611,7 @@ class PatternSet:
         """By partition attributes: the keys of the events, where patterns ask for as many of them as there are events."""
         asked: Counter[tuple[str, ...]] = Counter()
         for part, handed in handed_out:
-            asked[part.query.partition_by] += handed.rows.size
+            asked[part.partition_by] += handed.rows.size
         found = {}
         for names, count in asked.items():
             if names and count >= batch.num_rows and len(handed_out) > 1:
@@ -630,6 +637,10 @@ class PatternSet:
         if part.on_tecs:
             return TecsRun(part.program, labels=self._labels(part), capacity=self._capacity)
         budget = Meter.of_call(self._budget).budget.held
+        if isinstance(part, AutomatonPart):
+            traces = self._output == "events" or self._positions
+            return AfaRun(part, traces=traces, capacity=self._capacity, budget=budget)
+        assert isinstance(part, QueryPart)
         kind = OtherRun if part.totals is None else AddingRun
         return kind(part, labels=self._labels(part), capacity=self._capacity, budget=budget)
 
@@ -768,8 +779,17 @@ class PatternSet:
     # -- state ------------------------------------------------------------------------------------------------------
 
     def snapshot(self) -> bytes:
-        """The patterns with their times and all that they hold, in a versioned format (see ``docs/patterns.md``)."""
+        """The patterns with their times and all that they hold, in a versioned format (see ``docs/patterns.md``).
+
+        Raises
+        ------
+        SnapshotError
+            A pattern is an automaton with Python functions; or the set was stopped in the middle of a batch.
+        """
         self._life.refuse_snapshot()
+        for version in self._timeline.versions:
+            if version.part.unsaved is not None:
+                raise SnapshotError(f"pattern '{version.id}': {version.part.unsaved}")
         self._retain()
         sections: list[Section] = []
         joint = [run for run in self._joint.values() if run.busy]
@@ -782,10 +802,10 @@ class PatternSet:
                 version.own.save(sections[-1])
             elif version.joint in joint:
                 number, slot = joint.index(version.joint), version.slot
-            query = version.part.query
+            part = version.part
             active.append(
-                [version.id, query.text, query.language, _number(version.since), version.measure, number]
-                + ([] if slot is None else [slot, version.part.digest])
+                [version.id, part.text, part.language, _number(version.since), version.measure, number]
+                + ([] if slot is None else [slot, part.digest])
             )
         section = Section(self._identity())
         together(sections, section)
@@ -796,7 +816,7 @@ class PatternSet:
         section.values |= {
             "active": active,
             "pending": [
-                [since, name, *((version.part.query.text, version.part.query.language) if version else (None, None))]
+                [since, name, *((version.part.text, version.part.language) if version else (None, None))]
                 for since, step in self._timeline.steps()
                 for name, version in step.versions.items()
             ],

@@ -14,7 +14,7 @@ attributes, and ``matches`` (int64), how many there are; ``start`` and ``start_t
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -336,6 +336,26 @@ class Layout:
                 "some events complete more than 2^63 - 1 matches: '%s' is NULL for them, which sums and comparisons leave out",
                 self.count_name,
             )
+
+    @property
+    def language(self) -> str:
+        """The language of the query."""
+        return self.query.parsed.language
+
+    @property
+    def time(self) -> str | None:
+        """The attribute that orders events."""
+        return self.query.time
+
+    @property
+    def partition_by(self) -> tuple[str, ...]:
+        """The partition attributes."""
+        return self.query.partition_by
+
+    @property
+    def kinds(self) -> Mapping[str, pa.DataType]:
+        """The types of events' attributes."""
+        return self.query.schema.attributes
 
     @property
     def labels(self) -> bool:

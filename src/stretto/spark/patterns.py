@@ -12,10 +12,13 @@ import pyarrow as pa
 
 from stretto.errors import OptionError
 from stretto.events import require
+from stretto.languages.afa.builder import AFA
 from stretto.matching.compiled import Query
+from stretto.matching.many.automata import LANGUAGE, text_of
 from stretto.matching.many.changes import Change
 from stretto.matching.noted import EVERY, UNTIL, NotedPatterns
 from stretto.matching.patterns import PatternSet
+from stretto.query.afa import Afa
 from stretto.spark.batch.worker import Roles, pieces, whole_tables
 from stretto.spark.compat import to_arrow
 from stretto.spark.frames import (
@@ -43,7 +46,7 @@ MOST_BUCKETS = 4096
 
 def match_patterns(  # noqa: PLR0913 - the options that users have
     df: DataFrame,
-    patterns: DataFrame | Mapping[str, str | Query] | Iterable[Change],
+    patterns: DataFrame | Mapping[str, str | Query | AFA | Afa] | Iterable[Change],
     *,
     by: Iterable[str] = (),
     type: str | None = "type",
@@ -77,9 +80,10 @@ def match_patterns(  # noqa: PLR0913 - the options that users have
     df
         The events.
     patterns
-        Queries by id, or changes (:class:`stretto.Change`), or a DataFrame with a row for each change: ``id``, ``query`` (NULL
-        retires the pattern), perhaps ``since`` (NULL: from the beginning), ``until`` (the first time at which it holds no more),
-        ``language`` and ``every``, a span of time as text: of the pattern's matches with the same keys, one that ends less than this
+        Queries and automata (:class:`stretto.AFA`) by id, or changes (:class:`stretto.Change`), or a DataFrame with a row for each
+        change: ``id``, ``query`` (NULL retires the pattern), perhaps ``since`` (NULL: from the beginning), ``until`` (the first time
+        at which it holds no more), ``language`` (``"afa"``: ``query`` is the text of an automaton, :func:`stretto.read_afa`) and
+        ``every``, a span of time as text: of the pattern's matches with the same keys, one that ends less than this
         after the last one that was given is left out and counted. A streaming DataFrame changes the patterns of a continuous query
         while it runs; it must have no watermark. A change whose ``since`` the watermark of the events has passed is late, and goes
         the way of ``late``; so does one whose query is wrong. Both are counted (:func:`stretto.spark.metrics`).
@@ -193,7 +197,7 @@ def _known(patterns: Any, changes: DataFrame | None, kind: pa.DataType, shown: S
     elif isinstance(patterns, pa.Table):
         rows = patterns
     elif isinstance(patterns, Mapping):
-        rows = pa.Table.from_pylist([{"id": name, "query": str(query)} for name, query in patterns.items()])
+        rows = pa.Table.from_pylist([_plain(Change(name, query)) for name, query in patterns.items()])
     else:
         listed = list(patterns)
         if wrong := [one for one in listed if not isinstance(one, Change)]:
@@ -214,9 +218,22 @@ def _known(patterns: Any, changes: DataFrame | None, kind: pa.DataType, shown: S
 
 
 def _plain(change: Change) -> dict[str, Any]:
-    query = None if change.query is None else str(change.query)
+    query, language = None if change.query is None else str(change.query), change.language
+    if isinstance(change.query, AFA | Afa):
+        query, language = _written(change.id, change.query.frozen), LANGUAGE
     since = change.since.as_py() if isinstance(change.since, pa.Scalar) else change.since
-    return {"id": change.id, "query": query, "since": since, "language": change.language}
+    return {"id": change.id, "query": query, "since": since, "language": language}
+
+
+def _written(name: str, afa: Afa) -> str:
+    """An automaton as text, in which it travels."""
+    found = text_of(afa)
+    if found is None:
+        raise OptionError(
+            f"pattern '{name}': the AFA has a Python function, and patterns go to workers as texts: write it over e. and r., or "
+            "give the automaton to stretto.spark.match"
+        )
+    return found
 
 
 def _batch(

@@ -19,10 +19,14 @@ class AfaProgram(Compiled, Startable[AfaRunner]):
         "speculation",
         "sign",
         "arcs",
+        "patterns",
         "spark",
     }
     room = 1 << 10
 
     def started(self, how: Starting) -> AfaRunner:
         """A run from the beginning of a stream; it tells what rows hold as the automaton selects them, and counts nothing."""
-        return AfaRunner(self, late=how.late, capacity=how.capacity)
+        run = AfaRunner(self, late=how.late, capacity=how.capacity)
+        if how.budget is not None:
+            run.budget = how.budget
+        return run

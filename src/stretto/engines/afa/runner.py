@@ -138,7 +138,7 @@ class AfaRunner(AfaStepping):
             self.sweep()
         kept = state.events.X[state.live_slots(), s.ROW]
         if self.trail < 0:
-            return np.unique(kept)
+            return np.unique(np.concatenate((kept, state.P[s.START, state.live_partial()])))
         before, row = state.work.trail_before, state.work.trail_row
         seen = np.zeros(int(state.registers[s.TRAILS]) + 1, np.bool_)
         at = np.unique(state.P[s.REG + self.trail, state.live_partial()])

@@ -13,7 +13,7 @@ from stretto.columns.overflow import IntegerOverflow
 from stretto.engines.api import Matches
 from stretto.engines.totals.runner import TotalsRunner
 from stretto.matching.many.other import I64, OtherRun
-from stretto.matching.many.parts import Part
+from stretto.matching.many.parts import QueryPart
 from stretto.query.totals import Extent
 
 
@@ -26,7 +26,7 @@ class AddingRun(OtherRun):
 
     run: TotalsRunner
 
-    def __init__(self, part: Part, *, labels: bool, capacity: int, budget: Budget) -> None:
+    def __init__(self, part: QueryPart, *, labels: bool, capacity: int, budget: Budget) -> None:
         super().__init__(part, labels=labels, capacity=capacity, budget=budget)
         assert part.totals is not None
         scope = part.totals.scope

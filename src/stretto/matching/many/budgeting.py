@@ -14,8 +14,7 @@ from stretto.engines.shared.counting import Unlisted
 from stretto.engines.shared.holding import TooMany
 from stretto.errors import DataError, LimitError, StrettoError
 from stretto.matching.many.results import Source, chosen
-from stretto.matching.metering import GUESS, MEASURED, Meter, Watch, Width, described
-from stretto.matching.results import Layout
+from stretto.matching.metering import GUESS, MEASURED, Columns, Meter, Watch, Width, described
 from stretto.matching.returns import Rows
 
 
@@ -191,8 +190,8 @@ class Budgeted:
             )
         return True
 
-    def _layout(self, place: int) -> Layout:
-        return Layout(self._sources[place].part.query.bound, output=self._output, positions=self._positions)
+    def _layout(self, place: int) -> Columns:
+        return self._sources[place].part.columns(output=self._output, positions=self._positions)
 
     def _watch(self, place: int, rest: Unlisted | None) -> Watch:
         source = self._sources[place]

@@ -29,12 +29,12 @@ class Change:
     id
         The pattern's name.
     query
-        The query that it is from then on; ``None`` retires it.
+        The query, or the :class:`stretto.AFA`, that it is from then on; ``None`` retires it.
     since
         The first event time at which the change holds: a value of the time column's type, or its text. ``None``: from the
         beginning of the stream.
     language
-        The query's language, where the text does not tell.
+        The query's language, where the text does not tell; ``"afa"``: it is the text of an automaton (:func:`stretto.read_afa`).
 
     >>> import stretto
     >>> stretto.Change("login", "SELECT * FROM S WHERE FAIL+ ; LOGIN WITHIN 1 minute", since="2026-01-01T00:00:00Z").id
@@ -42,20 +42,15 @@ class Change:
     """
 
     id: str
-    query: str | Query | None
+    query: str | Query | AFA | Afa | None
     since: Any = None
     language: str | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.id, str) or not self.id:
             raise OptionError(f"a pattern's id is a text, not {self.id!r}")
-        if isinstance(self.query, AFA | Afa):
-            raise OptionError(
-                f"pattern '{self.id}': a PatternSet takes queries in CEQL, SASE+ and EQL, and this is an AFA, which is a set of "
-                "patterns by itself: stretto.Matcher(afa, time='…') and its add_arc() and retire_arc()"
-            )
-        if self.query is not None and not isinstance(self.query, str | Query):
-            raise OptionError(f"pattern '{self.id}': a query is a text, not {self.query.__class__.__name__}")
+        if self.query is not None and not isinstance(self.query, str | Query | AFA | Afa):
+            raise OptionError(f"pattern '{self.id}': a query is a text or an AFA, not {self.query.__class__.__name__}")
 
 
 def changes_of(given: Any) -> list[Change]:
@@ -88,7 +83,9 @@ def changes_of(given: Any) -> list[Change]:
 
 
 def _is_columns(given: Mapping[Any, Any]) -> bool:
-    return bool(given) and not any(value is None or isinstance(value, str | Query) for value in given.values())
+    return bool(given) and not any(
+        value is None or isinstance(value, str | Query | AFA | Afa) for value in given.values()
+    )
 
 
 def _from_mapping(given: Mapping[Any, Any], what: str) -> Change:

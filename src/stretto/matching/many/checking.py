@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from stretto.columns.overflow import IntegerOverflow
 from stretto.columns.vectorized import mask
-from stretto.engines.shared.intake import FALLS, both, keyed
+from stretto.engines.shared.intake import FALLS
 from stretto.engines.shared.windows import values_of
 from stretto.errors import DataError
 from stretto.events import Schema, conform
@@ -116,27 +116,23 @@ def _measure(
 
 
 def _classified(in_force: InForce, events: pa.Table, first: int) -> Told:
+    _ask_each(in_force, in_force.doubtful, events, first)
     try:
         told = in_force.conditions.classify(events)
         if not in_force.conditions.doubtful(told):
             return told
     except DataError as error:
-        _ask_each(in_force, events, first)
+        _ask_each(in_force, in_force.conditions.parts, events, first)
         raise error
-    _ask_each(in_force, events, first)
+    _ask_each(in_force, in_force.conditions.parts, events, first)
     return told
 
 
-def _ask_each(in_force: InForce, events: pa.Table, first: int) -> None:
-    """Let each pattern look at the events by itself: an error then is about its own conditions, in an event that it reads."""
-    for part in in_force.conditions.parts:
-
-        def among(part: Part = part) -> NDArray[np.bool_] | None:
-            inside = None if part.source is None else mask(part.source, events)
-            return both(inside, keyed(events, part.query.bound.partition_by))
-
+def _ask_each(in_force: InForce, parts: Iterable[Part], events: pa.Table, first: int) -> None:
+    """Let some patterns look at the events, each by itself: an error is about its own conditions then, in an event that it reads."""
+    for part in parts:
         try:
-            part.machine.classifier.classify(events, among)
+            part.look(events)
         except DataError as error:
             own = (
                 error.renumbered(range(first, first + events.num_rows)) if isinstance(error, IntegerOverflow) else error

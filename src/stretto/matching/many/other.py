@@ -23,7 +23,7 @@ from stretto.engines.totals.runner import TotalsRunner
 from stretto.frame import Section
 from stretto.matching.many.handing import Handed
 from stretto.matching.many.keys import SharedKeys
-from stretto.matching.many.parts import Part
+from stretto.matching.many.parts import QueryPart
 
 I64 = NDArray[np.int64]
 
@@ -49,12 +49,11 @@ class OtherRun(AroundRun):
     run: Runner | NfabRunner | TimedRunner | LatestRunner | TotalsRunner
     ranked = False  #: nothing counts the events that it is not handed
 
-    def __init__(self, part: Part, *, labels: bool, capacity: int, budget: Budget) -> None:
+    def __init__(self, part: QueryPart, *, labels: bool, capacity: int, budget: Budget) -> None:
         super().__init__(part.machine.start(labels=labels, capacity=capacity, budget=budget))
         #: Whether matches are given when time has passed their window.
-        self.waits = part.query.waits
-        window = part.query.bound.window
-        self._size = window.size if window is not None else 0
+        self.waits = part.waits
+        self._size = part.wait
         self._columns = list(part.machine.columns)
         assert part.query.bound.schema.time is not None
         self._time = part.query.bound.schema.time

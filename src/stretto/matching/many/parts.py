@@ -1,34 +1,39 @@
-"""A part: a query as a set of patterns sees it. Immutable, and shared by all sets and versions of patterns that have it."""
+"""A part: a query or an automaton as a set of patterns sees it. Immutable, and shared by all sets and versions that have it."""
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Collection, Hashable, Sequence
 from functools import cached_property
 from typing import Generic, TypeVar
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from stretto.columns.classes import condition_of
 from stretto.columns.coding import single_column
+from stretto.columns.vectorized import mask
+from stretto.engines.afa.program import AfaProgram
 from stretto.engines.keeping import KeptProgram
 from stretto.engines.picking import PickedProgram
 from stretto.engines.select import Machine
+from stretto.engines.shared.intake import both, keyed
 from stretto.engines.tecs.program import Program
 from stretto.engines.timeouts import TimeoutProgram
-from stretto.errors import OptionError, QueryError
-from stretto.events import Schema
-from stretto.matching.compiled import Query, compile_query, language_of
+from stretto.errors import OptionError
+from stretto.matching.compiled import Query
+from stretto.matching.metering import Columns
 from stretto.matching.pipes import refuse_pipes
 from stretto.matching.relevance import guards_of
+from stretto.matching.results import Layout
 from stretto.matching.sets import refuse_unlisted
 from stretto.query import predicate as p
 from stretto.query.guard import Guard
 from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.passes.bind_totals import BoundTotals
-from stretto.query.query import Consume, refuse_joined
+from stretto.query.query import Consume
 from stretto.query.totals import Best, Extent, Sample
 
 K = TypeVar("K", bound=Hashable)
@@ -63,77 +68,54 @@ class Latest(Generic[K, V]):
 
 
 class Part:
-    """A bound query with its machine and what it asks of single events.
+    """A query or an automaton with its machine, and what it asks of single events."""
 
-    Parameters
-    ----------
-    query
-        The bound query.
-    valuations
-        As in :func:`stretto.match`.
+    #: How it is written, and in which language.
+    text: str
+    language: str
+    partition_by: tuple[str, ...]
+    #: The attributes that its conditions, its window and its keys read.
+    tested: Collection[str]
+    #: Whether a match may come later than the event that completes it, and how long after the first event then.
+    waits = False
+    wait: int | float = 0
+    #: What runs it.
+    machine: Machine | AfaProgram
+    #: Whose marks its matches have: the machine of all queries that differ from this one in what their guards ask only.
+    lister: Machine | AfaProgram
+    #: What each guard of the machine asks of an event; ``None``: it never holds.
+    conditions: Sequence[p.Predicate | None] = ()
+    #: Which events belong to the streams that it reads; ``None``: all do.
+    source: p.Predicate | None = None
+    #: The attribute other than the time that the window measures, if any.
+    measures: str | None = None
+    #: The variables that a result shows, each with the attributes of its events.
+    selected: Sequence[tuple[str | None, tuple[str, ...]]]
+    #: What its rows count and add up; ``None``: they are matches.
+    totals: BoundTotals | None = None
+    #: Whether something may be wrong with events of the right types, which only a look at each of them shows.
+    doubtful = False
+    #: Why no snapshot can hold it; ``None``: one can.
+    unsaved: str | None = None
 
-    Raises
-    ------
-    OptionError
-        The query reads several streams, and no column tells them apart.
-    LimitError
-        Its automaton is too large.
-    """
+    @property
+    def skips(self) -> bool:
+        """Whether an event that satisfies none of its guards changes nothing."""
+        return False
 
-    def __init__(self, query: Query, *, valuations: bool) -> None:
-        bound = query.bound
-        schema = bound.schema
-        if len(query.streams) > 1 and schema.stream is None:
-            raise OptionError(
-                f"the query reads {len(query.streams)} streams ({', '.join(query.streams)}): name the column that tells "
-                "them apart with stream='…'"
-            )
-        self.query = query
-        if query.parsed.keep is not None:
-            raise OptionError(
-                "many patterns at once list every match, and KEEP and AFTER MATCH choose: match it on its own"
-            )
-        if isinstance(query.parsed.asked, Best | Sample):
-            raise OptionError(
-                "many patterns at once list every match, and ORDER BY … LIMIT and SAMPLE choose: match it on its own"
-            )
-        refuse_unlisted(query)
-        refuse_pipes(query, "a set of patterns goes on", "take the rows that you want from what push() gives")
-        # Keys that conditions say split the stream, unless columns would have to be made of them.
-        program = query.program(valuations=valuations, split=not query.implied.keys)
-        assert not isinstance(program, KeptProgram | TimeoutProgram | PickedProgram)
-        #: What runs it.
-        self.machine: Machine = program
-        #: What its rows count and add up; ``None``: they are matches.
-        self.totals = bound.asked if isinstance(bound.asked, BoundTotals) else None
-        if self.totals is not None:
-            _check_windows(self.totals, schema.time)
-        only = query.streams[0]
-        guards = program.cea.guards if isinstance(program, Program) else program.classifier.guards
-        #: What each guard of the automaton asks; ``None``: it never holds.
-        self.conditions = [
-            condition_of(guard, schema, only, only) if isinstance(guard, Guard) else guard for guard in guards
-        ]
-        #: Which events belong to the streams of FROM; ``None``: all do, as SASE+ and EQL have no FROM.
-        self.source: p.Predicate | None = None
-        if schema.stream is not None and not isinstance(bound, BoundSase):
-            names = [p.Comparison("=", p.Attribute(schema.stream), p.Constant(name)) for name in query.streams]
-            self.source = names[0] if len(names) == 1 else p.Or(tuple(names))
-        window = bound.window
-        #: The attribute other than the time that the window measures, if any.
-        self.measures = window.attribute if window is not None and window.attribute != schema.time else None
-        self.windowed_by_time = window is not None and window.attribute == schema.time
-        #: The variables that a result shows, each with the attributes of its events.
-        self.selected = bound.selected
-        #: Whose marks its matches have: the machine of all queries that differ from this one in what their guards ask only.
-        self.lister: Machine = program
-        if isinstance(program, Program):
-            self.lister = _MODELS.get(program.alike, lambda: program)
-        elif query.waits and self.measures is not None:
-            raise OptionError(
-                f"the matches wait until their window has passed, and a set of patterns waits for '{schema.time}', while the window "
-                f"measures '{self.measures}': measure '{schema.time}', or match it on its own"
-            )
+    def columns(self, *, output: str, positions: bool) -> Columns:
+        """The columns of its matches, as they are counted and told of where they are too many."""
+        raise NotImplementedError
+
+    def look(self, events: pa.Table) -> None:
+        """Raise what is wrong with events that its conditions read.
+
+        Raises
+        ------
+        DataError
+            Arithmetic overflows.
+        """
+        raise NotImplementedError
 
     @property
     def program(self) -> Program:
@@ -162,13 +144,6 @@ class Part:
         """Whether the tECS engine runs it; on another one it has a run of its own."""
         return isinstance(self.machine, Program)
 
-    @cached_property
-    def skips(self) -> bool:
-        """Whether an event that satisfies none of its guards changes nothing."""
-        if isinstance(self.machine, Program):
-            return self.machine.skips
-        return guards_of(self.machine.query) is not None
-
     def classes(self, truth: NDArray[np.bool_]) -> NDArray[np.int32]:
         """The classes of kinds of events, of which each guard holds or not; 0: none does."""
         if isinstance(self.machine, Program):
@@ -188,7 +163,7 @@ class Part:
         parsed, window = query.parsed, query.window
         counts = window is not None and window.attribute is None
         return (
-            self.program.skips
+            self.skips
             and len(self.conditions) <= GUARDS
             and self.measures is None
             and not (counts and (query.partition_by or query.schema.stream is not None))
@@ -216,7 +191,7 @@ class Part:
 
     def same(self, other: Part) -> bool:
         """Whether both are of one query."""
-        return (self.query.text, self.query.language) == (other.query.text, other.query.language)
+        return (self.text, self.language) == (other.text, other.language)
 
     @property
     def digest(self) -> str:
@@ -249,6 +224,96 @@ class Part:
         return found
 
 
+class QueryPart(Part):
+    """A bound query.
+
+    Parameters
+    ----------
+    query
+        The query.
+    valuations
+        As in :func:`stretto.match`.
+
+    Raises
+    ------
+    OptionError
+        The query reads several streams, and no column tells them apart, or it asks for what a set does not give.
+    LimitError
+        Its automaton is too large.
+    """
+
+    machine: Machine
+
+    def __init__(self, query: Query, *, valuations: bool) -> None:
+        bound = query.bound
+        schema = bound.schema
+        if len(query.streams) > 1 and schema.stream is None:
+            raise OptionError(
+                f"the query reads {len(query.streams)} streams ({', '.join(query.streams)}): name the column that tells "
+                "them apart with stream='…'"
+            )
+        self.query = query
+        self.text, self.language, self.partition_by = query.text, query.language, query.partition_by
+        self.tested, self.selected = bound.tested, bound.selected
+        if query.parsed.keep is not None:
+            raise OptionError(
+                "many patterns at once list every match, and KEEP and AFTER MATCH choose: match it on its own"
+            )
+        if isinstance(query.parsed.asked, Best | Sample):
+            raise OptionError(
+                "many patterns at once list every match, and ORDER BY … LIMIT and SAMPLE choose: match it on its own"
+            )
+        refuse_unlisted(query)
+        refuse_pipes(query, "a set of patterns goes on", "take the rows that you want from what push() gives")
+        # Keys that conditions say split the stream, unless columns would have to be made of them.
+        program = query.program(valuations=valuations, split=not query.implied.keys)
+        assert not isinstance(program, KeptProgram | TimeoutProgram | PickedProgram)
+        self.machine = program
+        if isinstance(bound.asked, BoundTotals):
+            self.totals = bound.asked
+            _check_windows(self.totals, schema.time)
+        only = query.streams[0]
+        guards = program.cea.guards if isinstance(program, Program) else program.classifier.guards
+        self.conditions = [
+            condition_of(guard, schema, only, only) if isinstance(guard, Guard) else guard for guard in guards
+        ]
+        if schema.stream is not None and not isinstance(bound, BoundSase):  # SASE+ and EQL have no FROM
+            names = [p.Comparison("=", p.Attribute(schema.stream), p.Constant(name)) for name in query.streams]
+            self.source = names[0] if len(names) == 1 else p.Or(tuple(names))
+        window = bound.window
+        self.waits = query.waits
+        self.wait = window.size if query.waits and window is not None else 0
+        self.measures = window.attribute if window is not None and window.attribute != schema.time else None
+        self.lister = program
+        if isinstance(program, Program):
+            self.lister = _MODELS.get(program.alike, lambda: program)
+        elif query.waits and self.measures is not None:
+            raise OptionError(
+                f"the matches wait until their window has passed, and a set of patterns waits for '{schema.time}', while the window "
+                f"measures '{self.measures}': measure '{schema.time}', or match it on its own"
+            )
+
+    @cached_property
+    def skips(self) -> bool:
+        """Whether an event that satisfies none of its guards changes nothing."""
+        if isinstance(self.machine, Program):
+            return self.machine.skips
+        return guards_of(self.machine.query) is not None
+
+    def columns(self, *, output: str, positions: bool) -> Layout:
+        """The columns of its matches where it is matched on its own."""
+        return Layout(self.query.bound, output=output, positions=positions)
+
+    def look(self, events: pa.Table) -> None:
+        """Raise what is wrong with events of its streams and with keys."""
+
+        def among() -> NDArray[np.bool_] | None:
+            inside = None if self.source is None else mask(self.source, events)
+            return both(inside, keyed(events, self.query.bound.partition_by))
+
+        self.machine.classifier.classify(events, among)
+
+
 def _check_windows(totals: BoundTotals, time: str | None) -> None:
     """Raise an :class:`OptionError` unless windows that begin every so often are of the time of the set."""
     panes = totals.scope.panes
@@ -277,52 +342,3 @@ def _codes_of(atom: p.Predicate) -> int:
 
 #: The machines that were used last, by what they have in common with those of other queries.
 _MODELS: Latest[Hashable, Program] = Latest(1 << 12)
-
-
-class Parts:
-    """The parts of queries over one schema, compiled or as they were compiled before.
-
-    Parameters
-    ----------
-    schema
-        The columns of the events.
-    valuations
-        As in :func:`stretto.match`.
-    """
-
-    def __init__(self, schema: Schema, *, valuations: bool) -> None:
-        self._schema, self._valuations = schema, valuations
-        self._parts: Latest[tuple[str, str], Part] = Latest(1 << 12)
-
-    def of(self, text: str | Query, language: str | None) -> Part:
-        """The part of a query.
-
-        Raises
-        ------
-        QueryError, OptionError, LimitError
-            The text is no query, does not fit the schema, or is too large.
-        """
-        name = language_of(text, language)
-        return self._parts.get((name, str(text)), lambda: self._compiled(text, name))
-
-    def _compiled(self, text: str | Query, language: str) -> Part:
-        return _bound(compile_query(text, language=language), self._schema, valuations=self._valuations)
-
-
-#: Sets of patterns come and go (one for each bucket of keys on Spark); what is compiled stays.
-_PARTS: Latest[Hashable, Parts] = Latest(8)
-
-
-def parts_over(schema: Schema, *, valuations: bool) -> Parts:
-    """The parts of queries over a schema, which all sets of patterns over it share."""
-    return _PARTS.get((schema.key, valuations), lambda: Parts(schema, valuations=valuations))
-
-
-def _bound(query: Query, schema: Schema, *, valuations: bool) -> Part:
-    refuse_joined(query.parsed.joined, "beside other patterns")
-    bound = query.bind(schema)
-    for name in bound.bound.schema.attributes:
-        if name not in schema.attributes:
-            root = name.partition(".")[0]
-            raise QueryError(f"sets of patterns do not look into '{root}': make a column of {name} before")
-    return Part(bound, valuations=valuations)

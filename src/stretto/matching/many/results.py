@@ -266,7 +266,7 @@ class Results:
 
     def _keys(self, rows: _Rows, sources: Sequence[Source], history: History) -> pa.Array:
         """The partition attributes that are not in ``by``, as text."""
-        extra = [[name for name in source.part.query.partition_by if name not in self.by] for source in sources]
+        extra = [[name for name in source.part.partition_by if name not in self.by] for source in sources]
         names = list(dict.fromkeys(chain.from_iterable(extra)))
         counts = np.array([len(one) for one in extra], np.int64)[rows.source]
         offset = _offsets(counts)
@@ -286,7 +286,7 @@ class Results:
 
     def _events(self, rows: _Rows, sources: Sequence[Source], history: History) -> pa.Array:
         """Which variable holds which event: first by event, then in the order of SELECT."""
-        variables: list[tuple[str, tuple[str, ...]]] = []
+        variables: list[tuple[str | None, tuple[str, ...]]] = []
         begin: list[int] = [0]
         holders: list[int] = []
         base = np.zeros(len(sources), np.int64)

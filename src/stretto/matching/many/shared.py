@@ -59,7 +59,7 @@ class Segment:
         self.groups = [Group(group, schema) for group in grouped([part for part in parts if not part.together])]
         #: Those that run together, and then the others.
         self.parts = [*self.index.parts, *(part for group in self.groups for part in group.parts)]
-        self.tested = frozenset(name for part in parts for name in part.query.bound.tested)
+        self.tested = frozenset(name for part in parts for name in part.tested)
 
     @property
     def count(self) -> int:
@@ -79,9 +79,9 @@ class Used(NamedTuple):
         found = Used(*map(Counter, self))
         for parts, change in ((new, Counter.update), (gone, Counter.subtract)):
             for part in parts:
-                change(found.tested, part.query.bound.tested)
+                change(found.tested, part.tested)
                 change(found.shown, {name for _, names in part.selected for name in names})
-                change(found.keys, part.query.partition_by)
+                change(found.keys, part.partition_by)
         return Used(*(+counts for counts in found))
 
 

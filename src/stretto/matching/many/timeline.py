@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stretto.events import Schema
+from stretto.matching.many.automata import AfaRun
 from stretto.matching.many.changes import Instant
 from stretto.matching.many.joint import JointRun
 from stretto.matching.many.other import OtherRun
@@ -29,7 +30,7 @@ PAIRS = 1 << 23
 
 
 #: The run of a pattern on its own.
-OwnRun = TecsRun | OtherRun
+OwnRun = TecsRun | OtherRun | AfaRun
 
 
 @dataclass(eq=False)
@@ -79,6 +80,11 @@ class InForce:
         self.owners = self.conditions.owners(parts)
         #: How many patterns run on their own.
         self.alone = sum(not version.part.together for version in self.versions)
+
+    @cached_property
+    def doubtful(self) -> list[Part]:
+        """The parts that must look at the values of events before these are read."""
+        return [part for part in self.conditions.parts if part.doubtful]
 
     def settle(self) -> None:
         """Between events: join the conditions' segments where that pays by now."""
@@ -230,6 +236,12 @@ class Timeline:
         """What is to come, in order."""
         return sorted(self._steps.items(), key=lambda item: (item[0] is not None, item[0] or 0))
 
+    @property
+    def versions(self) -> list[Version]:
+        """All versions, those in force and those to come."""
+        coming = (version for _, step in self.steps() for version in step.versions.values() if version is not None)
+        return [*self.in_force.versions, *coming]
+
     def table(self, when: pa.DataType) -> pa.Table:
         """A row for each pattern that holds or will hold, from when until when."""
         changes: dict[str, list[tuple[Instant | None, Version | None]]] = {}
@@ -244,7 +256,7 @@ class Timeline:
             line = changes[name]
             for (since, held), (until, _) in zip(line, [*line[1:], (None, None)], strict=True):
                 if held is not None:
-                    rows.append((name, held.part.query.text, _shown(since), _shown(until), held in started))
+                    rows.append((name, held.part.text, _shown(since), _shown(until), held in started))
         fields = [
             ("id", pa.string()),
             ("query", pa.string()),

@@ -1,0 +1,75 @@
+"""From queries and automata to parts, which are compiled once for all sets of patterns over a schema."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from stretto.errors import QueryError
+from stretto.events import Schema
+from stretto.languages.afa.builder import AFA
+from stretto.languages.afa.written import read_afa
+from stretto.matching.compiled import Query, compile_query, language_of
+from stretto.matching.many.automata import LANGUAGE, AutomatonPart, text_of
+from stretto.matching.many.parts import Latest, Part, QueryPart
+from stretto.query.afa import Afa
+from stretto.query.query import refuse_joined
+
+
+class Parts:
+    """The parts of queries and automata over one schema, compiled or as they were compiled before.
+
+    Parameters
+    ----------
+    schema
+        The columns of the events.
+    valuations
+        As in :func:`stretto.match`.
+    """
+
+    def __init__(self, schema: Schema, *, valuations: bool) -> None:
+        self._schema, self._valuations = schema, valuations
+        self._parts: Latest[tuple[str, str], Part] = Latest(1 << 12)
+
+    def of(self, query: str | Query | AFA | Afa, language: str | None) -> Part:
+        """The part of a query or an automaton.
+
+        Raises
+        ------
+        QueryError, OptionError, LimitError
+            It is neither, does not fit the schema, or is too large.
+        """
+        if isinstance(query, AFA | Afa):
+            frozen = query.frozen
+            text = text_of(frozen)
+            if text is None:
+                return AutomatonPart(frozen, self._schema)
+            return self._parts.get((LANGUAGE, text), lambda: AutomatonPart(frozen, self._schema, text))
+        if language == LANGUAGE and isinstance(query, str):
+            return self._parts.get((LANGUAGE, query), lambda: self._read(query))
+        name = language_of(query, language)
+        return self._parts.get((name, str(query)), lambda: self._compiled(query, name))
+
+    def _read(self, text: str) -> AutomatonPart:
+        return AutomatonPart(read_afa(text, dict(self._schema.attributes)), self._schema, text)
+
+    def _compiled(self, text: str | Query, language: str) -> QueryPart:
+        return _bound(compile_query(text, language=language), self._schema, valuations=self._valuations)
+
+
+#: Sets of patterns come and go (one for each bucket of keys on Spark); what is compiled stays.
+_PARTS: Latest[Hashable, Parts] = Latest(8)
+
+
+def parts_over(schema: Schema, *, valuations: bool) -> Parts:
+    """The parts of queries and automata over a schema, which all sets of patterns over it share."""
+    return _PARTS.get((schema.key, valuations), lambda: Parts(schema, valuations=valuations))
+
+
+def _bound(query: Query, schema: Schema, *, valuations: bool) -> QueryPart:
+    refuse_joined(query.parsed.joined, "beside other patterns")
+    bound = query.bind(schema)
+    for name in bound.bound.schema.attributes:
+        if name not in schema.attributes:
+            root = name.partition(".")[0]
+            raise QueryError(f"sets of patterns do not look into '{root}': make a column of {name} before")
+    return QueryPart(bound, valuations=valuations)
