@@ -54,6 +54,21 @@ FOREVER = (1 << 63) - 1
 # ---- Units
 
 
+def spoken(size: float) -> str:
+    """A duration in the units in which one says it.
+
+    >>> spoken(723), spoken(0.25), spoken(86_400)
+    ('12 min 3 s', '0.25 s', '1 d')
+    """
+    if size < 60:
+        return f"{size:g} s"
+    parts, left = [], size
+    for name, unit in (("d", 86_400), ("h", 3600), ("min", 60)):
+        whole, left = divmod(left, unit)
+        parts += [f"{whole:.0f} {name}"] if whole else []
+    return " ".join([*parts, *([f"{left:g} s"] if left else [])])
+
+
 def ticks_per_second(kind: pa.DataType, unit: str | None = None) -> Fraction | None:
     """Tell how many ticks of a time column are in a second; ``unit`` is that of numbers, and ``None``: not known.
 

@@ -18,9 +18,11 @@ from tests.conftest import cases
 
 def counted(query: str, events: Any = TRADES, **options: Any) -> list[str]:
     """The lines of counts."""
-    lines = str(stretto.explain(query, events, **{"time": "time"} | options)).splitlines()
+    found = stretto.explain(query, events, **{"time": "time"} | options)
+    lines = str(found).splitlines()
     at = next(number for number, line in enumerate(lines) if line.startswith("counts"))
-    return [line[11:] for line in lines[at:]]
+    assert [line[11:] for line in lines[len(lines) - len(found.warnings) :]] == [*found.warnings]
+    return [line[11:] for line in lines[at : len(lines) - len(found.warnings)]]
 
 
 @pytest.mark.parametrize(
@@ -93,6 +95,16 @@ def test_values() -> None:
         {"alternative": 1, "step": "BUY?", "events": 2, "alone": None, "reached": 2, "within": 2, "at_least": []},
         {"alternative": 1, "step": "NOTE", "events": 2, "alone": 2, "reached": 0, "within": 0, "at_least": []},
     ]
+
+
+def test_what_no_event_has_stands_below() -> None:
+    query = "SELECT * FROM S WHERE BUY AS b ; SELL AS s FILTER s[price > 100] PARTITION BY [id]"
+    found = stretto.explain(query, TRADES, time="time")
+    assert found.warnings == (
+        "of 2 events of type 'SELL' none fulfils s[price > 100] (line 1, column 53): price is always 12",
+    )
+    assert str(found).splitlines()[-1] == f"warnings   {found.warnings[0]}"
+    assert stretto.explain("SELECT * FROM S WHERE BUY", TRADES, time="time").warnings == ()
 
 
 def test_a_key_and_a_time() -> None:

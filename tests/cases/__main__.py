@@ -34,6 +34,7 @@ LANGUAGES = (
     "totals",
     "why",
     "counts",
+    "dry",
 )
 
 

@@ -20,6 +20,7 @@ from stretto.explain.text import section
 from stretto.languages.afa.builder import AFA
 from stretto.languages.sql import has_clause
 from stretto.matching.compiled import Query
+from stretto.matching.dry import findings
 from stretto.query.afa import Afa
 from stretto.query.sase import SaseQuery
 
@@ -76,11 +77,14 @@ class Explanation:
         How many events there were, after ``key=`` and ``between=``.
     counted
         The steps of the query with their numbers.
+    warnings
+        Types, conditions and keys of the query that no event has, and windows that are too short, in words.
     """
 
     text: str
     looked_at: int
     counted: tuple[Counted, ...]
+    warnings: tuple[str, ...] = ()
 
     @property
     def steps(self) -> pa.Table:
@@ -109,7 +113,8 @@ class Explanation:
                 lines += [f"alternative {one.alternative}"] * several
             number += 1
             lines.append(f"{number}. {one}")
-        return f"{self.text.rstrip()}\n{section('counts', chr(10).join(lines))}"
+        shown = [self.text.rstrip(), section("counts", "\n".join(lines))]
+        return "\n".join([*shown, *([section("warnings", "\n".join(self.warnings))] if self.warnings else [])])
 
     def _repr_html_(self) -> str:
         """The same text, for notebooks."""
@@ -148,7 +153,8 @@ def explain(
     Returns
     -------
     Explanation
-        ``str()`` of it is the text of :meth:`stretto.Query.explain` with the numbers below; ``steps`` is a table of them.
+        ``str()`` of it is the text of :meth:`stretto.Query.explain` with the numbers below, and behind them what no event has;
+        ``steps`` is a table of the numbers, ``warnings`` are the lines of what no event has.
 
     Raises
     ------
@@ -184,7 +190,8 @@ def explain(
         for number, chain in enumerate(chains_of(compiled.bound.parsed), 1)
         for one in _counted(number, chain, trial)
     ]
-    return Explanation(compiled.explain(), there.table.num_rows, tuple(counted))
+    warnings = findings(compiled, compiled.implied.added_to(there.table))
+    return Explanation(compiled.explain(), there.table.num_rows, tuple(counted), tuple(warnings))
 
 
 def _counted(alternative: int, chain: Chain, trial: Trial) -> Iterator[Counted]:

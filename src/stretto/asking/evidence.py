@@ -21,7 +21,7 @@ from stretto.query import algebra as a
 from stretto.query import predicate as p
 from stretto.query.eql import Step
 from stretto.query.evaluate import holds, value
-from stretto.query.passes.bind import BoundQuery, bind_window, measure
+from stretto.query.passes.bind import BoundQuery, bind_window, in_words
 from stretto.query.passes.bind_eql import BoundEql, typed_condition
 from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.sase import Component, Element, Index, Selection
@@ -29,7 +29,6 @@ from stretto.query.typing import typed
 from stretto.query.windows import BoundWindow, Window
 from stretto.reference.ceql import number, valuations
 from stretto.reference.sase import failing
-from stretto.times import PER_SECOND
 
 Bound = BoundQuery | BoundSase
 I64 = NDArray[np.int64]
@@ -170,16 +169,7 @@ class Witness:
 
     def _length(self, size: int | float, window: BoundWindow) -> str:
         """An extent in the words of a window."""
-        if window.attribute is None:
-            return f"{size:,} event{'' if size == 1 else 's'}"
-        schema = self.bound.schema
-        how = measure(schema.attributes[window.attribute])
-        unit = None if how is None else how.unit
-        if unit is None and window.attribute == schema.time and schema.time_unit is not None:
-            unit = PER_SECOND[schema.time_unit]
-        if unit is None:
-            return f"{size:,} of '{window.attribute}'"
-        return _seconds(size / unit)
+        return in_words(size, window.attribute, self.bound.schema)
 
     def _window(self, one: Constraint, found: Found) -> Evidence:
         window = bind_window(cast(Window, one.what), self.bound.schema)
@@ -451,18 +441,3 @@ def _shown(one: Any) -> str:
     if isinstance(one, bool):
         return str(one).upper()
     return one.isoformat(" ") if isinstance(one, dt.datetime) else str(one)
-
-
-def _seconds(size: float) -> str:
-    """A duration in the units in which one says it.
-
-    >>> _seconds(723), _seconds(0.25), _seconds(86_400)
-    ('12 min 3 s', '0.25 s', '1 d')
-    """
-    if size < 60:
-        return f"{size:g} s"
-    parts, left = [], size
-    for name, unit in (("d", 86_400), ("h", 3600), ("min", 60)):
-        whole, left = divmod(left, unit)
-        parts += [f"{whole:.0f} {name}"] if whole else []
-    return " ".join([*parts, *([f"{left:g} s"] if left else [])])

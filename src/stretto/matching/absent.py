@@ -5,9 +5,12 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stretto.errors import StrettoWarning, nearest, warn
+from stretto.errors import nearest
 from stretto.matching.compiled import Query
 from stretto.matching.files import Source
+
+#: How a message about types begins.
+ABSENT = "no event has the type "
 
 #: Types that a message lists at most.
 LISTED = 8
@@ -16,16 +19,16 @@ LISTED = 8
 FIRST = 1 << 16
 
 
-def warn_of_absent_types(query: Query, events: pa.Table | Source) -> None:
-    """Say which of the types that a bound query names no event of a table or of files has; nothing where all of them occur.
+def absent_types(query: Query, events: pa.Table | Source) -> str | None:
+    """Which of the types that a bound query names no event of a table or of files has, in words; ``None``: all of them occur.
 
-    Reads the column of types until all have occurred: for a result without rows only.
+    Reads the column of types until all have occurred.
     """
     schema = query.bound.schema
     column = schema.type or schema.stream
     name = column or next(iter(schema.attributes), None)
     if name is None:
-        return
+        return None
     pieces = events.read([name]) if isinstance(events, Source) else [events.slice(0, FIRST), events.slice(FIRST)]
     named = query.parsed.wanted
     rows = 0
@@ -35,9 +38,9 @@ def warn_of_absent_types(query: Query, events: pa.Table | Source) -> None:
             rows += piece.num_rows
             found |= _distinct(piece.column(name)) if column is not None else {query.streams[0]: None}
             if found.keys() >= set(named):
-                return
+                return None
     if not rows:
-        return
+        return None
     occur = [text for text in found if text is not None]
     absent = [name for name in named if name not in occur]
     told = ", ".join(_with_nearest(name, occur) for name in absent[:LISTED]) + (", …" if len(absent) > LISTED else "")
@@ -45,7 +48,7 @@ def warn_of_absent_types(query: Query, events: pa.Table | Source) -> None:
     why = f"'{column}' has {known or 'NULL only'}"
     if schema.type is None:
         why = f"with type=None it is the name of the event's stream ({known}); type='…' names the column that holds it"
-    warn(f"no event has the type {told}, which the query names: {why}", StrettoWarning)
+    return f"{ABSENT}{told}, which the query names: {why}"
 
 
 def _distinct(column: pa.ChunkedArray | pa.Array) -> dict[str | None, None]:

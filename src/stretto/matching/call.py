@@ -16,9 +16,10 @@ from stretto.engines.nfab.runner import NfabRunner
 from stretto.errors import LimitError, OptionError
 from stretto.events import Schema, as_table, require
 from stretto.languages.afa.builder import AFA
-from stretto.matching.absent import warn_of_absent_types
 from stretto.matching.compiled import Query, compile_query, roles
 from stretto.matching.derived import Derived
+from stretto.matching.dry import findings, warn_of
+from stretto.matching.dry_arcs import unmet_arcs
 from stretto.matching.files import Source, are_files, open_files, table_of
 from stretto.matching.inputs import Input, input_of
 from stretto.matching.line import Reading
@@ -323,13 +324,13 @@ class _Call:
             yield from build_tables(last, self.layout, rows, marks, order)
 
     def told(self, pieces: Iterator[Found]) -> Iterator[Found]:
-        """The pieces of a result; behind them, where there are no matches, a warning of types that no event has."""
+        """The pieces of a result; behind them, where there are no matches, warnings of what keeps them away."""
         nothing = True
         for piece in pieces:
             nothing = nothing and isinstance(piece, pa.Table) and not piece.num_rows
             yield piece
         if nothing:
-            warn_of_absent_types(self.query, self.events)
+            warn_of(findings(self.query, self.events))
 
     def _advanced(self, found: Iterator[T]) -> Iterator[T]:
         """What an engine finds; an error names the row of the input as it was given, also where the stream was sorted."""
@@ -410,7 +411,17 @@ def _iter_match_afa(
     line = Revising(frozen, given.schema, time=time, sequence=sequence, ordered=True, **options)
     if isinstance(given, pa.Table):
         given = given.select(line.needed())
-    return _outputs(line, input_of(given, line.needed(), (), time, tie, None))
+    return _told(_outputs(line, input_of(given, line.needed(), (), time, tie, None)), frozen, given)
+
+
+def _told(pieces: Iterator[pa.Table], afa: Afa, events: pa.Table | Source) -> Iterator[pa.Table]:
+    """The outputs of an automaton; behind them, where there are none, warnings of what keeps them away."""
+    nothing = True
+    for piece in pieces:
+        nothing = nothing and not piece.num_rows
+        yield piece
+    if nothing:
+        warn_of(unmet_arcs(afa, events))
 
 
 def _outputs(line: Revising, events: Input) -> Iterator[pa.Table]:

@@ -15,6 +15,7 @@ from stretto.engines.rows.measures import Points, measures
 from stretto.engines.rows.program import RowProgram
 from stretto.engines.rows.runner import Given, whole
 from stretto.engines.rows.structure import I64, Found
+from stretto.matching.dry_rows import unmet_rows
 from stretto.query.row_pattern import BoundRows, RowsPerMatch
 
 #: Rows that are matched at once, in whole partitions; fewer where the pattern is large.
@@ -57,10 +58,24 @@ def recognize(
         The pattern, or the ways that conditions leave, are too many.
     """
     program = RowProgram(bound)
-    columns = columns_of(bound)
-    table = with_fields(table, columns)
-    ordered, bounds = _sorted(bound, table)
     parts: list[pa.Table] = []
+    for rows, seen in _sorted_pieces(program, table, piece):
+        parts += _pieces(program, seen, capacity)
+        report(rows)
+    return pa.concat_tables(parts).cast(bound.output) if parts else bound.output.empty_table()
+
+
+def unmet(bound: BoundRows, table: pa.Table, *, piece: int = PIECE) -> list[str]:
+    """Which conditions of DEFINE keep a clause from a match in a table, in words (:func:`~stretto.matching.dry_rows.unmet_rows`)."""
+    program = RowProgram(bound)
+    return unmet_rows(program, (seen for _, seen in _sorted_pieces(program, table, piece)))
+
+
+def _sorted_pieces(program: RowProgram, table: pa.Table, piece: int) -> Iterator[tuple[int, Shifted]]:
+    """The rows in order, in pieces of whole partitions, each with the number of rows up to its end."""
+    columns = columns_of(program.bound)
+    table = with_fields(table, columns)
+    ordered, bounds = _sorted(program.bound, table)
     most = max(1, piece // program.words)
     first = 0
     while first < bounds.size - 1:
@@ -68,11 +83,8 @@ def recognize(
         low, high = int(bounds[first]), int(bounds[last])
         chosen = table.select(columns)
         chosen = chosen.slice(low, high - low) if ordered is None else chosen.take(pa.array(ordered[low:high]))
-        seen = Shifted(chosen, bounds[first : last + 1] - low)
-        parts += _pieces(program, seen, capacity)
+        yield high, Shifted(chosen, bounds[first : last + 1] - low)
         first = last
-        report(high)
-    return pa.concat_tables(parts).cast(bound.output) if parts else bound.output.empty_table()
 
 
 def columns_of(bound: BoundRows) -> list[str]:

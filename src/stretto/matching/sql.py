@@ -12,9 +12,10 @@ import pyarrow as pa
 from stretto.errors import DataError, OptionError, QueryError, Span, suggestion
 from stretto.events import as_table
 from stretto.languages.sql import Clause, Rewritten, Statement, read_statement
+from stretto.matching.dry import warn_of
 from stretto.matching.files import Source, are_files, open_files
 from stretto.matching.progress import Progress
-from stretto.matching.rows import recognize
+from stretto.matching.rows import recognize, unmet
 from stretto.query.passes.bind_rows import bind
 from stretto.query.row_pattern import BoundRows, RowQuery, RowsPerMatch
 
@@ -141,8 +142,12 @@ def _alone(statement: Statement, clause: Clause, given: Mapping[str, Any], progr
 
 
 def _recognized(clause: Clause, rows: pa.Table, progress: bool | None) -> pa.Table:
+    bound = bind(clause.parsed, rows.schema)
     with Progress(progress, rows.num_rows) as report:
-        return recognize(bind(clause.parsed, rows.schema), rows, report=report)
+        found = recognize(bound, rows, report=report)
+    if not found.num_rows:
+        warn_of(unmet(bound, rows))
+    return found
 
 
 def _opened(table: Any) -> pa.Table | Source:

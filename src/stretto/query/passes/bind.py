@@ -21,7 +21,7 @@ from stretto.query.query import JoinedKey, ParsedQuery
 from stretto.query.totals import Asked, Totals, attributes
 from stretto.query.typing import kind_of, typed
 from stretto.query.windows import BoundWindow, Window
-from stretto.times import MOST, PER_SECOND
+from stretto.times import MOST, PER_SECOND, spoken
 
 
 @dataclass(frozen=True)
@@ -294,6 +294,22 @@ def _typed_filter(node: Pattern, schema: Schema) -> Pattern:
         return node
     predicate = typed(node.predicate, schema.attributes)
     return Filter(node.body, node.variable, predicate, node.span)
+
+
+def in_words(size: int | float, attribute: str | None, schema: Schema) -> str:
+    """A distance between two events in the words of the attribute that measures it; ``None``: of positions.
+
+    >>> schema = Schema({"t": pa.timestamp("ms"), "n": pa.int64()})
+    >>> in_words(90_000, "t", schema), in_words(90_000, "n", schema), in_words(1, None, schema)
+    ('1 min 30 s', "90,000 of 'n'", '1 event')
+    """
+    if attribute is None:
+        return f"{size:,} event{'' if size == 1 else 's'}"
+    how = measure(schema.attributes[attribute])
+    unit = None if how is None else how.unit
+    if unit is None and attribute == schema.time and schema.time_unit is not None:
+        unit = PER_SECOND[schema.time_unit]
+    return f"{size:,} of '{attribute}'" if unit is None else spoken(size / unit)
 
 
 @overload
