@@ -17,7 +17,7 @@ import pytest
 
 import stretto
 from stretto.cli import main
-from stretto.errors import DataError, OptionError
+from stretto.errors import DataError, LimitError, OptionError
 from stretto.pipelines import PipelineError, load
 from stretto.pipelines import run as run_pipeline
 
@@ -242,7 +242,10 @@ def test_the_command_with_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[
     where = str(as_file(tmp_path / "rules.csv", TABLE[:3]))
     pq.write_table(EVENTS, tmp_path / "events.parquet")
     code, out, err = run(capsys, "rules", "test", where)
-    assert (code, out) == (1, "without a test: pairs, off\n0 of 0 tests passed, of 0 rules\n")
+    assert (code, out) == (
+        1,
+        "without a test: pairs, off\n0 of 0 tests passed, of 0 rules; 1 mistake in what was read\n",
+    )
     assert err.startswith(f"{where}, {TOLD[0]}\n")
     code, out, _ = run(capsys, "rules", "match", where, str(tmp_path / "events.parquet"), "--time", "t", "--json")
     assert (code, len(out.splitlines())) == (0, 2)
@@ -277,8 +280,8 @@ def test_times_of_rules_that_are_wrong(folder: Folder) -> None:
     rules = stretto.read_rules(folder(a='[events]\ntime = "t"\n' + "".join(rule % one for one in wrong.items())))
     assert ["since = true: expected a time such as" in str(one) for one in rules.problems] == [True]
     told = {row["rule"]: row["error"] for row in rules.match(EVENTS).report.to_pylist()}
-    assert "pattern 'b': since is 'yesterday', which is no value of 't' (int64)" in told["b"]
-    assert told["c"] == "pattern 'c': it holds until 3, which is not after its since, 9"
+    assert "since is 'yesterday', which is no value of 't' (int64)" in told["b"]
+    assert told["c"] == "it holds until 3, which is not after its since, 9"
     assert "no value of 't' (int64)" in told["d"]
 
 
@@ -299,6 +302,15 @@ def test_a_test_without_a_column_that_the_query_reads(folder: Folder) -> None:
     (first, _) = rules.test().to_pylist()
     assert (first["passed"], first["found"]) == (False, None)
     assert "unknown attribute 'user'" in first["why"]
+
+
+def test_a_rule_that_no_set_takes_fails_its_tests(folder: Folder) -> None:
+    text = GUESSED.replace("WITHIN 60 [t]", "WITHIN 60 [t] KEEP LONGEST")
+    (first, _) = stretto.read_rules(folder(a=text)).test().to_pylist()
+    assert (first["passed"], first["why"]) == (
+        False,
+        "many patterns at once list every match, and KEEP and AFTER MATCH choose: match it on its own",
+    )
 
 
 def test_tests_suppress_repeats(folder: Folder) -> None:
@@ -340,6 +352,8 @@ def test_alerts_and_report(folder: Folder) -> None:
 def test_a_rule_that_explodes(folder: Folder) -> None:
     more = '[[rule]]\nid = "many"\nquery = "SELECT * FROM S WHERE FAILED+ ; LOGIN"\n'
     rules = stretto.read_rules(folder(a=GUESSED, b=more))
+    with pytest.raises(LimitError, match=r'; on_limit="disable" \(--on-limit disable\) switches such a rule off'):
+        rules.match(EVENTS, budget=12)
     with pytest.warns(stretto.StrettoWarning, match="pattern 'many': the event .* is switched off"):
         alerts = rules.match(EVENTS, budget=12, on_limit="disable")
     assert alerts.matches.column("rule").to_pylist() == ["guessed"]
@@ -426,7 +440,7 @@ def test_an_empty_table_and_one_without_a_time(folder: Folder) -> None:
 def test_the_command(folder: Folder, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pq.write_table(EVENTS, tmp_path / "events.parquet")
     where = str(folder(a=GUESSED, b=LEFT))
-    assert run(capsys, "rules", "test", where) == (0, "without a test: left\n2 of 2 tests passed, of 1 rules\n", "")
+    assert run(capsys, "rules", "test", where) == (0, "without a test: left\n2 of 2 tests passed, of 1 rule\n", "")
     code, out, err = run(capsys, "rules", "match", where, str(tmp_path / "events.parquet"), "--json")
     assert (code, len(out.splitlines())) == (0, 1)
     assert err == "warning: rule 'left': no event has the type 'LOGOUT'\n"
@@ -446,17 +460,18 @@ def test_the_command(folder: Folder, tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "LOGOUT" in out
     code, out, _ = run(capsys, "rules", "explain", where)
     assert [line.split("│")[1].strip() for line in out.splitlines()[3:-1]] == ["guessed", "left"]
-    assert run(capsys, "rules", "explain", where, "lef")[0] == 2
+    code, _, err = run(capsys, "rules", "explain", where, "lef")
+    assert (code, err) == (2, "error: there is no rule 'lef'; did you mean 'left'?\n")
 
 
 def test_the_command_fails_with_a_test_or_a_file(folder: Folder, capsys: pytest.CaptureFixture[str]) -> None:
     where = str(folder(a=GUESSED.replace("matches = false", "matches = true")))
     assert run(capsys, "rules", "test", where)[:2] == (
         1,
-        "guessed: of two users: expected some, found 0\n1 of 2 tests passed, of 1 rules\n",
+        "guessed: of two users: expected some, found 0\n1 of 2 tests passed, of 1 rule\n",
     )
     code, out, err = run(capsys, "rules", "test", str(folder(a=GUESSED, b="[[rule]]\n")))
-    assert (code, out) == (1, "2 of 2 tests passed, of 1 rules\n")
+    assert (code, out) == (1, "2 of 2 tests passed, of 1 rule; 2 mistakes in what was read\n")
     assert "[[rule]] needs 'id'" in err
 
 
@@ -682,7 +697,7 @@ def test_a_table_of_rules_with_times_in_pipelines(spark: Any, tmp_path: Path, mo
     batch.write_text(text.replace('"events"', '"../events"').replace('"rules.csv"', '"../rules.csv"'), encoding="utf-8")
     with pytest.warns(stretto.StrettoWarning) as warned:
         run_pipeline(load(batch))
-    for part in ("rules.csv, row 2, query", "rule 'never' does not run: pattern 'never': since is 'x'"):
+    for part in ("rules.csv, row 2, query", "rule 'never' does not run: since is 'x'"):
         assert any(part in str(one.message) for one in warned)
     here = stretto.read_rules(rules).match(Path("events"), time="t").matches
     monkeypatch.chdir("batch")

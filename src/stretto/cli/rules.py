@@ -53,7 +53,10 @@ def run_tests(rules: Rules, ids: Ids = None) -> None:
     without = [rule.id for rule in read.chosen(ids or ()) if rule.id not in tested]
     if without:
         console.print(f"without a test: {', '.join(without[:8])}{', …' if len(without) > 8 else ''}", markup=False)
-    console.print(f"{found.num_rows - len(failed):,} of {found.num_rows:,} tests passed, of {len(tested):,} rules")
+    wrong = len(read.problems)
+    more = f"; {wrong:,} mistake{'' if wrong == 1 else 's'} in what was read" if wrong else ""
+    rules_tested = f"{len(tested):,} rule{'' if len(tested) == 1 else 's'}"
+    console.print(f"{found.num_rows - len(failed):,} of {found.num_rows:,} tests passed, of {rules_tested}{more}")
     if failed or read.problems:
         raise typer.Exit(FAILED)
 
@@ -138,7 +141,7 @@ def _in_lines(report: pa.Table) -> pa.Table:
 def _tell(report: pa.Table) -> None:
     """Warn of rules that did not run, and of those that name types which no event has."""
     for row in report.to_pylist():
-        if row["error"] is not None:
-            warn(f"rule '{row['rule']}' did not run: {row['error']}")
+        if row["error"] is not None and row["concerned"] is None:  # one that was switched off has been told
+            warn(f"rule '{row['rule']}' does not run: {row['error']}")
         elif row["absent"]:
             warn(f"rule '{row['rule']}': no event has the type {', '.join(map(repr, row['absent']))}")

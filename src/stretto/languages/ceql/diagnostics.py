@@ -58,7 +58,7 @@ def explain(text: str, error: UnexpectedInput, what: str) -> Mistake:
         or _without_brackets(found)
         or found.interval()
         or _missing_clause(found)
-        or found.mistake(_GROUPS, _keyword_hint(found) or _asking_hint(found) or _sign_hint(found))
+        or found.mistake(_GROUPS, _eql_hint(found) or _keyword_hint(found) or _asking_hint(found) or _sign_hint(found))
     )
 
 
@@ -82,6 +82,16 @@ def _missing_clause(found: d.Unexpected) -> Mistake | None:
     if missing is None or (found.word and found.word.upper() not in _KEYWORDS):
         return None
     return Mistake(f"a query needs a {missing} clause", found.span, "SELECT * FROM stream WHERE formula")
+
+
+_EQL = re.compile(r"\s*(?:(?:sequence|sample|join)\s*(?:\[|!|(?:by|with)\s)|[\w\"`]+\s+where\s)")
+
+
+def _eql_hint(found: d.Unexpected) -> str | None:
+    """What to say about a query of another language."""
+    if found.expected == {"SELECT"} and _EQL.match(found.text):
+        return 'this reads like EQL: say so with language="eql"'
+    return None
 
 
 _OPERATOR = r"(?:==|!=|<>|<=|>=|=|<|>|\bIN\b|\bLIKE\b|\bBETWEEN\b|\bIS\b)"

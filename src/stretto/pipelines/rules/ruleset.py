@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stretto.engines.shared.windows import values_of
-from stretto.errors import OptionError, StrettoError
+from stretto.errors import LimitError, OptionError, StrettoError, hinted
 from stretto.events import as_table, require
-from stretto.matching.call import match
 from stretto.matching.compiled import Query
 from stretto.matching.files import Source, are_files, open_files
 from stretto.matching.inputs import lies_in_order
@@ -21,7 +19,6 @@ from stretto.matching.merging import ordered
 from stretto.matching.metering import Meter
 from stretto.matching.noted import NotedPatterns
 from stretto.matching.patterns import PatternSet
-from stretto.matching.repeats import codes_of, first_of_each_span, ticks_of
 from stretto.pipelines.problems import Problem
 from stretto.pipelines.rules import model
 
@@ -165,7 +162,7 @@ class RuleSet:
         known = {rule.id: rule for rule in self.rules}
         for name in ids:
             if name not in known:
-                raise OptionError(f"there is no rule '{name}' among {len(known):,}")
+                raise OptionError(hinted(f"there is no rule '{name}'", name, known, kind="rule"))
         return [known[name] for name in ids] if ids else list(self.rules)
 
     def _tested(self, rule: Rule) -> Iterator[dict[str, Any]]:
@@ -193,23 +190,22 @@ class RuleSet:
         return table
 
     def _alerts(self, rule: Rule, table: pa.Table) -> int:
-        """How many alerts a rule gives."""
-        roles = self._roles()
-        found = match(rule.query, table, **roles, output="positions")
-        rows: int = found.num_rows
-        if rule.given.every is None or not rows:
-            return rows
-        keys = codes_of((found.column(name) for name in rule.query.partition_by), rows)
-        end, time = found.column("end_time"), roles["time"]
-        every = ticks_of(rule.given.every, f"rule '{rule.id}': every", end.type, time, roles.get("time_unit"))
-        return int(first_of_each_span(keys, values_of(end, time, 0), every).sum())
+        """How many alerts a rule gives, whenever it holds."""
+        always = rule.given.model_copy(update={"enabled": True, "since": None, "until": None})
+        alone = replace(self, rules=(replace(rule, given=always),))
+        (row,) = alone.match(table, output="positions").report.to_pylist()
+        if row["error"] is not None:
+            raise OptionError(row["error"])
+        return int(row["alerts"])
 
     def _roles(self, **others: Any) -> dict[str, Any]:
         """The roles of columns, as arguments of a call; ``others`` go before what the files say."""
         own = {} if self.events is None else self.events.model_dump(exclude={"columns"})
         found = own | {name: value for name, value in others.items() if value is not None}
         if found.get("time") is None:
-            raise OptionError('no column is the time of events: time = "…" in [events], or time="…"')
+            raise OptionError(
+                'no column is the time of events: name it with time = "…" in [events], or with time="…" (--time)'
+            )
         return found | {"type": found.get("type", "type") or None}
 
     # -- matches --------------------------------------------------------------------------------------------------------
@@ -252,6 +248,8 @@ class RuleSet:
             No column is the time.
         DataError
             The events are not what rules say they are.
+        LimitError
+            With ``on_limit="error"``: a rule lists too much.
         """
         roles = self._roles(type=type, time=time, sequence=sequence, stream=stream, time_unit=time_unit)
         schema, pieces = _in_pieces(events, roles["time"], roles.pop("sequence", None))
@@ -261,13 +259,19 @@ class RuleSet:
         column = roles["type"] or roles.get("stream")
         types: set[Any] | None = set() if column in schema.names else None
         found = []
-        for piece in pieces:
-            found.append(patterns.push(piece))
-            if types is not None:
-                types.update(pc.unique(piece.column(column)).to_pylist())
-        table = pa.concat_tables([*found, patterns.finish()])
+        try:
+            for piece in pieces:
+                found.append(patterns.push(piece))
+                if types is not None:
+                    types.update(pc.unique(piece.column(column)).to_pylist())
+            table = pa.concat_tables([*found, patterns.finish()])
+        except LimitError as error:
+            raise LimitError(
+                f'{error}; on_limit="disable" (--on-limit disable) switches such a rule off, and the others go on'
+            ) from error
         costs = {row["id"]: row for row in patterns.patterns.costs.to_pylist()}
         counts = dict(zip(*map(pa.Array.to_pylist, table.column("pattern").value_counts().flatten()), strict=True))
+        errors |= patterns.disabled
         report = [
             {
                 "rule": rule.id,
@@ -277,7 +281,7 @@ class RuleSet:
                 "concerned": costs.get(rule.id, {}).get("concerned"),
                 "seconds": costs.get(rule.id, {}).get("seconds"),
                 "absent": [] if types is None else [one for one in rule.query.parsed.wanted if one not in types],
-                "error": (errors | patterns.disabled).get(rule.id),
+                "error": errors.get(rule.id),
             }
             for rule in self.enabled
         ]
@@ -292,7 +296,7 @@ class RuleSet:
             try:
                 patterns.change([rule.change])
             except StrettoError as error:
-                errors[rule.id] = str(error)
+                errors[rule.id] = str(error).replace(f"pattern '{rule.id}': ", "", 1)
         return errors
 
 
