@@ -31,11 +31,12 @@ export async function begin() {
   return answered(await fetched("/api/begin"));
 }
 
-/** Make a call. */
-export async function ask(call, values = {}) {
+/** Make a call; with `keepalive` it is made even where the page goes away. */
+export async function ask(call, values = {}, keepalive = false) {
   return answered(
     await fetched(`/api/${call}`, {
       method: "POST",
+      keepalive,
       headers: { "content-type": "application/json" },
       body: JSON.stringify(values),
     }),

@@ -1,15 +1,16 @@
 // The page: what is chosen, what the server has said of it, and how both are shown.
 import { ask, begin, CallError } from "./api.js";
 import { picture } from "./automaton.js";
-import { at, choice, h } from "./dom.js";
+import { at, choice, h, short } from "./dom.js";
 import { makeEditor } from "./editor.js";
 import { quoted } from "./language.js";
+import { Replay, replayPanel } from "./replay.js";
 import { eventCard, eventTable, matchTable } from "./tables.js";
 import { coloursOf, timeline } from "./timeline.js";
 
 const PAGE = 100;
 const ON_TIMELINE = 100;
-const TABS = { matches: "Matches", events: "Events", steps: "Steps", why: "Why not", explanation: "Explanation" };
+const TABS = { matches: "Matches", events: "Events", steps: "Steps", replay: "Replay", why: "Why not", explanation: "Explanation" };
 
 const state = {
   files: [],
@@ -30,6 +31,19 @@ const state = {
   event: null, // { number, values } that is chosen
 };
 let editor;
+const replay = new Replay({
+  ask: askHere,
+  query: () => editor.text(),
+  wrong: (error) => {
+    if (error.start !== undefined) editor.mark(error);
+    tell(mistake(error), true);
+  },
+  changed: () => {
+    if (state.tab !== "replay") return;
+    if (!replay.state?.matches.includes(state.match)) state.match = null;
+    show();
+  },
+});
 
 /** Ask something of the file that is open. */
 function askHere(call, values) {
@@ -43,9 +57,14 @@ async function attempt(work) {
     return await work();
   } catch (error) {
     if (!(error instanceof CallError)) throw error;
-    tell(error.error.hint ? `${error.message} — ${error.error.hint}` : error.message, true);
+    tell(mistake(error.error), true);
     return undefined;
   }
+}
+
+/** A mistake in one line. */
+function mistake({ message, hint, line, column }) {
+  return `${line ? `line ${line}, column ${column}: ` : ""}${message}${hint ? ` — ${hint}` : ""}`;
 }
 
 function tell(text, wrong = false) {
@@ -60,6 +79,7 @@ async function open(file, roles) {
     showRoles();
     return;
   }
+  replay.forget();
   const other = file !== state.file;
   Object.assign(state, { data: opened, file, found: null, step: null, why: null, match: null, event: null, page: null });
   if (other && !roles.time) {
@@ -108,6 +128,17 @@ async function askWhy() {
   if (state.tab === "why") showPanel();
 }
 
+/** Ask why the chosen event is in a match, or in none. */
+async function askWhyEvent() {
+  const { event } = state;
+  if (!state.valid && !(await check())) return;
+  event.why = "looking …";
+  showPanel();
+  const found = await attempt(() => askHere("why_event", { text: editor.text(), event: event.number }));
+  event.why = found?.text;
+  if (state.event === event) showPanel();
+}
+
 /** Ask whether the query is right, and what it means; an answer to an older text is dropped. */
 async function check() {
   clearTimeout(waiting);
@@ -120,8 +151,7 @@ async function check() {
   editor.mark(checked.error);
   state.valid = !checked.error;
   if (checked.error) {
-    const { message, hint, line, column } = checked.error;
-    tell(`${line ? `line ${line}, column ${column}: ` : ""}${message}${hint ? ` — ${hint}` : ""}`, true);
+    tell(mistake(checked.error), true);
     return false;
   }
   tell(`${checked.language.toUpperCase()}${checked.variables.length ? `, variables ${checked.variables.join(", ")}` : ""}`);
@@ -138,6 +168,7 @@ async function check() {
 
 async function run() {
   if (state.running || !(await check())) return;
+  replay.pause();
   state.running = true;
   showActions();
   tell("running …");
@@ -216,7 +247,8 @@ function chooseEvent(number, match = state.match) {
 }
 
 function shownEvents() {
-  return (state.tab === "steps" ? state.step?.events : state.found?.events) ?? {};
+  const from = { steps: state.step, replay: replay.state };
+  return (state.tab in from ? from[state.tab] : state.found)?.events ?? {};
 }
 
 // -- what is shown ---------------------------------------------------------------------------------------------------------
@@ -292,17 +324,19 @@ function choose(tab) {
   show();
   if (tab === "steps" && !state.step) stepTo(1);
   if (tab === "why") askWhy();
+  if (tab === "replay") replay.beginOnce();
+  else replay.pause();
 }
 
 function showPanel() {
   showTabs();
-  const panels = { matches: matchesPanel, events: eventsPanel, steps: stepsPanel, why: () => [h("pre", {}, state.why?.answer ?? "")], explanation: () => [h("pre", {}, state.explanation)] };
+  const panels = { matches: matchesPanel, events: eventsPanel, steps: stepsPanel, replay: replayTab, why: () => [h("pre", {}, state.why?.answer ?? "")], explanation: () => [h("pre", {}, state.explanation)] };
   const parts = state.data ? panels[state.tab]() : [h("p", { class: "faint" }, "Choose a file of events.")];
   const close = () => ((state.event = null), show());
-  const card = state.event?.values && eventCard({ columns: state.data.columns, ...state.event, match: state.match, close });
+  const card = state.event?.values && eventCard({ columns: state.data.columns, ...state.event, match: state.match, onwhy: askWhyEvent, close });
   at("card").replaceChildren(...(card ? [card] : []));
   const scroll = at("panel").scrollTop;
-  at("panel").replaceChildren(...parts);
+  if (at("panel").firstChild !== parts[0]) at("panel").replaceChildren(...parts); // the replay's panel stays
   at("panel").scrollTop = scroll;
 }
 
@@ -324,7 +358,7 @@ function matchesPanel() {
   const columns = state.data.columns;
   return [
     pager(offset, matches.length, count, turnMatches, "matches"),
-    matchTable({ matches, offset, variables, events, columns, type: state.data.roles.type, chosen: state.match, onmatch: chooseMatch }),
+    matchTable({ matches, numbers: matches.map((_, i) => offset + i + 1), variables, events, columns, type: state.data.roles.type, chosen: state.match, onmatch: chooseMatch }),
   ];
 }
 
@@ -344,7 +378,8 @@ function stepsPanel() {
   if (!step) return [h("p", { class: "faint" }, "Events are read one by one here: ← and → step back and on.")];
   const { events, count } = step;
   const columns = state.data.columns;
-  const common = { offset: 0, events, columns, type: state.data.roles.type, chosen: state.match, onmatch: chooseMatch };
+  const numbers = Array.from({ length: Math.max(step.matches.length, step.partial.length) }, (_, i) => i + 1);
+  const common = { numbers, events, columns, type: state.data.roles.type, chosen: state.match, onmatch: chooseMatch };
   const variables = [...new Set([...step.matches, ...step.partial].flatMap((match) => Object.keys(match.variables)))];
   const go = (to) => h("button", { onclick: () => stepTo(to.at), disabled: to.at < 0 || to.at > state.data.rows, id: to.id, title: to.title }, to.text);
   const partial = partialShown();
@@ -371,14 +406,36 @@ function stepsPanel() {
   ].filter(Boolean);
 }
 
+function replayTab() {
+  return replayPanel(replay, {
+    temporal: temporal(),
+    events: state.data.rows,
+    edit: (text) => editor.set(text),
+    table: ({ matches, numbers, variables }) =>
+      matchTable({ matches, numbers, variables, events: replay.state.events, columns: state.data.columns, type: state.data.roles.type, chosen: state.match, onmatch: chooseMatch }),
+  });
+}
+
+/** Whether places on the axis are milliseconds. */
+function temporal() {
+  const time = state.data?.columns.find(({ name }) => name === state.data.roles.time);
+  return Boolean(time) && /^(timestamp|date)/.test(time.type);
+}
+
+/** The rows of the timeline. */
+function lines() {
+  if (state.tab === "replay") return (replay.state?.matches ?? []).map((match) => ({ match, name: short(match.values.pattern, 7) }));
+  if (state.tab === "steps" && state.step) {
+    return [
+      ...state.step.matches.map((match, i) => ({ match, name: String(i + 1) })),
+      ...partialShown().map((match) => ({ match, name: "…", partial: true })),
+    ];
+  }
+  return (state.found?.matches ?? []).slice(0, ON_TIMELINE).map((match, i) => ({ match, name: String(state.found.offset + i + 1) }));
+}
+
 function showTimeline() {
-  const stepping = state.tab === "steps" && state.step;
-  const rows = stepping
-    ? [
-        ...state.step.matches.map((match, i) => ({ match, name: String(i + 1) })),
-        ...partialShown().map((match) => ({ match, name: "…", partial: true })),
-      ]
-    : (state.found?.matches ?? []).slice(0, ON_TIMELINE).map((match, i) => ({ match, name: String(state.found.offset + i + 1) }));
+  const rows = lines();
   const placed = rows.filter(({ match }) => match.rows.length); // counts over all matches have no events
   if (!placed.length) {
     at("timeline").replaceChildren(h("p", { class: "faint" }, "Matches stand here on the axis of time."));
@@ -386,7 +443,6 @@ function showTimeline() {
   }
   const variables = [...new Set(rows.flatMap(({ match }) => Object.keys(match.variables)))];
   const colours = coloursOf(variables);
-  const time = state.data.columns.find(({ name }) => name === state.data.roles.time);
   const legend = variables.map((name) => {
     const key = h("span", { class: "key" }, name);
     key.style.setProperty("--own", colours.get(name));
@@ -398,7 +454,7 @@ function showTimeline() {
       rows: placed,
       events: shownEvents(),
       colours,
-      temporal: Boolean(time) && /^(timestamp|date)/.test(time.type),
+      temporal: temporal(),
       chosen: state.match,
       event: state.event?.number,
       width: Math.max(320, at("timeline").clientWidth - 24),
@@ -454,9 +510,10 @@ function stepByKey(key) {
 }
 
 async function start() {
-  editor = makeEditor(at("editor"), checkSoon, run);
+  editor = makeEditor(at("editor"), checkSoon, () => (state.tab === "replay" ? replay.put() : run()));
   document.addEventListener("keydown", stepByKey);
   window.addEventListener("resize", showTimeline);
+  window.addEventListener("pagehide", () => replay.forget());
   showActions();
   show();
   const given = await attempt(begin);

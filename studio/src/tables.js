@@ -51,8 +51,8 @@ export function eventTable({ columns, numbers, rows, chosen, held, onevent }) {
   );
 }
 
-/** Rows of matches, each with the events of its variables. */
-export function matchTable({ matches, offset, variables, events, columns, type, chosen, onmatch }) {
+/** Rows of matches with their numbers, each with the events of its variables. */
+export function matchTable({ matches, numbers, variables, events, columns, type, chosen, onmatch }) {
   const values = [...new Set(matches.flatMap((match) => Object.keys(match.values)))];
   const seen = variables.filter((name) => matches.some((match) => name in match.variables));
   const shown = seen.length ? seen : matches.some((match) => match.rows.length) ? ["events"] : [];
@@ -70,16 +70,16 @@ export function matchTable({ matches, offset, variables, events, columns, type, 
     matches.map((match, i) =>
       rowOf(
         match === chosen,
-        [h("td", { class: "number" }, String(offset + i + 1)), ...shown.map((name) => cell(match, name)), ...values.map((name) => short(match.values[name]))],
+        [h("td", { class: "number" }, String(numbers[i])), ...shown.map((name) => cell(match, name)), ...values.map((name) => short(match.values[name]))],
         () => onmatch(match),
-        offset + i,
+        numbers[i],
       ),
     ),
   );
 }
 
-/** One event: each column with its value, and what it is in the match. */
-export function eventCard({ columns, values, number, match, close }) {
+/** One event: each column with its value, what it is in the match, and why it is in one or in none. */
+export function eventCard({ columns, values, number, match, why, onwhy, close }) {
   const variable = match && variableOf(match, number);
   const held = match?.rows.includes(number);
   const said = variable ? `, in the match as ${variable}` : match ? (held ? ", in the match" : ", not in the match") : "";
@@ -89,5 +89,6 @@ export function eventCard({ columns, values, number, match, close }) {
     h("button", { class: "close", "aria-label": "Close", onclick: close }, "×"),
     h("h2", {}, `event ${number}${said}`),
     h("dl", {}, columns.flatMap((column, i) => [h("dt", {}, column.name), h("dd", {}, short(values[i], 200))])),
+    why ? h("pre", { class: "why", role: "status" }, why) : h("button", { id: "why-event", onclick: onwhy }, "Why is it in a match, or in none?"),
   );
 }

@@ -28,14 +28,16 @@ function marks(low, high, width, temporal) {
   });
 }
 
-function moment(at, span) {
+/** A time on the axis, as exactly as a span needs it. */
+export function moment(at, span) {
   const text = new Date(at).toISOString();
   if (span > 3 * 86_400_000) return text.slice(0, 10);
   if (span > 10 * 60_000) return text.slice(5, 16).replace("T", " ");
   return text.slice(11, span > 10_000 ? 19 : 23);
 }
 
-function number(at, span) {
+/** A number on the axis, likewise. */
+export function number(at, span) {
   return span >= 10 ? Math.round(at).toLocaleString("en") : Number(at.toPrecision(6)).toString();
 }
 

@@ -55,7 +55,7 @@ def test_without_the_token_nothing_is_answered(studio: Studio, client: TestClien
         stranger = client_of(studio)
         for path in ("/", "/static/studio.js", "/api/begin", "/nothing", "/?token=x"):
             assert stranger.get(path, headers=wrong).status_code == 403
-        for call in ("open", "save", "cancel", *server._CALLS):
+        for call in ("open", "save", "cancel", "begin_replay", "end_replay", *server._CALLS):
             assert stranger.post(f"/api/{call}", json={}, headers=wrong).status_code == 403
 
 
@@ -114,6 +114,11 @@ def test_only_two_files_are_served(client: Any) -> None:
         ("open", {"data": "events.parquet"}),
         ("save", {"kind": "rule", "text": "", "name": "", "replace": 1, "opened": 1}),
         ("cancel", {"x": 1}),
+        ("begin_replay", {"patterns": [], "opened": 1}),
+        ("read_on", {"up_to": "1", "more": 0, "replay": 1, "opened": 1}),
+        ("read_on", {"up_to": True, "more": 0, "replay": 1, "opened": 1}),
+        ("put_pattern", {"name": "p", "text": None, "replay": 1, "opened": 1}),
+        ("end_replay", {}),
     ],
 )
 def test_what_is_no_request_of_the_page(client: Any, path: str, body: Any) -> None:
@@ -140,7 +145,7 @@ def test_contents_that_are_refused(client: Any) -> None:
 
 def call(client: Any, name: str, arguments: dict[str, Any]) -> Any:
     """The answer to a call that repeats the number of the last opening."""
-    if name not in ("open", "cancel"):
+    if name not in ("open", "cancel", "end_replay"):
         arguments.setdefault("opened", client.opened)
     answer = client.post(f"/api/{name}", json=arguments)
     if name == "open" and answer.status_code == 200:
@@ -174,6 +179,7 @@ def test_a_visit(client: Any, folder: Path) -> None:
     assert (found["count"], [one["rows"] for one in found["matches"]]) == (3, [[0, 1], [2, 3], [0, 3]])
     assert [one["rows"] for one in asked(client, "page", offset=2, count=5)["matches"]] == [[0, 3]]
     assert "does match" in asked(client, "why_not", text=QUERY)["text"]
+    assert asked(client, "why_event", text=QUERY, event=1)["text"] == "Event 1 is in a match."
     step = asked(client, "step", text=QUERY, count=3)
     assert [one["rows"] for one in step["partial"]] == [[2]]
     saved = asked(client, "save", kind="query", text=QUERY, name="", replace=False)
@@ -209,6 +215,49 @@ def test_nothing_is_open_at_first(folder: Path) -> None:
             ("save", {"kind": "rule", "text": "", "name": "", "replace": False}),
         ]:
             assert "no events are open" in refused(client, name, **arguments)["message"]
+
+
+def test_a_replay(client: Any, studio: Studio) -> None:
+    asked(client, "open", data="events.parquet", roles={"time": "t"})
+    begun = asked(client, "begin_replay", patterns={"pairs": QUERY})
+    replay = begun["replay"]
+    assert (begun["read"], begun["patterns"]) == (
+        0,
+        [{"name": "pairs", "text": QUERY, "count": 0, "stopped": None}],
+    )
+    found = asked(client, "read_on", up_to=2, more=0, replay=replay)  # JavaScript writes 2.0 so
+    assert (found["read"], found["count"], found["matches"][0]["rows"]) == (2, 1, [0, 1])
+    error = refused(client, "put_pattern", name="pairs", text="SELECT * FROM S WHERE A AS", replay=replay)
+    assert (error["kind"], error["line"]) == ("QueryError", 1)
+    put = asked(client, "put_pattern", name="pairs", text=QUERY.replace("; B", "+; B"), replay=replay)
+    assert put["read"] == 2
+    found = asked(client, "read_on", up_to=1e300, more=0, replay=replay)
+    assert (found["ended"], found["count"], found["matches"][0]["rows"]) == (True, 2, [2, 3])
+    assert "no event comes any more" in refused(client, "put_pattern", name="x", text=QUERY, replay=replay)["message"]
+    # Another page begins one, and this one is told so.
+    other = asked(client, "begin_replay", patterns={})["replay"]
+    assert "another page" in refused(client, "read_on", up_to=1.0, more=0, replay=replay)["message"]
+    client.post("/api/end_replay", json={"replay": replay})  # it is not this page's any more
+    assert asked(client, "read_on", up_to=1.0, more=0, replay=other)["read"] == 1
+    assert client.post("/api/end_replay", json={"replay": other}).status_code == 200
+    assert "has ended" in refused(client, "read_on", up_to=1.0, more=0, replay=other)["message"]
+    process = studio.workers["replay"]._process
+    assert process is not None
+    assert process.wait(30) != 0
+    assert "is no text" in refused(client, "begin_replay", patterns={"p": 1})["message"]
+    assert refused(client, "begin_replay", patterns={"p": "SELECT"})["kind"] == "QueryError"
+    asked(client, "open", data="events.parquet", roles={})
+    assert "column of time" in refused(client, "begin_replay", patterns={})["message"]
+
+
+def test_a_replay_whose_process_has_ended(client: Any, studio: Studio) -> None:
+    asked(client, "open", data="events.parquet", roles={"time": "t"})
+    replay = asked(client, "begin_replay", patterns={})["replay"]
+    process = studio.workers["replay"]._process
+    assert process is not None
+    process.kill()
+    process.wait()
+    assert "begin it again" in refused(client, "read_on", up_to=1.0, more=0, replay=replay)["message"]
 
 
 def test_a_page_is_not_shown_what_another_one_has_opened(client: Any) -> None:

@@ -12,6 +12,7 @@ import pytest
 from pyarrow import parquet as pq
 
 import stretto
+from stretto.errors import OptionError
 from stretto.studio import workbench
 from stretto.studio.workbench import Roles, Workbench
 from tests.conftest import cases
@@ -199,3 +200,34 @@ def test_texts_are_bounded() -> None:
     assert error["kind"] == "LimitError"
     nested = bench_of("A").check("SELECT * FROM S WHERE " + "(" * 20_000 + "A" + ")" * 20_000)["error"]
     assert nested["kind"] in ("LimitError", "QueryError")
+
+
+def test_why_an_event_is_in_no_match() -> None:
+    kinds, keys, times = "ABCABAB", [1, 1, 2, 1, 2, 2, 2], [1, 2, 3, 20, 21, 40, 41]
+    for column, window in [
+        (pa.array(times), "10 [t]"),
+        (pa.array([float(one) for one in times]), "10 [t]"),
+        (pa.array([one * 10**9 + 1 for one in times], pa.timestamp("ns")), "10 seconds"),
+        (pa.array([one * 10**6 for one in times], pa.timestamp("us", "Europe/Berlin")), "10 seconds"),
+        (pa.array(times), "2 EVENTS"),
+    ]:
+        bench = Workbench(pa.table({"type": list(kinds), "t": column, "k": keys}), Roles(time="t"))
+        query = f"SELECT * FROM S WHERE A AS a; B AS b PARTITION BY [k] WITHIN {window}"
+        found = bench.why_event(query, 1)
+        assert found["text"] == "Event 1 is in a match."
+        assert [one["variables"] for one in found["matches"]] == [{"a": [0], "b": [1]}]
+        assert set(found["events"]) == {"0", "1"}
+        answer = bench.why_event(query, 3)  # other keys and other times are not looked at
+        assert answer["matches"] == []
+        assert answer["text"].startswith("Event 3 is in no match. Around it nothing else matches:")
+        assert "it waits for B AS b" in answer["text"]
+        assert "a: row 3" in answer["text"]
+    bench = bench_of("ABCB")
+    both = bench.why_event("SELECT * FROM S WHERE A AS a; B AS b", 0)
+    assert (both["text"], len(both["matches"])) == ("Event 0 is in 2 matches.", 2)
+    other = bench.why_event("PATTERN SEQ(A a, B b) WHERE strict_contiguity { a.t < b.t }", 2)
+    assert "Among the events around it there are others" in other["text"]
+    assert "counts over all matches" in bench.why_event("SELECT COUNT(*) AS n FROM S WHERE A AS a", 0)["text"]
+    for row in (-1, 4):
+        with pytest.raises(OptionError, match="there is no event"):
+            bench.why_event(PAIRS, row)

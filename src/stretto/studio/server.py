@@ -7,6 +7,7 @@ Every request must name this machine as its host and bring the token, in a cooki
 from __future__ import annotations
 
 import json
+import math
 import secrets
 import socket
 import threading
@@ -47,7 +48,7 @@ _HEADERS = {
 }
 
 #: The calls of the page with the types of their arguments, and which worker answers: one that is quick, so that it can be asked while
-#: the other one runs a query.
+#: another one runs a query, or a third one replays the events.
 _CALLS: dict[str, tuple[str, Mapping[str, type]]] = {
     "events": ("quick", {"offset": int, "count": int}),
     "check": ("quick", {"text": str}),
@@ -55,8 +56,11 @@ _CALLS: dict[str, tuple[str, Mapping[str, type]]] = {
     "draw": ("quick", {"text": str}),
     "run": ("runs", {"text": str}),
     "why_not": ("runs", {"text": str}),
+    "why_event": ("runs", {"text": str, "event": int}),
     "page": ("runs", {"offset": int, "count": int}),
     "step": ("runs", {"text": str, "count": int}),
+    "read_on": ("replay", {"up_to": float, "more": int, "replay": int}),
+    "put_pattern": ("replay", {"name": str, "text": str, "replay": int}),
 }
 
 
@@ -65,7 +69,7 @@ class Studio:
     """What a server has: the folder, the file and roles to begin with, and the bounds of a call.
 
     One file is open at a time. Each opening has a number, which calls repeat, so that a page whose file another page has replaced is
-    told so, and is not shown events of the other file.
+    told so, and is not shown events of the other file. The same holds for replays, of which there is one at a time.
     """
 
     folder: Folder
@@ -74,9 +78,11 @@ class Studio:
     rows: int = ROWS
     seconds: float = 30.0
     token: str = field(default_factory=lambda: secrets.token_urlsafe(32))
-    workers: dict[str, Worker] = field(default_factory=lambda: {"quick": Worker(), "runs": Worker()})
+    workers: dict[str, Worker] = field(default_factory=lambda: {name: Worker() for name in ("quick", "runs", "replay")})
     opened: int = 0
+    replays: int = 0
     current: str | None = None
+    _asked: dict[str, Any] = field(default_factory=dict)
     _opening: threading.Lock = field(default_factory=threading.Lock)
 
     def begin(self) -> dict[str, Any]:
@@ -95,9 +101,29 @@ class Studio:
         with self._opening:
             found = self.workers["quick"].ask("open", asked, self.seconds)  # where it fails, the file before stays open
             self.opened += 1
-            self.current = data
+            self.current, self._asked = data, asked
+            self._end_replay()
             self.workers["runs"].ask("open", asked, self.seconds)
             return {**found, "opened": self.opened}
+
+    def begin_replay(self, patterns: dict[str, Any], opened: int) -> Any:
+        """Begin a replay in the place of the one before; the answer has its number as ``replay``."""
+        self._require(opened)
+        with self._opening:
+            self.replays += 1
+            worker = self.workers["replay"]
+            worker.ask("open", self._asked, self.seconds)
+            return worker.ask("begin_replay", {"patterns": patterns}, self.seconds) | {"replay": self.replays}
+
+    def end_replay(self, replay: int) -> None:
+        """End a replay, if another one has not begun since."""
+        with self._opening:
+            if replay == self.replays:
+                self._end_replay()
+
+    def _end_replay(self) -> None:
+        self.replays += 1
+        self.workers["replay"].close("the replay has ended")
 
     def save(self, kind: str, text: str, name: str, replace: bool, opened: int) -> dict[str, str]:
         """Write the query into the folder; with no name, only give the text that would be written."""
@@ -112,6 +138,8 @@ class Studio:
     def ask(self, call: str, opened: int, arguments: dict[str, Any]) -> Any:
         """The answer of a worker."""
         self._require(opened)
+        if arguments.pop("replay", self.replays) != self.replays:
+            raise OptionError("the replay has ended, or another page has begun one: begin it again")
         return self.workers[_CALLS[call][0]].ask(call, arguments, self.seconds)
 
     def _require(self, opened: int) -> None:
@@ -139,6 +167,14 @@ def application(studio: Studio, hosts: frozenset[str]) -> ASGIApp:
     async def open_(request: Request) -> Response:
         given = await _arguments(request, {"data": str, "roles": dict})
         return await _answered(lambda: studio.open(**given))
+
+    async def begin_replay(request: Request) -> Response:
+        given = await _arguments(request, {"patterns": dict, "opened": int})
+        return await _answered(lambda: studio.begin_replay(**given))
+
+    async def end_replay(request: Request) -> Response:
+        given = await _arguments(request, {"replay": int})
+        return await _answered(lambda: studio.end_replay(**given))
 
     async def save(request: Request) -> Response:
         given = await _arguments(request, {"kind": str, "text": str, "name": str, "replace": bool, "opened": int})
@@ -169,6 +205,8 @@ def application(studio: Studio, hosts: frozenset[str]) -> ASGIApp:
         Route("/static/{name}", file),
         Route("/api/begin", begin),
         Route("/api/open", open_, methods=["POST"]),
+        Route("/api/begin_replay", begin_replay, methods=["POST"]),
+        Route("/api/end_replay", end_replay, methods=["POST"]),
         Route("/api/save", save, methods=["POST"]),
         Route("/api/cancel", cancel, methods=["POST"]),
         Route("/api/{call}", call, methods=["POST"]),
@@ -237,6 +275,8 @@ async def _arguments(request: Request, types: Mapping[str, type]) -> dict[str, A
     if not isinstance(given, dict) or set(given) != set(types):
         raise BadRequest(f"expected an object with {', '.join(types) or 'nothing'}")
     for name, kind in types.items():
+        if type(given[name]) is int and kind is float:  # JavaScript writes 5.0 as 5
+            given[name] = float(given[name]) if abs(given[name]) < 2**63 else math.inf
         if type(given[name]) is not kind:
             raise BadRequest(f"'{name}' must be of type {kind.__name__}")
     return given

@@ -11,10 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from stretto.asking.call import why_not
+from stretto.engines.shared.windows import values_of
 from stretto.errors import DataError, LimitError, OptionError, QueryError, StrettoError, StrettoWarning
 from stretto.events import Schema, require
 from stretto.languages.sql import has_clause
@@ -22,6 +24,7 @@ from stretto.matching.call import iter_matches
 from stretto.matching.compiled import Query, compile_query
 from stretto.matching.files import open_files
 from stretto.matching.matcher import Matcher
+from stretto.query.sase import Selection
 from stretto.studio.values import as_numbers, as_value
 
 #: Events of the sample, where nothing else is said.
@@ -92,12 +95,12 @@ class Workbench:
             order = pc.sort_indices(events, sort_keys=[(roles.time, "ascending")])
             events = events.take(order)
         self.events, self.roles, self.more = events, roles, more
-        # With this column each event in a match says which one it is.
+        # With the column `number`, which those of `numbered` have, each event in a match says which one it is.
         number = "#"
         while number in events.schema.names:
             number += "#"
-        self._number = number
-        self._numbered = events.append_column(number, pa.array(range(events.num_rows), pa.int64()))
+        self.number = number
+        self.numbered = events.append_column(number, pa.array(range(events.num_rows), pa.int64()))
         self._found: list[dict[str, Any]] = []
 
     @classmethod
@@ -139,10 +142,10 @@ class Workbench:
         return {
             "offset": begin,
             "rows": [list(as_value(row).values()) for row in part.to_pylist()],
-            "at": self._at(part),
+            "at": self.places(part),
         }
 
-    def _at(self, part: pa.Table) -> list[float | int | None] | None:
+    def places(self, part: pa.Table) -> list[float | int | None] | None:
         """Where events are on the axis of time; ``None``: only their order is known."""
         return None if self.roles.time is None else as_numbers(part.column(self.roles.time))
 
@@ -151,18 +154,18 @@ class Workbench:
     def check(self, text: str) -> dict[str, Any]:
         """Whether the query is one and fits the columns: its language and variables, or the mistake, its place and a hint."""
         try:
-            query = self._compiled(text)
+            query = self.compiled(text)
         except (StrettoError, RecursionError) as error:
             return {"error": as_error(error)}
         return {"error": None, "language": query.language, "variables": list(query.variables)}
 
     def explain(self, text: str) -> dict[str, Any]:
         """What the query means and how it runs."""
-        return {"text": _cut(self._compiled(text).explain())}
+        return {"text": _cut(self.compiled(text).explain())}
 
     def draw(self, text: str) -> dict[str, Any]:
         """The automaton in the dot language. A LimitError where nobody could look at it."""
-        source = self._compiled(text).draw().source
+        source = self.compiled(text).draw().source
         if len(source) > LONGEST_ANSWER:
             raise LimitError(f"the picture would take {len(source):,} characters; {LONGEST_ANSWER:,} are drawn at most")
         return {"dot": source}
@@ -172,11 +175,11 @@ class Workbench:
 
         ``more``: there are more than :data:`MOST_MATCHES`, and the run has stopped.
         """
-        query = self._compiled(text, self._numbered.schema)
+        query = self.compiled(text, self.numbered.schema)
         self._found = []
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always", StrettoWarning)
-            for piece in iter_matches(query, self._numbered, **self._reading(), progress=False):
+            for piece in iter_matches(query, self.numbered, **self._reading(), progress=False):
                 room = MOST_MATCHES + 1 - len(self._found)
                 self._found += map(self._match, piece.slice(0, room).to_pylist())
                 if len(self._found) > MOST_MATCHES:
@@ -193,14 +196,72 @@ class Workbench:
 
     def why_not(self, text: str) -> dict[str, Any]:
         """What is in the way of a match in the sample, as :func:`stretto.why_not` says it."""
-        query = self._compiled(text)
+        query = self.compiled(text)
         return {"text": _cut(str(why_not(query, self.events, **self._reading())))}
+
+    def why_event(self, text: str, event: int) -> dict[str, Any]:
+        """Whether an event is in a match, and if not, what is in the way of one around it: within its key and a window of its time.
+
+        ``matches`` are the first that have it, at most :data:`MOST_OF_A_STEP`.
+        """
+        if not 0 <= event < self.events.num_rows:
+            raise OptionError(f"there is no event {event}: they are numbered from 0 to {self.events.num_rows - 1}")
+        query = self.compiled(text, self.numbered.schema)
+        if "positions" not in query.output_schema().names:
+            return {
+                "text": "The query counts over all matches: no events are held of them.",
+                "matches": [],
+                "events": {},
+            }
+        found = self._matches_with(query, event)
+        if found:
+            more = " or more" if len(found) == MOST_OF_A_STEP else ""
+            count = "a match" if len(found) == 1 else f"{len(found)}{more} matches"
+            said = f"Event {event} is in {count}."
+            return {"text": said, "matches": found, "events": self.events_of(found)}
+        around = self._around(query, event)
+        named = {name: self.events.column(name)[event].as_py() for name in query.partition_by}
+        strict = getattr(query.parsed, "selection", None) is Selection.STRICT  # which counts the events of all keys
+        answer = why_not(
+            self.compiled(text), self.events, **self._reading(), between=around, key=None if strict else named or None
+        )
+        told = f"Event {event} is in no match. " + (
+            "Among the events around it there are others:" if answer.matches else "Around it nothing else matches:"
+        )
+        return {"text": _cut(f"{told}\n\n{answer}"), "matches": [], "events": {}}
+
+    def _matches_with(self, query: Query, event: int) -> list[dict[str, Any]]:
+        """The first matches that have an event."""
+        found: list[dict[str, Any]] = []
+        for piece in iter_matches(query, self.numbered, **self._reading(), progress=False):
+            positions = piece.column("positions").combine_chunks()
+            having = pc.list_parent_indices(positions).filter(pc.equal(pc.list_flatten(positions), event))
+            found += map(self._match, piece.take(having).slice(0, MOST_OF_A_STEP - len(found)).to_pylist())
+            if len(found) == MOST_OF_A_STEP:
+                break
+        return found
+
+    def _around(self, query: Query, event: int) -> tuple[str, str] | None:
+        """The times of the first and the last event that may be in one match with an event; ``None``: any may."""
+        window, time = query.bound.window, self.roles.time
+        if window is None or time is None or window.attribute not in (None, time):
+            return None
+        column = self.events.column(time)
+        if window.attribute is None:
+            first, last = event - int(window.size), event + int(window.size)
+        else:
+            at = values_of(column, time, 0)
+            low, high = at[event] - window.size, at[event] + window.size
+            first, last = int(np.searchsorted(at, low)), int(np.searchsorted(at, high, side="right")) - 1
+        ends = column.take(pa.array([max(first, 0), min(last, len(column) - 1)]))
+        low, high = pc.cast(ends, pa.string()).to_pylist()
+        return low, high
 
     def page(self, offset: int, count: int) -> dict[str, Any]:
         """Matches of the last run from number ``offset`` on, with their events."""
         begin, size = _page(offset, count)
         found = self._found[begin : begin + size]
-        return {"offset": begin, "matches": found, "events": self._events_of(found)}
+        return {"offset": begin, "matches": found, "events": self.events_of(found)}
 
     def step(self, text: str, count: int) -> dict[str, Any]:
         """What is known when the first ``count`` events have come.
@@ -209,9 +270,9 @@ class Workbench:
         is open and with which no match begins yet; where these are not followed, ``refused`` says why.
         """
         count = max(0, min(int(count), self.events.num_rows))
-        query = self._compiled(text, self._numbered.schema)
-        so_far = self._numbered.slice(0, count)
-        matcher = Matcher(query, self._numbered.schema, **self._reading(), budget=MOST_MATCHES)
+        query = self.compiled(text, self.numbered.schema)
+        so_far = self.numbered.slice(0, count)
+        matcher = Matcher(query, self.numbered.schema, **self._reading(), budget=MOST_MATCHES)
         before = so_far.slice(0, max(0, count - 1))
         try:
             matcher.prime(before)
@@ -228,7 +289,7 @@ class Workbench:
             "partial": partial[:MOST_OF_A_STEP],
             "waiting": len(partial),
             "refused": refused,
-            "events": self._events_of(shown),
+            "events": self.events_of(shown),
         }
 
     def _partial(self, query: Query, so_far: pa.Table) -> tuple[list[dict[str, Any]], str | None]:
@@ -240,7 +301,7 @@ class Workbench:
                 "partial matches are followed in queries WITHIN a span of time, over events with a column of time",
             )
         try:
-            matcher = Matcher(query, self._numbered.schema, **self._reading(), timeouts=True, budget=MOST_MATCHES)
+            matcher = Matcher(query, self.numbered.schema, **self._reading(), timeouts=True, budget=MOST_MATCHES)
             matcher.push(so_far)
             if not so_far.num_rows:
                 return [], None
@@ -249,7 +310,8 @@ class Workbench:
             return [], str(error)
         return [self._match(row) for row in rows if row["reached"] is not None], None
 
-    def _compiled(self, text: str, schema: pa.Schema | None = None) -> Query:
+    def compiled(self, text: str, schema: pa.Schema | None = None) -> Query:
+        """The query over these events, or over those of another schema that has their columns."""
         if len(text) > LONGEST:
             raise LimitError(f"the query has {len(text):,} characters; {LONGEST:,} are taken at most")
         language = self.roles.language
@@ -276,19 +338,19 @@ class Workbench:
             if name in ("start", "end", "positions"):
                 continue
             if _are_events(value):
-                if all(self._number in one for one in value):
-                    variables[name] = [one[self._number] for one in value]
+                if all(self.number in one for one in value):
+                    variables[name] = [one[self.number] for one in value]
                 else:  # only some of their attributes are selected
                     values[name] = as_value(value)
             elif value != []:
                 values[name] = as_value(value)
         return made | {"variables": variables, "values": values}
 
-    def _events_of(self, found: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    def events_of(self, found: Sequence[dict[str, Any]]) -> dict[str, Any]:
         """The events of matches by number: their values and places on the axis of time."""
         numbers = sorted({row for one in found for row in one["rows"]})[: 20 * MOST_ROWS]
         part = self.events.take(pa.array(numbers, pa.int64()))
-        places = self._at(part) or numbers
+        places = self.places(part) or numbers
         rows = [list(as_value(row).values()) for row in part.to_pylist()]
         return {str(number): [at, row] for number, at, row in zip(numbers, places, rows, strict=True)}
 

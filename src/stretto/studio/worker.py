@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any, TextIO
 
 from stretto.errors import LimitError, OptionError, StrettoError
+from stretto.studio.replay import Replay
 from stretto.studio.saving import written
 from stretto.studio.workbench import ROWS, Roles, Workbench, as_error
 
@@ -61,9 +62,9 @@ class Worker:
         if self._lock.locked():
             self._end("it was cancelled")
 
-    def close(self) -> None:
-        """End the process."""
-        self._end("the studio has ended")
+    def close(self, why: str = "the studio has ended") -> None:
+        """End the process; a call that runs says why."""
+        self._end(why)
 
     def _alive(self) -> bool:
         return self._process is not None and self._process.poll() is None
@@ -73,6 +74,7 @@ class Worker:
         if process is not None and process.poll() is None:
             self._why = why
             process.kill()
+            process.wait()  # so that the next call starts another one
 
     def _asked(self, call: str, arguments: dict[str, Any], seconds: float) -> Any:
         if not self._alive():
@@ -115,6 +117,7 @@ class Calls:
 
     def __init__(self) -> None:
         self._bench: Workbench | None = None
+        self._replay: Replay | None = None
 
     @property
     def bench(self) -> Workbench:
@@ -123,9 +126,17 @@ class Calls:
             raise OptionError("no events are open: choose a file")
         return self._bench
 
+    @property
+    def replay(self) -> Replay:
+        """The replay that was begun."""
+        if self._replay is None:
+            raise OptionError("the replay has ended: begin it again")
+        return self._replay
+
     def open(self, path: str, roles: dict[str, Any], rows: int = ROWS) -> dict[str, Any]:
         """Take the events of a file in the place of those before, which stay where it fails."""
         self._bench = Workbench.of_files(path, Roles.of(roles), rows)
+        self._replay = None
         return self._bench.columns()
 
     def events(self, offset: int, count: int) -> dict[str, Any]:
@@ -152,6 +163,10 @@ class Calls:
         """As :meth:`Workbench.why_not`."""
         return self.bench.why_not(text)
 
+    def why_event(self, text: str, event: int) -> dict[str, Any]:
+        """As :meth:`Workbench.why_event`."""
+        return self.bench.why_event(text, event)
+
     def page(self, offset: int, count: int) -> dict[str, Any]:
         """As :meth:`Workbench.page`."""
         return self.bench.page(offset, count)
@@ -160,6 +175,25 @@ class Calls:
         """As :meth:`Workbench.step`."""
         return self.bench.step(text, count)
 
+    def begin_replay(self, patterns: dict[str, Any]) -> dict[str, Any]:
+        """Begin a :class:`~stretto.studio.replay.Replay` with patterns, by name, in the place of the one before."""
+        self._replay = None
+        made = Replay(self.bench)
+        for name, text in patterns.items():
+            if not isinstance(text, str):
+                raise OptionError(f"pattern '{name}' is no text")
+            made.put(name, text)
+        self._replay = made
+        return made.state()
+
+    def read_on(self, up_to: float, more: int) -> dict[str, Any]:
+        """As :meth:`Replay.read <stretto.studio.replay.Replay.read>`."""
+        return self.replay.read(up_to, more)
+
+    def put_pattern(self, name: str, text: str) -> dict[str, Any]:
+        """As :meth:`Replay.put <stretto.studio.replay.Replay.put>`."""
+        return self.replay.put(name, text)
+
     def written(self, kind: str, text: str, data: str) -> str:
         """The query as the text of a file (see :func:`~stretto.studio.saving.written`)."""
         bench = self.bench
@@ -167,7 +201,10 @@ class Calls:
 
 
 #: The calls by name.
-CALLS = ("open", "events", "check", "explain", "draw", "run", "why_not", "page", "step", "written")
+CALLS = (
+    *("open", "events", "check", "explain", "draw", "run", "why_not", "why_event", "page", "step", "written"),
+    *("begin_replay", "read_on", "put_pattern"),
+)
 
 
 def answer(calls: Calls, line: str) -> str:
