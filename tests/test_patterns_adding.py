@@ -12,6 +12,9 @@ import stretto
 from stretto import PatternSet
 from stretto.errors import DataError, LimitError, OptionError, QueryError
 from stretto.matching.noted import NotedPatterns
+from tests.cases import agree
+from tests.cases import patterns as changing
+from tests.conftest import cases
 
 SCHEMA = {"type": "string", "t": "int64", "k": "string", "v": "int64"}
 COUNT = "SELECT COUNT(*) AS n, SUM(b[v]) AS s FROM S WHERE A ; B AS b"
@@ -37,6 +40,11 @@ def short(table: pa.Table) -> list[tuple[Any, ...]]:
         (row["pattern"], row["end_time"], row["window_start"], dict(row["keys"]), row["totals"] and dict(row["totals"]))
         for row in table.to_pylist()
     ]
+
+
+def test_random_patterns_that_add_up_beside_others() -> None:
+    rows = sum(agree(changing, range(100_000, 100_000 + cases(1_000)), case=changing.adding))
+    assert rows > cases(1_000)
 
 
 def test_rows_of_events_windows_tables_and_matches_in_one_result() -> None:

@@ -19,7 +19,7 @@ from tests.cases import ceql
 from tests.cases.ceql import Case
 from tests.cases.choices import Seeded
 
-__all__ = ["PatternCase", "case", "check", "crowd", "expected", "found", "mixture"]
+__all__ = ["PatternCase", "adding", "case", "check", "crowd", "expected", "found", "mixture"]
 
 Row = dict[str, Any]
 #: ``("change", [changes])``, ``("push", low, high)``, ``("advance", time)``, ``("snapshot",)`` or ``("finish",)``.
@@ -165,8 +165,16 @@ def _automaton(choose: Seeded, by: tuple[str, ...], most: int) -> str:
     return json.dumps(made | ({"window": window} if window else {}) | ({"partition_by": keys} if keys else {}))
 
 
-def mixture(seed: int) -> PatternCase:
-    """A case of patterns in all languages, of which some wait for time to pass; the stream may be finished at the end."""
+def adding(seed: int) -> PatternCase:
+    """A case of patterns of which some count and add up over all of their matches, beside others."""
+    return mixture(seed, totals=100)
+
+
+def mixture(seed: int, *, totals: int = 40) -> PatternCase:
+    """A case of patterns in all languages, of which some wait for time to pass; the stream may be finished at the end.
+
+    ``totals``: in how many of a hundred cases some patterns count and add up.
+    """
     choose = Seeded(seed)
     events = _many_events(choose)
     by: tuple[str, ...] = choose.one_of([(), (), ("k",)])
@@ -181,7 +189,7 @@ def mixture(seed: int) -> PatternCase:
         "time_unit": "s",
     }
     queries = [_other(choose, by, max(9, seed % 10_000 // 20)) for _ in range(choose.integer(2, 8))]
-    if choose.chance(40):
+    if choose.chance(totals):
         options["totals"] = True
         queries += [_adding(choose, by) for _ in range(choose.integer(1, 6))]
     actions = _actions(choose, events, "t", queries, [f"p{n}" for n in range(9)], 15)
@@ -395,11 +403,12 @@ def expected(one: PatternCase) -> list[Row]:
             found = _matched(name, since, line[since], events, first, options)
             rows += _told(one, found, _compiled(line[since], one.events.schema, options), since, until)
     # Rows of one place are those of groups, which are in no order.
-    return [row for _, row in sorted(rows, key=lambda one: (one[0], repr(_added(one[1]))))]
+    return [row for _, row in sorted(rows, key=lambda one: (one[0], _added(one[1])))]
 
 
-def _added(row: Row) -> Any:
-    return [row["keys"], row["totals"]] if row.get("totals") is not None else None
+def _added(row: Row) -> str:
+    """What orders rows of counts and sums that differ in their groups only; of matches: nothing does."""
+    return repr(row) if row.get("totals") is not None else ""
 
 
 def _added_up(
@@ -596,12 +605,11 @@ def _by_variable(rows: list[Row], queries: dict[tuple[str, Any], str]) -> list[R
 
 def _in_order(rows: list[Row]) -> list[Row]:
     """Rows of counts and sums that come next to each other, and differ in their groups only, in one order."""
-    found: list[Row] = []
-    for _, same in groupby(
-        rows, lambda row: (_added(row) is None, row["pattern"], row["since"], row["end"], row.get("window_end"))
-    ):
-        found += sorted(same, key=lambda row: repr(_added(row)))
-    return found
+
+    def place(row: Row) -> tuple[Any, ...]:
+        return _added(row) == "", row["pattern"], row["since"], row["end"], row.get("window_end")
+
+    return [row for _, same in groupby(rows, place) for row in sorted(same, key=_added)]
 
 
 def check(one: PatternCase, seed: int = 0) -> int:
