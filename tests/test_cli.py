@@ -309,6 +309,13 @@ def test_why_a_query_has_no_match(run: Run) -> None:
         assert run("why-not", query, "keys.parquet", *chosen)[1].startswith("No match in 3 events.")
     assert run("why-not", QUERY, "events.parquet")[1] == "It does match in 4 events: x: row 0; y: row 2\n"
     assert run("why-not", QUERY, "events.parquet", "--key", "1")[0] == 2
+    clause = "SELECT * FROM events MATCH_RECOGNIZE (PATTERN (x) DEFINE x AS v > 9)"
+    shown = run("why-not", clause, "events.parquet", "--most", "1")[1].splitlines()
+    assert shown[:2] == [
+        "No match in 4 rows. The nearest miss:",
+        "1. X AS v > 9 does not hold: v is 4 in row 3",
+    ]
+    assert run("why-not", clause, "events.parquet", "--time", "t")[0] == 2
 
 
 def test_explain(run: Run) -> None:

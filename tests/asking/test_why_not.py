@@ -235,7 +235,5 @@ def test_a_key_of_strict_contiguity_is_refused() -> None:
 def test_other_languages_are_refused() -> None:
     with pytest.raises(stretto.OptionError, match="this is an automaton"):
         stretto.why_not(stretto.AFA({"kind": str}).arc("q0", "q1", when="e.kind = 'a'").final("q1"), TRADES)  # type: ignore[arg-type]
-    with pytest.raises(stretto.OptionError, match="this is SQL with MATCH_RECOGNIZE"):
-        stretto.why_not("SELECT * FROM t MATCH_RECOGNIZE (PATTERN (A) DEFINE A AS x > 1)", TRADES)
     with pytest.raises(stretto.QueryError, match="the query ends too early"):
         stretto.why_not("SELECT * FROM S WHERE", TRADES)

@@ -33,6 +33,7 @@ LANGUAGES = (
     "eql",
     "totals",
     "why",
+    "why_rows",
     "counts",
     "dry",
 )

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from tests.cases import agree, why
+from tests.cases import agree, why, why_rows
 from tests.conftest import cases
 
 
 def test_random_cases() -> None:
     found = agree(why, range(cases(5_000, compiled=500)))
+    assert sum(map(bool, found)) > len(found) // 3
+
+
+def test_random_clauses() -> None:
+    found = agree(why_rows, range(cases(3_000, compiled=200)))
     assert sum(map(bool, found)) > len(found) // 3

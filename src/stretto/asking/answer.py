@@ -91,6 +91,8 @@ class Answer:
         The rows of each variable of the first match; ``None``: there is no match.
     notes
         What else there is to know.
+    noun
+        What the query reads: ``event`` or ``row``.
     """
 
     query: str
@@ -98,6 +100,7 @@ class Answer:
     misses: tuple[NearMiss, ...] = ()
     match: Mapping[str, tuple[int, ...]] | None = None
     notes: tuple[str, ...] = ()
+    noun: str = field(default="event", repr=False)
 
     @property
     def matches(self) -> bool:
@@ -125,7 +128,7 @@ class Answer:
         return pa.Table.from_pylist(rows, _SCHEMA)
 
     def __str__(self) -> str:
-        events = f"{self.looked_at:,} event{'' if self.looked_at == 1 else 's'}"
+        events = f"{self.looked_at:,} {self.noun}{'' if self.looked_at == 1 else 's'}"
         if self.match is not None:
             held = NearMiss((), self.match).held()
             lines = [f"It does match in {events}: {held or 'the first match holds no variable'}"]

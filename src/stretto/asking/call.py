@@ -3,39 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from itertools import islice
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stretto.asking.answer import Answer, NearMiss, Reason, nearest_first
+from stretto.asking.answer import Answer
+from stretto.asking.answering import answered
 from stretto.asking.ceql import CeqlChain
 from stretto.asking.constraints import Chain
 from stretto.asking.eql import EqlChain
 from stretto.asking.evidence import Witness
+from stretto.asking.row_events import Rows, RowTrial, RowWitness
+from stretto.asking.rows import RowsChain
 from stretto.asking.sase import SaseChain
-from stretto.asking.search import Search, Way
-from stretto.asking.trying import Events, Found, Trial
-from stretto.errors import OptionError, nearest
-from stretto.events import Schema, require
+from stretto.asking.search import Search
+from stretto.asking.trying import Events, Trial
+from stretto.engines.rows.program import RowProgram
+from stretto.errors import OptionError
+from stretto.events import Schema, as_table, require
 from stretto.languages.afa.builder import AFA
 from stretto.languages.sql import has_clause
 from stretto.matching.compiled import Query, compile_query, roles
 from stretto.matching.files import table_of
+from stretto.matching.recognizing import read_clause
+from stretto.matching.sql_query import SqlQuery
 from stretto.matching.streams import nothing, one_table, with_types_of_nulls
 from stretto.query.afa import Afa
 from stretto.query.eql import EqlQuery
+from stretto.query.passes.bind_rows import bind
 from stretto.query.query import ParsedQuery
+from stretto.query.row_pattern import RowQuery, RowsPerMatch
 from stretto.query.sase import SaseQuery, Selection
-
-#: Ways to a match of which events are looked at, near misses of each that are looked at, and of each piece of the stream.
-MOST_WAYS, LOOKED_AT, EACH = 8, 256, 8
 
 
 def why_not(  # noqa: PLR0913 - the options that users have
-    query: str | Query,
+    query: str | Query | SqlQuery,
     events: Any,
     *,
     key: Any = None,
@@ -57,7 +62,8 @@ def why_not(  # noqa: PLR0913 - the options that users have
     Parameters
     ----------
     query
-        A query in CEQL, SASE+ or EQL: its text, or a compiled :class:`~stretto.Query`.
+        A query in CEQL, SASE+ or EQL: its text, or a compiled :class:`~stretto.Query`; or SQL that is one ``MATCH_RECOGNIZE`` clause
+        over one table, whose rows are the events.
     events
         As :func:`stretto.match` takes them; files are read into memory.
     key
@@ -80,7 +86,7 @@ def why_not(  # noqa: PLR0913 - the options that users have
     QueryError, DataError
         As of :func:`stretto.match`.
     OptionError
-        The query is an automaton, or SQL; the key is not one of the query's; there is no time for ``between``.
+        The query is an automaton, or SQL around a clause; the key is not one of the query's; there is no time for ``between``.
 
     Examples
     --------
@@ -92,8 +98,17 @@ def why_not(  # noqa: PLR0913 - the options that users have
        A: row 0; b: row 1
     """
     refuse(query, most)
+    if isinstance(query, SqlQuery) or (isinstance(query, str) and has_clause(query)):
+        refuse_said(
+            {"time": time, "sequence": sequence, "stream": stream, "time_unit": time_unit, "language": language}
+        )
+        parsed, rows = rows_of(query, events, key, between)
+        searches = [Search(chain, trial) for trial in (RowTrial(rows),) for chain in RowsChain.of(parsed)]
+        return answered(str(query), rows.table.num_rows, searches, RowWitness(parsed, rows), most, "row")
     compiled, there = events_of(query, events, key, between, type, time, sequence, stream, time_unit, language)
-    return _answer(compiled, there, most)
+    trial = Trial(there)
+    searches = [Search(chain, trial) for chain in chains_of(compiled.bound.parsed)]
+    return answered(compiled.text, there.table.num_rows, searches, Witness(compiled.bound, there), most)
 
 
 def events_of(
@@ -127,16 +142,36 @@ def events_of(
     return compiled, Events.of(table if rows is None else table.take(pa.array(rows)), schema, sequence, rows)
 
 
+def rows_of(query: str | SqlQuery, events: Any, key: Any, between: tuple[Any, Any] | None) -> tuple[RowQuery, Rows]:
+    """A clause, and the rows that it is asked about; the arguments are those of :func:`why_not`."""
+    parsed = read_clause(str(query))
+    if parsed.frame is not None:
+        raise OptionError(
+            "why_not answers for MATCH_RECOGNIZE ( … ), and this is a WINDOW: ask with its pattern in a clause"
+        )
+    table = as_table(table_of(events))
+    bound = bind(replace(parsed, measures=(), rows=RowsPerMatch.ONE), table.schema)
+    RowProgram(bound)  # a clause that does not run is an error, and nothing that has no match
+    time = bound.parsed.order_by[0].column if bound.parsed.order_by else None
+    if between is not None and time is None:
+        raise OptionError("between= needs ORDER BY in the clause")
+    chosen = _chosen(table, _named_keys(bound.parsed.partition_by, key, table.column_names), between, time)
+    return parsed, Rows.of(bound, table, None if chosen is None else np.flatnonzero(chosen))
+
+
+def refuse_said(options: Mapping[str, Any]) -> None:
+    """Raise an :class:`OptionError` for what a clause says by itself."""
+    for name, value in options.items():
+        if value is not None:
+            raise OptionError(f"{name}={value!r}: a MATCH_RECOGNIZE clause says its order by ORDER BY; leave it out")
+
+
 def refuse(query: Any, most: int) -> None:
     """Raise an :class:`OptionError` for a query that is not answered for."""
     if isinstance(query, AFA | Afa):
         raise OptionError(
-            "why_not answers for CEQL, SASE+ and EQL, and this is an automaton: leave out fences one by one, or look at its partial "
-            "outputs with final states on the way"
-        )
-    if isinstance(query, str) and has_clause(query):
-        raise OptionError(
-            "why_not answers for CEQL, SASE+ and EQL, and this is SQL with MATCH_RECOGNIZE: leave out conditions of DEFINE one by one"
+            "why_not answers for CEQL, SASE+, EQL and MATCH_RECOGNIZE, and this is an automaton: leave out fences one by one, or "
+            "look at its partial outputs with final states on the way"
         )
     if most < 1:
         raise OptionError(f"most={most}: one near miss at least")
@@ -165,8 +200,14 @@ def keys_of(query: Query, key: Any, known: Collection[str]) -> dict[str, Any]:
         raise OptionError(
             "key=: strict_contiguity counts the events of all keys; leave it out, or ask with partition_contiguity in its place"
         )
+    return _named_keys(query.partition_by, key, known)
+
+
+def _named_keys(names: tuple[str, ...], key: Any, known: Collection[str]) -> dict[str, Any]:
+    """The columns by which events are chosen, and their values, of a query with these partition attributes."""
+    if key is None:
+        return {}
     if not isinstance(key, Mapping):
-        names = query.partition_by
         if len(names) != 1 or names[0] not in known:
             told = (
                 f"the query is partitioned by {', '.join(names)}" if names else "the query has no partition attribute"
@@ -222,86 +263,3 @@ def chains_of(parsed: ParsedQuery | SaseQuery) -> Iterator[Chain]:
         yield EqlChain(parsed)
     else:
         yield SaseChain(parsed)
-
-
-def _answer(query: Query, events: Events, most: int) -> Answer:
-    trial, size = Trial(events), events.table.num_rows
-    searches = [Search(chain, trial) for chain in chains_of(query.bound.parsed)]
-    for search in searches:
-        found = search.first(search.whole, ())
-        if found is not None:
-            return Answer(query.text, size, match=_held(search.chain, found, events))
-    witness = Witness(query.bound, events)
-    misses = [miss for search in searches for miss in _misses(search, witness, most)]
-    there = [miss for miss in misses if all(one.kind != "absent" for one in miss.reasons)]
-    notes: tuple[str, ...] = ()
-    if any(search.abandoned for search in searches):
-        notes = ("Some queries without a constraint had too many partial matches, and were not tried to their end.",)
-    return Answer(query.text, size, nearest_first(there or misses, most), notes=notes)
-
-
-def _held(chain: Chain, found: Found, events: Events) -> dict[str, tuple[int, ...]]:
-    """The rows of each variable, in the order of the steps; of several names of the same events the outermost one."""
-    held: dict[str, tuple[int, ...]] = {}
-    for step in chain.steps:
-        seen: dict[tuple[int, ...], str] = {}
-        for name in step.variables:
-            if found.held.get(name):
-                seen.setdefault(found.held[name], name)
-        held |= {name: tuple(map(events.row, own)) for own, name in seen.items()}
-    return held
-
-
-def _misses(search: Search, witness: Witness, most: int) -> Iterator[NearMiss]:
-    """The near misses of one chain of steps."""
-    ways = search.ways()[:MOST_WAYS]
-    for way in ways:
-        if way.reached < search.whole:
-            yield _waiting(search, way, witness)
-            continue
-        query = search.query(way.reached, way.dropped)
-        assert query is not None
-        found = search.trial.some(query, EACH)
-        looked_at = list(islice(found, LOOKED_AT // len(ways)))
-        witness.read(looked_at)
-        yield from nearest_first([_miss(search, way, one, witness) for one in looked_at], most)
-
-
-def _miss(search: Search, way: Way, found: Found, witness: Witness, more: tuple[Reason, ...] = ()) -> NearMiss:
-    reasons, excess = list[Reason](), 0.0
-    for one in way.dropped:
-        said = witness.says(one, found)
-        excess += said.excess
-        reasons.append(Reason(str(one.kind), one.text, said.text, said.rows, said.values, one.variables, one.span))
-    events, time = witness.events, witness.events.schema.time
-    times = None
-    if time is not None:
-        times = witness.event(found.start)[time], witness.event(found.end)[time]
-    return NearMiss((*reasons, *more), _held(search.chain, found, events), times, excess)
-
-
-def _waiting(search: Search, way: Way, witness: Witness) -> NearMiss:
-    """A chain that ends before a step for which no event comes."""
-    chain, events = search.chain, witness.events
-    step = chain.steps[search.following(way.reached) - 1]
-    last = events.table.num_rows - 1
-    every = chain.asks(way.reached) if way.reached else ()
-    earliest = search.first(way.reached, every) if way.reached else None
-    known = [] if events.kinds is None else [one for one in pc.unique(events.kinds).to_pylist() if one is not None]
-    absent = [name for name in step.types if name not in known]
-    if last < 0:
-        told = "there are no events"
-    elif absent and len(absent) == len(step.types) and events.kinds is not None:
-        best = nearest(absent[0], known)
-        hint = f"; did you mean '{best}'?" if best else ""
-        told = f"no event has the type {' or '.join(map(repr, absent))}{hint}"
-    elif earliest is not None:
-        told = f"none comes behind row {events.row(earliest.end)}, and the events end with row {events.row(last)}"
-    else:
-        told = f"none comes; the events end with row {events.row(last)}"
-    reason = Reason("absent", step.text, told, variables=step.variables)
-    found = search.first(way.reached, way.dropped) if way.reached else None
-    if found is None:
-        return NearMiss((reason,), {}, None, 1e9)
-    miss = _miss(search, way, found, witness, (reason,))
-    return NearMiss(miss.reasons, miss.events, miss.times, 1e9 - way.reached)

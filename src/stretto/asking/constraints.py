@@ -10,9 +10,10 @@ from typing import Any, Protocol
 from stretto.errors import Span
 from stretto.query import predicate as p
 from stretto.query.query import ParsedQuery
+from stretto.query.row_pattern import RowQuery
 from stretto.query.sase import SaseQuery
 
-AnyParsed = ParsedQuery | SaseQuery
+AnyParsed = ParsedQuery | SaseQuery | RowQuery
 
 
 class Kind(StrEnum):
@@ -26,6 +27,7 @@ class Kind(StrEnum):
     KEY = "key"  #: all its events have the same value
     STRATEGY = "strategy"  #: how events are selected
     COUNT = "count"  #: how often a step is repeated
+    ANCHOR = "anchor"  #: where in its partition a match begins or ends
     UNTIL = "until"  #: what ends a repetition, or a sequence
 
 

@@ -22,6 +22,7 @@ from stretto.languages.sql import has_clause
 from stretto.matching.compiled import Query
 from stretto.matching.dry import findings
 from stretto.query.afa import Afa
+from stretto.query.row_pattern import RowQuery
 from stretto.query.sase import SaseQuery
 
 
@@ -197,24 +198,24 @@ def explain(
 def _counted(alternative: int, chain: Chain, trial: Trial) -> Iterator[Counted]:
     """The numbers of each step; the query itself comes first, as it says how long the others may take."""
     search = Search(chain, trial)
-    found = [_numbers(search, steps) for steps in range(search.whole, 0, -1)]
+    found = [_numbers(search, trial, steps) for steps in range(search.whole, 0, -1)]
     for at, (step, (reached, within, windowed)) in enumerate(zip(chain.steps, reversed(found), strict=True), 1):
-        alone = _completing(search, search.compiled(chain.alone(at)))
+        alone = _completing(trial, search.compiled(chain.alone(at)))
         events = _of_types(step, trial.events, chain)
         yield Counted(alternative, at == 1, step.text, events, alone, reached, within, windowed)
 
 
-def _numbers(search: Search, steps: int) -> tuple[Number | None, Number | None, bool]:
+def _numbers(search: Search, trial: Trial, steps: int) -> tuple[Number | None, Number | None, bool]:
     """How many events complete the first so many steps, without and with windows; and whether there are any."""
-    within = _completing(search, search.query(steps, ()))
+    within = _completing(trial, search.query(steps, ()))
     windows = [one for one in search.chain.asks(steps) if one.kind in (Kind.WINDOW, Kind.GAP)]
-    return _completing(search, search.query(steps, windows)) if windows else within, within, bool(windows)
+    return _completing(trial, search.query(steps, windows)) if windows else within, within, bool(windows)
 
 
-def _completing(search: Search, query: Query | None) -> Number | None:
+def _completing(trial: Trial, query: Query | None) -> Number | None:
     if query is None:
         return None
-    found = search.trial.completing(query)
+    found = trial.completing(query)
     parsed = query.parsed
     # The end of a repetition with UNTIL … ONLY completes matches of several last events, of which LIMIT 1 lists one.
     only = isinstance(parsed, SaseQuery) and any(one.only for one in parsed.components)
@@ -224,6 +225,7 @@ def _completing(search: Search, query: Query | None) -> Number | None:
 def _of_types(step: Asks, events: Events, chain: Chain) -> int:
     """How many events of the query's streams have a type of a step."""
     schema, parsed = events.schema, chain.parsed
+    assert not isinstance(parsed, RowQuery)
     read: Any = pa.scalar(True)
     if schema.stream is not None and not parsed.any_stream:
         read = pc.is_in(events.table.column(schema.stream), pa.array(parsed.streams))

@@ -15,11 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from stretto.asking.constraints import Constraint, Kind, parts_of
+from stretto.asking.constraints import Constraint, Kind, Step, parts_of
 from stretto.asking.trying import Events, Found
+from stretto.errors import nearest
 from stretto.query import algebra as a
 from stretto.query import predicate as p
-from stretto.query.eql import Step
+from stretto.query.eql import Step as Stage
 from stretto.query.evaluate import holds, value
 from stretto.query.passes.bind import BoundQuery, bind_window, in_words
 from stretto.query.passes.bind_eql import BoundEql, typed_condition
@@ -64,6 +65,31 @@ class Witness:
             self._seen[at] = self.events.event(at)
         return self._seen[at]
 
+    def row(self, at: int) -> int:
+        """The row of the input at a position of the stream."""
+        return self.events.row(at)
+
+    def times(self, found: Found) -> tuple[Any, Any] | None:
+        """When a match begins and ends; ``None``: no time is known."""
+        time = self.events.schema.time
+        return None if time is None else (self.event(found.start)[time], self.event(found.end)[time])
+
+    def waiting(self, step: Step, earliest: Found | None) -> str:
+        """Why no event comes for a step; ``earliest`` is the first match of the steps before."""
+        events = self.events
+        last = events.table.num_rows - 1
+        known = [] if events.kinds is None else [one for one in pc.unique(events.kinds).to_pylist() if one is not None]
+        absent = [name for name in step.types if name not in known]
+        if last < 0:
+            return "there are no events"
+        if absent and len(absent) == len(step.types) and events.kinds is not None:
+            best = nearest(absent[0], known)
+            hint = f"; did you mean '{best}'?" if best else ""
+            return f"no event has the type {' or '.join(map(repr, absent))}{hint}"
+        if earliest is not None:
+            return f"none comes behind row {events.row(earliest.end)}, and the events end with row {events.row(last)}"
+        return f"none comes; the events end with row {events.row(last)}"
+
     def read(self, matches: Sequence[Found]) -> None:
         """Read the events of some matches at once."""
         more = sorted({at for one in matches for at in (one.start, one.end, *one.positions)}.difference(self._seen))[
@@ -88,7 +114,7 @@ class Witness:
                 return self._key(one, found)
             case Kind.COUNT:
                 return self._count(one, found)
-            case Kind.UNTIL:
+            case _:
                 return self._until(one, found)
 
     # ---- Conditions
@@ -99,8 +125,8 @@ class Witness:
             return Evidence("it does not hold")
         told, rows, values, excess = [], list[int](), list[tuple[str, Any]](), 0.0
         for own, at, far in broken:
-            shown = ", ".join(f"{name} is {_shown(one)}" for name, one in own)
-            told.append(f"{shown} in row{'s' * (len(at) > 1)} {', '.join(map(str, at))}" if at else shown)
+            read = ", ".join(f"{name} is {shown(one)}" for name, one in own)
+            told.append(f"{read} in row{'s' * (len(at) > 1)} {', '.join(map(str, at))}" if at else read)
             rows += at
             values += own
             excess += far
@@ -121,7 +147,7 @@ class Witness:
             event = self.event(at)
             if not holds(condition, event):
                 values = tuple((name, event.get(name)) for name in names)
-                yield values, (self.events.row(at),), _distance(condition, event)
+                yield values, (self.events.row(at),), distance(condition, event)
 
     def _with_types(self, one: Constraint) -> p.Predicate:
         """A condition as it is asked of the events."""
@@ -156,7 +182,7 @@ class Witness:
                     }
                     place = index.get(reference.index, -1 if reference.index is Index.LAST else 0)
                     rows.append(self.events.row(own[place]))
-            yield tuple(values.items()), tuple(dict.fromkeys(rows)), _distance(condition, values)
+            yield tuple(values.items()), tuple(dict.fromkeys(rows)), distance(condition, values)
 
     # ---- Windows and gaps
 
@@ -177,7 +203,7 @@ class Witness:
         rows = (self.events.row(found.start), self.events.row(found.end))
         over = lasts - window.size
         text = f"it lasts {self._length(lasts, window)} (rows {rows[0]} to {rows[1]}), {self._length(over, window)} too long"
-        return Evidence(text, rows, (("lasts", lasts), ("most", window.size)), _relative(lasts, window.size))
+        return Evidence(text, rows, (("lasts", lasts), ("most", window.size)), relative(lasts, window.size))
 
     def _gap(self, one: Constraint, found: Found) -> Evidence:
         least, most = one.what
@@ -193,7 +219,7 @@ class Witness:
         text = (
             f"{self._length(apart, window)} between rows {rows[0]} and {rows[1]}, {self._length(over, window)} {sign}"
         )
-        return Evidence(text, rows, (("apart", apart), ("bound", window.size)), _relative(apart, window.size))
+        return Evidence(text, rows, (("apart", apart), ("bound", window.size)), relative(apart, window.size))
 
     def _widest(self, one: Constraint, found: Found, window: BoundWindow, *, wide: bool) -> tuple[int, int] | None:
         """The two events that break a gap, or a window of a part."""
@@ -301,7 +327,7 @@ class Witness:
         match one.what:
             case Component(types=types):
                 return types
-            case Step(category=category):
+            case Stage(category=category):
                 return () if category is None else (category,)
             case body:
                 return tuple(node.type for node in a.walk(body) if isinstance(node, a.Atom))
@@ -365,12 +391,12 @@ class Witness:
     def _key(self, one: Constraint, found: Found) -> Evidence:
         names = self._key_names(one, found)
         values: dict[Any, list[int]] = {}
-        shown: list[tuple[str, Any]] = []
+        different: list[tuple[str, Any]] = []
         for at, name in names:
             own = self.event(at).get(name)
-            if all(own != other for _, other in shown):
-                shown.append((name, own))
-            values.setdefault(_shown(own), []).append(self.events.row(at))
+            if all(own != other for _, other in different):
+                different.append((name, own))
+            values.setdefault(shown(own), []).append(self.events.row(at))
         name = " = ".join(dict.fromkeys(name for _, name in names))
         if len(values) < 2 and "NULL" not in values:
             return Evidence("its events are in no common partition", excess=1.0)
@@ -379,7 +405,7 @@ class Witness:
             for own, rows in values.items()
         )
         rows = tuple(row for own in values.values() for row in own)
-        return Evidence(f"{name} is {told}", rows, tuple(shown), float(len(values)))
+        return Evidence(f"{name} is {told}", rows, tuple(different), float(len(values)))
 
     def _key_names(self, one: Constraint, found: Found) -> list[tuple[int, str]]:
         """Each event of a match with the attribute that is its key."""
@@ -409,7 +435,7 @@ def _typed(node: a.Pattern, bound: BoundQuery) -> a.Pattern:
     return a.Filter(node.body, node.variable, typed(node.predicate, bound.schema.attributes), node.span)
 
 
-def _distance(condition: p.Predicate, values: Mapping[str, Any]) -> float:
+def distance(condition: p.Predicate, values: Mapping[str, Any]) -> float:
     """How far values are from what a condition asks: the relative difference of what is compared; 1 where that says nothing."""
     if not isinstance(condition, p.Comparison):
         return 1.0
@@ -417,7 +443,7 @@ def _distance(condition: p.Predicate, values: Mapping[str, Any]) -> float:
     if any(side is None for side in sides):
         return 2.0
     left, right = (_as_number(side) for side in sides)
-    return 1.0 if left is None or right is None else _relative(left, right)
+    return 1.0 if left is None or right is None else relative(left, right)
 
 
 def _as_number(one: Any) -> float | None:
@@ -426,13 +452,13 @@ def _as_number(one: Any) -> float | None:
     return one.timestamp() if isinstance(one, dt.datetime) else float(one)
 
 
-def _relative(one: float, other: float) -> float:
+def relative(one: float, other: float) -> float:
     scale = max(abs(one), abs(other))
     far = abs(one - other) / scale if scale else 0.0
     return 1.0 if math.isnan(far) else far
 
 
-def _shown(one: Any) -> str:
+def shown(one: Any) -> str:
     """A value as a query has it."""
     if one is None:
         return "NULL"

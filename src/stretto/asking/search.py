@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from stretto.asking.constraints import AnyParsed, Chain, Constraint, Kind
-from stretto.asking.trying import Found, Trial
+from stretto.asking.trying import Found, Trying
 from stretto.errors import LimitError, OptionError, QueryError
-from stretto.matching.compiled import Query
 from stretto.query.sase import Selection
 
 #: Constraints that are looked for one by one, after which those of a step are dropped together.
@@ -36,7 +36,7 @@ class Way:
 class Search:
     """The search over one chain of steps."""
 
-    def __init__(self, chain: Chain, trial: Trial) -> None:
+    def __init__(self, chain: Chain, trial: Trying) -> None:
         self.chain, self.trial = chain, trial
         self.whole = len(chain.steps)
         self._known: dict[tuple[int, frozenset[Constraint]], Found | None] = {}
@@ -75,11 +75,11 @@ class Search:
             self._never[one] = not found and self.trial.abandoned == before
         return self._never[one]
 
-    def query(self, steps: int, dropped: Collection[Constraint]) -> Query | None:
+    def query(self, steps: int, dropped: Collection[Constraint]) -> Any:
         """The query of the first so many steps without some constraints; ``None``: that is no query."""
         return self.compiled(self.chain.relaxed(steps, dropped))
 
-    def compiled(self, parsed: AnyParsed | None) -> Query | None:
+    def compiled(self, parsed: AnyParsed | None) -> Any:
         """A query over the events; ``None``: it is none that runs."""
         try:
             return None if parsed is None else self.trial.compiled(parsed)

@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from stretto.asking.constraints import AnyParsed
 from stretto.budget import Budget
 from stretto.columns.overflow import IntegerOverflow
 from stretto.engines.api import Matches, Run
@@ -91,11 +90,11 @@ class Found:
         return tuple(sorted({at for own in self.held.values() for at in own}))
 
 
-class _Abandoned(Exception):
+class Abandoned(Exception):
     """A query has too many partial matches to be tried to its end."""
 
 
-_TOO_MUCH = (LimitError, TooMany, IntegerOverflow, _Abandoned)
+_TOO_MUCH = (LimitError, TooMany, IntegerOverflow, Abandoned)
 
 
 @dataclass(frozen=True)
@@ -106,16 +105,15 @@ class Number:
     exact: bool = True
 
 
-class Trial:
-    """Runs queries over the same events."""
+class Trying:
+    """Runs queries over the same events, each for a bounded time."""
 
-    def __init__(self, events: Events) -> None:
-        self.events = events
+    def __init__(self) -> None:
         self.abandoned = 0  #: how often a query had too many partial matches to be tried to its end
         self._first: float | None = None  #: seconds that the first query took; ``None``: none has been run
         self._spent = 0.0  #: seconds that all took
 
-    def compiled(self, parsed: AnyParsed) -> Query:
+    def compiled(self, parsed: Any) -> Any:
         """A query over these events, whose machine is there.
 
         Raises
@@ -123,24 +121,20 @@ class Trial:
         QueryError, OptionError, LimitError
             It is none that runs.
         """
-        query = bound_apart(parsed, self.events.schema)
-        query.program(split=True)
-        return query
+        raise NotImplementedError
 
-    def some(self, query: Query, each: int, *, quick: bool = False) -> Iterator[Found]:
-        """Matches of a query in the order in which they come, at most so many of each piece of the stream.
+    def _few(self, query: Any, each: int, most: float) -> Iterator[Found]:
+        """Matches of a query, at most so many of each piece of the events; it is given up when it takes more than so many seconds."""
+        raise NotImplementedError
+
+    def some(self, query: Any, each: int, *, quick: bool = False) -> Iterator[Found]:
+        """Matches of a query in the order in which they come, at most so many of each piece of the events.
 
         ``quick``: it is given up earlier.
         """
-        marks, began = query.program(split=True).marks, process_time()
+        began = process_time()
         try:
-            for piece in self._pieces(query, self._seconds(quick=quick)):
-                taken = 0
-                for found in piece:
-                    if taken < each:
-                        for one in _read(found, marks, each - taken):
-                            taken += 1
-                            yield one
+            yield from self._few(query, each, self._seconds(quick=quick))
         except _TOO_MUCH:
             self.abandoned += 1
         finally:
@@ -156,6 +150,44 @@ class Trial:
         left = max(SECONDS, TOGETHER * self._first) - self._spent
         return max(least, min(left, max(SECONDS, TIMES * self._first)))
 
+    def _note(self, began: float) -> None:
+        """Note how long a query took."""
+        took = process_time() - began
+        if self._first is None:
+            self._first = took
+        self._spent += took
+
+
+class Trial(Trying):
+    """Runs queries of events over the same ones."""
+
+    def __init__(self, events: Events) -> None:
+        super().__init__()
+        self.events = events
+
+    def compiled(self, parsed: Any) -> Query:
+        """A query over these events, whose machine is there.
+
+        Raises
+        ------
+        QueryError, OptionError, LimitError
+            It is none that runs.
+        """
+        query = bound_apart(parsed, self.events.schema)
+        query.program(split=True)
+        return query
+
+    def _few(self, query: Query, each: int, most: float) -> Iterator[Found]:
+        """Matches of a query in the order in which they come, at most so many of each piece of the stream."""
+        marks = query.program(split=True).marks
+        for piece in self._pieces(query, most):
+            taken = 0
+            for found in piece:
+                if taken < each:
+                    for one in _read(found, marks, each - taken):
+                        taken += 1
+                        yield one
+
     def completing(self, query: Query) -> Number:
         """How many events complete a match of a query."""
         seen, exact, began = np.zeros(self.events.table.num_rows, np.bool_), True, process_time()
@@ -168,13 +200,6 @@ class Trial:
             exact = False
         self._note(began)
         return Number(int(np.count_nonzero(seen)), exact)
-
-    def _note(self, began: float) -> None:
-        """Note how long a query took."""
-        took = process_time() - began
-        if self._first is None:
-            self._first = took
-        self._spent += took
 
     def _pieces(self, query: Query, most: float) -> Iterator[Iterator[Matches]]:
         """The matches of a query, piece by piece of the stream; each is read before the next is asked for.
@@ -195,7 +220,7 @@ class Trial:
                 break  # all was read: what is left is what the end completes
             held, took = run.nbytes, process_time() - began
             if held > MOST_BYTES or took > most:
-                raise _Abandoned
+                raise Abandoned
             if held >= HEAVY:
                 size = FIRST
             elif 4 * took < most:  # else the next piece would take too long if it cost more than those before

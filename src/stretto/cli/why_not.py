@@ -18,6 +18,7 @@ from stretto.cli.files import (
     typed_columns,
 )
 from stretto.cli.match import Format
+from stretto.languages.sql import has_clause
 from stretto.matching.compiled import compile_query
 
 
@@ -46,9 +47,8 @@ def why_not(  # noqa: PLR0913 - the options of the command
     time_unit: Annotated[str | None, typer.Option(help="Unit of an integer time: s, ms, us, ns.")] = None,
 ) -> None:
     """Say why QUERY has no match in DATA: the nearest misses, and what is in the way of each."""
-    compiled = compile_query(
-        read_query(query, language), language=language
-    )  # a wrong query is told before data is read
+    text = read_query(query, language)
+    compiled = text if has_clause(text) else compile_query(text, language=language)  # told before data is read
     column, types = typed_columns(type_ or ())
     pairs = [one.partition("=") for one in key or ()]
     keys: Any = {name: value for name, _, value in pairs} or None

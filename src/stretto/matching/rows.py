@@ -75,7 +75,7 @@ def _sorted_pieces(program: RowProgram, table: pa.Table, piece: int) -> Iterator
     """The rows in order, in pieces of whole partitions, each with the number of rows up to its end."""
     columns = columns_of(program.bound)
     table = with_fields(table, columns)
-    ordered, bounds = _sorted(program.bound, table)
+    ordered, bounds = sorted_partitions(program.bound, table)
     most = max(1, piece // program.words)
     first = 0
     while first < bounds.size - 1:
@@ -93,7 +93,7 @@ def columns_of(bound: BoundRows) -> list[str]:
     return list(dict.fromkeys((*bound.read, *(name for name in bound.output.names if name in names))))
 
 
-def _sorted(bound: BoundRows, table: pa.Table) -> tuple[I64 | None, I64]:
+def sorted_partitions(bound: BoundRows, table: pa.Table) -> tuple[I64 | None, I64]:
     """The rows in order, ``None`` where they are already, and the bounds of partitions."""
     query = bound.parsed
     keys: list[pa.Array] = []

@@ -114,7 +114,7 @@ class _Match:
 class _Partition:
     """The rows of a partition, in order."""
 
-    def __init__(self, bound: r.BoundRows, rows: list[Row], most_steps: int) -> None:
+    def __init__(self, bound: r.BoundRows, rows: Sequence[Row], most_steps: int) -> None:
         self.most_steps = most_steps
         self.bound = bound
         self.query = bound.parsed
@@ -345,6 +345,20 @@ def _computed(operand: p.Operand, row: Mapping[str, Any]) -> Any:
     """The value of an operand; what is computed of decimals is a double."""
     found = value(operand, row)
     return float(found) if isinstance(found, Decimal) and not isinstance(operand, p.Attribute) else found
+
+
+def unfulfilled(
+    bound: r.BoundRows, rows: Sequence[Row], start: int, word: Sequence[str], variable: str
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The rows that a variable holds in a word from a row of a partition on, for which its condition does not hold.
+
+    Each with the values that the condition reads. The rows have the fields of structs that the clause reads.
+    """
+    partition, condition = _Partition(bound, rows, MOST_STEPS), bound.conditions[variable]
+    for count, name in enumerate(word, 1):
+        match = _Match(start, tuple((one, False) for one in word[:count]), 1)
+        if name == variable and not holds(condition, seen := _Seen(partition, match, count)):
+            yield start + count - 1, {name: seen[name] for name in p.attributes(condition)}
 
 
 # ---- Aggregates
