@@ -413,6 +413,86 @@ query = "sequence by user with maxspan=5s [FAILED where true] [LOGIN where true]
     assert sorted(found[5:]) == [("slower", 3, 108), ("slower", 6, 108)]
 
 
+AUTOMATON = """
+[events]
+time = "t"
+time_unit = "s"
+
+[[rule]]
+id = "retries"
+language = "afa"
+every = 50
+query = '''
+partition_by = ["user"]
+window = "1 minute"
+register = { tries = "int64" }
+final = ["in"]
+arcs = [
+  { source = "q0", target = "out", when = "e.type = 'FAILED'", then = "tries = 1" },
+  { source = "out", target = "out", when = "e.type = 'FAILED'", then = "tries = r.tries + 1" },
+  { source = "out", target = "in", when = "e.type = 'LOGIN' AND r.tries > 2" },
+]
+'''
+
+[[rule.test]]
+matches = 1
+events = [
+  {type = "LOGIN", t = 9, user = "ann"}, {type = "FAILED", t = 1, user = "ann"}, {type = "FAILED", t = 2, user = "ann"},
+  {type = "FAILED", t = 3, user = "bob"}, {type = "FAILED", t = 4, user = "ann"}, {type = "FAILED", t = 5, user = "ann"},
+]
+
+[[rule.test]]
+name = "a minute"
+matches = false
+events = [
+  {type = "FAILED", t = 1, user = "ann"}, {type = "FAILED", t = 2, user = "ann"}, {type = "FAILED", t = 3, user = "ann"},
+  {type = "LOGIN", t = 61, user = "ann"},
+]
+
+[[rule.test]]
+name = "no user"
+events = [{type = "FAILED", t = 1}]
+"""
+
+
+def test_a_rule_that_is_an_automaton(folder: Folder, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tested, matched beside others, without repeats; what is wrong with its text is told, here or where it meets events."""
+    wrong = """
+[[rule]]
+id = "form"
+language = "afa"
+query = "arks = []"
+
+[[rule]]
+id = "arc"
+language = "afa"
+query = 'arcs = [{ source = "a", target = "b", when = "e.usr = 1" }]'
+"""
+    path = folder(a=AUTOMATON, b=LEFT, c=wrong)
+    rules = stretto.read_rules(path)
+    [problem] = rules.problems
+    assert "rule 'form': the automaton's text has the key 'arks'; did you mean 'arcs'?" in str(problem)
+    tests = rules.test(["retries"]).to_pylist()
+    assert [(row["passed"], row["found"]) for row in tests] == [(True, 1), (True, 0), (False, None)]
+    assert "user" in tests[-1]["why"]
+    alerts = rules.match(EVENTS)
+    told = {row["rule"]: row for row in alerts.report.to_pylist()}
+    assert told["retries"]["error"] is None
+    assert told["retries"]["concerned"] == EVENTS.num_rows
+    assert "the event has no attribute 'usr'" in told["arc"]["error"]
+    afa = stretto.AFA(EVENTS.schema, register={"tries": int}, window=60, partition_by="user")
+    afa.arc("q0", "out", when="e.type = 'FAILED'", then="tries = 1").final("in")
+    afa.arc("out", "out", when="e.type = 'FAILED'", then="tries = r.tries + 1")
+    afa.arc("out", "in", when="e.type = 'LOGIN' AND r.tries > 2")
+    alone = stretto.match(afa, EVENTS, time="t").to_pylist()
+    mine = [row for row in alerts.matches.to_pylist() if row["rule"] == "retries"]
+    assert alone
+    assert mine[0]["start_time"] == alone[0]["start_time"]
+    assert len(mine) + told["retries"]["suppressed"] == len(alone)
+    code, shown, _ = run(capsys, "rules", "explain", str(path), "retries")
+    assert (code, 'register = { tries = "int64" }' in shown) == (0, True)
+
+
 @pytest.mark.parametrize("every", [None, 100, 104, 105])
 def test_repeats_of_a_key(folder: Folder, every: int | None) -> None:
     """Ann has a match at 4, and with a longer window two more at 108, from each of the first attempts that suffice."""
@@ -511,7 +591,10 @@ def pipeline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> Path
 def test_alerts_on_spark(spark: Any, folder: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of this process; a rule that cannot be read and one that is not partitioned are told, and the others run."""
     longer = GUESSED.replace("WITHIN 60", "WITHIN 600")
-    folder(a=longer, b=LEFT, c="[[rule]]\n", d='[[rule]]\nid = "any"\nquery = "SELECT * FROM S WHERE LOGIN"\n')
+    retries = AUTOMATON[AUTOMATON.index("[[rule]]") : AUTOMATON.index("[[rule.test]]")].replace('"1 minute"', "600")
+    folder(
+        a=longer, b=LEFT, e=retries, c="[[rule]]\n", d='[[rule]]\nid = "any"\nquery = "SELECT * FROM S WHERE LOGIN"\n'
+    )
     here = stretto.read_rules(folder()).match(EVENTS)
     plan = load(pipeline(tmp_path, monkeypatch, PIPELINE))
     with pytest.warns(stretto.StrettoWarning) as told:
@@ -520,14 +603,14 @@ def test_alerts_on_spark(spark: Any, folder: Folder, tmp_path: Path, monkeypatch
         True,
         True,
     ]
-    found = pq.read_table("out").sort_by("end_time")
+    found = pq.read_table("out").sort_by([("end_time", "ascending"), ("rule", "ascending")])
     assert found.column_names[:5] == ["rule", "severity", "title", "start_time", "end_time"]
-    assert found.column("end_time").to_pylist() == [4, 108]
+    assert found.column("rule").to_pylist() == ["guessed", "retries", "guessed"]
     names = ["rule", "severity", "title", "start_time", "end_time"]
     assert found.select(names).to_pylist() == [
         row for row in here.matches.select(names).to_pylist() if row["rule"] != "any"
     ]
-    assert found.column("user").to_pylist() == ["ann", "ann"]
+    assert found.column("user").to_pylist() == ["ann"] * 3
 
 
 def test_rules_of_a_pipeline_that_are_wrong(folder: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

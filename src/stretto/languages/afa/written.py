@@ -63,10 +63,7 @@ def read_afa(text: str, events: Any = None, *, functions: bool = False) -> Afa:
     >>> stretto.match(afa, {"t": [1, 2], "price": [2.0, 5.0]}, time="t").column("start").to_pylist()
     [1]
     """
-    given = _table(text)
-    for key in given:
-        if key not in _KEYS:
-            raise OptionError(hinted(f"the automaton's text has the key '{key}'", key, _KEYS, kind="key"))
+    given = read_keys(text)
     events = given.get("events", events)
     if events is None:
         raise OptionError("the automaton's text does not say the events' attributes: events = { price = \"double\" }")
@@ -95,6 +92,21 @@ def read_afa(text: str, events: Any = None, *, functions: bool = False) -> Afa:
     except (TypeError, ValueError, AttributeError) as error:
         raise OptionError(f"the automaton's text is wrong: {error}") from error
     return checked(replace(empty, arcs=arcs))
+
+
+def read_keys(text: str) -> dict[str, Any]:
+    """What a text says of an automaton, by key, before the types of events are known: arcs are not read yet.
+
+    Raises
+    ------
+    OptionError
+        It is neither TOML nor JSON, or has a key that there is not.
+    """
+    found = _table(text)
+    for key in found:
+        if key not in _KEYS:
+            raise OptionError(hinted(f"the automaton's text has the key '{key}'", key, _KEYS, kind="key"))
+    return found
 
 
 def write_afa(afa: AFA | Afa) -> str:

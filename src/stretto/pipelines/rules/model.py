@@ -42,7 +42,7 @@ class Rule(Table):
 
     id: Name
     query: Text
-    language: Literal["ceql", "sase", "eql"] | None = None
+    language: Literal["ceql", "sase", "eql", "afa"] | None = None
     title: Text | None = None
     description: Text | None = None
     severity: Literal["info", "low", "medium", "high", "critical"] = "medium"

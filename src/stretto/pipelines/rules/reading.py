@@ -10,11 +10,12 @@ from typing import Any
 import pyarrow as pa
 
 from stretto.errors import OptionError, QueryError, StrettoError
-from stretto.matching.compiled import compile_query
+from stretto.matching.compiled import Query, compile_query
 from stretto.pipelines.columns import column_type
 from stretto.pipelines.documents import File, Form, read, validated
 from stretto.pipelines.problems import PipelineError, Problem
 from stretto.pipelines.rules import model
+from stretto.pipelines.rules.automata import AutomatonText
 from stretto.pipelines.rules.ruleset import Rule, RuleSet
 from stretto.pipelines.rules.tables import is_table, rows_of
 
@@ -62,7 +63,7 @@ def read_rules(rules: str | Path | Any) -> RuleSet:
     >>> rules, rules.test().select(["rule", "passed", "found"]).to_pylist()
     (<stretto.RuleSet: 1 rule>, [{'rule': 'guessed', 'passed': True, 'found': 1}])
     >>> print(stretto.read_rules([{"id": "left", "query": "LOGIN where true", "language": "elq"}]).problems[0])
-    the table of rules, row 0: language = "elq": expected 'ceql', 'sase' or 'eql'
+    the table of rules, row 0: language = "elq": expected 'ceql', 'sase', 'eql' or 'afa'
     hint: did you mean 'eql'?
     """
     found = _Read()
@@ -140,7 +141,7 @@ def _rule(table: Mapping[str, Any], number: int, file: File, problems: list[Prob
         return None
     text = file.text_at(("rule", number, "query"), found.query)
     try:
-        query = compile_query(found.query, language=found.language)
+        query = _query(found)
     except QueryError as error:
         told = f"rule '{found.id}': {error.message}"
         problems.append(Problem(text.file, told, text.whole, text.span(error.span), error.hint, True, text.part))
@@ -149,6 +150,12 @@ def _rule(table: Mapping[str, Any], number: int, file: File, problems: list[Prob
         problems.append(file.problem(("rule", number, "query"), f"rule '{found.id}': {error}"))
         return None
     return Rule(found, query, file.name, file.where(("rule", number, "id")))
+
+
+def _query(rule: model.Rule) -> Query | AutomatonText:
+    if rule.language == AutomatonText.language:
+        return AutomatonText(rule.query)
+    return compile_query(rule.query, language=rule.language)
 
 
 def _columns(file: File, events: model.Events, problems: list[Problem]) -> dict[str, pa.DataType]:

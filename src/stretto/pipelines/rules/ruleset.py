@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, NamedTuple
@@ -21,6 +21,7 @@ from stretto.matching.noted import NotedPatterns
 from stretto.matching.patterns import PatternSet
 from stretto.pipelines.problems import Problem
 from stretto.pipelines.rules import model
+from stretto.pipelines.rules.automata import AutomatonText
 
 #: What matches show of their rules.
 SHOWN = ("severity", "title")
@@ -55,7 +56,7 @@ class Rule:
     """A query with what people need to know of its matches."""
 
     given: model.Rule
-    query: Query
+    query: Query | AutomatonText
     file: str
     #: Where it stands there: a line, or the row of a table.
     where: str
@@ -64,6 +65,11 @@ class Rule:
     def id(self) -> str:
         """The name of the rule, which no other rule of its set has."""
         return self.given.id
+
+    @property
+    def wanted(self) -> Collection[str]:
+        """The types of events that it names, as far as the query tells."""
+        return () if isinstance(self.query, AutomatonText) else self.query.parsed.wanted
 
     @property
     def change(self) -> dict[str, Any]:
@@ -280,7 +286,7 @@ class RuleSet:
                 "suppressed": patterns.suppressed.get(rule.id, 0),
                 "concerned": costs.get(rule.id, {}).get("concerned"),
                 "seconds": costs.get(rule.id, {}).get("seconds"),
-                "absent": [] if types is None else [one for one in rule.query.parsed.wanted if one not in types],
+                "absent": [] if types is None else [one for one in rule.wanted if one not in types],
                 "error": errors.get(rule.id),
             }
             for rule in self.enabled
