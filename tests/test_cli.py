@@ -347,6 +347,17 @@ def test_explain_draws(run: Run) -> None:
     code, _, err = run("explain", QUERY, "--draw", "q.dot")
     assert (code, err) == (0, "automaton drawn to q.dot\n")
     assert Path("q.dot").read_text("utf-8") == str(stretto.compile(QUERY).draw())
+    code, _, err = run("explain", QUERY, "events.parquet", "--counts", "--draw", "counts.dot")
+    assert (code, err) == (0, "automaton drawn to counts.dot\n")
+    assert 's0_1 [label="B AS y\\n2 events\\nby itself: 1\\nup to here: 1"' in Path("counts.dot").read_text("utf-8")
+
+
+def test_no_match_is_told_on_stderr(run: Run) -> None:
+    code, _, err = run("match", "SELECT * FROM S WHERE A ; B AS y FILTER y[v > 1000]", "events.parquet")
+    assert code == 0
+    assert err.startswith(
+        "warning: no match: of 2 events of type 'B' none fulfils y[v > 1000] (line 1, column 43): v is from "
+    )
 
 
 def test_explain_without_graphviz(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

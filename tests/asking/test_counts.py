@@ -12,6 +12,7 @@ import pytest
 import stretto
 import stretto.asking.trying
 from stretto.asking.counts import Explanation
+from stretto.explain.dot import Drawing, Stage, draw_stages
 from tests.asking.test_why_not import SKIPPING, TRADES
 from tests.conftest import cases
 
@@ -184,3 +185,30 @@ def test_what_is_refused() -> None:
         stretto.explain("SELECT * FROM t MATCH_RECOGNIZE (PATTERN (A) DEFINE A AS x > 1)", TRADES)
     with pytest.raises(stretto.OptionError, match="the query has no partition attribute"):
         stretto.explain("SELECT * FROM S WHERE BUY", TRADES, key=3)
+
+
+def test_the_picture() -> None:
+    query = "SELECT * FROM S WHERE (BUY AS b ; (SELL OR NOTE) AS s FILTER s[price > 100]) OR NOTE PARTITION BY [id] WITHIN 9 days"
+    assert str(stretto.explain(query, TRADES, time="time").draw()).splitlines() == [
+        "digraph counts {",
+        "  rankdir=LR;",
+        '  node [shape=box, style=rounded, fontname="Helvetica", fontsize=11];',
+        "  start [shape=point, width=0.08];",
+        '  label="of 6 events; by id; within 9 d"; fontname="Helvetica"; fontsize=10;',
+        '  s0_0 [label="BUY AS b\\n2 events", penwidth=1.2];',
+        "  start -> s0_0 [penwidth=1.2];",
+        '  s0_1 [label="(SELL OR NOTE) AS s\\n4 events\\nby itself: 0\\nup to here: 0\\nin the window: 0", '
+        'style="rounded,dashed", peripheries=2];',
+        '  s0_0 -> s0_1 [style="dashed"];',
+        '  s1_0 [label="NOTE\\n2 events", penwidth=1.2, peripheries=2];',
+        "  start -> s1_0 [penwidth=1.2];",
+        "}",
+    ]
+
+
+def test_the_picture_of_odd_names_and_many_events() -> None:
+    drawn = draw_stages([[Stage(('a "b" \\', "1,000,000 events"), 1_000_000), Stage(("x" * 99,), None)]], [])
+    assert 's0_0 [label="a \\"b\\" \\\\\\n1,000,000 events", penwidth=4.0];' in str(drawn)
+    assert f's0_1 [label="{"x" * 59}…", penwidth=1.0, peripheries=2];' in str(drawn)
+    if Drawing.can_draw():
+        assert "1,000,000 events" in drawn.svg()

@@ -184,7 +184,7 @@ digraph NFAb {
   rankdir=LR;
   node [shape=circle, fontname="Helvetica", fontsize=11];
   edge [fontname="Helvetica", fontsize=10];
-  label="by symbol; within 3600 seconds"; fontname="Helvetica"; fontsize=10;
+  label="by symbol; within 1 h"; fontname="Helvetica"; fontsize=10;
   "" [shape=none, width=0];
   "" -> "a[1]";
   "a[1]";

@@ -203,8 +203,15 @@ def _step(part: a.Pattern) -> Step:
 
 
 def _bare(part: a.Pattern) -> str:
-    text = str(part)
-    return text[1:-1] if isinstance(part, a.As | a.Filter) and text.startswith("(") else text
+    """A part without brackets around the whole of it."""
+    text, depth = str(part), 0
+    if not isinstance(part, a.As | a.Filter) or not text.startswith("("):
+        return text
+    for at, sign in enumerate(text):
+        depth += (sign == "(") - (sign == ")")
+        if not depth:
+            return text[1:-1] if at == len(text) - 1 else text
+    return text
 
 
 def _numbered(part: a.Pattern) -> Iterator[tuple[int, a.Pattern]]:

@@ -16,6 +16,8 @@ from stretto.asking.constraints import Step as Asks
 from stretto.asking.search import Search
 from stretto.asking.trying import Events, Number, Trial
 from stretto.errors import OptionError
+from stretto.explain.dot import Drawing, Stage, about, draw_stages
+from stretto.explain.notebook import picture
 from stretto.explain.text import section
 from stretto.languages.afa.builder import AFA
 from stretto.languages.sql import has_clause
@@ -40,7 +42,12 @@ class Counted:
     windowed: bool  #: whether it has some up to here
 
     def __str__(self) -> str:
-        told = [f"{self.step}: {_events(self.events)}"]
+        return f"{self.step}: {'; '.join(self.told)}"
+
+    @property
+    def told(self) -> list[str]:
+        """The numbers that say something new, in words."""
+        told = [_events(self.events)]
         own = Number(self.events) if self.alone is None else self.alone
         shown = (
             ("by itself", self.alone, own != Number(self.events)),
@@ -50,7 +57,13 @@ class Counted:
         for name, number, differs in shown:
             if number is not None and differs:
                 told.append(f"{name}: {'' if number.exact else 'at least '}{number.value:,}")
-        return "; ".join(told)
+        return told
+
+    @property
+    def stage(self) -> Stage:
+        """The step as it is drawn, by how many events complete the steps up to it."""
+        number = next((one for one in (self.within, self.reached, self.alone) if one is not None), None)
+        return Stage((self.step, *self.told), None if number is None else number.value)
 
 
 _SCHEMA = pa.schema(
@@ -80,12 +93,15 @@ class Explanation:
         The steps of the query with their numbers.
     warnings
         Types, conditions and keys of the query that no event has, and windows that are too short, in words.
+    about
+        The partition and the window of the query, in words.
     """
 
     text: str
     looked_at: int
     counted: tuple[Counted, ...]
     warnings: tuple[str, ...] = ()
+    about: tuple[str, ...] = ()
 
     @property
     def steps(self) -> pa.Table:
@@ -117,9 +133,31 @@ class Explanation:
         shown = [self.text.rstrip(), section("counts", "\n".join(lines))]
         return "\n".join([*shown, *([section("warnings", "\n".join(self.warnings))] if self.warnings else [])])
 
+    def draw(self) -> Drawing:
+        """The steps as states with these numbers, as a Graphviz graph: thick where many events get to, dashed where none does.
+
+        >>> import stretto
+        >>> print(stretto.explain("SELECT * FROM S WHERE A ; B", [{"type": "A"}, {"type": "A"}]).draw())
+        digraph counts {
+          rankdir=LR;
+          node [shape=box, style=rounded, fontname="Helvetica", fontsize=11];
+          start [shape=point, width=0.08];
+          label="of 2 events"; fontname="Helvetica"; fontsize=10;
+          s0_0 [label="A\\n2 events", penwidth=1.2];
+          start -> s0_0 [penwidth=1.2];
+          s0_1 [label="B\\n0 events\\nup to here: 0", style="rounded,dashed", peripheries=2];
+          s0_0 -> s0_1 [style="dashed"];
+        }
+        <BLANKLINE>
+        """
+        ways: dict[int, list[Stage]] = {}
+        for one in self.counted:
+            ways.setdefault(one.alternative, []).append(one.stage)
+        return draw_stages(ways.values(), [f"of {_events(self.looked_at)}", *self.about])
+
     def _repr_html_(self) -> str:
-        """The same text, for notebooks."""
-        return f"<pre>{html.escape(str(self))}</pre>"
+        """The same text, for notebooks, and the picture."""
+        return f"<pre>{html.escape(str(self))}</pre>{picture(self.draw)}"
 
 
 def explain(
@@ -155,7 +193,7 @@ def explain(
     -------
     Explanation
         ``str()`` of it is the text of :meth:`stretto.Query.explain` with the numbers below, and behind them what no event has;
-        ``steps`` is a table of the numbers, ``warnings`` are the lines of what no event has.
+        ``steps`` is a table of the numbers, ``warnings`` are the lines of what no event has; ``draw()`` is a picture.
 
     Raises
     ------
@@ -192,7 +230,9 @@ def explain(
         for one in _counted(number, chain, trial)
     ]
     warnings = findings(compiled, compiled.implied.added_to(there.table))
-    return Explanation(compiled.explain(), there.table.num_rows, tuple(counted), tuple(warnings))
+    return Explanation(
+        compiled.explain(), there.table.num_rows, tuple(counted), tuple(warnings), tuple(about(compiled.parsed))
+    )
 
 
 def _counted(alternative: int, chain: Chain, trial: Trial) -> Iterator[Counted]:

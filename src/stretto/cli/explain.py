@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -19,6 +20,7 @@ from stretto.cli.files import (
 )
 from stretto.cli.sql import tables_of
 from stretto.errors import OptionError
+from stretto.explain.dot import Drawing
 from stretto.languages.sql import has_clause
 from stretto.matching.compiled import Query, compile_query
 from stretto.matching.sql_query import SqlQuery, compile_sql
@@ -44,13 +46,17 @@ def explain(  # noqa: PLR0913 - the options of the command
     language: Annotated[Language | None, typer.Option(help=LANGUAGE_HELP)] = None,
     counts: Annotated[bool, typer.Option(help="Read DATA, and count the events that complete each step.")] = False,
     sequence: Annotated[str | None, typer.Option(help="Column that orders events of one time, for --counts.")] = None,
-    draw: Annotated[Path | None, typer.Option(help="Draw the automaton: .svg, .png, .pdf or .dot.")] = None,
+    draw: Annotated[
+        Path | None,
+        typer.Option(help="Draw the automaton, with --counts the steps with their numbers: .svg, .png, .pdf or .dot."),
+    ] = None,
 ) -> None:
     """Show what QUERY means and how it runs: CEQL, SASE+, EQL, or SQL with MATCH_RECOGNIZE."""
     if counts and data is None:
         raise OptionError("--counts needs events: stretto explain QUERY DATA --counts")
     text = read_statement_text(query) if language is None and has_clause(query) else read_query(query, language)
     shown = ""
+    drawn: Callable[[], Drawing] | None = None
     if language is None and has_clause(text):
         if counts:
             raise OptionError("--counts is for CEQL, SASE+ and EQL, and this is SQL with MATCH_RECOGNIZE")
@@ -63,8 +69,9 @@ def explain(  # noqa: PLR0913 - the options of the command
         roles = {"type": column or None, "time": time, "stream": stream, "time_unit": time_unit}
         compiled = compile_query(text, None if events is None else events.schema, language=language, **roles)
         if counts:
-            shown = str(explained(compiled, events, sequence=sequence))
+            found = explained(compiled, events, sequence=sequence)
+            shown, drawn = str(found), found.draw
     typer.echo(shown or compiled.explain())
     if draw is not None:
-        compiled.draw().save(draw)
+        (drawn or compiled.draw)().save(draw)
         typer.echo(f"automaton drawn to {draw}", err=True)

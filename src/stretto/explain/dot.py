@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from stretto.query.passes.bind import BoundQuery
 from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.query import ParsedQuery
 from stretto.query.sase import SaseQuery
+from stretto.times import spoken
 
 #: On a dark ground.
 _DARK = (
@@ -98,8 +100,45 @@ def draw(parsed: ParsedQuery | SaseQuery, bound: BoundQuery | BoundSase | None, 
         assert isinstance(bound, BoundSase)
         return Drawing(_nfab(build_nfab(bound), _about(bound.parsed)))
     found = automaton_of(parsed, None if bound is None else program)
-    about = _about(parsed)
-    return Drawing(_steps(found, about) if isinstance(found, Steps) else _dot(found, about))
+    below = _about(parsed)
+    return Drawing(_steps(found, below) if isinstance(found, Steps) else _dot(found, below))
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A step of a query with how far events get in it: its lines of text, and by which number it is drawn; ``None``: it has none."""
+
+    lines: tuple[str, ...]
+    count: int | None
+
+
+def draw_stages(ways: Iterable[Sequence[Stage]], about: Iterable[str]) -> Drawing:
+    """Draw the steps of a query as states, a row for each alternative, with how many events reach each.
+
+    The more events reach a state, the thicker is its line, by the logarithm; one that none reaches is dashed.
+    """
+    lines = [
+        "digraph counts {",
+        "  rankdir=LR;",
+        '  node [shape=box, style=rounded, fontname="Helvetica", fontsize=11];',
+        "  start [shape=point, width=0.08];",
+        *caption(about),
+    ]
+    for way, stages in enumerate(ways):
+        before = "start"
+        for number, stage in enumerate(stages):
+            name, last = f"s{way}_{number}", ", peripheries=2" * (number == len(stages) - 1)
+            style = 'style="rounded,dashed"' if stage.count == 0 else f"penwidth={_thickness(stage.count)}"
+            label = "\\n".join(map(_short, stage.lines))
+            lines.append(f'  {name} [label="{label}", {style}{last}];')
+            lines.append(f"  {before} -> {name} [{style.replace('rounded,', '')}];")
+            before = name
+    return Drawing("\n".join([*lines, "}", ""]))
+
+
+def _thickness(count: int | None) -> str:
+    """How thick a line is, in points: one more for a hundred times the events."""
+    return f"{1 + math.log10(max(count or 1, 1)) / 2:.1f}"
 
 
 def caption(parts: Iterable[str]) -> list[str]:
@@ -108,10 +147,18 @@ def caption(parts: Iterable[str]) -> list[str]:
     return [f'  label="{quoted(text, 160)}"; fontname="Helvetica"; fontsize=10;'] if text else []
 
 
-def _about(query: ParsedQuery | SaseQuery) -> list[str]:
-    """Partition and window."""
+def about(query: ParsedQuery | SaseQuery) -> list[str]:
+    """Partition and window, in words."""
     by = [f"by {', '.join(query.partition_by)}"] if query.partition_by else []
-    return caption([*by, *([] if query.window is None else [f"within {query.window}"])])
+    window = query.window
+    if window is None:
+        return by
+    plain = window.seconds is not None and window.attribute is None
+    return [*by, f"within {spoken(float(window.seconds or 0)) if plain else window}"]
+
+
+def _about(query: ParsedQuery | SaseQuery) -> list[str]:
+    return caption(about(query))
 
 
 def _chain(query: EqlQuery) -> str:

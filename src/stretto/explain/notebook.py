@@ -23,11 +23,16 @@ def html(
     if explain is not None and (text := _tried(explain)):
         summary = element("summary", "how it runs")
         written += as_html(framed(element("details", "", [summary, element("pre", text)])))
-    drawing = None if draw is None else _tried(draw)
-    if drawing is not None and len(drawing.source) <= _MOST and Drawing.can_draw():
-        svg = drawing.svg()
-        written += svg[svg.index("<svg") :]
-    return written
+    return written if draw is None else written + picture(draw)
+
+
+def picture(draw: Callable[[], Drawing]) -> str:
+    """A drawing as SVG inside of HTML; nothing where it cannot be drawn, or is too large to be drawn unasked."""
+    drawing = _tried(draw)
+    if drawing is None or len(drawing.source) > _MOST or not Drawing.can_draw():
+        return ""
+    svg: str = drawing.svg()
+    return svg[svg.index("<svg") :]
 
 
 def running(stats: Mapping[str, Any], **more: Any) -> list[tuple[str, str]]:

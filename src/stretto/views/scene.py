@@ -98,6 +98,7 @@ class Scene:
                 "class": "stretto",
                 **size,
                 "viewBox": f"0 0 {size['width']} {size['height']}",
+                "style": "max-width:100%;height:auto",  # as wide as a narrow page has room
                 "role": "img",
                 "font-family": "Helvetica, Arial, 'DejaVu Sans', sans-serif",
             },
