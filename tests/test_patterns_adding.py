@@ -127,6 +127,12 @@ def test_values_are_told_exactly() -> None:
     ("query", "options", "error", "message"),
     [
         (COUNT, {"totals": False}, OptionError, "totals=True"),
+        (
+            COUNT,
+            {"totals": "every"},
+            OptionError,
+            "its row comes when the stream ends, which this one does not: EVERY EVENT",
+        ),
         (f"{COUNT} PARTITION BY [k] GROUP BY ()", {"by": "k"}, QueryError, "these add up over several"),
         (f"{COUNT} WITHIN 10 EVENTS EVERY 5 EVENTS", {}, OptionError, "these count events"),
         (f"{COUNT} WITHIN 10 [v] EVERY 5", {}, OptionError, "these measure 'v'"),
@@ -137,6 +143,12 @@ def test_values_are_told_exactly() -> None:
 def test_what_is_refused(query: str, options: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=f"pattern 'it': .*{message}"):
         new(**options).change({"id": "it", "query": query})
+
+
+def test_totals_are_had_or_not() -> None:
+    with pytest.raises(OptionError, match="totals='all': expected True, False or 'every'"):
+        new(totals="all")
+    new(totals="every").change({"id": "it", "query": f"{COUNT} EVERY EVENT"})
 
 
 def test_errors_name_the_pattern() -> None:

@@ -243,6 +243,27 @@ def read_mixed(made: stretto.PatternSet) -> None:
     )
 
 
+ADDING = {
+    "all": "SELECT COUNT(*) AS n, SUM(b[x]) AS s FROM S WHERE A ; B+ AS b ; C PARTITION BY [key] WITHIN 20 seconds",
+    "each": "SELECT COUNT(*) AS n, MIN(b[x]) AS least FROM S WHERE A ; B+ AS b PARTITION BY [key] WITHIN 9 seconds EVERY EVENT",
+    "list": "SELECT * FROM S WHERE A ; B PARTITION BY [key] WITHIN 4 seconds",
+    "window": "SELECT COUNT(*) AS n, MAX(a[x]) AS most FROM S WHERE A AS a ; B ; C PARTITION BY [key] "
+    "WITHIN 9 seconds EVERY 3 seconds",
+}
+
+
+def adding() -> stretto.PatternSet:
+    made = stretto.PatternSet(events().schema, time="ts", by=["key"], totals=True)
+    made.change([stretto.Change(name, text) for name, text in ADDING.items()])
+    return made
+
+
+def read_adding(made: stretto.PatternSet) -> None:
+    """One pattern is to end after the snapshot, with what it has added up."""
+    made.push(events().slice(0, CUT))
+    made.change(stretto.Change("all", ADDING["each"], since=events().column("ts")[CUT + 20]))
+
+
 # -- buckets on Spark -------------------------------------------------------------------------------------------------
 
 
@@ -332,6 +353,7 @@ CASES = {
     "recognize": Case(recognizing, read_typed, go_on_with_typed),
     "patterns": Case(patterns, read_patterns, go_on_with_patterns),
     "mixed-patterns": Case(mixed, read_mixed, go_on_with_patterns),
+    "adding-patterns": Case(adding, read_adding, go_on_with_patterns),
     "pattern-bucket": Case(pattern_bucket, read_bucket, go_on_with_bucket),
     "group-bucket": Case(group_bucket, read_groups, go_on_with_groups),
 }

@@ -109,9 +109,29 @@ def test_batch_of_patterns_that_add_up(spark: Any) -> None:
     options: dict[str, Any] = {"by": ["key"], "time": "ts", "totals": True}
     found = stretto.spark.match_patterns(df, changes, sequence="seq", **options)
     assert bag(found.toArrow()) == expected(events, changes, by=["key"], totals=True)
-    stream = spark.readStream.format("rate").load().selectExpr("'A' AS type", "timestamp AS ts", "'k' AS key")
-    with pytest.raises(OptionError, match="totals=True: patterns beside each other count and add up in batches"):
-        stretto.spark.match_patterns(stream, changes, **options)
+    stream = spark.readStream.format("rate").load().selectExpr("'A' AS type", "timestamp AS ts", "'k' AS key", "1 AS x")
+    with pytest.raises(OptionError, match="pattern 'part': its row comes when the stream ends"):
+        stretto.spark.match_patterns(stream, changes, disorder="1 second", **options)
+
+
+def test_patterns_add_up_in_a_stream(spark: Any, tmp_path: Path) -> None:
+    """Windows come when the watermark has passed them, of patterns that end and begin as well."""
+    events = random_events(5)
+    query = "SELECT COUNT(*) AS n, MAX(b[x]) AS most FROM S WHERE A ; B+ AS b PARTITION BY [key] WITHIN 4 seconds"
+    changes = [
+        *CHANGES[:1],
+        stretto.Change("each", f"{query} EVERY EVENT"),
+        stretto.Change("window", f"{query} EVERY 2 seconds"),
+        stretto.Change("window", f"{query} EVERY 3 seconds", at(30.5)),
+        stretto.Change("window", None, at(50.5)),
+    ]
+    in_files(tmp_path / "in", events, 3)
+    options: dict[str, Any] = {"by": ["key"], "time": "ts", "totals": True}
+    stream = read_stream(spark, tmp_path / "in")
+    found = stretto.spark.match_patterns(stream, changes, sequence="seq", disorder="4 seconds", buckets=2, **options)
+    run(found, tmp_path / "checkpoint", tmp_path / "out")
+    shown = spark.read.schema(found.schema).parquet(str(tmp_path / "out")).toArrow()
+    assert bag(shown) == expected(events, changes, by=["key"], totals=True)
 
 
 def test_batch_with_queries_by_id_and_a_table(spark: Any) -> None:

@@ -58,6 +58,7 @@ from stretto.matching.results import CHUNK
 from stretto.query.afa import Afa
 from stretto.query.passes.bind import check_roles, measure
 from stretto.query.passes.bind_totals import BoundTotals
+from stretto.query.totals import Extent
 from stretto.views import show
 
 #: Batches are kept as they came; after so many they are joined, so that a look-up stays quick.
@@ -92,7 +93,8 @@ class PatternSet:
         One row for each valuation, as in :func:`stretto.match`.
     totals
         Whether patterns may count and add up over all of their matches (``SELECT COUNT(*), SUM(b[x]) …``). Rows have then
-        ``window_start``, ``window_end`` and ``totals``, which are NULL in those of matches.
+        ``window_start``, ``window_end`` and ``totals``, which are NULL in those of matches. ``"every"``: only those with EVERY may,
+        where nobody calls :meth:`finish`.
     by
         Attributes by which every pattern must be partitioned; each is a column of the result.
     late
@@ -145,7 +147,7 @@ class PatternSet:
         output: str = "events",
         positions: bool = False,
         valuations: bool = False,
-        totals: bool = False,
+        totals: bool | str = False,
         by: Iterable[str] = (),
         late: str = "error",
         language: str | None = None,
@@ -161,6 +163,8 @@ class PatternSet:
             )
         if output not in ("events", "positions"):
             raise OptionError(f"output={output!r}: expected 'events' or 'positions'")
+        if totals not in (False, True, "every"):
+            raise OptionError(f"totals={totals!r}: expected True, False or 'every'")
         if on_limit not in ("error", "disable"):
             raise OptionError(f"on_limit={on_limit!r}: expected 'error' or 'disable'")
         check_late(late, ("error", "drop"))
@@ -180,7 +184,7 @@ class PatternSet:
         self._meter = Meter.of_call(budget)  # of the call at hand
         self._shares: tuple[Sequence[Version], Shares] | None = None  # of the patterns at hand
         self._results = Results(
-            self._schema, by=self._by, events=output == "events", positions=positions, totals=totals
+            self._schema, by=self._by, events=output == "events", positions=positions, totals=bool(totals)
         )
         self._clear()
 
@@ -400,6 +404,11 @@ class PatternSet:
             raise OptionError(
                 f"{where}: it counts and adds up over all of its matches, and the rows of this set are matches: "
                 "PatternSet(…, totals=True) has both, or match it on its own"
+            )
+        if self._totals == "every" and totals.scope.extent is Extent.TABLE:
+            raise OptionError(
+                f"{where}: its row comes when the stream ends, which this one does not: EVERY EVENT gives a row for each event, and "
+                "WITHIN 10 minutes EVERY 1 minute for each window"
             )
         groups = [one.attribute for one in totals.scope.groups if one.variable is None]
         if missing := [one for one in self._by if one not in groups]:

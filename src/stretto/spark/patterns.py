@@ -96,7 +96,7 @@ def match_patterns(  # noqa: PLR0913 - the options that users have
     shown
         Columns of ``patterns`` with texts that matches show, such as a title.
     totals
-        As in :class:`stretto.PatternSet`; of a batch.
+        As in :class:`stretto.PatternSet`; in a stream patterns that do need EVERY.
     late_changes
         What becomes of changes whose ``since`` is missing, or passed by the watermark. ``None``: they are late. ``"now"``: they hold
         from the watermark of their micro-batch on, and a pattern whose query stays the same goes on. Where there is a column
@@ -135,11 +135,6 @@ buckets, budget, watermark
     continuous = replace(continuous, changes_now=late_changes == "now")
     shown = (shown,) if isinstance(shown, str) else tuple(shown)
     check_dataframe(df, "df")
-    if totals and df.isStreaming:
-        raise OptionError(
-            "totals=True: patterns beside each other count and add up in batches; stretto.spark.match runs one such query with EVERY "
-            "on a stream"
-        )
     events = streaming.watermarked(df, time, time_unit, continuous.disorder)
     ship(events.sparkSession)
     columns = _columns(
@@ -156,7 +151,8 @@ buckets, budget, watermark
             patterns = to_arrow(given)
     schema = pa.schema(list(columns.items())).serialize().to_pybytes()
     known = _known(patterns, changes, columns[time], shown)
-    run = ManyPatterns(schema, roles, output, valuations, tuple(by), language, known, budget, shown, on_limit, totals)
+    adds_up = "every" if totals and events.isStreaming else totals
+    run = ManyPatterns(schema, roles, output, valuations, tuple(by), language, known, budget, shown, on_limit, adds_up)
     result = run.start().output_schema  # patterns that are wrong show here
     if not events.isStreaming:
         if changes is not None:

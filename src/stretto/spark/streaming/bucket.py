@@ -243,6 +243,8 @@ class Bucket(AnyBucket):
             -1 if watermark is None else watermark + self.settings.delay, -1 if self._latest is None else self._latest
         )
         at = found.schema.get_field_index("end_time")  # less than 0: a partition attribute has this name as well
+        if at >= 0:
+            found = found.filter(pc.is_valid(found.column(at)))  # counts of windows have none
         if found.num_rows and latest >= 0 <= at:
             ends = microseconds(found.column(at), self.settings.time_unit)
             self.counts.waited_ms += float(np.maximum(latest - ends, 0).sum()) / 1000

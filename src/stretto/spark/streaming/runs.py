@@ -112,7 +112,7 @@ class ManyPatterns(Plain):
     budget: int | float | str | None = None
     shown: tuple[str, ...] = ()
     on_limit: str = "error"
-    totals: bool = False
+    totals: bool | str = False
 
     @property
     def text(self) -> str:
@@ -129,6 +129,7 @@ class ManyPatterns(Plain):
             "patterns": hashlib.sha256(self.changes).hexdigest(),
         }
         own |= {"shown": list(self.shown)} if self.shown else {}
+        own |= {"totals": True} if self.totals else {}
         # Who is switched off is part of the state, and the budget says who.
         return own | ({"on_limit": "disable", "budget": str(self.budget)} if self.on_limit == "disable" else {})
 
