@@ -1,4 +1,5 @@
-// Builds the page into the package: one script, one sheet of styles, the HTML, and the licences of what is bundled.
+// Builds the page into the package: its script and sheet of styles, those of the views, which the notebook's widget has alone, the HTML, and
+// the licences of what is bundled.
 import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { build } from "esbuild";
 
@@ -7,7 +8,8 @@ rmSync(out, { recursive: true, force: true });
 mkdirSync(out, { recursive: true });
 const { metafile } = await build({
   absWorkingDir: new URL(".", import.meta.url).pathname,
-  entryPoints: ["src/studio.js", "src/studio.css"],
+  entryPoints: ["src/studio.js", "src/studio.css", "src/views.js", "src/views.css"],
+  external: ["./views.js"], // the page loads it beside its own script
   outdir: out,
   bundle: true,
   minify: true,

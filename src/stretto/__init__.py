@@ -80,6 +80,7 @@ __all__ = [
     "show",
     "spark",
     "sql",
+    "studio",
     "timeline",
     "why_not",
     "write_afa",
@@ -92,7 +93,7 @@ except PackageNotFoundError:  # run from a source tree that is not installed
 
 
 def __getattr__(name: str) -> object:
-    """``stretto.spark`` and ``stretto.dataflow`` are imported when they are first used: the one needs PySpark, both take time. So are
+    """``stretto.spark``, ``stretto.dataflow`` and ``stretto.studio`` are imported when they are first used, which takes time. So are
     rules, which Pydantic reads.
 
     ``stretto.AfaMatcher`` is what :class:`Matcher` was called for automata.
@@ -106,7 +107,7 @@ def __getattr__(name: str) -> object:
         except ModuleNotFoundError as error:
             raise OptionError(f"rules need the package {error.name}: pip install 'stretto[rules]'") from error
         return getattr(rules, name)
-    if name in ("spark", "dataflow"):
+    if name in ("spark", "dataflow", "studio"):
         import importlib
 
         return importlib.import_module(f"stretto.{name}")

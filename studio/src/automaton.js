@@ -186,7 +186,7 @@ export function picture(dot, variables, onstate) {
   const [wide, high] = [Math.max(width, widest(label, 6.2)), height + (label ? 24 : 0)];
   const drawn = s(
     "svg",
-    { viewBox: `0 0 ${wide} ${high}`, width: wide, height: high, role: "img", "aria-label": "automaton" },
+    { class: "automaton", viewBox: `0 0 ${wide} ${high}`, width: wide, height: high, role: "img", "aria-label": "automaton" },
     s("defs", {}, marker("arrow"), marker("open")),
     edges,
     nodes.map((node) => loops(node, variables)),

@@ -1,7 +1,7 @@
 // A replay: the events come again in the order of their times, while patterns are put in, replaced and taken out.
 import { ask, CallError } from "./api.js";
 import { choice, h } from "./dom.js";
-import { moment, number } from "./timeline.js";
+import { moment, number } from "./views.js";
 
 const TICK = 150; // milliseconds between two questions
 const PACES = [

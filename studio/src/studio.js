@@ -1,12 +1,10 @@
 // The page: what is chosen, what the server has said of it, and how both are shown.
 import { ask, begin, CallError } from "./api.js";
-import { picture } from "./automaton.js";
 import { at, choice, h, short } from "./dom.js";
 import { makeEditor } from "./editor.js";
 import { quoted } from "./language.js";
 import { Replay, replayPanel } from "./replay.js";
-import { eventCard, eventTable, matchTable } from "./tables.js";
-import { coloursOf, timeline } from "./timeline.js";
+import { eventCard, eventTable, legendOf, matchTable, picture, timeline } from "./views.js";
 
 const PAGE = 100;
 const ON_TIMELINE = 100;
@@ -442,18 +440,12 @@ function showTimeline() {
     return;
   }
   const variables = [...new Set(rows.flatMap(({ match }) => Object.keys(match.variables)))];
-  const colours = coloursOf(variables);
-  const legend = variables.map((name) => {
-    const key = h("span", { class: "key" }, name);
-    key.style.setProperty("--own", colours.get(name));
-    return key;
-  });
   at("timeline").replaceChildren(
-    h("div", { class: "legend" }, legend),
+    legendOf(variables),
     timeline({
       rows: placed,
       events: shownEvents(),
-      colours,
+      variables,
       temporal: temporal(),
       chosen: state.match,
       event: state.event?.number,

@@ -78,7 +78,7 @@ export function matchTable({ matches, numbers, variables, events, columns, type,
   );
 }
 
-/** One event: each column with its value, what it is in the match, and why it is in one or in none. */
+/** One event: each column with its value, what it is in the match and, where `onwhy` can ask, why it is in one or in none. */
 export function eventCard({ columns, values, number, match, why, onwhy, close }) {
   const variable = match && variableOf(match, number);
   const held = match?.rows.includes(number);
@@ -89,6 +89,6 @@ export function eventCard({ columns, values, number, match, why, onwhy, close })
     h("button", { class: "close", "aria-label": "Close", onclick: close }, "×"),
     h("h2", {}, `event ${number}${said}`),
     h("dl", {}, columns.flatMap((column, i) => [h("dt", {}, column.name), h("dd", {}, short(values[i], 200))])),
-    why ? h("pre", { class: "why", role: "status" }, why) : h("button", { id: "why-event", onclick: onwhy }, "Why is it in a match, or in none?"),
+    !onwhy ? null : why ? h("pre", { class: "why", role: "status" }, why) : h("button", { id: "why-event", onclick: onwhy }, "Why is it in a match, or in none?"),
   );
 }

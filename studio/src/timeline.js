@@ -1,13 +1,25 @@
 // Matches on the axis of time: a line for each match, its events as dots in the colours of their variables.
-import { s, short } from "./dom.js";
+import { h, s, short } from "./dom.js";
 
 const ROW = 22;
 const TOP = 34;
 const SIDE = 14;
 const NUMBERS = 48;
 
+let made = 0; // a notebook may show many, and their ids must differ
+
+/** Which colour each variable has. */
+export function legendOf(variables) {
+  const keys = [...coloursOf(variables)].map(([name, colour]) => {
+    const key = h("span", { class: "key" }, name);
+    key.style.setProperty("--own", colour);
+    return key;
+  });
+  return h("div", { class: "legend" }, keys);
+}
+
 /** The variables of matches, in order, each with its colour. */
-export function coloursOf(variables) {
+function coloursOf(variables) {
   return new Map(variables.map((name, number) => [name, `var(--colour${number % 8})`]));
 }
 
@@ -44,10 +56,11 @@ export function number(at, span) {
 /**
  * The picture of some matches.
  *
- * `rows`: [{ match, name, partial }]; `events`: [place, values] by number; `colours` by variable; `temporal`: places are milliseconds;
+ * `rows`: [{ match, name, partial }]; `events`: [place, values] by number; `variables` in the order of their colours; `temporal`: places are milliseconds;
  * `chosen`: the match that is emphasised; `event`: the number of the event that is; `onmatch`, `onevent`: called with what is clicked.
  */
-export function timeline({ rows, events, colours, temporal, chosen, event, width, onmatch, onevent }) {
+export function timeline({ rows, events, variables, temporal, chosen, event, width, onmatch, onevent }) {
+  const colours = coloursOf(variables);
   const placesOf = (match) => match.rows.map((row) => placeOf(events, row));
   const all = rows.flatMap(({ match }) => placesOf(match));
   const seen = chosen ? placesOf(chosen) : all; // the match that is chosen fills the axis
@@ -67,7 +80,9 @@ export function timeline({ rows, events, colours, temporal, chosen, event, width
       s("text", { x: at, y: 14, "text-anchor": anchor }, label),
     );
   });
-  const clip = s("clipPath", { id: "axis" }, s("rect", { x: NUMBERS, y: 0, width: width - NUMBERS, height }));
+  made += 1;
+  const axisId = `stretto-axis-${made}`;
+  const clip = s("clipPath", { id: axisId }, s("rect", { x: NUMBERS, y: 0, width: width - NUMBERS, height }));
   const lines = rows.map(({ match, name, partial }, number) => {
     const y = TOP + number * ROW + ROW / 2;
     const at = match.rows.map((row) => x(placeOf(events, row)));
@@ -93,7 +108,7 @@ export function timeline({ rows, events, colours, temporal, chosen, event, width
       { class: `match ${match === chosen ? "chosen" : ""} ${partial ? "partial" : ""}`, onclick: () => onmatch(match) },
       s("rect", { class: "row", x: 0, y: y - ROW / 2, width, height: ROW }),
       s("text", { x: NUMBERS - 6, y: y + 4, "text-anchor": "end" }, name),
-      s("g", { "clip-path": "url(#axis)" }, s("line", { class: "span", x1: Math.min(...at), x2: Math.max(...at), y1: y, y2: y }), dots),
+      s("g", { "clip-path": `url(#${axisId})` }, s("line", { class: "span", x1: Math.min(...at), x2: Math.max(...at), y1: y, y2: y }), dots),
     );
   });
   return s("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": "timeline of matches" }, clip, axis, lines);

@@ -15,7 +15,6 @@ import webbrowser
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import uvicorn
@@ -28,11 +27,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from stretto.errors import OptionError, StrettoError
 from stretto.studio.folder import Folder
+from stretto.studio.page import STATIC, require_page
 from stretto.studio.saving import KINDS
 from stretto.studio.workbench import LONGEST, ROWS, as_error
 from stretto.studio.worker import Worker, WorkerError
 
-STATIC = Path(__file__).parent / "static"
 HEADER = "x-stretto-token"
 
 #: Bytes of a request.
@@ -157,7 +156,7 @@ def application(studio: Studio, hosts: frozenset[str]) -> ASGIApp:
 
     async def file(request: Request) -> Response:
         name = request.path_params["name"]
-        if name not in ("studio.js", "studio.css"):
+        if name not in ("studio.js", "studio.css", "views.js", "views.css"):
             return PlainTextResponse("there is no such file", 404)
         return FileResponse(STATIC / name)
 
@@ -315,8 +314,7 @@ def serve(studio: Studio, port: int, *, browser: bool, tell: Callable[[str], Non
     OptionError
         The port is taken, or the page was not built.
     """
-    if not (STATIC / "index.html").is_file():
-        raise OptionError("this installation has no page: in a checkout, 'make studio' builds it")
+    require_page()
     listening = socket.socket()
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

@@ -356,6 +356,52 @@ def test_a_query_is_saved(page: Any, folder: Path) -> None:
     expect(page.locator("#save [role=status]")).to_contain_text("outside")
 
 
+#: What a notebook does with the widget's script: it hands over the traits, and an element.
+NOTEBOOK = """async ([shown, width]) => {
+    const { default: views } = await import("/static/views.js");
+    const el = document.createElement("div");
+    el.id = "cell";
+    el.style.width = width;
+    document.body.replaceChildren(el);
+    const listening = {};
+    const traits = { shown, offset: 0 };
+    window.model = {
+        get: (name) => traits[name],
+        set: (name, value) => { traits[name] = value; },
+        save_changes: () => { window.asked = traits.offset; },
+        on: (name, call) => { listening[name] = call; },
+        off: (name) => { delete listening[name]; },
+        change: (value) => { traits.shown = value; listening["change:shown"](); },
+    };
+    views.render({ model: window.model, el });
+}"""
+
+
+def test_the_widget_of_notebooks(page: Any) -> None:
+    pytest.importorskip("anywidget", reason="pip install 'stretto[notebook]'")
+    events = pa.table({"type": ["A", "B"] * 150, "t": range(300), "<b>": ["<i>x</i>"] * 300})
+    made = stretto.studio.widget("SELECT * FROM S WHERE A AS a; B AS b WITHIN 1 [t]", events, time="t")
+    page.evaluate(NOTEBOOK, [made.shown, "900px"])
+    rows = page.locator("#cell tbody tr")
+    expect(rows).to_have_count(100)
+    expect(page.locator("#cell svg.automaton .state")).to_have_count(4)
+    rows.nth(1).focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#cell .edge.lively")).to_have_count(2)
+    expect(page.locator("#cell g.match.chosen")).to_have_count(1)
+    page.locator("#cell g.match.chosen circle").last.click()
+    expect(page.locator("#cell .card h2")).to_have_text("event 3, in the match as b")
+    expect(page.locator("#cell .card dd")).to_have_text(["B", "3", "<i>x</i>"])
+    page.get_by_label("Close").click()
+    expect(page.locator("#cell .card")).to_have_count(0)
+    page.get_by_role("button", name="next ›").click()
+    made.offset = page.evaluate("window.asked")
+    page.evaluate("(shown) => window.model.change(shown)", made.shown)
+    expect(rows).to_have_count(50)
+    expect(rows.first.locator("td").first).to_have_text("101")
+    expect(page.get_by_role("button", name="next ›")).to_be_disabled()
+
+
 @pytest.mark.skipif(not PICTURES, reason="STRETTO_PICTURES names no folder")
 def test_the_pictures_of_the_documentation(browser: Any) -> None:
     from PIL import Image
@@ -376,7 +422,7 @@ def test_the_pictures_of_the_documentation(browser: Any) -> None:
         told(page, "variables first, second, third")
         page.click("#run")
         told(page, re.compile(r"matches, [0-9.]+ s"))
-        page.locator("#panel tbody tr").nth(1).click()
+        page.locator("#panel tbody tr").nth(1).click(position={"x": 10, "y": 10})
         page.locator("#timeline g.match.chosen circle").last.click()
         shot("light")
         page.emulate_media(color_scheme="dark")
@@ -406,5 +452,8 @@ def test_the_pictures_of_the_documentation(browser: Any) -> None:
         write(page, LATE_AGAIN.replace("30]", "30 AND dep_dely < 90]"))
         expect(page.locator(".cm-lintRange-error")).to_have_text("dep_dely")
         shot("mistake")
+        page.evaluate(NOTEBOOK, [stretto.studio.widget(LATE_AGAIN, FLIGHTS, time="sched_dep").shown, "1240px"])
+        page.locator("#cell tbody tr").nth(1).click(position={"x": 10, "y": 10})
+        shot("widget")
     finally:
         process.terminate()
