@@ -264,6 +264,29 @@ def read_adding(made: stretto.PatternSet) -> None:
     made.change(stretto.Change("all", ADDING["each"], since=events().column("ts")[CUT + 20]))
 
 
+def rising() -> stretto.AFA:
+    """A, then greater and greater values of x among others that are ignored, then D, or what follows a C."""
+    afa = stretto.AFA(
+        {"type": str, "x": int, "key": str}, register={"top": int, "how": str}, window="60 seconds", partition_by="key"
+    )
+    afa.arc("q0", "up", when="e.type = 'A' AND e.x IS NOT NULL", then="top = e.x, how = 'flat'")
+    afa.arc("up", "up", when="e.x > r.top AND e.type != 'D'", then="top = e.x, how = e.type")
+    afa.ignore("up", when="e.x IS NULL OR e.x <= r.top")
+    return afa.arc("up", "end", when="e.type = 'D' OR r.how = 'C'").final("end")
+
+
+def automata() -> stretto.PatternSet:
+    """Automata beside a query, one of which is to change after the snapshot."""
+    made = stretto.PatternSet(events().schema, time="ts", by=["key"], positions=True)
+    text = stretto.write_afa(rising())
+    made.change([stretto.Change("rising", text, language="afa"), stretto.Change("ab", MIXED["ab"])])
+    times = events().column("ts")
+    made.change(
+        [stretto.Change("later", rising(), since=times[20]), stretto.Change("coming", rising(), since=times[CUT + 5])]
+    )
+    return made
+
+
 # -- buckets on Spark -------------------------------------------------------------------------------------------------
 
 
@@ -354,6 +377,7 @@ CASES = {
     "patterns": Case(patterns, read_patterns, go_on_with_patterns),
     "mixed-patterns": Case(mixed, read_mixed, go_on_with_patterns),
     "adding-patterns": Case(adding, read_adding, go_on_with_patterns),
+    "automata-patterns": Case(automata, lambda made: made.push(events().slice(0, CUT)), go_on_with_patterns),
     "pattern-bucket": Case(pattern_bucket, read_bucket, go_on_with_bucket),
     "group-bucket": Case(group_bucket, read_groups, go_on_with_groups),
 }

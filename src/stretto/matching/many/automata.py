@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -157,6 +158,11 @@ class AutomatonPart(Part):
         assert self.schema.time is not None
         roles = Roles(self.schema.time, provenance=traces)
         return AfaProgram(self.afa, roles, (frozenset({""}),), Texts(_no_arc, _no_arc))
+
+    @property
+    def digest(self) -> str:
+        """What a saved state belongs to: the text, whose arcs and states it names."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
 
     @cached_property
     def holders(self) -> list[list[int]]:
