@@ -20,7 +20,15 @@ from tests.conformance.vectors import Row
 __all__ = ["Case", "case", "check", "expected"]
 
 SCHEMA = pa.schema(
-    {"type": pa.string(), "t": pa.int64(), "k": pa.int64(), "u": pa.int32(), "v": pa.int64(), "name": pa.string()}
+    {
+        "type": pa.string(),
+        "t": pa.int64(),
+        "k": pa.int64(),
+        "u": pa.int32(),
+        "v": pa.int64(),
+        "name": pa.string(),
+        "x": pa.float64(),
+    }
 )
 
 
@@ -92,6 +100,38 @@ def _event(choose: random.Random) -> str:
     return f"{category} where {choose.choice(conditions)}"
 
 
+def pipes(choose: random.Random, events: int) -> str:
+    """Some pipes behind a query whose matches have so many events."""
+
+    def field() -> str:
+        name = choose.choice(["k", "u", "v", "name", "type", "x"])
+        return choose.choice([name, f"events[{choose.randrange(events)}].{name}"])
+
+    def condition() -> str:
+        one = f"events[{choose.randrange(events)}]"
+        made = [
+            f"{one}.v > 0",
+            f"v == {one}.v",
+            f'not {one}.name : "a*"',
+            f"length({one}.name) > v",
+            f"{one}.k == null",
+            "?lost == null",
+        ]
+        return choose.choice([*made, "true", f"{one}.x < 1"])
+
+    found = []
+    for _ in range(choose.randint(1, 3)):
+        match choose.choice(["filter", "filter", "head", "tail", "sort", "sort", "unique"]):
+            case "filter":
+                found.append(f"| filter {condition()}")
+            case "head" | "tail" as name:
+                found.append(f"| {name} {choose.randint(1, 5)}")
+            case name:
+                lacking = choose.choice([[], [], ["?lost"]])
+                found.append(f"| {name} {', '.join([*(field() for _ in range(choose.randint(1, 2))), *lacking])}")
+    return " ".join(found)
+
+
 def _events(choose: random.Random) -> pa.Table:
     time, rows = 0, []
     for _ in range(choose.randint(0, 24)):
@@ -104,6 +144,7 @@ def _events(choose: random.Random) -> pa.Table:
                 "u": choose.choice([0, 1, 1, None]),
                 "v": choose.choice([0, 1, 2, None]),
                 "name": choose.choice(["a", "ab", "AB", "b", "", "10.1.2.3", None]),
+                "x": choose.choice([0.0, -0.0, 1.5, float("nan"), None]),
             }
         )
     return pa.Table.from_pylist(rows, SCHEMA)

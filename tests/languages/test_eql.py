@@ -144,6 +144,54 @@ def test_pipes() -> None:
         stretto.Matcher("process where true | head 2", EVENTS.schema, language="eql", **ROLES)
 
 
+def test_pipes_that_read_events() -> None:
+    """Fields without a number are of the first event; NULL comes first."""
+    assert rows("any where true | sort size, name") == [[3], [5], [6], [0], [1], [2], [4]]
+    assert rows("any where true | unique host, category") == [[0], [1], [2], [3], [6]]
+    assert rows("any where true | filter size > 1 | head 2") == [[1], [2]]
+    pairs = "sequence by host [process where true] [network where true]"
+    assert rows(f"{pairs} | sort events[1].size") == [[4, 5], [0, 1]]
+    assert rows(f'{pairs} | filter events[1].name : "10*" and size == events[0].size') == [[0, 1]]
+    assert rows(
+        "sample by host [network where true] [process where true] | filter name == null or events[1].size == 1"
+    ) == [[0, 1]]
+    assert rows("any where true | unique ?lost | filter ?lost == null and true") == [[0]]
+    assert rows("process where true | filter false | sort size | unique size") == []
+    pieces = list(
+        stretto.iter_matches(
+            "process where true | sort name | head 1", EVENTS, language="eql", output="positions", **ROLES
+        )
+    )
+    assert [row for piece in pieces for row in piece.to_pylist()] == [
+        {"start": 2, "end": 2, "positions": [2], "start_time": 2, "end_time": 2}
+    ]
+    with pytest.raises(
+        OptionError, match="output='summary' counts matches, and the pipes of this query read their events"
+    ):
+        stretto.match("process where true | sort name", EVENTS, language="eql", output="summary", **ROLES)
+    with pytest.raises(OptionError, match=r"the pipe '\| sort name' is of a whole result, and a stream has no end"):
+        stretto.Matcher("process where true | sort name", EVENTS.schema, language="eql", **ROLES)
+    with pytest.raises(QueryError, match=r"unique takes numbers, strings and times, and 'tags' is list<"):
+        stretto.match("any where true | unique tags", [{"type": "a", "tags": ["x"]}], language="eql")
+
+
+def test_pipes_that_read_structs_and_codes() -> None:
+    events = pa.table(
+        {
+            "type": ["p", "p", "p"],
+            "process": [{"parent": {"name": "x"}}, None, {"parent": {"name": "b"}}],
+            "file.name": pa.array(["b", "a", "a"]).dictionary_encode(),
+        }
+    )
+    for text, wanted in (
+        ("sort process.parent.name", [1, 2, 0]),
+        ("sort file.name, process.parent.name", [1, 2, 0]),
+        ("unique file.name", [0, 1]),
+    ):
+        found = stretto.match(f"p where true | {text}", events, language="eql")
+        assert found.column("positions").to_pylist() == [[one] for one in wanted], text
+
+
 def test_limits() -> None:
     steps = " ".join(f"[any where size == {at}]" for at in range(64))
     with pytest.raises(LimitError, match="the steps have 64 different conditions, and 63 at most"):

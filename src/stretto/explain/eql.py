@@ -29,7 +29,7 @@ def explain_eql(parsed: EqlQuery, bound: BoundEql | None, program: Callable[[], 
         sections.append(("until", f"{_step(parsed.until)} ends the partial matches of its key"))
     window = "none" if parsed.window is None else f"{parsed.window} from the first event to the last"
     sections.append(("maxspan", window))
-    sections += [("pipe", f"{one.name} {one.most}: of the matches in their order") for one in parsed.pipes]
+    sections += [("pipe", f"{one}: of the matches in their order") for one in parsed.pipes]
     if bound is None:
         return sections
     program()

@@ -26,7 +26,7 @@ from stretto.matching.line import Reading
 from stretto.matching.merging import Streams
 from stretto.matching.metering import Meter
 from stretto.matching.options import unexpected
-from stretto.matching.pipes import piped
+from stretto.matching.pipes import piped, reads_events
 from stretto.matching.progress import Progress
 from stretto.matching.relevance import relevant
 from stretto.matching.results import CHUNK, Layout, build_tables
@@ -151,12 +151,8 @@ def match(  # noqa: PLR0913 - the options that users have
     reading = Reading(type, time, sequence, stream, time_unit, output=output, at_end=at_end, timeouts=timeouts)
     call = _Call(query, events, reading, valuations=valuations, language=language)
     return pa.Table.from_batches(
-        [
-            batch
-            for table in call.told(piped(call.query, call.tables(progress, Meter.of_call(budget))))
-            for batch in table.to_batches()
-        ],
-        schema=call.layout.schema(),
+        [batch for table in call.piped(progress, Meter.of_call(budget)) for batch in table.to_batches()],
+        schema=call.shown.schema(),
     )
 
 
@@ -175,7 +171,7 @@ def iter_matches(query: str | Query | AFA | Afa, events: Any, **options: Any) ->
         return _iter_match_afa(query, events, **_of_afa(options))
     meter = Meter.of_call(options.pop("budget", None), pieces=True)
     call = _Call.of(query, events, options)
-    return call.told(piped(call.query, call.tables(progress, meter)))
+    return call.piped(progress, meter)
 
 
 #: What :func:`match` is told of queries only, with the values that it has where nothing is said.
@@ -274,7 +270,14 @@ class _Call:
         else:
             table = implied.added_to(table)
         self.query = compiled
-        self.layout = Layout(compiled.bound, output=reading.output, timeouts=reading.timeouts)
+        #: The columns of results, and those of the tables of matches, of which pipes read the events.
+        self.shown = self.layout = Layout(compiled.bound, output=reading.output, timeouts=reading.timeouts)
+        if reads_events(compiled) and reading.output != "events":
+            if self.shown.summary:
+                raise OptionError(
+                    "output='summary' counts matches, and the pipes of this query read their events: list them, and count the rows"
+                )
+            self.layout = Layout(compiled.bound, timeouts=reading.timeouts)
         self.completes = reading.completes or self.layout.at_end
         timeouts = reading.timeouts
         self.program = (
@@ -322,6 +325,11 @@ class _Call:
                 return
             last = meter.watch(runner.finish(), runner, self.layout, rows, order)
             yield from build_tables(last, self.layout, rows, marks, order)
+
+    def piped(self, progress: bool | None, meter: Meter) -> Iterator[pa.Table]:
+        """The matches after the query's pipes."""
+        found = piped(self.query, self.layout, self.told(self.tables(progress, meter)))
+        return (table.select(self.shown.schema().names) for table in found) if self.shown is not self.layout else found
 
     def told(self, pieces: Iterator[Found]) -> Iterator[Found]:
         """The pieces of a result; behind them, where there are no matches, warnings of what keeps them away."""

@@ -40,6 +40,21 @@ class MaybeMissing(p.Attribute):
 
 
 @dataclass(frozen=True)
+class OfEvent(p.Attribute):
+    """``events[number].field`` in a pipe: an attribute of one of the events of a match, which are counted from 0.
+
+    >>> str(OfEvent("events[1].pid", number=1, field="pid"))
+    'events[1].pid'
+    """
+
+    number: int = 0
+    field: str = ""
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
 class Key:
     """A field of ``by``; an ``optional`` one may be NULL, which is a key as well."""
 
@@ -77,10 +92,30 @@ class Step:
 
 @dataclass(frozen=True)
 class Pipe:
-    """``| head n`` or ``| tail n``: of the matches, in the order of their ends, the first or the last ones."""
+    """What becomes of the matches, in the order of their ends.
+
+    ``head`` and ``tail`` leave the first or the last ones, ``most`` of them; ``filter`` those that fulfil ``condition``; ``unique``
+    the first with each of the values of ``fields``; ``sort`` orders them by these. A plain attribute is of the first event.
+    """
 
     name: str
-    most: int
+    most: int = 0
+    condition: p.Predicate | None = None
+    fields: tuple[p.Attribute, ...] = ()
+
+    def __str__(self) -> str:
+        told = self.condition or ", ".join(map(str, self.fields)) or self.most
+        return f"{self.name} {told}"
+
+    @property
+    def reads(self) -> dict[str, tuple[int, p.Attribute]]:
+        """The attributes that it reads, by what they are called: of which event, and the attribute."""
+        nodes = (*self.fields, *(() if self.condition is None else p.walk(self.condition)))
+        return {one.name: _place(one) for one in nodes if isinstance(one, p.Attribute)}
+
+
+def _place(node: p.Attribute) -> tuple[int, p.Attribute]:
+    return (node.number, p.Attribute(node.field, node.span)) if isinstance(node, OfEvent) else (0, node)
 
 
 def shared_keys(steps: Sequence[Step]) -> tuple[str, ...]:
@@ -119,12 +154,14 @@ class EqlQuery(SaseQuery):
     @property
     def attributes(self) -> tuple[str, ...]:
         asked = [name for one in self.conditions for name in p.attributes(one)]
-        return (*asked, *(key.name for one in self.whole for key in one.keys))
+        shown = [one.name for pipe in self.pipes for _, one in pipe.reads.values()]
+        return (*asked, *(key.name for one in self.whole for key in one.keys), *shown)
 
     @cached_property
     def may_lack(self) -> frozenset[str]:
         """The attributes that events need not have: those that stand behind a question mark only."""
         nodes = [node for one in self.conditions for node in p.walk(one) if isinstance(node, p.Attribute)]
+        nodes += [node for pipe in self.pipes for _, node in pipe.reads.values()]
         keys = [key for one in self.whole for key in one.keys]
         maybe = {one.name for one in nodes if isinstance(one, MaybeMissing)} | {
             key.name for key in keys if key.optional
@@ -138,8 +175,14 @@ class EqlQuery(SaseQuery):
         def own(step: Step) -> Step:
             return replace(step, condition=_fitted(step.condition, attributes))
 
+        def piped(pipe: Pipe) -> Pipe:
+            lacking = {one.name for one in pipe.fields if isinstance(one, MaybeMissing) and one.name not in attributes}
+            fields = tuple(one for one in pipe.fields if one.name not in lacking)
+            condition = None if pipe.condition is None else _fitted(pipe.condition, attributes)
+            return replace(pipe, condition=condition, fields=fields)
+
         until = None if self.until is None else own(self.until)
-        return replace(self, stages=tuple(map(own, self.stages)), until=until)
+        return replace(self, stages=tuple(map(own, self.stages)), until=until, pipes=tuple(map(piped, self.pipes)))
 
 
 def _fitted(node: p.Predicate, attributes: Mapping[str, pa.DataType]) -> p.Predicate:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from stretto.query.eql import Mode, Step
+from stretto.query.eql import Mode, Pipe, Step
 from stretto.query.evaluate import holds
 from stretto.query.passes.bind_eql import BoundEql
 from stretto.reference.ceql import number
@@ -24,9 +24,14 @@ Key = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class EqlMatch:
-    """The rows of a match, in the order of the stream; of sequences that is the order of the steps."""
+    """The rows of a match, in the order of the steps; of sequences that is the order of the stream."""
 
-    positions: tuple[int, ...]
+    rows: tuple[int, ...]
+
+    @property
+    def positions(self) -> tuple[int, ...]:
+        """The rows in the order of the stream."""
+        return tuple(sorted(self.rows))
 
     @property
     def start(self) -> int:
@@ -44,7 +49,38 @@ def evaluate_eql(query: BoundEql, events: pa.Table) -> list[EqlMatch]:
     """
     found = _Stream(query, events.to_pylist())
     matches = found.samples() if query.eql.mode is Mode.SAMPLE else found.sequences()
-    return [EqlMatch(rows) for rows in sorted(matches, key=lambda rows: (rows[-1], rows))]
+    return sorted(map(EqlMatch, matches), key=lambda match: (match.end, match.positions))
+
+
+def pipe_eql(query: BoundEql, events: pa.Table, matches: Sequence[EqlMatch]) -> list[EqlMatch]:
+    """What the query's pipes make of its matches, one pipe after the other."""
+    rows, found = events.to_pylist(), list(matches)
+
+    def read(pipe: Pipe, match: EqlMatch) -> Row:
+        return {shown: rows[match.rows[number]].get(field.name) for shown, (number, field) in pipe.reads.items()}
+
+    for pipe in query.pipes:
+        values = [tuple(map(_ranked, read(pipe, match).values())) for match in found]
+        match pipe.name:
+            case "head":
+                found = found[: pipe.most]
+            case "tail":
+                found = found[-pipe.most :]
+            case "filter":
+                assert pipe.condition is not None
+                found = [match for match in found if holds(pipe.condition, read(pipe, match))]
+            case "sort":
+                found = [found[at] for at in sorted(range(len(found)), key=values.__getitem__)]
+            case "unique":
+                found = [match for at, match in enumerate(found) if values[at] not in values[:at]]
+    return found
+
+
+def _ranked(value: Any) -> tuple[int, Any]:
+    """A value with its place in the order: NULL first, NaN last."""
+    if value is None:
+        return 0, 0
+    return (2, 0) if value != value else (1, value)
 
 
 class _Stream:
@@ -130,7 +166,7 @@ class _Stream:
                 chosen = next((rows for rows in product(*seen) if len(set(rows)) == len(rows)), None)
                 if chosen is not None:
                     done.add(key)
-                    yield tuple(sorted(chosen))
+                    yield chosen
 
 
 def _key(step: Step, row: Row) -> Key | None:

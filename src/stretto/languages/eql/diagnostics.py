@@ -19,11 +19,11 @@ def _word(name: str) -> d.Row:
 _GROUPS = d.groups(
     ("a comparison", "COMPARE", "SEARCH LIKE REGEX IN NOT"),
     ("an operator", "SLASH", "PLUS MINUS STAR PERCENT"),
-    ("a value", "FIELD", "FUNCTION NUMBER STRING TRIPLE RAW SINGLE TRUE FALSE NULL MINUS PLUS LPAR NOT"),
+    ("a value", "FIELD", "OF_EVENT FUNCTION NUMBER STRING TRIPLE RAW SINGLE TRUE FALSE NULL MINUS PLUS LPAR NOT"),
     ("a constant", "TRIPLE", "NUMBER STRING RAW SINGLE TRUE FALSE NULL LPAR"),
     ("an event category", "CATEGORY", "ANY QUOTED STRING"),
     ("a field", "FIELD", ""),
-    ("a pipe (head or tail)", "PIPE", ""),
+    ("a pipe (filter, head, sort, tail or unique)", "PIPE", ""),
     ("a time such as 5m", "TIME", "NUMBER"),
     d.NUMBER,
     ("'='", "ASSIGN", ""),

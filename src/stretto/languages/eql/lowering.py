@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterator
 from decimal import Decimal
 
-from stretto.errors import nearest
-from stretto.languages.eql.transformer import Draft, Maxspan, Piped, Term
+from stretto.errors import Span, nearest
+from stretto.languages.eql.transformer import Draft, Maxspan, Piped, Term, decided
 from stretto.languages.expressions.tokens import Mistake
-from stretto.query.eql import EqlQuery, Key, Mode, Pipe, Step, shared_keys
+from stretto.query import predicate as p
+from stretto.query.eql import EqlQuery, Key, Mode, OfEvent, Pipe, Step, shared_keys
 from stretto.query.sase import Selection
 from stretto.query.windows import Window
 from stretto.times import SECONDS
@@ -22,12 +23,11 @@ MOST_STEPS = 256
 #: Events of a sample, as Elasticsearch has it.
 MOST_SAMPLED = 5
 
-#: The pipes of the first EQL that Elasticsearch has not, and what does the same on a result.
+PIPES = ("filter", "head", "sort", "tail", "unique")
+
+#: The pipes of the first EQL that are not here, and what does the same on a result.
 _OLDER = {
-    "count": "output='summary' counts matches",
-    "filter": "put the condition into the event's where",
-    "sort": "sort the result by the field: table.sort_by('…')",
-    "unique": "take one row for each value from the result: table.group_by('…')",
+    "count": "count the rows of the result: table.num_rows, or table.group_by('…').aggregate([([], 'count_all')])",
     "unique_count": "group the result by the field: table.group_by('…').aggregate([([], 'count_all')])",
 }
 
@@ -51,7 +51,7 @@ def lower(text: str, draft: Draft) -> EqlQuery:
         mode=draft.mode,
         stages=stages,
         until=until,
-        pipes=tuple(map(_pipe, draft.pipes)),
+        pipes=tuple(_pipe(one, sum(not step.missing for step in stages)) for one in draft.pipes),
     )
 
 
@@ -112,6 +112,9 @@ def _stages(draft: Draft) -> Iterator[Step]:
 
 def _step(term: Term, variable: str, by: tuple[Key, ...]) -> Step:
     event = term.event
+    for node in p.walk(event.condition):
+        if isinstance(node, OfEvent):
+            raise Mistake(f"'{node}' is of a whole match", _span(node), f"| filter {node} … behind the query")
     return Step(variable, event.category, event.condition, (*by, *term.keys), term.missing, event.span, event.place)
 
 
@@ -129,15 +132,41 @@ def _window(maxspan: Maxspan) -> Window:
     return Window(seconds=seconds, span=maxspan.span)
 
 
-def _pipe(pipe: Piped) -> Pipe:
+def _pipe(pipe: Piped, events: int) -> Pipe:
+    """A pipe behind a query whose matches have so many events."""
     name = str(pipe.name)
     if name in _OLDER:
-        raise Mistake(f"the pipe '{name}' is of an older EQL, and Elasticsearch has it not", pipe.span, _OLDER[name])
-    if name not in ("head", "tail"):
-        best = nearest(name, ("head", "tail"))
-        hint = f"did you mean '{best}'?" if best else "the pipes are head and tail"
+        raise Mistake(f"the pipe '{name}' is of an older EQL, and is not here", pipe.span, _OLDER[name])
+    if name not in PIPES:
+        best = nearest(name, PIPES)
+        hint = f"did you mean '{best}'?" if best else f"the pipes are {', '.join(PIPES)}"
         raise Mistake(f"unknown pipe '{name}'", pipe.span, hint)
+    if name in ("filter", "sort", "unique"):
+        return _of_fields(name, pipe, events)
     values = [getattr(one.expression, "value", None) for one in pipe.arguments]
     if len(values) != 1 or isinstance(values[0], bool) or not isinstance(values[0], int) or values[0] < 1:
         raise Mistake(f"{name} takes one number", pipe.span, f"| {name} 10")
     return Pipe(name, values[0])
+
+
+def _of_fields(name: str, pipe: Piped, events: int) -> Pipe:
+    """A pipe that reads events."""
+    if name == "filter":
+        if len(pipe.arguments) != 1:
+            raise Mistake("filter takes one condition", pipe.span, "| filter x > 5")
+        found = Pipe(name, condition=decided(pipe.arguments[0]))
+    else:
+        fields = tuple(one.expression for one in pipe.arguments if isinstance(one.expression, p.Attribute))
+        if not fields or len(fields) != len(pipe.arguments):
+            raise Mistake(f"{name} takes fields", pipe.span, f"| {name} x, y")
+        found = Pipe(name, fields=fields)
+    for shown, (number, field) in found.reads.items():
+        if number >= events:
+            told = "one event" if events == 1 else f"{events} events"
+            raise Mistake(f"'{shown}': a match has {told}, counted from 0", _span(field))
+    return found
+
+
+def _span(node: p.Attribute) -> Span:
+    assert node.span is not None
+    return node.span

@@ -20,7 +20,7 @@ from stretto.languages.expressions.transformer import (
     value_of,
 )
 from stretto.query import predicate as p
-from stretto.query.eql import Key, MaybeMissing, Mode
+from stretto.query.eql import Key, MaybeMissing, Mode, OfEvent
 
 RESERVED: Mapping[str, frozenset[str]] = {}
 """No word is reserved by the kind of its place: keywords are told by their own terminals."""
@@ -30,6 +30,8 @@ _WORDS = "and any by false in join like maxspan not null of or regex sample sequ
 KEYWORDS = frozenset(_WORDS.split())
 
 _PARTS = re.compile(r"`(?P<quoted>[^`]*(?:``[^`]*)*)`|(?P<bare>[^.`]+)")
+
+_OF_EVENT = re.compile(r"events\s*\[\s*(\d+)\s*\]\s*\.\s*(.+)", re.DOTALL)
 
 _ESCAPES = {"b": "\b", "t": "\t", "n": "\n", "f": "\f", "r": "\r", '"': '"', "'": "'", "\\": "\\"}
 _ESCAPE = re.compile(r"\\(?:u\{(?P<code>[0-9a-fA-F]{2,8})\}|(?P<sign>.))", re.DOTALL)
@@ -136,7 +138,7 @@ class EqlTransformer(PredicateTransformer):
         name = (
             None if category.type == "ANY" else _text(category) if category.type == "STRING" else name_of(category).text
         )
-        return Event(name, _decided(condition), place | condition.span, place)
+        return Event(name, decided(condition), place | condition.span, place)
 
     def term(self, opening: Token, event: Event, closing: Token, *rest: tuple[Key, ...] | Runs) -> Term:
         keys = [one for one in rest if not isinstance(one, Runs)]
@@ -258,6 +260,14 @@ class EqlTransformer(PredicateTransformer):
         found = MaybeMissing(name, at(token)) if optional else p.Attribute(name, at(token))
         return ExpressionPart(found, at(token))
 
+    def of_event(self, token: Token) -> ExpressionPart:
+        parts = _OF_EVENT.fullmatch(token)
+        assert parts is not None
+        number, name = parts.groups()
+        field, _ = _path(Token("FIELD", name, start_pos=token.start_pos, end_pos=token.end_pos))
+        found = OfEvent(f"events[{int(number)}].{field}", at(token), int(number), field)
+        return ExpressionPart(found, at(token))
+
     def string(self, token: Token) -> ExpressionPart:
         return ExpressionPart(p.Constant(_text(token), at(token)), at(token))
 
@@ -288,7 +298,7 @@ def _part(expression: p.Expression, parts: Sequence[ExpressionPart], span: Span)
     return shallow(ExpressionPart(expression, span, height, max((one.parens for one in parts), default=0)))
 
 
-def _decided(part: ExpressionPart) -> p.Predicate:
+def decided(part: ExpressionPart) -> p.Predicate:
     """A condition; ``true`` and ``false`` ask for nothing and for too much."""
     value = getattr(part.expression, "value", None)
     return (p.And(()) if value else p.Or(())) if isinstance(value, bool) else predicate_of(part)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import cast
 
@@ -13,7 +13,7 @@ from stretto.column_types import unified
 from stretto.errors import OptionError, QueryError, placed, suggestion
 from stretto.events import Schema
 from stretto.query import predicate as p
-from stretto.query.eql import EqlQuery, Step
+from stretto.query.eql import EqlQuery, Pipe, Step
 from stretto.query.passes.bind import bind_window, check_roles, is_key, placing
 from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.typing import typed, with_integer_division
@@ -29,6 +29,8 @@ class BoundEql(BoundSase):
 
     step_conditions: tuple[p.Predicate, ...] = ()
     key_types: tuple[pa.DataType, ...] = ()
+    #: The pipes, with typed conditions.
+    pipes: tuple[Pipe, ...] = ()
 
     @property
     def eql(self) -> EqlQuery:
@@ -82,7 +84,24 @@ def bind_eql(query: EqlQuery, schema: Schema) -> BoundEql:
             time=schema.time or (window.attribute if window else None),
             step_conditions=conditions,
             key_types=tuple(_key_types(query, schema)),
+            pipes=tuple(_piped(one, schema) for one in query.pipes),
         )
+
+
+def _piped(pipe: Pipe, schema: Schema) -> Pipe:
+    """A pipe whose condition has its types; what it sorts or tells apart are values that have an order."""
+    kinds = {}
+    for shown, (_, field) in pipe.reads.items():
+        if field.name not in schema.attributes:
+            raise QueryError(
+                f"unknown field '{field.name}'", span=field.span, hint=_or_lacking(field.name, schema.attributes)
+            )
+        kinds[shown] = schema.attributes[field.name]
+        if pipe.condition is None and not is_key(kinds[shown]):
+            raise QueryError(
+                f"{pipe.name} takes numbers, strings and times, and '{shown}' is {kinds[shown]}", span=field.span
+            )
+    return pipe if pipe.condition is None else replace(pipe, condition=typed_condition(pipe.condition, kinds))
 
 
 def _maxspan(query: EqlQuery, schema: Schema) -> BoundWindow | None:
