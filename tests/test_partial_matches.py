@@ -50,8 +50,26 @@ def test_they_are_what_would_time_out() -> None:
             assert found.to_pylist() == matcher.partial_matches().to_pylist(), f"seed {seed}: asked again"
             few = matcher.partial_matches(2).to_pylist()
             assert few == found.to_pylist()[:2], f"seed {seed}"
+            check_counts(matcher, found.to_pylist(), seed)
             shown += found.num_rows
     assert shown > 10
+
+
+def check_counts(matcher: stretto.Matcher, rows: list[dict[str, Any]], seed: int) -> None:
+    """How many there are by how far they got and by key, by counting rows."""
+    for by in (["reached"], ["k", "reached"] if "k" in matcher.partial_matches().schema.names else ["reached"]):
+        groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+        for row in rows:
+            groups.setdefault(tuple(row[name] for name in by), []).append(row)
+        expected = {
+            (*key, len(own), min(row["start_time"] for row in own), min(row["expired"] for row in own))
+            for key, own in groups.items()
+        }
+        found = [tuple(row.values()) for row in matcher.partial_matches(by=by).to_pylist()]
+        assert len(found) == len(expected), f"seed {seed}"
+        assert set(found) == expected, f"seed {seed}"
+        most = [row[len(by)] for row in found]
+        assert most == sorted(most, reverse=True), f"seed {seed}"
 
 
 def test_asking_changes_nothing() -> None:
@@ -112,3 +130,33 @@ def test_the_table_is_one_of_arrow() -> None:
     pushed = matcher.push([{"type": "A", "t": 1, "k": 1}])
     assert isinstance(matcher.partial_matches(), pa.Table)
     assert matcher.partial_matches().schema == pushed.schema
+
+
+def test_counts_by_a_column() -> None:
+    matcher = stretto.Matcher("SELECT * FROM S WHERE A ; B ; C PARTITION BY [k] WITHIN 9 [t]", time="t", timeouts=True)
+    assert matcher.partial_matches(by="k").num_rows == 0
+    rows = [("A", 1), ("A", 2), ("B", 2), ("A", 2), ("A", 3), ("A", 2)]
+    matcher.push([{"type": kind, "k": key, "t": at} for at, (kind, key) in enumerate(rows)])
+    assert matcher.partial_matches(2, by="k").to_pylist() == [
+        {"k": 2, "partial_matches": 3, "oldest": 1, "expires": 10},
+        {"k": 1, "partial_matches": 1, "oldest": 0, "expires": 9},
+    ]
+    assert matcher.partial_matches(by=["k", "reached"]).to_pylist()[0] == {
+        "k": 2,
+        "reached": "A",
+        "partial_matches": 2,
+        "oldest": 3,
+        "expires": 12,
+    }
+    assert matcher.partial_matches(1).num_rows == 1
+    with pytest.raises(stretto.OptionError, match=r"no column 'reach' to count by.*did you mean 'reached'"):
+        matcher.partial_matches(by="reach")
+    with pytest.raises(stretto.OptionError, match="give a positive number"):
+        matcher.partial_matches(0, by="k")
+    plain = stretto.Matcher("SELECT * FROM S WHERE A ; B WITHIN 9 [t]", time="t")
+    with pytest.raises(stretto.OptionError, match="make it with timeouts=True"):
+        plain.partial_matches(by="reached")
+    few = stretto.Matcher("SELECT * FROM S WHERE A ; B WITHIN 99 [t]", time="t", timeouts=True, budget=3)
+    few.push([{"type": "A", "t": at} for at in range(4)])
+    with pytest.raises(stretto.LimitError):
+        few.partial_matches(by="reached")

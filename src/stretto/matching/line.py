@@ -8,7 +8,7 @@ its members mean what those of the matcher mean.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 import pyarrow as pa
@@ -95,7 +95,7 @@ class Line(ABC):
     def idle(self) -> bool:
         return self.ends is None
 
-    def partial_matches(self, most: int) -> pa.Table:
+    def partial_matches(self, most: int, by: Sequence[str]) -> pa.Table:
         raise OptionError(
             "partial_matches() follows the first events of CEQL and SASE+ queries on events in order, which this matcher does not "
             "run; matcher.stats counts what is held"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -226,14 +226,17 @@ class Matcher:
         """
         return self._line.stats
 
-    def partial_matches(self, most: int = 1_000) -> pa.Table:
+    def partial_matches(self, most: int = 1_000, *, by: str | Sequence[str] = ()) -> pa.Table:
         """What is under way, of a matcher with ``timeouts=True``: a row for each first event whose window is open, and with which no
-        match begins so far.
+        match begins so far; or how many there are by how far they got, or by key.
 
         Parameters
         ----------
         most
             How many rows at the most, the oldest first events first.
+        by
+            Count them by these columns: ``"reached"``, attributes of the partition, or several. All of them are read then; the
+            budget of the matcher holds for that, too.
 
         Returns
         -------
@@ -242,11 +245,16 @@ class Matcher:
             ``reached`` is the variable of its last event, ``expired`` the last time of its window, ``start_time`` says how old it is.
             Nothing changes. Events that still wait to be sorted are in none.
 
+            With ``by`` these columns, ``partial_matches`` (int64: how many), and where the time is known ``oldest`` and
+            ``expires``: when the first of them began, and when the first window closes. The most partial matches come first.
+
         Raises
         ------
+        LimitError
+            With ``by``: they go over the budget.
         OptionError
-            The matcher was made without ``timeouts=True``, or runs an automaton, EQL or MATCH_RECOGNIZE; ``stats`` counts what it
-            holds.
+            ``by`` names another column. The matcher was made without ``timeouts=True``, or runs an automaton, EQL or
+            MATCH_RECOGNIZE; ``stats`` counts what it holds.
 
         Examples
         --------
@@ -256,8 +264,10 @@ class Matcher:
         >>> _ = matcher.push([{"type": one, "id": id, "t": id} for id, one in [(1, "ORDER"), (2, "ORDER"), (2, "PAID")]])
         >>> matcher.partial_matches().select(["id", "positions", "reached", "expired"]).to_pylist()
         [{'id': 1, 'positions': [0], 'reached': 'o', 'expired': 25}, {'id': 2, 'positions': [1, 2], 'reached': 'p', 'expired': 26}]
+        >>> matcher.partial_matches(1, by="reached").to_pylist()
+        [{'reached': 'o', 'partial_matches': 1, 'oldest': 1, 'expires': 25}]
         """
-        return self._line.partial_matches(most)
+        return self._line.partial_matches(most, [by] if isinstance(by, str) else list(by))
 
     @property
     def idle(self) -> bool:

@@ -6,12 +6,13 @@ Where the punctuation decides matches, or lets events go, they come with the cal
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from stretto.column_types import wider
 from stretto.columns.overflow import IntegerOverflow
@@ -19,7 +20,7 @@ from stretto.engines.api import Matches, Program, Run
 from stretto.engines.nfab.runner import NfabRunner
 from stretto.engines.shared.windows import values_of
 from stretto.engines.timeouts import TimeoutRun
-from stretto.errors import DataError, OptionError, SnapshotError, StrettoError
+from stretto.errors import DataError, OptionError, SnapshotError, StrettoError, hinted
 from stretto.events import BEFORE, Schema, as_table, conform, require
 from stretto.frame import Section, reading
 from stretto.matching.compiled import Query
@@ -154,7 +155,7 @@ class Ordered(Line):
         waits = self.sorter is not None and self.sorter.buffered > 0
         return self.run is None or not (waits or not self.run.idle)
 
-    def partial_matches(self, most: int) -> pa.Table:
+    def partial_matches(self, most: int, by: Sequence[str]) -> pa.Table:
         if not self.reading.timeouts:
             raise OptionError(
                 "partial_matches() needs a matcher that follows each first event: make it with timeouts=True, which a query with "
@@ -168,8 +169,26 @@ class Ordered(Line):
         assert isinstance(run, TimeoutRun)
         self.life.refuse_inside()
         self.meter = Meter.of_call(self.budget)
-        found = list(self._tables(run.in_flight(most) for _ in range(1)))
-        return pa.concat_tables(found) if found else self.layout.schema().empty_table()
+        known = [*self.layout.keys, self.layout.timeout_names[0]]
+        for name in by:
+            if name not in known:
+                raise OptionError(
+                    hinted(f"partial_matches(by=…): no column '{name}' to count by", name, known, kind="column")
+                )
+        found = list(self._tables(run.in_flight(max(self.position, 1) if by else most) for _ in range(1)))
+        table = pa.concat_tables(found) if found else self.layout.schema().empty_table()
+        return self._counted(table, by).slice(0, most) if by else table
+
+    def _counted(self, table: pa.Table, by: Sequence[str]) -> pa.Table:
+        """How many partial matches there are by some columns, the most first, and of the oldest when it began and times out."""
+        names = {"start_time": "oldest", self.layout.timeout_names[1]: "expires"}
+        asked = [(name, "min") for name in names if name in table.schema.names]
+        counted = table.group_by([*by], use_threads=False).aggregate([([], "count_all"), *asked])
+        shown = [*by, "partial_matches", *(names[name] for name, _ in asked)]
+        order = pc.sort_indices(counted, sort_keys=[("count_all", "descending")])
+        return (
+            counted.select([*by, "count_all", *(f"{name}_min" for name, _ in asked)]).rename_columns(shown).take(order)
+        )
 
     @property
     def expires(self) -> int | float | None:
