@@ -322,6 +322,25 @@ def test_the_keyboard_is_enough(page: Any) -> None:
     expect(page.locator("td.number.held")).to_have_count(2)
 
 
+def test_all_that_is_used_has_a_name(page: Any) -> None:
+    unnamed = """() => [...document.querySelectorAll("button, input, select, progress, [role=button], [role=img], [contenteditable]")]
+        .filter((one) => !(one.getAttribute("aria-label") || one.textContent.trim() || one.labels?.[0]?.textContent.trim()))
+        .map((one) => one.outerHTML)"""
+    write(page, PAIRS)
+    page.keyboard.press("Control+Enter")
+    told(page, "3 matches")
+    page.locator("#panel tbody tr").first.click()
+    page.locator("#timeline g.match.chosen circle").last.click()
+    for tab in ("matches", "events", "steps", "replay", "why", "explanation"):
+        page.click(f"#tab-{tab}")
+        if tab == "replay":
+            expect(page.locator("#play")).to_be_visible()
+        assert page.evaluate(unnamed) == [], tab
+    page.click("#save-as")
+    expect(page.locator("#save pre")).to_contain_text("[[query]]")
+    assert page.evaluate(unnamed) == []
+
+
 def test_a_run_is_cancelled(page: Any) -> None:
     page.select_option("#roles select >> nth=0", "many.parquet")
     told(page, "CEQL")
