@@ -126,6 +126,16 @@ def test_batch_with_timeouts(spark: Any, folder: Path) -> None:
     assert sorted(map(repr, found.select(columns).to_pylist())) == sorted(map(repr, wanted.select(columns).to_pylist()))
 
 
+def test_batch_that_adds_up(spark: Any, folder: Path) -> None:
+    items = "COUNT(*) AS n, MAX(bought[price]) AS paid"
+    query = PAIRS.replace("sold[price], bought[price]", items) + " EVERY 5 seconds"
+    run(load(spoilt(BATCH, (PAIRS, query))))
+    found = stretto.match(query, csv.read_csv(Path("trades.csv")), time="ts").select(["name", "n", "paid"]).to_pylist()
+    written = pq.read_table("out/parquet").select(["name", "n", "paid"]).to_pylist()
+    assert sorted(written, key=repr) == sorted(found, key=repr)
+    assert found
+
+
 def test_batch_that_appends_and_replaces(spark: Any, folder: Path) -> None:
     """One parquet source with a derived time; bad records counted; a query that only Spark can check."""
     table = pa.Table.from_pylist([*csv.read_csv(Path("trades.csv")).to_pylist(), {"type": "BUY", "name": "INTC"}])
