@@ -127,7 +127,7 @@ def test_a_key_and_a_time() -> None:
         (
             "SELECT * FROM t MATCH_RECOGNIZE (PATTERN (A))",
             {"time": "day"},
-            "time='day': a MATCH_RECOGNIZE clause says its order",
+            "time='day' says nothing about MATCH_RECOGNIZE; leave it out",
         ),
         ("SELECT * FROM t MATCH_RECOGNIZE (PATTERN (A))", {"key": 1}, "the query has no partition attribute"),
         ("SELECT * FROM t MATCH_RECOGNIZE (PATTERN (A)) AS m JOIN u ON true", {}, "runs"),

@@ -34,6 +34,7 @@ LANGUAGES = (
     "totals",
     "why",
     "why_rows",
+    "why_afa",
     "counts",
     "dry",
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.cases import agree, why, why_rows
+from tests.cases import agree, why, why_afa, why_rows
 from tests.conftest import cases
 
 
@@ -14,3 +14,8 @@ def test_random_cases() -> None:
 def test_random_clauses() -> None:
     found = agree(why_rows, range(cases(3_000, compiled=200)))
     assert sum(map(bool, found)) > len(found) // 3
+
+
+def test_random_automata() -> None:
+    found = agree(why_afa, range(cases(3_000, compiled=120)))
+    assert sum(map(bool, found)) > len(found) // 5

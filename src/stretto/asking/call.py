@@ -10,6 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stretto.asking.afa import AfaChain
+from stretto.asking.afa_events import AfaEvents, AfaTrial, AfaWitness
 from stretto.asking.answer import Answer
 from stretto.asking.answering import answered
 from stretto.asking.ceql import CeqlChain
@@ -32,6 +34,7 @@ from stretto.matching.recognizing import read_clause
 from stretto.matching.sql_query import SqlQuery
 from stretto.matching.streams import nothing, one_table, with_types_of_nulls
 from stretto.query.afa import Afa
+from stretto.query.afa_text import shown
 from stretto.query.eql import EqlQuery
 from stretto.query.passes.bind_rows import bind
 from stretto.query.query import ParsedQuery
@@ -40,7 +43,7 @@ from stretto.query.sase import SaseQuery, Selection
 
 
 def why_not(  # noqa: PLR0913 - the options that users have
-    query: str | Query | SqlQuery,
+    query: str | Query | SqlQuery | AFA | Afa,
     events: Any,
     *,
     key: Any = None,
@@ -63,7 +66,7 @@ def why_not(  # noqa: PLR0913 - the options that users have
     ----------
     query
         A query in CEQL, SASE+ or EQL: its text, or a compiled :class:`~stretto.Query`; or SQL that is one ``MATCH_RECOGNIZE`` clause
-        over one table, whose rows are the events.
+        over one table, whose rows are the events; or a :class:`stretto.AFA`.
     events
         As :func:`stretto.match` takes them; files are read into memory.
     key
@@ -86,7 +89,7 @@ def why_not(  # noqa: PLR0913 - the options that users have
     QueryError, DataError
         As of :func:`stretto.match`.
     OptionError
-        The query is an automaton, or SQL around a clause; the key is not one of the query's; there is no time for ``between``.
+        The query is SQL around a clause; the key is not one of the query's; there is no time for ``between``.
 
     Examples
     --------
@@ -97,10 +100,20 @@ def why_not(  # noqa: PLR0913 - the options that users have
     1. b[x > 5] does not hold: x is 4 in row 1
        A: row 0; b: row 1
     """
-    refuse(query, most)
+    if most < 1:
+        raise OptionError(f"most={most}: one near miss at least")
+    if isinstance(query, AFA | Afa):
+        refuse_said("an automaton", {"stream": stream, "time_unit": time_unit, "language": language})
+        found = afa_events_of(query.frozen, events, key, between, time, sequence)
+        tried = AfaTrial(found)
+        tried.line(found.afa)  # an automaton that does not fit is an error, and nothing that has no match
+        asked = [Search(chain, tried) for chain in AfaChain.of(found.afa)]
+        text = "\n".join(shown(arc, found.afa.register) for arc in found.afa.arcs)
+        return answered(text, found.table.num_rows, asked, AfaWitness(found), most)
     if isinstance(query, SqlQuery) or (isinstance(query, str) and has_clause(query)):
         refuse_said(
-            {"time": time, "sequence": sequence, "stream": stream, "time_unit": time_unit, "language": language}
+            "MATCH_RECOGNIZE",
+            {"time": time, "sequence": sequence, "stream": stream, "time_unit": time_unit, "language": language},
         )
         parsed, rows = rows_of(query, events, key, between)
         searches = [Search(chain, trial) for trial in (RowTrial(rows),) for chain in RowsChain.of(parsed)]
@@ -159,22 +172,28 @@ def rows_of(query: str | SqlQuery, events: Any, key: Any, between: tuple[Any, An
     return parsed, Rows.of(bound, table, None if chosen is None else np.flatnonzero(chosen))
 
 
-def refuse_said(options: Mapping[str, Any]) -> None:
-    """Raise an :class:`OptionError` for what a clause says by itself."""
+def afa_events_of(
+    afa: Afa, events: Any, key: Any, between: tuple[Any, Any] | None, time: str | None, sequence: str | None
+) -> AfaEvents:
+    """The events that an automaton is asked about; the arguments are those of :func:`why_not`."""
+    if time is None:
+        raise OptionError("an AFA needs the column that orders the stream: time='…'")
+    if not afa.arcs:
+        raise OptionError("the AFA has no arcs, so that nothing can match: afa.arc(source, target, when=…)")
+    table = as_table(table_of(events))
+    for name, role in ((time, "time"), (sequence, "sequence"), *((name, "attribute") for name in afa.events)):
+        if name is not None:
+            require(table.column_names, name, role)
+    chosen = _chosen(table, _named_keys(afa.partition_by, key, table.column_names), between, time)
+    rows = None if chosen is None else np.flatnonzero(chosen)
+    return AfaEvents.of(afa, table if rows is None else table.take(pa.array(rows)), time, sequence, rows)
+
+
+def refuse_said(what: str, options: Mapping[str, Any]) -> None:
+    """Raise an :class:`OptionError` for what a query of some language says by itself, or does not know."""
     for name, value in options.items():
         if value is not None:
-            raise OptionError(f"{name}={value!r}: a MATCH_RECOGNIZE clause says its order by ORDER BY; leave it out")
-
-
-def refuse(query: Any, most: int) -> None:
-    """Raise an :class:`OptionError` for a query that is not answered for."""
-    if isinstance(query, AFA | Afa):
-        raise OptionError(
-            "why_not answers for CEQL, SASE+, EQL and MATCH_RECOGNIZE, and this is an automaton: leave out fences one by one, or "
-            "look at its partial outputs with final states on the way"
-        )
-    if most < 1:
-        raise OptionError(f"most={most}: one near miss at least")
+            raise OptionError(f"{name}={value!r} says nothing about {what}; leave it out")
 
 
 def _are_tables(events: Any) -> bool:

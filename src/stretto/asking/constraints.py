@@ -9,11 +9,12 @@ from typing import Any, Protocol
 
 from stretto.errors import Span
 from stretto.query import predicate as p
+from stretto.query.afa import Afa
 from stretto.query.query import ParsedQuery
 from stretto.query.row_pattern import RowQuery
 from stretto.query.sase import SaseQuery
 
-AnyParsed = ParsedQuery | SaseQuery | RowQuery
+AnyParsed = ParsedQuery | SaseQuery | RowQuery | Afa
 
 
 class Kind(StrEnum):

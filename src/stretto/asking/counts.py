@@ -265,7 +265,7 @@ def _completing(trial: Trial, query: Query | None) -> Number | None:
 def _of_types(step: Asks, events: Events, chain: Chain) -> int:
     """How many events of the query's streams have a type of a step."""
     schema, parsed = events.schema, chain.parsed
-    assert not isinstance(parsed, RowQuery)
+    assert not isinstance(parsed, RowQuery | Afa)
     read: Any = pa.scalar(True)
     if schema.stream is not None and not parsed.any_stream:
         read = pc.is_in(events.table.column(schema.stream), pa.array(parsed.streams))

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import Any, Literal, NamedTuple, overload
@@ -191,7 +191,7 @@ class _Run:
         entered: Counter[Description] = Counter()
         ignored: Counter[Description] = Counter()
         for description, count in reached.items():
-            for arc, after in self._steps(description, event, epsilon=False):
+            for arc, after in self.steps(description, event, epsilon=False):
                 (ignored if arc.kind is Kind.IGNORE else entered)[after] += count
         quiet = Counter({one: n for one, n in ignored.items() if self.afa.finals.get(one[0]) is Emit.ON_ENTER})
         entered += self._by_epsilon(entered + (ignored - quiet), event) + self._by_epsilon(quiet, event, quiet=True)
@@ -200,12 +200,12 @@ class _Run:
     def _plain(self, found: Counter[Description]) -> Counter[Description]:
         return found if self.bag else Counter(dict.fromkeys(found, 1))
 
-    def _steps(self, description: Description, event: Event, *, epsilon: bool) -> Iterator[tuple[Arc, Description]]:
+    def steps(self, description: Description, event: Event, *, epsilon: bool) -> Iterator[tuple[Arc, Description]]:
         state, register = description
         for arc in self.afa.arcs:
             if arc.source == state and (arc.kind is Kind.EPSILON) == epsilon and arc.valid_at(event.le):
                 payload = None if epsilon else event.payload
-                if _fence(self.afa, arc, payload, register):
+                if fulfils(self.afa, arc, payload, register):
                     yield arc, (arc.target, self._fields.transferred(arc, payload, register))
 
     def _by_epsilon(self, found: Counter[Description], event: Event, *, quiet: bool = False) -> Counter[Description]:
@@ -223,7 +223,7 @@ class _Run:
         waiting = [(source, quiet)]
         while waiting:
             before = waiting.pop()
-            for arc, description in self._steps(before[0], event, epsilon=True):
+            for arc, description in self.steps(before[0], event, epsilon=True):
                 after = (description, False)
                 if after not in trace:
                     trace[after] = before, arc.id
@@ -257,22 +257,87 @@ def _endless(path: Sequence[tuple[str, str]]) -> LimitError:
     )
 
 
+# ---- One computation
+
+
+class Taken(NamedTuple):
+    """An arc that a computation takes, the register before it, and its event; ``None``: it is an ε-arc."""
+
+    arc: Arc
+    register: Register
+    event: Event | None
+
+
+def computation(
+    afa: Afa, stream: Sequence[Event], cost: Callable[[Taken], int], *, most: int = MOST_STEPS
+) -> tuple[Taken, ...]:
+    """The arcs of a computation that consumes all events of a substream and ends in a final state, of the least cost.
+
+    At each event at most so many descriptions are followed, the cheapest first; nothing: none of them ends in a final state.
+    """
+    run = _Run(afa, bag=False)
+
+    def further(found: dict[Description, _Trail], event: Event, at: Event | None) -> dict[Description, _Trail]:
+        """What one arc more leads to."""
+        after: dict[Description, _Trail] = {}
+        for description, trail in found.items():
+            for arc, target in run.steps(description, event, epsilon=at is None):
+                taken = Taken(arc, description[1], at)
+                spent = trail.cost + cost(taken)
+                if target not in after or spent < after[target].cost:
+                    after[target] = _Trail(spent, taken, trail)
+        return after
+
+    def closed(found: dict[Description, _Trail], event: Event) -> dict[Description, _Trail]:
+        """The same with what ε-arcs lead to."""
+        new = found
+        while new and len(found) <= most:
+            new = {
+                one: trail
+                for one, trail in further(new, event, None).items()
+                if one not in found or trail.cost < found[one].cost
+            }
+            found = found | new
+        return dict(sorted(found.items(), key=lambda one: one[1].cost)[:most])
+
+    reached: dict[Description, _Trail] = {(afa.start, run._fields.of(afa.initial, "initial")): _Trail(0, None, None)}
+    if stream:
+        reached = closed(reached, stream[0])
+    for event in stream:
+        reached = closed(further(reached, event, event), event)
+    ends = [trail for (state, _), trail in reached.items() if state in afa.finals]
+    found, trail = list[Taken](), min(ends, key=lambda one: one.cost, default=None)
+    while trail is not None and trail.taken is not None:
+        found.append(trail.taken)
+        trail = trail.before
+    return tuple(reversed(found))
+
+
+class _Trail(NamedTuple):
+    """How a description was reached: what that costs, by which arc, and how the one before was reached."""
+
+    cost: int
+    taken: Taken | None
+    before: _Trail | None
+
+
 # ---- Fences and transfers
 
 
-def _scope(afa: Afa, payload: Mapping[str, Any] | None, register: Register) -> dict[str, Any]:
+def scope(afa: Afa, payload: Mapping[str, Any] | None, register: Register) -> dict[str, Any]:
     """What expressions read; an ε-arc has no event."""
-    scope = {f"r.{name}": one for name, one in zip(afa.register, register, strict=True)}
+    known = {f"r.{name}": one for name, one in zip(afa.register, register, strict=True)}
     if payload is not None:
-        scope |= {f"e.{name}": payload[name] for name in afa.events}
-    return scope
+        known |= {f"e.{name}": payload[name] for name in afa.events}
+    return known
 
 
-def _fence(afa: Afa, arc: Arc, payload: Mapping[str, Any] | None, register: Register) -> bool:
+def fulfils(afa: Afa, arc: Arc, payload: Mapping[str, Any] | None, register: Register) -> bool:
+    """Whether an arc's fence lets an event pass with a register."""
     if arc.when is None:
         return True
     if not isinstance(arc.when, UserFunction):
-        return holds(arc.when, _scope(afa, payload, register))
+        return holds(arc.when, scope(afa, payload, register))
     found = _called(afa, arc.when, payload, register)
     if found is None:
         return False
@@ -309,8 +374,8 @@ class _Fields:
             if found is None:
                 raise DataError(f"the transfer of arc '{arc.id}' reads NULL")
         else:
-            scope = _scope(self.afa, payload, register)
-            found = tuple(value(operand, scope) for operand in arc.then)
+            known = scope(self.afa, payload, register)
+            found = tuple(value(operand, known) for operand in arc.then)
         return self.of(found, f"arc '{arc.id}'")
 
     def of(self, values: Sequence[Any], what: str) -> Register:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from stretto.asking.answer import Answer
-from stretto.asking.call import keys_of, refuse
+from stretto.asking.call import keys_of
 from stretto.asking.call import why_not as ask
 from stretto.errors import LimitError, OptionError
 from stretto.events import require
+from stretto.languages.sql import has_clause
 from stretto.matching.compiled import Query, compile_query
 from stretto.spark.compat import to_arrow
 from stretto.spark.frames import check_dataframe, column
@@ -70,7 +71,12 @@ def why_not(  # noqa: PLR0913 - the options that users have
     require_pyspark()
     from pyspark.sql import functions as F
 
-    refuse(query, most)
+    if most < 1:
+        raise OptionError(f"most={most}: one near miss at least")
+    if not isinstance(query, str | Query) or (isinstance(query, str) and has_clause(query)):
+        raise OptionError(
+            "over a DataFrame why_not answers for CEQL, SASE+ and EQL: give stretto.why_not the rows of a key and a time, as a table"
+        )
     check_dataframe(df, "df")
     if df.isStreaming:
         raise OptionError("a stream does not keep its past: ask of the table that it is written to, or read from")
