@@ -97,7 +97,7 @@ def _accepted(afa: Any, piece: Sequence[Event]) -> Iterator[tuple[Any, ...]]:
         """Where ε-arcs lead to, with whether the last transition is told; each once."""
         found, path = [here], [here]
         while path:
-            for _, after in run._steps(path.pop()[0], event, epsilon=True):
+            for _, after in run.steps(path.pop()[0], event, epsilon=True):
                 if (after, True) not in found:
                     found.append((after, True))
                     path.append((after, True))
@@ -108,7 +108,7 @@ def _accepted(afa: Any, piece: Sequence[Event]) -> Iterator[tuple[Any, ...]]:
             if at == len(piece) and state in afa.finals and told:
                 yield register
             if at < len(piece):
-                for arc, after in run._steps((state, register), piece[at], epsilon=False):
+                for arc, after in run.steps((state, register), piece[at], epsilon=False):
                     # Where an ignored event is not told, an ε-arc back to the state tells it.
                     silent = arc.kind is Kind.IGNORE and afa.finals.get(after[0]) == "on_enter"
                     yield from go(at + 1, (after, not silent))
