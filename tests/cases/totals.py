@@ -24,10 +24,10 @@ from stretto.query.passes.bind_totals import BoundBest, BoundSample, BoundTotals
 from stretto.query.totals import Extent
 from stretto.query.windows import Window
 from stretto.reference.totals import Overflow, Part, Undecided, best_of, parts, total_rows
-from tests.cases import ceql, sase
+from tests.cases import ceql, sase, variants
 from tests.cases.choices import Choices, Seeded
 
-__all__ = ["Case", "assert_rows", "case", "case_of_ceql", "case_of_sase", "check", "expected"]
+__all__ = ["Case", "assert_rows", "case", "case_of_ceql", "case_of_sase", "case_of_variants", "check", "expected"]
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,9 @@ def case(seed: int) -> Case:
     >>> print(case(7).query)  # doctest: +ELLIPSIS
     SELECT ...
     """
-    return (case_of_ceql if Seeded(seed).chance(65) else case_of_sase)(seed)
+    if Seeded(seed).chance(65):
+        return case_of_ceql(seed)
+    return (case_of_variants if seed % 3 == 0 else case_of_sase)(seed)
 
 
 def case_of_ceql(seed: int) -> Case:
@@ -109,6 +111,21 @@ def case_of_sase(seed: int) -> Case:
         text += f"\nRETURN TOTAL {', '.join(named)}{scope}"
     else:
         text += f"{scope}{_choice(choose, terms if kind < 9 else [])}"
+    return Case(text, one.schema, one.events)
+
+
+def case_of_variants(seed: int) -> Case:
+    """A case of SASE+ with options and groups from a seed, and what it counts and adds up."""
+    choose = Seeded(seed)
+    one = variants.case(seed)
+    query = one.query
+    lines = [line for line in query.text.splitlines() if line.startswith(("PATTERN", "WHERE", "WITHIN"))]
+    single = [f"{one.variable}.{{}}" for one in query.positive if not one.many]
+    scope = _scope(choose, query.equal, single, [] if "~" in lines[0] else _slides(query.window, one.schema))
+    terms = [f"{one.variable}{'[]' * one.many}.{{}}" for one in query.positive]
+    counts = [f"count({one.variable}{'[]' * one.many})" for one in query.positive]
+    named = (f"{one} AS n{number}" for number, one in enumerate(_items(choose, terms, counts)))
+    text = "\n".join([*lines, f"RETURN TOTAL {', '.join(named)}{scope}"])
     return Case(text, one.schema, one.events)
 
 

@@ -28,10 +28,6 @@ NAMES = [f"{case['name']} ({language})" for case, language in CASES]
 
 #: What the definition says and no engine does yet, with what the error names.
 NOT_YET = {
-    "nothing to count is one row (sase)": "skip_till_next_match",
-    "what is said to be selected next (sase)": "skip_till_next_match",
-    "no event in between (sase)": r"~\(B b\)",
-    "conditions between events (sase)": "a condition relates events",
     "the best of each group (ceql)": "GROUP BY",
 }
 

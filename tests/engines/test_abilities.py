@@ -35,13 +35,14 @@ def text_of(engine: str, feature: str) -> str:
         if feature != "closing":
             pattern += " AFTER 0 [t]"
         window = "9 EVENTS" if feature == "events" else "9 [t]"
-        return f"SELECT * FROM S WHERE ({pattern}) WITHIN {window}{more}"
-    if engine == "tecs" and feature == "negation":
-        return "SELECT * FROM S WHERE A ; NOT C ; B WITHIN 9 [t]"
+        items = "COUNT(*)" if feature == "totals" or engine == "totals" else "*"
+        return f"SELECT {items} FROM S WHERE ({pattern}) WITHIN {window}{more}"
+    if engine in ("tecs", "totals") and feature == "negation":
+        return f"SELECT {'COUNT(*)' if engine == 'totals' else '*'} FROM S WHERE A ; NOT C ; B WITHIN 9 [t]"
     strategy = {"next": "skip_till_next_match", "contiguity": "strict_contiguity"}.get(feature, "skip_till_any_match")
     pattern = {"negation": "A a, ~(C c), B b", "closing": "A a, B b, ~(C c)"}.get(feature, "A a, B b")
     asked = ["[k]"] if feature == "keys" else []
-    if engine != "tecs" or feature == "relations":
+    if engine not in ("tecs", "totals") or feature == "relations":
         asked.append("a.v < b.v")
     window = "9 EVENTS" if feature == "events" else "9"
     more = {
@@ -50,6 +51,8 @@ def text_of(engine: str, feature: str) -> str:
         "keep": " KEEP LONGEST",
         "return": " RETURN a.v + b.v AS s",
     }.get(feature, "")
+    if engine == "totals" or feature == "totals":
+        more = f" RETURN TOTAL count(*){more}"
     return f"PATTERN SEQ({pattern}) WHERE {strategy} {{ {' AND '.join(asked)} }} WITHIN {window}{more}"
 
 
@@ -62,9 +65,9 @@ def used(engine: str, feature: str) -> tuple[str, int]:
     if feature == "spark":
         return engine, int(stretto.spark.match(object(), what, time="t") is not None)  # type: ignore[arg-type]
     if feature == "patterns":
-        patterns = stretto.PatternSet(SCHEMA, time="t")
+        patterns = stretto.PatternSet(SCHEMA, time="t", totals=engine == "totals")
         patterns.change([stretto.Change("p", what)])
-        rows = patterns.push(EVENTS).num_rows
+        rows = patterns.push(EVENTS).num_rows + patterns.finish().num_rows
         runs = patterns._timeline.in_force.versions[0].part.machine
         return type(runs).__module__.split(".")[2], rows
     options: dict[str, Any] = {"time": "t"}

@@ -99,7 +99,8 @@ def _nfab() -> None:
         matcher.push(EVENTS)
         matcher.advance(20)
         matcher.finish()
-    for choice in ("ORDER BY SUM(b.v) LIMIT 1", "ORDER BY CAST(SUM(b.v) AS DOUBLE) LIMIT 1", "SAMPLE 1"):
+    choices = ("ORDER BY SUM(b.v) LIMIT 1", "ORDER BY CAST(SUM(b.v) AS DOUBLE) LIMIT 1", "SAMPLE 1")
+    for choice in (*choices, "RETURN TOTAL count(*)"):
         stretto.match(f"PATTERN SEQ(A a, B b) WHERE skip_till_any_match {{ a.v < b.v }} {choice}", EVENTS)
 
 

@@ -9,12 +9,14 @@ from stretto.engines.afa.program import AfaProgram
 from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.tecs.program import Program
 from stretto.engines.timed.program import TimedProgram
+from stretto.engines.totals.program import TotalsProgram
 
-ENGINES: dict[str, type[Program | NfabProgram | TimedProgram | AfaProgram]] = {
+ENGINES: dict[str, type[Program | NfabProgram | TimedProgram | AfaProgram | TotalsProgram]] = {
     "tecs": Program,
     "nfab": NfabProgram,
     "timed": TimedProgram,
     "afa": AfaProgram,
+    "totals": TotalsProgram,
 }
 
 #: What a query may ask for, by the word in :attr:`~stretto.engines.api.Compiled.abilities`.
@@ -31,6 +33,7 @@ FEATURES = {
     "events": "windows of events: `WITHIN n EVENTS`",
     "limit": "`LIMIT`",
     "choice": "the best matches and samples: `ORDER BY … LIMIT`, `SAMPLE`",
+    "totals": "counts and sums over all matches: `COUNT(*)`, `RETURN TOTAL`",
     "keep": "`KEEP`, `AFTER MATCH SKIP`",
     "timeouts": "partial matches that time out: `timeouts=`",
     "return": "`RETURN`",
@@ -49,7 +52,7 @@ FEATURES = {
 
 def table() -> str:
     """The table, in Markdown."""
-    lines = ["| | tECS | NFAb | timed | AFA |", "| --- | --- | --- | --- | --- |"]
+    lines = ["| | tECS | NFAb | timed | AFA | totals |", "| --- | --- | --- | --- | --- | --- |"]
     for word, text in FEATURES.items():
         cells = ("yes" if word in program.abilities else "no" for program in ENGINES.values())
         lines.append(f"| {text} | {' | '.join(cells)} |")

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+import pyarrow as pa
+
 from stretto.automata.nfab import build
 from stretto.automata.sase_afa import sase_afa
 from stretto.automata.shortcut import OWN, as_core, of_one_event, why_not
+from stretto.engines.adding import AddedProgram
 from stretto.engines.keeping import KeptProgram
 from stretto.engines.latest.program import LatestProgram
 from stretto.engines.nfab.program import NfabProgram
@@ -25,12 +28,13 @@ from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.passes.bind_totals import BoundBest, BoundSample, BoundTotals
 from stretto.query.query import ParsedQuery, Strategy
 from stretto.query.sase import SaseQuery
-from stretto.query.totals import Best, Sample, Totals
+from stretto.query.totals import Best, Extent, Sample, Totals
+from stretto.query.typing import kind_of
 
 #: The machines of which some matches may be kept, and partial matches followed.
 _Listing = Program | NfabProgram | TimedProgram
 Machine = _Listing | LatestProgram | TotalsProgram
-AnyProgram = Machine | KeptProgram | TimeoutProgram | PickedProgram
+AnyProgram = Machine | KeptProgram | TimeoutProgram | PickedProgram | AddedProgram
 
 
 @dataclass(frozen=True)
@@ -107,6 +111,12 @@ def _totals(query: ParsedQuery | BoundSase) -> Choice:
     if why_none:
         return Choice("none", "what it asks of all matches cannot be added up unlisted", {"totals": why_none} | others)
     why = "each state has the number of its partial matches and what they add up to, by start; no match is listed"
+    if isinstance(query, BoundSase) and (why_runs := why_not(build(query))):
+        del others["nfab"]
+        why = "the lists of runs that it merges have what the matches in them add up to; no match is listed"
+        if build(query).negations:
+            why = "negations are decided match by match, of which each is added up and forgotten"
+        return Choice("nfab", why, {"totals": why_runs} | others)
     return Choice("totals", why, others)
 
 
@@ -114,7 +124,21 @@ def why_not_added_up(query: ParsedQuery | BoundSase) -> str:
     """Why what a query asks of all matches is not added up without a list of them, in words; empty when it is."""
     if isinstance(query, ParsedQuery):
         return "gaps, windows inside and NOT at an end are decided match by match" if query.needs_times else ""
-    return why_not(build(query))
+    nfab, asked = build(query), query.asked
+    if not why_not(nfab) or not isinstance(asked, BoundTotals):
+        return ""
+    if asked.scope.extent is not Extent.TABLE and any(pair.component.only for pair in nfab.pairs):
+        return "with UNTIL … ONLY a match ends before the event that completes it: leave out EVERY"
+    if asked.scope.extent is Extent.EVENT and query.parsed.last_negation is not None:
+        return "with a negation at the end no event completes a match, but time: leave out EVERY EVENT"
+    panes = asked.scope.panes
+    if panes is not None and panes.attribute is None and (query.partition_by or query.schema.stream is not None):
+        return "WITHIN n EVENTS EVERY m EVENTS counts the events of one stream, and here each key has its own: write EVERY EVENT"
+    for one in () if nfab.negations else asked.scope.groups:
+        kind = query.schema.attributes[one.attribute]
+        if one.variable is not None and (kind_of(kind) == "other" or pa.types.is_uint64(kind)):
+            return f"GROUP BY {one.variable}.{one.attribute} compares {kind} between events: group by another type"
+    return ""
 
 
 def _timed(query: ParsedQuery) -> Choice:
@@ -196,13 +220,20 @@ def program_for(query: BoundQuery | BoundSase, *, valuations: bool, timeouts: bo
     return KeptProgram(_machine_for(_one_an_interval(query), valuations=False), keep, ())
 
 
-def _totals_program(query: BoundQuery | BoundSase, totals: BoundTotals, *, valuations: bool) -> TotalsProgram:
+def _totals_program(
+    query: BoundQuery | BoundSase, totals: BoundTotals, *, valuations: bool
+) -> TotalsProgram | AddedProgram:
     why = why_not_added_up(query.parsed if isinstance(query, BoundQuery) else query)
     if why:
         refuse_asked(query.parsed, f": {why}")
     if isinstance(query, BoundQuery):
         return TotalsProgram(query, totals, valuations=valuations)
-    return TotalsProgram(as_core(build(query)), totals, valuations=True, prefix=OWN)
+    nfab = build(query)
+    if not why_not(nfab):
+        return TotalsProgram(as_core(nfab), totals, valuations=True, prefix=OWN)
+    groups = () if nfab.negations else totals.scope.groups
+    told = [(one.variable, one.attribute) for one in groups if one.variable is not None]
+    return AddedProgram(NfabProgram(query, told=told), totals)
 
 
 def _choosing(

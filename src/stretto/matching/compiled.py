@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from stretto.automata.ceql_afa import ceql_afa
 from stretto.automata.sase_afa import sase_afa
+from stretto.engines.adding import AddedProgram
 from stretto.engines.keeping import KeptProgram
 from stretto.engines.picking import PickedProgram
 from stretto.engines.select import AnyProgram, Machine, program_for, refuse_asked
@@ -224,7 +225,7 @@ class Query:
         """What finds the matches, of which perhaps some are kept."""
         program = self.program(split=True)
         assert not isinstance(program, TimeoutProgram)
-        return program.machine if isinstance(program, KeptProgram | PickedProgram) else program
+        return program.machine if isinstance(program, KeptProgram | PickedProgram | AddedProgram) else program
 
     def automaton(self, attributes: tuple[str, ...]) -> tuple[Afa, Sequence[frozenset[str]]]:
         """The AFA over events with these attributes, and the variables of its marks (made once)."""

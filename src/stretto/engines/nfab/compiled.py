@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 import hashlib
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from stretto import _jit
@@ -19,7 +20,7 @@ from stretto.columns.classes import Classifier, condition_of
 from stretto.engines.nfab.conditions import Conditions
 from stretto.engines.nfab.structure import Machine, Ways
 from stretto.engines.shared import decimals, scalar
-from stretto.engines.shared.values import Op
+from stretto.engines.shared.values import Op, column_for, decimal_columns
 from stretto.errors import LimitError
 from stretto.query import predicate as p
 from stretto.query.guard import Guard
@@ -45,13 +46,16 @@ class Compiled:
         The bound query.
     merges
         Whether equivalent runs become one (section 5.2.2).
+    told
+        Variables and attributes: runs whose matches differ in one of them do not become one.
     """
 
-    def __init__(self, query: BoundSase, *, merges: bool = True) -> None:
+    def __init__(self, query: BoundSase, *, merges: bool = True, told: Iterable[tuple[str, str]] = ()) -> None:
         self.query = query
         self.nfab: Nfab = build(query)
         self.conditions = Conditions(self.nfab)
         self.wants_merges = merges
+        self._told = {slot for variable, attribute in told for slot in self._slots(variable, attribute)}
         guards = self._guards()
         if len(guards) > MOST_EDGES:
             raise LimitError(f"the pattern has more than {MOST_EDGES} edges that select events: use fewer components")
@@ -78,6 +82,14 @@ class Compiled:
         if not self.query.parsed.plain:
             parts += [*map(str, self.query.parsed.parts), *map(str, self._ways.mode)]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+    def _slots(self, variable: str, attribute: str) -> list[int]:
+        """The slots that tell an attribute of a variable's first event."""
+        conditions, kind = self.conditions, self.query.schema.attributes[attribute]
+        exact = pa.types.is_decimal(kind)
+        columns = decimal_columns(attribute, kind) if exact else [column_for(attribute, kind)]
+        number, values = conditions.numbers[variable], conditions.values
+        return [values.slot(number, Op.FIRST, values.column(one)) for one in columns]
 
     revises = False
 
@@ -147,6 +159,12 @@ class Compiled:
     def ties(self) -> bool:
         """Whether events of one time must be told from earlier ones: where a negation stands at an end."""
         return any(one.left < 0 or one.right == len(self.nfab.pairs) for one in self.nfab.negations)
+
+    def selecting(self, variable: str) -> int:
+        """The bits of the edges with which a variable selects an event."""
+        return sum(
+            3 << 2 * number for number, pair in enumerate(self.nfab.pairs) if pair.component.variable == variable
+        )
 
     @property
     def beginning(self) -> int:
@@ -319,12 +337,12 @@ class Compiled:
         """The slots that matter in a state and behind it (section 5.2.2: M), but for those that are set anew before."""
         conditions = self.conditions
         if not self.query.parsed.plain:
-            return self._all_behind(state // 2)
+            return sorted({*self._all_behind(state // 2), *self._told})
         component, further = state // 2, state % 2
         later = range(3 * component + further, len(conditions.reads))
         read = set().union(*(conditions.reads[edge] for edge in later)) if later else set()
         slots = conditions.values.slots
-        return sorted(slot for slot in read if slots[slot - 1].component < component + further)
+        return sorted(self._told | {slot for slot in read if slots[slot - 1].component < component + further})
 
     def _all_behind(self, place: int) -> list[int]:
         """The slots that what may come from a place on reads."""

@@ -20,6 +20,7 @@ class NfabProgram(Compiled, Startable[NfabRunner]):
         "events",
         "limit",
         "choice",
+        "totals",
         "keep",
         "timeouts",
         "summary",

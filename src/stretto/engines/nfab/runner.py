@@ -14,6 +14,7 @@ from stretto.columns.keys import KeyTable
 from stretto.columns.overflow import IntegerOverflow, located
 from stretto.engines.api import Matches
 from stretto.engines.nfab import structure as s
+from stretto.engines.nfab.adding import advance_adding
 from stretto.engines.nfab.cleaning import sweep
 from stretto.engines.nfab.compiled import Compiled
 from stretto.engines.nfab.forgetting import forget, move_words
@@ -25,6 +26,7 @@ from stretto.engines.shared.counting import Graph, Unlisted, unlisted
 from stretto.engines.shared.intake import Bits, Intake, kept
 from stretto.engines.shared.keeping import Visits
 from stretto.engines.shared.values import Vocabulary, matrix
+from stretto.engines.totals.adder import Adder
 from stretto.frame import Section
 from stretto.query import predicate as p
 from stretto.query.sase import Aggregate
@@ -119,6 +121,8 @@ class NfabRunner(Intake):
         self.named_at = 0  # how many strings and keys were left when the others were last forgotten
         self.last_tie: tuple[int | float, int] | None = None
         self._events: Events | None = None  # those at hand
+        #: What counts matches and adds them up; where they can be counted, that is done on their lists.
+        self.adder: Adder | None = None
 
     @property
     def nodes(self) -> int:
@@ -262,6 +266,9 @@ class NfabRunner(Intake):
             self.keeper.see(Visits(position, part, key, low, begins), self.partitions)
         if self.choice is not None:
             self.choice.see(batch, rows, position)
+        if self.adder is not None:
+            mine = [(bits[rows] & program.selecting(name)) != 0 for name in self.adder.variables]
+            self.adder.see(batch, rows, position, mine)
         return Events(bits[rows], part, position, ranks, key, low, tie, C), until
 
     def _passed(self, measures: NDArray[np.generic] | None, member: Bits | None) -> int | None:
@@ -310,8 +317,8 @@ class NfabRunner(Intake):
         registers = self.state.registers
         registers[s.CURSOR] = registers[s.BUSY] = 0
         self._events = events
-        choice = self.choice
-        hands = choice is not None
+        choice, adder = self.choice, self.adder if self.program.counts else None
+        hands = choice is not None or adder is not None
         machine = self.program.machine._replace(silent=silent, marks=self.labels, counts=self.counts, hands=hands)
         while True:
             status = self._call(events, machine)
@@ -319,6 +326,8 @@ class NfabRunner(Intake):
                 break
             if choice is not None and choice.open:
                 yield from choice.act(status, int(events.position[int(registers[s.CURSOR])]), _as_it_is)
+            elif adder is not None and adder.open:
+                yield from adder.act(status, int(events.position[int(registers[s.CURSOR])]))
             else:
                 yield from self._act(status, events)
         self._events = None
@@ -337,6 +346,10 @@ class NfabRunner(Intake):
             seen, picker = choice.seen, choice.picker
             arrays = state.memory, state.out, state.counts
             return advance_choosing(self.program.theta, events, machine, *arrays, seen, picker)
+        if self.adder is not None and machine.hands:
+            self.adder.fit(state.nodes.previous.size, state.counts)
+            arrays = state.memory, state.out, state.counts
+            return advance_adding(self.program.theta, events, machine, *arrays, self.adder.arrays)
         return advance(
             self.program.theta,
             events,

@@ -37,7 +37,9 @@ from stretto._jit import (
 )
 from stretto.engines.tecs.kernels import AHEAD, DEAD, EDGES, IN_CACHE, KEEP, UNKNOWN, Machine
 from stretto.engines.totals import structure as s
+from stretto.engines.totals.adding import Values, Vector, add_marked, begin, said
 from stretto.engines.totals.blocks import class_of, cleared, given_back, moved, taken
+from stretto.engines.totals.giving import close_before, group_of, panes_of, row_of
 from stretto.engines.totals.structure import I64, Bits, Plan, Rows, Store, Sums, Work
 
 # A record: a header, and for each entry WORDS words: state, group, greatest start, vector.
@@ -67,10 +69,7 @@ class Events(NamedTuple):
     key: I64  #: what starts are told apart by: the position, the rank in the partition, or the number of the pane
     low: I64  #: least key in the window of the event; where windows have panes, nothing
     base: I64  #: the group by keys
-    ints: NDArray[np.int64]  #: [slot, event]: values
-    reals: NDArray[np.float64]  #: [slot, event]: the same in floating point
-    known: NDArray[np.bool_]  #: [slot, event]: whether it has a value, and it is not NULL
-    says: NDArray[np.int64]  #: [part of a group, event]: the number of its value
+    values: Values
 
 
 class Arrays(NamedTuple):
@@ -83,16 +82,6 @@ class Arrays(NamedTuple):
     sums: Sums
     rows: Rows
     registers: I64
-
-
-class Vector(NamedTuple):
-    """Where the vectors of a record lie."""
-
-    cells: int  #: room
-    begin: int
-    end: int
-    starts: int  #: block
-    size: int  #: size class
 
 
 @jit
@@ -121,7 +110,7 @@ def advance(events: Events, machine: Machine, arrays: Arrays) -> int:
             prefetch(head, events.part[min(i + 2 * AHEAD, last)])
             prefetch(store.ints, head[events.part[min(i + AHEAD, last)]])
         if plan.scope[s.EXTENT] == s.OF_WINDOW:
-            status = _close_until(events.key[i], plan, store, sums, rows, registers)
+            status = close_before(events.key[i], plan, store, sums, rows, registers)
             if status != DONE:
                 return status
             registers[s.LAST_LOW] = registers[s.NEXT] * plan.scope[s.SLIDE]
@@ -131,86 +120,6 @@ def advance(events: Events, machine: Machine, arrays: Arrays) -> int:
         if status != DONE:
             return status
         registers[s.CURSOR] = i + 1
-
-
-@jit
-def close_until(pane: int, plan: Plan, store: Store, sums: Sums, rows: Rows, registers: I64) -> int:
-    """Give the windows that are over when a pane begins."""
-    return _close_until(pane, plan, store, sums, rows, registers)
-
-
-# -- windows ------------------------------------------------------------------------------------------------------------
-
-
-@inlined
-def _close_until(pane: int, plan: Plan, store: Store, sums: Sums, rows: Rows, registers: I64) -> int:
-    """Give the windows that end before a pane, a row for each group with matches. O(windows · groups · panes) for those given."""
-    size = plan.scope[s.SIZE]
-    slide = plan.scope[s.SLIDE]
-    while registers[s.LIVE]:
-        window = registers[s.NEXT]
-        if pane < window * slide + size:
-            return DONE
-        live = registers[s.LIVE]
-        if registers[s.ROWS] + live > rows.end.size:
-            registers[s.NEED] = live
-            return OUTPUT_FULL if registers[s.ROWS] else GROW_OUTPUT
-        kept = 0
-        for j in range(live):
-            group = sums.live[j]
-            bad = _give_window(group, window, plan, store, sums, rows, registers)
-            if bad >= 0:
-                registers[s.BAD_COLUMN] = bad
-                return OVERFLOW
-            if sums.latest[group] < (window + 1) * slide:
-                given_back(sums.block[group], class_of(plan.kind.size * size), store, registers)
-                sums.block[group] = 0
-            else:
-                sums.live[kept] = group
-                kept += 1
-        registers[s.LIVE] = kept
-        registers[s.NEXT] = window + 1
-    registers[s.NEXT] = max(registers[s.NEXT], (pane - size) // slide + 1)
-    return DONE
-
-
-@inlined
-def _give_window(group: int, window: int, plan: Plan, store: Store, sums: Sums, rows: Rows, registers: I64) -> int:
-    """The row of a group and window, if it has matches; forgets the panes that no later window has."""
-    size = plan.scope[s.SIZE]
-    slide = plan.scope[s.SLIDE]
-    columns = plan.kind.size
-    block = sums.block[group]
-    row = registers[s.ROWS]
-    at = row * columns
-    for c in range(columns):
-        kind = plan.kind[c]
-        s.clear(kind, rows.ints, rows.reals, at + c, at + c + 1)
-        begin = block + c * size
-        s.fold(kind, store.ints, store.reals, begin, begin + size, rows.ints, rows.reals, at + c)
-    registers[s.STEPS] += columns * size
-    bad = -1
-    if rows.ints[at]:
-        bad = s.is_beyond(plan, rows.ints, at, 1)
-        _name_group(group, row, sums, rows)
-        rows.window[row] = window
-        registers[s.ROWS] = row + 1
-    for pane in range(window * slide, min((window + 1) * slide, window * slide + size)):
-        cleared(block, size, pane % size, pane % size + 1, plan, store)
-    return bad
-
-
-@inlined
-def _name_group(group: int, row: int, sums: Sums, rows: Rows) -> None:
-    if sums.slot.size:
-        rows.base[row] = sums.base[group]
-        rows.part[row] = sums.part[group]
-    else:
-        rows.base[row] = group
-        rows.part[row] = 0
-
-
-# -- an event -----------------------------------------------------------------------------------------------------------
 
 
 @inlined
@@ -381,17 +290,17 @@ def _transitions(
                 continue
             entry = work.slot[place]
             work.latest[entry] = max(work.latest[entry], latest)
-            _add_marked(i, 0, source, work.block[entry], vector, events, plan, store, registers)
+            add_marked(i, 0, source, work.block[entry], vector, events.values, plan, store, registers)
         elif code >= EDGES:
             edge = code - EDGES
             for k in range(edges[edge]):
                 mark = int(edges[edge + 1 + 2 * k])
                 target = int(edges[edge + 2 + 2 * k])
-                said = _said(i, mark, group, events, plan)
-                place = _place_of(target, said, epoch, work)
+                group_said = said(i, mark, group, events.values, plan)
+                place = _place_of(target, group_said, epoch, work)
                 if work.epoch[place] != epoch:
                     into = taken(vector.size, store, registers)
-                    _enter(place, target, said, latest, into, count, epoch, work)
+                    _enter(place, target, group_said, latest, into, count, epoch, work)
                     count += 1
                     if mark == 0:
                         _copied(source, into, vector, plan, store, registers)
@@ -399,7 +308,7 @@ def _transitions(
                     cleared(into, vector.cells, vector.begin, vector.end, plan, store)
                 entry = work.slot[place]
                 work.latest[entry] = max(work.latest[entry], latest)
-                _add_marked(i, mark, source, work.block[entry], vector, events, plan, store, registers)
+                add_marked(i, mark, source, work.block[entry], vector, events.values, plan, store, registers)
         given_back(source, vector.size, store, registers)
     if fresh >= EDGES:
         count = _starts(i, fresh, count, vector, events, machine, arrays)
@@ -419,7 +328,7 @@ def _starts(i: int, fresh: int, count: int, vector: Vector, events: Events, mach
     for k in range(edges[edge]):
         mark = int(edges[edge + 1 + 2 * k])
         target = int(edges[edge + 2 + 2 * k])
-        group = _said(i, mark, 0, events, plan)
+        group = said(i, mark, 0, events.values, plan)
         place = _place_of(target, group, epoch, work)
         if work.epoch[place] != epoch:
             into = taken(vector.size, store, registers)
@@ -428,19 +337,8 @@ def _starts(i: int, fresh: int, count: int, vector: Vector, events: Events, mach
             cleared(into, vector.cells, vector.begin, vector.end, plan, store)
         entry = work.slot[place]
         work.latest[entry] = events.key[i]
-        _begin(i, mark, work.block[entry] + vector.end - 1, vector.cells, events, plan, store)
+        begin(i, mark, events.position[i], work.block[entry] + vector.end - 1, vector.cells, events.values, plan, store)
     return count
-
-
-@inlined
-def _said(i: int, mark: int, group: int, events: Events, plan: Plan) -> int:
-    """The group of what was in one, with the parts that an event says by its mark."""
-    for part in range(plan.names.shape[1]):
-        if plan.names[mark, part]:
-            bits = plan.scope[s.BITS]
-            mask = ((np.int64(1) << bits) - 1) << (part * bits)
-            group = (group & ~mask) | (events.says[part, i] << (part * bits))
-    return group
 
 
 @inlined
@@ -477,125 +375,6 @@ def _copied(source: int, target: int, vector: Vector, plan: Plan, store: Store, 
     registers[s.STEPS] += plan.kind.size * length
 
 
-@inlined
-def _add_marked(
-    i: int,
-    mark: int,
-    source: int,
-    target: int,
-    vector: Vector,
-    events: Events,
-    plan: Plan,
-    store: Store,
-    registers: I64,
-) -> None:
-    """Add a vector to another one, each of its matches with the event at hand if there is a mark. O(cells · columns)."""
-    length = vector.end - vector.begin
-    counts = source + vector.begin
-    reals = counts + plan.scope[s.REAL] * vector.cells
-    for c in range(plan.kind.size):
-        into = target + c * vector.cells + vector.begin
-        kind = plan.kind[c]
-        s.add(kind, store.ints, store.reals, source + c * vector.cells + vector.begin, into, length)
-        slot = plan.slot[c]
-        if slot >= 0 and plan.holds[mark, slot] and events.known[slot, i]:
-            if kind in (s.COUNT, s.LOST_VALUES):
-                s.add(kind, store.ints, store.reals, counts, into, length)
-            elif kind == s.REAL_COUNT:
-                s.add(kind, store.ints, store.reals, reals, into, length)
-            elif kind == s.REAL_SUM:
-                _add_real(events.reals[slot, i], reals, into, length, store)
-            elif kind == s.SUM:
-                _add_value(events.ints[slot, i], counts, into, length, store)
-            elif kind in (s.LEAST, s.MOST):
-                _compare(kind == s.LEAST, events.ints[slot, i], counts, into, length, store)
-            else:
-                _compare_real(kind == s.REAL_LEAST, events.reals[slot, i], counts, into, length, store)
-    registers[s.STEPS] += plan.kind.size * length
-
-
-@inlined
-def _add_value(value: int, counts: int, into: int, length: int, store: Store) -> None:
-    """Add an integer to the sums, as often as there are matches."""
-    if value:
-        most = s.most_times(value)
-        ints = store.ints
-        for k in range(length):
-            ints[into + k] = s.plus_sum(ints[into + k], s.times(ints[counts + k], value, most))
-
-
-@inlined
-def _add_real(value: float, counts: int, into: int, length: int, store: Store) -> None:
-    """Add a number to the sums, as often as there are matches; what is not finite only where there are some."""
-    reals = store.reals
-    if np.isfinite(value):
-        if value:
-            for k in range(length):
-                reals[into + k] += value * reals[counts + k]
-    else:
-        for k in range(length):
-            if reals[counts + k]:
-                reals[into + k] += value
-
-
-@inlined
-def _compare(least: bool, value: int, counts: int, into: int, length: int, store: Store) -> None:
-    ints = store.ints
-    if least:
-        for k in range(length):
-            ints[into + k] = min(ints[into + k], value) if ints[counts + k] else ints[into + k]
-    else:
-        for k in range(length):
-            ints[into + k] = max(ints[into + k], value) if ints[counts + k] else ints[into + k]
-
-
-@inlined
-def _compare_real(least: bool, value: float, counts: int, into: int, length: int, store: Store) -> None:
-    ints = store.ints
-    reals = store.reals
-    if least:
-        for k in range(length):
-            reals[into + k] = s.least_of(reals[into + k], value) if ints[counts + k] else reals[into + k]
-    else:
-        for k in range(length):
-            reals[into + k] = s.most_of(reals[into + k], value) if ints[counts + k] else reals[into + k]
-
-
-@inlined
-def _begin(i: int, mark: int, at: int, cells: int, events: Events, plan: Plan, store: Store) -> None:
-    """Add the partial match that an event begins to a cell. O(columns)."""
-    ints = store.ints
-    reals = store.reals
-    for c in range(plan.kind.size):
-        kind = plan.kind[c]
-        slot = plan.slot[c]
-        place = at + c * cells
-        if slot < 0:
-            if kind == s.COUNT:
-                ints[place] = s.plus(ints[place], 1)
-            elif kind == s.REAL_COUNT:
-                reals[place] += 1
-            else:
-                ints[place] = min(ints[place], events.position[i])
-        elif plan.holds[mark, slot] and events.known[slot, i]:
-            if kind in (s.COUNT, s.LOST_VALUES):
-                ints[place] = s.plus(ints[place], 1)
-            elif kind == s.REAL_COUNT:
-                reals[place] += 1
-            elif kind == s.SUM:
-                ints[place] = s.plus_sum(ints[place], events.ints[slot, i])
-            elif kind == s.REAL_SUM:
-                reals[place] += events.reals[slot, i]
-            elif kind == s.LEAST:
-                ints[place] = min(ints[place], events.ints[slot, i])
-            elif kind == s.MOST:
-                ints[place] = max(ints[place], events.ints[slot, i])
-            elif kind == s.REAL_LEAST:
-                reals[place] = s.least_of(reals[place], events.reals[slot, i])
-            else:
-                reals[place] = s.most_of(reals[place], events.reals[slot, i])
-
-
 # -- output -------------------------------------------------------------------------------------------------------------
 
 
@@ -609,7 +388,6 @@ def _output(i: int, count: int, vector: Vector, events: Events, machine: Machine
     rows = arrays.rows
     registers = arrays.registers
     extent = plan.scope[s.EXTENT]
-    first = registers[s.ROWS]
     done = False
     bad = -1
     for e in range(count):
@@ -618,13 +396,13 @@ def _output(i: int, count: int, vector: Vector, events: Events, machine: Machine
         done = True
         block = work.block[e]
         if extent == s.OF_EVENT:
-            at = _row_of(i, first, work.group[e], events, plan, rows, registers)
+            at = row_of(events.position[i], events.base[i], work.group[e], plan, rows, registers)
             _note_start(block, at, vector, plan, store, rows)
             found = _fold_all(block, vector, plan, store, rows.ints, rows.reals, at * plan.kind.size)
         else:
             group = events.base[i]
             if sums.slot.size:
-                group = _group_of(group, work.group[e], sums, registers)
+                group = group_of(group, work.group[e], sums, registers)
             if extent == s.OF_TABLE:
                 found = _fold_all(block, vector, plan, store, sums.ints, sums.reals, group * plan.kind.size)
             else:
@@ -633,24 +411,6 @@ def _output(i: int, count: int, vector: Vector, events: Events, machine: Machine
         bad = max(bad, found)
         registers[s.STEPS] += plan.kind.size * (vector.end - vector.begin)
     return bad, done
-
-
-@inlined
-def _row_of(i: int, first: int, part: int, events: Events, plan: Plan, rows: Rows, registers: I64) -> int:
-    """The row of an event and group."""
-    for row in range(first, registers[s.ROWS]):
-        if rows.part[row] == part:
-            return row
-    row = int(registers[s.ROWS])
-    registers[s.ROWS] = row + 1
-    rows.start[row] = s.HIGHEST
-    rows.end[row] = events.position[i]
-    rows.base[row] = events.base[i]
-    rows.part[row] = part
-    columns = plan.kind.size
-    for c in range(columns):
-        s.clear(plan.kind[c], rows.ints, rows.reals, row * columns + c, row * columns + c + 1)
-    return row
 
 
 @inlined
@@ -677,14 +437,7 @@ def _fold_panes(block: int, group: int, vector: Vector, plan: Plan, store: Store
     """Add each cell of a vector to that of its pane; the column that 64 bits do not hold, or −1."""
     size = plan.scope[s.SIZE]
     columns = plan.kind.size
-    if not sums.block[group]:
-        fresh = taken(class_of(columns * size), store, registers)
-        cleared(fresh, size, 0, size, plan, store)
-        sums.block[group] = fresh
-        sums.latest[group] = registers[s.LAST_LOW]
-        sums.live[registers[s.LIVE]] = group
-        registers[s.LIVE] += 1
-    into = sums.block[group]
+    into = panes_of(group, plan, store, sums, registers)
     for c in range(columns):
         kind = plan.kind[c]
         for k in range(vector.begin, vector.end):
@@ -695,41 +448,6 @@ def _fold_panes(block: int, group: int, vector: Vector, plan: Plan, store: Store
         if bad >= 0:
             return bad
     return -1
-
-
-@inlined
-def _group_of(base: int, part: int, sums: Sums, registers: I64) -> int:
-    """The number of a group, a new one where it has none. O(1)."""
-    wrap = sums.slot.size - 1
-    place = _group_hash(base, part) & wrap
-    while sums.slot[place]:
-        group = int(sums.slot[place]) - 1
-        if sums.base[group] == base and sums.part[group] == part:
-            return group
-        place = (place + 1) & wrap
-    group = int(registers[s.GROUPS])
-    registers[s.GROUPS] = group + 1
-    sums.slot[place] = group + 1
-    sums.base[group] = base
-    sums.part[group] = part
-    return group
-
-
-@inlined
-def _group_hash(base: int, part: int) -> int:
-    """Some number of a group; small ones make small ones, so that nothing overflows."""
-    return (base & 0xFFFFFFFF) * 31 + (part & 0xFFFF) * 7 + (part >> 16 & 0xFFFF) * 8191 + (part >> 32)
-
-
-@jit
-def place_groups(sums: Sums, groups: int) -> None:
-    """Fill an empty table with the groups that there are. O(groups)."""
-    wrap = sums.slot.size - 1
-    for group in range(groups):
-        place = _group_hash(sums.base[group], sums.part[group]) & wrap
-        while sums.slot[place]:
-            place = (place + 1) & wrap
-        sums.slot[place] = group + 1
 
 
 # -- records ------------------------------------------------------------------------------------------------------------

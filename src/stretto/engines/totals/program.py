@@ -13,7 +13,20 @@ class TotalsProgram(TotalsCompiled, Startable[TotalsRunner]):
     """A :class:`~stretto.engines.api.Program` whose rows are counts and sums."""
 
     abilities: ClassVar[frozenset[str]] = frozenset(
-        {"any", "contiguity", "keys", "time", "events", "negation", "disorder", "snapshots", "prime"}
+        {
+            "any",
+            "contiguity",
+            "keys",
+            "time",
+            "events",
+            "negation",
+            "totals",
+            "disorder",
+            "snapshots",
+            "prime",
+            "patterns",
+            "spark",
+        }
     )
 
     def started(self, how: Starting) -> TotalsRunner:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,22 +10,20 @@ from numpy.typing import NDArray
 
 from stretto import _jit
 from stretto.budget import Budget
-from stretto.columns.keys import KeyTable
 from stretto.columns.overflow import IntegerOverflow
-from stretto.engines.api import Matches, Totals
+from stretto.engines.api import Matches
 from stretto.engines.shared.counting import Unlisted
 from stretto.engines.shared.intake import Intake, keyed
 from stretto.engines.tecs.runner import renumbered
 from stretto.engines.totals import structure as s
+from stretto.engines.totals.adding import Values
 from stretto.engines.totals.compiled import TotalsCompiled
-from stretto.engines.totals.kernels import Arrays, Events, advance, close_until
+from stretto.engines.totals.kernels import Arrays, Events, advance
 from stretto.engines.totals.state import State
-from stretto.engines.totals.structure import I64, Rows
-from stretto.engines.totals.values import Part, Said, numbers
+from stretto.engines.totals.structure import I64
+from stretto.engines.totals.telling import Telling, shown_keys
 from stretto.errors import DataError
 from stretto.frame import Section
-from stretto.query import predicate as p
-from stretto.query.totals import Function
 
 #: What else a state says of the stream so far.
 SCALARS = ("rows", "late", "last_time", "last_measure", "swept_at")
@@ -49,25 +46,14 @@ class TotalsRunner(Intake):
         super().__init__(program, query.parsed.streams, query.partition_by, ranked=ranked, late=late)
         self.program, self.asked, self.panes = program, asked, program.totals.scope.panes
         self.state = State(program.plan(), vary=bool(asked.parts), capacity=capacity, budget=budget)
-        self.parts = [Part(groups, asked.bits) for groups in asked.parts]
-        names = [one.attribute for one in asked.keys]
         attributes = query.schema.attributes
         #: Whether groups by keys are the partitions.
-        self.by_partition = bool(names) and set(names) == set(self.key_names)
-        #: Of groups by some of the keys: their numbers. Rows of events show the keys of the event.
-        self.bases: KeyTable | None = None
-        if names and not self.by_partition:
-            self.bases = KeyTable([attributes[name] for name in names])
-        self.said = Said(pa.schema([(one.name, attributes[one.attribute]) for one in asked.keys]))
+        self.by_partition = bool(asked.keys) and {one.attribute for one in asked.keys} == set(self.key_names)
+        self.telling = Telling(asked, self.state, attributes, by_partition=self.by_partition)
         self._batch: tuple[int, pa.RecordBatch] | None = None  # at hand, and the position of its first row
         self._positions = np.zeros(0, np.int64)  # of its visited events
-        self._widths = [self._width(variable) for variable in self._variables]
+        self._widths = [self._width(variable) for variable in self.telling.variables]
         self._holding = np.zeros((len(self._widths), 0), np.bool_)
-
-    @property
-    def _variables(self) -> list[str]:
-        """Of which variables events are read: those of slots, then those of parts of groups."""
-        return [one.variable for one in self.asked.slots] + [one.variable for one in self.parts]
 
     def _width(self, variable: str) -> int:
         """The guards, as bits, under which an event may be one of a variable."""
@@ -86,7 +72,7 @@ class TotalsRunner(Intake):
         if events is not None:
             yield from self._run(events, silent)
         if now is not None and self.state.extent == s.OF_WINDOW:
-            yield from self._close(now)
+            yield from self.telling.closed(now)
         self._batch = None
         if self.keys is not None:
             self._sweep_now_and_then()
@@ -118,10 +104,9 @@ class TotalsRunner(Intake):
             self.state.fit_partitions(self.partitions)
         if not rows.size:
             return None, now
-        ints, reals, known, says = values
         if rows.size != asked.size:
             at = np.searchsorted(asked, rows)
-            ints, reals, known, says = (np.ascontiguousarray(one[:, at]) for one in values)
+            values = values.at(at)
         position = rows + first
         low = np.zeros(0, np.int64)
         if panes is not None:
@@ -130,38 +115,16 @@ class TotalsRunner(Intake):
             low = self._low(position, key, measures, rows, first)
             key = position if key is None else key
         base = self._bases(batch, rows, part)
-        return Events(cls[rows], part, position, key, low, base, ints, reals, known, says), now
+        return Events(cls[rows], part, position, key, low, base, values), now
 
-    def _said_by(self, batch: pa.RecordBatch, rows: I64, cls: NDArray[np.int32]) -> tuple[Any, ...]:
+    def _said_by(self, batch: pa.RecordBatch, rows: I64, cls: NDArray[np.int32]) -> Values:
         """What some rows have to say: values as integers and as reals, where there are any, and numbers of groups' parts."""
-        slots = self.asked.slots
-        ints = np.zeros((len(slots), rows.size), np.int64)
-        reals = np.zeros((len(slots), rows.size), np.float64)
-        known = np.zeros((len(slots), rows.size), np.bool_)
-        says = np.zeros((len(self.parts), rows.size), np.int64)
         if not self._widths or not rows.size:
-            return ints, reals, known, says
+            return self.telling.values(batch, rows, [])
         self._learn_classes()
         there = keyed(batch, self.equal)
-        for at in range(len(self._widths)):
-            mine = self._holding[at][cls[rows]]
-            if there is not None:
-                mine &= there[rows]
-            chosen = np.flatnonzero(mine)
-            if not chosen.size:
-                continue
-            if at < len(slots):
-                if slots[at].lost >= 0:  # told with the values
-                    continue
-                found = numbers(slots[at], batch, rows[chosen])
-                ints[at, chosen], reals[at, chosen], known[at, chosen] = found.ints, found.reals, found.known
-                watch = next((number for number, one in enumerate(slots) if one.lost == at), -1)
-                if found.lost is not None and watch >= 0:
-                    known[watch, chosen] = found.lost
-            else:
-                part = at - len(slots)
-                says[part, chosen] = self.parts[part].numbers(batch, rows[chosen])
-        return ints, reals, known, says
+        mine = [held[cls[rows]] for held in self._holding]
+        return self.telling.values(batch, rows, mine if there is None else [held & there[rows] for held in mine])
 
     def _learn_classes(self) -> None:
         """By variable and class: whether an event of the class may be one of the variable."""
@@ -172,14 +135,12 @@ class TotalsRunner(Intake):
             self._holding = np.concatenate([self._holding, np.array(fresh, np.bool_)], axis=1)
 
     def _bases(self, batch: pa.RecordBatch, rows: I64, part: I64) -> I64:
-        """The group by keys of each row."""
-        if self.state.extent == s.OF_EVENT or not self.asked.keys:
+        """The group by keys of each row; rows of events show the keys of their event."""
+        if self.state.extent == s.OF_EVENT:
             return np.zeros(rows.size, np.int64)
-        columns = [batch.column(one.attribute) for one in self.asked.keys]
-        base = part if self.bases is None else self.bases.ids(columns, rows)
-        self.said.learn(base, columns, rows)
-        if not self.parts:
-            self.state.fit_groups(self.partitions if self.bases is None else len(self.bases))
+        base, bases = self.telling.learn(batch, rows, part), self.telling.bases
+        if self.asked.keys and not self.asked.parts:
+            self.state.fit_groups(self.partitions if bases is None else len(bases))
         return base
 
     # -- windows ------------------------------------------------------------------------------------------------------
@@ -207,17 +168,6 @@ class TotalsRunner(Intake):
             return int(panes[-1])
         at = np.flatnonzero(member)
         return int(panes[at[-1]]) if at.size else None
-
-    def _close(self, pane: int) -> Iterator[Matches]:
-        """Give the windows that are over when a pane begins."""
-        state = self.state
-        while True:
-            status = close_until(pane, state.plan, state.store, state.sums, state.rows, state.registers)
-            if status == _jit.DONE:
-                break
-            yield from self._mended(status)
-        if state.registers[s.ROWS]:
-            yield self._drained()
 
     # -- the kernel ---------------------------------------------------------------------------------------------------
 
@@ -254,81 +204,29 @@ class TotalsRunner(Intake):
             self.state.grow(status)
 
     def _overflow(self) -> IntegerOverflow:
-        """What 64 bits do not hold, at which event, and of which key."""
-        item = self.asked.columns.named[int(self.state.registers[s.BAD_COLUMN])]
-        assert item is not None
-        inside = "*" if item.variable is None else item.variable
-        if item.value is not None and not isinstance(item.value, p.Constant):
-            inside = f"{inside}[{item.value}]"
-        name = f"{item.function}({inside})"
-        row, keys = None, ""
-        if self._batch is not None and self.cursor < self._positions.size:
-            row = int(self._positions[self.cursor])
-            first, batch = self._batch
-            shown = [f"{name} = {batch.column(name)[row - first].as_py()!r}" for name in self.key_names]
-            keys = f" of {', '.join(shown)}" if shown else ""
-        why = f"write CAST({name} AS DOUBLE), which counts in floating point, or a narrower WITHIN"
-        if item.function in (Function.MIN, Function.MAX):
-            why = (
-                "MIN and MAX of integers take those that 64 bits with a sign hold; a column of doubles has greater ones"
-            )
-        return IntegerOverflow(f"{name} of all matches{keys} leaves 64 bits", why, row)
+        """What 64 bits do not hold, at the event at hand and of its key."""
+        if self._batch is None or self.cursor >= self._positions.size:
+            return self.telling.overflow()
+        row = int(self._positions[self.cursor])
+        first, batch = self._batch
+        return self.telling.overflow(row, shown_keys(self.key_names, batch, row - first))
 
     # -- rows ---------------------------------------------------------------------------------------------------------
 
     def _drained(self) -> Matches:
         """Take the rows out of the output buffers."""
-        return self._as_rows(self.state.drain())
-
-    def _as_rows(self, rows: Rows) -> Matches:
-        state, extent = self.state, self.state.extent
-        count = rows.end.size
-        ints = rows.ints.reshape(count, state.columns)
-        reals = rows.reals.reshape(count, state.columns)
-        groups = self._groups(rows)
-        start, end = (rows.start, rows.end) if extent == s.OF_EVENT else np.zeros((2, count), np.int64)
-        if extent == s.OF_EVENT and self.asked.first >= 0:
-            start = ints[:, self.asked.first].copy()
-        window = rows.window if extent == s.OF_WINDOW else None
-        found = Totals(window, groups, self.asked.items(ints, reals))
-        return Matches.added_up(start, end, found)
-
-    def _groups(self, rows: Rows) -> list[pa.Array]:
-        """The columns of groups, in the order in which they are asked for."""
-        found: dict[int, pa.Array] = {}
-        if self.state.extent == s.OF_EVENT:
-            keys: list[pa.Array] = []
+        state, keys = self.state, None
+        if state.extent == s.OF_EVENT:
+            keys = []
             if self.asked.keys and self._batch is not None:
                 first, batch = self._batch
-                at = pa.array(rows.end - first)
+                at = pa.array(state.rows.end[: int(state.registers[s.ROWS])] - first)
                 keys = [batch.column(one.attribute).take(at) for one in self.asked.keys]
-        else:
-            keys = self.said.take(rows.base) if self.asked.keys else []
-        for one, column in zip(self.asked.keys, keys, strict=True):
-            found[id(one)] = column
-        bits = self.asked.bits
-        for number, part in enumerate(self.parts):
-            codes = rows.part >> number * bits & (1 << bits) - 1
-            for group, column in zip(part.groups, part.take(codes), strict=True):
-                found[id(group)] = column
-        return [found[id(one)] for one in self.program.totals.scope.groups]
+        return self.telling.drained(keys)
 
     def finish(self) -> Iterator[Matches]:
         """The stream has ended: give the rows of the whole table, and those of windows that are open."""
-        state = self.state
-        if state.extent == s.OF_WINDOW:
-            size, slide = self._window
-            while state.registers[s.LIVE]:
-                yield from self._close(int(state.registers[s.NEXT]) * slide + size)
-        elif state.extent == s.OF_TABLE:
-            groups = state.groups
-            if not self.program.totals.scope.groups:
-                groups = np.zeros(1, np.int64)
-            ints, _ = state.numbers(groups)
-            base, part = state.names(groups)
-            nothing = np.zeros(groups.size, np.int64)
-            flat = ints.ravel()
-            yield self._as_rows(Rows(nothing, nothing, base, part, nothing, flat, flat.view(np.float64)))
+        yield from self.telling.finish()
 
     def reach(self, value: int | float) -> Iterator[Matches]:
         """Nothing before ``value`` will come: give the windows that are over, and free what is out of its window."""
@@ -341,7 +239,7 @@ class TotalsRunner(Intake):
             return
         self.last_measure = self.last_time if self.late_policy == "error" else self.last_measure
         if self.panes is not None:
-            yield from self._close(int(self.last_time) // self.panes.width)
+            yield from self.telling.closed(int(self.last_time) // self.panes.width)
         else:
             low = self.state.registers[s.LAST_LOW]
             self.state.registers[s.LAST_LOW] = max(low, self.open_from(self.last_time))
@@ -364,17 +262,17 @@ class TotalsRunner(Intake):
         state.sweep(self.counter - self.span if self.ranked else np.full(1, self._low_now, np.int64))
         alive = state.head[: self.partitions] != 0
         if self.by_partition and state.extent != s.OF_EVENT:
-            told = state.groups if not self.parts else state.sums.base[: int(state.registers[s.GROUPS])]
+            told = state.groups if not self.asked.parts else state.sums.base[: int(state.registers[s.GROUPS])]
             alive = alive.copy()
             alive[told] = True
         fresh = self._keep(alive)
         if fresh is None:
             return
         renamed, rows = fresh
-        state.renumber(renamed, rows, groups=self.by_partition and not self.parts)
+        state.renumber(renamed, rows, groups=self.by_partition and not self.asked.parts)
         if self.by_partition and state.extent != s.OF_EVENT:
-            self.said.keep(rows)
-            if self.parts:
+            self.telling.said.keep(rows)
+            if self.asked.parts:
                 state.rename_bases(renamed)
 
     def live(self) -> I64:
@@ -420,9 +318,7 @@ class TotalsRunner(Intake):
     @property
     def nbytes(self) -> int:
         """Bytes that the run holds."""
-        groups = self.said.nbytes + sum(one.nbytes for one in self.parts)
-        groups += 0 if self.bases is None else self.bases.nbytes
-        return int(self.state.nbytes + self.intake_nbytes + groups)
+        return int(self.state.nbytes + self.intake_nbytes + self.telling.nbytes)
 
     def unlisted(self) -> Unlisted | None:
         """Nothing waits to be listed."""
@@ -437,11 +333,7 @@ class TotalsRunner(Intake):
         states = self.state.states(section.arrays["records"], len(determinizer.states))
         section.values["states"] = {int(n): [hex(mask) for mask in determinizer.states[n]] for n in states}
         section.values["scalars"] = {name: getattr(self, name) for name in SCALARS}
-        self.said.save(section.sub("said"))
-        if self.bases is not None:
-            self.bases.save(section.sub("bases"))
-        for number, part in enumerate(self.parts):
-            part.save(section.sub(f"part{number}"))
+        self.telling.save(section)
         self._save_intake(section)
 
     def load(self, section: Section) -> None:
@@ -451,11 +343,7 @@ class TotalsRunner(Intake):
         states = renumbered(
             section.values["states"], lambda masks: program.intern(tuple(int(one, 16) for one in masks))
         )
-        self.said.load(section.sub("said"))
-        if self.bases is not None:
-            self.bases.load(section.sub("bases"))
-        for number, part in enumerate(self.parts):
-            part.load(section.sub(f"part{number}"))
+        self.telling.load(section)
         self.state.load(section, partitions, states)
         program.refresh()
         for name in SCALARS:

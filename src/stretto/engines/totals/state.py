@@ -12,7 +12,8 @@ from stretto.budget import Budget, described_bytes
 from stretto.engines.shared.intake import kept
 from stretto.engines.totals import structure as s
 from stretto.engines.totals.blocks import class_of
-from stretto.engines.totals.kernels import firsts, pack, place_groups, states_in, sweep, unpack
+from stretto.engines.totals.giving import place_groups
+from stretto.engines.totals.kernels import firsts, pack, states_in, sweep, unpack
 from stretto.engines.totals.structure import F64, I64, Plan, Rows, Store, Sums, Work
 from stretto.errors import LimitError
 from stretto.frame import Section
@@ -90,7 +91,11 @@ class State:
             case _jit.GROW_ACTIVE:
                 self.work = _work(max(need, 2 * self.work.state.size))
             case _jit.GROW_OUTPUT:
-                self.rows = self._rows(max(need, 2 * self.rows.end.size))
+                old, self.rows = self.rows, self._rows(max(need, 2 * self.rows.end.size))
+                for longer, before in zip(
+                    self.rows[:-1], old[:-1], strict=True
+                ):  # the last are the words of those before
+                    longer[: before.size] = before
             case _jit.GROW_TABLE:
                 self.fit_groups(max(need, 2 * self.sums.block.size))
 
@@ -166,8 +171,12 @@ class State:
         """Groups by keys have new numbers."""
         groups = int(self.registers[s.GROUPS])
         self.sums.base[:groups] = renamed[self.sums.base[:groups]]
+        self._place_groups()
+
+    def _place_groups(self) -> None:
+        """Fill the table of groups anew."""
         self.sums.slot[:] = 0
-        place_groups(self.sums, groups)
+        place_groups(self.sums, int(self.registers[s.GROUPS]))
 
     def renumber(self, renamed: I64, rows: I64, *, groups: bool) -> None:
         """Partitions have new numbers, and so have ``groups``, if they are partitions; ``rows``: those that stay."""
@@ -223,7 +232,7 @@ class State:
         for name, array in (("sums", self.sums.ints), ("base", self.sums.base), ("part", self.sums.part)):
             array[: arrays[name].size] = arrays[name]
         if self.vary:
-            self.rename_bases(np.arange(groups))
+            self._place_groups()
         self.fit_partitions(max(1, partitions))
         words, renamed = arrays["records"], np.arange(max(1, partitions))
         while unpack(words, renamed, states, self.plan, self.store, self.head, self.registers) != _jit.DONE:

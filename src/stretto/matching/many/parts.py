@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from stretto.columns.classes import condition_of
 from stretto.columns.coding import single_column
 from stretto.columns.vectorized import mask
+from stretto.engines.adding import AddedProgram
 from stretto.engines.afa.program import AfaProgram
 from stretto.engines.keeping import KeptProgram
 from stretto.engines.picking import PickedProgram
@@ -267,6 +268,11 @@ class QueryPart(Part):
         refuse_pipes(query, "a set of patterns goes on", "take the rows that you want from what push() gives")
         # Keys that conditions say split the stream, unless columns would have to be made of them.
         program = query.program(valuations=valuations, split=not query.implied.keys)
+        if isinstance(program, AddedProgram):
+            raise OptionError(
+                "counts and sums over all matches that NFAb finds cannot be had beside other patterns: match it on its own, or leave "
+                "out what relates events"
+            )
         assert not isinstance(program, KeptProgram | TimeoutProgram | PickedProgram)
         self.machine = program
         if isinstance(bound.asked, BoundTotals):

@@ -1,0 +1,306 @@
+"""What a run of another engine keeps so that its matches are counted and added up: the events that they hold, and the numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from stretto import _jit
+from stretto.budget import Budget, described_bytes
+from stretto.engines.api import Matches
+from stretto.engines.shared.counting import Graph
+from stretto.engines.shared.windows import values_of
+from stretto.engines.totals import paths as t
+from stretto.engines.totals import structure as s
+from stretto.engines.totals.adding import Values
+from stretto.engines.totals.paths import Adding, Memo, Paths, Seen, add_listed
+from stretto.engines.totals.plan import Asked
+from stretto.engines.totals.state import State
+from stretto.engines.totals.structure import I64, Bits, Store
+from stretto.engines.totals.telling import Telling, shown_keys
+from stretto.errors import DataError, LimitError
+from stretto.frame import Section
+from stretto.query.passes.bind_totals import BoundTotals
+from stretto.query.query import Consume
+
+#: Events are forgotten when there are so many, and twice as many as were left last time.
+FORGET_AT_LEAST = 1 << 14
+
+
+class Adder:
+    """What a run counts and adds up of its matches.
+
+    Parameters
+    ----------
+    totals
+        What is asked of all matches.
+    marks
+        The variables of each mark.
+    attributes
+        The types of the events' columns.
+    capacity
+        The size that the growing arrays start with.
+    budget
+        How many bytes the numbers may take; ``None``: a quarter of the memory there is.
+    """
+
+    def __init__(
+        self,
+        totals: BoundTotals,
+        marks: Sequence[frozenset[str]],
+        attributes: Mapping[str, pa.DataType],
+        *,
+        capacity: int,
+        budget: Budget | None,
+    ) -> None:
+        self.asked = Asked(totals, starts=True)
+        self.panes = totals.scope.panes
+        plan = self.asked.plan([frozenset(), *marks], apart=False, consume=Consume.NONE)
+        self.state = State(plan, vary=bool(self.asked.parts), capacity=capacity, budget=budget)
+        self.telling = Telling(self.asked, self.state, attributes, by_partition=False)
+        self._seen = _seen(max(1, capacity), len(self.asked.slots), len(self.asked.parts))
+        self._cells = int(plan.scope[s.SIZE]) if self.state.extent == s.OF_WINDOW else 1
+        self._memo = self._memo_for(1)
+        self._waiting = np.zeros(max(2, capacity), np.int64)
+        self._of: Any = None  # what the memo is of
+        self._kept = 0  # events that were left when others were last forgotten
+        self._keys: list[str] = [one.attribute for one in self.asked.keys]
+
+    # -- events ---------------------------------------------------------------------------------------------------------
+
+    @property
+    def open(self) -> bool:
+        """Whether the kernel has stopped in the midst of an event's matches."""
+        return bool(self.state.registers[t.OPEN])
+
+    @property
+    def variables(self) -> list[str]:
+        """Of which variables events are read."""
+        return self.telling.variables
+
+    def see(self, batch: pa.RecordBatch, rows: I64, position: I64, mine: Sequence[Bits]) -> None:
+        """The events that are visited next: their rows in a batch and their positions, and by variable which of them it may hold."""
+        registers = self.state.registers
+        base = self.telling.learn(batch, rows, rows)
+        bases = self.telling.bases
+        if bases is not None and not self.asked.parts and self.state.extent != s.OF_EVENT:
+            self.state.fit_groups(len(bases))
+        values = self.telling.values(batch, rows, mine)
+        known = int(registers[t.EVENTS])
+        until = known + rows.size
+        if until > self._seen.position.size:
+            self._seen = _with_room(self._seen, max(until, 2 * self._seen.position.size))
+        seen = self._seen
+        seen.position[known:until], seen.base[known:until] = position, base
+        seen.pane[known:until] = self._panes(batch, rows, position)
+        for held, own in zip(seen.values, values, strict=True):
+            held[:, known:until] = own
+        registers[t.EVENTS] = until
+
+    def _panes(self, batch: pa.RecordBatch, rows: I64, position: I64) -> I64:
+        if self.panes is None:
+            return np.zeros(rows.size, np.int64)
+        if self.panes.attribute is None:
+            return position // self.panes.width
+        column = batch.column(self.panes.attribute).take(pa.array(rows))
+        return np.asarray(values_of(column, self.panes.attribute, 0), np.int64) // self.panes.width
+
+    def forget(self, oldest: int | None, live: Callable[[], I64]) -> None:
+        """Drop the events that no match holds any more; ``oldest``: ``None`` when ``live`` must be asked."""
+        registers, seen = self.state.registers, self._seen
+        count = int(registers[t.EVENTS])
+        if count <= 2 * self._kept + FORGET_AT_LEAST:
+            return
+        if oldest is None:
+            positions = live()
+            oldest = int(positions[0]) if positions.size else np.iinfo(np.int64).max
+        gone = int(np.searchsorted(seen.position[:count], oldest))
+        for array in (*seen[:3], *seen.values):
+            array[..., : count - gone] = array[..., gone:count].copy()
+        registers[t.EVENTS] = self._kept = count - gone
+
+    # -- the kernel -----------------------------------------------------------------------------------------------------
+
+    def fit(self, nodes: int, of: Any) -> None:
+        """Room for the nodes of a structure, of which nothing is known yet where it is another one than before.
+
+        Raises
+        ------
+        LimitError
+            What is known of them goes over the budget.
+        """
+        if self._of is of and self._memo.known.size == nodes:
+            return
+        self._of, self._memo = of, self._memo_for(nodes)
+
+    def _memo_for(self, nodes: int) -> Memo:
+        words = nodes * self.state.columns * self._cells
+        if not self.state.budget.holds(0, 8 * words):
+            raise LimitError(
+                f"the counts of partial matches go over the budget of {self.state.budget}, at {described_bytes(8 * words)}: each of "
+                f"{nodes:,} nodes has one for each pane of a window\nhint: a narrower WITHIN has fewer; budget= allows more"
+            )
+        known, least, latest, part = (np.zeros(nodes, np.int64) for _ in range(4))
+        ints = np.zeros(words, np.int64)
+        return Memo(known, least, latest, part, Store(ints, ints.view(np.float64)))
+
+    @property
+    def arrays(self) -> Adding:
+        """What the kernel reads and writes, as it lies now."""
+        state = self.state
+        return Adding(
+            self._seen, self._memo, self._waiting, state.plan, state.store, state.sums, state.rows, state.registers
+        )
+
+    def act(self, status: int, position: int) -> Iterator[Matches]:
+        """Do what the kernel asks for, at the event in a position.
+
+        Raises
+        ------
+        IntegerOverflow
+            64 bits do not hold a number.
+        """
+        match status:
+            case _jit.OUTPUT_FULL:
+                yield self.telling.drained()
+            case _jit.GROW_STACK:
+                self._waiting = np.zeros(2 * self._waiting.size, np.int64)
+            case _jit.OVERFLOW:
+                raise self.telling.overflow(position, self._shown(position))
+            case _:
+                self.state.grow(status)
+
+    def _shown(self, position: int) -> str:
+        """The keys of the event in a position, in words."""
+        if not self._keys:
+            return ""
+        count = int(self.state.registers[t.EVENTS])
+        base = self._seen.base[np.searchsorted(self._seen.position[:count], position)]
+        columns = self.telling.said.take(np.array([base]))
+        return shown_keys(self._keys, pa.RecordBatch.from_arrays(columns, self._keys), 0)
+
+    def take(self, found: Matches) -> Iterator[Matches]:
+        """Add up matches that are listed, each of which is a path of its own. O(their positions)."""
+        count = found.position.size
+        left = np.maximum(np.arange(count + 1) - 1, 0)
+        left[found.offset[:-1] + 1] = 0
+        nothing = np.zeros(count + 1, np.int64)
+        position, mark = nothing.copy(), nothing - 1
+        position[1:], mark[1:] = found.position, found.mark
+        paths = Paths(Graph(left, nothing, nothing, position), mark)
+        self.fit(count + 1, found)
+        self.state.registers[s.CURSOR] = 0
+        roots = np.ascontiguousarray(found.offset[1:])
+        end = np.ascontiguousarray(found.end)
+        while (status := add_listed(paths, roots, end, self.arrays)) != _jit.DONE:
+            yield from self.act(status, int(end[self.state.registers[s.CURSOR]]))
+
+    def drain(self) -> Iterator[Matches]:
+        """Give the rows of events."""
+        if self.state.registers[s.ROWS]:
+            yield self.telling.drained()
+
+    def closed(self, value: int | float) -> Iterator[Matches]:
+        """Give the windows that are over when what they measure has come so far."""
+        if self.panes is not None:
+            yield from self.telling.closed(int(value) // self.panes.width)
+
+    def finish(self) -> Iterator[Matches]:
+        """The stream has ended: give the rows of the whole table, and those of windows that are open."""
+        yield from self.telling.finish()
+
+    # -- what is held -----------------------------------------------------------------------------------------------------
+
+    @property
+    def holds(self) -> bool:
+        """Whether there are matches of which no row was given yet."""
+        return self.state.extent != s.OF_EVENT and bool(self.state.groups.size)
+
+    @property
+    def closes(self) -> int | None:
+        """When the next window ends that has matches; ``None``: none has."""
+        if self.panes is None or not self.state.registers[s.LIVE]:
+            return None
+        return int(self.state.registers[s.NEXT]) * self.panes.slide + self.panes.size
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it holds."""
+        seen = sum(array.nbytes for array in (*self._seen[:3], *self._seen.values))
+        memo = sum(array.nbytes for array in self._memo[:4]) + self._memo.store.ints.nbytes
+        return int(self.state.nbytes + self.telling.nbytes + seen + memo + self._waiting.nbytes)
+
+    # -- snapshots --------------------------------------------------------------------------------------------------------
+
+    def save(self, section: Section) -> None:
+        """Write the events, the numbers, and the values of groups."""
+        self.state.save(section.sub("numbers"))
+        self.telling.save(section)
+        count = int(self.state.registers[t.EVENTS])
+        own = section.sub("seen")
+        own.arrays |= {name: getattr(self._seen, name)[:count].copy() for name in ("position", "pane", "base")}
+        for name, array in self._seen.values._asdict().items():
+            own.arrays[name] = np.ascontiguousarray(array[:, :count]).ravel()
+
+    def load(self, section: Section) -> None:
+        """Take over, from the beginning, what :meth:`save` wrote."""
+        self.state.load(section.sub("numbers"), 0, np.zeros(0, np.int64))
+        self.telling.load(section)
+        own = section.sub("seen").arrays
+        count = own["position"].size
+        self.state.registers[t.EVENTS] = count
+        self._seen = _with_room(self._seen, count)
+        for name in ("position", "pane", "base"):
+            getattr(self._seen, name)[:count] = own[name]
+        for name, array in self._seen.values._asdict().items():
+            array[:, :count] = own[name].reshape(array.shape[0], count)
+        self._of = None
+
+    def take_over(self, old: Adder) -> None:
+        """Go on where the adder of the same query over columns of narrower types stands.
+
+        Raises
+        ------
+        DataError
+            What it holds depends on the types that the columns had.
+        """
+        kinds = old.asked.columns.kinds == self.asked.columns.kinds
+        if not kinds or old.telling.said.schema != self.telling.said.schema:
+            raise DataError("what is kept of them depends on it")
+        if any(a.said.schema != b.said.schema for a, b in zip(old.telling.parts, self.telling.parts, strict=True)):
+            raise DataError("what is kept of them depends on it")
+        there = Section()
+        old.save(there)
+        self.load(there)
+
+
+def _seen(events: int, slots: int, parts: int) -> Seen:
+    position, pane, base = (np.zeros(events, np.int64) for _ in range(3))
+    ints, reals = np.zeros((slots, events), np.int64), np.zeros((slots, events), np.float64)
+    known, says = np.zeros((slots, events), np.bool_), np.zeros((parts, events), np.int64)
+    return Seen(position, pane, base, Values(ints, reals, known, says))
+
+
+def _with_room(seen: Seen, events: int) -> Seen:
+    """The same with room for so many events at least."""
+    have = seen.position.size
+    if events <= have:
+        return seen
+    position, pane, base = (_longer(array, events) for array in seen[:3])
+    ints, reals, known, says = seen.values
+    return Seen(
+        position,
+        pane,
+        base,
+        Values(_longer(ints, events), _longer(reals, events), _longer(known, events), _longer(says, events)),
+    )
+
+
+def _longer(array: NDArray[Any], events: int) -> NDArray[Any]:
+    longer = np.zeros((*array.shape[:-1], events), array.dtype)
+    longer[..., : array.shape[-1]] = array
+    return longer

@@ -1,0 +1,208 @@
+"""What numbers of matches are to the outside: values of events as numbers, numbers as rows of a result, and errors in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from stretto import _jit
+from stretto.columns.keys import KeyTable
+from stretto.columns.overflow import IntegerOverflow
+from stretto.engines.api import Matches, Totals
+from stretto.engines.totals import structure as s
+from stretto.engines.totals.adding import Values
+from stretto.engines.totals.giving import close_until
+from stretto.engines.totals.plan import Asked
+from stretto.engines.totals.state import State
+from stretto.engines.totals.structure import I64, Bits, Rows
+from stretto.engines.totals.values import Part, Said, numbers
+from stretto.frame import Section
+from stretto.query import predicate as p
+from stretto.query.totals import Function
+
+
+class Telling:
+    """What a run knows of values and groups, beside the numbers of its state.
+
+    Parameters
+    ----------
+    asked
+        What is asked of all matches.
+    state
+        The numbers.
+    attributes
+        The types of the events' columns.
+    by_partition
+        Groups by keys are the partitions.
+    """
+
+    def __init__(
+        self, asked: Asked, state: State, attributes: Mapping[str, pa.DataType], *, by_partition: bool
+    ) -> None:
+        self.asked, self.state = asked, state
+        self.parts = [Part(groups, asked.bits) for groups in asked.parts]
+        names = [one.attribute for one in asked.keys]
+        #: The numbers of groups by keys, where these are not the partitions.
+        self.bases = KeyTable([attributes[name] for name in names]) if names and not by_partition else None
+        self.said = Said(pa.schema([(one.name, attributes[one.attribute]) for one in asked.keys]))
+
+    @property
+    def variables(self) -> list[str]:
+        """Of which variables events are read: those of slots, then those of parts of groups."""
+        return [one.variable for one in self.asked.slots] + [one.variable for one in self.parts]
+
+    # -- events -------------------------------------------------------------------------------------------------------
+
+    def values(self, batch: pa.RecordBatch, rows: I64, mine: Sequence[Bits]) -> Values:
+        """What some rows have to say; ``mine``: by variable of :attr:`variables`, which of them it may hold."""
+        slots = self.asked.slots
+        ints = np.zeros((len(slots), rows.size), np.int64)
+        reals = np.zeros((len(slots), rows.size), np.float64)
+        known = np.zeros((len(slots), rows.size), np.bool_)
+        says = np.zeros((len(self.parts), rows.size), np.int64)
+        for at, held in enumerate(mine):
+            chosen = np.flatnonzero(held)
+            if not chosen.size:
+                continue
+            if at < len(slots):
+                if slots[at].lost >= 0:  # told with the values
+                    continue
+                found = numbers(slots[at], batch, rows[chosen])
+                ints[at, chosen], reals[at, chosen], known[at, chosen] = found.ints, found.reals, found.known
+                watch = next((number for number, one in enumerate(slots) if one.lost == at), -1)
+                if found.lost is not None and watch >= 0:
+                    known[watch, chosen] = found.lost
+            else:
+                part = at - len(slots)
+                says[part, chosen] = self.parts[part].numbers(batch, rows[chosen])
+        return Values(ints, reals, known, says)
+
+    def learn(self, batch: pa.RecordBatch, rows: I64, part: I64) -> I64:
+        """The group by keys of each row, whose values are kept; ``part``: the partition of each."""
+        if not self.asked.keys:
+            return np.zeros(rows.size, np.int64)
+        columns = [batch.column(one.attribute) for one in self.asked.keys]
+        if self.bases is None:
+            self.said.learn(part, columns, rows)
+            return part
+        base = self.bases.ids(columns, rows)
+        known = base >= 0  # under strict contiguity there are events without a key, which no match holds
+        self.said.learn(base[known], columns, rows[known])
+        return base
+
+    # -- rows ---------------------------------------------------------------------------------------------------------
+
+    def drained(self, keys: Sequence[pa.Array] | None = None) -> Matches:
+        """Take the rows out of the output buffers; ``keys``: their groups by keys, where those are not of :meth:`learn`."""
+        return self._as_rows(self.state.drain(), keys)
+
+    def _as_rows(self, rows: Rows, keys: Sequence[pa.Array] | None) -> Matches:
+        state, extent, first = self.state, self.state.extent, self.asked.first
+        count = rows.end.size
+        ints = rows.ints.reshape(count, state.columns)
+        reals = rows.reals.reshape(count, state.columns)
+        start, end = (rows.start, rows.end) if extent == s.OF_EVENT else np.zeros((2, count), np.int64)
+        if extent == s.OF_EVENT and first >= 0:
+            start = ints[:, first].copy()
+        window = rows.window if extent == s.OF_WINDOW else None
+        return Matches.added_up(start, end, Totals(window, self._groups(rows, keys), self.asked.items(ints, reals)))
+
+    def _groups(self, rows: Rows, keys: Sequence[pa.Array] | None) -> list[pa.Array]:
+        """The columns of groups, in the order in which they are asked for."""
+        found: dict[int, pa.Array] = {}
+        if keys is None:
+            keys = self.said.take(rows.base) if self.asked.keys else []
+        for one, column in zip(self.asked.keys, keys, strict=True):
+            found[id(one)] = column
+        bits = self.asked.bits
+        for number, part in enumerate(self.parts):
+            codes = rows.part >> number * bits & (1 << bits) - 1
+            for group, column in zip(part.groups, part.take(codes), strict=True):
+                found[id(group)] = column
+        return [found[id(one)] for one in self.asked.totals.scope.groups]
+
+    def closed(self, pane: int) -> Iterator[Matches]:
+        """Give the windows that are over when a pane begins.
+
+        Raises
+        ------
+        IntegerOverflow
+            64 bits do not hold a number of one.
+        """
+        state = self.state
+        while True:
+            status = close_until(pane, state.plan, state.store, state.sums, state.rows, state.registers)
+            if status == _jit.DONE:
+                break
+            if status == _jit.OVERFLOW:
+                raise self.overflow()
+            if status == _jit.OUTPUT_FULL:
+                yield self.drained()
+            else:
+                state.grow(status)
+        if state.registers[s.ROWS]:
+            yield self.drained()
+
+    def finish(self) -> Iterator[Matches]:
+        """The stream has ended: give the rows of the whole table, and those of windows that are open."""
+        state = self.state
+        if state.extent == s.OF_WINDOW:
+            size, slide = int(state.plan.scope[s.SIZE]), int(state.plan.scope[s.SLIDE])
+            while state.registers[s.LIVE]:
+                yield from self.closed(int(state.registers[s.NEXT]) * slide + size)
+        elif state.extent == s.OF_TABLE:
+            groups = state.groups
+            if not self.asked.totals.scope.groups:
+                groups = np.zeros(1, np.int64)
+            ints, _ = state.numbers(groups)
+            base, part = state.names(groups)
+            nothing = np.zeros(groups.size, np.int64)
+            flat = ints.ravel()
+            yield self._as_rows(Rows(nothing, nothing, base, part, nothing, flat, flat.view(np.float64)), None)
+
+    def overflow(self, row: int | None = None, keys: str = "") -> IntegerOverflow:
+        """What 64 bits do not hold, at which event, and of which key."""
+        item = self.asked.columns.named[int(self.state.registers[s.BAD_COLUMN])]
+        assert item is not None
+        inside = "*" if item.variable is None else item.variable
+        if item.value is not None and not isinstance(item.value, p.Constant):
+            inside = f"{inside}[{item.value}]"
+        name = f"{item.function}({inside})"
+        why = f"write CAST({name} AS DOUBLE), which counts in floating point, or a narrower WITHIN"
+        if item.function in (Function.MIN, Function.MAX):
+            why = (
+                "MIN and MAX of integers take those that 64 bits with a sign hold; a column of doubles has greater ones"
+            )
+        of = f" of {keys}" if keys else ""
+        return IntegerOverflow(f"{name} of all matches{of} leaves 64 bits", why, row)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the values of groups."""
+        bases = 0 if self.bases is None else self.bases.nbytes
+        return int(self.said.nbytes + bases + sum(one.nbytes for one in self.parts))
+
+    # -- snapshots ----------------------------------------------------------------------------------------------------
+
+    def save(self, section: Section) -> None:
+        """Write the values of groups by their numbers."""
+        self.said.save(section.sub("said"))
+        if self.bases is not None:
+            self.bases.save(section.sub("bases"))
+        for number, part in enumerate(self.parts):
+            part.save(section.sub(f"part{number}"))
+
+    def load(self, section: Section) -> None:
+        """Take over what :meth:`save` wrote."""
+        self.said.load(section.sub("said"))
+        if self.bases is not None:
+            self.bases.load(section.sub("bases"))
+        for number, part in enumerate(self.parts):
+            part.load(section.sub(f"part{number}"))
+
+
+def shown_keys(names: Sequence[str], batch: pa.RecordBatch, row: int) -> str:
+    """The keys of a row of a batch, in words; empty where there are none."""
+    return ", ".join(f"{name} = {batch.column(name)[row].as_py()!r}" for name in names)
