@@ -20,6 +20,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 ITEMS = "COUNT(*), COUNT(b[x]) AS known, SUM(b[x]), MIN(b[x]), MAX(a[ts]) AS latest, CAST(SUM(b[x]) AS DOUBLE) AS real"
 MATCHES = "FROM S WHERE A AS a ; B+ AS b PARTITION BY [key]"
 SASE = "PATTERN SEQ(A a, B+ b[]) WHERE skip_till_any_match { [key] } WITHIN 20 seconds RETURN TOTAL count(*), avg(b[].x) AS mean"
+RELATED = """PATTERN SEQ(A a, B+ b[]) WHERE skip_till_any_match { [key] and b[i].x >= b[i-1].x } WITHIN 20 seconds
+RETURN TOTAL count(*), avg(b[].x) AS mean, max(a.ts) AS latest"""
 
 BATCHES = {
     "by key": f"SELECT {ITEMS}, AVG(b[x]) {MATCHES} WITHIN 20 seconds",
@@ -35,6 +37,9 @@ BATCHES = {
     "no match": "SELECT COUNT(*), SUM(b[x]), AVG(b[x]) FROM S WHERE A : B AS b FILTER b[x > 99]",
     "valuations": "SELECT COUNT(*), SUM(c[x]) FROM S WHERE A+ AS a ; A+ AS c PARTITION BY [key] WITHIN 10 seconds",
     "sase": SASE,
+    "sase, conditions between events": RELATED,
+    "sase, conditions between events, of windows": f"{RELATED} GROUP BY [key], a.group EVERY 5 seconds",
+    "sase, negation": SASE.replace("A a,", "A a, ~(C c),"),
     "strict": "SELECT STRICT COUNT(*) FROM S WHERE A ; B+ PARTITION BY [key]",
 }
 
@@ -97,14 +102,19 @@ def test_explain_says_that_spark_adds_up(spark: Any, caplog: pytest.LogCaptureFi
 
 
 @pytest.mark.parametrize(
-    ("scope", "end"),
-    [("WITHIN 20 seconds EVERY EVENT", "end_time"), ("WITHIN 20 seconds EVERY 5 seconds", "window_end")],
+    ("text", "end"),
+    [
+        (f"SELECT {ITEMS}, AVG(b[x]) {MATCHES} WITHIN 20 seconds EVERY EVENT", "end_time"),
+        (f"SELECT {ITEMS}, AVG(b[x]) {MATCHES} WITHIN 20 seconds EVERY 5 seconds", "window_end"),
+        (f"{RELATED} EVERY EVENT", "end_time"),
+        (f"{RELATED} EVERY 5 seconds", "window_end"),
+    ],
+    ids=["events", "windows", "events of runs", "windows of runs"],
 )
-def test_stream(spark: Any, tmp_path: Path, scope: str, end: str) -> None:
+def test_stream(spark: Any, tmp_path: Path, text: str, end: str) -> None:
     table = random_events(4, 120).sort_by([("ts", "ascending"), ("seq", "ascending")])
     for number in range(3):
         add_file(tmp_path / "in", table.slice(40 * number, 40), number)
-    text = f"SELECT {ITEMS}, AVG(b[x]) {MATCHES} {scope}"
     stream = read_stream(spark, tmp_path / "in")
     found = stretto.spark.match(stream, text, time="ts", sequence="seq", disorder="0 seconds")
     run(found, tmp_path / "checkpoint", tmp_path / "out")
