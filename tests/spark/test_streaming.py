@@ -94,6 +94,10 @@ def test_same_matches_as_embedded(spark: Any, tmp_path: Path, name: str) -> None
     assert total["no_key"] == keyless
     assert total["matches"] == expected.num_rows
     assert total["late"] == 0
+    for count in counts:  # of three buckets
+        for level in ("held", "keys", "partial_matches", "state_bytes"):
+            assert count[f"fullest_{level}"] <= count[level] <= 3 * count[f"fullest_{level}"]
+    assert any(count["fullest_state_bytes"] > 0 for count in counts)
 
 
 def test_late_events_to_the_side_and_state_is_freed(spark: Any, tmp_path: Path) -> None:
@@ -301,7 +305,7 @@ class TestMistakes:
 
 
 def test_watching(spark: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    progress = {
+    progress: Any = {
         "batchId": 7,
         "observedMetrics": {
             "stretto:0a": {
@@ -321,6 +325,14 @@ def test_watching(spark: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture) 
     line = "batch 7: 1,000 events, 3 matches, 2 late, 1 without key, 4 held, 5 keys, 1.0 MiB state, 2 ms matching"
     assert stretto.spark.progress_line(progress) == line
     assert stretto.spark.progress_line({"batchId": 1, "observedMetrics": {}}) == ""
+    skewed = {
+        "stretto:0a": {**progress["observedMetrics"]["stretto:0a"], "fullest_state_bytes": 2**19, "fullest_held": 3}
+    }
+    again = {"observedMetrics": skewed | {"stretto:0b": {"fullest_state_bytes": 2**18, "fullest_held": 4, "held": 4}}}
+    assert stretto.spark.metrics(again)["held"] == 8
+    assert [stretto.spark.metrics(again)[f"fullest_{name}"] for name in ("state_bytes", "held")] == [2**19, 4]
+    with_input = {"batchId": 7, "observedMetrics": progress["observedMetrics"] | skewed}
+    assert "1.0 MiB state (0.5 MiB in the fullest bucket), 2 ms matching" in stretto.spark.progress_line(with_input)
     fields = [{"name": "late"}, {"name": "matches"}]
     connect = {"stretto:0a": {"values": [1, 2], "schema": {"type": "struct", "fields": fields}}}
     assert stretto.spark.metrics({"observedMetrics": connect}) == {"late": 1, "matches": 2}

@@ -78,6 +78,10 @@ class Counts:
     state_bytes: int = 0
 
 
+#: Levels of which the greatest of all buckets is told as well, and how that is called.
+FULLEST = {name: f"fullest_{name}" for name in ("held", "keys", "partial_matches", "state_bytes")}
+
+
 class AnyBucket:
     """The keys of one bucket.
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from stretto.spark.options import METRICS
 from stretto.spark.session import require_pyspark
+from stretto.spark.streaming.keeping import FULLEST
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,6 +32,10 @@ CHANGES = {
 }
 
 
+#: Counts that are not summed.
+_GREATEST = frozenset(FULLEST.values())
+
+
 def metrics(progress: Any) -> dict[str, float]:
     """A query's counts in one progress report of Spark, summed over the stretto queries in it.
 
@@ -40,8 +45,9 @@ def metrics(progress: Any) -> dict[str, float]:
     came too soon after another), ``disabled`` (how often a pattern was switched off, bucket by bucket), ``waited_ms`` (over all
     matches, how far the stream had come behind their last events), ``kernel_ms`` (milliseconds in matching) and ``state_written``
     (bytes, to Spark's store) are of this micro-batch; ``held`` (events the watermark has not passed), ``keys``, ``partial_matches``
-    (nodes of the structure that holds them) and ``state_bytes`` are levels after it, of the buckets that it touched. ``final`` is the
-    watermark in seconds since 1970: nothing before it changes any more.
+    (nodes of the structure that holds them) and ``state_bytes`` are levels after it, of the buckets that it touched;
+    ``fullest_held``, ``fullest_keys``, ``fullest_partial_matches`` and ``fullest_state_bytes`` are the greatest of one bucket.
+    ``final`` is the watermark in seconds since 1970: nothing before it changes any more.
 
     Parameters
     ----------
@@ -52,7 +58,8 @@ def metrics(progress: Any) -> dict[str, float]:
     for name, row in _observed(progress).items():
         if name.partition(":")[0] == METRICS:
             for key, value in _pairs(row):
-                found[key] = found.get(key, 0) + (value or 0)
+                both = found.get(key, 0), value or 0
+                found[key] = max(both) if key in _GREATEST else sum(both)
     if found and (watermark := _watermark(progress)):
         found["final"] = dt.datetime.fromisoformat(watermark).timestamp()
     return found
@@ -99,7 +106,10 @@ def progress_line(progress: Any) -> str:
         parts.append(f"{count['revisions']} taken back")
     if waited := found.get("waited_ms"):
         parts.append(f"{waited / (found['matches'] - found.get('revisions', 0)) / 1000:.1f} s behind their events")
-    parts += [f"{count['held']} held", f"{count['keys']} keys", f"{found['state_bytes'] / 2**20:.1f} MiB state"]
+    state = f"{found['state_bytes'] / 2**20:.1f} MiB state"
+    if most := found.get("fullest_state_bytes"):
+        state += f" ({most / 2**20:.1f} MiB in the fullest bucket)"
+    parts += [f"{count['held']} held", f"{count['keys']} keys", state]
     parts.append(f"{found['kernel_ms']:.0f} ms matching")
     return f"batch {_batch(progress)}: " + ", ".join(parts)
 
