@@ -566,7 +566,7 @@ def test_the_studio_says_what_is_wrong(run: Run, monkeypatch: pytest.MonkeyPatch
     assert run("studio", "none.parquet") == (2, "", "error: no such file or folder: none.parquet\n")
     code, _, err = run("studio", "query.ceql", "--no-browser")
     assert (code, err) == (2, "error: 'query.ceql' is no file of events in the folder\n")
-    monkeypatch.setattr("stretto.studio.server.STATIC", Path("nothing"))
+    monkeypatch.setattr("stretto.studio.page.STATIC", Path("nothing"))
     code, _, err = run("studio", "events.parquet", "--no-browser")
     assert (code, err) == (2, "error: this installation has no page: in a checkout, 'make studio' builds it\n")
     monkeypatch.delitem(sys.modules, "stretto.studio.server")
@@ -578,7 +578,7 @@ def test_the_studio_says_what_is_wrong(run: Run, monkeypatch: pytest.MonkeyPatch
 def test_the_studio_tells_a_port_that_is_taken(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("page").mkdir()
     Path("page/index.html").touch()
-    monkeypatch.setattr("stretto.studio.server.STATIC", Path("page"))
+    monkeypatch.setattr("stretto.studio.page.STATIC", Path("page"))
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
