@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import sys
 from time import process_time
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -28,7 +28,7 @@ class Case(NamedTuple):
 
     name: str
     language: str
-    query: str
+    query: Any
     kinds: frozenset[str]
 
 
@@ -45,6 +45,19 @@ def _sase(name: str, parts: str, mode: str, condition: str, kind: str, window: s
 
 def _eql(name: str, steps: str, kind: str, options: str = "by k with maxspan=60m") -> Case:
     return Case(f"EQL, {name}", "eql", f"sequence {options} {steps}", frozenset(kind.split()))
+
+
+def _rows(name: str, pattern: str, define: str, kind: str, keys: str = "PARTITION BY k ") -> Case:
+    body = f"{keys}ORDER BY t MEASURES MATCH_NUMBER() AS m PATTERN ({pattern}) DEFINE {define}"
+    return Case(f"MATCH_RECOGNIZE, {name}", "sql", f"SELECT * FROM t MATCH_RECOGNIZE ({body})", frozenset(kind.split()))
+
+
+def _afa(name: str, window: int, rises: str, ends: str, kind: str) -> Case:
+    """A low value, falls that are counted, a rise, and an end."""
+    found = stretto.AFA({"k": int, "x": int}, register={"n": int}, start="start", window=window, partition_by=["k"])
+    found = found.arc("start", "low", when="e.x < 6").arc("low", "low", when="e.x < 50", then="n = r.n + 1")
+    found = found.arc("low", "high", when=rises).arc("high", "end", when=ends).final("end")
+    return Case(f"automaton, {name}", "afa", found, frozenset(kind.split()))
 
 
 CASES = [
@@ -98,6 +111,14 @@ CASES = [
     _eql("window", "[A where x > 50] [B where x > 50] [C where x > 50]", "window", "by k with maxspan=1s"),
     _eql("until", "[A where x > 50] [B where x > 1000] until [C where true]", "condition"),
     _eql("absent", "[A where x > 50] ![B where x > 0] [C where x > 1000]", "condition"),
+    _rows("condition", "a b c", "a AS x > 50, b AS x > PREV(x), c AS x > 1000", "condition"),
+    _rows("condition between rows", "a b+ c", "a AS x > 50, b AS x > PREV(x), c AS x > a.x + 1000", "condition"),
+    _rows("sum", "a b+ c", "b AS x > PREV(x), c AS sum(b.x) > 5000", "condition"),
+    _rows("repetition", "a d{8} u{8}", "d AS x < PREV(x), u AS x > PREV(x)", "condition count"),
+    _rows("without keys", "a d{12} u{8}", "d AS x < PREV(x), u AS x > PREV(x)", "condition count", ""),
+    _afa("condition", 500, "e.x > 90", "e.x > 1000 AND r.n > 0", "condition"),
+    _afa("register", 500, "e.x > 90", "e.x > 60 AND r.n > 1000", "condition"),
+    _afa("window", 1, "e.x > 90", "e.x > 60 AND r.n > 0", "window"),
 ]
 
 
@@ -117,13 +138,23 @@ def stream(events: int) -> pa.Table:
     )
 
 
+def options_of(case: Case) -> dict[str, Any]:
+    """What ``match`` and ``why_not`` are told beside the query."""
+    if case.language in ("sql", "afa"):
+        return {"time": "t"} if case.language == "afa" else {}
+    return {"time": "t", "time_unit": "s", "language": case.language}
+
+
 def measured(case: Case, events: pa.Table, repeat: int) -> tuple[float, float, str]:
     """Seconds of the processor of ``match`` and of ``why_not``, the least of each, and what is wrong with the answer."""
-    options = {"time": "t", "time_unit": "s", "language": case.language}
+    options = options_of(case)
     matched, asked = [], []
     for _ in range(repeat + 1):
         began = process_time()
-        found = stretto.match(case.query, events, **options).num_rows
+        if case.language == "sql":
+            found = stretto.sql(case.query, t=events).num_rows
+        else:
+            found = stretto.match(case.query, events, **options).num_rows
         between = process_time()
         answer = stretto.why_not(case.query, events, **options)
         matched.append(between - began)
@@ -152,7 +183,7 @@ def main(arguments: list[str] | None = None) -> int:
         told = f"match {1e3 * matched:7.0f} ms, why_not {1e3 * asked:7.0f} ms, {asked / matched:5.1f} times"
         print(f"{case.name:32} {told}{'  WRONG: ' + wrong if wrong else ''}", flush=True)
         if chosen.show:
-            print(stretto.why_not(case.query, events, time="t", time_unit="s", language=case.language), flush=True)
+            print(stretto.why_not(case.query, events, **options_of(case)), flush=True)
     return failed
 
 
