@@ -1032,6 +1032,54 @@ def test_without_the_events_between_only_the_ends_are_kept() -> None:
     assert patterns.expires is None
 
 
+@pytest.mark.parametrize("ignore", [True, False])
+def test_events_before_what_is_under_way_are_forgotten(ignore: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a window as well: what an automaton may still show begins with the oldest first event."""
+    monkeypatch.setattr("stretto.engines.afa.stepping.SWEEP_AT_LEAST", 10)
+    afa = stretto.AFA({"type": str, "k": str}, partition_by="k").arc("q0", "q1", when="e.type = 'A'")
+    afa = afa.ignore("q1", when="e.type = 'C'") if ignore else afa.arc("q1", "q1", when="e.type = 'C'")
+    afa.arc("q1", "q2", when="e.type = 'B'").final("q2")
+    patterns = new()
+    patterns.change(Change("a", afa))
+    for t in range(0, 2_000, 20):
+        patterns.push([event("C" if n else "D", t + n) for n in range(20)])
+    assert short(patterns.push([event("A", 2_000), event("A", 2_001, "q"), event("C", 2_002)])) == []
+    for t in range(2_003, 2_040):
+        patterns.push([event("C", t), event("D", t, "q")])
+    patterns.snapshot()
+    assert patterns._history.rows < 50
+    restored = new().restore(patterns.snapshot())
+    for one in (patterns, restored):
+        [row] = one.push([event("B", 2_050)]).to_pylist()
+        assert [entry["event"]["t"] for entry in row["events"]] == [2_000, *range(2_002, 2_040), 2_050]
+
+
+def test_keys_and_strings_of_automata_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are forgotten between batches, and those of output that was not given are not."""
+    monkeypatch.setattr("stretto.engines.afa.stepping.SWEEP_AT_LEAST", 0)
+    afa = stretto.AFA({"type": str, "k": str}, register={"s": str}, partition_by="k", window=3)
+    afa.arc("q0", "q1", when="e.type = 'A'", then="s = e.k").arc("q1", "q2", when="e.type = 'B' AND r.s = e.k").final(
+        "q2"
+    )
+    rows = [event("AB"[n % 2], n // 4, f"k{n // 2}") for n in range(400)]
+    events = pa.Table.from_pylist(rows, pa.schema([(name, pa.type_for_alias(kind)) for name, kind in SCHEMA.items()]))
+    right = stretto.match(afa, events, time="t").to_pylist()
+    assert len(right) == 200
+    patterns = new(positions=True, capacity=1)
+    patterns.change(Change("a", afa))
+    found = [row for low in range(0, 400, 25) for row in patterns.push(events.slice(low, 25)).to_pylist()]
+    assert [(row["start"], row["keys"]) for row in found] == [(row["start"], [("k", row["k"])]) for row in right]
+    assert patterns.stats["partitions"] < 100
+    matcher = stretto.Matcher(afa, time="t", disorder=1)
+    pieces = [matcher.push(events.slice(low, 25)).to_pylist() for low in range(0, 400, 25)]
+    given = [
+        (row["start"], row["k"], row["register"]["s"])
+        for piece in [*pieces, matcher.finish().to_pylist()]
+        for row in piece
+    ]
+    assert given == [(row["start"], row["k"], row["register"]["s"]) for row in right]
+
+
 @pytest.mark.parametrize(
     ("kind", "times", "window", "right"),
     [

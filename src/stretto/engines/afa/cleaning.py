@@ -203,8 +203,30 @@ def sweep(graph: Graph, P: I64, events: Events, parts: Parts, work: Work, regist
             first = parts.first[part]
             if events.X[first, s.LE] < registers[s.CLEAN]:
                 _forget(first, part, graph, P, events, parts, registers)
+            if parts.oldest[part] != s.NIL:
+                _forget_kept(part, P, events, parts, registers)
         registers[s.CURSOR] += 1
     return DONE
+
+
+@jit
+def _forget_kept(part: int, P: I64, events: Events, parts: Parts, registers: I64) -> None:
+    """Events that are kept for provenance only, and come before the first event of every partial match. O(events)."""
+    first = parts.first[part]
+    le, seq = events.X[first, s.LE], events.X[first, s.SEQ]
+    slot = first
+    while slot != s.NIL:
+        p = events.X[slot, s.FIRST]  # the first of the list begins first
+        if p != s.NIL and earlier(P[s.START_LE, p], P[s.START_SEQ, p], le, seq):
+            le, seq = P[s.START_LE, p], P[s.START_SEQ, p]
+        slot = events.X[slot, s.BEHIND]
+    slot = parts.oldest[part]
+    while slot != first and earlier(events.X[slot, s.LE], events.X[slot, s.SEQ], le, seq):
+        following = events.X[slot, s.BEHIND]
+        free_slot(slot, events, registers)
+        events.X[following, s.PREV] = s.NIL
+        slot = following
+    parts.oldest[part] = slot if slot != first else s.NIL
 
 
 @jit

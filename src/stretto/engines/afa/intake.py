@@ -90,6 +90,7 @@ class AfaIntake:
         self.predicated: dict[predicate.Predicate, tuple[int, str]] = {}
         self.swept_at = 0
         self.swept_to = BEFORE_ALL
+        self.forgets = False  # keys and strings, when the batch is over
         self.state.registers[s.ARCS_CLEAN] = BEFORE_ALL if roles.dynamic == "explicit" else s.FOREVER
 
     @property

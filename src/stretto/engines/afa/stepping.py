@@ -54,7 +54,8 @@ class AfaStepping(AfaIntake):
             cursor = int(registers[s.CURSOR])
             sweeps = registers[s.CLEAN] > self.swept_to and not self.roles.ordered
             if sweeps:
-                self.sweep()
+                self._sweep()
+                self.forgets = True
             free = state.P.shape[1] - registers[s.LIVE_PARTIAL]
             if status == _jit.GROW_NODES and (not sweeps or 2 * free <= state.P.shape[1]):
                 state.grow_partial()
@@ -89,7 +90,19 @@ class AfaStepping(AfaIntake):
             raise
 
     def sweep(self) -> None:
-        """Drop what no partition needs any more."""
+        """Between batches: drop what no partition needs any more, and the keys and strings of that."""
+        self._sweep()
+        self._forget()
+
+    def _forget(self) -> None:
+        """Forget keys and strings; not inside a batch, whose rows have the numbers of theirs."""
+        self.forgets = False
+        if self.state.registers[s.ROWS]:
+            self.found.append(self.state.drain())
+        self._forget_keys()
+        self._forget_names()
+
+    def _sweep(self) -> None:
         registers = self.state.registers
         registers[s.CURSOR] = 0
         while True:
@@ -100,16 +113,16 @@ class AfaStepping(AfaIntake):
             self.act(status)
         self.swept_to = int(registers[s.CLEAN])
         self.swept_at = sum(self.state.live)
-        self._forget_keys()
-        self._forget_names()
 
     def _forget_keys(self) -> None:
-        """Forget partitions without events, when they are most."""
+        """Forget partitions without events and output, when they are most."""
         if self.keys is None:
             return
         parts = self.state.parts
         count = len(self.keys)
         alive = parts.first[:count] != 0
+        for rows, _ in self.found:
+            alive[rows[:, s.PART]] = True
         kept = int(np.count_nonzero(alive))
         if count < 2 * kept + SWEEP_AT_LEAST:
             return
@@ -122,9 +135,11 @@ class AfaStepping(AfaIntake):
         events = self.state.events
         live = self.state.live_slots()
         events.X[live, s.OF] = place[events.X[live, s.OF]]
+        for rows, _ in self.found:
+            rows[:, s.PART] = place[rows[:, s.PART]]
 
     def _forget_names(self) -> None:
-        """Forget strings that no event and no register holds, when they are most."""
+        """Forget strings that no event, no register and no output holds, when they are most."""
         columns = [at for at, column in enumerate(self.code.columns, 1) if column.kind == "string"]
         fields = [at for at, kind in enumerate(self.afa.register.values()) if kind_of(kind) == "string"]
         if len(self.names) < SWEEP_AT_LEAST or not (columns or fields):
@@ -133,6 +148,7 @@ class AfaStepping(AfaIntake):
         live = state.live_slots()
         words = [state.events.E[live][:, columns].reshape(-1)] if columns else []
         words += [state.P[s.REG + at] for at in fields]  # those of free ones do no harm
+        words += [rows[:, s.FIELDS + at] for at in fields for rows, _ in self.found]
         alive = np.unique(np.concatenate(words))
         if 2 * alive.size + SWEEP_AT_LEAST < len(self.names):
             self.names.keep(alive)
@@ -283,6 +299,8 @@ class AfaStepping(AfaIntake):
         grown = sum(self.state.live) > 2 * self.swept_at + SWEEP_AT_LEAST
         if grown and self.state.registers[s.CLEAN] > self.swept_to:
             self.sweep()
+        elif self.forgets:
+            self._forget()
 
     @property
     def arc_punctuation(self) -> int:
