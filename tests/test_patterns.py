@@ -61,7 +61,7 @@ def test_random_changes_cuts_and_snapshots() -> None:
 
 def test_random_crowds() -> None:
     """Many patterns that are much alike, which share automata and calls, with changes and snapshots."""
-    rows = sum(agree(changing, range(40_000, 40_000 + cases(150)), case=changing.crowd))
+    rows = sum(agree(changing, range(41_000, 41_000 + cases(150)), case=changing.crowd))
     assert rows > cases(150)
 
 
@@ -821,6 +821,83 @@ def test_patterns_that_differ_in_constants_share_an_automaton() -> None:
     assert [len(joint.program.programs) for joint in patterns._joint.values()] == [1, 1]
 
 
+def led(number: int, since: int | None = None) -> Change:
+    """Patterns that differ in their last step only."""
+    text = f"SELECT * FROM S WHERE A AS x ; A+ AS u ; B AS y FILTER x[v > 0] AND y[v = {number} OR v = {number % 3}]"
+    return Change(f"p{number}", f"{text} PARTITION BY [k] WITHIN 20 [t]", since=since)
+
+
+def test_a_common_prefix_is_held_once() -> None:
+    events = stream(300, 11)
+    given = [*(led(number) for number in range(5)), *(led(number, since=100) for number in range(5, 9))]
+    patterns = new(positions=True)
+    patterns.change(given)
+    found = []
+    for at in range(0, 300, 60):
+        found += patterns.push(events.slice(at, 60)).to_pylist()
+        patterns = new(positions=True).restore(patterns.snapshot()) if at % 120 else patterns
+    right = []
+    for change in given:
+        first = 0 if change.since is None else sum(time < change.since for time in events.column("t").to_pylist())
+        for row in stretto.match(str(change.query), events.slice(first), time="t").to_pylist():
+            right.append((row["end"] + first, change.id, [one + first for one in row["positions"]]))
+    assert sorted(right) == sorted((row["end"], row["pattern"], row["positions"]) for row in found)
+    assert len({name for _, name, _ in right}) > 6
+    alone = new()
+    alone.change(led(0))
+    for at in range(0, 300, 60):
+        alone.push(events.slice(at, 60))
+    (joint,) = patterns._joint.values()
+    assert [len(one.lookers) for one in joint._shared.values()] == [5, 4]
+    assert patterns.stats["nodes"] <= 2 * alone.stats["nodes"]
+    assert patterns.stats["busy"] == 9
+    patterns.change([Change(f"p{number}", None, since=10_000) for number in range(1, 9)])
+    patterns.advance(10_001)
+    assert [len(one.lookers) for one in joint._shared.values()] == [1]
+
+
+def test_what_patterns_with_a_common_prefix_cost() -> None:
+    events = stream(200, 12)
+    patterns = new()
+    patterns.change([led(number) for number in range(4)])
+    patterns.push(events)
+    kinds = list(zip(events.column("type").to_pylist(), events.column("v").to_pylist(), strict=True))
+    right = [sum(kind == "A" or (kind == "B" and v in (n, n % 3)) for kind, v in kinds) for n in range(4)]
+    assert patterns.costs.column("concerned").to_pylist() == right
+
+
+def test_one_of_several_with_a_common_prefix_is_switched_off() -> None:
+    text = "SELECT * FROM S WHERE A+ AS x ; B AS y FILTER y[v >= {}]"
+    patterns = new(budget=400, on_limit="disable")
+    patterns.change([Change("all", text.format(0)), Change("few", text.format(5))])
+    with pytest.warns(stretto.StrettoWarning, match="'all'"):
+        found = patterns.push([*(event("A", at) for at in range(8)), event("B", 8, v=1)])
+    assert found.num_rows == 0
+    assert list(patterns.disabled) == ["all"]
+    patterns.change(Change("few", text.format(6), since=20))
+    found = patterns.push([event("A", 20), event("B", 21, v=6), event("B", 22, v=1)])
+    assert short(found) == [("few", 20, 20, 21)]
+
+
+@pytest.mark.parametrize(
+    ("text", "shares"),
+    [
+        ("A AS x ; A AS u ; A AS y", True),
+        ("A+ AS x ; B AS y", True),
+        ("A+ AS x ; A AS y", False),  # an event may end a match and lead on the others that have the same events
+        ("A AS x ; B+ AS y", False),
+        ("A AS x ; NOT B ; C AS y", True),
+        ("(A AS x ; B AS y) OR C AS y", False),
+    ],
+)
+def test_which_patterns_have_a_prefix(text: str, shares: bool) -> None:
+    patterns = new()
+    patterns.change([Change(f"p{n}", f"SELECT * FROM S WHERE {text} FILTER x[v > 1] AND y[v = {n}]") for n in (1, 2)])
+    patterns.push([event("A", 1)])
+    (joint,) = patterns._joint.values()
+    assert [len(one.lookers) for one in joint._shared.values()] == [2] * shares
+
+
 def test_tables_of_many_constants_do_not_grow_with_their_square(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each text and each number is asked for by one pattern."""
     monkeypatch.setattr(index, "ATOMS", 16)
@@ -914,7 +991,7 @@ def test_a_slot_is_taken_again() -> None:
         assert found.num_rows == (2 if at % 2 else 1)
         if at % 7 == 0:
             patterns = new(positions=True).restore(patterns.snapshot())
-    assert patterns.stats["partitions"] == 1
+    assert patterns.stats["partitions"] == 2  # the pattern's, and that of its prefix
 
 
 @pytest.mark.parametrize("count", [8, 9, 16, 17, 64, 65, 130])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import Any
@@ -200,7 +200,7 @@ def mixture(seed: int, *, totals: int = 40) -> PatternCase:
 
 def _other(choose: Seeded, by: tuple[str, ...], automata: int) -> str:
     if choose.chance(15):
-        return _alike(choose, None, by)
+        return _family(choose, None, by)()
     if choose.chance(25):
         return _automaton(choose, by, automata)
     while True:
@@ -241,6 +241,9 @@ SHAPES = [
     "SELECT * FROM {streams} WHERE A+ AS x ; A+ AS y FILTER x[{0}] AND y[{1}]",
     "SELECT * FROM {streams} WHERE A AS x ; NOT C ; B AS y FILTER x[{0}] AND y[{1}]",
     "SELECT * FROM {streams} WHERE A AS x : B AS y FILTER x[{0}]",
+    "SELECT {how}* FROM {streams} WHERE A AS x ; A AS z ; A AS y FILTER x[{0}] AND y[{1}]",
+    "SELECT {how}* FROM {streams} WHERE A+ AS x ; A+ AS z ; (A AS y OR B AS z) FILTER x[{0}] AND y[{1}]",
+    "SELECT {how}* FROM {streams} WHERE (A AS x ; B AS z) OR (A AS z ; NOT C ; A AS y) FILTER x[{0}] AND y[{1}]",
 ]
 SASE_SHAPE = "PATTERN SEQ(A x, B+ y[]) WHERE skip_till_any_match {{ {0} }}"
 TAILS = ["", "WITHIN {n} [t]", "WITHIN {n} [ts]", "WITHIN {n} EVENTS"]
@@ -258,7 +261,10 @@ def crowd(seed: int) -> PatternCase:
     stream = choose.one_of([None, None, "stream"])
     events = _many_events(choose)
     by: tuple[str, ...] = choose.one_of([(), (), ("k",)])
-    queries = [_alike(choose, stream, by) for _ in range(choose.integer(2, 12))]
+    queries: list[str] = []
+    for _ in range(choose.integer(2, 6)):
+        make = _family(choose, stream, by)
+        queries += [make() for _ in range(choose.one_of([1, 1, 2, 4]))]
     options = {
         "time": choose.one_of(["t", "ts"]),
         "stream": stream,
@@ -287,7 +293,9 @@ def _many_events(choose: Seeded) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=schema)
 
 
-def _alike(choose: Seeded, stream: str | None, by: tuple[str, ...]) -> str:
+def _family(choose: Seeded, stream: str | None, by: tuple[str, ...]) -> Callable[[], str]:
+    """What makes queries that differ at most in what their last step asks."""
+
     def asked() -> str:
         return choose.one_of(CONDITIONS).format(n=choose.integer(0, 3), s=choose.one_of(["a", "b", "c"]))
 
@@ -296,12 +304,13 @@ def _alike(choose: Seeded, stream: str | None, by: tuple[str, ...]) -> str:
     window = window.replace("[ts]", "seconds [ts]")
     if stream is None and choose.chance(15):
         listed = "".join(f"[{name}] AND " for name in keys)
-        return f"{SASE_SHAPE.format(f'{listed}x.v > {choose.integer(0, 2)}')} {window}"
+        return lambda: f"{SASE_SHAPE.format(f'{listed}x.v > {choose.integer(0, 2)}')} {window}"
     streams = "S1, S2" if stream is not None and choose.chance(30) else "S1"
     how = choose.one_of(["", "", "", "MAX ", "NEXT ", "LAST ", "STRICT "])
-    text = choose.one_of(SHAPES).format(asked(), asked(), how=how, streams=streams)
+    shape, first = choose.one_of(SHAPES), asked()
     partition = f" PARTITION BY {', '.join(f'[{name}]' for name in keys)}" if keys else ""
-    return f"{text}{partition} {window}{choose.one_of(ENDS)}"
+    end = choose.one_of(ENDS)
+    return lambda: f"{shape.format(first, asked(), how=how, streams=streams)}{partition} {window}{end}"
 
 
 def _case(choose: Seeded, fits: Any) -> Case:

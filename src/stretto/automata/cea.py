@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import product
 
 from stretto.errors import LimitError
 from stretto.query import algebra as a
@@ -25,6 +27,9 @@ TRUE = -1
 
 #: More arcs than this are refused: nothing sensible needs them, and determinizing them would not end.
 MOST_TRANSITIONS = 500_000
+
+#: Of an automaton with more states, it is not asked which two of them runs over the same events reach.
+MOST_PAIRED = 64
 
 
 @dataclass(frozen=True)
@@ -67,6 +72,45 @@ class CEA:
         busy = {t.source for t in self.transitions if t.source}
         loops = {t.source for t in self.transitions if t.guard <= TRUE and not t.labels and t.source == t.target}
         return busy <= loops
+
+    @cached_property
+    def closing(self) -> frozenset[int]:
+        """The guards of the events that end matches, if they do nothing else and no other event ends one; else none.
+
+        Runs that are under way do not depend on which events satisfy these.
+        """
+        into = {t for t in self.transitions if t.target in self.finals}
+        guards = frozenset(t.guard for t in into)
+        elsewhere = {t.guard for t in self.transitions if t not in into}.union(*self.forbidden)
+        begun = all(t.source and t.labels and t.guard > TRUE for t in into)
+        ended = not any(t.source in self.finals for t in self.transitions)
+        return guards if begun and ended and not guards & elsewhere else frozenset()
+
+    @cached_property
+    def splitting(self) -> frozenset[tuple[int, int]]:
+        """Pairs of a closing guard and another one: of runs over the same events, one event may end some and lead others on.
+
+        In a large automaton, all pairs.
+        """
+        if self.states > MOST_PAIRED:
+            others = {t.guard for t in self.transitions if t.labels} - self.closing
+            return frozenset((one, other) for one in self.closing for other in others)
+        out: dict[int, list[Transition]] = {}
+        for t in self.transitions:
+            out.setdefault(t.source, []).append(t)
+        found: set[tuple[int, int]] = set()
+        seen, todo = {(0, 0)}, [(0, 0)]
+        while todo:
+            first, second = todo.pop()
+            for one, two in product(out.get(first, ()), out.get(second, ())):
+                if bool(one.labels) != bool(two.labels):
+                    continue
+                if one.guard in self.closing and two.guard not in self.closing:
+                    found.add((one.guard, two.guard))
+                if (one.target, two.target) not in seen:
+                    seen.add((one.target, two.target))
+                    todo.append((one.target, two.target))
+        return frozenset(found)
 
     def __str__(self) -> str:
         lines = [f"states 0..{self.states - 1}, initial 0, final {{{', '.join(map(str, sorted(self.finals)))}}}"]

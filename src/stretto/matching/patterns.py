@@ -50,6 +50,7 @@ from stretto.matching.many.keys import SharedKeys
 from stretto.matching.many.other import OtherRun
 from stretto.matching.many.own import TecsRun, own_visits
 from stretto.matching.many.parts import Part, QueryPart
+from stretto.matching.many.prefixes import Lead
 from stretto.matching.many.results import Results, in_order
 from stretto.matching.many.saving import apart, together
 from stretto.matching.many.timeline import InForce, Number, OwnRun, Timeline, Version
@@ -516,15 +517,19 @@ class PatternSet:
     ) -> Iterator[Iterator[Matches]]:
         """The matches of the patterns that run together, run by run."""
         run_of, slot_of = in_force.slots
+        lead_of = in_force.leads
+        concerned = visits.concerned[: lead_of.size] + np.where(lead_of < 0, 0, visits.concerned[lead_of])
         off = np.array([version.off is not None for version in in_force.versions], np.bool_) if self._disables else None
         if off is not None and off.any():
-            visits = visits.of(np.flatnonzero(~off[visits.place]))
-        concerned = np.bincount(visits.place)
+            concerned[off] = 0
+            on = np.zeros(run_of.size + 1, np.bool_)
+            on[: off.size], on[lead_of[~off]] = ~off, True  # the last one stands for those that have no lead
+            visits = visits.of(np.flatnonzero(on[visits.place]))
         for place in np.flatnonzero(concerned).tolist():
             in_force.versions[place].concerned += int(concerned[place])
-        whose = run_of[visits.place]
+        whose = None if in_force.in_one else run_of[visits.place]
         for number, (run, place_of) in enumerate(in_force.joint):
-            mine = visits if len(in_force.joint) == 1 else visits.of(np.flatnonzero(whose == number))
+            mine = visits if whose is None else visits.of(np.flatnonzero(whose == number))
             found = run.follow(batch, self._rows, mine.row, slot_of[mine.place], mine.cls, measures)
             yield self._within(_placed(found, place_of), run, in_force.versions)
 
@@ -539,7 +544,10 @@ class PatternSet:
         """The matches of the patterns on their own, one by one."""
         shared = self._shared_keys(batch, handed_out)
         told = [(place, handed) for part, handed in handed_out for place in in_force.places(part)]
-        told += [(place, own_visits(in_force.versions[place].part, visits, place)) for place in in_force.restored]
+        told += [
+            (place, own_visits(in_force.versions[place].part, visits, place, int(in_force.leads[place])))
+            for place in in_force.restored
+        ]
         for place, handed in told:
             version = in_force.versions[place]
             run = self._own_of(version, handed)
@@ -715,7 +723,7 @@ class PatternSet:
             if terms not in self._joint:
                 self._joint[terms] = self._new_joint(version.part, many[terms])
             version.joint = self._joint[terms]
-            version.slot = version.joint.enter(version.part)
+            version.slot = version.joint.enter(version.part, version.lead)
 
     def _new_joint(self, part: Part, patterns: int) -> JointRun:
         return JointRun(part, labels=self._labels(part), capacity=self._capacity * min(patterns, 1 << 8))
@@ -907,9 +915,14 @@ class PatternSet:
         """Take over what patterns that run together have left; ``taken``: who has which slot."""
         first = next(iter(taken.values())).part
         joint = self._joint[first.terms] = self._new_joint(first, len(taken))
-        joint.load(section, {slot: version.part for slot, version in taken.items()})
+        lead_of = joint.leads_of(section)
+        leads: dict[Lead, int] = {}
         for slot, version in taken.items():
-            version.joint, version.slot = joint, slot
+            if version.lead is not None and leads.setdefault(version.lead, lead_of[slot]) != lead_of[slot]:
+                version.lead = version.lead._replace(id=version.id)
+        slots = joint.resume(section, {slot: (version.part, version.lead) for slot, version in taken.items()})
+        for slot, version in taken.items():
+            version.joint, version.slot = joint, slots[slot]
 
     def _instant(self, number: int | float | None) -> Instant | None:
         return None if number is None else Instant.numbered(number, self._kind)

@@ -58,8 +58,8 @@ class Driver(Intake):
         What to do with an event before the last one in time: ``"error"``, or ``"drop"`` and count it.
     capacity
         Initial size of the growing arrays (tests use 1).
-    tells_partitions
-        Matches say of which partition they are.
+    tells_visits
+        Matches say which of the events of a call completes them.
     """
 
     CURSOR, VISITED, TRIGGERS = s.CURSOR, s.VISITED, s.TRIGGERS
@@ -75,7 +75,7 @@ class Driver(Intake):
         counts: bool = False,
         late: str = "error",
         capacity: int = 1 << 12,
-        tells_partitions: bool = False,
+        tells_visits: bool = False,
     ) -> None:
         query = program.query
         window = query.window
@@ -89,7 +89,7 @@ class Driver(Intake):
         #: Whether :meth:`advance` gives counts. With LIMIT the few matches are listed.
         self.counts = counts and query.parsed.limit is None
         span = self.span if ranked else -1
-        self.state = State(query.parsed, ring=ring, span=span, capacity=capacity, tells_partitions=tells_partitions)
+        self.state = State(query.parsed, ring=ring, span=span, capacity=capacity, tells_visits=tells_visits)
         self.state.fit_partitions(1)
         self._traces: list[Trace] = []
         self.traced = 0

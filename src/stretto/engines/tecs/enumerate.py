@@ -36,8 +36,8 @@ class Stack(NamedTuple):
 class Output(NamedTuple):
     """Matches found. int64, marks int32.
 
-    ``stop[k]`` is where row k's positions end, or how many matches a counted event has; ``part[k]`` its partition, where that is
-    wanted (else empty).
+    ``stop[k]`` is where row k's positions end, or how many matches a counted event has; ``visit[k]`` which of the call's events
+    completes it, where that is wanted (else empty).
     """
 
     start: I64
@@ -45,7 +45,7 @@ class Output(NamedTuple):
     stop: I64
     position: I64
     mark: I32
-    part: I64
+    visit: I64
 
 
 #: A key above all others.
@@ -153,8 +153,8 @@ def _depth_first(nodes: Nodes, stack: Stack, out: Output, registers: I64) -> int
                 out.start[rows] = nodes.position[slot]
                 out.end[rows] = registers[s.NOW]
                 out.stop[rows] = cells
-                if out.part.size:
-                    out.part[rows] = registers[s.PART]
+                if out.visit.size:
+                    out.visit[rows] = registers[s.CURSOR]
                 rows += 1
                 break
         if status != DONE:
@@ -235,8 +235,8 @@ def _write_links(start: int, mark: int, link: int, stack: Stack, out: Output, re
     out.start[rows] = start
     out.end[rows] = registers[s.NOW]
     out.stop[rows] = cells
-    if out.part.size:
-        out.part[rows] = registers[s.PART]
+    if out.visit.size:
+        out.visit[rows] = registers[s.CURSOR]
     registers[s.ROWS] = rows + 1
     registers[s.CELLS] = cells
     registers[s.EMITTED] += 1

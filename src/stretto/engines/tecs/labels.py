@@ -55,22 +55,30 @@ def arcs_of(cea: CEA, determinizer: Determinizer) -> Arcs:
 
 
 class Span(NamedTuple):
-    """One match: the visited events between its ends, its partition, and where its positions lie."""
+    """One match: the visited events between its ends, its partition, the class of its last event, and where its positions lie."""
 
     first: int
-    last: int
+    last: int  #: where its last event is in the trace, or would be
     part: int
+    cls: int
+    marks: bool  #: whether its last event is marked
     low: int
     high: int
 
 
 @jit
 def resolve(
-    found: Matches, trace: Trace, arcs: Arcs, truth: NDArray[np.bool_], scratch: NDArray[np.bool_]
+    found: Matches,
+    last_class: NDArray[np.int32],
+    trace: Trace,
+    arcs: Arcs,
+    truth: NDArray[np.bool_],
+    scratch: NDArray[np.bool_],
 ) -> tuple[int, int]:
     """Replace the ambiguous marks of every match by those of its first valuation.
 
-    Reads the visited events of the match's partition between its ends; ``truth[class, guard]`` says which guards hold.
+    Reads the visited events of the match's partition from its first on, up to its last, of which only the class is asked for
+    (``last_class``, by match); ``truth[class, guard]`` says which guards hold.
     Cost: O(those events · transitions) for a match with an ambiguous mark, O(its size) for another. Writes ``mark``. Gives
     (DONE, 0), or (GROW_TABLE, n) when ``scratch`` needs n cells.
     """
@@ -86,17 +94,18 @@ def resolve(
         last = np.searchsorted(trace.position, found.end[row])
         if (last - first + 2) * states > scratch.size:
             return GROW_TABLE, (last - first + 2) * states
-        span = Span(first, last, trace.part[last], low, high)
+        marks = found.position[high - 1] == found.end[row]
+        span = Span(first, last, trace.part[first], last_class[row], marks, low, high)
         _backward(span, found.position, trace, arcs, truth, scratch)
         _forward(span, found.position, found.mark, trace, arcs, truth, scratch)
     return DONE, 0
 
 
-def resolved(found: Matches, trace: Trace, arcs: Arcs, truth: NDArray[np.bool_]) -> None:
+def resolved(found: Matches, last_class: NDArray[np.int32], trace: Trace, arcs: Arcs, truth: NDArray[np.bool_]) -> None:
     """:func:`resolve`, with as much scratch space as it takes."""
     scratch = np.empty(1 << 12, np.bool_)
     while True:
-        status, need = resolve(found, trace, arcs, truth, scratch)
+        status, need = resolve(found, last_class, trace, arcs, truth, scratch)
         if status == DONE:
             return
         scratch = np.empty(2 * int(need), np.bool_)
@@ -121,17 +130,19 @@ def _backward(
     at = span.high - 1
     for k in range(span.last, span.first - 1, -1):
         here = (k - span.first) * states
-        if trace.part[k] != span.part:
-            for q in range(states):
-                scratch[here + q] = scratch[here + states + q]
-            continue
-        marked = at >= span.low and position[at] == trace.position[k]
+        marked, cls = span.marks, span.cls
+        if k < span.last:
+            if trace.part[k] != span.part:
+                for q in range(states):
+                    scratch[here + q] = scratch[here + states + q]
+                continue
+            marked, cls = at >= span.low and position[at] == trace.position[k], trace.cls[k]
         if marked:
             at -= 1
         for q in range(states):
             scratch[here + q] = False
             for arc in range(arcs.begin[q], arcs.begin[q + 1]):
-                if scratch[here + states + arcs.target[arc]] and _reads(arc, marked, trace.cls[k], arcs, truth):
+                if scratch[here + states + arcs.target[arc]] and _reads(arc, marked, cls, arcs, truth):
                     scratch[here + q] = True
                     break
 
@@ -151,12 +162,14 @@ def _forward(
     at = span.low
     q = 0
     for k in range(span.first, span.last + 1):
-        if trace.part[k] != span.part:
-            continue
-        marked = at < span.high and position[at] == trace.position[k]
+        marked, cls = span.marks, span.cls
+        if k < span.last:
+            if trace.part[k] != span.part:
+                continue
+            marked, cls = at < span.high and position[at] == trace.position[k], trace.cls[k]
         after = (k + 1 - span.first) * states
         for arc in range(arcs.begin[q], arcs.begin[q + 1]):
-            if scratch[after + arcs.target[arc]] and _reads(arc, marked, trace.cls[k], arcs, truth):
+            if scratch[after + arcs.target[arc]] and _reads(arc, marked, cls, arcs, truth):
                 if marked:
                     mark[at] = arcs.mark[arc]
                     at += 1

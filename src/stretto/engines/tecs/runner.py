@@ -104,7 +104,8 @@ class Runner(Driver):
 
     def _resolve(self, found: Matches) -> None:
         if self.labels and not self.program.valuations and (found.mark == AMBIGUOUS).any():
-            resolved(found, self.trace, self.program.arcs(), self.program.truth())
+            last_class = self.trace.cls[np.searchsorted(self.trace.position, found.end)]
+            resolved(found, last_class, self.trace, self.program.arcs(), self.program.truth())
 
     def _save_names(self, section: Section) -> None:
         determinizer, vectors = self.program.determinizer, self.program.classifier.vectors

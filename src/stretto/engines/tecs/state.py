@@ -25,20 +25,19 @@ class State:
     """The arrays of one stream's run, and the scratch space beside them.
 
     All of it is owned by the state; kernels write into it in place. ``capacity`` is the size that the growing arrays start
-    with: tests start with 1, so that every growth point fires. ``tells_partitions``: matches say of which partition they are.
+    with: tests start with 1, so that every growth point fires. ``tells_visits``: matches say which
+    of the events of a call completes them.
     """
 
-    def __init__(
-        self, query: ParsedQuery, *, ring: bool, span: int, capacity: int, tells_partitions: bool = False
-    ) -> None:
+    def __init__(self, query: ParsedQuery, *, ring: bool, span: int, capacity: int, tells_visits: bool = False) -> None:
         small = max(1, capacity)
-        self._tells_partitions = tells_partitions
+        self._tells_visits = tells_visits
         self.nodes = _nodes(_power(max(small, 2)))
         self.records = Records(np.zeros(1, np.int64), np.zeros(max(small, 8), np.int64))
         self.work = Work(*(np.zeros(small, np.int64) for _ in Work._fields))
         self.cells = Cells(*(np.zeros(small, np.int64) for _ in Cells._fields))
         self.stack = _stack(small)
-        self.out = _output(min(small * 16, 1 << 16), min(small * 64, 1 << 18), tells_partitions)
+        self.out = _output(min(small * 16, 1 << 16), min(small * 64, 1 << 18), tells_visits)
         self.counts = counts_for(0)
         self._counted = self.nodes  # what the counts are of
         self.registers = np.zeros(s.REGISTERS, np.int64)
@@ -116,7 +115,7 @@ class State:
 
     def grow_output(self) -> None:
         rows, cells = 2 * self.out.start.size, 2 * self.out.position.size
-        self.out = _output(rows, cells, self._tells_partitions)
+        self.out = _output(rows, cells, self._tells_visits)
 
     def drain(self) -> Matches:
         """Take the matches out of the output buffers."""
@@ -130,7 +129,7 @@ class State:
             offset,
             self.out.position[:cells].copy(),
             self.out.mark[:cells].copy(),
-            part=self.out.part[:rows].copy() if self._tells_partitions else None,
+            part=self.out.visit[:rows].copy() if self._tells_visits else None,
         )
 
     def drain_counts(self) -> Matches:
@@ -195,10 +194,10 @@ def _stack(size: int) -> Stack:
     return Stack(node, depth, key, path, np.zeros(size, np.int32), before)
 
 
-def _output(rows: int, cells: int, tells_partitions: bool) -> Output:
+def _output(rows: int, cells: int, tells_visits: bool) -> Output:
     start, end, stop = (np.empty(rows, np.int64) for _ in range(3))
-    part = np.empty(rows if tells_partitions else 0, np.int64)
-    return Output(start, end, stop, np.empty(cells, np.int64), np.empty(cells, np.int32), part)
+    visit = np.empty(rows if tells_visits else 0, np.int64)
+    return Output(start, end, stop, np.empty(cells, np.int64), np.empty(cells, np.int32), visit)
 
 
 def _longer(array: NDArray[Any], need: int) -> NDArray[Any]:

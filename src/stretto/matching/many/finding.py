@@ -78,11 +78,12 @@ def _before(counts: Sequence[int]) -> I64:
 
 
 class Owners(NamedTuple):
-    """Who has each part: the patterns in force, by their places."""
+    """Who has each part: the patterns in force, by their places. A prefix is a part as well, whose states have places behind them."""
 
     begin: I64  #: [part]: the first in ``place``; one more than there are
     place: I64
     model: U64  #: [part]: the number of its automaton << GUARDS
+    prefix: I64  #: [part]: the number of its prefix; −1: it has none
 
 
 class Found(NamedTuple):
@@ -91,6 +92,7 @@ class Found(NamedTuple):
     row: I64
     place: I64
     key: U64  #: automaton and guards that hold
+    concerned: I64  #: [place]: how many events, without those that concern the prefix as well
 
 
 class Marks(NamedTuple):
@@ -164,12 +166,15 @@ def find(
         count = 0
         for k in range(touched):
             part = marks.touched[k]
-            key = owners.model[part] | marks.held[part]
-            marks.held[part] = 0
+            prefix = owners.prefix[part]
+            alone = int(prefix < 0 or not marks.held[prefix])
             for at in range(owners.begin[part], owners.begin[part + 1]):
                 marks.order[count] = owners.place[at]
-                marks.key[count] = key
+                marks.key[count] = owners.model[part] | marks.held[part]
+                found.concerned[owners.place[at]] += alone
                 count += 1
+        for k in range(touched):
+            marks.held[marks.touched[k]] = 0
         _in_order(count, marks)
         for k in range(count):
             found.row[used] = row - first

@@ -24,6 +24,7 @@ from stretto.engines.tecs.program import Program
 from stretto.events import Schema
 from stretto.matching.many.finding import INSIDE, LISTED, OUTSIDE, Clauses
 from stretto.matching.many.parts import GUARDS, Part
+from stretto.matching.many.prefixes import Prefix
 from stretto.query import predicate as p
 
 I64 = NDArray[np.int64]
@@ -53,10 +54,11 @@ class Visits(NamedTuple):
     row: I64
     place: I64
     cls: I32  #: as the part's automaton numbers it
+    concerned: I64  #: by place: how many events, without those that concern the prefix as well
 
     def of(self, chosen: I64) -> Visits:
         """Some of them."""
-        return Visits(self.row[chosen], self.place[chosen], self.cls[chosen])
+        return Visits(self.row[chosen], self.place[chosen], self.cls[chosen], self.concerned)
 
 
 class _Literal(NamedTuple):
@@ -83,11 +85,17 @@ class Index(Conditions):
 
     def __init__(self, parts: Sequence[Part], schema: Schema) -> None:
         self.parts = list(parts)
+        #: The parts and, behind them, their prefixes.
+        self.members: list[Part | Prefix] = [*parts, *dict.fromkeys(part.prefix for part in parts if part.prefix)]
+        place = {member: number for number, member in enumerate(self.members)}
+        #: By member: the number of its prefix here; −1: it has none.
+        self.prefix = np.full(len(self.members), -1)
+        self.prefix[: len(parts)] = [place[part.prefix] if part.prefix else -1 for part in parts]
         asked: dict[str, int] = {}
         conditions: list[p.Predicate] = []
         owners: list[list[tuple[int, int]]] = []
-        for number, part in enumerate(parts):
-            for guard, text, condition in part.asked:
+        for number, member in enumerate(self.members):
+            for guard, text, condition in member.asked:
                 found = asked.setdefault(text, len(conditions))
                 if found == len(conditions):
                     conditions.append(condition)
@@ -273,13 +281,13 @@ class Classes:
         return len(self._models) > MODELS
 
     def numbers(self, index: Index) -> U64:
-        """By part of an index: the number of its automaton, where a key has it."""
+        """By member of an index: the number of its automaton, where a key has it."""
         with self._lock:
             if index not in self._numbers:
-                for part in index.parts:
-                    if self._number.setdefault(part.model, len(self._models)) == len(self._models):
-                        self._models.append(part.model)
-                numbers = np.array([self._number[part.model] for part in index.parts], np.uint64)
+                for member in index.members:
+                    if self._number.setdefault(member.model, len(self._models)) == len(self._models):
+                        self._models.append(member.model)
+                numbers = np.array([self._number[member.model] for member in index.members], np.uint64)
                 self._numbers[index] = numbers << np.uint64(GUARDS)
             return self._numbers[index]
 

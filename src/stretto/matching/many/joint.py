@@ -2,11 +2,15 @@
 
 A partition of the kernel is a *slot* and a key: each pattern has a slot, so that its partial matches are its own. Patterns that
 differ in constants only share their automaton and what was determinized of it; others have theirs beside it in one table.
+
+Patterns that have a prefix in common, and hold from one time on, share their partial matches: these are in a slot of their own, which
+the prefix's events move. An event that ends matches of one of the patterns looks at them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -27,6 +31,7 @@ from stretto.engines.tecs.labels import Trace, resolved
 from stretto.engines.tecs.runner import renumbered
 from stretto.frame import Section
 from stretto.matching.many.parts import Part
+from stretto.matching.many.prefixes import Lead
 from stretto.matching.many.results import chosen
 from stretto.query.query import Consume
 
@@ -35,6 +40,14 @@ I32 = NDArray[np.int32]
 
 #: A slot and the number of a key in one word, and a partition and a place in its stream.
 HALF = 32
+
+
+@dataclass(eq=False)
+class _Shared:
+    """Partial matches that patterns share: their slot, and those of the patterns."""
+
+    slot: int
+    lookers: set[int]
 
 
 class JointRun(Driver):
@@ -55,7 +68,7 @@ class JointRun(Driver):
     def __init__(self, part: Part, *, labels: bool, capacity: int) -> None:
         query = part.program.query
         joint = Joint(query, valuations=part.program.valuations)
-        super().__init__(joint, labels=labels, capacity=capacity, tells_partitions=True)
+        super().__init__(joint, labels=labels, capacity=capacity, tells_visits=True)
         if query.parsed.consume is Consume.ANY:  # of a pattern without keys, which has one partition
             self.state.registers[s.CONSUME] = CONSUME_PARTITION
         #: The keys of events; ``keys`` are pairs of a slot and the number of one of these.
@@ -66,18 +79,32 @@ class JointRun(Driver):
         self._initial: I64 = np.zeros(1, np.int64)
         #: By slot: the position from which on it is the pattern's; what was before is somebody else's.
         self._since: I64 = np.zeros(1, np.int64)
+        #: By slot: that whose partitions it reads: its own, or that of a shared state, at which it looks.
+        self.lead: I64 = np.zeros(1, np.int64)
+        self._shared: dict[Lead, _Shared] = {}
+        #: By slot that looks at a shared state: which.
+        self._led: dict[int, Lead] = {}
         self._slots = 0
         self._free: list[int] = []
         #: The visits at hand, and their slots.
         self._visits: Events | None = None
+        self._visitors: I64 = np.zeros(0, np.int64)
+        #: The slots of patterns that were switched off, and what is to be forgotten.
+        self._off: set[int] = set()
         self._silenced: list[int] = []
         #: By partition: its slot.
         self._slot: I64 = np.zeros(1, np.int64)
 
     # -- slots ------------------------------------------------------------------------------------------------------
 
-    def enter(self, part: Part) -> int:
-        """A slot for a pattern."""
+    def enter(self, part: Part, lead: Lead | None) -> int:
+        """A slot for a pattern; ``lead``: the state that it looks at."""
+        slot = self._new_slot(part)
+        if lead is not None:
+            self._look(slot, lead, self._shared[lead].slot if lead in self._shared else self._new_slot(part))
+        return slot
+
+    def _new_slot(self, part: Part) -> int:
         if not self._free:
             self._free.append(self._slots)
             self._slots += 1
@@ -87,34 +114,54 @@ class JointRun(Driver):
         return slot
 
     def _take_slot(self, slot: int, part: Part) -> None:
-        arrays = self._model, self._initial, self._since
-        self._model, self._initial, self._since = (_longer(array, self._slots) for array in arrays)
+        arrays = self._model, self._initial, self._since, self.lead
+        self._model, self._initial, self._since, self.lead = (_longer(array, self._slots) for array in arrays)
+        self.lead[slot] = slot
         self._model[slot] = self.program.number(part.model)
         self._initial[slot] = self.program.initial(int(self._model[slot]))
         if self.keys is None:
             self._slot = np.arange(self._slots)
             self.state.fit_partitions(self._slots)
 
+    def _look(self, slot: int, lead: Lead, at: int) -> None:
+        """A slot looks at the state that another one has."""
+        self._shared.setdefault(lead, _Shared(at, set())).lookers.add(slot)
+        self._led[slot] = lead
+        self.lead[slot] = at
+
     def leave(self, slots: Sequence[int]) -> None:
         """Forget what patterns have left, and give their slots to others. O(partitions)."""
+        gone = [*slots]
+        for slot in slots:
+            lead = self._led.pop(slot, None)
+            if lead is not None:
+                self._shared[lead].lookers.remove(slot)
+                if not self._shared[lead].lookers:
+                    gone.append(self._shared.pop(lead).slot)
+        self._off.difference_update(slots)
+        self._release(gone)
+        self._free += gone
+
+    def _release(self, slots: Sequence[int]) -> None:
         parts = np.flatnonzero(np.isin(self._slot[: self.partitions], slots))
         release_all(self.state.records, self.state.registers, parts)
-        self._free += slots
 
     def silence(self, slot: int) -> None:
         """While events are being read: the pattern of a slot gives no more, and what it holds is forgotten when they are read."""
         assert self._visits is not None
-        slots = self._slot[self._visits.part]
-        self._visits.cls[slots == slot] = 0  # which concerns nobody
+        self._off.add(slot)
+        silenced = [slot]
+        if slot in self._led and self._shared[self._led[slot]].lookers <= self._off:
+            silenced.append(int(self.lead[slot]))
+        self._visits.cls[np.isin(self._visitors, silenced)] = 0  # which concerns nobody
         registers = self.state.registers
-        if registers[s.BUSY] and slots[registers[s.CURSOR]] == slot:
+        if registers[s.BUSY] and self._visitors[registers[s.CURSOR]] == slot:
             registers[s.TOP] = 0  # nothing is left to list of the event at hand
-        self._silenced.append(slot)
+        self._silenced += silenced
 
     def _forget_silenced(self) -> None:
         if self._silenced:
-            parts = np.flatnonzero(np.isin(self._slot[: self.partitions], self._silenced))
-            release_all(self.state.records, self.state.registers, parts)
+            self._release(self._silenced)
             self._silenced = []
 
     @property
@@ -124,7 +171,11 @@ class JointRun(Driver):
     @property
     def busy(self) -> int:
         """How many patterns hold something."""
-        return int(np.unique(self._slot[: self.partitions][self.state.records.head[: self.partitions] != 0]).size)
+        patterns = np.ones(self._slots, np.int64)
+        for state in self._shared.values():
+            patterns[state.slot] = len(state.lookers)
+        held = self.state.records.head[: self.partitions] != 0
+        return int(patterns[np.unique(self._slot[: self.partitions][held])].sum())
 
     # -- events -----------------------------------------------------------------------------------------------------
 
@@ -152,19 +203,21 @@ class JointRun(Driver):
         events = rows[new]
         which = np.cumsum(new) - 1
         low = self._low(events + first, None, self._measured_of(measures), events, first)[which]
-        part = slots
+        part = self.lead[slots]
         if self._numbers is not None and self.keys is not None:
             key = self._numbers.ids([batch.column(name) for name in self.key_names], events)[which]
             known = key >= 0
             if not known.all():
                 rows, slots, cls, low, key = rows[known], slots[known], cls[known], low[known], key[known]
-            part = self.keys.ids([pa.array(slots << HALF | key)])
+            lead = self.lead[slots]
+            part = self.keys.ids([pa.array(lead << HALF | key)])
             self._slot = _longer(self._slot, len(self.keys))
-            self._slot[part] = slots
+            self._slot[part] = lead
             self.state.fit_partitions(len(self.keys))
         self.program.widen(cls)
         position = rows + first
         self._visits = Events(cls, part, position, position, low, NO_KEYS, self._initial[slots])
+        self._visitors = slots
         yield from self._carried_out(self._visits)
         self._visits = None
         self._forget_silenced()
@@ -174,18 +227,25 @@ class JointRun(Driver):
         assert found.part is not None
         if self.labels and not self.program.valuations and (found.mark == AMBIGUOUS).any():
             self._resolve(found)
-        return found._replace(part=self._slot[found.part])
+        return found._replace(part=self._visitors[found.part])
+
+    def _follow(self, events: Events) -> None:
+        """Keep the classes of visited events; those that only look at a state have no part in what it holds."""
+        looks = self.lead[self._visitors] != self._visitors
+        super()._follow(events._replace(part=np.where(looks, -1, events.part)))
 
     def _resolve(self, found: Matches) -> None:
         """Tell variables apart, automaton by automaton, in a trace in which each partition's events stand together."""
         assert found.part is not None
+        assert self._visits is not None
+        part, last_class = self._visits.part[found.part], self._visits.cls[found.part]
         base = self.trace.position[0]
         word = self.trace.part << HALF | (self.trace.position - base)
         order = np.argsort(word, kind="stable")
         trace = Trace(word[order], self.trace.part[order], self.trace.cls[order])
-        whose = self._model[self._slot[found.part]]
+        whose = self._model[self._slot[part]]
         size = np.diff(found.offset)
-        begin = found.part << HALF
+        begin = part << HALF
         place = np.repeat(begin, size) | (found.position - base)
         ambiguous = np.zeros(found.end.size, np.bool_)
         ambiguous[np.repeat(np.arange(found.end.size), size)[found.mark == AMBIGUOUS]] = True
@@ -195,7 +255,7 @@ class JointRun(Driver):
             cells = np.repeat(ambiguous & (whose == model), size)
             start, end = begin | (found.start - base), begin | (found.end - base)
             mine = chosen(Matches(start, end, found.offset, place, found.mark), rows)
-            resolved(mine, trace, program.arcs(), program.truth())
+            resolved(mine, last_class[rows], trace, program.arcs(), program.truth())
             found.mark[cells] = mine.mark
 
     # -- what is kept of the past -----------------------------------------------------------------------------------
@@ -251,16 +311,51 @@ class JointRun(Driver):
             vectors = programs[model].classifier.vectors
             classes[int(model)] = {int(c): hex(vectors[c]) for c in np.unique(trace.cls[models == model])}
         section.values |= {"states": named, "classes": classes, "models": self._model[: self._slots].tolist()}
+        section.values["leads"] = self.lead[: self._slots].tolist()
         section.arrays["slot"] = self._slot[: self.partitions].copy()
 
-    def load(self, section: Section, parts: Mapping[int, Part] | None = None) -> None:
-        """Take over a state that :meth:`save` wrote; ``parts``: who has which slot."""
-        assert parts is not None
+    @staticmethod
+    def leads_of(section: Section) -> Sequence[int]:
+        """By slot of a state that :meth:`save` wrote: the slot whose partitions it reads."""
+        leads: Sequence[int] = section.values.get("leads", range(len(section.values["models"])))
+        return leads
+
+    def resume(self, section: Section, patterns: Mapping[int, tuple[Part, Lead | None]]) -> dict[int, int]:
+        """Take over a state that :meth:`save` wrote.
+
+        Parameters
+        ----------
+        section
+            The state.
+        patterns
+            By slot: who has it, and at which state it looks.
+
+        Returns
+        -------
+        dict
+            The slots that they have from now on.
+        """
+        slots = {slot: slot for slot in patterns}
         self._slots = len(section.values["models"])
-        self._free = [slot for slot in range(self._slots) if slot not in parts]
-        for slot, part in parts.items():
-            self._take_slot(slot, part)
-        self._slot = _longer(section.arrays["slot"].astype(np.int64), 1)
+        for slot, (part, lead) in patterns.items():
+            at = self.leads_of(section)[slot]
+            self._take_slot(at, part)
+            if (
+                lead is not None and at == slot
+            ):  # as it was before states were shared: what is there becomes the prefix's
+                slots[slot] = self._slots
+                self._slots += 1
+            self._take_slot(slots[slot], part)
+            if lead is not None:
+                self._look(slots[slot], lead, at)
+        taken = {*slots.values(), *(state.slot for state in self._shared.values())}
+        self._free = [slot for slot in range(self._slots) if slot not in taken]
+        self.load(section)
+        return slots
+
+    def load(self, section: Section) -> None:
+        if self.keys is not None:
+            self._slot = _longer(section.arrays["slot"].astype(np.int64), 1)
         super().load(section)
 
     def _load_states(self, section: Section) -> I64:
@@ -274,7 +369,8 @@ class JointRun(Driver):
     def _models_here(self, section: Section) -> dict[int, int]:
         """By number of an automaton in a snapshot: its number here."""
         there = section.values["models"]
-        return {there[slot]: int(self._model[slot]) for slot in range(self._slots) if slot not in self._free}
+        free = set(self._free)
+        return {model: int(self._model[slot]) for slot, model in enumerate(there) if slot not in free}
 
     def _load_classes(self, section: Section, part: I64, cls: NDArray[Any]) -> I32:
         found = np.zeros(cls.size, np.int32)

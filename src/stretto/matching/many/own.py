@@ -84,10 +84,13 @@ class TecsRun(Runner):
             self._numbers.forget()
 
 
-def own_visits(part: Part, visits: Visits, place: int) -> Handed:
-    """What a pattern that could run with the others gets of their visits where it runs on its own."""
-    mine = np.flatnonzero(visits.place == place)
-    distinct, where = np.unique(visits.cls[mine], return_inverse=True)
+def own_visits(part: Part, visits: Visits, place: int, lead: int) -> Handed:
+    """What a pattern that could run with the others gets of their visits, and of those of its prefix, where it runs on its own."""
+    mine = np.flatnonzero((visits.place == place) | (visits.place == lead))
+    rows, where = np.unique(visits.row[mine], return_inverse=True)
+    both = np.zeros((rows.size, 2), np.int32)  # class 0 concerns nobody
+    both[where, (visits.place[mine] == lead).astype(np.int64)] = visits.cls[mine]
+    distinct, which = np.unique(both, axis=0, return_inverse=True)
     vectors, own = part.model.classifier.vectors, part.program.classifier
-    classes = np.array([own.intern(vectors[c]) for c in distinct], np.int32)
-    return Handed(visits.row[mine], classes[where], None)
+    classes = np.array([own.intern(vectors[one] | vectors[two]) for one, two in distinct], np.int32)
+    return Handed(rows, classes[which.reshape(-1)], None)

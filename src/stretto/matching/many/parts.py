@@ -6,7 +6,9 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Hashable, Sequence
 from functools import cached_property
+from itertools import product
 from typing import Generic, TypeVar
+from weakref import WeakValueDictionary
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +27,7 @@ from stretto.engines.tecs.program import Program
 from stretto.engines.timeouts import TimeoutProgram
 from stretto.errors import OptionError
 from stretto.matching.compiled import Query
+from stretto.matching.many.prefixes import Asked, Prefix, excluding
 from stretto.matching.metering import Columns
 from stretto.matching.pipes import refuse_pipes
 from stretto.matching.relevance import guards_of
@@ -34,7 +37,7 @@ from stretto.query import predicate as p
 from stretto.query.guard import Guard
 from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.passes.bind_totals import BoundTotals
-from stretto.query.query import Consume
+from stretto.query.query import Consume, Strategy
 from stretto.query.totals import Best, Extent, Sample
 
 K = TypeVar("K", bound=Hashable)
@@ -66,6 +69,22 @@ class Latest(Generic[K, V]):
         """The value that was used last of those whose key fulfils a condition."""
         with self._lock:
             return next((self._values[key] for key in reversed(self._values) if holds(key)), None)
+
+
+class Living(Generic[K, V]):
+    """Values by key as long as somebody has them, so that equal ones are one object."""
+
+    def __init__(self) -> None:
+        self._values: WeakValueDictionary[K, V] = WeakValueDictionary()
+        self._lock = threading.Lock()
+
+    def get(self, key: K, make: Callable[[], V]) -> V:
+        """The value of a key, made now if nobody has one."""
+        with self._lock:
+            found = self._values.get(key)
+            if found is None:
+                found = self._values[key] = make()
+            return found
 
 
 class Part:
@@ -180,8 +199,31 @@ class Part:
         return window, query.parsed.limit, consumes, query.partition_by, self.program.valuations, bool(self.selected)
 
     @cached_property
-    def asked(self) -> list[tuple[int, str, p.Predicate]]:
-        """What guards ask of an event, that it is of one of the streams included: their number, the text, the condition."""
+    def prefix(self) -> Prefix | None:
+        """What its partial matches depend on, if events that end matches do nothing else; it asks for itself then.
+
+        ``None`` also where an event may end some of the runs over the same events and lead others on: then the matches would be the
+        same, but not their order.
+        """
+        if not self.together or self.program.query.parsed.consume is not Consume.NONE:
+            return None
+        cea, conditions = self.model.cea, self.conditions
+        pairs = cea.splitting
+        if self.program.query.parsed.strategy is not Strategy.ALL:
+            pairs = frozenset(product(cea.closing, set(range(len(conditions))) - cea.closing))
+        if not cea.closing or not all(excluding(conditions[one], conditions[other]) for one, other in pairs):
+            return None
+        asked = tuple(one for one in self._asked_of_all() if one[0] not in cea.closing)
+        texts = tuple((guard, text) for guard, text, _ in asked)
+        return _PREFIXES.get((self.terms, self.model, texts), lambda: Prefix(self.model, asked))
+
+    @cached_property
+    def asked(self) -> list[Asked]:
+        """What guards ask of an event, that it is of one of the streams included; without those of the prefix."""
+        prefix = set() if self.prefix is None else {guard for guard, _, _ in self.prefix.asked}
+        return [one for one in self._asked_of_all() if one[0] not in prefix]
+
+    def _asked_of_all(self) -> list[Asked]:
         found = []
         for number, condition in enumerate(self.conditions):
             if condition is not None:
@@ -346,5 +388,7 @@ def _codes_of(atom: p.Predicate) -> int:
     return DOUBLES if ordered and any(isinstance(value, str) for value in constants) else len(constants)
 
 
-#: The machines that were used last, by what they have in common with those of other queries.
-_MODELS: Latest[Hashable, Program] = Latest(1 << 12)
+#: The machines, by what they have in common with those of other queries.
+_MODELS: Living[Hashable, Program] = Living()
+
+_PREFIXES: Living[Hashable, Prefix] = Living()

@@ -23,6 +23,7 @@ from stretto.matching.many.finding import Found, Marks, Owners, find, joined
 from stretto.matching.many.handing import Group, Handed, grouped
 from stretto.matching.many.index import Classes, Index, Visits
 from stretto.matching.many.parts import Latest, Part
+from stretto.matching.many.prefixes import Prefix
 
 I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]
@@ -116,11 +117,17 @@ class SharedConditions:
         self._clauses = joined(
             [index.clauses for index in indexes],
             [index.columns for index in indexes],
-            [len(index.parts) for index in indexes],
+            [len(index.members) for index in indexes],
         )
         self._models = np.concatenate([self.classes.numbers(index) for index in indexes])
-        together, alone = [index.parts for index in indexes], [group.parts for group in self._groups]
-        self._number = {part: number for number, part in enumerate(chain(*together, *alone))}
+        members, alone = [index.members for index in indexes], [group.parts for group in self._groups]
+        # A prefix in several segments has one number, with which it concerns somebody.
+        self._number: dict[Part | Prefix, int] = {one: number for number, one in enumerate(chain(*members, *alone))}
+        before_index = np.cumsum([0, *map(len, members)])
+        prefixes = [
+            np.where(one.prefix < 0, -1, one.prefix + low) for one, low in zip(indexes, before_index, strict=False)
+        ]
+        self._prefix = np.concatenate([*prefixes, np.full(sum(map(len, alone)), -1)])
         self._read = 0
 
     def _segments(self, before: Sequence[Segment]) -> list[Segment]:
@@ -183,12 +190,12 @@ class SharedConditions:
         for group, cls in zip(self._groups, told.groups, strict=True):
             yield from group.hand_out(cls[low:high])
 
-    def owners(self, parts: Sequence[Part]) -> Owners:
+    def owners(self, parts: Sequence[Part | Prefix]) -> Owners:
         """Who has each part; ``parts``: by place."""
         number = np.array([self._number[part] for part in parts], np.int64)
-        begin = np.zeros(len(self._number) + 1, np.int64)
-        np.cumsum(np.bincount(number, minlength=len(self._number)), out=begin[1:])
-        return Owners(begin, np.argsort(number, kind="stable"), self._models)
+        begin = np.zeros(self._prefix.size + 1, np.int64)
+        np.cumsum(np.bincount(number, minlength=self._prefix.size), out=begin[1:])
+        return Owners(begin, np.argsort(number, kind="stable"), self._models, self._prefix)
 
     def places(self, part: Part, owners: Owners) -> list[int]:
         """Who has a part, ascending."""
@@ -206,9 +213,10 @@ class SharedConditions:
             np.empty(places, np.int64),
             np.empty(places, np.uint64),
         )
-        found = Found(np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.uint64))
+        row, place = np.empty((2, room), np.int64)
+        found = Found(row, place, np.empty(room, np.uint64), np.zeros(places, np.int64))
         reached, used = find(codes, first, stop, self._clauses, owners, marks, found, PAIRS)
-        return int(reached), Visits(found.row[:used], found.place[:used], self.classes.of(found.key[:used]))
+        return int(reached), Visits(row[:used], place[:used], self.classes.of(found.key[:used]), found.concerned)
 
 
 _SEGMENTS: Latest[tuple[Hashable, ...], Segment] = Latest(64)

@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 from stretto.events import Schema
 from stretto.matching.many.automata import AfaRun
 from stretto.matching.many.changes import Instant
+from stretto.matching.many.finding import Owners
 from stretto.matching.many.joint import JointRun
 from stretto.matching.many.other import OtherRun
 from stretto.matching.many.own import TecsRun
 from stretto.matching.many.parts import Part
+from stretto.matching.many.prefixes import Lead
 from stretto.matching.many.results import Source
 from stretto.matching.many.shared import SharedConditions, conditions_of, known_conditions
 
@@ -54,6 +56,12 @@ class Version:
     seconds: float = 0.0
 
     @cached_property
+    def lead(self) -> Lead | None:
+        """Whose state it looks at, where it runs with others and has a prefix."""
+        prefix = self.part.prefix
+        return None if prefix is None else Lead(prefix, None if self.since is None else self.since.number)
+
+    @cached_property
     def source(self) -> Source:
         return Source(self.id, None if self.since is None else self.since.shown, self.part)
 
@@ -74,10 +82,18 @@ class InForce:
     def __init__(self, versions: Iterable[Version], schema: Schema, before: SharedConditions | None = None) -> None:
         self.versions = tuple(sorted(versions, key=lambda version: version.id))
         self.sources = [version.source for version in self.versions]
-        parts = [version.part for version in self.versions]
-        self.conditions: SharedConditions = conditions_of(parts, schema, before)
-        #: The versions that have each part, by their places in ``versions``.
-        self.owners = self.conditions.owners(parts)
+        self._parts = [version.part for version in self.versions]
+        #: The states that versions share. Their places are behind those of the versions.
+        self._leads: dict[Lead, int] = {}
+        #: By place in ``versions``: the place of the state that the version looks at; −1: it has a state of its own.
+        self.leads: I64 = np.full(len(self.versions), -1)
+        for number, version in enumerate(self.versions):
+            if version.lead is not None:
+                behind = len(self.versions) + len(self._leads)
+                self.leads[number] = self._leads.setdefault(version.lead, behind)
+        self.conditions: SharedConditions = conditions_of(self._parts, schema, before)
+        #: Who has each part, by their places.
+        self.owners = self._owners()
         #: How many patterns run on their own.
         self.alone = sum(not version.part.together for version in self.versions)
 
@@ -86,12 +102,15 @@ class InForce:
         """The parts that must look at the values of events before these are read."""
         return [part for part in self.conditions.parts if part.doubtful]
 
+    def _owners(self) -> Owners:
+        return self.conditions.owners([*self._parts, *(lead.prefix for lead in self._leads)])
+
     def settle(self) -> None:
         """Between events: join the conditions' segments where that pays by now."""
         settled = self.conditions.settled()
         if settled is not self.conditions:
             self.conditions = settled
-            self.owners = settled.owners([version.part for version in self.versions])
+            self.owners = self._owners()
 
     def places(self, part: Part) -> list[int]:
         """The versions that have a part, by their places in ``versions``."""
@@ -116,10 +135,16 @@ class InForce:
         """Who runs on its own although it need not: what a snapshot of an earlier version has of it is read so."""
         return [place for place, one in enumerate(self.versions) if one.part.together and one.own is not None]
 
+    @cached_property
+    def in_one(self) -> bool:
+        """Whether one shared run has all patterns that run together."""
+        return len(self.joint) == 1 and not self.restored
+
     def forget_slots(self) -> None:
         """Somebody has left, or runs with the others from now on."""
         self.__dict__.pop("joint", None)
         self.__dict__.pop("slots", None)
+        self.__dict__.pop("in_one", None)
 
     def piece(self, most: int) -> int:
         """How many events go through all patterns at once: ``most``, or fewer where that could make too many pairs."""
@@ -127,11 +152,14 @@ class InForce:
 
     @cached_property
     def slots(self) -> tuple[I64, I64]:
-        """By place in ``versions``: the number of the shared run in ``joint`` (−1: none), and the slot."""
-        run, slot = np.full((2, len(self.versions)), -1, np.int64)
-        for number, (_, places) in enumerate(self.joint):
+        """By place: the number of the shared run in ``joint`` (−1: none), and the slot."""
+        run, slot = np.full((2, len(self.versions) + len(self._leads)), -1, np.int64)
+        for number, (joint, places) in enumerate(self.joint):
             taken = np.flatnonzero(places >= 0)
             run[places[taken]], slot[places[taken]] = number, taken
+            led = taken[self.leads[places[taken]] >= 0]
+            lead = self.leads[places[led]]
+            run[lead], slot[lead] = number, joint.lead[led]
         return run, slot
 
 
