@@ -18,6 +18,7 @@ LANGUAGES = (
     "timed",
     "sase",
     "variants",
+    "negations",
     "apart",
     "disordered",
     "afa",

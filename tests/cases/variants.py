@@ -15,7 +15,7 @@ from tests.cases.choices import Choices, Seeded
 from tests.cases.sase.engines import check as _check
 from tests.cases.sase.queries import SaseCase, events_for, relation
 
-__all__ = ["case", "check"]
+__all__ = ["MOST_VARIANTS", "case", "check", "parts_of", "ways"]
 
 _STRATEGIES = (
     "skip_till_next_match",
@@ -26,7 +26,7 @@ _STRATEGIES = (
 )
 _OFTEN = ((0, 1), (0, 1), (0, None), (1, None), (1, None), (2, 2), (1, 2), (2, 3), (0, 2), (2, None))
 #: A case has no more.
-_MOST_VARIANTS = 5_000
+MOST_VARIANTS = 5_000
 _ENDS = ("u.v > 1", "u.v <= K[1].v", "u.v != K[K.LEN].v", "K.LEN >= 2", "u.name = K[i].name", "u.v > avg(K[].v)")
 #: P and Q hold one event in each round, P before Q.
 _ROUNDS = (
@@ -56,7 +56,7 @@ def case(seed: int) -> SaseCase:
     while True:
         try:
             found = _case(choose)
-            if sum(ways(found.query.parts, found.events.num_rows)) > _MOST_VARIANTS:
+            if sum(ways(found.query.parts, found.events.num_rows)) > MOST_VARIANTS:
                 continue  # the reference lists them
             build(found.bound)
         except (QueryError, LimitError):
@@ -73,7 +73,7 @@ def check(one: SaseCase, seed: int = 0) -> int:
 
 def _case(choose: Choices) -> SaseCase:
     names = list("abcde"[: choose.integer(2, 5)])
-    parts = _parts(choose, names)
+    parts = parts_of(choose, names)
     window = choose.one_of(["", "", f"\nWITHIN {choose.integer(1, 8)} EVENTS", f"\nWITHIN {choose.integer(3, 9)} [t]"])
     written = [str(part) for part in parts]
     if choose.chance(25) and (len(written) > 1 or "[t]" in window):
@@ -98,14 +98,14 @@ def _case(choose: Choices) -> SaseCase:
     return SaseCase(query, Schema.of(events, time=choose.one_of(["t", "ts"]) if "[t]" not in window else "t"), events)
 
 
-def _parts(choose: Choices, names: list[str], depth: int = 0) -> list[Part]:
-    """Parts that use up the names."""
+def parts_of(choose: Choices, names: list[str], depth: int = 0, *, ends: bool = True) -> list[Part]:
+    """Parts that use up the names; ``ends``: with UNTIL, too."""
     found: list[Part] = []
     while names:
         if len(names) > 1 and depth < 2 and choose.chance(45):
             inside = [names.pop(0) for _ in range(choose.integer(1, len(names)))]
             least, most = choose.one_of([*_OFTEN, (1, 1)])
-            parts = _parts(choose, inside, depth + 1)
+            parts = parts_of(choose, inside, depth + 1, ends=ends)
             found.append(Group(tuple(parts), least, most, choice=len(parts) > 1 and choose.chance(15)))
             continue
         variable = names.pop(0)
@@ -115,7 +115,7 @@ def _parts(choose: Choices, names: list[str], depth: int = 0) -> list[Part]:
             choose.one_of([*_OFTEN, (1, None), (1, None)]) if kleene else choose.one_of([(1, None), (0, None)])
         )
         until = None
-        if kleene and variable == "a" and choose.chance(40):
+        if ends and kleene and variable == "a" and choose.chance(40):
             until = Component((choose.one_of("ABCD"),), "u")
         found.append(Component(types, variable, kleene, least=least, most=most, until=until, only=choose.chance(50)))
     return found

@@ -12,9 +12,9 @@ from collections.abc import Sequence as Seq
 from dataclasses import replace
 from typing import overload
 
-from stretto.automata.nfab import MODES, Edge, Nfab, Pair, own_index
+from stretto.automata.nfab import MODES, Edge, Nfab, own_index
 from stretto.query import predicate as p
-from stretto.query.algebra import As, Atom, Filter, Or, Pattern, Plus, Project, Repeat, Sequence
+from stretto.query.algebra import As, Atom, Filter, Not, Or, Pattern, Plus, Project, Repeat, Sequence
 from stretto.query.passes import rewrite
 from stretto.query.passes.bind import BoundQuery
 from stretto.query.passes.bind_eql import BoundEql
@@ -52,8 +52,9 @@ def why_not(nfab: Nfab) -> str:
         return f"under {parsed.selection} the equivalence test relates neighbours in the whole stream"
     if Selection.NEXT in _asked(nfab):
         return f"{Selection.NEXT} selects the next event that fits, whatever comes later"
-    if nfab.negations:
-        return f"{nfab.negations[0].component} looks for events that are in no match"
+    at_ends = [one.component for one in nfab.negations if one.left < 0 or one.right == len(nfab.pairs)]
+    if at_ends:
+        return f"{at_ends[0]} looks for events before the first one of a match, or behind the last"
     if parsed.non_overlap:
         return "OUTPUT non_overlap forgets runs after a match"
     if nfab.endings:
@@ -131,6 +132,9 @@ class _Formula:
         """Why there is none, in words."""
         if self._size(self.parts) > MOST_EVENTS:
             return f"counted out, the pattern has more than {MOST_EVENTS} events"
+        beside = next(self._beside_nothing(self.parts), None)
+        if beside is not None:
+            return f"{beside} stands at an end of a group, and looks at what is outside"
         for heads in self._heads(self.parts):
             if len({self._joint(one) for one in heads}) > 1:
                 names = " and ".join(sorted(one.variable for one in heads))
@@ -140,6 +144,17 @@ class _Formula:
             return f"conditions on {lacking}[1] are not those on later {lacking}[i], and a round may lack it"
         return ""
 
+    def _beside_nothing(self, parts: Seq[Part], *, whole: bool = True) -> Iterator[Component]:
+        """The negations that begin or end a group, where what lies before it or behind it says between which events they look."""
+        for at, part in enumerate(parts):
+            if isinstance(part, Group):
+                negated = [one for one in part.parts if part.choice and isinstance(one, Component) and one.negated]
+                yield from negated
+                for inside in [[one] for one in part.parts] if part.choice else [part.parts]:
+                    yield from self._beside_nothing(inside, whole=False)
+            elif part.negated and not whole and (all(map(may_lack, parts[:at])) or all(map(may_lack, parts[at:]))):
+                yield part
+
     def whole(self) -> Pattern:
         return self._sequence(self.parts, first=True)
 
@@ -147,11 +162,11 @@ class _Formula:
         found = tuple(self._part(one, first=first) for one in parts)
         if len(found) == 1:
             return found[0]
-        return Sequence(found, tuple(self._joint(_first([part])[0]) for part in parts[1:]))
+        return Sequence(found, tuple(self._joints(_first([part])) for part in parts[1:]))
 
     def _part(self, part: Part, *, first: bool) -> Pattern:
         if isinstance(part, Component):
-            return self._component(part, first=first)
+            return self._negation(part) if part.negated else self._component(part, first=first)
         contiguous = self._joint(_first(part.parts)[0])
         further = self._body(part, first=False)
         return _repeated(self._body(part, first=True) if first else further, further, part, contiguous)
@@ -163,23 +178,30 @@ class _Formula:
 
     def _component(self, component: Component, *, first: bool) -> Pattern:
         pair = self.nfab.pairs[self.number[component.variable]]
-        begin = self._event(pair, pair.begin)
+        begin = self._event(pair.component, pair.begin)
         if pair.take is None:
             return begin if component.least else Repeat(begin, 0, 1)
-        further = self._event(pair, pair.take)
+        further = self._event(pair.component, pair.take)
         if not component.kleene:
             return _repeated(begin if first else further, further, replace(component, most=1), False)
         contiguous = MODES[self.nfab.loop(self.number[component.variable])] == 0
         return _repeated(begin if first else further, further, component, contiguous)
 
-    def _event(self, pair: Pair, edge: Edge) -> Pattern:
-        component = pair.component
+    def _negation(self, component: Component) -> Pattern:
+        edge = next(one.edge for one in self.nfab.negations if one.component is component)
+        return Not(self._event(component, edge))
+
+    def _event(self, component: Component, edge: Edge) -> Pattern:
         atoms: list[Pattern] = [Atom(kind) for kind in component.types]
         found: Pattern = As(atoms[0] if len(atoms) == 1 else Or(tuple(atoms)), OWN + component.variable)
         for condition in edge.alone:
             alone = plain(condition, self.nfab.query.parsed, own_index(edge.kind, component))
             found = Filter(found, OWN + component.variable, alone)
         return found
+
+    def _joints(self, heads: Seq[Component]) -> bool:
+        """Whether no event may be left out before one of these, which all say the same; before a negation there are none."""
+        return bool(heads) and self._joint(heads[0])
 
     def _joint(self, component: Component) -> bool:
         """Whether no event may be left out before a component."""
@@ -195,7 +217,7 @@ class _Formula:
     def _heads(self, parts: Seq[Part]) -> Iterator[list[Component]]:
         """For each joint the components before which it may stand."""
         for at, part in enumerate(parts):
-            if at:
+            if at and _first([part]):
                 yield _first([part])
             if isinstance(part, Group):
                 if part.most != 1:
@@ -212,18 +234,20 @@ class _Formula:
                 body = part.parts if not part.choice else (replace(part, least=1, most=1),)
                 for name in optional(body):
                     pair = self.nfab.pairs[self.number[name]]
-                    if pair.take is not None and self._event(pair, pair.begin) != self._event(pair, pair.take):
+                    if pair.take is not None and self._event(pair.component, pair.begin) != self._event(
+                        pair.component, pair.take
+                    ):
                         yield name
             else:
                 yield from self._lacking(part.parts)
 
 
 def _first(parts: Seq[Part]) -> list[Component]:
-    """The components with which parts may begin."""
+    """The components with which parts may begin, of which none is negated."""
     found: list[Component] = []
     for part in parts:
         if isinstance(part, Component):
-            found.append(part)
+            found += [] if part.negated else [part]
         else:
             found += [one for inner in part.parts for one in _first([inner])] if part.choice else _first(part.parts)
         if not may_lack(part):
