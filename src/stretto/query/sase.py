@@ -152,7 +152,7 @@ def optional(parts: Iterable[Part], inside: bool = False) -> Iterator[str]:
     """The variables that a match may lack."""
     for part in parts:
         if isinstance(part, Component):
-            if inside or not part.least:
+            if (inside or not part.least) and not part.negated:
                 yield part.variable
         else:
             yield from optional(part.parts, inside or not part.least or part.choice)
