@@ -19,7 +19,7 @@ ROOMS = [
     ["query", "columns"],
     ["automata"],
     ["engines"],
-    ["explain"],
+    ["explaining"],
     ["languages"],
     ["matching"],
     ["dataflow"],

@@ -12,7 +12,7 @@ import pytest
 import stretto
 import stretto.asking.trying
 from stretto.asking.counts import Explanation
-from stretto.explain.dot import Drawing, Stage, draw_stages
+from stretto.explaining.dot import Drawing, Stage, draw_stages
 from tests.asking.test_why_not import SKIPPING, TRADES
 from tests.conftest import cases
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import stretto
-from stretto.explain.afa import draw_afa, explain_afa
+from stretto.explaining.afa import draw_afa, explain_afa
 
 
 def q1() -> stretto.AFA:

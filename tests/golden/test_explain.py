@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import stretto
-from stretto.explain import Drawing
+from stretto.explaining import Drawing
 
 MAX = """SELECT MAX * FROM Stock
 WHERE SELL AS a; (BUY OR SELL)+ AS b

@@ -11,7 +11,7 @@ import pytest
 
 import stretto
 from stretto import dataflow as df
-from stretto.explain.notebook import running
+from stretto.explaining.notebook import running
 
 EVIL = "</pre><script>alert(1)</script>"
 CEQL = f"SELECT * FROM S WHERE A AS x; B FILTER x[name = '{EVIL}'] PARTITION BY [k]"

@@ -16,9 +16,9 @@ from stretto.asking.constraints import Step as Asks
 from stretto.asking.search import Search
 from stretto.asking.trying import Events, Number, Trial
 from stretto.errors import OptionError
-from stretto.explain.dot import Drawing, Stage, about, draw_stages
-from stretto.explain.notebook import picture
-from stretto.explain.text import section
+from stretto.explaining.dot import Drawing, Stage, about, draw_stages
+from stretto.explaining.notebook import picture
+from stretto.explaining.text import section
 from stretto.languages.afa.builder import AFA
 from stretto.languages.sql import has_clause
 from stretto.matching.compiled import Query

@@ -20,7 +20,7 @@ from stretto.cli.files import (
 )
 from stretto.cli.sql import tables_of
 from stretto.errors import OptionError
-from stretto.explain.dot import Drawing
+from stretto.explaining.dot import Drawing
 from stretto.languages.sql import has_clause
 from stretto.matching.compiled import Query, compile_query
 from stretto.matching.sql_query import SqlQuery, compile_sql

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from stretto.dataflow import plan
 from stretto.dataflow.cycles import Cycle, cycles, ordered
-from stretto.explain.dot import Drawing, quoted
-from stretto.explain.text import section
+from stretto.explaining.dot import Drawing, quoted
+from stretto.explaining.text import section
 
 Outputs = Mapping[str, plan.Stream]
 

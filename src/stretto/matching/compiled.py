@@ -19,7 +19,7 @@ from stretto.engines.select import AnyProgram, Machine, program_for, refuse_aske
 from stretto.engines.timeouts import TimeoutProgram
 from stretto.errors import OptionError, QueryError, suggestion
 from stretto.events import Schema
-from stretto.explain import draw, explain, notebook
+from stretto.explaining import draw, explain, notebook
 from stretto.languages import ceql, eql, sase
 from stretto.languages.afa.builder import AFA
 from stretto.languages.sql import has_clause

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from stretto.explain import notebook
+from stretto.explaining import notebook
 from stretto.languages.afa.builder import AFA
 from stretto.matching.compiled import Query
 from stretto.matching.metering import Meter

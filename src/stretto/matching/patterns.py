@@ -30,7 +30,7 @@ from stretto.errors import (
     warn,
 )
 from stretto.events import Schema, as_table, conform, require
-from stretto.explain import notebook
+from stretto.explaining import notebook
 from stretto.frame import Section, reading
 from stretto.languages.afa.builder import AFA
 from stretto.matching.compiled import Query, roles

@@ -15,7 +15,7 @@ from stretto.engines.rows.program import RowProgram
 from stretto.engines.rows.runner import Given, RowRun, whole
 from stretto.errors import LimitError, OptionError, QueryError, SnapshotError
 from stretto.events import BEFORE, Schema, as_table, conform
-from stretto.explain.rows import draw_clauses, explain_clause
+from stretto.explaining.rows import draw_clauses, explain_clause
 from stretto.frame import Section, reading
 from stretto.languages.match_recognize import parse
 from stretto.languages.sql import read_statement

@@ -21,7 +21,7 @@ from stretto.engines.afa.program import AfaProgram
 from stretto.engines.afa.runner import AfaRunner
 from stretto.errors import DataError, OptionError, SnapshotError, StrettoError, hinted
 from stretto.events import BEFORE, Schema, as_table, conform, require
-from stretto.explain.afa import draw_afa, explain_afa, explain_ahead
+from stretto.explaining.afa import draw_afa, explain_afa, explain_ahead
 from stretto.frame import Section, reading
 from stretto.languages.afa import Scope, read_fence
 from stretto.languages.afa.builder import make_arc

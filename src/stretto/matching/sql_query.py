@@ -9,10 +9,10 @@ import pyarrow as pa
 
 from stretto.errors import QueryError
 from stretto.events import as_table
-from stretto.explain import notebook
-from stretto.explain.dot import Drawing
-from stretto.explain.rows import draw_clauses, explain_clause
-from stretto.explain.text import section
+from stretto.explaining import notebook
+from stretto.explaining.dot import Drawing
+from stretto.explaining.rows import draw_clauses, explain_clause
+from stretto.explaining.text import section
 from stretto.languages.sql import Clause, Statement, read_statement
 from stretto.matching.files import are_files, open_files
 from stretto.matching.sql import bound_clauses

@@ -18,7 +18,7 @@ from stretto.dataflow.run.scheduler import step
 from stretto.dataflow.run.values import Strings, arrays, words
 from stretto.errors import DataError, EngineError, OptionError, SnapshotError, StrettoError, hinted
 from stretto.events import as_table
-from stretto.explain import notebook
+from stretto.explaining import notebook
 from stretto.frame import Section, reading
 from stretto.query.typing import kind_of
 from stretto.times import FOREVER, check_clock

@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from stretto.errors import OptionError, QueryError, StrettoError, hinted, nearest
 from stretto.events import Schema
-from stretto.explain import notebook
-from stretto.explain.afa import draw_afa, explain_afa
+from stretto.explaining import notebook
+from stretto.explaining.afa import draw_afa, explain_afa
 from stretto.languages.afa import Scope, read_fence, read_function, read_transfer, read_window
 from stretto.languages.afa.elements import Step, Steps, positions_of
 from stretto.query.afa import Afa, Arc, Emit, Fence, Kind, Transfer

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from stretto.explain.afa import explain_afa
+from stretto.explaining.afa import explain_afa
 from stretto.spark import automata
 from stretto.spark.batch import plan as plans
 from stretto.spark.batch.plan import Heavy, Plan

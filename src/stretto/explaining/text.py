@@ -10,10 +10,10 @@ from stretto.engines.select import Machine, choose
 from stretto.engines.tecs.program import Program
 from stretto.engines.timed.program import TimedProgram
 from stretto.engines.totals.program import TotalsProgram
-from stretto.explain.eql import explain_eql
-from stretto.explain.many import warning
-from stretto.explain.sase import explain_sase
-from stretto.explain.totals import asked_sections
+from stretto.explaining.eql import explain_eql
+from stretto.explaining.many import warning
+from stretto.explaining.sase import explain_sase
+from stretto.explaining.totals import asked_sections
 from stretto.query.algebra import Filter, walk
 from stretto.query.eql import EqlQuery
 from stretto.query.passes.bind import BoundQuery

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from stretto.engines.select import choose_ahead
-from stretto.explain.dot import Drawing, caption, quoted
-from stretto.explain.text import section
+from stretto.explaining.dot import Drawing, caption, quoted
+from stretto.explaining.text import section
 from stretto.query import predicate as p
 from stretto.query.afa import Afa, Arc, Emit, Kind
 from stretto.query.afa_paths import leading, reached

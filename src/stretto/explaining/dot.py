@@ -14,8 +14,8 @@ from stretto.automata.nfab import Edge, Nfab, Pair
 from stretto.automata.nfab import build as build_nfab
 from stretto.automata.steps import Steps
 from stretto.errors import OptionError
-from stretto.explain.sase import asked, ignored, proceeds
-from stretto.explain.text import Compiled, automaton_of
+from stretto.explaining.sase import asked, ignored, proceeds
+from stretto.explaining.text import Compiled, automaton_of
 from stretto.query.eql import EqlQuery, Step
 from stretto.query.passes.bind import BoundQuery
 from stretto.query.passes.bind_sase import BoundSase

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from stretto.errors import StrettoError
-from stretto.explain.dot import Drawing
+from stretto.explaining.dot import Drawing
 from stretto.views.html import as_html, element, framed, named
 
 #: Characters of a graph that is drawn unasked; Graphviz takes long for larger ones.

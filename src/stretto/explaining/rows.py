@@ -8,8 +8,8 @@ from stretto.automata.rows import ACCEPT, RowAutomaton, build
 from stretto.engines.rows.program import MOST_FAILED, RowProgram
 from stretto.engines.rows.runner import RowRun
 from stretto.errors import QueryError
-from stretto.explain.dot import Drawing, caption, quoted
-from stretto.explain.text import section
+from stretto.explaining.dot import Drawing, caption, quoted
+from stretto.explaining.text import section
 from stretto.query import row_pattern as r
 
 #: Positions that are listed, and drawn.

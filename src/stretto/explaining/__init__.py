@@ -1,6 +1,6 @@
 """Queries, automata and plans as text and pictures."""
 
-from stretto.explain.dot import Drawing, draw
-from stretto.explain.text import explain
+from stretto.explaining.dot import Drawing, draw
+from stretto.explaining.text import explain
 
 __all__ = ["Drawing", "draw", "explain"]
