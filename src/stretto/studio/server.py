@@ -315,20 +315,22 @@ def serve(studio: Studio, port: int, *, browser: bool, tell: Callable[[str], Non
         The port is taken, or the page was not built.
     """
     require_page()
-    listening = socket.socket()
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listening.bind(("127.0.0.1", port))
-        listening.listen()  # before anyone is told the address
-    except OSError as error:
-        raise OptionError(f"port {port} cannot be used: {error.strerror}; --port 0 takes one that is free") from error
-    own = listening.getsockname()[1]
-    hosts = frozenset({f"127.0.0.1:{own}", f"localhost:{own}"})
-    address = f"http://127.0.0.1:{own}/?token={studio.token}"
-    tell(address)
-    if browser:
-        webbrowser.open(address)
-    config = uvicorn.Config(
-        application(studio, hosts), log_level="warning", access_log=False, timeout_graceful_shutdown=1
-    )
-    uvicorn.Server(config).run(sockets=[listening])
+    with socket.socket() as listening:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listening.bind(("127.0.0.1", port))
+            listening.listen()  # before anyone is told the address
+        except OSError as error:
+            raise OptionError(
+                f"port {port} cannot be used: {error.strerror}; --port 0 takes one that is free"
+            ) from error
+        own = listening.getsockname()[1]
+        hosts = frozenset({f"127.0.0.1:{own}", f"localhost:{own}"})
+        address = f"http://127.0.0.1:{own}/?token={studio.token}"
+        tell(address)
+        if browser:
+            webbrowser.open(address)
+        config = uvicorn.Config(
+            application(studio, hosts), log_level="warning", access_log=False, timeout_graceful_shutdown=1
+        )
+        uvicorn.Server(config).run(sockets=[listening])
