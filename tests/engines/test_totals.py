@@ -125,6 +125,28 @@ def test_extremes_have_the_type_of_the_values(kind: pa.DataType, low: Any, high:
     assert found.to_pylist() == [{"low": low, "high": high}]
 
 
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (pa.int8(), -3),
+        (pa.float32(), 0.25),
+        (pa.decimal128(4, 2), Decimal("-1.25")),
+        (pa.decimal128(38, 2), Decimal("12345678901234567890.25")),
+        (pa.date64(), DAY),
+        (pa.duration("ms"), dt.timedelta(seconds=-1)),
+        (pa.timestamp("us", "UTC"), NOON),
+        (pa.bool_(), True),
+        (pa.string(), "x"),
+    ],
+    ids=str,
+)
+def test_null_is_a_group_of_values_of_every_type(kind: pa.DataType, value: Any) -> None:
+    given = events("AAA", v=pa.array([value, None, value], kind))
+    found = stretto.match("SELECT COUNT(*) FROM S WHERE A AS a GROUP BY a[v]", given, time="ts")
+    assert found.schema.field("a_v").type == kind
+    assert {row["a_v"]: row["count"] for row in found.to_pylist()} == {value: 2, None: 1}
+
+
 # -- windows --------------------------------------------------------------------------------------------------------------
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import decimal
+
 import pyarrow as pa
 
 
@@ -32,6 +34,8 @@ def some_value(kind: pa.DataType) -> pa.Scalar:
         return pa.scalar(False)
     if types.is_fixed_size_binary(kind):
         return pa.scalar(bytes(kind.byte_width), kind)
-    if types.is_decimal(kind) or types.is_temporal(kind) or types.is_integer(kind) or types.is_floating(kind):
+    if types.is_decimal(kind):  # few digits: an integer is cast only where 19 digits fit
+        return pa.scalar(decimal.Decimal(0), kind)
+    if types.is_temporal(kind) or types.is_integer(kind) or types.is_floating(kind):
         return pa.scalar(0, pa.int32() if kind.bit_width == 32 and types.is_temporal(kind) else pa.int64()).cast(kind)
     return pa.scalar("").cast(kind)

@@ -43,3 +43,4 @@ class BoundWindow:
 
     size: int | float
     attribute: str | None
+    whole: bool = field(default=True, compare=False)  #: the size was written in whole units, and not cut to them

@@ -348,10 +348,12 @@ def bind_window(window: Window | None, schema: Schema) -> BoundWindow | None:
             span=window.attribute_span or window.span,
             hint="a window needs an integer, decimal or timestamp attribute" + time_hint(name, schema.attributes[name]),
         )
-    return BoundWindow(_window_size(window, name, how, schema), name)
+    size, whole = _window_size(window, name, how, schema)
+    return BoundWindow(size, name, whole)
 
 
-def _window_size(window: Window, name: str, how: Measure, schema: Schema) -> int | float:
+def _window_size(window: Window, name: str, how: Measure, schema: Schema) -> tuple[int | float, bool]:
+    """The size in units of the attribute, cut to whole ones where it is no float, and whether nothing was cut off."""
     per_second = how.unit
     if per_second is None and name == schema.time and schema.time_unit is not None:
         per_second = PER_SECOND[schema.time_unit]
@@ -372,11 +374,12 @@ def _window_size(window: Window, name: str, how: Measure, schema: Schema) -> int
         # A bare number on a timestamp counts seconds (CORE, appendix F: 10000 [dropoff_datetime] is 2.7 hours).
         amount = Decimal(window.number) * (how.unit or 1)
     if how.real:
-        return float(amount)
-    scaled = (amount * 10**how.scale).to_integral_value(ROUND_FLOOR)
+        return float(amount), True
+    exact = amount * 10**how.scale
+    scaled = exact.to_integral_value(ROUND_FLOOR)
     if scaled < 0:
         raise QueryError("a window cannot be negative", span=window.span)
-    return _fitting(window, int(scaled), f"units of '{name}' ({schema.attributes[name]})")
+    return _fitting(window, int(scaled), f"units of '{name}' ({schema.attributes[name]})"), scaled == exact
 
 
 def _fitting(window: Window, size: int, of_what: str) -> int:

@@ -305,6 +305,13 @@ def _panes(scope: Scope, window: BoundWindow, slide: BoundWindow, schema: Schema
             else f"{what} is of no event",
             span=span,
         )
+    if not (window.whole and slide.whole):
+        kind = schema.attributes[window.attribute or ""]
+        raise QueryError(
+            f"{'EVERY' if window.whole else 'WITHIN'} is no whole number of units of '{window.attribute}' ({kind})",
+            span=span,
+            hint="windows begin and end at such units: say whole ones, or make the column a finer one before",
+        )
     panes = Panes(window.attribute, size, apart)
     if panes.count > MOST_PANES:
         raise LimitError(
