@@ -339,7 +339,33 @@ def test_explain_counts(run: Run) -> None:
     )
     sql = "SELECT * FROM t MATCH_RECOGNIZE (PATTERN (A) DEFINE A AS v > 1)"
     assert run("explain", sql, "events.parquet", "--counts")[2] == (
-        "error: --counts is for CEQL, SASE+ and EQL, and this is SQL with MATCH_RECOGNIZE\n"
+        "error: --counts is for CEQL, SASE+, EQL and automata, and this is SQL with MATCH_RECOGNIZE\n"
+    )
+
+
+AUTOMATON = """
+window = 5
+final = ["there"]
+arcs = [{ source = "q0", target = "there", when = "e.v > 1" }, { source = "q0", target = "gone", when = "e.v > 100" }]
+"""
+
+
+def test_explain_counts_of_an_automaton(run: Run) -> None:
+    Path("afa.toml").write_text(AUTOMATON, "utf-8")
+    code, out, err = run("explain", "afa.toml", "events.parquet", "--language", "afa", "--time", "v", "--counts")
+    assert (code, err) == (0, "")
+    afa = stretto.read_afa(AUTOMATON, {"v": EVENTS.schema.field("v").type})
+    assert out == f"{stretto.explain(afa, EVENTS, time='v')}\n"
+    above = sum(v > 1 for v in EVENTS["v"].to_pylist())
+    assert f"there (final): {above} events\n" in out
+    assert "           gone: 0 events\n" in out
+    code, out, _ = run("explain", "afa.toml", "events.parquet", "--language", "afa", "--draw", "afa.dot")
+    assert (code, "counts " in out) == (0, False)
+    assert '  "gone";' in Path("afa.dot").read_text("utf-8")
+    run("explain", "afa.toml", "events.parquet", "--language", "afa", "--time", "v", "--counts", "--draw", "afa.dot")
+    assert '"gone" [label="gone\\n0 events", color=gray60' in Path("afa.dot").read_text("utf-8")
+    assert run("explain", AUTOMATON, "--language", "afa")[2].startswith(
+        "error: the automaton's text does not say the events' attributes: "
     )
 
 

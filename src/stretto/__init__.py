@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from stretto.asking.answer import Answer
 from stretto.asking.call import why_not
-from stretto.asking.counts import Explanation, explain
+from stretto.asking.counts import explain
+from stretto.asking.explanation import Explanation
 from stretto.errors import (
     DataError,
     EngineError,

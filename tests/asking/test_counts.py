@@ -11,7 +11,8 @@ import pytest
 
 import stretto
 import stretto.asking.trying
-from stretto.asking.counts import Explanation
+from stretto.asking.counts import StepCounts
+from stretto.asking.explanation import Explanation
 from stretto.explaining.dot import Drawing, Stage, draw_stages
 from tests.asking.test_why_not import SKIPPING, TRADES
 from tests.conftest import cases
@@ -151,10 +152,11 @@ def test_numbers_by_brute_force() -> None:
                     if times[-1] - times[0] <= 6:
                         ends[1].add(times[-1])
             expected.append((len(by[steps - 1]), len(chosen[steps - 1]), len(ends[0]), len(ends[1])))
-        found = stretto.explain(query, pa.Table.from_pylist(events, SCHEMA), time="t").counted
+        found = stretto.explain(query, pa.Table.from_pylist(events, SCHEMA), time="t").counts
+        assert isinstance(found, StepCounts)
         told = [
             (one.events, one.alone.value, one.reached.value, one.within.value)
-            for one in found
+            for one in found.steps
             if one.alone is not None and one.reached is not None and one.within is not None
         ]
         assert told == expected, f"seed {seed}"
@@ -179,8 +181,11 @@ def test_html_is_escaped() -> None:
 
 
 def test_what_is_refused() -> None:
-    with pytest.raises(stretto.OptionError, match="explain counts for CEQL, SASE\\+ and EQL, and this is an automaton"):
-        stretto.explain(stretto.AFA({"kind": str}).arc("q0", "q1", when="e.kind = 'a'").final("q1"), TRADES)  # type: ignore[arg-type]
+    afa = stretto.AFA({"type": str}).arc("q0", "q1", when="e.type = 'a'").final("q1")
+    with pytest.raises(stretto.OptionError, match="an AFA needs the column that orders the stream"):
+        stretto.explain(afa, TRADES)
+    with pytest.raises(stretto.OptionError, match="stream='s' says nothing about an automaton"):
+        stretto.explain(afa, TRADES, time="time", stream="s")
     with pytest.raises(stretto.OptionError, match="this is SQL with MATCH_RECOGNIZE: "):
         stretto.explain("SELECT * FROM t MATCH_RECOGNIZE (PATTERN (A) DEFINE A AS x > 1)", TRADES)
     with pytest.raises(stretto.OptionError, match="the query has no partition attribute"):
@@ -212,3 +217,71 @@ def test_the_picture_of_odd_names_and_many_events() -> None:
     assert f's0_1 [label="{"x" * 59}…", penwidth=1.0, peripheries=2];' in str(drawn)
     if Drawing.can_draw():
         assert "1,000,000 events" in drawn.svg()
+
+
+FALLS = [
+    {"t": at, "k": key, "x": x} for at, (key, x) in enumerate([("a", -5), ("a", -1), ("b", 9), ("a", 1), ("a", 3)])
+]
+
+
+def falls() -> stretto.AFA:
+    """Two falls or more of one key, then a rise; a state where no event leads to."""
+    afa = stretto.AFA({"k": str, "x": int}, register={"n": int}, start="start", partition_by=["k"], window=100)
+    afa = afa.arc("start", "low", when="e.x < -3").arc("low", "low", when="e.x < 0", then="n = r.n + 1")
+    afa = afa.ignore("low", when="e.x = 1").arc("low", "up", when="e.x > 2 AND r.n > 0")
+    return afa.epsilon("up", "end", when="r.n > 7").final("up").final("end")
+
+
+def test_an_automaton() -> None:
+    found = stretto.explain(falls(), FALLS, time="t")
+    assert str(found).startswith(f"{falls().explain()}\ncounts     of 5 events\n")
+    assert [line[11:] for line in str(found).splitlines()[-9:]] == [
+        "start",
+        "  a0 -> low when e.x < -3: 1 event",
+        "low: 2 events",
+        "  a1 -> low when e.x < 0: 1 event",
+        "  a2 ignores when e.x = 1: 1 event",
+        "  a3 -> up when e.x > 2 AND r.n > 0: 1 event",
+        "up (final): 1 event",
+        "  a4 ε -> end when r.n > 7",
+        "end (final): 0 events",
+    ]
+    assert found.steps.to_pylist()[1:4] == [
+        {"state": "start", "arc": "a0", "target": "low", "events": 1, "at_least": False},
+        {"state": "low", "arc": None, "target": None, "events": 2, "at_least": False},
+        {"state": "low", "arc": "a1", "target": "low", "events": 1, "at_least": False},
+    ]
+    assert found.steps["events"].to_pylist() == [None, 1, 2, 1, 1, 1, 1, None, 0]
+    assert stretto.explain(falls(), FALLS, time="t", key="b").steps["events"].to_pylist() == [None, *[0] * 6, None, 0]
+    assert stretto.explain(falls(), FALLS, time="t", between=(0, 2)).looked_at == 3
+
+
+def test_the_picture_of_an_automaton() -> None:
+    drawn = str(stretto.explain(falls(), FALLS, time="t").draw()).splitlines()
+    assert drawn[6] == (
+        '  label="of 5 events; by k; each event contributes for 100 ticks of the time attribute"; fontname="Helvetica"; '
+        "fontsize=10;"
+    )
+    assert drawn[7:-1] == [
+        '  "start";',
+        '  "low" [label="low\\n2 events", penwidth=1.2];',
+        '  "up" [shape=doublecircle, label="up\\n1 event", penwidth=1.0];',
+        '  "end" [shape=doublecircle, label="end\\n0 events", color=gray60, fontcolor=gray40];',
+        '  "start" -> "low" [label="a0: e.x < -3\\n1 event", penwidth=1.0];',
+        '  "low" -> "low" [label="a1: e.x < 0 /\\nn = r.n + 1\\n1 event", penwidth=1.0];',
+        '  "low" -> "low" [style=dashed, headport=s, tailport=s, label="a2: e.x = 1\\n1 event", penwidth=1.0];',
+        '  "low" -> "up" [label="a3: e.x > 2 AND r.n > 0\\n1 event", penwidth=1.0];',
+        '  "up" -> "end" [style=dotted, label="a4: ε, r.n > 7"];',
+    ]
+
+
+def test_what_is_too_much_of_an_automaton_is_at_least(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stretto.asking.afa_events, "MOST_BYTES", 1)
+    rows = 3 * stretto.asking.trying.FIRST
+    events = pa.table({"x": [1] * rows, "t": range(rows)})
+    found = stretto.explain(
+        stretto.AFA({"x": int}, window=2).arc("q0", "q1", when="e.x = 1").final("q1"), events, time="t"
+    )
+    assert found.steps["at_least"].to_pylist() == [False, True, True]
+    assert "q1 (final): at least " in str(found)
+    assert f"of {rows:,} events" in str(found)

@@ -37,6 +37,7 @@ LANGUAGES = (
     "why_rows",
     "why_afa",
     "counts",
+    "counts_afa",
     "dry",
 )
 

@@ -12,7 +12,8 @@ import pytest
 
 from stretto.asking.call import chains_of
 from stretto.asking.constraints import AnyParsed, Kind
-from stretto.asking.counts import Number, explain
+from stretto.asking.counts import StepCounts, explain
+from stretto.asking.trying import Number
 from stretto.errors import QueryError
 from stretto.events import Schema
 from stretto.matching.compiled import bound_apart, compile_query
@@ -38,7 +39,8 @@ def check(one: Case, seed: int = 0) -> int:
         return 0
     found = explain(query, one.events)
     assert str(found).startswith(query.explain()), one
-    counted = iter(found.counted)
+    assert isinstance(found.counts, StepCounts)
+    counted = iter(found.counts.steps)
     schema, total = query.bound.schema, 0
     for chain in chains_of(query.bound.parsed):
         for steps in range(1, len(chain.steps) + 1):

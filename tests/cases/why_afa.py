@@ -52,9 +52,14 @@ def case(seed: int) -> Case:
 
 def found(afa: Afa, events: pa.Table) -> bool:
     """Whether an automaton has an output, by the definition."""
+    return bool(outputs(afa, read(afa, events)))
+
+
+def read(afa: Afa, events: pa.Table) -> list[Event]:
+    """Events as the definition takes them."""
     window = afa.window
     assert window is None or isinstance(window, int)
-    rows = [
+    return [
         Event(
             at,
             tuple(row[name] for name in afa.partition_by),
@@ -64,7 +69,6 @@ def found(afa: Afa, events: pa.Table) -> bool:
         )
         for at, row in enumerate(events.to_pylist())
     ]
-    return bool(outputs(afa, rows))
 
 
 def check(one: Case, seed: int = 0) -> int:

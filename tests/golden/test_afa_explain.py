@@ -154,12 +154,12 @@ digraph AFA {
   "q3" -> "head" [label="a8: e.price > r.top /\nlast = e.price"];
   "head" -> "q4" [label="a9: e.price < r.last /\nlast = e.price"];
   "q4" -> "q4" [label="a10: e.price < r.last /\nlast = e.price"];
-  "q1" -> "q1" [style=dashed, label="a11: e.price = r.last"];
-  "shoulder" -> "shoulder" [style=dashed, label="a12: e.price = r.last"];
-  "q2" -> "q2" [style=dashed, label="a13: e.price = r.last"];
-  "q3" -> "q3" [style=dashed, label="a14: e.price = r.last"];
-  "head" -> "head" [style=dashed, label="a15: e.price = r.last"];
-  "q4" -> "q4" [style=dashed, label="a16: e.price = r.last"];
+  "q1" -> "q1" [style=dashed, headport=s, tailport=s, label="a11: e.price = r.last"];
+  "shoulder" -> "shoulder" [style=dashed, headport=s, tailport=s, label="a12: e.price = r.last"];
+  "q2" -> "q2" [style=dashed, headport=s, tailport=s, label="a13: e.price = r.last"];
+  "q3" -> "q3" [style=dashed, headport=s, tailport=s, label="a14: e.price = r.last"];
+  "head" -> "head" [style=dashed, headport=s, tailport=s, label="a15: e.price = r.last"];
+  "q4" -> "q4" [style=dashed, headport=s, tailport=s, label="a16: e.price = r.last"];
 }
 """
 
@@ -192,7 +192,7 @@ digraph AFA {
   "the \"start\"" -> "q1" [label="in: falls /\ntag = e.`a b`"];
   "q1" -> "q2" [style=dotted, label="a1: ε, r.n > 3 /\nn = 0"];
   "q1" -> "q3" [style=dotted, label="a2: ε, true"];
-  "q2" -> "q2" [style=dashed, label="a3: e.x BETWEEN 1000000 AND 1000000000 AND e.`a b` IN ('abc', '…"];
+  "q2" -> "q2" [style=dashed, headport=s, tailport=s, label="a3: e.x BETWEEN 1000000 AND 1000000000 AND e.`a b` IN ('abc', '…"];
   "q2" -> "q1" [label="a4: true"];
 }
 """

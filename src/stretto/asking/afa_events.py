@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from stretto.asking.constraints import Constraint, Kind, Step
 from stretto.asking.evidence import NAMED, Evidence, distance, relative, shown
-from stretto.asking.trying import FIRST, I64, LARGEST, MOST_BYTES, Abandoned, Found, Trying
+from stretto.asking.trying import FIRST, I64, LARGEST, MOST_BYTES, TOO_MUCH, Abandoned, Found, Number, Trying
 from stretto.errors import DataError
 from stretto.matching.merging import ordered
 from stretto.matching.revising import Revising
@@ -67,7 +67,7 @@ class AfaTrial(Trying):
         """An automaton as it is: it is compiled when it runs."""
         return parsed
 
-    def line(self, afa: Afa) -> Revising:
+    def line(self, afa: Afa, budget: str | None = None) -> Revising:
         """A run of an automaton over these events.
 
         Raises
@@ -75,20 +75,37 @@ class AfaTrial(Trying):
         OptionError, DataError
             The events are not what it needs.
         """
-        return Revising(afa, self.events.table.schema, time=self.events.time, sequence=None, ordered=True)
+        return Revising(
+            afa, self.events.table.schema, time=self.events.time, sequence=None, ordered=True, budget=budget
+        )
 
     def _few(self, query: Afa, each: int, most: float) -> Iterator[Found]:
-        line, table, began = self.line(query), self.events.table, process_time()
+        for found in self._outputs(query, most):
+            for first, last in zip(*(found[name][:each].to_pylist() for name in ("start", "end")), strict=True):
+                yield self._followed(query, first, last)
+
+    def completing(self, query: Afa) -> Number:
+        """At how many events an automaton gives output."""
+        seen, exact, began = np.zeros(self.events.table.num_rows, np.bool_), True, process_time()
+        try:
+            for found in self._outputs(query, self._seconds(quick=False), f"{MOST_BYTES} B"):
+                seen[found["end"].to_numpy()] = True
+        except TOO_MUCH:
+            exact = False
+        self._note(began)
+        return Number(int(np.count_nonzero(seen)), exact)
+
+    def _outputs(self, query: Afa, most: float, budget: str | None = None) -> Iterator[pa.Table]:
+        """The output of an automaton, piece by piece of the stream; it is given up when it takes more than so many seconds."""
+        line, table, began = self.line(query, budget), self.events.table, process_time()
         names, begin, size = line.needed(), 0, FIRST
         while begin < table.num_rows:
             try:
-                found = line.take(pa.Table.from_batches(table.select(names).slice(begin, size).to_batches()), None)
+                yield line.take(pa.Table.from_batches(table.select(names).slice(begin, size).to_batches()), None)
             except DataError as error:
                 if query.arcs == self.events.afa.arcs:
                     raise
                 raise Abandoned from error  # a transfer of what a fence would have kept from it
-            for first, last in zip(*(found[name][:each].to_pylist() for name in ("start", "end")), strict=True):
-                yield self._followed(query, first, last)
             begin += size
             took = process_time() - began
             if begin < table.num_rows and (took > most or line.run.nbytes > MOST_BYTES):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,19 +9,22 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stretto.asking.call import chains_of, events_of
+from stretto.asking.afa_counts import arc_counts
+from stretto.asking.afa_events import AfaTrial
+from stretto.asking.call import afa_events_of, chains_of, events_of, refuse_said
 from stretto.asking.constraints import Chain, Kind
 from stretto.asking.constraints import Step as Asks
+from stretto.asking.explanation import Explanation, in_words
 from stretto.asking.search import Search
 from stretto.asking.trying import Events, Number, Trial
 from stretto.errors import OptionError
+from stretto.explaining.afa import explain_afa
 from stretto.explaining.dot import Drawing, Stage, about, draw_stages
-from stretto.explaining.notebook import picture
-from stretto.explaining.text import section
 from stretto.languages.afa.builder import AFA
 from stretto.languages.sql import has_clause
 from stretto.matching.compiled import Query
 from stretto.matching.dry import findings
+from stretto.matching.dry_arcs import unmet_arcs
 from stretto.query.afa import Afa
 from stretto.query.row_pattern import RowQuery
 from stretto.query.sase import SaseQuery
@@ -47,7 +49,7 @@ class Counted:
     @property
     def told(self) -> list[str]:
         """The numbers that say something new, in words."""
-        told = [_events(self.events)]
+        told = [in_words(self.events)]
         own = Number(self.events) if self.alone is None else self.alone
         shown = (
             ("by itself", self.alone, own != Number(self.events)),
@@ -80,40 +82,30 @@ _SCHEMA = pa.schema(
 
 
 @dataclass(frozen=True)
-class Explanation:
-    """What :func:`stretto.explain` answers. ``str()`` says it in words, and a notebook shows it.
+class StepCounts:
+    """How far events get in the steps of a query; ``about`` says its partition and window in words."""
 
-    Parameters
-    ----------
-    text
-        What the query means and how it runs, as :meth:`stretto.Query.explain` says it.
-    looked_at
-        How many events there were, after ``key=`` and ``between=``.
-    counted
-        The steps of the query with their numbers.
-    warnings
-        Types, conditions and keys of the query that no event has, and windows that are too short, in words.
-    about
-        The partition and the window of the query, in words.
-    """
-
-    text: str
-    looked_at: int
-    counted: tuple[Counted, ...]
-    warnings: tuple[str, ...] = ()
+    steps: tuple[Counted, ...]
     about: tuple[str, ...] = ()
 
     @property
-    def steps(self) -> pa.Table:
-        """The steps as a table, one row for each.
+    def lines(self) -> list[str]:
+        """In words."""
+        several = any(one.alternative > 1 for one in self.steps)
+        lines, number = list[str](), 0
+        for one in self.steps:
+            if one.first:
+                number = 0
+                lines += [f"alternative {one.alternative}"] * several
+            number += 1
+            lines.append(f"{number}. {one}")
+        return lines
 
-        ``alternative`` (int64, from 1: of a formula that is a disjunction), ``step`` (string), and numbers of events (int64):
-        ``events`` that have a type of the step, those that complete it by itself (``alone``), those that complete the steps up to
-        it however long these last (``reached``), and in the windows of the query (``within``); NULL where that is no query.
-        ``at_least`` (list<string>) names the columns whose number may be greater.
-        """
+    @property
+    def table(self) -> pa.Table:
+        """As a table."""
         rows = []
-        for one in self.counted:
+        for one in self.steps:
             numbers = {"alone": one.alone, "reached": one.reached, "within": one.within}
             row: dict[str, Any] = {"alternative": one.alternative, "step": one.step, "events": one.events}
             row |= {name: None if number is None else number.value for name, number in numbers.items()}
@@ -121,47 +113,16 @@ class Explanation:
             rows.append(row)
         return pa.Table.from_pylist(rows, _SCHEMA)
 
-    def __str__(self) -> str:
-        several = any(one.alternative > 1 for one in self.counted)
-        lines, number = [f"of {_events(self.looked_at)}"], 0
-        for one in self.counted:
-            if one.first:
-                number = 0
-                lines += [f"alternative {one.alternative}"] * several
-            number += 1
-            lines.append(f"{number}. {one}")
-        shown = [self.text.rstrip(), section("counts", "\n".join(lines))]
-        return "\n".join([*shown, *([section("warnings", "\n".join(self.warnings))] if self.warnings else [])])
-
-    def draw(self) -> Drawing:
-        """The steps as states with these numbers, as a Graphviz graph: thick where many events get to, dashed where none does.
-
-        >>> import stretto
-        >>> print(stretto.explain("SELECT * FROM S WHERE A ; B", [{"type": "A"}, {"type": "A"}]).draw())
-        digraph counts {
-          rankdir=LR;
-          node [shape=box, style=rounded, fontname="Helvetica", fontsize=11];
-          start [shape=point, width=0.08];
-          label="of 2 events"; fontname="Helvetica"; fontsize=10;
-          s0_0 [label="A\\n2 events", penwidth=1.2];
-          start -> s0_0 [penwidth=1.2];
-          s0_1 [label="B\\n0 events\\nup to here: 0", style="rounded,dashed", peripheries=2];
-          s0_0 -> s0_1 [style="dashed"];
-        }
-        <BLANKLINE>
-        """
+    def draw(self, of: str) -> Drawing:
+        """As a picture; ``of`` says of how many events."""
         ways: dict[int, list[Stage]] = {}
-        for one in self.counted:
+        for one in self.steps:
             ways.setdefault(one.alternative, []).append(one.stage)
-        return draw_stages(ways.values(), [f"of {_events(self.looked_at)}", *self.about])
-
-    def _repr_html_(self) -> str:
-        """The same text, for notebooks, and the picture."""
-        return f"<pre>{html.escape(str(self))}</pre>{picture(self.draw)}"
+        return draw_stages(ways.values(), [of, *self.about])
 
 
 def explain(
-    query: str | Query,
+    query: str | Query | AFA | Afa,
     events: Any,
     *,
     key: Any = None,
@@ -178,10 +139,12 @@ def explain(
     An event completes some steps when it is the last one of a match of them. LIMIT, KEEP and CONSUME, OUTPUT non_overlap, and the
     strategies MAX, NEXT and LAST of CEQL choose among matches, and are left out.
 
+    Of an automaton: for each state, how many events lead to it, and for each arc, how many events take it.
+
     Parameters
     ----------
     query
-        A query in CEQL, SASE+ or EQL: its text, or a compiled :class:`~stretto.Query`.
+        A query in CEQL, SASE+ or EQL: its text, or a compiled :class:`~stretto.Query`; or a :class:`stretto.AFA`.
     events
         As :func:`stretto.match` takes them; files are read into memory.
     key, between
@@ -200,7 +163,7 @@ def explain(
     QueryError, DataError
         As of :func:`stretto.match`.
     OptionError
-        The query is an automaton, or SQL; the key is not one of the query's; there is no time for ``between``.
+        The query is SQL; the key is not one of the query's; there is no time for ``between``.
 
     Examples
     --------
@@ -214,25 +177,25 @@ def explain(
                2. B AS b: 2 events; by itself: 1; up to here: 1; in the window: 0
     """
     if isinstance(query, AFA | Afa):
-        raise OptionError(
-            "explain counts for CEQL, SASE+ and EQL, and this is an automaton: afa.explain() has no counts"
-        )
+        refuse_said("an automaton", {"stream": stream, "time_unit": time_unit, "language": language})
+        asked = afa_events_of(query.frozen, events, key, between, time, sequence)
+        unmet = unmet_arcs(asked.afa, asked.table)
+        return Explanation(explain_afa(asked.afa), asked.table.num_rows, arc_counts(AfaTrial(asked)), tuple(unmet))
     if isinstance(query, str) and has_clause(query):
         raise OptionError(
-            "explain counts for CEQL, SASE+ and EQL, and this is SQL with MATCH_RECOGNIZE: stretto.compile_sql(…).explain() has no "
-            "counts"
+            "explain counts for CEQL, SASE+, EQL and automata, and this is SQL with MATCH_RECOGNIZE: "
+            "stretto.compile_sql(…).explain() has no counts"
         )
     compiled, there = events_of(query, events, key, between, type, time, sequence, stream, time_unit, language)
     trial = Trial(there)
-    counted = [
+    steps = [
         one
         for number, chain in enumerate(chains_of(compiled.bound.parsed), 1)
         for one in _counted(number, chain, trial)
     ]
+    counts = StepCounts(tuple(steps), tuple(about(compiled.parsed)))
     warnings = findings(compiled, compiled.implied.added_to(there.table))
-    return Explanation(
-        compiled.explain(), there.table.num_rows, tuple(counted), tuple(warnings), tuple(about(compiled.parsed))
-    )
+    return Explanation(compiled.explain(), there.table.num_rows, counts, tuple(warnings))
 
 
 def _counted(alternative: int, chain: Chain, trial: Trial) -> Iterator[Counted]:
@@ -278,7 +241,3 @@ def _of_types(step: Asks, events: Events, chain: Chain) -> int:
     if isinstance(both, pa.Scalar):
         return events.table.num_rows if both.as_py() else 0
     return int(pc.sum(both).as_py() or 0)
-
-
-def _events(number: int) -> str:
-    return f"{number:,} event{'' if number == 1 else 's'}"

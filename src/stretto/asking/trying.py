@@ -94,7 +94,8 @@ class Abandoned(Exception):
     """A query has too many partial matches to be tried to its end."""
 
 
-_TOO_MUCH = (LimitError, TooMany, IntegerOverflow, Abandoned)
+#: What a query raises that is not tried to its end.
+TOO_MUCH = (LimitError, TooMany, IntegerOverflow, Abandoned)
 
 
 @dataclass(frozen=True)
@@ -135,7 +136,7 @@ class Trying:
         began = process_time()
         try:
             yield from self._few(query, each, self._seconds(quick=quick))
-        except _TOO_MUCH:
+        except TOO_MUCH:
             self.abandoned += 1
         finally:
             self._note(began)
@@ -196,7 +197,7 @@ class Trial(Trying):
             for piece in self._pieces(query, most):
                 for found in piece:
                     seen[found.end] = True
-        except _TOO_MUCH:
+        except TOO_MUCH:
             exact = False
         self._note(began)
         return Number(int(np.count_nonzero(seen)), exact)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from stretto.asking.counts import explain as explained
+from stretto.asking.explanation import Explanation
 from stretto.cli.files import (
-    LANGUAGE_HELP,
     TYPE_HELP,
-    Language,
     read_events,
     read_query,
     read_statement_text,
@@ -20,10 +19,27 @@ from stretto.cli.files import (
 )
 from stretto.cli.sql import tables_of
 from stretto.errors import OptionError
-from stretto.explaining.dot import Drawing
+from stretto.explaining.afa import draw_afa, explain_afa
+from stretto.languages.afa.written import read_afa
 from stretto.languages.sql import has_clause
 from stretto.matching.compiled import Query, compile_query
+from stretto.matching.many.automata import of_what_it_reads
 from stretto.matching.sql_query import SqlQuery, compile_sql
+from stretto.query.afa import Afa
+
+
+class Explained(StrEnum):
+    """The languages of what is explained."""
+
+    ceql = "ceql"
+    sase = "sase"
+    eql = "eql"
+    afa = "afa"
+
+
+EXPLAINED_HELP = (
+    "The query's language, where its first word does not tell: ceql, sase or eql; afa: the text of an automaton."
+)
 
 
 def register(app: typer.Typer) -> None:
@@ -43,35 +59,41 @@ def explain(  # noqa: PLR0913 - the options of the command
     table: Annotated[
         list[str] | None, typer.Option(help="name=files: a table of a SQL statement with MATCH_RECOGNIZE, as for sql.")
     ] = None,
-    language: Annotated[Language | None, typer.Option(help=LANGUAGE_HELP)] = None,
-    counts: Annotated[bool, typer.Option(help="Read DATA, and count the events that complete each step.")] = False,
+    language: Annotated[Explained | None, typer.Option(help=EXPLAINED_HELP)] = None,
+    counts: Annotated[
+        bool, typer.Option(help="Read DATA, and count the events that complete each step, or get to each state.")
+    ] = False,
     sequence: Annotated[str | None, typer.Option(help="Column that orders events of one time, for --counts.")] = None,
     draw: Annotated[
         Path | None,
         typer.Option(help="Draw the automaton, with --counts the steps with their numbers: .svg, .png, .pdf or .dot."),
     ] = None,
 ) -> None:
-    """Show what QUERY means and how it runs: CEQL, SASE+, EQL, or SQL with MATCH_RECOGNIZE."""
+    """Show what QUERY means and how it runs: CEQL, SASE+, EQL, SQL with MATCH_RECOGNIZE, or an automaton (TOML or JSON)."""
     if counts and data is None:
         raise OptionError("--counts needs events: stretto explain QUERY DATA --counts")
     text = read_statement_text(query) if language is None and has_clause(query) else read_query(query, language)
-    shown = ""
-    drawn: Callable[[], Drawing] | None = None
+    compiled: Afa | Query | SqlQuery
+    found: Explanation | None = None
     if language is None and has_clause(text):
         if counts:
-            raise OptionError("--counts is for CEQL, SASE+ and EQL, and this is SQL with MATCH_RECOGNIZE")
+            raise OptionError("--counts is for CEQL, SASE+, EQL and automata, and this is SQL with MATCH_RECOGNIZE")
         if data is not None:
             raise OptionError(f"a SQL statement names its tables: --table name={data}")
-        compiled: Query | SqlQuery = compile_sql(text, **tables_of(table or ()))
+        compiled = compile_sql(text, **tables_of(table or ()))
     else:
         column, types = typed_columns(type_ or ())
         events = None if data is None else read_events(data, None, types)
-        roles = {"type": column or None, "time": time, "stream": stream, "time_unit": time_unit}
-        compiled = compile_query(text, None if events is None else events.schema, language=language, **roles)
+        schema = None if events is None else events.schema
+        if language is Explained.afa:
+            compiled = of_what_it_reads(read_afa(text, schema))
+        else:
+            roles = {"type": column or None, "time": time, "stream": stream, "time_unit": time_unit}
+            compiled = compile_query(text, schema, language=language, **roles)
         if counts:
-            found = explained(compiled, events, sequence=sequence)
-            shown, drawn = str(found), found.draw
-    typer.echo(shown or compiled.explain())
+            found = explained(compiled, events, time=time, sequence=sequence)
+    typer.echo(found or (explain_afa(compiled) if isinstance(compiled, Afa) else compiled.explain()))
     if draw is not None:
-        (drawn or compiled.draw)().save(draw)
+        automaton = draw_afa(compiled) if isinstance(compiled, Afa) else compiled.draw()
+        (automaton if found is None else found.draw()).save(draw)
         typer.echo(f"automaton drawn to {draw}", err=True)

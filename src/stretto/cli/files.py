@@ -38,7 +38,7 @@ class Language(StrEnum):
 LANGUAGE_HELP = "The query's language, where its first word does not tell: ceql, sase or eql."
 
 
-def read_query(argument: str, language: Language | None = None) -> str:
+def read_query(argument: str, language: str | None = None) -> str:
     """The text of a query: from a file, or the argument itself when it is a query."""
     what = "a query (a query begins with SELECT or PATTERN; one of EQL needs --language eql)"
     text = _text_of(argument, what, "events: the query comes first, and then the data")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from stretto.engines.select import choose_ahead
-from stretto.explaining.dot import Drawing, caption, quoted
+from stretto.explaining.dot import BELOW, Drawing, Stage, caption, quoted, thickness
 from stretto.explaining.text import section
 from stretto.query import predicate as p
 from stretto.query.afa import Afa, Arc, Emit, Kind
@@ -20,6 +21,10 @@ _EMITS = {
 }
 
 _KINDS = {Kind.CONSUME: "", Kind.EPSILON: "ε", Kind.IGNORE: "ignores"}
+
+
+#: Nothing is counted.
+NOTHING: Mapping[str, Stage] = MappingProxyType({})
 
 
 def explain_afa(afa: Afa) -> str:
@@ -108,8 +113,17 @@ def _valid(arc: Arc) -> str:
     return f"[{'−∞' if arc.since is None else arc.since}, {'∞' if arc.until is None else arc.until})"
 
 
-def draw_afa(afa: Afa) -> Drawing:
-    """Draw the graph: final states have two circles, an arc says ``id: when / then``; ε-arcs are dotted, ignorable ones dashed."""
+def draw_afa(
+    afa: Afa,
+    states: Mapping[str, Stage] = NOTHING,
+    arcs: Mapping[str, Stage] = NOTHING,
+    told: Sequence[str] = (),
+) -> Drawing:
+    """Draw the graph: final states have two circles, an arc says ``id: when / then``; ε-arcs are dotted, ignorable ones dashed.
+
+    ``states`` and ``arcs``: what is said of them, and by which number they are drawn: the greater, the thicker is the line, by the
+    logarithm, and what nothing gets to is grey. ``told`` stands below the graph.
+    """
     by = [f"by {', '.join(afa.partition_by)}"] if afa.partition_by else []
     window = [] if afa.window is None else [f"each event contributes for {_size(afa.window)}"]
     lines = [
@@ -119,16 +133,35 @@ def draw_afa(afa: Afa) -> Drawing:
         '  edge [fontname="Helvetica", fontsize=10];',
         '  "" [shape=none, width=0];',
         f'  "" -> "{quoted(afa.start)}";',
-        *caption([*by, *window]),
+        *caption([*told, *by, *window]),
     ]
     for state in afa.states:
-        shape = " [shape=doublecircle]" if state in afa.finals else ""
-        lines.append(f'  "{quoted(state)}"{shape};')
-    styles = {Kind.CONSUME: "", Kind.EPSILON: "style=dotted, ", Kind.IGNORE: "style=dashed, "}
+        own = ["shape=doublecircle"] if state in afa.finals else []
+        if state in states:
+            own.append(f'label="{_lines(quoted(state), states[state])}"')
+        shape = [*own, *_weight(states.get(state))]
+        lines.append(f'  "{quoted(state)}"{_attributes(shape)};')
+    styles = {Kind.CONSUME: [], Kind.EPSILON: ["style=dotted"], Kind.IGNORE: [BELOW]}
     for arc in afa.arcs:
-        ends = f'"{quoted(arc.source)}" -> "{quoted(arc.target)}"'
-        lines.append(f'  {ends} [{styles[arc.kind]}label="{_label(arc, afa)}"];')
+        ends, told_of = f'"{quoted(arc.source)}" -> "{quoted(arc.target)}"', arcs.get(arc.id)
+        own = [*styles[arc.kind], f'label="{_lines(_label(arc, afa), told_of)}"', *_weight(told_of)]
+        lines.append(f"  {ends} [{', '.join(own)}];")
     return Drawing("\n".join([*lines, "}", ""]))
+
+
+def _attributes(own: Sequence[str]) -> str:
+    return f" [{', '.join(own)}]" if own else ""
+
+
+def _lines(name: str, told: Stage | None) -> str:
+    return "\\n".join([name, *(() if told is None else map(quoted, told.lines))])
+
+
+def _weight(told: Stage | None) -> list[str]:
+    """How what so many events get to is drawn."""
+    if told is None or told.count is None:
+        return []
+    return [f"penwidth={thickness(told.count)}"] if told.count else ["color=gray60", "fontcolor=gray40"]
 
 
 def _label(arc: Arc, afa: Afa) -> str:

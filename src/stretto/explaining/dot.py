@@ -32,7 +32,7 @@ _DARK = (
 
 
 #: A loop below its state, so that its label does not lie over that of a loop above.
-_BELOW = "style=dashed, headport=s, tailport=s"
+BELOW = "style=dashed, headport=s, tailport=s"
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ def draw(parsed: ParsedQuery | SaseQuery, bound: BoundQuery | BoundSase | None, 
 
 @dataclass(frozen=True)
 class Stage:
-    """A step of a query with how far events get in it: its lines of text, and by which number it is drawn; ``None``: it has none."""
+    """What is said of how far events get in a step, a state or an arc, and by which number it is drawn; ``None``: it has none."""
 
     lines: tuple[str, ...]
     count: int | None
@@ -128,7 +128,7 @@ def draw_stages(ways: Iterable[Sequence[Stage]], about: Iterable[str]) -> Drawin
         before = "start"
         for number, stage in enumerate(stages):
             name, last = f"s{way}_{number}", ", peripheries=2" * (number == len(stages) - 1)
-            style = 'style="rounded,dashed"' if stage.count == 0 else f"penwidth={_thickness(stage.count)}"
+            style = 'style="rounded,dashed"' if stage.count == 0 else f"penwidth={thickness(stage.count)}"
             label = "\\n".join(map(_short, stage.lines))
             lines.append(f'  {name} [label="{label}", {style}{last}];')
             lines.append(f"  {before} -> {name} [{style.replace('rounded,', '')}];")
@@ -136,7 +136,7 @@ def draw_stages(ways: Iterable[Sequence[Stage]], about: Iterable[str]) -> Drawin
     return Drawing("\n".join([*lines, "}", ""]))
 
 
-def _thickness(count: int | None) -> str:
+def thickness(count: int | None) -> str:
     """How thick a line is, in points: one more for a hundred times the events."""
     return f"{1 + math.log10(max(count or 1, 1)) / 2:.1f}"
 
@@ -230,13 +230,13 @@ def _nfab(nfab: Nfab, about: list[str]) -> str:
         lines.append(f'  "{first}" -> "{names[at + 1]}" [label="{_edge(pair.begin, pair)}"];')
         if number:
             lines.append(
-                f'  "{first}" -> "{first}" [{_BELOW}, label="ignore: {ignored(nfab.step(number), takes=False)}"];'
+                f'  "{first}" -> "{first}" [{BELOW}, label="ignore: {ignored(nfab.step(number), takes=False)}"];'
             )
         if pair.take:
             state, after = names[at + 1], names[at + 2]
             lines.append(f'  "{state}" -> "{state}" [label="{_edge(pair.take, pair)}"];')
             lines.append(
-                f'  "{state}" -> "{state}" [{_BELOW}, label="ignore: {ignored(nfab.loop(number), takes=True)}"];'
+                f'  "{state}" -> "{state}" [{BELOW}, label="ignore: {ignored(nfab.loop(number), takes=True)}"];'
             )
             label = _lines(f"proceed: {proceeds(nfab, number, pair)}")
             lines.append(f'  "{state}" -> "{after}" [arrowhead=empty, label="{label}"];')

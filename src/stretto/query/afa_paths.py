@@ -27,6 +27,23 @@ def reached(afa: Afa) -> set[str]:
     return {state for state, consumed in found if consumed}
 
 
+def beginning(afa: Afa) -> set[str]:
+    """Find the states in which a computation may be before its first event.
+
+    >>> from stretto.query.afa import Arc
+    >>> arcs = (Arc("a0", "q0", "q1", kind=Kind.EPSILON), Arc("a1", "q1", "q2"))
+    >>> sorted(beginning(Afa({}, {}, (), "q0", arcs)))
+    ['q0', 'q1']
+    """
+    found, waiting = {afa.start}, [afa.start]
+    while waiting:
+        state = waiting.pop()
+        after = {arc.target for arc in afa.arcs if arc.source == state and arc.kind is Kind.EPSILON} - found
+        found |= after
+        waiting += after
+    return found
+
+
 def leading(afa: Afa, to: Collection[str]) -> set[str]:
     """Find the states from which a path leads to one of some states, these included.
 

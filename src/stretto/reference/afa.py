@@ -164,6 +164,28 @@ def _matches(run: _Run, stream: Sequence[Event], numbered: bool) -> Iterator[Out
             yield from [one] * (count if run.bag else 1)
 
 
+def followed(afa: Afa, events: Iterable[Event]) -> tuple[dict[str, set[int]], dict[str, set[int]]]:
+    """The rows of the events that lead to each state, and that take each arc which takes events, in any computation."""
+    run = _Run(replace(afa, finals={}), bag=False)
+    states: defaultdict[str, set[int]] = defaultdict(set)
+    arcs: defaultdict[str, set[int]] = defaultdict(set)
+    for stream in _substreams(events).values():
+        for begin in range(len(stream)):
+            least, reached = math.inf, run.started(stream[begin])
+            for event in stream[begin:]:
+                least = min(least, math.inf if event.re is None else event.re)
+                if event.le >= least:
+                    break
+                for description in reached:
+                    for arc, _ in run.steps(description, event, epsilon=False):
+                        arcs[arc.id].add(event.row)
+                entered, ignored = run.consumed(reached, event)
+                for state, _ in entered:
+                    states[state].add(event.row)
+                reached = entered + ignored
+    return dict(states), dict(arcs)
+
+
 def _next(number: int | None) -> int | None:
     return None if number is None else number + 1
 

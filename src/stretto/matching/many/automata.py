@@ -99,7 +99,7 @@ class AutomatonPart(Part):
             raise OptionError("the AFA has no arcs, so that nothing can match: afa.arc(source, target, when=…)")
         self.schema, self.partition_by = schema, afa.partition_by
         self._check(afa)
-        self.afa = _of_what_it_reads(afa, schema.time)
+        self.afa = of_what_it_reads(afa)
         self.text = "\n".join(shown(arc, afa.register) for arc in afa.arcs) if text is None else text
         if text is None:
             arc = _functions(afa)[0]
@@ -193,11 +193,11 @@ class AutomatonPart(Part):
         return self.afa == other.afa
 
 
-def _of_what_it_reads(afa: Afa, time: str) -> Afa:
+def of_what_it_reads(afa: Afa) -> Afa:
     """The same with the attributes alone that arcs and keys read, so that no other column is read for it."""
     if _functions(afa):  # which are given all
         return afa
-    read = {time, *(f"e.{name}" for name in afa.partition_by)}
+    read = {f"e.{name}" for name in afa.partition_by}
     for arc in afa.arcs:
         for one in (arc.when, *(arc.then if isinstance(arc.then, tuple) else ())):
             if one is not None:
