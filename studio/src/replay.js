@@ -1,9 +1,14 @@
-// A replay: the events come again in the order of their times, while patterns are put in, replaced and taken out.
+// A replay: the events of the sample come again in the order of their times, or those of a file come as it grows, while patterns are put
+// in, replaced and taken out.
 import { ask, CallError } from "./api.js";
 import { choice, h } from "./dom.js";
 import { moment, number } from "./views.js";
 
 const TICK = 150; // milliseconds between two questions
+const SOURCES = [
+  ["sample", "of the sample"],
+  ["live", "of the file as it grows"],
+];
 const PACES = [
   ["10", "all in 10 s"],
   ["30", "all in 30 s"],
@@ -28,7 +33,7 @@ export class Replay {
   /** End it, also at the server. */
   forget() {
     if (this.state) ask("end_replay", { replay: this.state.replay }, true).catch(() => {});
-    Object.assign(this, { state: null, playing: false, clock: null, refused: null, view: null });
+    Object.assign(this, { source: "sample", disorder: "", state: null, playing: false, clock: null, refused: null, view: null });
   }
 
   async attempt(work) {
@@ -53,14 +58,24 @@ export class Replay {
   async begin() {
     const patterns = Object.fromEntries((this.state?.patterns ?? [{ name: this.name, text: this.query() }]).filter(({ text }) => text).map(({ name, text }) => [name, text]));
     this.playing = false;
-    const begun = await this.attempt(() => this.askHere("begin_replay", { patterns }));
+    const begun = await this.attempt(() => this.askHere("begin_replay", { patterns, live: this.source === "live", disorder: this.disorder }));
     if (begun) this.take({ ...begun, late: false }, begun.span?.[0]);
+    return Boolean(begun);
+  }
+
+  /** Begin anew with other events, or with another disorder. */
+  async beginWith(values) {
+    const { source, disorder } = this;
+    Object.assign(this, values);
+    if (await this.begin()) return;
+    Object.assign(this, { source, disorder });
+    await this.begin(); // the one before was ended; what is wrong stays told
   }
 
   take(answer, clock = this.clock) {
     this.state = { replay: this.state?.replay, ...answer };
     this.clock = answer.late ? answer.at : clock;
-    if (answer.ended) this.playing = false;
+    if (answer.ended || answer.live?.broken) this.playing = false;
     this.refused = null;
     this.changed();
   }
@@ -78,6 +93,13 @@ export class Replay {
     if (this.state) await this.read(this.state.at ?? -Number.MAX_VALUE, 1);
   }
 
+  /** End a live stream, so that what waits comes. */
+  async end() {
+    const { replay } = this.state;
+    const found = await this.attempt(() => this.askHere("end_live", { replay }));
+    if (found && this.state?.replay === replay) this.take(found);
+  }
+
   pause() {
     if (this.playing) {
       this.playing = false;
@@ -87,7 +109,7 @@ export class Replay {
 
   /** Let the clock go until the end, or until it is paused. */
   async play() {
-    if (this.playing || !this.state?.span) return;
+    if (this.playing || !(this.state?.span || this.state?.live)) return;
     this.playing = true;
     this.changed();
     let then = performance.now();
@@ -95,12 +117,17 @@ export class Replay {
       await new Promise((resolve) => setTimeout(resolve, TICK));
       if (!this.playing) return;
       const now = performance.now();
-      const [low, high] = this.state.span;
-      const pace = this.pace === "real" ? 1 : (high - low) / (1000 * Number(this.pace)); // of places, in a millisecond
-      const clock = Math.min(high, Math.max(this.clock, low) + (now - then) * pace);
+      const clock = this.state.live ? Number.MAX_VALUE : this.clockAfter(now - then);
       then = now;
       if (!(await this.read(clock, 0))) return;
     }
+  }
+
+  /** How far the clock of a sample has come after some milliseconds. */
+  clockAfter(passed) {
+    const [low, high] = this.state.span;
+    const pace = this.pace === "real" ? 1 : (high - low) / (1000 * Number(this.pace)); // of places, in a millisecond
+    return Math.min(high, Math.max(this.clock, low) + passed * pace);
   }
 
   /** Let the query of the editor be the pattern from now on. */
@@ -123,8 +150,15 @@ export function replayPanel(replay, options) {
 function makeView(replay, { temporal, events, edit, table }) {
   const play = h("button", { id: "play", class: "main", onclick: () => (replay.playing ? replay.pause() : replay.play()) });
   const next = h("button", { id: "next", title: "the next event", onclick: () => replay.step() }, "on →");
+  const end = h("button", { id: "end", title: "what waits comes, and nothing else", onclick: () => replay.end() }, "End");
+  const disorder = h("input", { id: "disorder", placeholder: "none", value: replay.disorder, onchange: () => replay.beginWith({ disorder: disorder.value }) });
+  const source = choice("events", SOURCES, replay.source, (chosen) => replay.beginWith({ source: chosen }));
+  const pace = choice("pace", temporal ? [...PACES, ["real", "as it happened"]] : PACES, replay.pace, (chosen) => (replay.pace = chosen));
+  const ofSample = [pace];
+  const ofLive = [h("label", { title: "how late an event may be: 5 seconds, or a number of the time" }, "late by ", disorder), end];
   const progress = h("progress", { max: Math.max(1, events), "aria-label": "events read" });
   const reached = h("span", { id: "reached" });
+  const passed = h("p", { id: "passed", role: "status" });
   const put = h("button", { id: "put", title: "Ctrl-Enter: the query holds from the next time on", onclick: () => replay.put() });
   const name = h("input", { id: "pattern", "aria-label": "Name of the pattern", oninput: () => ((replay.name = name.value), update()) });
   const patterns = h("div", {});
@@ -135,13 +169,16 @@ function makeView(replay, { temporal, events, edit, table }) {
     h(
       "div",
       { class: "pager" },
+      source,
       h("button", { id: "begin", title: "from the first event on, with these patterns", onclick: () => replay.begin() }, "|← start"),
       play,
       next,
-      choice("pace", temporal ? [...PACES, ["real", "as it happened"]] : PACES, replay.pace, (pace) => (replay.pace = pace)),
+      ...ofSample,
+      ...ofLive,
       progress,
       reached,
     ),
+    passed,
     h("div", { class: "pager" }, h("label", {}, "pattern ", name), put),
     patterns,
     matches,
@@ -152,9 +189,17 @@ function makeView(replay, { temporal, events, edit, table }) {
     const [low, high] = state.span ?? [0, 0];
     const at = state.read ? `${temporal ? moment(state.at, high - low) : number(state.at, high - low)}, ` : "";
     play.textContent = playing ? "Pause" : "Play";
-    play.disabled = next.disabled = state.ended;
+    play.disabled = next.disabled = end.disabled = state.ended;
+    for (const one of [...ofSample, progress]) one.hidden = Boolean(state.live);
+    for (const one of ofLive) one.hidden = !state.live;
+    source.querySelector("select").value = replay.source;
+    if (document.activeElement !== disorder) disorder.value = replay.disorder;
     progress.value = state.read;
-    reached.textContent = `${at}${state.read.toLocaleString("en")} of ${events.toLocaleString("en")} events`;
+    reached.textContent = `${at}${state.read.toLocaleString("en")} ${state.live ? "" : `of ${events.toLocaleString("en")} `}events`;
+    const said = passedOf(state);
+    if (passed.textContent !== said) passed.textContent = said;
+    passed.hidden = !said;
+    passed.classList.toggle("wrong", Boolean(state.live?.broken));
     if (name.value !== replay.name) name.value = replay.name;
     put.textContent = state.patterns.some((one) => one.name === replay.name && one.text) ? "Replace by the query" : "Put the query in";
     const focused = patterns.contains(document.activeElement) ? document.activeElement.id : null;
@@ -168,6 +213,23 @@ function makeView(replay, { temporal, events, edit, table }) {
     );
   }
   return { root, update };
+}
+
+/** What became of the events of a live stream that were not read. */
+function passedOf({ live, ended }) {
+  if (!live) return "";
+  const { held, late, untimed, bad, why, waiting, broken } = live;
+  const counts = [
+    [held, "held until none earlier can come"],
+    [late, "too late, passed over"],
+    [untimed, "without a time, passed over"],
+    [bad, `that cannot be read, passed over: ${why}`],
+  ];
+  const said = counts.filter(([count]) => count).map(([count, what]) => `${count.toLocaleString("en")} ${what}`);
+  if (waiting) said.push(waiting);
+  if (broken) said.push(`the stream has broken off: ${broken}`);
+  else if (ended) said.push("the stream has ended");
+  return said.join(" · ");
 }
 
 function patternTable(replay, edit) {

@@ -26,12 +26,23 @@ def folder(tmp_path: Path) -> Folder:
 
 
 def test_the_files_of_events(folder: Folder) -> None:
-    assert folder.data_files() == ["a.csv", "own.csv", "deep/b.parquet"]
+    assert folder.data_files() == ["a.csv", "own.csv", "deep/b.parquet", "deep/*.parquet"]
     assert folder.data("own.csv") == folder.path / "a.csv"
+    assert folder.data("deep/*.parquet") == folder.path / "deep/*.parquet"
 
 
 @pytest.mark.parametrize(
-    "name", ["../secret.csv", "link.csv", "up/secret.csv", "/etc/passwd", "deep/../../secret.csv", "a\x00.csv", "up"]
+    "name",
+    [
+        "../secret.csv",
+        "link.csv",
+        "up/secret.csv",
+        "/etc/passwd",
+        "deep/../../secret.csv",
+        "a\x00.csv",
+        "up",
+        "up/*.parquet",
+    ],
 )
 def test_what_lies_outside(folder: Folder, name: str) -> None:
     for call in (folder.inside, folder.data, lambda one: folder.write(one, "", ending=".csv", replace=True)):
@@ -40,7 +51,7 @@ def test_what_lies_outside(folder: Folder, name: str) -> None:
     assert (folder.path.parent / "secret.csv").read_text() == "x\n1\n"
 
 
-@pytest.mark.parametrize("name", ["notes.md", "deep", "", "none.csv"])
+@pytest.mark.parametrize("name", ["notes.md", "deep", "", "none.csv", "*.parquet", "none/*.parquet", "deep/*.csv"])
 def test_what_is_no_file_of_events(folder: Folder, name: str) -> None:
     with pytest.raises(stretto.OptionError, match="no file of events"):
         folder.data(name)

@@ -114,7 +114,9 @@ def test_only_the_files_of_the_page_are_served(client: Any) -> None:
         ("open", {"data": "events.parquet"}),
         ("save", {"kind": "rule", "text": "", "name": "", "replace": 1, "opened": 1}),
         ("cancel", {"x": 1}),
-        ("begin_replay", {"patterns": [], "opened": 1}),
+        ("begin_replay", {"patterns": [], "live": False, "disorder": "", "opened": 1}),
+        ("begin_replay", {"patterns": {}, "live": "yes", "disorder": "", "opened": 1}),
+        ("end_live", {"opened": 1}),
         ("read_on", {"up_to": "1", "more": 0, "replay": 1, "opened": 1}),
         ("read_on", {"up_to": True, "more": 0, "replay": 1, "opened": 1}),
         ("put_pattern", {"name": "p", "text": None, "replay": 1, "opened": 1}),
@@ -147,6 +149,8 @@ def call(client: Any, name: str, arguments: dict[str, Any]) -> Any:
     """The answer to a call that repeats the number of the last opening."""
     if name not in ("open", "cancel", "end_replay"):
         arguments.setdefault("opened", client.opened)
+    if name == "begin_replay":
+        arguments = {"live": False, "disorder": ""} | arguments
     answer = client.post(f"/api/{name}", json=arguments)
     if name == "open" and answer.status_code == 200:
         client.opened = answer.json()["opened"]
@@ -167,7 +171,11 @@ def refused(client: Any, name: str, /, **arguments: Any) -> dict[str, Any]:
 
 def test_a_visit(client: Any, folder: Path) -> None:
     begin = client.get("/api/begin").json()
-    assert (begin["files"], begin["data"], begin["roles"]) == (["events.parquet"], "events.parquet", {"time": "t"})
+    assert (begin["files"], begin["data"], begin["roles"]) == (
+        ["events.parquet", "*.parquet"],
+        "events.parquet",
+        {"time": "t"},
+    )
     opened = asked(client, "open", data="events.parquet", roles={"time": "t"})
     assert [one["name"] for one in opened["columns"]] == ["type", "t"]
     assert asked(client, "events", offset=1, count=2)["rows"] == [["B", 2], ["A", 3]]
@@ -248,6 +256,38 @@ def test_a_replay(client: Any, studio: Studio) -> None:
     assert refused(client, "begin_replay", patterns={"p": "SELECT"})["kind"] == "QueryError"
     asked(client, "open", data="events.parquet", roles={})
     assert "column of time" in refused(client, "begin_replay", patterns={})["message"]
+
+
+def test_a_live_stream(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "a.csv").write_text("type,t\nA,1\n")
+    pq.write_table(pa.table({"type": ["A"], "t": [1]}), tmp_path / "in/1.parquet")
+    studio = Studio(Folder(tmp_path))
+    with client_of(studio, headers={server.HEADER: studio.token}) as client:
+        assert client.get("/api/begin").json()["files"] == ["a.csv", "in/1.parquet", "in/*.parquet"]
+        asked(client, "open", data="a.csv", roles={"time": "t"})
+        live = {"patterns": {"pairs": QUERY}, "live": True}
+        replay = asked(client, "begin_replay", **live)["replay"]
+        assert asked(client, "read_on", up_to=1e300, more=0, replay=replay)["read"] == 1
+        with (tmp_path / "a.csv").open("a") as file:
+            file.write("B,2\nC,1\nB,x\n")
+        found = asked(client, "read_on", up_to=1e300, more=0, replay=replay)
+        assert (found["read"], found["count"], found["live"]["late"], found["live"]["bad"]) == (2, 1, 1, 1)
+        assert asked(client, "end_live", replay=replay)["ended"]
+        assert "disorder='x'" in refused(client, "begin_replay", **live, disorder="x")["message"]
+        opened = asked(client, "open", data="in/*.parquet", roles={"time": "t"})
+        assert opened["rows"] == 1
+        replay = asked(client, "begin_replay", **live)["replay"]
+        assert asked(client, "read_on", up_to=1e300, more=0, replay=replay)["read"] == 1
+        pq.write_table(pa.table({"type": ["B"], "t": [2]}), tmp_path / "in/2.parquet")
+        found = asked(client, "read_on", up_to=1e300, more=0, replay=replay)
+        assert (found["read"], found["matches"][0]["rows"]) == (2, [0, 1])
+        saved = asked(client, "save", kind="python", text=QUERY, name="", replace=False)
+        assert "'in/*.parquet'" in saved["text"]
+        asked(client, "open", data="in/1.parquet", roles={"time": "t"})
+        assert "does not grow" in refused(client, "begin_replay", **live)["message"]
+        replay = asked(client, "begin_replay", patterns={})["replay"]
+        assert "ends by itself" in refused(client, "end_live", replay=replay)["message"]
 
 
 def test_a_replay_whose_process_has_ended(client: Any, studio: Studio) -> None:

@@ -13,6 +13,27 @@ from stretto.matching.files import kind_of
 MOST_FILES = 500
 #: Files and folders that are looked at for that: the folder may be a whole disk.
 _MOST_LOOKED_AT = 50_000
+#: The Parquet files of a folder together, as a pattern of names says it.
+FOLLOWED = "*.parquet"
+
+
+def parquet_files(folder: Path) -> list[Path]:
+    """The Parquet files in a folder, by name. What is hidden, linked or deeper is none of them.
+
+    Raises
+    ------
+    OSError
+        The folder has gone.
+    """
+    with os.scandir(folder) as found:
+        names = [
+            one.name
+            for one in found
+            if one.name.endswith(".parquet")
+            and not one.name.startswith((".", "_"))
+            and one.is_file(follow_symlinks=False)
+        ]
+    return [folder / name for name in sorted(names)]
 
 
 class Folder:
@@ -22,14 +43,19 @@ class Folder:
         self.path = path.resolve()
 
     def data_files(self) -> list[str]:
-        """The first files of events, by their paths in the folder. What is hidden, or linked from outside, is none."""
-        found = []
+        """The first files of events, by their paths in the folder. What is hidden, or linked from outside, is none.
+
+        Behind them stand the folders that have Parquet files, as ``folder/*.parquet``.
+        """
+        found, together = [], set()
         for path in self._files():
             if kind_of(path) is not None and path.resolve().is_relative_to(self.path):
                 found.append(path.relative_to(self.path).as_posix())
+                if path.suffix == ".parquet" and not path.is_symlink():
+                    together.add(path.with_name(FOLLOWED).relative_to(self.path).as_posix())
             if len(found) == MOST_FILES:
                 break
-        return found
+        return [*found, *sorted(together)]
 
     def _files(self) -> Iterator[Path]:
         looked_at = 0
@@ -55,8 +81,10 @@ class Folder:
         return found
 
     def data(self, name: str) -> Path:
-        """The path of a file of events."""
+        """The path of a file of events, or of the Parquet files of a folder together (:data:`FOLLOWED`)."""
         found = self.inside(name)
+        if found.name == FOLLOWED and found.parent.is_dir() and parquet_files(found.parent):
+            return found
         if not found.is_file() or kind_of(found) is None:
             raise OptionError(f"'{name}' is no file of events in the folder")
         return found

@@ -60,6 +60,7 @@ _CALLS: dict[str, tuple[str, Mapping[str, type]]] = {
     "step": ("runs", {"text": str, "count": int}),
     "read_on": ("replay", {"up_to": float, "more": int, "replay": int}),
     "put_pattern": ("replay", {"name": str, "text": str, "replay": int}),
+    "end_live": ("replay", {"replay": int}),
 }
 
 
@@ -105,14 +106,14 @@ class Studio:
             self.workers["runs"].ask("open", asked, self.seconds)
             return {**found, "opened": self.opened}
 
-    def begin_replay(self, patterns: dict[str, Any], opened: int) -> Any:
+    def begin_replay(self, opened: int, **arguments: Any) -> Any:
         """Begin a replay in the place of the one before; the answer has its number as ``replay``."""
         self._require(opened)
         with self._opening:
             self.replays += 1
             worker = self.workers["replay"]
             worker.ask("open", self._asked, self.seconds)
-            return worker.ask("begin_replay", {"patterns": patterns}, self.seconds) | {"replay": self.replays}
+            return worker.ask("begin_replay", arguments, self.seconds) | {"replay": self.replays}
 
     def end_replay(self, replay: int) -> None:
         """End a replay, if another one has not begun since."""
@@ -168,7 +169,7 @@ def application(studio: Studio, hosts: frozenset[str]) -> ASGIApp:
         return await _answered(lambda: studio.open(**given))
 
     async def begin_replay(request: Request) -> Response:
-        given = await _arguments(request, {"patterns": dict, "opened": int})
+        given = await _arguments(request, {"patterns": dict, "live": bool, "disorder": str, "opened": int})
         return await _answered(lambda: studio.begin_replay(**given))
 
     async def end_replay(request: Request) -> Response:

@@ -104,8 +104,8 @@ class Workbench:
         self._found: list[dict[str, Any]] = []
 
     @classmethod
-    def of_files(cls, path: str, roles: Roles, rows: int = ROWS) -> Workbench:
-        """A workbench over the first ``rows`` events of a file."""
+    def of_files(cls, path: str | list[str], roles: Roles, rows: int = ROWS) -> Workbench:
+        """A workbench over the first ``rows`` events of a file, or of several."""
         source = open_files(path)
         pieces: list[pa.RecordBatch] = []
         count = 0
@@ -346,10 +346,16 @@ class Workbench:
                 values[name] = as_value(value)
         return made | {"variables": variables, "values": values}
 
-    def events_of(self, found: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        """The events of matches by number: their values and places on the axis of time."""
-        numbers = sorted({row for one in found for row in one["rows"]})[: 20 * MOST_ROWS]
-        part = self.events.take(pa.array(numbers, pa.int64()))
+    def events_of(
+        self, found: Sequence[dict[str, Any]], events: pa.Table | None = None, first: int = 0
+    ) -> dict[str, Any]:
+        """The events of matches by number: their values and places on the axis of time.
+
+        ``events``: where they are taken from, in the place of the sample, with the number ``first`` of the first one there.
+        """
+        events = self.events if events is None else events
+        numbers = sorted({row for one in found for row in one["rows"] if row >= first})[: 20 * MOST_ROWS]
+        part = events.take(pa.array([number - first for number in numbers], pa.int64()))
         places = self.places(part) or numbers
         rows = [list(as_value(row).values()) for row in part.to_pylist()]
         return {str(number): [at, row] for number, at, row in zip(numbers, places, rows, strict=True)}

@@ -7,15 +7,20 @@ handle in the server.
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
 import threading
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TextIO
 
 from stretto.errors import LimitError, OptionError, StrettoError
+from stretto.studio.folder import FOLLOWED, parquet_files
+from stretto.studio.following import follow
+from stretto.studio.live import Live
 from stretto.studio.replay import Replay
 from stretto.studio.saving import written
 from stretto.studio.workbench import ROWS, Roles, Workbench, as_error
@@ -117,7 +122,9 @@ class Calls:
 
     def __init__(self) -> None:
         self._bench: Workbench | None = None
+        self._path = Path()
         self._replay: Replay | None = None
+        self._live: Live | None = None
 
     @property
     def bench(self) -> Workbench:
@@ -135,8 +142,10 @@ class Calls:
 
     def open(self, path: str, roles: dict[str, Any], rows: int = ROWS) -> dict[str, Any]:
         """Take the events of a file in the place of those before, which stay where it fails."""
-        self._bench = Workbench.of_files(path, Roles.of(roles), rows)
-        self._replay = None
+        self._path = Path(path)
+        files = path if self._path.name != FOLLOWED else [str(one) for one in parquet_files(self._path.parent)]
+        self._bench = Workbench.of_files(files, Roles.of(roles), rows)
+        self._replay = self._live = None
         return self._bench.columns()
 
     def events(self, offset: int, count: int) -> dict[str, Any]:
@@ -175,20 +184,33 @@ class Calls:
         """As :meth:`Workbench.step`."""
         return self.bench.step(text, count)
 
-    def begin_replay(self, patterns: dict[str, Any]) -> dict[str, Any]:
-        """Begin a :class:`~stretto.studio.replay.Replay` with patterns, by name, in the place of the one before."""
-        self._replay = None
-        made = Replay(self.bench)
+    def begin_replay(self, patterns: dict[str, Any], live: bool = False, disorder: str = "") -> dict[str, Any]:
+        """Begin a :class:`~stretto.studio.replay.Replay` with patterns, by name, in the place of the one before.
+
+        ``live``: of the events of the file as it grows, which may be so late (``disorder``).
+        """
+        self._replay = self._live = None
+        schema = self.bench.events.schema
+        stream = Live(self.bench, follow(self._path, schema), disorder) if live else None
+        made = Replay(self.bench, stream)
         for name, text in patterns.items():
             if not isinstance(text, str):
                 raise OptionError(f"pattern '{name}' is no text")
             made.put(name, text)
-        self._replay = made
+        self._replay, self._live = made, stream
         return made.state()
 
     def read_on(self, up_to: float, more: int) -> dict[str, Any]:
         """As :meth:`Replay.read <stretto.studio.replay.Replay.read>`."""
         return self.replay.read(up_to, more)
+
+    def end_live(self) -> dict[str, Any]:
+        """End a live stream, so that what waits comes."""
+        replay = self.replay
+        if self._live is None:
+            raise OptionError("this replay is of a sample, which ends by itself")
+        self._live.close()
+        return replay.read(math.inf, 0)
 
     def put_pattern(self, name: str, text: str) -> dict[str, Any]:
         """As :meth:`Replay.put <stretto.studio.replay.Replay.put>`."""
@@ -203,7 +225,7 @@ class Calls:
 #: The calls by name.
 CALLS = (
     *("open", "events", "check", "explain", "draw", "run", "why_not", "why_event", "page", "step", "written"),
-    *("begin_replay", "read_on", "put_pattern"),
+    *("begin_replay", "read_on", "put_pattern", "end_live"),
 )
 
 

@@ -298,6 +298,76 @@ def test_patterns_change_while_the_events_are_replayed(page: Any) -> None:
     expect(page.locator("#play")).to_have_text("Play")
 
 
+def open_anew(page: Any, name: str, events: int) -> None:
+    """Load the page anew, so that it lists the files that are new, and open one with its column ``t`` as the time."""
+    page.reload()
+    told(page, "CEQL")
+    page.select_option("#roles select >> nth=0", name)
+    expect(page.locator("#panel")).to_contain_text(f"of {events} events")
+    page.select_option("#roles select >> nth=2", "t")
+    expect(page.get_by_label("time", exact=True)).to_have_value("t")
+    told(page, "CEQL")
+
+
+def test_patterns_change_while_a_file_grows(page: Any, folder: Path) -> None:
+    growing = folder / "growing.csv"
+    growing.write_text("type,t\nA,1\nB,2\n")
+    open_anew(page, "growing.csv", 2)
+    write(page, PAIRS)
+    told(page, "variables a, b")
+    page.click("#tab-replay")
+    expect(page.locator("#reached")).to_have_text("0 of 2 events")
+    expect(page.locator("#disorder")).to_be_hidden()
+    page.get_by_label("events", exact=True).select_option("live")
+    expect(page.locator("#reached")).to_have_text("0 events")
+    page.click("#next")
+    expect(page.locator("#reached")).to_have_text("1, 1 events")
+    page.click("#play")
+    expect(page.locator("#reached")).to_have_text("2, 2 events")
+    expect(page.locator("#panel h2")).to_have_text("1 match")
+    write(page, "SELECT * FROM S WHERE B AS b ; C AS c")
+    page.keyboard.press("Control+Enter")
+    expect(page.locator("#panel .patterns")).to_contain_text("B AS b ; C AS c")
+    with growing.open("a") as file:
+        file.write("B,4\nC,5\nC,3\nC,soon\n")
+    expect(page.locator("#panel h2")).to_have_text("2 matches, the newest first")
+    expect(page.locator("#passed")).to_contain_text(
+        "1 too late, passed over · 1 that cannot be read, passed over: C,soon"
+    )
+    expect(page.locator("#timeline g.match")).to_have_count(2)
+    growing.unlink()
+    expect(page.locator("#passed")).to_contain_text("the stream has broken off: 'growing.csv' has gone")
+    expect(page.locator("#play")).to_have_text("Play")
+    page.click("#end")
+    expect(page.locator("#play")).to_be_disabled()
+
+
+def test_events_that_may_be_late_are_held(page: Any, folder: Path) -> None:
+    (folder / "late.jsonl").write_text('{"type": "B", "t": 9}\n{"type": "A", "t": 7}\n{"type": "A", "t": 1}\n')
+    open_anew(page, "late.jsonl", 3)
+    write(page, PAIRS)
+    told(page, "variables a, b")
+    page.click("#tab-replay")
+    page.get_by_label("events", exact=True).select_option("live")
+    page.fill("#disorder", "soon")
+    page.keyboard.press("Tab")
+    told(page, "disorder='soon'")
+    expect(page.locator("#disorder")).to_have_value("")
+    page.fill("#disorder", "3")
+    page.keyboard.press("Tab")
+    page.click("#play")
+    expect(page.locator("#passed")).to_have_text("2 held until none earlier can come · 1 too late, passed over")
+    expect(page.locator("#reached")).to_have_text("0 events")
+    page.click("#end")
+    expect(page.locator("#panel h2")).to_have_text("1 match")
+    expect(page.locator("#passed")).to_have_text("1 too late, passed over · the stream has ended")
+    open_anew(page, "a.parquet", 7)
+    page.click("#tab-replay")
+    page.get_by_label("events", exact=True).select_option("live")
+    told(page, "'a.parquet' does not grow")
+    expect(page.locator("#reached")).to_contain_text("of 7 events")
+
+
 def test_texts_of_events_are_no_html(page: Any) -> None:
     page.click("#tab-events")
     expect(page.locator("#panel")).to_contain_text("<img src=x onerror=alert(1)>")

@@ -1,0 +1,219 @@
+"""Files that grow: the records that are written behind those before, or the files that come into a folder.
+
+Nothing waits here. Who asks gets what has come since, or nothing.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from stretto.errors import DataError, OptionError, StrettoError
+from stretto.matching.files import Source as Files
+from stretto.matching.files import open_files
+from stretto.studio.folder import FOLLOWED, parquet_files
+
+#: Bytes of a text file that are read in one piece. A record is shorter.
+_PIECE = 1 << 18
+#: Characters of what is said of a record or file that cannot be read.
+_SAID = 300
+
+
+class Source(Protocol):
+    """Where events come from."""
+
+    #: How many records, or files, were passed over, because they cannot be read; and why the last of them was.
+    bad: int
+    why: str | None
+    #: What is there and is not whole yet.
+    waiting: str | None
+
+    def more(self) -> pa.Table | None:
+        """The next events; ``None``: none has come.
+
+        Raises
+        ------
+        DataError
+            No more can come from here.
+        """
+
+    def close(self) -> None:
+        """Read no more."""
+
+
+def follow(path: Path, schema: pa.Schema) -> Source:
+    """Follow a CSV file, a file with a JSON object a line, or ``folder/*.parquet``; ``schema`` says the columns and their types.
+
+    Raises
+    ------
+    OptionError
+        It is no such file, or cannot be read.
+    """
+    if path.name == FOLLOWED:
+        return ParquetFolder(path.parent, schema)
+    kind = path.suffix.lower()
+    if kind not in (".csv", ".json", ".jsonl", ".ndjson"):
+        raise OptionError(
+            f"'{path.name}' does not grow: a CSV file is followed, or JSON with an object a line, not compressed, "
+            f"and the Parquet files that come into a folder: choose '{FOLLOWED}'"
+        )
+    return TextFile(path, schema, csv=kind == ".csv")
+
+
+class TextFile:
+    """A file to which records are appended. A record counts when its line has ended."""
+
+    def __init__(self, path: Path, schema: pa.Schema, *, csv: bool) -> None:
+        try:
+            self._file = path.open("rb")
+        except OSError as error:
+            raise OptionError(f"'{path.name}' cannot be read: {error.strerror}") from error
+        self._path, self._schema, self._csv = path, schema, csv
+        self._rest = b""  # read, and not parsed yet
+        self._names_come = csv
+        self.bad = 0
+        self.why: str | None = None
+        self.waiting: str | None = None
+
+    def more(self) -> pa.Table | None:
+        """The next events; ``None``: no record has been ended since."""
+        read = self._file.read(_PIECE - len(self._rest))
+        self._rest += read
+        ends = self._ends(self._rest)
+        if not ends.size:
+            if len(self._rest) == _PIECE:
+                reason = ": a quote is perhaps not closed" if self._csv else ""
+                raise DataError(f"'{self._path.name}': a record has more than {_PIECE:,} bytes{reason}")
+            if not read:
+                self._require_same()
+            return None
+        whole, self._rest = self._rest[: ends[-1]], self._rest[ends[-1] :]
+        if self._names_come:
+            self._names_come = False
+            whole = whole[ends[0] :]
+        found = list(self._parsed(whole))
+        return pa.concat_tables(found) if found else self._schema.empty_table()
+
+    def close(self) -> None:
+        """Read no more."""
+        self._file.close()
+
+    def _ends(self, text: bytes) -> NDArray[np.int64]:
+        """Where records end: behind each line break that stands in no quotes."""
+        signs = np.frombuffer(text, np.uint8)
+        ends = np.flatnonzero(signs == ord("\n"))
+        if self._csv:
+            quotes = np.flatnonzero(signs == ord('"'))
+            ends = ends[np.searchsorted(quotes, ends) % 2 == 0]
+        return ends + 1
+
+    def _parsed(self, text: bytes) -> Iterator[pa.Table]:
+        """The events of records; where one cannot be read, the others, which halving finds."""
+        if not text.strip():
+            return
+        try:
+            yield self._read(text)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            ends = self._ends(text)
+            if ends.size < 2:
+                self.bad += 1
+                self.why = f"{text.decode(errors='replace').strip()[:_SAID]}: {error}"[:_SAID]
+                return
+            half = ends[ends.size // 2 - 1]
+            yield from self._parsed(text[:half])
+            yield from self._parsed(text[half:])
+
+    def _read(self, text: bytes) -> pa.Table:
+        if self._csv:
+            from pyarrow import csv
+
+            return csv.read_csv(
+                io.BytesIO(text),
+                read_options=csv.ReadOptions(column_names=self._schema.names, use_threads=False),
+                parse_options=csv.ParseOptions(newlines_in_values=True),
+                convert_options=csv.ConvertOptions(column_types=self._schema),
+            )
+        from pyarrow import json
+
+        made = json.read_json(
+            io.BytesIO(text),
+            read_options=json.ReadOptions(use_threads=False),
+            parse_options=json.ParseOptions(explicit_schema=self._schema, unexpected_field_behavior="ignore"),
+        )
+        return made.select(self._schema.names)
+
+    def _require_same(self) -> None:
+        """Raise a DataError unless the file that was opened is there, and has not been cut."""
+        name, own = self._path.name, os.fstat(self._file.fileno())
+        try:
+            there = self._path.lstat()
+        except OSError as error:
+            raise DataError(f"'{name}' has gone") from error
+        if (there.st_ino, there.st_dev) != (own.st_ino, own.st_dev):
+            raise DataError(f"another file has taken the place of '{name}'")
+        if own.st_size < self._file.tell():
+            raise DataError(f"'{name}' has become shorter")
+
+
+class ParquetFolder:
+    """The Parquet files of a folder, each of which is read once, when it is whole. Those that are there at once come by name."""
+
+    def __init__(self, folder: Path, schema: pa.Schema) -> None:
+        self._folder, self._schema = folder, schema
+        self._seen: set[Path] = set()
+        self._pieces: Iterator[pa.Table] = iter(())
+        self.bad = 0
+        self.why: str | None = None
+        self.waiting: str | None = None
+
+    def more(self) -> pa.Table | None:
+        """The next events; ``None``: no file has come, or those that have are not whole."""
+        found = next(self._pieces, None)
+        if found is not None:
+            return found
+        opened = self._next_file()
+        if opened is None:
+            return None
+        self._pieces = self._tables(*opened)
+        return self._schema.empty_table()
+
+    def close(self) -> None:
+        """Read no more."""
+        self._pieces = iter(())
+
+    def _next_file(self) -> tuple[str, Files] | None:
+        """Open a file that has come and is whole."""
+        try:
+            files = parquet_files(self._folder)
+        except OSError as error:
+            raise DataError(f"the folder '{self._folder.name}' has gone") from error
+        self.waiting = None
+        for path in files:
+            if path in self._seen:
+                continue
+            try:
+                opened = open_files(path)
+            except (StrettoError, OSError) as error:
+                self.waiting = f"'{path.name}' is not whole yet: {error}"[:_SAID]
+                continue
+            self._seen.add(path)
+            return path.name, opened
+        return None
+
+    def _tables(self, name: str, file: Files) -> Iterator[pa.Table]:
+        try:
+            if missing := [one for one in self._schema.names if one not in file.schema.names]:
+                raise DataError(f"it has no column '{missing[0]}'")
+            for piece in file.read(self._schema.names, coded=False):
+                assert isinstance(piece, pa.RecordBatch)  # nothing was asked, so that nothing is passed over
+                yield pa.Table.from_batches([piece]).cast(self._schema)
+        except (StrettoError, pa.ArrowInvalid, OSError) as error:
+            self.bad += 1
+            self.why = f"'{name}' was not read to its end: {error}"[:_SAID]
