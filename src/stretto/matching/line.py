@@ -101,6 +101,11 @@ class Line(ABC):
             "run; matcher.stats counts what is held"
         )
 
+    def held(self, most: int, by: Sequence[str]) -> pa.Table:
+        raise OptionError(
+            "held() tells of queries and automata, and this matcher runs a MATCH_RECOGNIZE clause; matcher.stats counts what is held"
+        )
+
     @property
     @abstractmethod
     def expires(self) -> int | float | None: ...

@@ -269,6 +269,47 @@ class Matcher:
         """
         return self._line.partial_matches(most, [by] if isinstance(by, str) else list(by))
 
+    def held(self, most: int = 1_000, *, by: str | Sequence[str] = ()) -> pa.Table:
+        """What is held: a row that tells of all of it, or how much there is by key, type or state, the most first.
+
+        It looks at all that is held, which costs about as much as a snapshot; nothing changes.
+
+        Parameters
+        ----------
+        most
+            How many rows at the most.
+        by
+            Columns. Of a query: those that results show or read, such as partition attributes and the type. Of an automaton, and
+            of a query that speculates: partition attributes, and ``"state"`` (``"state_"`` where a partition attribute is called so).
+
+        Returns
+        -------
+        pyarrow.Table
+            Without ``by`` one row: ``punctuation`` and ``oldest``, where there is a time, and as int64 ``waiting`` (events or output
+            that wait for certainty), ``events`` (that partial matches may hold), ``partitions`` and ``bytes``. Before the types of
+            events are known it has no columns.
+
+            With ``by`` those columns, ``events`` of a query and ``partial_matches`` of an automaton (int64), and ``oldest`` where
+            there is a time: that of the first event, or when the first partial match began. A name that is taken ends with ``_``.
+
+        Raises
+        ------
+        OptionError
+            ``by`` names another column. The matcher runs MATCH_RECOGNIZE.
+
+        Examples
+        --------
+        >>> import stretto
+        >>> query = "SELECT * FROM S WHERE A AS a ; B AS b PARTITION BY [id] WITHIN 24 [t]"
+        >>> matcher = stretto.Matcher(query, time="t")
+        >>> _ = matcher.push([{"type": "A", "id": id, "t": t} for t, id in enumerate("xyy")])
+        >>> matcher.held(by="id").to_pylist()
+        [{'id': 'y', 'events': 2, 'oldest': 1}, {'id': 'x', 'events': 1, 'oldest': 0}]
+        >>> matcher.held().select(["waiting", "events", "partitions", "oldest"]).to_pylist()
+        [{'waiting': 0, 'events': 3, 'partitions': 2, 'oldest': 0}]
+        """
+        return self._line.held(most, [by] if isinstance(by, str) else list(by))
+
     @property
     def idle(self) -> bool:
         """Whether no event so far can take part in a later match, nor be taken back: a new matcher would go on in the same way."""

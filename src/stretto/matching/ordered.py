@@ -12,7 +12,6 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from stretto.column_types import wider
 from stretto.columns.overflow import IntegerOverflow
@@ -20,11 +19,12 @@ from stretto.engines.api import Matches, Program, Run
 from stretto.engines.nfab.runner import NfabRunner
 from stretto.engines.shared.windows import values_of
 from stretto.engines.timeouts import TimeoutRun
-from stretto.errors import DataError, OptionError, SnapshotError, StrettoError, hinted
+from stretto.errors import DataError, OptionError, SnapshotError, StrettoError
 from stretto.events import BEFORE, Schema, as_table, conform, require
 from stretto.frame import Section, reading
 from stretto.matching.compiled import Query
 from stretto.matching.derived import Derived
+from stretto.matching.held import check_columns, check_most, counted, plain, summary
 from stretto.matching.lateness import check_late
 from stretto.matching.life import Life
 from stretto.matching.line import AS_USUAL, Line, Reading
@@ -161,34 +161,40 @@ class Ordered(Line):
                 "partial_matches() needs a matcher that follows each first event: make it with timeouts=True, which a query with "
                 "WITHIN may have; matcher.stats counts what is held"
             )
-        if most < 1:
-            raise OptionError(f"partial_matches(most={most}): give a positive number")
+        check_most("partial_matches", most)
         run = self.run
         if run is None:
             return pa.table({})
         assert isinstance(run, TimeoutRun)
         self.life.refuse_inside()
         self.meter = Meter.of_call(self.budget)
-        known = [*self.layout.keys, self.layout.timeout_names[0]]
-        for name in by:
-            if name not in known:
-                raise OptionError(
-                    hinted(f"partial_matches(by=…): no column '{name}' to count by", name, known, kind="column")
-                )
+        check_columns("partial_matches", by, [*self.layout.keys, self.layout.timeout_names[0]])
         found = list(self._tables(run.in_flight(max(self.position, 1) if by else most) for _ in range(1)))
         table = pa.concat_tables(found) if found else self.layout.schema().empty_table()
-        return self._counted(table, by).slice(0, most) if by else table
-
-    def _counted(self, table: pa.Table, by: Sequence[str]) -> pa.Table:
-        """How many partial matches there are by some columns, the most first, and of the oldest when it began and times out."""
+        if not by:
+            return table
         names = {"start_time": "oldest", self.layout.timeout_names[1]: "expires"}
-        asked = [(name, "min") for name in names if name in table.schema.names]
-        counted = table.group_by([*by], use_threads=False).aggregate([([], "count_all"), *asked])
-        shown = [*by, "partial_matches", *(names[name] for name, _ in asked)]
-        order = pc.sort_indices(counted, sort_keys=[("count_all", "descending")])
-        return (
-            counted.select([*by, "count_all", *(f"{name}_min" for name, _ in asked)]).rename_columns(shown).take(order)
-        )
+        least = {name: shown for name, shown in names.items() if name in table.schema.names}
+        return counted(table, by, "partial_matches", least).slice(0, most)
+
+    def held(self, most: int, by: Sequence[str]) -> pa.Table:
+        check_most("held", most)
+        run = self.run
+        if run is None:
+            return pa.table({})
+        self.life.refuse_inside()
+        check_columns("held", by, self.layout.columns)
+        schema, live = self.query.bound.schema, run.live()
+        time = schema.time if schema.time in self.layout.columns else None
+        columns = list(dict.fromkeys([*by, *([] if time is None else [time])]))
+        if live.size and columns:
+            table = self.history.take(live, columns)
+        else:
+            table = pa.schema([(name, schema.attributes[name]) for name in columns]).empty_table()
+        table = plain(table)
+        if by:
+            return counted(table, by, "events", {} if time is None else {time: "oldest"}).slice(0, most)
+        return summary(self.stats, live.size, self.punctuation, None if time is None else table.column(time))
 
     @property
     def expires(self) -> int | float | None:

@@ -6,7 +6,7 @@ A query in SASE+ that answers ahead of what is certain runs as an automaton as w
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from stretto.languages.afa.builder import make_arc
 from stretto.matching.arcs import ArcChanges
 from stretto.matching.changing import Arcs
 from stretto.matching.compiled import Query
+from stretto.matching.held import check_columns, check_most, counted, plain, summary
 from stretto.matching.lateness import check_late
 from stretto.matching.life import Life
 from stretto.matching.line import AS_USUAL, Line, Reading
@@ -405,6 +406,24 @@ class Revising(Line):
             found |= {"rows": self._front.position, "late": self.late}
         found["bytes"] += sum(one.stats["bytes"] for one in (self._front, self._back) if one is not None)
         return found
+
+    def held(self, most: int, by: Sequence[str]) -> pa.Table:
+        check_most("held", most)
+        run = self._running()
+        state_name = "state_" if "state" in self.afa.partition_by else "state"
+        check_columns("held", by, [state_name, *self.afa.partition_by])
+        found = run.partial_matches()
+        times = as_times(found.begin, self._time_kind)
+        if not by:
+            return summary(self.stats, run.stats["events"], self.punctuation, pa.chunked_array([times]))
+        names = [*run.tables.numbers]
+        keys = None if run.keys is None else run.partition_values(found.part)
+        columns = [
+            pa.array(names).take(pa.array(found.state)) if name == state_name or keys is None else keys.column(name)
+            for name in by
+        ]
+        table = pa.table([*columns, times], [*by, "\0begin"])
+        return counted(plain(table), by, "partial_matches", {"\0begin": "oldest"}).slice(0, most)
 
     def changing(self, what: str) -> Arcs:
         if self.lowering is not None:

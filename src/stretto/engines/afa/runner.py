@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +21,14 @@ from stretto.errors import DataError, StrettoError
 from stretto.frame import Section
 
 I64 = NDArray[np.int64]
+
+
+class Partial(NamedTuple):
+    """Partial matches: their states, their partitions, and when they began."""
+
+    state: I64
+    part: I64
+    begin: I64
 
 
 class AfaRunner(AfaStepping):
@@ -147,6 +156,16 @@ class AfaRunner(AfaStepping):
             at = np.unique(before[at])
         seen[0] = False
         return np.unique(np.concatenate((row[: seen.size][seen], kept)))
+
+    def partial_matches(self) -> Partial:
+        """Those that are held, with the places of their states in ``tables.numbers``."""
+        state, tables = self.state, self.tables
+        slots, partial = state.live_slots(), state.live_partial()
+        place = np.zeros(tables.states.shape[0], np.int64)
+        place[[*tables.numbers.values()]] = np.arange(len(tables.numbers))
+        base = tables.states[state.P[s.STATE, partial], s.BASE]
+        part = np.repeat(state.events.X[slots, s.OF], state.events.X[slots, s.SIZE])
+        return Partial(place[base], part, state.P[s.START_LE, partial])
 
     @property
     def stats(self) -> dict[str, int]:
