@@ -243,6 +243,54 @@ def test_a_pattern_that_is_switched_off_has_a_row() -> None:
     assert again.push([{"type": "A", "t": 9, "key": "x", "other": 1}]).num_rows == 0  # told once
 
 
+def repeated(query: str, every: str, rows: list[dict[str, Any]], language: str = "eql") -> tuple[list[Any], int]:
+    """The keys and ends of matches that stay, and how many are left out."""
+    events = pa.Table.from_pylist(rows)
+    patterns = NotedPatterns(stretto.PatternSet(events.schema, time="t", time_unit="s"))
+    patterns.change([{"id": "p", "query": query, "language": language, "every": every}])
+    found = pa.concat_tables([patterns.push(events), patterns.finish()]).to_pylist()
+    return [(*row["keys"], row["end_time"]) for row in found], patterns.suppressed.get("p", 0)
+
+
+def test_a_key_that_may_be_null_is_a_key() -> None:
+    rows = [{"type": "AB"[n % 2], "t": n, "u": u} for n, u in enumerate(["a", "a", None, None, "a", "a", None, None])]
+    found, left = repeated("sequence by ?lacks, ?u [A where true] [B where true]", "50", rows)
+    assert found == [(("u", "a"), 1), (("u", None), 3)]
+    assert left == 2
+
+
+def test_keys_that_steps_call_by_different_names_are_those_of_the_last_event() -> None:
+    rows = [{"type": kind, "t": n, "p": p, "q": q} for n, (kind, p, q) in enumerate(
+        [("A", 1, 9), ("A", 2, 9), ("B", 8, 1), ("B", 8, 2), ("A", 1, 9), ("B", 7, 1)]
+    )]  # fmt: skip
+    for text in (
+        "sequence [A where true] by p [B where true] by q",
+        "sequence with maxspan=9s [A where true] by p [B where true] by q ![C where true] by p",
+    ):
+        assert repeated(text, "50", rows) == ([(("q", "1"), 2), (("q", "2"), 3)], 1)
+    assert repeated("sample [A where true] by p [B where true] by q", "50", rows) == ([(2,)], 1)
+
+
+def test_both_zeros_are_one_key() -> None:
+    rows = [{"type": "A", "t": n, "k": k} for n, k in enumerate([0.0, -0.0, 1.0, -0.0])]
+    kept = [(("k", "0"), 0), (("k", "1"), 2)]
+    assert repeated("SELECT * FROM S WHERE A PARTITION BY [k]", "9", rows, "ceql") == (kept, 2)
+    events = pa.Table.from_pylist(rows)
+    patterns = NotedPatterns(stretto.PatternSet(events.schema, time="t", by=["k"]))
+    patterns.change([{"id": "p", "query": "SELECT * FROM S WHERE A PARTITION BY [k]", "every": "9"}])
+    assert patterns.push(events).column("end_time").to_pylist() == [0, 2]
+
+
+def test_keys_of_other_names_are_other_keys() -> None:
+    rows = [{"type": "A", "t": n, "k": 1, "other": 1} for n in range(4)]
+    events = pa.Table.from_pylist(rows)
+    patterns = NotedPatterns(stretto.PatternSet(events.schema, time="t"))
+    one = {"id": "p", "query": "SELECT * FROM S WHERE A PARTITION BY [k]", "every": "9", "since": None}
+    patterns.change([one, one | {"query": "SELECT * FROM S WHERE A PARTITION BY [other]", "since": 2}])
+    found = patterns.push(events).to_pylist()
+    assert [(row["end_time"], *row["keys"]) for row in found] == [(0, ("k", "1")), (2, ("other", "1"))]
+
+
 def test_names_that_are_taken() -> None:
     kinds = {"type": "string", "t": "int64", "title": "string"}
     patterns = NotedPatterns(stretto.PatternSet(kinds, time="t", by=["title"]), ["title"], disables=True)

@@ -468,6 +468,8 @@ def test_a_wrong_change_changes_nothing() -> None:
         "pattern 'bad': the query is not partitioned by 'k', and every pattern of this set must be\n"
         "hint: PARTITION BY [k], [v]"
     )
+    with pytest.raises(stretto.QueryError, match=r"by 'k', .*\nhint: sequence by k: the fields .* may not lack"):
+        patterns.change([Change("bad", "sequence by ?k [A where true] [B where true]", language="eql")])
     with pytest.raises(stretto.OptionError, match=r"pattern 'bad': the query reads 2 streams \(S, T\)"):
         patterns.change([good, Change("bad", "SELECT * FROM S, T WHERE A PARTITION BY [k]")])
     with pytest.raises(stretto.OptionError, match="pattern 'bad': language='x' is not known"):

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from stretto._jit import DONE, GROW_ARENA, GROW_TABLE, inlined, jit
@@ -644,3 +645,14 @@ def _one(column: pa.ChunkedArray) -> pa.Array:
         column = column.cast(column.type.value_type)
     chunks = column.chunks
     return chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks or [pa.array([], column.type)])
+
+
+def one_zero(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """A column of keys in which −0.0 is 0.0, as the two are one key.
+
+    >>> one_zero(pa.array([0.0, -0.0, None])).cast(pa.string()).to_pylist()
+    ['0', '0', None]
+    """
+    if pa.types.is_float32(column.type) or pa.types.is_float64(column.type):
+        return pc.add(column, pa.scalar(0, column.type))
+    return column

@@ -390,10 +390,9 @@ class PatternSet:
         missing = [one for one in self._by if one not in part.partition_by]
         if missing:
             keys = [*missing, *part.partition_by]
-            written = "PARTITION BY " + ", ".join(f"[{name}]" for name in (*self._by, *part.partition_by))
             raise QueryError(
                 f"{where}: the query is not partitioned by {quoted(missing)}, and every pattern of this set must be",
-                hint=f"partition_by={keys}" if isinstance(part, AutomatonPart) else written,
+                hint=_partitioned(part, keys),
             )
         if part.totals is not None:
             self._check_totals(where, part.totals)
@@ -989,6 +988,15 @@ def _by_id(found: Iterable[tuple[Version, list[pa.Table]]]) -> Iterator[pa.Table
 
     for _, tables in sorted(found, key=place):
         yield from tables
+
+
+def _partitioned(part: Part, keys: Sequence[str]) -> str:
+    """How a query says that it is partitioned by some keys."""
+    if isinstance(part, AutomatonPart):
+        return f"partition_by={list(keys)}"
+    if part.language == "eql":
+        return f"sequence by {', '.join(keys)}: the fields by which all steps are joined, and which events may not lack"
+    return "PARTITION BY " + ", ".join(f"[{name}]" for name in keys)
 
 
 def _named_error(error: QueryError, where: str) -> QueryError:

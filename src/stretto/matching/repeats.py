@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from stretto.columns.keys import one_zero
 from stretto.engines.shared.windows import values_of
 from stretto.frame import Section
 from stretto.matching.reorder.spans import span
@@ -85,19 +86,19 @@ def first_of_each_span(key: I64, time: NDArray[Any], every: Any, tie: NDArray[An
 
 
 def codes_of(columns: Iterable[pa.ChunkedArray], rows: int) -> I64:
-    """A number for each row, equal where all columns are; a map is equal where its values are, in their order."""
+    """A number for each row, equal where all columns are; a map is equal where its names and values are, in their order."""
     found = np.zeros(rows, np.int64)
     for column in columns:
-        for part in _values_of_map(column) if pa.types.is_map(column.type) else [column]:
-            codes = pc.dictionary_encode(part, null_encoding="encode")
+        for part in _parts_of_map(column) if pa.types.is_map(column.type) else [column]:
+            codes = pc.dictionary_encode(one_zero(part), null_encoding="encode")
             indices = codes.combine_chunks().indices if isinstance(codes, pa.ChunkedArray) else codes.indices
             own = np.asarray(indices).astype(np.int64)
             found = np.unique(found * (int(own.max(initial=0)) + 1) + own, return_inverse=True)[1]
     return found
 
 
-def _values_of_map(column: pa.ChunkedArray) -> list[pa.Array]:
-    """The first value of each map, then the second, and so on; NULL where there are fewer."""
+def _parts_of_map(column: pa.ChunkedArray) -> list[pa.Array]:
+    """The first name and value of each map, then the second, and so on; NULL where there are fewer."""
     maps = column.combine_chunks()
     maps = pa.concat_arrays(maps.chunks) if isinstance(maps, pa.ChunkedArray) else maps
     offsets = np.asarray(maps.offsets).astype(np.int64)
@@ -105,7 +106,7 @@ def _values_of_map(column: pa.ChunkedArray) -> list[pa.Array]:
     found: list[pa.Array] = [pa.array(counts)]
     for number in range(int(counts.max(initial=0))):
         place = pa.array(offsets[:-1] + number, mask=counts <= number)
-        found.append(maps.items.take(place) if len(maps.items) else pa.nulls(counts.size))
+        found += [part.take(place) for part in (maps.keys, maps.items)]
     return found
 
 

@@ -143,6 +143,19 @@ class EqlQuery(SaseQuery):
         return (*self.stages, *(() if self.until is None else (self.until,)))
 
     @property
+    def told_keys(self) -> tuple[str, ...]:
+        """The fields that tell the key at the last event of a match: those by which the last step that must come is joined.
+
+        Any step of a sample may come last, so that these are the fields that all of its steps call by one name.
+        """
+        *others, last = (one.keys for one in self.stages if not one.missing)
+        if self.mode is Mode.SAMPLE:
+            last = tuple(
+                key for key, *rest in zip(last, *others, strict=True) if {one.name for one in rest} <= {key.name}
+            )
+        return tuple(dict.fromkeys(key.name for key in last))
+
+    @property
     def plain(self) -> bool:
         """Never: its conditions are not those of SASE+, from which keys could be read."""
         return False

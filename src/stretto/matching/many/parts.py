@@ -34,6 +34,7 @@ from stretto.matching.relevance import guards_of
 from stretto.matching.results import Layout
 from stretto.matching.sets import refuse_unlisted
 from stretto.query import predicate as p
+from stretto.query.eql import EqlQuery
 from stretto.query.guard import Guard
 from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.passes.bind_totals import BoundTotals
@@ -117,6 +118,11 @@ class Part:
     doubtful = False
     #: Why no snapshot can hold it; ``None``: one can.
     unsaved: str | None = None
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The attributes of a match's last event that tell its key."""
+        return self.partition_by
 
     @property
     def skips(self) -> bool:
@@ -340,6 +346,13 @@ class QueryPart(Part):
                 f"the matches wait until their window has passed, and a set of patterns waits for '{schema.time}', while the window "
                 f"measures '{self.measures}': measure '{schema.time}', or match it on its own"
             )
+
+    @cached_property
+    def keys(self) -> tuple[str, ...]:
+        """What tells the key of a match, in its last event; of EQL also what may be NULL, or has other names in other steps."""
+        parsed, attributes = self.query.parsed, self.query.bound.schema.attributes
+        told = parsed.told_keys if isinstance(parsed, EqlQuery) else ()
+        return tuple(dict.fromkeys([*self.partition_by, *(name for name in told if name in attributes)]))
 
     @cached_property
     def skips(self) -> bool:

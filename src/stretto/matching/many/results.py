@@ -1,7 +1,7 @@
 """Matches of many patterns, and what others count and add up, as rows of one generic table.
 
 Columns: ``pattern``, ``since``, with positions ``start``, ``end`` and ``positions``, then ``start_time``, ``end_time``, the
-attributes that every pattern is partitioned by, ``keys`` (the other partition attributes by name, as text) and ``events``:
+attributes that every pattern is partitioned by, ``keys`` (the other attributes that tell the key, by name, as text) and ``events``:
 which variable holds which event, in the order of events. Attributes that a pattern's SELECT leaves out are NULL there. Where patterns
 may add up over all of their matches come ``window_start``, ``window_end`` and ``totals``, the items by name as text.
 """
@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from stretto.columns.keys import one_zero
 from stretto.engines.api import Matches
 from stretto.engines.shared.windows import measured_type
 from stretto.events import Schema
@@ -265,8 +266,8 @@ class Results:
         return pa.Table.from_arrays(shown, schema=self.schema)
 
     def _keys(self, rows: _Rows, sources: Sequence[Source], history: History) -> pa.Array:
-        """The partition attributes that are not in ``by``, as text."""
-        extra = [[name for name in source.part.partition_by if name not in self.by] for source in sources]
+        """The attributes that tell keys and are not in ``by``, as text."""
+        extra = [[name for name in source.part.keys if name not in self.by] for source in sources]
         names = list(dict.fromkeys(chain.from_iterable(extra)))
         counts = np.array([len(one) for one in extra], np.int64)[rows.source]
         offset = _offsets(counts)
@@ -276,7 +277,7 @@ class Results:
         for number, name in enumerate(names):
             place = np.array([one.index(name) if name in one else -1 for one in extra], np.int64)[rows.source]
             mine = np.flatnonzero(place >= 0)
-            texts.append(_text(_Look(history, rows.end[mine]).column(name, self.attributes[name])))
+            texts.append(_text(one_zero(_Look(history, rows.end[mine]).column(name, self.attributes[name]))))
             at = offset[mine] + place[mine]
             name_of[at] = number
             value_of[at] = np.arange(done, done + mine.size)

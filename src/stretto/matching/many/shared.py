@@ -82,7 +82,7 @@ class Used(NamedTuple):
             for part in parts:
                 change(found.tested, part.tested)
                 change(found.shown, {name for _, names in part.selected for name in names})
-                change(found.keys, part.partition_by)
+                change(found.keys, part.keys)
         return Used(*(+counts for counts in found))
 
 
