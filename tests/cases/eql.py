@@ -59,31 +59,31 @@ def case(seed: int) -> Case:
 
 
 def _query(choose: random.Random) -> str:
-    mode = choose.choices(["event", "sequence", "sample"], [1, 8, 2])[0]
+    mode = choose.choices(["event", "sequence", "sample", "join"], [1, 8, 2, 2])[0]
     if mode == "event":
         return _event(choose)
     keys = (
-        choose.choice([(), ("k",), ("k", "u"), ("?k",), ("k", "?u")])
-        if mode == "sequence"
-        else choose.choice([("k",), ("?u",)])
+        choose.choice([("k",), ("?u",)])
+        if mode == "sample"
+        else choose.choice([(), ("k",), ("k", "u"), ("?k",), ("k", "?u")])
     )
-    apart = choose.random() < 0.3 and not keys and mode == "sequence"
+    apart = choose.random() < 0.3 and not keys and mode != "sample"
     by = f" by {', '.join(keys)}" if keys else ""
     count = choose.randint(2, 4)
     if mode == "sample":
         return f"sample{by} " + " ".join(f"[{_event(choose)}]" for _ in range(count))
     parts: list[str] = []
-    timed = choose.random() < 0.6
+    timed = mode == "sequence" and choose.random() < 0.6
     for at in range(count):
         missing = timed and choose.random() < 0.25 and (at or count > 1)
-        runs = f" with runs={choose.randint(1, 3)}" if choose.random() < 0.15 else ""
+        runs = f" with runs={choose.randint(1, 3)}" if mode == "sequence" and choose.random() < 0.15 else ""
         own = f" by {choose.choice(['k', 'u'])}" if apart else ""
         parts.append(f"{'!' * bool(missing)}[{_event(choose)}]{own}{runs}")
     if all(one.startswith("!") for one in parts):
         parts[0] = parts[0].removeprefix("!")
     until = f" until [{_event(choose)}]{' by k' if apart else ''}" if choose.random() < 0.3 else ""
     maxspan = f" with maxspan={choose.randint(1, 8)}s" if timed else ""
-    return f"sequence{by}{maxspan} {' '.join(parts)}{until}"
+    return f"{mode}{by}{maxspan} {' '.join(parts)}{until}"
 
 
 def _event(choose: random.Random) -> str:

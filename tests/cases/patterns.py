@@ -91,6 +91,7 @@ OTHERS = [
     "sequence [A where v != null] by v [B where true] by k",
     "sequence{b} [any where v == 0] [any where v > 0] with runs=2",
     "sample by name [A where true] [B where true]",
+    "join{b} [A where v >= {n}] [B where true] [any where v == 0] until [C where v == 1]",
     "A where v >= {n}",
 ]
 

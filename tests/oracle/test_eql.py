@@ -27,6 +27,7 @@ def test_pipes() -> None:
             "any where true",
             "sequence by u [any where true] [any where v != 1]",
             "sample by k [A where true] [any where true]",
+            "join by k [A where true] [any where v != 1]",
         ]
         query = choose.choice([case.query, *simple])
         events = len(stretto.compile(query, language="eql").parsed.variables)

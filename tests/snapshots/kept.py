@@ -40,6 +40,7 @@ CASES = {
     "[B where true] until [D where x == 0]",
     "waiting": "sequence with maxspan=3s [A where true] by key [B where true] by key ![C where true] by key",
     "sample": "sample by ?key, x [A where true] [B where true] [any where true]",
+    "join": "join by key [A where x >= 0] [B where true] [any where x == 2] until [D where x == 0]",
     "totals": "SELECT COUNT(*), SUM(b[x]) AS s, MIN(b[x]), AVG(b[x]) FROM S WHERE A ; B+ AS b ; C PARTITION BY [key] "
     "WITHIN 20 seconds EVERY 5 seconds",
     "totals-events": "SELECT MAX COUNT(*), SUM(b[x]) AS s FROM S WHERE A AS a ; B+ AS b ; C GROUP BY a[key] WITHIN 6 seconds "
@@ -58,7 +59,7 @@ TIMEOUTS = frozenset({"late", "late-sase"})
 MATCHERS = TIMEOUTS | {"totals", "totals-events", "best", "some"}
 
 #: Those of EQL.
-EQL = frozenset({"sequence", "waiting", "sample"})
+EQL = frozenset({"sequence", "waiting", "sample", "join"})
 
 CUT = 60
 

@@ -24,6 +24,8 @@ QUERIES = {
     "keys of steps": "sequence with maxspan=9s [A where true] by k [B where true] by j",
     "key that may be missing": "sequence by ?k with maxspan=9s [A where true] [B where startsWith~(name, j)]",
     "nothing came": "sequence by k with maxspan=6s [A where true] ![B where true]",
+    "join": "join by k [A where true] [B where v > 0] [any where v == 2] until [D where v == 0]",
+    "join with keys of steps": "join [A where true] by k [B where true] by j",
     "sample": "sample by k [A where true] [B where true] [any where v == 2]",
 }
 GIVEN: dict[str, Any] = {"language": "eql", "time": "t", "time_unit": "s", "sequence": "n"}

@@ -14,7 +14,7 @@ from stretto.query.eql import EqlQuery, Mode, Step, shared_keys
 
 @dataclass(frozen=True)
 class EqlChain:
-    """An EQL query as a chain of steps; those of a sample have no order."""
+    """An EQL query as a chain of steps; those of a sample and of a join have no order."""
 
     parsed: EqlQuery
 
@@ -98,7 +98,7 @@ class EqlChain:
         if window is None and (stages[0].missing or stages[-1].missing):
             return None
         until = None
-        if mode is Mode.SEQUENCE and parsed.until is not None and ("until",) not in places:
+        if mode is not Mode.EVENT and parsed.until is not None and ("until",) not in places:
             until = _without(parsed.until, -1, places)
         whole = (*stages, *(() if until is None else (until,)))
         return replace(

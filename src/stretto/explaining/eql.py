@@ -13,6 +13,7 @@ _MODES = {
     Mode.EVENT: "single events",
     Mode.SEQUENCE: "the latest partial match goes on with an event that fits, and those before it are forgotten",
     Mode.SAMPLE: "different events in any order, once for each key",
+    Mode.JOIN: "the first event of each step in any order, again and again for each key",
 }
 
 

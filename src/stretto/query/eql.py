@@ -25,6 +25,7 @@ class Mode(StrEnum):
     EVENT = "event"  #: single events
     SEQUENCE = "sequence"  #: events one after the other
     SAMPLE = "sample"  #: events in any order, once for each key
+    JOIN = "join"  #: events in any order, again and again for each key
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ def singles_of(bound: BoundQuery | BoundSase) -> list[Single]:
 def least_events(bound: BoundQuery | BoundSase) -> int:
     """How many events each match has at least."""
     if isinstance(bound, BoundEql):
-        return 1 if bound.eql.mode is Mode.SAMPLE else sum(not one.missing for one in bound.eql.stages)
+        return 1 if bound.eql.mode in (Mode.SAMPLE, Mode.JOIN) else sum(not one.missing for one in bound.eql.stages)
     return _least_of(bound.parsed.parts) if isinstance(bound, BoundSase) else _least(bound.parsed.pattern)
 
 

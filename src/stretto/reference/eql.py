@@ -1,11 +1,12 @@
 """EQL by its definition (``docs/semantics.md``, EQL): slow, and the judge of the engine.
 
-A partial match is a tuple of rows. Those of step j are listed for each event by itself, from the list of step j−1; nothing is kept
-from one event to the next.
+A partial match of a sequence is a tuple of rows. Those of step j are listed for each event by itself, from the list of step j−1;
+nothing is kept from one event to the next. Of joins, what the steps of a key hold is.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -30,8 +31,8 @@ class EqlMatch:
 
     @property
     def positions(self) -> tuple[int, ...]:
-        """The rows in the order of the stream."""
-        return tuple(sorted(self.rows))
+        """The rows in the order of the stream, each once."""
+        return tuple(sorted(set(self.rows)))
 
     @property
     def start(self) -> int:
@@ -48,7 +49,13 @@ def evaluate_eql(query: BoundEql, events: pa.Table) -> list[EqlMatch]:
     A missing event at the end is decided by the rows that there are.
     """
     found = _Stream(query, events.to_pylist())
-    matches = found.samples() if query.eql.mode is Mode.SAMPLE else found.sequences()
+    match query.eql.mode:
+        case Mode.SAMPLE:
+            matches = found.samples()
+        case Mode.JOIN:
+            matches = found.joins()
+        case _:
+            matches = found.sequences()
     return sorted(map(EqlMatch, matches), key=lambda match: (match.end, match.positions))
 
 
@@ -167,6 +174,21 @@ class _Stream:
                 if chosen is not None:
                     done.add(key)
                     yield chosen
+
+    def joins(self) -> Iterator[tuple[int, ...]]:
+        held: defaultdict[Key, dict[str, int]] = defaultdict(dict)
+        for row in range(len(self.rows)):
+            ended = self.keys.get("until", {}).get(row)
+            if ended is not None:
+                held.pop(ended, None)
+            for step in self.come:
+                key = self.keys[step.variable].get(row)
+                if key is None:
+                    continue
+                held[key].setdefault(step.variable, row)
+                if len(held[key]) == len(self.come):
+                    found = held.pop(key)
+                    yield tuple(found[one.variable] for one in self.come)
 
 
 def _key(step: Step, row: Row) -> Key | None:

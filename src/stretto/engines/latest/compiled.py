@@ -62,7 +62,6 @@ class Compiled:
             int(bit[-1]) if until else -1,
             int(group[-1]) if until else 0,
             silent=False,
-            sample=self.query.eql.mode is Mode.SAMPLE,
         )
 
     @cached_property
@@ -78,8 +77,11 @@ class Compiled:
 
     @property
     def marks(self) -> list[frozenset[str]]:
-        """The variable of each mark in raw matches."""
-        return [frozenset((one,)) for one in self.query.eql.variables]
+        """The variables of each mark in raw matches: one, or those of a set of steps, where an event may be of several."""
+        names = self.query.eql.variables
+        if self.query.eql.mode is not Mode.JOIN:
+            return [frozenset((one,)) for one in names]
+        return [frozenset(one for at, one in enumerate(names) if mark >> at & 1) for mark in range(1 << len(names))]
 
     def shape(self, unknown: frozenset[str]) -> Any:
         """What a state depends on, apart from the literals of conditions and from the types of ``unknown`` columns."""

@@ -14,18 +14,21 @@ from stretto.columns.nullable import key_parts
 from stretto.engines.api import Matches
 from stretto.engines.latest import structure as s
 from stretto.engines.latest.compiled import Compiled
+from stretto.engines.latest.joining import join
 from stretto.engines.latest.kernels import advance, expire, sweep
 from stretto.engines.latest.sampling import sample
-from stretto.engines.latest.state import LatestState, SampleState
-from stretto.engines.latest.structure import Events
+from stretto.engines.latest.state import JoinState, LatestState, SampleState
+from stretto.engines.latest.structure import Events, Machine
 from stretto.engines.shared.counting import Unlisted
 from stretto.engines.shared.intake import Bits, Intake
 from stretto.frame import Section
-from stretto.query.eql import Key
+from stretto.query.eql import Key, Mode
 
 I64 = NDArray[np.int64]
 
 ALL_TIME = (1 << 62) - 1
+
+_STATES = {Mode.SAMPLE: SampleState, Mode.JOIN: JoinState}
 
 
 class LatestRunner(Intake):
@@ -54,7 +57,7 @@ class LatestRunner(Intake):
         self.counts = counts
         machine = program.machine
         seen = machine.behind.size + (machine.until_bit >= 0)
-        kind = SampleState if machine.sample else LatestState
+        kind = _STATES.get(query.eql.mode, LatestState)
         self.state = kind(machine.bit.size, seen, capacity)
         every = [key for group in program.groups for key in group]
         #: The places of keys that may be NULL in some step: there a truth value tells that from values.
@@ -147,16 +150,9 @@ class LatestRunner(Intake):
         registers = self.state.registers
         registers[s.CURSOR] = 0
         machine = self.program.machine._replace(silent=silent)
-        while True:
-            state = self.state
-            if isinstance(state, SampleState):
-                status = sample(events, machine, state.samples, state.out, state.chosen, registers)
-            else:
-                status = advance(events, machine, state.nodes, state.parts, state.out, registers)
-            if status == _jit.DONE:
-                break
+        while (status := self._step(events, machine)) != _jit.DONE:
             if status == _jit.GROW_NODES:
-                state.grow_nodes()
+                self.state.grow_nodes()
             else:
                 yield self._drain()
         if until is not None:
@@ -165,6 +161,15 @@ class LatestRunner(Intake):
             yield self._drain()
         self._clean_now_and_then()
         self.broken = False
+
+    def _step(self, events: Events, machine: Machine) -> int:
+        """Call the kernel; what stopped it."""
+        state = self.state
+        if isinstance(state, SampleState):
+            return int(sample(events, machine, state.samples, state.out, state.chosen, state.registers))
+        if isinstance(state, JoinState):
+            return int(join(events, machine, state.joined, state.out, state.registers))
+        return int(advance(events, machine, state.nodes, state.parts, state.out, state.registers))
 
     def _prepare(self, batch: pa.RecordBatch) -> tuple[Events, int | None]:
         """The events to visit, and from which start on windows are open after the batch."""
@@ -248,13 +253,14 @@ class LatestRunner(Intake):
         state, count, low = self.state, self.partitions, self._low_bound
         if isinstance(state, SampleState):
             return
-        sweep(count, low, state.nodes, state.parts, state.registers)
-        if self.tests is None:
-            return
-        alive: Bits = np.asarray((state.parts.head[:count] != s.NIL).any(axis=1) | self._lasting(count, low))
-        waiting = state.nodes.timer[: int(state.registers[s.TIMERS])]
-        alive[state.nodes.key[waiting]] = True
-        if 2 * np.count_nonzero(alive) < count:
+        if isinstance(state, JoinState):
+            alive: Bits = state.holding(count)
+        else:
+            sweep(count, low, state.nodes, state.parts, state.registers)
+            alive = np.asarray((state.parts.head[:count] != s.NIL).any(axis=1) | self._lasting(count, low))
+            waiting = state.nodes.timer[: int(state.registers[s.TIMERS])]
+            alive[state.nodes.key[waiting]] = True
+        if self.tests is not None and 2 * np.count_nonzero(alive) < count:
             state.renumber(self.tests.keep(alive), np.flatnonzero(alive))
 
     def _lasting(self, count: int, low: int) -> Bits:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from stretto.engines.api import Matches
 from stretto.engines.latest import structure as s
 from stretto.engines.latest.kernels import listed
-from stretto.engines.latest.structure import I64, NIL, Nodes, Out, Parts, Samples
+from stretto.engines.latest.structure import I64, NIL, Joined, Nodes, Out, Parts, Samples
 from stretto.errors import LimitError
 from stretto.frame import Section
 from stretto.memory import most_for_state
@@ -198,6 +198,60 @@ class SampleState(LatestState):
         self.fit(keys)
         for name, array in self.samples._asdict().items():
             array[:keys] = section.arrays[f"samples.{name}"].reshape((keys, *array.shape[1:]))
+        self.registers[[s.VISITED, s.TRIGGERS, s.LOW]] = section.arrays["counts"]
+
+
+class JoinState(LatestState):
+    """The arrays of one stream whose events are joined."""
+
+    def __init__(self, steps: int, seen: int, capacity: int) -> None:
+        super().__init__(steps, seen, capacity)
+        self.joined = self._joined(1)
+        self.out = self._output(max(steps, capacity))
+
+    def _joined(self, keys: int) -> Joined:
+        return Joined(np.full((keys, self.steps), -1, np.int64), np.zeros(keys, np.int64))
+
+    def fit(self, keys: int) -> None:
+        have = self.joined.number.size
+        if have < keys:
+            wider = self._joined(max(keys, 2 * have))
+            for old, new in zip(self.joined, wider, strict=True):
+                new[:have] = old
+            self.joined = wider
+            self._check_room()
+
+    def holding(self, keys: int) -> NDArray[np.bool_]:
+        """Which keys hold an event."""
+        return self.joined.number[:keys] > 0
+
+    def renumber(self, renamed: I64, rows: I64) -> None:
+        fresh = self._joined(max(1, rows.size))
+        for old, new in zip(self.joined, fresh, strict=True):
+            new[: rows.size] = old[rows]
+        self.joined = fresh
+
+    def live(self, keys: int) -> I64:
+        """The positions of all events that keys hold; sorted."""
+        position = self.joined.position[:keys]
+        return np.unique(position[position >= 0])
+
+    @property
+    def nbytes(self) -> int:
+        return int(super().nbytes + sum(array.nbytes for array in self.joined))
+
+    def save(self, section: Section, keys: int) -> None:
+        """Write the event of each step by key."""
+        section.arrays["joined.position"] = self.joined.position[:keys].ravel()
+        section.arrays["counts"] = self.registers[[s.VISITED, s.TRIGGERS, s.LOW]]
+
+    def load(self, section: Section, keys: int) -> None:
+        """Take over what :meth:`save` wrote."""
+        self.fit(keys)
+        position, number = self.joined
+        position[:keys] = section.arrays["joined.position"].reshape(keys, self.steps)
+        number[:] = (position >= 0).sum(axis=1)
+        self.registers[s.LIVE] = number.sum()
         self.registers[[s.VISITED, s.TRIGGERS, s.LOW]] = section.arrays["counts"]
 
 

@@ -30,7 +30,6 @@ class Machine(NamedTuple):
     until_bit: int
     until_group: int
     silent: bool
-    sample: bool
 
 
 class Events(NamedTuple):
@@ -67,6 +66,13 @@ class Samples(NamedTuple):
 
     position: NDArray[np.int64]  #: [key, step, event]
     number: NDArray[np.int64]
+
+
+class Joined(NamedTuple):
+    """Of joins, by key: the event of each step, −1 where there is none, and how many there are."""
+
+    position: NDArray[np.int64]  #: [key, step]
+    number: I64
 
 
 class Out(NamedTuple):

@@ -72,6 +72,8 @@ def _hint(found: d.Unexpected) -> str | None:
     place, hint = _FOREIGN.get(small, ("", ""))
     if place in expected:
         return hint
+    if small == "with" and "MISSING" in expected and "WITH" not in expected:
+        return "a sequence has a maxspan, and nothing else"
     if "WHERE" in expected and "COMPARE" not in expected:
         return "an event is written: category where condition; any where … takes every category"
     if small in KEYWORDS and "FIELD" in expected:

@@ -20,8 +20,8 @@ _TIME = re.compile(r"([0-9.]+)\s*(\w+)")
 #: Steps that a sequence may have, counted out.
 MOST_STEPS = 256
 
-#: Events of a sample, as Elasticsearch has it.
-MOST_SAMPLED = 5
+#: Events of what has no order: of a sample as Elasticsearch has it, of a join as many as its engine tells apart.
+MOST_UNORDERED = {Mode.SAMPLE: 5, Mode.JOIN: 8}
 
 PIPES = ("filter", "head", "sort", "tail", "unique")
 
@@ -67,8 +67,8 @@ def _check(draft: Draft) -> None:
         raise Mistake(
             f"a {draft.mode} has two events at least", terms[0].span, "an event alone stands without brackets"
         )
-    if draft.mode is Mode.SAMPLE:
-        _check_sample(draft, missing)
+    if draft.mode in MOST_UNORDERED:
+        _check_unordered(draft, missing)
     elif missing is not None and draft.maxspan is None:
         raise Mistake(
             "a missing event needs a time within which it does not come",
@@ -89,15 +89,16 @@ def _check(draft: Draft) -> None:
         )
 
 
-def _check_sample(draft: Draft, missing: Term | None) -> None:
-    if len(draft.terms) > MOST_SAMPLED:
-        raise Mistake(f"a sample has {MOST_SAMPLED} events at most", draft.terms[MOST_SAMPLED].span)
+def _check_unordered(draft: Draft, missing: Term | None) -> None:
+    most = MOST_UNORDERED[draft.mode]
+    if len(draft.terms) > most:
+        raise Mistake(f"a {draft.mode} has {most} events at most", draft.terms[most].span)
     if missing is not None:
-        raise Mistake("a sample has no missing events", missing.span)
+        raise Mistake(f"a {draft.mode} has no missing events", missing.span)
     odd = next((one for one in draft.terms if one.runs > 1), None)
     if odd is not None:
-        raise Mistake("a sample has no runs", odd.span)
-    if not draft.by and not draft.terms[0].keys:
+        raise Mistake(f"a {draft.mode} has no runs", odd.span)
+    if draft.mode is Mode.SAMPLE and not draft.by and not draft.terms[0].keys:
         raise Mistake("a sample needs keys", draft.terms[0].span, "sample by host.id [ … ] [ … ]")
 
 

@@ -123,12 +123,8 @@ class EqlTransformer(PredicateTransformer):
     def sample(self, _: Token, *parts: Any) -> Draft:
         return _several(Mode.SAMPLE, parts)
 
-    def join(self, word: Token, *_: Any) -> Draft:
-        raise Mistake(
-            "'join' is of an older EQL, and has no meaning in Elasticsearch",
-            at(word),
-            "sample by … [ … ] [ … ] finds events with equal keys in any order",
-        )
+    def join(self, _: Token, *parts: Any) -> Draft:
+        return _several(Mode.JOIN, parts)
 
     def event(self, *parts: Token | ExpressionPart) -> Event:
         category, _, condition = parts
@@ -154,6 +150,8 @@ class EqlTransformer(PredicateTransformer):
     def until(self, _: Token, term: Term) -> Until:
         if term.missing:
             raise Mistake("until takes an event, not a missing one", term.span)
+        if term.runs > 1:
+            raise Mistake("until takes one event, without runs", term.span)
         return Until(term)
 
     def by(self, _: Token, *keys: Key | Token) -> tuple[Key, ...]:

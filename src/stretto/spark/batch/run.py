@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from stretto.frame import arrow_bytes
 from stretto.matching.compiled import Query
+from stretto.query.eql import EqlQuery, Mode
 from stretto.query.query import Consume
 from stretto.query.sase import SaseQuery
 from stretto.spark.batch import plan as plans
@@ -87,12 +88,19 @@ def _warn(call: Prepared, plan: Plan) -> None:
         )
 
 
+def _advice_for_eql(query: Query) -> str:
+    assert isinstance(query.parsed, EqlQuery)
+    if query.parsed.mode in (Mode.SAMPLE, Mode.JOIN):
+        return "Add by with one field for all events"
+    return "Add with maxspan" if query.partition_by else "Add by with one field for all events, or with maxspan"
+
+
 def _advice(query: Query) -> str:
     """What would let a query scale that runs in one task."""
     if query.parsed.asked is not None:
         return _advice_for_asked(query)
     if query.language == "eql":
-        return "Add with maxspan" if query.partition_by else "Add by with one field for all events, or with maxspan"
+        return _advice_for_eql(query)
     if isinstance(query.parsed, SaseQuery):
         return (
             "Add an equivalence test [attribute], or WITHIN where there is none"
