@@ -201,6 +201,9 @@ def test_limits() -> None:
     deep = "process where " + "not " * 300 + "true"
     with pytest.raises(QueryError, match="nested more than 200 levels deep"):
         stretto.compile(deep, language="eql")
+    with pytest.raises(QueryError, match="a query has 64 pipes at most"):
+        stretto.compile("process where true" + " | head 5" * 65, language="eql")
+    assert rows("process where true" + " | filter true | head 2" * 32) == [[0], [2]]
     long = stretto.match(
         "sequence " + "[any where true] with runs=100 " * 2, pa.table({"type": ["A"] * 250}), language="eql"
     )

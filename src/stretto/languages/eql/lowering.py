@@ -23,6 +23,12 @@ MOST_STEPS = 256
 #: Events of what has no order: of a sample as Elasticsearch has it, of a join as many as its engine tells apart.
 MOST_UNORDERED = {Mode.SAMPLE: 5, Mode.JOIN: 8}
 
+#: Pipes, each of which goes through what the one before gives.
+MOST_PIPES = 64
+
+#: The greatest number of rows that a pipe is asked for.
+MOST_ROWS = (1 << 63) - 1
+
 PIPES = ("filter", "head", "sort", "tail", "unique")
 
 #: The pipes of the first EQL that are not here, and what does the same on a result.
@@ -38,6 +44,8 @@ def lower(text: str, draft: Draft) -> EqlQuery:
     stages = tuple(_stages(draft))
     if len(stages) > MOST_STEPS:
         raise Mistake(f"the sequence has {len(stages)} steps, and {MOST_STEPS} at most", draft.terms[-1].span)
+    if len(draft.pipes) > MOST_PIPES:
+        raise Mistake(f"a query has {MOST_PIPES} pipes at most", draft.pipes[MOST_PIPES].span)
     until = None if draft.until is None else _step(draft.until, "until", draft.by)
     every = (*stages, *(() if until is None else (until,)))
     return EqlQuery(
@@ -147,6 +155,8 @@ def _pipe(pipe: Piped, events: int) -> Pipe:
     values = [getattr(one.expression, "value", None) for one in pipe.arguments]
     if len(values) != 1 or isinstance(values[0], bool) or not isinstance(values[0], int) or values[0] < 1:
         raise Mistake(f"{name} takes one number", pipe.span, f"| {name} 10")
+    if values[0] > MOST_ROWS:
+        raise Mistake(f"{name} takes {MOST_ROWS:,} at most", pipe.span)
     return Pipe(name, values[0])
 
 
