@@ -27,7 +27,17 @@ from stretto.reference.totals import Overflow, Part, Undecided, best_of, parts, 
 from tests.cases import ceql, sase, variants
 from tests.cases.choices import Choices, Seeded
 
-__all__ = ["Case", "assert_rows", "case", "case_of_ceql", "case_of_sase", "case_of_variants", "check", "expected"]
+__all__ = [
+    "Case",
+    "assert_rows",
+    "case",
+    "case_of_ceql",
+    "case_of_gaps",
+    "case_of_sase",
+    "case_of_variants",
+    "check",
+    "expected",
+]
 
 
 @dataclass(frozen=True)
@@ -65,8 +75,15 @@ def case(seed: int) -> Case:
 
 def case_of_ceql(seed: int) -> Case:
     """A case of CEQL from a seed, and what it asks of all matches."""
-    choose = Seeded(seed)
-    one = ceql.case(seed)
+    return _of_ceql(Seeded(seed), ceql.case(seed))
+
+
+def case_of_gaps(seed: int) -> Case:
+    """A case of CEQL with gaps, windows inside, and NOT at the ends, and what it asks of all matches."""
+    return _of_ceql(Seeded(seed), ceql.timed_case(seed))
+
+
+def _of_ceql(choose: Seeded, one: ceql.Case) -> Case:
     text = one.query.partition(" LIMIT ")[0]
     query = ceql_language.parse(text)
     chosen = None if query.items is None else [item.variable for item in query.items]
@@ -74,7 +91,7 @@ def case_of_ceql(seed: int) -> Case:
     single = [name for name in bound if not a.holds_several(query.pattern, name)]
     select, rest = text.split(" FROM ", 1)
     strategy = "" if query.strategy == "ALL" else f"{query.strategy} "
-    window = query.window if query.consume == "NONE" else None
+    window = query.window if query.consume == "NONE" and not any(a.ends(query.pattern)) else None
     schema = Schema.of(one.events, time=one.time, stream=one.stream)
     scope = _scope(choose, query.partition_by, [f"{_name(name)}[{{}}]" for name in single], _slides(window, schema))
     terms = [f"{_name(name)}[{{}}]" for name in bound]

@@ -92,7 +92,7 @@ def test_groups_of_types_that_conditions_do_not_compare() -> None:
 
 def test_patterns_of_a_set_are_refused_by_name() -> None:
     patterns = stretto.PatternSet(events("A").schema, time="t", totals=True)
-    with pytest.raises(OptionError, match="that NFAb finds cannot be had beside other patterns"):
+    with pytest.raises(OptionError, match="are those of one automaton beside other patterns"):
         patterns.change(stretto.Change("p", f"{RISING} RETURN TOTAL count(*) EVERY EVENT"))
 
 

@@ -13,6 +13,11 @@ def test_ceql(seeds: range) -> None:
     assert any(rows >= 0 for rows in agree(totals, seeds, case=totals.case_of_ceql))
 
 
+@pytest.mark.parametrize("seeds", blocks(cases(3_000)), ids=str)
+def test_gaps_and_absence_at_the_ends(seeds: range) -> None:
+    assert any(rows >= 0 for rows in agree(totals, seeds, case=totals.case_of_gaps))
+
+
 @pytest.mark.parametrize("seeds", blocks(cases(3_000, compiled=300)), ids=str)
 def test_sase(seeds: range) -> None:
     """A query's conditions are compiled, which takes longer than a case."""

@@ -40,6 +40,10 @@ BATCHES = {
     "sase, conditions between events": RELATED,
     "sase, conditions between events, of windows": f"{RELATED} GROUP BY [key], a.group EVERY 5 seconds",
     "sase, negation": SASE.replace("A a,", "A a, ~(C c),"),
+    "gaps": f"SELECT {ITEMS} FROM S WHERE A AS a ; B+ AS b GAP 5 seconds PARTITION BY [key] GROUP BY [key], a[group] "
+    "WITHIN 20 seconds",
+    "gaps, of windows": "SELECT COUNT(*) FROM S WHERE (A ; B AFTER 2 seconds) PARTITION BY [key] WITHIN 20 seconds EVERY 5 seconds",
+    "nothing behind, of events": "SELECT COUNT(*) FROM S WHERE A ; B ; NOT C PARTITION BY [key] WITHIN 20 seconds EVERY EVENT",
     "strict": "SELECT STRICT COUNT(*) FROM S WHERE A ; B+ PARTITION BY [key]",
 }
 
@@ -108,8 +112,12 @@ def test_explain_says_that_spark_adds_up(spark: Any, caplog: pytest.LogCaptureFi
         (f"SELECT {ITEMS}, AVG(b[x]) {MATCHES} WITHIN 20 seconds EVERY 5 seconds", "window_end"),
         (f"{RELATED} EVERY EVENT", "end_time"),
         (f"{RELATED} EVERY 5 seconds", "window_end"),
+        (
+            f"SELECT {ITEMS} FROM S WHERE A AS a ; B+ AS b GAP 9 seconds PARTITION BY [key] WITHIN 20 seconds EVERY EVENT",
+            "end_time",
+        ),
     ],
-    ids=["events", "windows", "events of runs", "windows of runs"],
+    ids=["events", "windows", "events of runs", "windows of runs", "gaps"],
 )
 def test_stream(spark: Any, tmp_path: Path, text: str, end: str) -> None:
     table = random_events(4, 120).sort_by([("ts", "ascending"), ("seq", "ascending")])
@@ -130,7 +138,6 @@ def test_stream(spark: Any, tmp_path: Path, text: str, end: str) -> None:
 REFUSED = {
     "AVG": (f"SELECT AVG(b[x]) {MATCHES} GROUP BY ()", "write SUM and COUNT"),
     "windows of events": (f"SELECT COUNT(*) {MATCHES} WITHIN 8 EVENTS EVERY 4 EVENTS", "write windows of time"),
-    "gaps": ("SELECT COUNT(*) FROM S WHERE A ; B AFTER 3 seconds", "counts and sums over all matches cannot be had: "),
 }
 REFUSED_IN_STREAMS = {
     "all of a stream": (f"SELECT COUNT(*) {MATCHES}", "which has no end: EVERY EVENT"),

@@ -19,6 +19,8 @@ from stretto.engines.around import AroundRun
 from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.nfab.runner import NfabRunner
 from stretto.engines.shared.counting import Unlisted
+from stretto.engines.timed.program import TimedProgram
+from stretto.engines.timed.runner import TimedRunner
 from stretto.engines.totals import structure as s
 from stretto.engines.totals.adder import Adder
 from stretto.engines.totals.program import TotalsProgram
@@ -39,9 +41,14 @@ class AddedProgram(Startable["AddedRun"]):
     """
 
     revises = False
-    abilities: ClassVar[frozenset[str]] = TotalsProgram.abilities - {"patterns"} | {"next", "closing", "relations"}
+    abilities: ClassVar[frozenset[str]] = TotalsProgram.abilities - {"patterns"} | {
+        "next",
+        "closing",
+        "relations",
+        "gaps",
+    }
 
-    def __init__(self, machine: NfabProgram, totals: BoundTotals) -> None:
+    def __init__(self, machine: NfabProgram | TimedProgram, totals: BoundTotals) -> None:
         self.machine, self.totals = machine, totals
 
     @property
@@ -67,9 +74,9 @@ class AddedProgram(Startable["AddedRun"]):
 class AddedRun(AroundRun):
     """A :class:`~stretto.engines.api.Run`."""
 
-    run: NfabRunner
+    run: NfabRunner | TimedRunner
 
-    def __init__(self, program: AddedProgram, run: NfabRunner, how: Starting) -> None:
+    def __init__(self, program: AddedProgram, run: NfabRunner | TimedRunner, how: Starting) -> None:
         super().__init__(run)
         self.program = program
         attributes = run.schema.attributes

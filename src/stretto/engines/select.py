@@ -107,9 +107,16 @@ def choose(query: ParsedQuery | BoundSase) -> Choice:
 
 def _totals(query: ParsedQuery | BoundSase) -> Choice:
     others = dict.fromkeys(("tecs", "nfab", "timed", "afa"), "it lists matches, of which there may be 2ⁿ")
-    why_none = why_not_added_up(query)
+    why_none = why_not_added_up(query) if isinstance(query, BoundSase) else ""
     if why_none:
         return Choice("none", "what it asks of all matches cannot be added up unlisted", {"totals": why_none} | others)
+    if isinstance(query, ParsedQuery) and query.needs_times:
+        del others["timed"]
+        why = (
+            "gaps, windows inside and NOT at an end are decided match by match, of which each is added up and forgotten"
+        )
+        held = "its states hold partial matches by their start, and do not know when the rest was"
+        return Choice("timed", why, {"totals": held} | others)
     why = "each state has the number of its partial matches and what they add up to, by start; no match is listed"
     if isinstance(query, BoundSase) and (why_runs := why_not(build(query))):
         del others["nfab"]
@@ -120,10 +127,12 @@ def _totals(query: ParsedQuery | BoundSase) -> Choice:
     return Choice("totals", why, others)
 
 
-def why_not_added_up(query: ParsedQuery | BoundSase) -> str:
-    """Why what a query asks of all matches is not added up without a list of them, in words; empty when it is."""
-    if isinstance(query, ParsedQuery):
-        return "gaps, windows inside and NOT at an end are decided match by match" if query.needs_times else ""
+def why_not_added_up(query: BoundQuery | BoundSase) -> str:
+    """Why what a query asks of all matches is not added up, in words; empty when it is."""
+    if why := _windows_of_keys(query):
+        return why
+    if isinstance(query, BoundQuery):
+        return ""
     nfab, asked = build(query), query.asked
     if not why_not(nfab) or not isinstance(asked, BoundTotals):
         return ""
@@ -131,14 +140,22 @@ def why_not_added_up(query: ParsedQuery | BoundSase) -> str:
         return "with UNTIL … ONLY a match ends before the event that completes it: leave out EVERY"
     if asked.scope.extent is Extent.EVENT and query.parsed.last_negation is not None:
         return "with a negation at the end no event completes a match, but time: leave out EVERY EVENT"
-    panes = asked.scope.panes
-    if panes is not None and panes.attribute is None and (query.partition_by or query.schema.stream is not None):
-        return "WITHIN n EVENTS EVERY m EVENTS counts the events of one stream, and here each key has its own: write EVERY EVENT"
     for one in () if nfab.negations else asked.scope.groups:
         kind = query.schema.attributes[one.attribute]
         if one.variable is not None and (kind_of(kind) == "other" or pa.types.is_uint64(kind)):
             return f"GROUP BY {one.variable}.{one.attribute} compares {kind} between events: group by another type"
     return ""
+
+
+def _windows_of_keys(query: BoundQuery | BoundSase) -> str:
+    """Why windows of events are not those of one stream, in words; empty when they are."""
+    panes = None if query.asked is None else query.asked.scope.panes
+    if panes is None or panes.attribute is not None or not (query.partition_by or query.schema.stream is not None):
+        return ""
+    return (
+        "WITHIN n EVENTS EVERY m EVENTS counts the events of one stream, and here each key has its own, whose windows are over at "
+        "times of their own: write windows of time, or EVERY EVENT"
+    )
 
 
 def _timed(query: ParsedQuery) -> Choice:
@@ -223,9 +240,11 @@ def program_for(query: BoundQuery | BoundSase, *, valuations: bool, timeouts: bo
 def _totals_program(
     query: BoundQuery | BoundSase, totals: BoundTotals, *, valuations: bool
 ) -> TotalsProgram | AddedProgram:
-    why = why_not_added_up(query.parsed if isinstance(query, BoundQuery) else query)
+    why = why_not_added_up(query)
     if why:
         refuse_asked(query.parsed, f": {why}")
+    if isinstance(query, BoundQuery) and query.parsed.needs_times:
+        return AddedProgram(TimedProgram(query, valuations=valuations, told=totals.variables), totals)
     if isinstance(query, BoundQuery):
         return TotalsProgram(query, totals, valuations=valuations)
     nfab = build(query)

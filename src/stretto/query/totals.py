@@ -7,11 +7,12 @@ sum(b[].volume) AS traded`` of SASE+ are both a :class:`Totals`; ``ORDER BY`` wi
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
 
-from stretto.errors import Span
+from stretto.errors import QueryError, Span
 from stretto.query import predicate as p
 from stretto.query.windows import Window
 
@@ -133,3 +134,12 @@ def attributes(asked: Asked | None) -> tuple[str, ...]:
     read = [name for one in totals(asked) if one.value is not None for name in p.attributes(one.value)]
     grouped = [one.attribute for one in asked.scope.group_by or () if one.variable is not None]
     return tuple(dict.fromkeys((*read, *grouped)))
+
+
+def undecided(variables: Iterable[str]) -> QueryError:
+    """The error where runs of one complex event disagree on which events some variables hold."""
+    names = " or ".join(sorted(variables))
+    return QueryError(
+        f"the same events are one match whether one of them belongs to {names} or not, so that what they add up to is not known",
+        hint="valuations=True takes each way by itself; or give the variables conditions that tell them apart",
+    )

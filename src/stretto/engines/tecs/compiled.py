@@ -21,9 +21,9 @@ from stretto.automata.shortcut import Unmarked
 from stretto.columns.classes import Classifier
 from stretto.engines.tecs.kernels import DEAD, EDGES, KEEP, UNKNOWN, Machine
 from stretto.engines.tecs.labels import Arcs, arcs_of
-from stretto.errors import QueryError
 from stretto.query.passes.bind import BoundQuery
 from stretto.query.query import Strategy
+from stretto.query.totals import undecided
 
 
 class Compiled:
@@ -150,12 +150,7 @@ class Compiled:
             if self.determinizer.is_idle(state, asking):
                 self._idle[state] = column[state]
             if not self.valuations and self.determinizer.mixes(state, vector, self.added_up):
-                names = " or ".join(sorted(name.lstrip("\0") for name in self.added_up))
-                raise QueryError(
-                    f"the same events are one match whether one of them belongs to {names} or not, so that what they add up to is "
-                    "not known",
-                    hint="valuations=True takes each way by itself; or give the variables conditions that tell them apart",
-                )
+                raise undecided(name.lstrip("\0") for name in self.added_up)
 
     def step(self, state: int, cls: int) -> list[tuple[int, int]]:
         """The transitions of a state on a class: pairs (mark, state)."""

@@ -30,13 +30,16 @@ class Compiled:
         What to find.
     valuations
         Report every valuation (CORE, section 2.2) in place of every complex event.
+    told
+        The variables of which it matters what they hold: a complex event of which two valuations disagree there is an error.
     """
 
     revises = False
 
-    def __init__(self, query: BoundQuery, *, valuations: bool = False) -> None:
+    def __init__(self, query: BoundQuery, *, valuations: bool = False, told: frozenset[str] = frozenset()) -> None:
         self.query = query
         self.valuations = valuations
+        self.told = frozenset[str]() if valuations else told
         steps = steps_of(query.pattern, query.size)
         self.steps: Steps = _strict(steps) if query.parsed.strategy is Strategy.STRICT else steps
         absent = dict.fromkeys(one for edge in self.steps.edges for one in sorted(edge.unless, key=str))
@@ -72,6 +75,12 @@ class Compiled:
         for one in np.unique(classes):
             found[one] = machine.first[machine.step[machine.begin[one] : machine.begin[one + 1]]].any()
         return found[classes]
+
+    def selecting(self, variable: str) -> NDArray[np.bool_]:
+        """By class: whether a variable may hold its events."""
+        number = {guard: at for at, guard in enumerate(self.guards)}
+        mask = sum(1 << at for at in {number[step.guard] for step in self.steps.steps if variable in step.labels})
+        return np.array([bool(vector & mask) for vector in self.classifier.vectors], np.bool_)
 
     def shape(self, unknown: frozenset[str]) -> Any:
         """What a state depends on, apart from the literals of conditions."""
@@ -111,6 +120,7 @@ class Compiled:
         It is found event by event from the end, which is wrong where a window inside asks what was chosen before.
         """
         alone = not self.steps.windows and all(step.labels for step in self.steps.steps)
+        alone = alone and not (self.told and self.distinct)
         return alone and not self.valuations and self.query.parsed.strategy is Strategy.NEXT
 
     @cached_property
@@ -171,6 +181,7 @@ class Compiled:
             hits=np.zeros((0, 0), np.bool_),
             before=np.zeros(0, np.bool_),
             mark=np.array([self.marks.index(one.labels) for one in steps.steps], np.int32),
+            told=_numbered(labels & self.told for labels in self.marks),
             first=np.isin(count, list(steps.first)),
             last=np.isin(count, list(steps.last)),
             inside=_bits(one.inside for one in steps.steps),
@@ -195,6 +206,12 @@ def _strict(steps: Steps) -> Steps:
     held = frozenset(at for at, step in enumerate(steps.steps) if step.labels)
     edges = (replace(one, contiguous=True) for one in steps.edges if {one.source, one.target} <= held)
     return replace(steps, edges=tuple(dict.fromkeys(edges)), first=steps.first & held, last=steps.last & held)
+
+
+def _numbered(values: Iterable[frozenset[str]]) -> NDArray[np.int64]:
+    """A number for each value, which equal ones share."""
+    known: dict[frozenset[str], int] = {}
+    return np.array([known.setdefault(one, len(known)) for one in values], np.int64)
 
 
 def _bits(sets: Any) -> NDArray[np.int64]:

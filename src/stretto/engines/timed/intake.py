@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from stretto.engines.shared.intake import FALLS, Bits, Intake
 from stretto.engines.timed.compiled import Compiled
 from stretto.engines.timed.structure import Events
+from stretto.engines.totals.adder import Adder
 
 
 class TimedIntake(Intake):
@@ -37,6 +38,8 @@ class TimedIntake(Intake):
         self.by_rank = counted and ranked
         self.last_clock: int | float | None = None
         self.now: int | float | None = None  #: the clock of the last visited event
+        #: What counts and adds up the matches; ``None``: they are given.
+        self.adder: Adder | None = None
 
     def check(self, table: pa.Table) -> None:
         super().check(table)
@@ -74,6 +77,9 @@ class TimedIntake(Intake):
         measure = np.zeros(rows.size, self.program.types[1]) if measures is None else measures[rows]
         if rows.size:
             self.now = clock.max().item()
+        if self.adder is not None:
+            mine = [self.program.selecting(name)[cls[rows]] for name in self.adder.variables]
+            self.adder.see(batch, rows, position, mine)
         return Events(cls[rows], part, position, ranks, low, clock, measure), measures, member
 
     def _clocks(

@@ -184,7 +184,7 @@ def _write(
     out.part[row], out.begun[row], out.ended[row] = events.part[at], nodes.measure[node], events.measure[at]
     out.hash[row] = value
     registers[s.FOUND] += 1
-    if registers[s.DISTINCT] and not _enter(row, registers[s.CELLS], out, registers):
+    if registers[s.DISTINCT] and not _enter(row, registers[s.CELLS], machine, out, registers):
         return DONE
     registers[s.ROWS] = row + 1
     registers[s.CELLS] = cell
@@ -193,7 +193,7 @@ def _write(
 
 
 @inlined
-def _enter(row: int, cell: int, out: Output, registers: s.I64) -> bool:
+def _enter(row: int, cell: int, machine: Machine, out: Output, registers: s.I64) -> bool:
     """Put a row, whose positions begin at ``cell``, into the table of the event's rows; false: one like it is there."""
     mask = out.slot.size - 1
     slot = out.hash[row] & mask
@@ -202,13 +202,17 @@ def _enter(row: int, cell: int, out: Output, registers: s.I64) -> bool:
         other = out.slot[slot]
         begin = out.stop[other - 1] if other else 0
         same = out.start[other] == out.start[row] and out.stop[other] - begin == length
+        mixed = False
         for k in range(length):
             if not same:
                 break
             same = out.position[begin + k] == out.position[cell + k] and (
                 not registers[s.VALUATIONS] or out.mark[begin + k] == out.mark[cell + k]
             )
+            mixed = mixed or machine.told[out.mark[begin + k]] != machine.told[out.mark[cell + k]]
         if same:
+            if mixed:
+                registers[s.MIXED] = 1
             return False
         slot = slot + 1 & mask
     out.stamp[slot] = registers[s.SERIAL]

@@ -15,6 +15,7 @@ class TimedProgram(Compiled, Startable[TimedRunner]):
     abilities: ClassVar[frozenset[str]] = (COMMON - {"return"}) | {
         "negation",
         "closing",
+        "totals",
         "gaps",
         "events",
         "limit",

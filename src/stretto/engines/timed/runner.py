@@ -23,8 +23,10 @@ from stretto.engines.timed.reaching import PAUSE_AFTER
 from stretto.engines.timed.state import State
 from stretto.engines.timed.structure import I64, Events
 from stretto.engines.timed.waiting import Waiting, taken
+from stretto.engines.totals.structure import OF_EVENT
 from stretto.frame import Section
 from stretto.query.query import Consume, Strategy
+from stretto.query.totals import undecided
 
 #: What is said of an event whose matches are the same again and again, and what has fewer of them.
 NO_NEW = "completes matches, of which the next one was not found"
@@ -136,6 +138,8 @@ class TimedRunner(TimedIntake):
             if self.counts:
                 yield self.state.drain_counts()
                 continue
+            if self.state.registers[s.MIXED]:
+                raise undecided(self.program.told)
             found, places, begun, ended = self.state.drain()
             if self.chooses:
                 kept = chosen(self.strategy, self.program.query.parsed.limit, *found[:4])
@@ -184,8 +188,13 @@ class TimedRunner(TimedIntake):
         """The size of a window of ranks; −1: none."""
         return self.span if self.by_rank else -1
 
+    @property
+    def _by_end(self) -> bool:
+        """Whether what waits comes in the order of ends, for rows of events, and not of starts."""
+        return self.adder is not None and self.adder.asked.extent == OF_EVENT
+
     def _released(self, now: int | float | None) -> Iterator[Matches]:
-        found = None if self.waiting is None else self.waiting.released(now)
+        found = None if self.waiting is None else self.waiting.released(now, by_end=self._by_end)
         if found is not None:
             yield found
 
@@ -251,7 +260,8 @@ class TimedRunner(TimedIntake):
         last = super().expires
         if last is None or self.waiting is None or not len(self.waiting):
             return last
-        first: int | float = self.waiting.begun.min().item()
+        times = self.waiting.ended if self._by_end else self.waiting.begun
+        first: int | float = times.min().item()
         return first + self.waiting.size
 
     @property

@@ -60,7 +60,8 @@ START = 29  #: position at which the matches at hand begin; −1: they begin any
 FLOOR = 30  #: … and as a key: the least with which a match at hand may begin
 FOUND = 31  #: paths that are matches
 STARTS = 32  #: starts that have matches
-REGISTERS = 33
+MIXED = 33  #: 1: of one complex event there are valuations that disagree on what ``told`` tells apart
+REGISTERS = 34
 
 
 class Machine(NamedTuple):
@@ -71,6 +72,7 @@ class Machine(NamedTuple):
     hits: Bits  #: [class, group]: whether an event must not come between
     before: Bits  #: [class]: whether an event must not come before the first
     mark: I32  #: [step]: which variables hold the event; 0: none
+    told: I64  #: [mark]: marks with the same number need not be told apart
     first: Bits  #: [step]
     last: Bits  #: [step]
     inside: I64  #: [step]: windows that it lies in, as bits

@@ -118,13 +118,17 @@ class Waiting:
         spoilt: NDArray[np.bool_] = (found < order.size) & (parts[at] == own) & (measures[at] - begun <= self.size)
         return ~spoilt
 
-    def released(self, now: int | float | None) -> Matches | None:
-        """Take out those that nothing at ``now`` or later can spoil (``None``: all), in the order of their starts."""
-        done = np.ones(len(self), np.bool_) if now is None else now - self.begun > self.size
+    def released(self, now: int | float | None, *, by_end: bool = False) -> Matches | None:
+        """Take out those that nothing at ``now`` or later can spoil (``None``: all), in the order of their starts.
+
+        ``by_end``: in the order of their ends, and those of one event together, when nothing can spoil what begins with it either.
+        """
+        times, places = (self.ended, self.matches.end) if by_end else (self.begun, self.matches.start)
+        done = np.ones(len(self), np.bool_) if now is None else now - times > self.size
         if not done.any():
             return None
         rows = np.flatnonzero(done)
-        found = taken(self.matches, rows[np.argsort(self.matches.start[rows], kind="stable")])
+        found = taken(self.matches, rows[np.argsort(places[rows], kind="stable")])
         self._keep(np.flatnonzero(~done))
         return found
 

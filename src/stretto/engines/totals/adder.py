@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from stretto import _jit
 from stretto.budget import Budget, described_bytes
 from stretto.engines.api import Matches
-from stretto.engines.shared.counting import Graph
 from stretto.engines.shared.windows import values_of
 from stretto.engines.totals import paths as t
 from stretto.engines.totals import structure as s
 from stretto.engines.totals.adding import Values
-from stretto.engines.totals.paths import Adding, Memo, Paths, Seen, add_listed
+from stretto.engines.totals.listed import Listed, add_listed
+from stretto.engines.totals.paths import Adding, Memo, Seen
 from stretto.engines.totals.plan import Asked
 from stretto.engines.totals.state import State
 from stretto.engines.totals.structure import I64, Bits, Store
@@ -184,20 +184,11 @@ class Adder:
         return shown_keys(self._keys, pa.RecordBatch.from_arrays(columns, self._keys), 0)
 
     def take(self, found: Matches) -> Iterator[Matches]:
-        """Add up matches that are listed, each of which is a path of its own. O(their positions)."""
-        count = found.position.size
-        left = np.maximum(np.arange(count + 1) - 1, 0)
-        left[found.offset[:-1] + 1] = 0
-        nothing = np.zeros(count + 1, np.int64)
-        position, mark = nothing.copy(), nothing - 1
-        position[1:], mark[1:] = found.position, found.mark
-        paths = Paths(Graph(left, nothing, nothing, position), mark)
-        self.fit(count + 1, found)
+        """Add up matches that are listed, in the order of their ends. O(their positions)."""
+        listed = Listed(found.start, found.end, found.offset, found.position, found.mark)
         self.state.registers[s.CURSOR] = 0
-        roots = np.ascontiguousarray(found.offset[1:])
-        end = np.ascontiguousarray(found.end)
-        while (status := add_listed(paths, roots, end, self.arrays)) != _jit.DONE:
-            yield from self.act(status, int(end[self.state.registers[s.CURSOR]]))
+        while (status := add_listed(listed, self.arrays)) != _jit.DONE:
+            yield from self.act(status, int(found.end[self.state.registers[s.CURSOR]]))
 
     def drain(self) -> Iterator[Matches]:
         """Give the rows of events."""

@@ -139,33 +139,45 @@ def _compare_real(least: bool, value: float, counts: int, into: int, length: int
 @inlined
 def begin(i: int, mark: int, position: int, at: int, cells: int, values: Values, plan: Plan, store: Store) -> None:
     """Add the partial match that an event begins to a cell. O(columns)."""
+    for c in range(plan.kind.size):
+        slot = plan.slot[c]
+        if slot < 0:
+            count_match(plan.kind[c], position, at + c * cells, store)
+        elif plan.holds[mark, slot] and values.known[slot, i]:
+            hold_value(i, slot, plan.kind[c], at + c * cells, values, store)
+
+
+@inlined
+def count_match(kind: int, position: int, place: int, store: Store) -> None:
+    """Add a match that begins at a position to a number that has no slot."""
     ints = store.ints
     reals = store.reals
-    for c in range(plan.kind.size):
-        kind = plan.kind[c]
-        slot = plan.slot[c]
-        place = at + c * cells
-        if slot < 0:
-            if kind == s.COUNT:
-                ints[place] = s.plus(ints[place], 1)
-            elif kind == s.REAL_COUNT:
-                reals[place] += 1
-            else:
-                ints[place] = min(ints[place], position)
-        elif plan.holds[mark, slot] and values.known[slot, i]:
-            if kind in (s.COUNT, s.LOST_VALUES):
-                ints[place] = s.plus(ints[place], 1)
-            elif kind == s.REAL_COUNT:
-                reals[place] += 1
-            elif kind == s.SUM:
-                ints[place] = s.plus_sum(ints[place], values.ints[slot, i])
-            elif kind == s.REAL_SUM:
-                reals[place] += values.reals[slot, i]
-            elif kind == s.LEAST:
-                ints[place] = min(ints[place], values.ints[slot, i])
-            elif kind == s.MOST:
-                ints[place] = max(ints[place], values.ints[slot, i])
-            elif kind == s.REAL_LEAST:
-                reals[place] = s.least_of(reals[place], values.reals[slot, i])
-            else:
-                reals[place] = s.most_of(reals[place], values.reals[slot, i])
+    if kind == s.COUNT:
+        ints[place] = s.plus(ints[place], 1)
+    elif kind == s.REAL_COUNT:
+        reals[place] += 1
+    else:
+        ints[place] = min(ints[place], position)
+
+
+@inlined
+def hold_value(i: int, slot: int, kind: int, place: int, values: Values, store: Store) -> None:
+    """Add the value of an event that one match holds to a number."""
+    ints = store.ints
+    reals = store.reals
+    if kind in (s.COUNT, s.LOST_VALUES):
+        ints[place] = s.plus(ints[place], 1)
+    elif kind == s.REAL_COUNT:
+        reals[place] += 1
+    elif kind == s.SUM:
+        ints[place] = s.plus_sum(ints[place], values.ints[slot, i])
+    elif kind == s.REAL_SUM:
+        reals[place] += values.reals[slot, i]
+    elif kind == s.LEAST:
+        ints[place] = min(ints[place], values.ints[slot, i])
+    elif kind == s.MOST:
+        ints[place] = max(ints[place], values.ints[slot, i])
+    elif kind == s.REAL_LEAST:
+        reals[place] = s.least_of(reals[place], values.reals[slot, i])
+    else:
+        reals[place] = s.most_of(reals[place], values.reals[slot, i])

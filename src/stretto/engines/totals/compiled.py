@@ -10,12 +10,10 @@ from stretto.automata.cea import CEA, build
 from stretto.engines.tecs.compiled import Compiled
 from stretto.engines.totals.plan import Asked
 from stretto.engines.totals.structure import Plan
-from stretto.errors import OptionError
 from stretto.query import predicate as p
 from stretto.query.passes.bind import BoundQuery
 from stretto.query.passes.bind_totals import BoundTotals
 from stretto.query.query import Consume
-from stretto.query.totals import Extent
 
 
 class TotalsCompiled(Compiled):
@@ -31,11 +29,6 @@ class TotalsCompiled(Compiled):
         Count every valuation, in place of every complex event.
     prefix
         What stands before the names of variables in labels.
-
-    Raises
-    ------
-    OptionError
-        The windows of a partition are those of its own events.
     """
 
     def __init__(self, query: BoundQuery, totals: BoundTotals, *, valuations: bool = False, prefix: str = "") -> None:
@@ -43,11 +36,6 @@ class TotalsCompiled(Compiled):
         window = query.window
         counted = window is not None and window.attribute is None
         ranked = counted and bool(query.partition_by or query.schema.stream is not None)
-        if ranked and totals.scope.extent is Extent.WINDOW:
-            raise OptionError(
-                "WITHIN n EVENTS EVERY m EVENTS counts the events of one stream, and here each key has its own, whose windows are "
-                "over at times of their own: write windows of time, or EVERY EVENT"
-            )
         #: Whether starts are told apart, because they leave the window one by one.
         self.apart = window is not None
         self.asked = Asked(totals, prefix=prefix, starts=ranked or window is None)

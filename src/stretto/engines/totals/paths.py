@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stretto._jit import DONE, GROW_ARENA, GROW_OUTPUT, GROW_STACK, GROW_TABLE, OVERFLOW, inlined, jit
+from stretto._jit import DONE, GROW_ARENA, GROW_OUTPUT, GROW_STACK, GROW_TABLE, OVERFLOW, inlined
 from stretto.engines.shared.counting import Graph
 from stretto.engines.totals import structure as s
 from stretto.engines.totals.adding import Values, Vector, add_marked, begin, said
@@ -75,7 +75,7 @@ def add_paths(paths: Paths, low: int, roots: I64, top: int, end: int, adding: Ad
     stays. Cost: O(columns · cells) for each node behind the roots that is new or, of one cell, has lost a start to the window.
     """
     plan, registers, seen = adding.plan, adding.registers, adding.seen
-    at = _event(end, seen, registers)
+    at = event_at(end, seen, registers)
     least = 0
     if plan.scope[s.EXTENT] == s.OF_WINDOW:
         status = close_before(seen.pane[at], plan, adding.store, adding.sums, adding.rows, registers)
@@ -88,7 +88,7 @@ def add_paths(paths: Paths, low: int, roots: I64, top: int, end: int, adding: Ad
             status = _look(paths, low, least, roots[k], adding)
             if status != DONE:
                 return status
-    status = _has_room(top, plan, adding.store, adding.sums, adding.rows, registers)
+    status = has_room(top, plan, adding.store, adding.sums, adding.rows, registers)
     if status != DONE:
         return status
     bad = -1
@@ -101,21 +101,8 @@ def add_paths(paths: Paths, low: int, roots: I64, top: int, end: int, adding: Ad
     return DONE
 
 
-@jit
-def add_listed(paths: Paths, roots: I64, end: I64, adding: Adding) -> int:
-    """Add up listed matches, of which number k is the path from ``roots[k]`` on, from ``registers[CURSOR]`` on; gives a status."""
-    registers = adding.registers
-    while registers[s.CURSOR] < roots.size:
-        k = registers[s.CURSOR]
-        status = add_paths(paths, 0, roots[k : k + 1], 1, end[k], adding)
-        if status != DONE:
-            return status
-        registers[s.CURSOR] = k + 1
-    return DONE
-
-
 @inlined
-def _event(position: int, seen: Seen, registers: I64) -> int:
+def event_at(position: int, seen: Seen, registers: I64) -> int:
     """Where the event in a position is."""
     return int(np.searchsorted(seen.position[: registers[EVENTS]], position))
 
@@ -161,12 +148,12 @@ def _find(paths: Paths, node: int, left: int, right: int, least: int, adding: Ad
     """Find the numbers of a node whose next ones are known. O(columns · cells)."""
     graph, memo, plan, seen = paths.graph, adding.memo, adding.plan, adding.seen
     columns = plan.kind.size
-    cells = _cells(plan)
+    cells = cells_of(plan)
     own = node * columns * cells
     for c in range(columns):
         s.clear(plan.kind[c], memo.store.ints, memo.store.reals, own + c * cells, own + (c + 1) * cells)
     mark = paths.mark[node] + 1
-    at = _event(graph.position[node], seen, adding.registers) if mark else 0
+    at = event_at(graph.position[node], seen, adding.registers) if mark else 0
     memo.known[node] = 1
     if not left:
         memo.least[node] = s.HIGHEST if plan.scope[s.EXTENT] == s.OF_WINDOW else graph.start[node]
@@ -185,7 +172,7 @@ def _find(paths: Paths, node: int, left: int, right: int, least: int, adding: Ad
 
 
 @inlined
-def _cells(plan: Plan) -> int:
+def cells_of(plan: Plan) -> int:
     """How many cells a vector has."""
     return int(plan.scope[s.SIZE]) if plan.scope[s.EXTENT] == s.OF_WINDOW else 1
 
@@ -194,7 +181,7 @@ def _cells(plan: Plan) -> int:
 def _add_node(at: int, mark: int, source: int, own: int, least: int, adding: Adding) -> None:
     """Add the numbers of a node from the pane ``least`` on, with the event at hand if there is a mark. O(columns · cells)."""
     memo, plan = adding.memo, adding.plan
-    cells = _cells(plan)
+    cells = cells_of(plan)
     from_ = source * plan.kind.size * cells
     first = max(least, memo.latest[source] - cells + 1)
     length = memo.latest[source] - first + 1
@@ -212,7 +199,7 @@ def _add_node(at: int, mark: int, source: int, own: int, least: int, adding: Add
 
 
 @inlined
-def _has_room(top: int, plan: Plan, store: Store, sums: Sums, rows: Rows, registers: I64) -> int:
+def has_room(top: int, plan: Plan, store: Store, sums: Sums, rows: Rows, registers: I64) -> int:
     """Whether there is room for what so many roots can need; a status."""
     extent = plan.scope[s.EXTENT]
     if extent == s.OF_EVENT and registers[s.ROWS] + top > rows.end.size:
@@ -236,7 +223,7 @@ def _give(root: int, least: int, at: int, adding: Adding) -> int:
     """Add the numbers of a node to where they belong; the column that 64 bits do not hold, or −1. O(columns · cells)."""
     memo, plan, sums, rows, registers = adding.memo, adding.plan, adding.sums, adding.rows, adding.registers
     columns = plan.kind.size
-    cells = _cells(plan)
+    cells = cells_of(plan)
     own = root * columns * cells
     part = memo.part[root]
     base = adding.seen.base[at]

@@ -123,7 +123,11 @@ class CeqlTransformer(PredicateTransformer, ClauseTransformer, AskingTransformer
     def group_key(self, *parts: tuple[Name, ...] | Columns) -> tuple[tuple[Name | None, Name], ...]:
         columns = parts[-1]
         assert isinstance(columns, Columns)
-        variable = _label(parts[0]) if isinstance(parts[0], tuple) else None
+        if not isinstance(parts[0], tuple):
+            return tuple((None, name) for name in columns.names)
+        variable = _label(parts[0])
+        if len(columns.names) == 1:  # so that errors show b[region] as a whole
+            return ((variable, replace(columns.names[0], span=columns.span)),)
         return tuple((variable, name) for name in columns.names)
 
     def streams(self, _: Token, *names: Token | Name) -> tuple[Name, ...]:

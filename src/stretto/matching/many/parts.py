@@ -318,8 +318,8 @@ class QueryPart(Part):
         program = query.program(valuations=valuations, split=not query.implied.keys)
         if isinstance(program, AddedProgram):
             raise OptionError(
-                "counts and sums over all matches that NFAb finds cannot be had beside other patterns: match it on its own, or leave "
-                "out what relates events"
+                "counts and sums over all matches are those of one automaton beside other patterns, and this query has conditions "
+                "between events, gaps, or a negation: match it on its own"
             )
         assert not isinstance(program, KeptProgram | TimeoutProgram | PickedProgram)
         self.machine = program

@@ -88,6 +88,11 @@ class BoundTotals:
     items: tuple[BoundTotal, ...]
     scope: BoundScope
 
+    @property
+    def variables(self) -> frozenset[str]:
+        """The variables of which it matters what they hold."""
+        return _named(self.items, self.scope)
+
 
 @dataclass(frozen=True)
 class BoundBest:
@@ -104,6 +109,11 @@ class BoundBest:
     most: int
     scope: BoundScope
 
+    @property
+    def variables(self) -> frozenset[str]:
+        """The variables of which it matters what they hold."""
+        return _named(self.score, self.scope)
+
 
 @dataclass(frozen=True)
 class BoundSample:
@@ -112,6 +122,16 @@ class BoundSample:
     most: int
     seed: int
     scope: BoundScope
+
+    @property
+    def variables(self) -> frozenset[str]:
+        """The variables of which it matters what they hold."""
+        return _named((), self.scope)
+
+
+def _named(items: Sequence[BoundTotal], scope: BoundScope) -> frozenset[str]:
+    own = (*(one.variable for one in items), *(one.variable for one in scope.groups))
+    return frozenset(name for name in own if name is not None)
 
 
 BoundAsked = BoundTotals | BoundBest | BoundSample
