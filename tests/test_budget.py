@@ -175,7 +175,10 @@ def test_limit_and_negations_bound_the_count() -> None:
     query = "SELECT * FROM S WHERE A+ ; B LIMIT 5000"
     with pytest.raises(LimitError, match=r"completes 5,000 matches"):
         stretto.match(query, events(80), time="t", budget="2 KiB")
-    negated = "PATTERN SEQ(A+ a[], ~(C c), B b) WHERE skip_till_any_match { [k] } WITHIN 1000"
+    between = "PATTERN SEQ(A+ a[], ~(C c), B b) WHERE skip_till_any_match { [k] } WITHIN 1000"
+    with pytest.raises(LimitError, match=r"completes about 2\^80 matches"):
+        stretto.match(between, events(80), time="t", budget="1 MiB")
+    negated = "PATTERN SEQ(~(C c), A+ a[], B b) WHERE skip_till_any_match { [k] } WITHIN 1000"
     with pytest.raises(LimitError, match=r"completes at most about 2\^80 matches"):
         stretto.match(negated, events(80), time="t", budget="1 MiB")
     with pytest.raises(LimitError, match=r"completes at most about 2\^80 matches"):  # listed to be counted

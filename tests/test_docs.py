@@ -103,8 +103,6 @@ def modules() -> list[str]:
 def test_doctests(name: str) -> None:
     if name.startswith("stretto.spark"):
         pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'stretto[spark]'")
-    if name == "stretto.studio.notebook" and not (ROOT / "src/stretto/studio/static/views.js").is_file():
-        pytest.skip("the page is not built: make studio")
     module = importlib.import_module(name)
     finder = doctest.DocTestFinder(exclude_empty=True)
     runner = doctest.DocTestRunner(optionflags=doctest.REPORT_NDIFF)

@@ -32,7 +32,9 @@ def built(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.mark.usefixtures("built")
 def test_a_widget_has_the_automaton_and_a_page_of_matches() -> None:
     events = pa.table({"t": [2, 1], "type": ["B", "A"], "v": [1.5, None]})
-    shown = stretto.studio.widget(PAIRS, events, time="t").shown
+    views = stretto.studio.widget(PAIRS, events, time="t")
+    assert "export" in views.get_state()["_esm"]
+    shown = views.shown
     assert json.loads(json.dumps(shown)) == shown
     assert shown["dot"].startswith("digraph")
     assert [one["name"] for one in shown["columns"]] == ["t", "type", "v"]

@@ -21,8 +21,6 @@ class Views(anywidget.AnyWidget):  # type: ignore[misc] # the package's types ar
     ``shown`` is what is drawn, a value of JSON; ``offset`` the first match of the page that is wanted, which the buttons set.
     """
 
-    _esm = STATIC / "views.js"
-    _css = STATIC / "views.css"
     shown = traitlets.Dict(help="One page of matches, and what it takes to draw them.").tag(sync=True)
     offset = traitlets.Int(0, help="The number of the first match that is wanted.").tag(sync=True)
 
@@ -42,6 +40,7 @@ class Views(anywidget.AnyWidget):  # type: ignore[misc] # the package's types ar
             "more": found["more"],
             "page": PAGE,
         }
+        self._esm, self._css = ((STATIC / name).read_text(encoding="utf-8") for name in ("views.js", "views.css"))
         super().__init__(shown=self._page(0))
         self.observe(self._turn, "offset")
 
