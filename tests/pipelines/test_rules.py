@@ -137,6 +137,25 @@ def test_what_is_wrong_is_told_and_the_others_stay(folder: Folder, name: str) ->
     assert repr(rules) == "<stretto.RuleSet: 1 rule, 1 problem>"
 
 
+@pytest.mark.parametrize("name", ["a folder", "a link to nothing", "nothing", "comments"])
+def test_a_file_without_rules_is_told_and_the_others_stay(folder: Folder, name: str) -> None:
+    """Such as one that vanishes while the folder is read, or that is written just now; a stream keeps the rules it had from it."""
+    path = folder(left=LEFT) / "auth.toml"
+    match name:
+        case "a folder":
+            path.mkdir()
+        case "a link to nothing":
+            path.symlink_to("gone.toml")
+        case _:
+            path.write_text("# later\n" if name == "comments" else "")
+    rules = stretto.read_rules(path.parent)
+    assert [one.id for one in rules.rules] == ["left"]
+    assert [one.file for one in rules.problems] == [str(path)]
+    assert rules.doubtful == {str(path)}
+    told = {"a folder": "is a folder", "a link to nothing": "no such file"}.get(name, "there is no [[rule]] in it")
+    assert told in str(rules.problems[0])
+
+
 def test_two_rules_with_one_id(folder: Folder) -> None:
     rules = stretto.read_rules(folder(a=LEFT, b=LEFT.replace("low", "high")))
     assert [(one.given.severity, Path(one.file).name) for one in rules.rules] == [("low", "a.toml")]
@@ -741,6 +760,48 @@ def test_rules_of_a_stream_change(spark: Any, folder: Folder, tmp_path: Path, mo
         run_pipeline(load(path), report=change)
     third = {("guessed", "critical", start, 61) for start in (1, 2)}
     assert {row for row in found_in_seconds() if row[3] >= 50} == third | {("tried", "medium", 61, 61)}
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("sinks")
+def test_automata_of_a_stream_change(
+    spark: Any, folder: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One whose text stays goes on, register and all; one with another text begins anew at the watermark; others run beside it."""
+    waits = '  { source = "out", kind = "ignore", when = "e.type = \'X\'" },\n]'
+    retries = AUTOMATON[AUTOMATON.index("[[rule]]") : AUTOMATON.index("[[rule.test]]")].replace("\n]", "\n" + waits)
+    retries = retries.replace("every = 50\n", "")
+    folder(a=retries, b=LEFT)
+    path = pipeline(tmp_path, monkeypatch, streaming(PIPELINE))
+    first = [("FAILED", 1), ("FAILED", 2), ("X", 10)]
+    arrive(1, *first)
+    run_pipeline(load(path), once=True)
+    assert not Path("out").exists() or not found_in_seconds()
+
+    wrong = retries.replace("retries", "wrong").replace("e.type = 'LOGIN'", "e.usr = 'x'")
+    folder(a=retries.replace("language", 'severity = "critical"\nlanguage'), c=wrong)
+    second = [("FAILED", 20), ("LOGIN", 21), ("LOGOUT", 22), ("FAILED", 23), ("FAILED", 24), ("X", 40)]
+    arrive(2, *second)
+    with pytest.warns(stretto.StrettoWarning, match="'wrong' does not run: .*the event has no attribute 'usr'"):
+        run_pipeline(load(path), once=True)
+    alerts = {("retries", "critical", 1, 21), ("left", "low", 21, 22)}
+    assert set(found_in_seconds()) == alerts
+    rows = [{"type": kind, "t": dt.datetime.fromtimestamp(t, dt.UTC), "user": "ann"} for kind, t in first + second]
+    here = (
+        stretto.read_rules(folder())
+        .match(rows, time="t")
+        .matches.select(["rule", "severity", "start_time", "end_time"])
+    )
+    assert {
+        (*row[:2], *(int(t.timestamp()) for t in row[2:])) for row in map(tuple, map(dict.values, here.to_pylist()))
+    } == alerts
+
+    # From the watermark, 39 s, on two failures suffice: those at 23 and 24 are forgotten.
+    (folder() / "c.toml").unlink()
+    folder(a=retries.replace("r.tries > 2", "r.tries > 1"))
+    arrive(3, ("LOGIN", 50), ("FAILED", 51), ("FAILED", 52), ("LOGIN", 53), ("X", 100))
+    run_pipeline(load(path), once=True)
+    assert set(found_in_seconds()) == alerts | {("retries", "medium", 51, 53)}
 
 
 @pytest.mark.spark

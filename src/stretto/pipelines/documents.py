@@ -100,7 +100,7 @@ def read(path: Path, form: Form) -> tuple[File, dict[str, Any]]:
     PipelineError
         It is no TOML.
     OptionError
-        There is no such file.
+        There is no such file, or it cannot be read.
     """
     name = str(path)
     try:
@@ -109,6 +109,8 @@ def read(path: Path, form: Form) -> tuple[File, dict[str, Any]]:
         raise OptionError(f"no such file: {name}") from error
     except IsADirectoryError as error:
         raise OptionError(f"{name} is a folder: name the TOML file of {form.name}") from error
+    except OSError as error:
+        raise OptionError(f"{name} cannot be read: {error.strerror}") from error
     try:
         text = data.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:

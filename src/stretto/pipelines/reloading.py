@@ -64,7 +64,7 @@ class Reloaded:
     ) -> None:
         self._kind_of_time = time
         self._spark, self._query, self._rules, self._log, self._fit = spark, query, Path(rules), log, fit
-        self._seen: Any = None
+        self._seen: Any = ()
         #: How many rules are wrong in the folder as it is.
         self.wrong = 0
         self._number, self._known = self._written()

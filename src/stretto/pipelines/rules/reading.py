@@ -78,6 +78,8 @@ def read_rules(rules: str | Path | Any) -> RuleSet:
         given = validated(model.Document, document, (), file, problems)
         if given is None:
             continue
+        if not given.rule and given.events is None:
+            problems.append(Problem(file.name, "there is no [[rule]] in it"))
         if given.events is not None:
             if events is None:
                 events = file, given.events
@@ -122,7 +124,7 @@ class _Read:
 
 
 def _documents(path: Path, problems: list[Problem]) -> Iterator[tuple[File, dict[str, Any]]]:
-    """The files of a folder, in the order of their names, but for those that are no TOML."""
+    """The files of a folder, in the order of their names, but for those that are no TOML, or cannot be read (any more)."""
     if not path.is_dir():
         found = [path]
     elif not (found := sorted(path.rglob("*.toml"))):
@@ -132,6 +134,10 @@ def _documents(path: Path, problems: list[Problem]) -> Iterator[tuple[File, dict
             yield read(one, FORM)
         except PipelineError as error:
             problems += error.problems
+        except OptionError as error:
+            if one == path:
+                raise
+            problems.append(Problem(str(one), str(error)))
 
 
 def _rule(table: Mapping[str, Any], number: int, file: File, problems: list[Problem]) -> Rule | None:
