@@ -51,11 +51,12 @@ def test_batches(spark: Any, name: str) -> None:
     assert bag(found_by_spark(df, QUERIES[name], **GIVEN, partitions=4)) == bag(expected)
 
 
-def test_a_stream(spark: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["key and time", "join"])
+def test_a_stream(spark: Any, tmp_path: Path, name: str) -> None:
     table = events(5, 90)
     last = {"type": "D", "t": 10_000, "n": 10_000, "v": None, "k": "a", "j": None, "name": None}
     table = pa.concat_tables([table, pa.Table.from_pylist([last], table.schema)])
-    query = QUERIES["key and time"]
+    query = QUERIES[name]
     for number, begin in enumerate(range(0, table.num_rows, 30)):
         add_file(tmp_path / "in", table.slice(begin, 30), number)
     found = stretto.spark.match(read_stream(spark, tmp_path / "in"), query, **GIVEN, disorder="0 seconds")
