@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 import stretto
+from stretto.query.eql import EqlQuery
 from stretto.query.passes.bind_totals import BoundTotals
 from stretto.query.totals import Extent
 from tests.cases import ceql
@@ -91,6 +92,7 @@ OTHERS = [
     "sequence [A where v != null] by v [B where true] by k",
     "sequence{b} [any where v == 0] [any where v > 0] with runs=2",
     "sample by name [A where true] [B where true]",
+    "join [A where v != null] by v [B where true] by k",
     "join{b} [A where v >= {n}] [B where true] [any where v == 0] until [C where v == 1]",
     "A where v >= {n}",
 ]
@@ -528,7 +530,9 @@ def _compiled(text: str, schema: pa.Schema, options: dict[str, Any]) -> stretto.
 def _matched(name: str, since: Any, text: str, events: pa.Table, first: int, options: dict[str, Any]) -> list[Row]:
     query = _compiled(text, events.schema, options)
     more = {"output": options["output"], "valuations": options["valuations"]}
-    rows = []
+    told = query.parsed.told_keys if isinstance(query.parsed, EqlQuery) else ()
+    keys = dict.fromkeys(key for key in (*query.partition_by, *told) if key not in options["by"])
+    rows, held = [], events.to_pylist()
     for row in stretto.match(query, events, **more).to_pylist():
         made = {
             "pattern": name,
@@ -539,7 +543,7 @@ def _matched(name: str, since: Any, text: str, events: pa.Table, first: int, opt
             "start_time": row["start_time"],
             "end_time": row["end_time"],
             **{key: row[key] for key in options["by"]},
-            "keys": [(key, str(row[key])) for key in query.partition_by if key not in options["by"]],
+            "keys": [(key, str(held[row["end"]][key])) for key in keys],
         }
         if options["output"] == "events":
             made["events"] = {variable: row[variable] for variable in query.variables}

@@ -147,10 +147,10 @@ class EqlQuery(SaseQuery):
     def told_keys(self) -> tuple[str, ...]:
         """The fields that tell the key at the last event of a match: those by which the last step that must come is joined.
 
-        Any step of a sample may come last, so that these are the fields that all of its steps call by one name.
+        Any step of a sample or a join may come last, so that these are the fields that all of its steps call by one name.
         """
         *others, last = (one.keys for one in self.stages if not one.missing)
-        if self.mode is Mode.SAMPLE:
+        if self.mode in (Mode.SAMPLE, Mode.JOIN):
             last = tuple(
                 key for key, *rest in zip(last, *others, strict=True) if {one.name for one in rest} <= {key.name}
             )
