@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import stretto
-from stretto.errors import OptionError, StrettoError
+from stretto.errors import StrettoError
 from stretto.query.passes.bind_totals import BoundBest, BoundTotals
 from stretto.reference.totals import Overflow, Undecided, best_of, parts, total_rows
 from tests.conformance.vectors import table
@@ -25,11 +25,6 @@ CASES = [
     if language in case
 ]
 NAMES = [f"{case['name']} ({language})" for case, language in CASES]
-
-#: What the definition says and no engine does yet, with what the error names.
-NOT_YET = {
-    "the best of each group (ceql)": "GROUP BY",
-}
 
 
 def options(case: dict[str, Any]) -> dict[str, Any]:
@@ -111,12 +106,6 @@ def test_the_definition(case: dict[str, Any], language: str) -> None:
 def test_here(case: dict[str, Any], language: str) -> None:
     events = table(case["events"]).drop_columns(["sign"])
     query = stretto.compile(case[language], events.schema, time="t")
-    if (why := NOT_YET.get(f"{case['name']} ({language})")) is not None:
-        with pytest.raises(
-            OptionError, match=f"cannot be had.*{why}|{why}.*cannot be had|{why}.*they are kept by keys"
-        ):
-            stretto.match(query, events, **options(case))
-        return
     if "refused" in case:
         with pytest.raises(StrettoError, match=case["refused"]):
             stretto.match(query, events, **options(case))

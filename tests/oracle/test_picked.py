@@ -19,6 +19,11 @@ def test_ceql(seeds: range) -> None:
     assert any(one >= 0 for one in agree(totals, seeds, case=totals.case_of_ceql, check=_chosen))
 
 
+@pytest.mark.parametrize("seeds", blocks(cases(2_000)), ids=str)
+def test_gaps_and_absence_at_the_ends(seeds: range) -> None:
+    assert any(one >= 0 for one in agree(totals, seeds, case=totals.case_of_gaps, check=_chosen))
+
+
 @pytest.mark.parametrize("seeds", blocks(cases(1_500, compiled=300)), ids=str)
 def test_sase(seeds: range) -> None:
     """A query's conditions are compiled, which takes longer than a case."""

@@ -24,6 +24,8 @@ MATCHES = "SELECT a, b FROM S WHERE A AS a ; B+ AS b PARTITION BY [key] WITHIN 2
         MATCHES + "ORDER BY SUM(b[x]) - COUNT(b) DESC LIMIT 3",
         MATCHES + "ORDER BY SUM(b[x]) LIMIT 2 EVERY 10 seconds",
         MATCHES + "SAMPLE 1000000",
+        MATCHES + "GROUP BY [key], a[group] ORDER BY SUM(b[x]) DESC LIMIT 1",
+        MATCHES.replace("B+ AS b", "(B+ AS b GAP 5 seconds)") + "ORDER BY SUM(b[x]) DESC LIMIT 2 EVERY EVENT",
         "SELECT a, b FROM S WHERE A AS a ; B AS b WITHIN 9 EVENTS ORDER BY SUM(b[x]) DESC LIMIT 1 EVERY 5 EVENTS",
     ],
 )
@@ -56,6 +58,8 @@ def test_what_no_task_can_choose(spark: Any, tmp_path: Path) -> None:
     table = random_events(5, 20)
     with pytest.raises(OptionError, match="each task chooses for its own keys"):
         stretto.spark.match(spark.createDataFrame(table), MATCHES + "SAMPLE 3 GROUP BY ()", time="ts")
+    with pytest.raises(OptionError, match="each task chooses for its own keys"):
+        stretto.spark.match(spark.createDataFrame(table), MATCHES + "SAMPLE 3 GROUP BY a[group]", time="ts")
     add_file(tmp_path / "in", table, 0)
     with pytest.raises(OptionError, match="EVERY EVENT chooses among the matches of each event"):
         stretto.spark.match(read_stream(spark, tmp_path / "in"), MATCHES + "SAMPLE 3", time="ts", disorder="0 seconds")

@@ -37,7 +37,7 @@ FEATURES = {
     "keep": "`KEEP`, `AFTER MATCH SKIP`",
     "timeouts": "partial matches that time out: `timeouts=`",
     "return": "`RETURN`",
-    "summary": 'counts: `output="summary"`',
+    "summary": 'counts of matches that are listed otherwise: `output="summary"`',
     "sets": "match sets: `match_sets`, `push_sets`",
     "disorder": "events out of order that are sorted: `disorder=`",
     "speculation": "answers ahead of what is certain, which are taken back: `speculation=`",

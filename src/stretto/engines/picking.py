@@ -1,6 +1,7 @@
 """A query with ORDER BY … LIMIT or SAMPLE: the run of another engine, of whose matches the best are taken, or some at random.
 
-How they are found without listing the others stands in :mod:`stretto.engines.shared.picking`.
+How they are found without listing the others stands in :mod:`stretto.engines.shared.picking`; how they are taken of those that are
+listed, in :mod:`stretto.engines.shared.listed_choice`.
 """
 
 from __future__ import annotations
@@ -21,8 +22,11 @@ from stretto.engines.nfab.runner import NfabRunner
 from stretto.engines.shared.choice import Choice
 from stretto.engines.shared.counting import Unlisted
 from stretto.engines.shared.foremost import I64
+from stretto.engines.shared.listed_choice import ListedChoice
 from stretto.engines.tecs.program import Program
 from stretto.engines.tecs.runner import Runner
+from stretto.engines.timed.program import TimedProgram
+from stretto.engines.timed.runner import TimedRunner
 from stretto.frame import Section
 from stretto.query.passes.bind_totals import BoundBest, BoundSample
 
@@ -50,11 +54,17 @@ class PickedProgram(Startable["PickedRun"]):
     }
 
     def __init__(
-        self, machine: Program | NfabProgram, asked: BoundBest | BoundSample, columns: tuple[str, ...]
+        self, machine: Program | NfabProgram | TimedProgram, asked: BoundBest | BoundSample, columns: tuple[str, ...]
     ) -> None:
         self.machine, self.asked, self.columns = machine, asked, columns
-        if isinstance(machine, Program) and isinstance(asked, BoundBest):
-            machine.added_up = {one.variable for one in asked.score if one.variable is not None}
+        if isinstance(machine, Program):
+            machine.added_up = asked.variables
+        #: Whether the matches are listed, of which some are taken: where each is decided by itself, or says its group.
+        self.lists = (
+            isinstance(machine, TimedProgram)
+            or (isinstance(machine, NfabProgram) and not machine.counts)
+            or any(one.variable is not None for one in asked.scope.groups)
+        )
 
     @property
     def digest(self) -> str:
@@ -68,19 +78,25 @@ class PickedProgram(Startable["PickedRun"]):
 
     def started(self, how: Starting) -> PickedRun:
         """A run from the beginning of a stream; what is chosen is listed, and bounded by what was asked for."""
-        return PickedRun(self, self.machine.started(how._replace(counts=False)), how)
+        run = self.machine.started(how._replace(counts=False, labels=how.labels or self.lists))
+        return (ListingRun if self.lists else PickedRun)(self, run, how)
 
 
 class PickedRun(AroundRun):
     """A :class:`~stretto.engines.api.Run`."""
 
-    run: Runner | NfabRunner
+    run: Runner | NfabRunner | TimedRunner
+    choice: Choice
 
-    def __init__(self, program: PickedProgram, run: Runner | NfabRunner, how: Starting) -> None:
+    def __init__(self, program: PickedProgram, run: Runner | NfabRunner | TimedRunner, how: Starting) -> None:
         super().__init__(run)
         self.program = program
-        budget = how.budget or Budget()
-        self.choice = run.choice = Choice(program.asked, program.marks, capacity=how.capacity, budget=budget)
+        self._choose(how)
+
+    def _choose(self, how: Starting) -> None:
+        """Let the run hand over what a choice is made of."""
+        program, budget = self.program, how.budget or Budget()
+        self.choice = self.run.choice = Choice(program.asked, program.marks, capacity=how.capacity, budget=budget)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> PickedRun:
         memo[id(self.program)] = self.program
@@ -94,7 +110,7 @@ class PickedRun(AroundRun):
     def advance(self, batch: pa.RecordBatch, *, silent: bool = False) -> Iterator[Matches]:
         """Take the next rows, and give what is chosen of their matches; of windows when these have closed."""
         run = self.run
-        yield from run.advance(batch, silent=silent)
+        yield from self._chosen(run.advance(batch, silent=silent))
         panes = self.choice.panes
         reached = run.last_time if run.last_measure is None else run.last_measure
         if panes is not None and panes.attribute is None:
@@ -105,15 +121,19 @@ class PickedRun(AroundRun):
 
     def reach(self, time: Any) -> Iterator[Matches]:
         """No row before ``time`` will come: give the matches of windows that have closed."""
-        yield from self.run.reach(time)
+        yield from self._chosen(self.run.reach(time))
         panes = self.choice.panes
         if panes is not None and panes.attribute == self.run.schema.time and self.run.last_time is not None:
             yield from self.choice.closed(self.run.last_time)
 
     def finish(self) -> Iterator[Matches]:
         """The stream has ended: give all matches that are held."""
-        yield from self.run.finish()
+        yield from self._chosen(self.run.finish())
         yield from self.choice.finish()
+
+    def _chosen(self, found: Iterator[Matches]) -> Iterator[Matches]:
+        """What is chosen of what the run gives: it has chosen already."""
+        yield from found
 
     def save(self, section: Section) -> None:
         """Write the machine's state, and what is held."""
@@ -162,3 +182,29 @@ class PickedRun(AroundRun):
     def nbytes(self) -> int:
         """Bytes that it holds."""
         return self.run.nbytes + self.choice.nbytes
+
+
+class ListingRun(PickedRun):
+    """A run that lists, and of whose matches those that are chosen are held."""
+
+    choice: ListedChoice
+
+    def _choose(self, how: Starting) -> None:
+        program, budget = self.program, how.budget or Budget()
+        self.choice = ListedChoice(program.asked, program.marks, capacity=how.capacity, budget=budget)
+        self.run.seeing = self.choice.see
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> ListingRun:
+        memo[id(self.program)] = self.program
+        memo[id(self.run.program)] = self.run.program
+        made = copy.copy(self)
+        made.choice = copy.deepcopy(self.choice, memo)
+        made.run = copy.deepcopy(self.run, memo)
+        made.run.seeing = made.choice.see
+        return made
+
+    def _chosen(self, found: Iterator[Matches]) -> Iterator[Matches]:
+        """What is chosen of what the run lists: of each event when it has been read, else nothing yet."""
+        for one in found:
+            self.choice.take(one)
+        yield from self.choice.given()

@@ -262,36 +262,28 @@ def _choosing(
     what = "ORDER BY … LIMIT" if isinstance(asked, BoundBest) else "SAMPLE"
     if timeouts:
         raise OptionError(f"timeouts= has rows beside those of matches, and {what} chooses among matches: leave it out")
-    for group in asked.scope.groups:
-        if group.variable is not None:
-            raise OptionError(
-                f"GROUP BY {group.variable}[{group.attribute}] with {what}: they are kept by keys; group by keys of PARTITION BY, "
-                "or GROUP BY ()"
-            )
     ranked = bool(query.partition_by or query.schema.stream is not None)
     if asked.scope.panes is not None and asked.scope.panes.attribute is None and ranked:
         raise OptionError(
             f"EVERY … EVENTS with {what} counts the events of one stream, and here each key has its own, whose windows are over at "
             "times of their own: write windows of time, or EVERY EVENT"
         )
-    if isinstance(query.parsed, ParsedQuery) and query.parsed.needs_times:
+    if isinstance(query, BoundSase) and query.parsed.last_negation is not None and asked.scope.extent is Extent.EVENT:
         raise OptionError(
-            f"{what} with gaps, windows inside or NOT at an end: these are decided match by match; leave {what} out, and take the "
-            "best of what is listed"
+            f"EVERY EVENT with a negation at the end and {what}: no event completes a match, but time; leave EVERY EVENT out"
         )
+    if isinstance(query, BoundQuery) and query.parsed.needs_times:
+        timed = TimedProgram(query, valuations=valuations, told=asked.variables)
+        return PickedProgram(timed, asked, query.tested)
     machine = _machine_for(query, valuations=valuations)
-    if isinstance(machine, NfabProgram) and not machine.counts:
-        raise OptionError(
-            f"{what} with a negation or OUTPUT non-overlap, and conditions between events: these are decided match by match; leave "
-            f"{what} out, and take the best of what is listed"
-        )
-    if isinstance(machine, NfabProgram) and asked.scope.panes is not None and machine.machine.ways.only.any():
+    program = PickedProgram(machine, asked, query.tested)
+    several = asked.scope.panes is not None or (program.lists and asked.scope.extent is Extent.EVENT)
+    if isinstance(machine, NfabProgram) and several and machine.machine.ways.only.any():
         raise OptionError(
             f"EVERY with UNTIL … ONLY and {what}: a match ends before the event that completes it, which may be in another window; "
-            "use EVERY EVENT"
+            "use EVERY EVENT without negations and groups of variables"
         )
-    assert not isinstance(machine, TimedProgram)
-    return PickedProgram(machine, asked, query.tested)
+    return program
 
 
 def _eql_program(query: BoundEql, *, valuations: bool, timeouts: bool) -> AnyProgram:

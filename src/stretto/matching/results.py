@@ -503,8 +503,8 @@ def _check_totals(*, summary: bool, timeouts: bool) -> None:
     """Raise an :class:`OptionError` where an option is about matches that are listed."""
     if summary:
         raise OptionError(
-            "output='summary' counts the matches of each event, and this query says itself what it counts: leave it out, or write "
-            "EVERY EVENT"
+            "output='summary' counts the matches of each event, as COUNT(*) with EVERY EVENT does, and this query says itself what "
+            "it counts: leave it out"
         )
     if timeouts:
         raise OptionError(

@@ -318,7 +318,9 @@ def _check_asked(call: Prepared) -> None:
             f"{what} in a stream on Spark, which has no end: EVERY EVENT chooses among the matches of each event, a Matcher among "
             "those of windows"
         )
-    if scope.group_by is not None and len(scope.group_by) < len(call.query.partition_by):
+    bound = call.query.bound.asked
+    assert bound is not None
+    if not set(call.keys) <= {one.attribute for one in bound.scope.groups if one.variable is None}:
         raise OptionError(
             f"{what} with GROUP BY on Spark: each task chooses for its own keys; leave GROUP BY out, and choose among the rows"
         )

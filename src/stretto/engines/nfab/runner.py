@@ -266,6 +266,8 @@ class NfabRunner(Intake):
             self.keeper.see(Visits(position, part, key, low, begins), self.partitions)
         if self.choice is not None:
             self.choice.see(batch, rows, position)
+        if self.seeing is not None:
+            self.seeing(batch, rows, position)
         if self.adder is not None:
             mine = [(bits[rows] & program.selecting(name)) != 0 for name in self.adder.variables]
             self.adder.see(batch, rows, position, mine)

@@ -120,8 +120,14 @@ def _is_known(node: int, slot: int, low: int, memo: Memo) -> bool:
 
 @inlined
 def _leaves(a: Any, b: Any, picker: Picker) -> bool:
+    """Whether a sum would leave 64 bits."""
+    return leaves(a, b, bool(picker.registers[k.EXACT]))
+
+
+@inlined
+def leaves(a: Any, b: Any, exact: bool) -> bool:
     """Whether a sum would leave 64 bits. Minus infinity stands for a score that is no number, and stays."""
-    if picker.registers[k.EXACT]:
+    if exact:
         return bool((b > 0 and a > MOST - b) or (b < 0 and a < k.LOST - b))
     return bool(np.isfinite(a) and np.isfinite(b) and abs(a / 2 + b / 2) > GREATEST / 2)
 

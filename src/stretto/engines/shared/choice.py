@@ -87,7 +87,10 @@ class Choice:
         self.items = asked.score if isinstance(asked, BoundBest) else ()
         self.panes = panes
         self.bounded = scope.extent is not Extent.EVENT
-        self.groups = KeyTable([one.type for one in scope.groups]) if scope.groups and self.bounded else None
+        self.keys = [one for one in scope.groups if one.variable is None]
+        self.groups = KeyTable([one.type for one in self.keys]) if self.keys and self.bounded else None
+        #: Whether anything of an event is asked for when a match that holds it is complete.
+        self.remembers = bool(self.items) or panes is not None
         self.held = Held(asked.most, self.scores)
         self.seen = Seen(np.zeros(0, np.int64), np.zeros(0, np.int64))
         registers = np.zeros(k.REGISTERS, np.int64)
@@ -133,11 +136,11 @@ class Choice:
             assert self.panes.attribute is not None
             time = values_of(table.column(self.panes.attribute), self.panes.attribute, 0).astype(np.int64)
         if self.groups is not None:
-            names = [one.attribute for one in self.asked.scope.groups]
+            names = [one.attribute for one in self.keys]
             group = self.groups.ids([table.column(name) for name in names], np.arange(count))
             self._fit_groups()
         self.seen = Seen(time, group)
-        if not self.items and self.panes is None:
+        if not self.remembers:
             return
         values, known = self.picker.values, int(self.picker.registers[k.EVENTS])
         if known + count > values.position.size:
@@ -214,10 +217,13 @@ class Choice:
         if oldest is None:
             positions = live()
             oldest = int(positions[0]) if positions.size else np.iinfo(np.int64).max
-        gone = int(np.searchsorted(values.position[:count], oldest))
-        for array in values[:3]:
+        self._drop(int(np.searchsorted(values.position[:count], oldest)), count)
+
+    def _drop(self, gone: int, count: int) -> None:
+        """Drop the first so many of so many events."""
+        for array in self.picker.values[:3]:
             array[: count - gone] = array[gone:count].copy()
-        registers[k.EVENTS] = self._kept = count - gone
+        self.picker.registers[k.EVENTS] = self._kept = count - gone
 
     # -- the kernel -----------------------------------------------------------------------------------------------------
 
@@ -249,11 +255,12 @@ class Choice:
             case _jit.GROW_STACK:
                 self._grow()
             case _jit.OVERFLOW:
-                raise IntegerOverflow(
-                    "a score leaves 64 bits in the match that ends",
-                    "CAST(SUM(…) AS DOUBLE) is in floating point",
-                    position,
-                )
+                raise self.overflow(position)
+
+    def overflow(self, position: int) -> IntegerOverflow:
+        """What 64 bits do not hold, in a match that ends at a position."""
+        why = "CAST(SUM(…) AS DOUBLE) is in floating point"
+        return IntegerOverflow("a score leaves 64 bits in the match that ends", why, position)
 
     def _grow(self) -> None:
         """Twice the room for all that is made while choosing."""
@@ -287,11 +294,21 @@ class Choice:
             yield found
             return
         scores, group, window = (array[:rows].copy() for array in (out.score, out.group, out.window))
-        self.held.add(Rows(start, end, offset, found.position, found.mark, scores, group, window))
+        self.hold(Rows(start, end, offset, found.position, found.mark, scores, group, window))
         self._raise_bounds()
+
+    def hold(self, rows: Rows) -> None:
+        """Hold those of some rows that are among the foremost.
+
+        Raises
+        ------
+        TooMany
+            What is held goes over the budget.
+        """
+        self.held.add(rows)
         if not self.budget.holds(len(self.held), self.held.nbytes):
             what = f"has a match to hold, which take {described_bytes(self.held.nbytes)} with those of all groups and windows"
-            raise TooMany(int(end[-1]), what, "a smaller number, or fewer groups or windows", self.budget)
+            raise TooMany(int(rows.end[-1]), what, "a smaller number, or fewer groups or windows", self.budget)
 
     def _fit_groups(self) -> None:
         assert self.groups is not None

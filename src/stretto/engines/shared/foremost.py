@@ -112,7 +112,7 @@ class Held:
     def _foremost(self, rows: Rows) -> Rows:
         order = np.empty(rows.start.size, np.int64)
         count = foremost(rows, self.most, order, np.empty(max(1, order.size), np.int64))
-        return _some(rows, order[:count])
+        return some(rows, order[:count])
 
     def full(self) -> tuple[I64, I64, NDArray[Any]]:
         """The windows and groups that have as many as are asked for, and the score of the last one of each."""
@@ -126,8 +126,8 @@ class Held:
         """Give away the matches of windows before one, or all; and which windows they are of."""
         rows = self.rows
         count = rows.start.size if until is None else int(np.searchsorted(rows.window, until))
-        given = _some(rows, np.arange(count))
-        self.rows = _some(rows, np.arange(count, rows.start.size))
+        given = some(rows, np.arange(count))
+        self.rows = some(rows, np.arange(count, rows.start.size))
         return Matches(given.start, given.end, given.offset, given.position, given.mark), given.window
 
     def live(self) -> I64:
@@ -162,7 +162,7 @@ def _joined(first: Rows, second: Rows) -> Rows:
     return Rows(**joined)
 
 
-def _some(of: Rows, rows: I64) -> Rows:
+def some(of: Rows, rows: I64) -> Rows:
     """Some rows, in this order."""
     sizes = np.diff(of.offset)[rows]
     offset = np.zeros(rows.size + 1, np.int64)

@@ -5,6 +5,7 @@ All steps are over whole columns.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -131,6 +132,8 @@ class Intake:
         self.keeper: Keeper | None = None
         #: What takes the best of them, or a sample; ``None``: all are given.
         self.choice: Choice | None = None
+        #: What looks at visited events (batch, rows, positions) before the matches that hold them are listed.
+        self.seeing: Callable[[pa.RecordBatch, I64, I64], None] | None = None
         #: After a batch: the least position whose window is open; ``None``: time does not tell, or nobody asked.
         self.until: int | None = None
 

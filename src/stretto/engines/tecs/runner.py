@@ -83,6 +83,8 @@ class Runner(Driver):
             events = self._kept_events(events)
         if self.choice is not None:
             self.choice.see(batch, rows, rows + first)
+        if self.seeing is not None:
+            self.seeing(batch, rows, rows + first)
         return events
 
     def _kept_events(self, events: Events | None) -> Events | None:

@@ -80,6 +80,8 @@ class TimedIntake(Intake):
         if self.adder is not None:
             mine = [self.program.selecting(name)[cls[rows]] for name in self.adder.variables]
             self.adder.see(batch, rows, position, mine)
+        if self.seeing is not None:
+            self.seeing(batch, rows, position)
         return Events(cls[rows], part, position, ranks, low, clock, measure), measures, member
 
     def _clocks(

@@ -16,6 +16,7 @@ class TimedProgram(Compiled, Startable[TimedRunner]):
         "negation",
         "closing",
         "totals",
+        "choice",
         "gaps",
         "events",
         "limit",

@@ -23,10 +23,9 @@ from stretto.engines.timed.reaching import PAUSE_AFTER
 from stretto.engines.timed.state import State
 from stretto.engines.timed.structure import I64, Events
 from stretto.engines.timed.waiting import Waiting, taken
-from stretto.engines.totals.structure import OF_EVENT
 from stretto.frame import Section
 from stretto.query.query import Consume, Strategy
-from stretto.query.totals import undecided
+from stretto.query.totals import Extent, undecided
 
 #: What is said of an event whose matches are the same again and again, and what has fewer of them.
 NO_NEW = "completes matches, of which the next one was not found"
@@ -191,7 +190,8 @@ class TimedRunner(TimedIntake):
     @property
     def _by_end(self) -> bool:
         """Whether what waits comes in the order of ends, for rows of events, and not of starts."""
-        return self.adder is not None and self.adder.asked.extent == OF_EVENT
+        asked = self.program.query.asked
+        return asked is not None and asked.scope.extent is Extent.EVENT
 
     def _released(self, now: int | float | None) -> Iterator[Matches]:
         found = None if self.waiting is None else self.waiting.released(now, by_end=self._by_end)

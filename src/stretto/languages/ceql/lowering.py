@@ -138,7 +138,8 @@ def _check_ends(formula: PatternPart, clauses: Clauses) -> None:
             first.span if clauses.window is None else clauses.window.span,
             "add WITHIN 10 minutes",
         )
-    chosen = "LIMIT" if clauses.limit else "CONSUME BY" if clauses.consume is not Consume.NONE else None
+    limited = clauses.limit and clauses.order is None
+    chosen = "LIMIT" if limited else "CONSUME BY" if clauses.consume is not Consume.NONE else None
     if chosen is not None and a.ends(formula.pattern)[1]:
         raise Mistake(
             f"{chosen} looks at what an event completes, and NOT at the end is completed by time", clauses.seen[chosen]
