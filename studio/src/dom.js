@@ -35,7 +35,8 @@ export function short(value, most = 60) {
 
 /** A drop-down list of [value, text]. */
 export function choice(label, options, chosen, onchange) {
-  const select = h("select", { "aria-label": label, onchange: () => onchange(select.value) });
+  // Without autocomplete=off a page that is loaded anew is given the choice of before, as if somebody had made it then.
+  const select = h("select", { "aria-label": label, autocomplete: "off", onchange: () => onchange(select.value) });
   for (const [value, text] of options) select.append(h("option", { value, selected: value === chosen }, text));
   return h("label", {}, `${label} `, select);
 }

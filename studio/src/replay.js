@@ -73,10 +73,14 @@ export class Replay {
   }
 
   take(answer, clock = this.clock) {
-    this.state = { replay: this.state?.replay, ...answer };
     this.clock = answer.late ? answer.at : clock;
     if (answer.ended || answer.live?.broken) this.playing = false;
-    this.refused = null;
+    const said = JSON.stringify(answer);
+    if (said === this.said && this.playing) return; // nothing is drawn anew under somebody's pointer
+    const old = answer.replay ? null : this.state;
+    // A match that was there stays the same object, so that it stays chosen.
+    const matches = answer.matches.map((match, i) => old?.matches[old.count - answer.count + i] ?? match);
+    Object.assign(this, { said, state: { replay: this.state?.replay, ...answer, matches }, refused: null });
     this.changed();
   }
 
@@ -151,7 +155,7 @@ function makeView(replay, { temporal, events, edit, table }) {
   const play = h("button", { id: "play", class: "main", onclick: () => (replay.playing ? replay.pause() : replay.play()) });
   const next = h("button", { id: "next", title: "the next event", onclick: () => replay.step() }, "on →");
   const end = h("button", { id: "end", title: "what waits comes, and nothing else", onclick: () => replay.end() }, "End");
-  const disorder = h("input", { id: "disorder", placeholder: "none", value: replay.disorder, onchange: () => replay.beginWith({ disorder: disorder.value }) });
+  const disorder = h("input", { id: "disorder", autocomplete: "off", placeholder: "none", value: replay.disorder, onchange: () => replay.beginWith({ disorder: disorder.value }) });
   const source = choice("events", SOURCES, replay.source, (chosen) => replay.beginWith({ source: chosen }));
   const pace = choice("pace", temporal ? [...PACES, ["real", "as it happened"]] : PACES, replay.pace, (chosen) => (replay.pace = chosen));
   const ofSample = [pace];
@@ -205,12 +209,14 @@ function makeView(replay, { temporal, events, edit, table }) {
     const focused = patterns.contains(document.activeElement) ? document.activeElement.id : null;
     patterns.replaceChildren(patternTable(replay, edit) ?? "");
     if (focused) document.getElementById(focused)?.focus(); // it was drawn anew
+    const row = matches.contains(document.activeElement) ? document.activeElement.dataset.number : null;
     const variables = [...new Set(state.matches.flatMap((match) => Object.keys(match.variables)))];
     const numbers = state.matches.map((_, i) => state.count - i);
     matches.replaceChildren(
       h("h2", {}, `${state.count.toLocaleString("en")} match${state.count === 1 ? "" : "es"}${state.count > 1 ? ", the newest first" : ""}`),
       state.matches.length ? table({ matches: state.matches, numbers, variables }) : "",
     );
+    if (row) matches.querySelector(`[data-number="${row}"]`)?.focus();
   }
   return { root, update };
 }
@@ -244,7 +250,7 @@ function patternTable(replay, edit) {
     h(
       "tr",
       { class: one.text ? "" : "faint" },
-      h("td", {}, one.name),
+      h("td", { class: "name", title: one.name }, one.name),
       h("td", { class: "number" }, one.count.toLocaleString("en")),
       h(
         "td",

@@ -110,6 +110,7 @@ let waiting;
 
 function checkSoon() {
   state.valid = false;
+  for (const one of document.querySelectorAll(".older")) one.hidden = !isOlder();
   clearTimeout(waiting);
   waiting = setTimeout(check, 250);
 }
@@ -171,11 +172,12 @@ async function run() {
   showActions();
   tell("running …");
   const began = performance.now();
-  const found = await attempt(() => askHere("run", { text: editor.text() }));
+  const text = editor.text();
+  const found = await attempt(() => askHere("run", { text }));
   state.running = false;
   showActions();
   if (!found) return;
-  Object.assign(state, { found, step: null, match: null, event: null, tab: "matches" });
+  Object.assign(state, { found: { ...found, of: text }, step: null, match: null, event: null, tab: "matches" });
   const seconds = ((performance.now() - began) / 1000).toFixed(2);
   const count = found.count.toLocaleString("en");
   const matches = found.more ? `more than ${count} matches, of which the first are here` : `${count} match${found.count === 1 ? "" : "es"}`;
@@ -206,9 +208,10 @@ async function stepTo(count) {
   const bounded = Math.max(0, Math.min(count, state.data.rows));
   steps += 1;
   const mine = steps;
-  const step = await attempt(() => askHere("step", { text: editor.text(), count: bounded }));
+  const text = editor.text();
+  const step = await attempt(() => askHere("step", { text, count: bounded }));
   if (!step || mine !== steps) return;
-  Object.assign(state, { step, match: null });
+  Object.assign(state, { step: { ...step, of: text }, match: null });
   state.event = step.count ? { number: step.count - 1, values: step.event } : null;
   show();
 }
@@ -320,7 +323,7 @@ function showTabs() {
 function choose(tab) {
   state.tab = tab;
   show();
-  if (tab === "steps" && !state.step) stepTo(1);
+  if (tab === "steps" && state.step?.of !== editor.text()) stepTo(state.step?.count ?? 1);
   if (tab === "why") askWhy();
   if (tab === "replay") replay.beginOnce();
   else replay.pause();
@@ -336,6 +339,17 @@ function showPanel() {
   const scroll = at("panel").scrollTop;
   if (at("panel").firstChild !== parts[0]) at("panel").replaceChildren(...parts); // the replay's panel stays
   at("panel").scrollTop = scroll;
+}
+
+/** Whether what is shown was found by the query as it was before. */
+function isOlder() {
+  const found = state.tab === "steps" ? state.step : state.tab === "replay" ? null : state.found;
+  return Boolean(found) && found.of !== editor.text();
+}
+
+/** What says so. */
+function older() {
+  return h("p", { class: "older faint", hidden: !isOlder() }, "These are of the query as it was before.");
 }
 
 function pager(offset, shown, count, turn, what) {
@@ -355,9 +369,10 @@ function matchesPanel() {
   const { offset, matches, events, variables, count } = found;
   const columns = state.data.columns;
   return [
+    older(),
     pager(offset, matches.length, count, turnMatches, "matches"),
-    matchTable({ matches, numbers: matches.map((_, i) => offset + i + 1), variables, events, columns, type: state.data.roles.type, chosen: state.match, onmatch: chooseMatch }),
-  ];
+    count === 0 ? null : matchTable({ matches, numbers: matches.map((_, i) => offset + i + 1), variables, events, columns, type: state.data.roles.type, chosen: state.match, onmatch: chooseMatch }),
+  ].filter(Boolean);
 }
 
 function eventsPanel() {
@@ -391,6 +406,7 @@ function stepsPanel() {
       h("label", {}, "events read ", h("input", { id: "count", type: "number", min: 0, max: state.data.rows, value: count, onchange: (change) => stepTo(Number(change.target.value) || 0) })),
       go({ id: "on", at: count + 1, text: "on →", title: "one event on (→)" }),
     ),
+    older(),
     h("h2", {}, `${step.completed} match${step.completed === 1 ? "" : "es"} completed by this event`),
     step.matches.length ? matchTable({ ...common, matches: step.matches, variables }) : null,
     h(
@@ -441,6 +457,7 @@ function showTimeline() {
   }
   const variables = [...new Set(rows.flatMap(({ match }) => Object.keys(match.variables)))];
   at("timeline").replaceChildren(
+    older(),
     legendOf(variables),
     timeline({
       rows: placed,

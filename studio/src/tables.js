@@ -36,6 +36,11 @@ function table(head, rows) {
   );
 }
 
+/** A value of an event: NULL is no empty text. */
+function shown(value, most) {
+  return value === null ? h("span", { class: "faint" }, "NULL") : short(value, most);
+}
+
 /** Rows of events: `numbers` are theirs, `rows` their values. */
 export function eventTable({ columns, numbers, rows, chosen, held, onevent }) {
   return table(
@@ -43,7 +48,7 @@ export function eventTable({ columns, numbers, rows, chosen, held, onevent }) {
     rows.map((values, i) =>
       rowOf(
         numbers[i] === chosen,
-        [h("td", { class: `number ${held?.has(numbers[i]) ? "held" : ""}` }, String(numbers[i])), ...values.map((value) => short(value))],
+        [h("td", { class: `number ${held?.has(numbers[i]) ? "held" : ""}` }, String(numbers[i])), ...values.map((value) => h("td", {}, shown(value)))],
         () => onevent(numbers[i]),
         numbers[i],
       ),
@@ -55,22 +60,22 @@ export function eventTable({ columns, numbers, rows, chosen, held, onevent }) {
 export function matchTable({ matches, numbers, variables, events, columns, type, chosen, onmatch }) {
   const values = [...new Set(matches.flatMap((match) => Object.keys(match.values)))];
   const seen = variables.filter((name) => matches.some((match) => name in match.variables));
-  const shown = seen.length ? seen : matches.some((match) => match.rows.length) ? ["events"] : [];
+  const columnsOf = seen.length ? seen : matches.some((match) => match.rows.length) ? ["events"] : [];
   const held = (match, name) => (seen.length ? (match.variables[name] ?? []) : match.rows);
   const shownOf = (values) => values.filter((one, i) => one !== null && columns[i].name !== type);
   const event = (row) => shownOf(events[String(row)]?.[1] ?? []).map((one) => short(one, 26)).join("  ");
   const cell = (match, name) => {
     const rows = held(match, name);
-    const parts = rows.slice(0, 3).map((row) => h("div", { class: "held-event" }, event(row)));
+    const parts = rows.slice(0, 3).map((row) => h("div", { class: "held-event", title: event(row) }, event(row)));
     if (rows.length > 3) parts.push(h("div", { class: "faint" }, `… ${rows.length - 3} more`));
     return h("td", {}, parts);
   };
   return table(
-    ["", ...shown, ...values],
+    ["", ...columnsOf, ...values],
     matches.map((match, i) =>
       rowOf(
         match === chosen,
-        [h("td", { class: "number" }, String(numbers[i])), ...shown.map((name) => cell(match, name)), ...values.map((name) => short(match.values[name]))],
+        [h("td", { class: "number" }, String(numbers[i])), ...columnsOf.map((name) => cell(match, name)), ...values.map((name) => short(match.values[name]))],
         () => onmatch(match),
         numbers[i],
       ),
@@ -88,7 +93,7 @@ export function eventCard({ columns, values, number, match, why, onwhy, close })
     { class: "card", "aria-label": "Event" },
     h("button", { class: "close", "aria-label": "Close", onclick: close }, "×"),
     h("h2", {}, `event ${number}${said}`),
-    h("dl", {}, columns.flatMap((column, i) => [h("dt", {}, column.name), h("dd", {}, short(values[i], 200))])),
+    h("dl", {}, columns.flatMap((column, i) => [h("dt", {}, column.name), h("dd", {}, shown(values[i], 200))])),
     !onwhy ? null : why ? h("pre", { class: "why", role: "status" }, why) : h("button", { id: "why-event", onclick: onwhy }, "Why is it in a match, or in none?"),
   );
 }

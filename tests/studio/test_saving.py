@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import subprocess
 import sys
 import tomllib
@@ -15,6 +16,7 @@ from pyarrow import parquet as pq
 import stretto
 from stretto.studio.saving import written
 from stretto.studio.workbench import Roles
+from tests.conftest import cases
 
 QUERY = "SELECT * FROM S\nWHERE A AS a; B AS b FILTER b[name = 'é \"x\" \\']"
 EVENTS = pa.table({"type": ["A", "B", "B"], "t": [1, 2, 3], "name": ["", 'é "x" \\', "y"]})
@@ -39,6 +41,17 @@ def test_a_rule_is_read_again(tmp_path: Path) -> None:
     rules = stretto.read_rules(tmp_path)
     assert not rules.problems
     assert rules.match(EVENTS).matches.num_rows == 1
+    for data, name in [("in/*.parquet", "in"), ("*.parquet", "query"), ("a b/1.csv", "1")]:
+        assert tomllib.loads(written("rule", QUERY, ROLES, data, EVENTS.schema))["rule"][0]["id"] == name
+
+
+def test_a_text_of_any_signs_is_the_same_when_it_is_read() -> None:
+    for seed in range(cases(200)):
+        draw = random.Random(seed)
+        text = "".join(draw.choices("a'\n\t\r\\\"é\x7f\x00\u2028\ufeff😀", k=draw.randint(0, 12)))
+        made = written("rule", text, ROLES, "e.csv", EVENTS.schema)
+        assert tomllib.loads(made)["rule"][0]["query"] == text, seed
+    assert "query = '''\nSELECT * FROM S\nWHERE A" in written("rule", QUERY, ROLES, "e.csv", EVENTS.schema)
 
 
 def test_a_script_finds_the_matches(tmp_path: Path) -> None:

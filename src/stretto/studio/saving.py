@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from stretto.errors import OptionError
 from stretto.matching.files import kind_of
+from stretto.studio.folder import FOLLOWED
 from stretto.studio.workbench import Roles
 
 #: What a query can be saved as, by the ending of the file.
@@ -56,13 +57,13 @@ def _pipeline(text: str, roles: Roles, data: str, schema: pa.Schema) -> str:
         lines += ["", "[source.columns]"]
         lines += [f"{_quoted(one.name)} = {_quoted(_spark_type(one))}" for one in schema]
     lines += ["", "[events]", *_events(roles, "a pipeline"), "", "[[query]]", 'name = "matches"']
-    lines += [f"text = {_quoted(text)}", *_language(roles), "", "[[sink]]", 'name = "shown"', 'kind = "console"']
+    lines += [f"text = {_lines(text)}", *_language(roles), "", "[[sink]]", 'name = "shown"', 'kind = "console"']
     return "\n".join([*lines, ""])
 
 
 def _rule(text: str, roles: Roles, data: str, schema: pa.Schema) -> str:
     lines = ["[events]", *_events(roles, "a rule"), "", "[[rule]]", f"id = {_quoted(_name(data))}"]
-    return "\n".join([*lines, f"query = {_quoted(text)}", *_language(roles), ""])
+    return "\n".join([*lines, f"query = {_lines(text)}", *_language(roles), ""])
 
 
 def _python(text: str, roles: Roles, data: str, schema: pa.Schema) -> str:
@@ -100,9 +101,18 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
+def _lines(text: str) -> str:
+    """The same, with the lines of a text as they are, where TOML can say them."""
+    plain = text.replace("\n", "").replace("\t", "").isprintable()
+    if "\n" not in text or not plain or "'''" in text or text.endswith("'"):
+        return _quoted(text)
+    return f"'''\n{text}'''"
+
+
 def _name(data: str) -> str:
     """A name that pipelines and rules take."""
-    stem = Path(data).name.partition(".")[0]
+    path = Path(data)
+    stem = (path.parent if path.name == FOLLOWED else path).name.partition(".")[0]
     made = "".join(one if one.isascii() and (one.isalnum() or one in "_-") else "_" for one in stem)
     return made.lstrip("-") or "query"
 
