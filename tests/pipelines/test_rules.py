@@ -796,12 +796,14 @@ def test_automata_of_a_stream_change(
         (*row[:2], *(int(t.timestamp()) for t in row[2:])) for row in map(tuple, map(dict.values, here.to_pylist()))
     } == alerts
 
-    # From the watermark, 39 s, on two failures suffice: those at 23 and 24 are forgotten.
+    # From the watermark, 39 s, on two failures suffice: those at 23 and 24 are forgotten. A file that is empty loses no rule.
     (folder() / "c.toml").unlink()
-    folder(a=retries.replace("r.tries > 2", "r.tries > 1"))
-    arrive(3, ("LOGIN", 50), ("FAILED", 51), ("FAILED", 52), ("LOGIN", 53), ("X", 100))
-    run_pipeline(load(path), once=True)
-    assert set(found_in_seconds()) == alerts | {("retries", "medium", 51, 53)}
+    folder(a=retries.replace("r.tries > 2", "r.tries > 1"), b="")
+    arrive(3, ("LOGIN", 50), ("FAILED", 51), ("FAILED", 52), ("LOGIN", 53), ("LOGOUT", 54), ("X", 100))
+    with pytest.warns(stretto.StrettoWarning, match=r"b.toml: there is no \[\[rule\]\] in it"):
+        run_pipeline(load(path), once=True)
+    alerts |= {("retries", "medium", 51, 53), *(("left", "low", start, 54) for start in (21, 50, 53))}
+    assert set(found_in_seconds()) == alerts
 
 
 @pytest.mark.spark
