@@ -308,6 +308,8 @@ def test_why_a_query_has_no_match(run: Run) -> None:
     for chosen in (("--key", "1"), ("--key", "k=1"), ("--time", "t", "--between", "-", "2")):
         assert run("why-not", query, "keys.parquet", *chosen)[1].startswith("No match in 3 events.")
     assert run("why-not", QUERY, "events.parquet")[1] == "It does match in 4 events: x: row 0; y: row 2\n"
+    assert run("why-not", QUERY, "events.parquet", "--event", "2")[1] == "Row 2 is in a match: x: row 0; y: row 2\n"
+    assert run("why-not", QUERY, "events.parquet", "--event", "9")[0] == 2
     assert run("why-not", QUERY, "events.parquet", "--key", "1")[0] == 2
     clause = "SELECT * FROM events MATCH_RECOGNIZE (PATTERN (x) DEFINE x AS v > 9)"
     shown = run("why-not", clause, "events.parquet", "--most", "1")[1].splitlines()

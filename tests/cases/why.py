@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -15,11 +15,13 @@ import pytest
 
 from stretto.asking.answer import Answer
 from stretto.asking.call import chains_of, why_not
+from stretto.asking.choosing import choosing
 from stretto.asking.constraints import Chain, Constraint
 from stretto.asking.search import Search
 from stretto.asking.trying import Events, Trial
 from stretto.errors import QueryError
 from stretto.matching.compiled import Query, bound_apart, compile_query
+from stretto.query.eql import EqlQuery
 from stretto.query.passes.bind import BoundQuery
 from stretto.query.passes.bind_eql import BoundEql
 from stretto.query.passes.bind_sase import BoundSase
@@ -29,7 +31,7 @@ from stretto.reference.sase import evaluate_sase
 from tests.cases import ceql, eql, sase, variants
 from tests.cases.sase.queries import text_of
 
-__all__ = ["Case", "case", "check"]
+__all__ = ["Case", "case", "check", "check_event"]
 
 
 @dataclass(frozen=True)
@@ -114,16 +116,68 @@ def _judge(search: Search, reached: int, dropped: tuple[Constraint, ...], query:
         assert not _found(chain, reached, [other for other in dropped if other is not each], query, one), (told, each)
 
 
-def _found(chain: Chain, steps: int, dropped: Collection[Constraint], query: Query, one: Case) -> bool:
+def _found(
+    chain: Chain, steps: int, dropped: Collection[Constraint], query: Query, one: Case, event: int | None = None
+) -> bool:
     parsed = chain.relaxed(steps, dropped)
     if parsed is None:
         return False
+    if event is not None and not isinstance(parsed, EqlQuery):
+        parsed = replace(parsed, limit=None)
     relaxed = bound_apart(parsed, query.bound.schema)
     try:
         relaxed.program(split=True)
     except QueryError:  # no query of the language, so that nothing is found either
         return False
-    return bool(matches(relaxed, one.events))
+    return any(event is None or event in own for own in matches(relaxed, one.events))
+
+
+def check_event(one: Case, seed: int = 0) -> bool:
+    """Raise an AssertionError unless the answer about an event is right; whether it is in a match."""
+    query = compile_query(one.query, one.events.schema, language=one.language, **one.roles)
+    size = one.events.num_rows
+    try:
+        query.program(split=True)
+    except QueryError:
+        return False
+    if not size:
+        return False
+    event = seed * 7 % size
+    answer = why_not(query, one.events, event=event)
+    chains = list(chains_of(query.bound.parsed))
+    held = any(_found(chain, len(chain.steps), (), query, one, event) for chain in chains)
+    told = f"seed {seed}, event {event}: {one!r}\n{answer}"
+    if not held:
+        assert not answer.matches, told
+        assert answer.misses, told
+        trial = Trial(Events.of(one.events, query.bound.schema, None, None), event)
+        for chain in chains:
+            _judge_event(Search(chain, trial), event, query, one, told)
+    elif choosing(query.bound.parsed):
+        if getattr(query.parsed, "items", None) is None:  # else a match has the events of some variables only
+            assert answer.matches == any(event in own for own in matches(query, one.events)), told
+        if not answer.matches:
+            assert [reason.kind for reason in answer.reasons] == ["choice"], told
+    else:
+        assert answer.matches, told
+    if answer.match is not None:
+        assert event in [row for rows in answer.match.values() for row in rows], told
+    return answer.matches
+
+
+def _judge_event(search: Search, event: int, query: Query, one: Case, told: str) -> None:
+    """Without a smallest set of constraints there is a match that holds the event."""
+    chain = search.chain
+    for way in search.ways():
+        if way.reached < len(chain.steps):
+            following = search.following(way.reached)
+            for dropped in (chain.asks(following), ()):
+                assert not _found(chain, len(chain.steps), {*dropped, *way.dropped}, query, one, event), told
+            continue
+        assert _found(chain, way.reached, way.dropped, query, one, event), (told, way)
+        for each in way.dropped:
+            rest = [other for other in way.dropped if other is not each]
+            assert not _found(chain, way.reached, rest, query, one, event), (told, each)
 
 
 def _check_rows(answer: Answer, one: Case) -> None:

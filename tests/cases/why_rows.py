@@ -14,18 +14,18 @@ import pytest
 
 from stretto.asking.call import rows_of, why_not
 from stretto.asking.constraints import Constraint
-from stretto.asking.row_events import RowTrial
+from stretto.asking.row_events import Rows, RowTrial
 from stretto.asking.rows import RowsChain
 from stretto.asking.search import Search
-from stretto.errors import LimitError, QueryError
+from stretto.errors import DataError, LimitError, QueryError
 from stretto.query import predicate as p
 from stretto.query.passes.bind_rows import bind
-from stretto.query.row_pattern import MatchNumber, Measure, RowQuery, RowsPerMatch
+from stretto.query.row_pattern import MatchNumber, Measure, Navigation, RowQuery, RowsPerMatch, Side
 from stretto.reference.match_recognize import evaluate
 from tests.cases.rows import MOST_STEPS, Case
 from tests.cases.rows import case as of_rows
 
-__all__ = ["case", "check"]
+__all__ = ["case", "check", "check_event"]
 
 
 def case(seed: int) -> Case:
@@ -72,6 +72,60 @@ def check(one: Case, seed: int = 0) -> int:
     except LimitError:  # the definition takes too long
         return 0
     return len(answer.reasons)
+
+
+def _holds(parsed: RowQuery | None, rows: pa.Table, event: int) -> bool:
+    """Whether a match of a clause holds a row, by the definition."""
+    if parsed is None:
+        return False
+    numbered = rows.append_column("#", pa.array(range(rows.num_rows), pa.int64()))
+    ends = Navigation("", Side.FIRST, attribute="#"), Navigation("", Side.LAST, final=True, attribute="#")
+    measures = tuple(Measure(p.Attribute(str(one)), name) for one, name in zip(ends, ("first", "last"), strict=True))
+    asked = replace(
+        parsed,
+        measures=measures,
+        rows=RowsPerMatch.ONE,
+        references={**parsed.references, **{str(one): one for one in ends}},
+    )
+    bound = bind(asked, numbered.schema)
+    own = Rows.of(bound, numbered, None).rows.tolist()
+    found = evaluate(bound, numbered, most_steps=MOST_STEPS).select(["first", "last"]).to_pylist()
+    spans = [(own.index(one["first"]), own.index(one["last"])) for one in found if one["first"] is not None]
+    return any(first <= own.index(event) <= last for first, last in spans)
+
+
+def check_event(one: Case, seed: int = 0) -> bool:
+    """Raise an AssertionError unless the answer about a row is right; whether it is in a match."""
+    size = one.rows.num_rows
+    try:
+        parsed, rows = rows_of(one.clause, one.rows, None, None)
+    except QueryError:
+        return False
+    if not size:
+        return False
+    event = seed * 7 % size
+    try:
+        there = _holds(parsed, one.rows, event)
+        answer = why_not(one.clause, one.rows, event=event)
+    except (DataError, LimitError):  # AFTER MATCH goes nowhere, or the definition takes too long
+        return False
+    told = f"seed {seed}, row {event}: {one!r}\n{answer}"
+    try:
+        assert answer.matches == there, told
+        if answer.matches or answer.reasons[0].kind == "choice":
+            return answer.matches
+        assert answer.misses, told
+        at = rows.rows.tolist().index(event)
+        for chain in RowsChain.of(parsed):
+            for way in Search(chain, RowTrial(rows, at)).ways():
+                if way.reached == len(chain.steps):
+                    assert _holds(chain.relaxed(way.reached, way.dropped), one.rows, event), (told, way)
+                    for each in way.dropped:
+                        rest = [other for other in way.dropped if other is not each]
+                        assert not _holds(chain.relaxed(way.reached, rest), one.rows, event), (told, each)
+    except LimitError:  # the definition takes too long
+        return False
+    return False
 
 
 def _judge(chain: RowsChain, reached: int, dropped: tuple[Constraint, ...], one: Case, seed: int) -> None:

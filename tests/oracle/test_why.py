@@ -11,6 +11,13 @@ def test_random_cases() -> None:
     assert sum(map(bool, found)) > len(found) // 3
 
 
+def test_random_events() -> None:
+    found = agree(why, range(cases(3_000, compiled=200)), check=why.check_event)
+    found += agree(why_rows, range(cases(1_500, compiled=100)), check=why_rows.check_event)
+    found += agree(why_afa, range(cases(1_500, compiled=50)), check=why_afa.check_event)
+    assert len(found) // 10 < sum(found) < len(found) // 2
+
+
 def test_random_clauses() -> None:
     found = agree(why_rows, range(cases(3_000, compiled=200)))
     assert sum(map(bool, found)) > len(found) // 3

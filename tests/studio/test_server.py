@@ -187,7 +187,7 @@ def test_a_visit(client: Any, folder: Path) -> None:
     assert (found["count"], [one["rows"] for one in found["matches"]]) == (3, [[0, 1], [2, 3], [0, 3]])
     assert [one["rows"] for one in asked(client, "page", offset=2, count=5)["matches"]] == [[0, 3]]
     assert "does match" in asked(client, "why_not", text=QUERY)["text"]
-    assert asked(client, "why_event", text=QUERY, event=1)["text"] == "Event 1 is in a match."
+    assert asked(client, "why_event", text=QUERY, event=1)["text"] == "Row 1 is in a match: a: row 0; b: row 1"
     step = asked(client, "step", text=QUERY, count=3)
     assert [one["rows"] for one in step["partial"]] == [[2]]
     saved = asked(client, "save", kind="query", text=QUERY, name="", replace=False)

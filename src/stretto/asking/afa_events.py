@@ -59,8 +59,8 @@ class AfaEvents:
 class AfaTrial(Trying):
     """Runs automata over the same events."""
 
-    def __init__(self, events: AfaEvents) -> None:
-        super().__init__()
+    def __init__(self, events: AfaEvents, event: int | None = None) -> None:
+        super().__init__(event)
         self.events = events
 
     def compiled(self, parsed: Afa) -> Afa:
@@ -79,8 +79,9 @@ class AfaTrial(Trying):
             afa, self.events.table.schema, time=self.events.time, sequence=None, ordered=True, budget=budget
         )
 
-    def _few(self, query: Afa, each: int, most: float) -> Iterator[Found]:
-        for found in self._outputs(query, most):
+    def _few(self, query: Afa, each: int, most: float, event: int | None) -> Iterator[Found]:
+        for piece in self._outputs(query, most, None if event is None else f"{MOST_BYTES} B"):
+            found = piece if event is None else self._around(query, piece, event)
             for first, last in zip(*(found[name][:each].to_pylist() for name in ("start", "end")), strict=True):
                 yield self._followed(query, first, last)
 
@@ -112,6 +113,14 @@ class AfaTrial(Trying):
                 raise Abandoned
             if 4 * took < most:
                 size = min(2 * size, LARGEST)
+
+    def _around(self, query: Afa, found: pa.Table, event: int) -> pa.Table:
+        """The output from before an event of its partition to behind it."""
+        chosen = pc.and_(pc.less_equal(found["start"], event), pc.greater_equal(found["end"], event))
+        for name in query.partition_by:
+            column = self.events.table[name]
+            chosen = pc.and_(chosen, pc.fill_null(pc.equal(column.take(found["start"]), column[event]), False))
+        return found.filter(chosen)
 
     def _followed(self, query: Afa, first: int, last: int) -> Found:
         """A match with the way that it takes through the automaton: the one that breaks the fewest fences of what is asked."""
@@ -152,6 +161,9 @@ class AfaWitness:
     def row(self, at: int) -> int:
         """The row of the input at a position of the stream."""
         return self.events.row(at)
+
+    def kind(self, at: int) -> None:
+        """Nothing tells it."""
 
     def read(self, matches: Sequence[Found]) -> None:
         """Nothing: a match has its events."""

@@ -20,8 +20,9 @@ class Reason:
     Parameters
     ----------
     kind
-        ``condition``, ``window``, ``gap``, ``contiguity``, ``negation``, ``key``, ``strategy``, ``count``, ``until``, or ``absent``
-        where no event comes that a step waits for.
+        ``condition``, ``window``, ``gap``, ``contiguity``, ``negation``, ``key``, ``strategy``, ``count``, ``anchor``, ``until``, or
+        ``absent`` where no event comes that a step waits for. Of a given event also ``type``, where no step takes it, and
+        ``choice``, where other matches are chosen.
     text
         The constraint, as the query asks it, or for ``absent`` the step.
     found
@@ -93,6 +94,8 @@ class Answer:
         What else there is to know.
     noun
         What the query reads: ``event`` or ``row``.
+    event
+        The row of the input that is asked about; ``None``: all are. Then ``match`` and ``misses`` are those that hold it.
     """
 
     query: str
@@ -101,10 +104,11 @@ class Answer:
     match: Mapping[str, tuple[int, ...]] | None = None
     notes: tuple[str, ...] = ()
     noun: str = field(default="event", repr=False)
+    event: int | None = None
 
     @property
     def matches(self) -> bool:
-        """Whether the query has a match among the events."""
+        """Whether the query has a match among the events, or one that holds the event that is asked about."""
         return self.match is not None
 
     @property
@@ -129,13 +133,15 @@ class Answer:
 
     def __str__(self) -> str:
         events = f"{self.looked_at:,} {self.noun}{'' if self.looked_at == 1 else 's'}"
+        whole = f"No match in {events}" if self.event is None else f"Row {self.event} is in no match"
         if self.match is not None:
-            held = NearMiss((), self.match).held()
-            lines = [f"It does match in {events}: {held or 'the first match holds no variable'}"]
+            held = NearMiss((), self.match).held() or "the first match holds no variable"
+            whole = f"It does match in {events}" if self.event is None else f"Row {self.event} is in a match"
+            lines = [f"{whole}: {held}"]
         elif not self.misses:
-            lines = [f"No match in {events}."]
+            lines = [f"{whole}."]
         else:
-            lines = [f"No match in {events}. The nearest miss{'es' * (len(self.misses) > 1)}:"]
+            lines = [f"{whole}. The nearest miss{'es' * (len(self.misses) > 1)}:"]
             for number, miss in enumerate(self.misses, 1):
                 sign = f"{number}. "
                 for one in miss.reasons:

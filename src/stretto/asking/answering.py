@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import islice
 from typing import Any, Protocol
 
@@ -16,6 +17,9 @@ from stretto.asking.trying import Found
 MOST_WAYS, LOOKED_AT, EACH = 8, 256, 8
 
 
+_NOT_KNOWN = "Whether a match holds the row is not known: there are too many partial matches to look at them all."
+
+
 class Witness(Protocol):
     """Who looks at near matches of one query."""
 
@@ -24,6 +28,9 @@ class Witness(Protocol):
 
     def read(self, matches: Sequence[Found]) -> None:
         """Read the events of some matches at once."""
+
+    def kind(self, at: int) -> str | None:
+        """The type of the event at a position of the stream; ``None``: nothing tells it."""
 
     def times(self, found: Found) -> tuple[Any, Any] | None:
         """When a match begins and ends; ``None``: no time is known."""
@@ -36,19 +43,41 @@ class Witness(Protocol):
 
 
 def answered(
-    text: str, size: int, searches: Sequence[Search], witness: Witness, most: int, noun: str = "event"
+    text: str,
+    size: int,
+    searches: Sequence[Search],
+    witness: Witness,
+    most: int,
+    noun: str = "event",
+    choosing: tuple[str, Any] | None = None,
 ) -> Answer:
-    """The answer for a query of some chains of steps over so many events."""
+    """The answer for a query of some chains of steps over so many events.
+
+    ``choosing``: what of the query chooses among its matches, and the query with that; it matters to a given event.
+    """
+    event = None if not searches or searches[0].trial.event is None else witness.row(searches[0].trial.event)
+    answer = partial(Answer, text, size, noun=noun, event=event)
     for search in searches:
         found = search.first(search.whole, ())
-        if found is not None:
-            return Answer(text, size, match=_held(search.chain, found, witness), noun=noun)
+        if found is None:
+            continue
+        if event is None or choosing is None:
+            return answer(match=_held(search.chain, found, witness))
+        chosen = next(search.trial.some(choosing[1], 1, event=search.trial.event), None)
+        if chosen is not None:
+            return answer(match=_held(search.chain, chosen, witness))
+        reason = Reason("choice", choosing[0], "other matches are chosen")
+        if search.trial.abandoned:
+            return answer(notes=(_NOT_KNOWN,))
+        return answer(misses=(NearMiss((reason,), _held(search.chain, found, witness), witness.times(found)),))
     misses = [miss for search in searches for miss in _misses(search, witness, most)]
     there = [miss for miss in misses if all(one.kind != "absent" for one in miss.reasons)]
     notes: tuple[str, ...] = ()
-    if any(search.abandoned for search in searches):
+    if event is not None and any(search.doubtful for search in searches):
+        notes = (_NOT_KNOWN,)
+    elif any(search.abandoned for search in searches):
         notes = ("Some queries without a constraint had too many partial matches, and were not tried to their end.",)
-    return Answer(text, size, nearest_first(there or misses, most), notes=notes, noun=noun)
+    return answer(misses=nearest_first(there or misses, most), notes=notes)
 
 
 def _held(chain: Chain, found: Found, witness: Witness) -> dict[str, tuple[int, ...]]:
@@ -60,19 +89,23 @@ def _held(chain: Chain, found: Found, witness: Witness) -> dict[str, tuple[int, 
             if found.held.get(name):
                 seen.setdefault(found.held[name], name)
         held |= {name: tuple(map(witness.row, own)) for own, name in seen.items()}
-    return held
+    # A query that selects variables may name none that stands inside of the steps.
+    return held or {name: tuple(map(witness.row, own)) for name, own in found.held.items()}
 
 
 def _misses(search: Search, witness: Witness, most: int) -> Iterator[NearMiss]:
     """The near misses of one chain of steps."""
+    if (reason := _of_no_type(search, witness)) is not None:
+        yield NearMiss((reason,), {})
+        return
     ways = search.ways()[:MOST_WAYS]
+    if not ways:
+        yield NearMiss((_unfit(search, witness),), {})
     for way in ways:
         if way.reached < search.whole:
             yield _waiting(search, way, witness)
             continue
-        query = search.query(way.reached, way.dropped)
-        assert query is not None
-        looked_at = list(islice(search.trial.some(query, EACH), LOOKED_AT // len(ways)))
+        looked_at = list(islice(search.some(way.reached, way.dropped, EACH), LOOKED_AT // len(ways)))
         witness.read(looked_at)
         yield from nearest_first([_miss(search, way, one, witness) for one in looked_at], most)
 
@@ -84,6 +117,33 @@ def _miss(search: Search, way: Way, found: Found, witness: Witness, more: tuple[
         excess += said.excess
         reasons.append(Reason(str(one.kind), one.text, said.text, said.rows, said.values, one.variables, one.span))
     return NearMiss((*reasons, *more), _held(search.chain, found, witness), witness.times(found), excess)
+
+
+def _takes(search: Search, witness: Witness) -> list[int]:
+    """The steps that may hold the event that is asked about, by its type."""
+    kind = witness.kind(search.trial.event or 0)
+    return [at for at, step in enumerate(search.chain.steps) if not step.types or kind in step.types]
+
+
+def _of_no_type(search: Search, witness: Witness) -> Reason | None:
+    """No step takes events of the type of that which is asked about."""
+    event = search.trial.event
+    if event is None or _takes(search, witness):
+        return None
+    row, kind = witness.row(event), witness.kind(event)
+    return Reason("type", f"row {row}", f"no step takes an event of type {kind!r}", (row,))
+
+
+def _unfit(search: Search, witness: Witness) -> Reason:
+    """Why no step may hold the event that is asked about, whatever else is asked."""
+    event, steps = search.trial.event, search.chain.steps
+    assert event is not None
+    row = witness.row(event)
+    for reached in range(1, _takes(search, witness)[0] + 1):
+        if not search.before(reached):
+            step = steps[reached - 1]
+            return Reason("absent", step.text, f"none comes before row {row}", variables=step.variables)
+    return Reason("absent", steps[-1].text, f"none comes with row {row}", variables=steps[-1].variables)
 
 
 def _waiting(search: Search, way: Way, witness: Witness) -> NearMiss:

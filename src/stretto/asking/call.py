@@ -15,6 +15,7 @@ from stretto.asking.afa_events import AfaEvents, AfaTrial, AfaWitness
 from stretto.asking.answer import Answer
 from stretto.asking.answering import answered
 from stretto.asking.ceql import CeqlChain
+from stretto.asking.choosing import choosing, skipping
 from stretto.asking.constraints import Chain
 from stretto.asking.eql import EqlChain
 from stretto.asking.evidence import Witness
@@ -38,7 +39,7 @@ from stretto.query.afa_text import shown
 from stretto.query.eql import EqlQuery
 from stretto.query.passes.bind_rows import bind
 from stretto.query.query import ParsedQuery
-from stretto.query.row_pattern import RowQuery, RowsPerMatch
+from stretto.query.row_pattern import AfterMatch, RowQuery, RowsPerMatch
 from stretto.query.sase import SaseQuery, Selection
 
 
@@ -48,6 +49,7 @@ def why_not(  # noqa: PLR0913 - the options that users have
     *,
     key: Any = None,
     between: tuple[Any, Any] | None = None,
+    event: int | None = None,
     most: int = 3,
     type: str | None = "type",
     time: str | None = None,
@@ -60,7 +62,7 @@ def why_not(  # noqa: PLR0913 - the options that users have
 
     What an answer names is a smallest set of constraints: without all of them the query has a match, and without fewer it has none.
     Selections among matches (LIMIT, KEEP, CONSUME, NON_OVERLAP; MAX, NEXT and LAST of CEQL) are never in the way of all matches,
-    and are left out.
+    and are left out; only of a given ``event`` they may be the reason.
 
     Parameters
     ----------
@@ -73,6 +75,8 @@ def why_not(  # noqa: PLR0913 - the options that users have
         Look only at events of this key: the value of the query's partition attribute, or a dict of columns and their values.
     between
         Look only at events of these times, both included; ``None`` for one of them leaves that side open. Needs a ``time``.
+    event
+        A row of the input, counted from 0: is it in a match, and if not, what is in the way of those that would hold it?
     most
         How many near misses to give, the nearest first.
     type, time, sequence, stream, time_unit, language
@@ -89,7 +93,7 @@ def why_not(  # noqa: PLR0913 - the options that users have
     QueryError, DataError
         As of :func:`stretto.match`.
     OptionError
-        The query is SQL around a clause; the key is not one of the query's; there is no time for ``between``.
+        The query is SQL around a clause; the key is not one of the query's; there is no time for ``between``, or no such row.
 
     Examples
     --------
@@ -105,7 +109,7 @@ def why_not(  # noqa: PLR0913 - the options that users have
     if isinstance(query, AFA | Afa):
         refuse_said("an automaton", {"stream": stream, "time_unit": time_unit, "language": language})
         found = afa_events_of(query.frozen, events, key, between, time, sequence)
-        tried = AfaTrial(found)
+        tried = AfaTrial(found, _position(event, found.table.num_rows, found.rows))
         tried.line(found.afa)  # an automaton that does not fit is an error, and nothing that has no match
         asked = [Search(chain, tried) for chain in AfaChain.of(found.afa)]
         text = "\n".join(shown(arc, found.afa.register) for arc in found.afa.arcs)
@@ -116,12 +120,28 @@ def why_not(  # noqa: PLR0913 - the options that users have
             {"time": time, "sequence": sequence, "stream": stream, "time_unit": time_unit, "language": language},
         )
         parsed, rows = rows_of(query, events, key, between)
-        searches = [Search(chain, trial) for trial in (RowTrial(rows),) for chain in RowsChain.of(parsed)]
-        return answered(str(query), rows.table.num_rows, searches, RowWitness(parsed, rows), most, "row")
+        rowwise = RowTrial(rows, _position(event, rows.table.num_rows, rows.rows))
+        searches = [Search(chain, rowwise) for chain in RowsChain.of(parsed)]
+        chooses = None if parsed.after is AfterMatch.NEXT else (skipping(parsed), RowProgram(rows.bound))
+        return answered(str(query), rows.table.num_rows, searches, RowWitness(parsed, rows), most, "row", chooses)
     compiled, there = events_of(query, events, key, between, type, time, sequence, stream, time_unit, language)
-    trial = Trial(there)
+    trial = Trial(there, _position(event, there.table.num_rows, there.rows))
     searches = [Search(chain, trial) for chain in chains_of(compiled.bound.parsed)]
-    return answered(compiled.text, there.table.num_rows, searches, Witness(compiled.bound, there), most)
+    words = choosing(compiled.bound.parsed)
+    chosen = (words, compiled) if words and compiled.parsed.asked is None else None
+    return answered(
+        compiled.text, there.table.num_rows, searches, Witness(compiled.bound, there), most, choosing=chosen
+    )
+
+
+def _position(event: int | None, size: int, rows: Any) -> int | None:
+    """The position of a row of the input among the events that are asked about; ``rows`` are theirs (``None``: the same)."""
+    if event is None:
+        return None
+    places = [event] if rows is None else np.flatnonzero(rows == event).tolist()
+    if not places or not 0 <= places[0] < size:
+        raise OptionError(f"event={event}: there is no such row among those that are asked about; rows count from 0")
+    return int(places[0])
 
 
 def events_of(

@@ -60,7 +60,11 @@ class CeqlChain:
     @cached_property
     def steps(self) -> tuple[Step, ...]:
         """The steps that hold events, in order."""
-        return tuple(_step(self._sequence[0][at]) for at in self._numbers)
+        found = tuple(_step(self._sequence[0][at]) for at in self._numbers)
+        names = tuple(node.variable for node in self._around if isinstance(node, a.As))
+        if len(found) > 1 or not names:
+            return found
+        return (replace(found[0], text=_bare(self.parsed.pattern), variables=(*names, *found[0].variables)),)
 
     @cached_property
     def constraints(self) -> tuple[Constraint, ...]:

@@ -69,6 +69,11 @@ class Witness:
         """The row of the input at a position of the stream."""
         return self.events.row(at)
 
+    def kind(self, at: int) -> str | None:
+        """The type of the event at a position of the stream; ``None``: nothing tells it."""
+        kinds = self.events.kinds
+        return None if kinds is None else kinds[at].as_py()
+
     def times(self, found: Found) -> tuple[Any, Any] | None:
         """When a match begins and ends; ``None``: no time is known."""
         time = self.events.schema.time

@@ -62,8 +62,8 @@ class Rows:
 class RowTrial(Trying):
     """Runs clauses over the same rows."""
 
-    def __init__(self, rows: Rows) -> None:
-        super().__init__()
+    def __init__(self, rows: Rows, event: int | None = None) -> None:
+        super().__init__(event)
         self.rows = rows
 
     def compiled(self, parsed: RowQuery) -> RowProgram:
@@ -76,9 +76,20 @@ class RowTrial(Trying):
         """
         return RowProgram(bind(parsed, self.rows.bound.schema))
 
-    def _few(self, query: RowProgram, each: int, most: float) -> Iterator[Found]:
+    def _few(self, query: RowProgram, each: int, most: float, event: int | None) -> Iterator[Found]:
         """Matches of a clause, at most so many of each piece of the rows: whole partitions."""
         bounds, began, first, size = self.rows.bounds, process_time(), 0, FIRST
+        if event is not None:
+            low, high = self.rows.partition(event)
+            for found in self._found(query, low, np.array([0, high - low]), high - low):
+                if process_time() - began > most:
+                    raise Abandoned
+                if found.start <= event < found.start + len(found.positions):
+                    yield found
+                    each -= 1
+                    if not each:
+                        return
+            return
         while first < bounds.size - 1:
             if process_time() - began > most:
                 raise Abandoned
@@ -131,6 +142,9 @@ class RowWitness:
         if at not in self._seen:
             self._seen[at] = self.rows.table.slice(at, 1).to_pylist()[0]
         return self._seen[at]
+
+    def kind(self, at: int) -> None:
+        """Nothing tells it."""
 
     def read(self, matches: Sequence[Found]) -> None:
         """Read the rows of some matches at once."""

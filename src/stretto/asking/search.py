@@ -48,20 +48,40 @@ class Search:
         """Whether a query was not tried to its end."""
         return bool(self._unknown)
 
+    @property
+    def doubtful(self) -> bool:
+        """Whether the query as it is was not tried to its end."""
+        return (self.whole, frozenset[Constraint]()) in self._unknown
+
     def first(self, steps: int, dropped: Collection[Constraint], *, quick: bool = False) -> Found | None:
         """The first match of some steps without some constraints; ``quick``: it may be given up early, and tried again later."""
         key = steps, frozenset(dropped)
         if key not in self._known or (key in self._unknown and not quick):
             self._unknown.discard(key)
-            query, found, before = None, None, self.trial.abandoned
+            found, before = None, self.trial.abandoned
             if not dropped or not self._denied(steps, key[1]):
-                query = self.query(steps, dropped)
-            if query is not None:
-                found = next(self.trial.some(query, 1, quick=quick), None)
+                found = next(self.some(steps, dropped, 1, quick=quick), None)
             if self.trial.abandoned > before:
                 self._unknown.add(key)
             self._known[key] = found
         return self._known[key]
+
+    def some(self, steps: int, dropped: Collection[Constraint], each: int, *, quick: bool = False) -> Iterator[Found]:
+        """Matches of some steps without some constraints, at most so many of each piece of the events; those with the event, if one
+        is asked about."""
+        parsed, event = self.chain.relaxed(steps, dropped), self.trial.event
+        if parsed is None:
+            return
+        for one in (parsed,) if event is None else self.trial.having(parsed):
+            query = self.compiled(one)
+            if query is not None:
+                yield from self.trial.some(query, each, quick=quick, event=event)
+
+    def before(self, steps: int) -> bool:
+        """Whether events that could be some first steps, if nothing else is asked, come before the event that is asked about."""
+        query, event = self.query(steps, self.chain.asks(steps)), self.trial.event
+        found = None if query is None else next(self.trial.some(query, 1, quick=True), None)
+        return found is not None and event is not None and found.end < event
 
     def _denied(self, steps: int, dropped: frozenset[Constraint]) -> bool:
         """Whether some steps ask a condition, beside those that are dropped, that no event fulfils."""
@@ -91,17 +111,24 @@ class Search:
         return self.first(self.whole, ()) is not None
 
     def ways(self) -> list[Way]:
-        """The smallest sets that are found: several of one constraint each, or one of more."""
+        """The smallest sets that are found: several of one constraint each, or one of more.
+
+        None: no step may hold the event that is asked about.
+        """
         dropped: list[Constraint] = []
-        reached = 0
+        reached = self._begin()
+        if reached == self.whole:
+            return []
+        stopped: Way | None = None
         while True:
             reached = self._furthest(reached, dropped)
             if reached == self.whole:
                 return [Way(self._smallest(dropped), reached)]
             step = self.following(reached)
-            weakest = [*dropped, *self._candidates(step, reached, dropped)]
-            if self.first(step, weakest, quick=True) is None and (step, frozenset(weakest)) not in self._unknown:
-                return [Way(tuple(dropped), reached)]
+            if self.trial.event is None:
+                weakest = [*dropped, *self._candidates(step, reached, dropped)]
+                if self.first(step, weakest, quick=True) is None and (step, frozenset(weakest)) not in self._unknown:
+                    return [Way(tuple(dropped), reached)]
             singles = self._singles(step, reached, dropped)
             if singles:
                 whole = [one for one in singles if step == self.whole or self.first(self.whole, [*dropped, one])]
@@ -111,8 +138,30 @@ class Search:
                 continue
             together = self._together(step, reached, dropped)
             if together is None:
-                return [Way(tuple(dropped), reached)]
-            dropped = together
+                stopped = stopped or Way(tuple(dropped), reached)
+                if self.trial.event is None or step == self.whole:
+                    return [stopped]
+                reached = step  # a later step may hold the event as well
+            else:
+                dropped = together
+
+    def _begin(self) -> int:
+        """How many steps come before that which may hold the event that is asked about: none, where any events will do.
+
+        All steps: none may hold it.
+        """
+        if self.trial.event is None or self.matches():
+            return 0
+        reached = 0
+        while reached < self.whole:
+            following = self.following(reached)
+            every = self.chain.asks(following)
+            # Where a strategy takes the next event that will do, more may do for less: what is asked may lead to the event.
+            for dropped in (every, (), *([one] for one in every[:MOST_SINGLES])):
+                if self.first(following, dropped, quick=True) or (following, frozenset(dropped)) in self._unknown:
+                    return reached
+            reached = following
+        return self.whole
 
     def following(self, reached: int) -> int:
         """The next number of steps that is a query by itself."""

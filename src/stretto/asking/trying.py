@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from stretto.asking.having import having
 from stretto.budget import Budget
 from stretto.columns.overflow import IntegerOverflow
 from stretto.engines.api import Matches, Run
@@ -22,6 +23,7 @@ from stretto.errors import LimitError
 from stretto.events import Schema
 from stretto.matching.compiled import Query, bound_apart
 from stretto.matching.merging import ordered
+from stretto.query.query import Consume, ParsedQuery
 
 I64 = NDArray[np.int64]
 
@@ -32,6 +34,9 @@ MOST_BYTES, SECONDS, TIMES = 1 << 28, 0.5, 3
 #: So many times what the first query took, or ``SECONDS``, all queries may take together; each of those behind may take ``QUICK``
 #: seconds, or as long as the first one.
 TOGETHER, QUICK = 6, 0.05
+
+#: Seconds of the processor in which matches of a query are searched for one that has a given event.
+LONGEST = 5.0
 
 #: Rows of the first piece, of the largest one, and the bytes from which on pieces stay small.
 FIRST, LARGEST, HEAVY = 1 << 10, 1 << 18, 1 << 25
@@ -63,6 +68,15 @@ class Events:
     def row(self, at: int) -> int:
         """The row of the input at a position of the stream."""
         return at if self.rows is None else int(self.rows[at])
+
+    def numbered(self) -> tuple[Events, str]:
+        """The same with one column more, which has the position of each event, and its name."""
+        name = "#"
+        while name in self.table.column_names:
+            name += "#"
+        table = self.table.append_column(name, pa.array(range(self.table.num_rows), pa.int64()))
+        schema = replace(self.schema, attributes={**self.schema.attributes, name: pa.int64()})
+        return Events(table, schema, self.rows), name
 
     def event(self, at: int) -> dict[str, Any]:
         """The event at a position of the stream."""
@@ -109,7 +123,8 @@ class Number:
 class Trying:
     """Runs queries over the same events, each for a bounded time."""
 
-    def __init__(self) -> None:
+    def __init__(self, event: int | None = None) -> None:
+        self.event = event  #: the position of the event that matches must have; ``None``: they need none
         self.abandoned = 0  #: how often a query had too many partial matches to be tried to its end
         self._first: float | None = None  #: seconds that the first query took; ``None``: none has been run
         self._spent = 0.0  #: seconds that all took
@@ -124,18 +139,26 @@ class Trying:
         """
         raise NotImplementedError
 
-    def _few(self, query: Any, each: int, most: float) -> Iterator[Found]:
-        """Matches of a query, at most so many of each piece of the events; it is given up when it takes more than so many seconds."""
+    def having(self, parsed: Any) -> Iterator[Any]:
+        """Queries that have all matches of a query with the event, and perhaps others."""
+        yield parsed
+
+    def _few(self, query: Any, each: int, most: float, event: int | None) -> Iterator[Found]:
+        """Matches of a query, at most so many of each piece of the events; it is given up when it takes more than so many seconds.
+
+        ``event``: only those that have the event at this position.
+        """
         raise NotImplementedError
 
-    def some(self, query: Any, each: int, *, quick: bool = False) -> Iterator[Found]:
+    def some(self, query: Any, each: int, *, quick: bool = False, event: int | None = None) -> Iterator[Found]:
         """Matches of a query in the order in which they come, at most so many of each piece of the events.
 
-        ``quick``: it is given up earlier.
+        ``quick``: it is given up earlier. ``event``: only those that have the event at this position.
         """
         began = process_time()
+        most = self._seconds(quick=quick)
         try:
-            yield from self._few(query, each, self._seconds(quick=quick))
+            yield from self._few(query, each, most if event is None else min(most, LONGEST), event)
         except TOO_MUCH:
             self.abandoned += 1
         finally:
@@ -162,9 +185,14 @@ class Trying:
 class Trial(Trying):
     """Runs queries of events over the same ones."""
 
-    def __init__(self, events: Events) -> None:
-        super().__init__()
-        self.events = events
+    def __init__(self, events: Events, event: int | None = None) -> None:
+        super().__init__(event)
+        self.events, self._numbers = events, ""
+        if event is not None:
+            self.events, self._numbers = events.numbered()
+
+    def having(self, parsed: Any) -> Iterator[Any]:
+        return having(parsed, self._numbers, self.event or 0)
 
     def compiled(self, parsed: Any) -> Query:
         """A query over these events, whose machine is there.
@@ -178,16 +206,18 @@ class Trial(Trying):
         query.program(split=True)
         return query
 
-    def _few(self, query: Query, each: int, most: float) -> Iterator[Found]:
+    def _few(self, query: Query, each: int, most: float, event: int | None) -> Iterator[Found]:
         """Matches of a query in the order in which they come, at most so many of each piece of the stream."""
-        marks = query.program(split=True).marks
-        for piece in self._pieces(query, most):
+        marks, began = query.program(split=True).marks, process_time()
+        for piece in self._pieces(query, most, silent=event):
             taken = 0
             for found in piece:
                 if taken < each:
-                    for one in _read(found, marks, each - taken):
+                    for one in _read(found, marks, each - taken, event):
                         taken += 1
                         yield one
+                if event is not None and process_time() - began > most:
+                    raise Abandoned
 
     def completing(self, query: Query) -> Number:
         """How many events complete a match of a query."""
@@ -202,11 +232,12 @@ class Trial(Trying):
         self._note(began)
         return Number(int(np.count_nonzero(seen)), exact)
 
-    def _pieces(self, query: Query, most: float) -> Iterator[Iterator[Matches]]:
+    def _pieces(self, query: Query, most: float, silent: int | None = None) -> Iterator[Iterator[Matches]]:
         """The matches of a query, piece by piece of the stream; each is read before the next is asked for.
 
-        It is given up when it takes more than so many seconds.
+        It is given up when it takes more than so many seconds. Of the first ``silent`` events, only those that begin matches matter.
         """
+        quiet = 0 if silent is None or _remembers(query.parsed) else silent
         program = query.program(split=True)
         assert not isinstance(program, TimeoutProgram)
         run: Run = program.start(labels=True, budget=Budget(f"{MOST_BYTES} B"))
@@ -214,9 +245,10 @@ class Trial(Trying):
         begin, size, began = 0, FIRST, process_time()
         while begin < table.num_rows:
             # Without columns a slice would be as long as it is asked for.
-            part = table.slice(begin, min(size, table.num_rows - begin))
-            yield (found for batch in part.to_batches() for found in run.advance(batch))
-            begin += size
+            length = min(size, (quiet if begin < quiet else table.num_rows) - begin)
+            part, unheard = table.slice(begin, length), begin < quiet
+            yield (found for batch in part.to_batches() for found in run.advance(batch, silent=unheard))
+            begin += length
             if begin >= table.num_rows:
                 break  # all was read: what is left is what the end completes
             held, took = run.nbytes, process_time() - began
@@ -230,9 +262,19 @@ class Trial(Trying):
             yield iter((found,))
 
 
-def _read(found: Matches, marks: Any, most: int) -> Iterator[Found]:
-    """The first few of some raw matches."""
-    for k in range(min(most, found.start.size)):
+def _remembers(parsed: Any) -> bool:
+    """Whether which matches are given depends on those before."""
+    consumes = isinstance(parsed, ParsedQuery) and parsed.consume is not Consume.NONE
+    return consumes or parsed.non_overlap or parsed.keep is not None
+
+
+def _read(found: Matches, marks: Any, most: int, event: int | None) -> Iterator[Found]:
+    """The first few of some raw matches, or of those that have an event."""
+    chosen = np.arange(found.start.size)
+    if event is not None:
+        there = np.searchsorted(found.offset, np.flatnonzero(found.position == event), side="right") - 1
+        chosen = np.unique(there)
+    for k in chosen[:most].tolist():
         part = slice(int(found.offset[k]), int(found.offset[k + 1]))
         held: dict[str, list[int]] = {}
         for at, mark in zip(found.position[part].tolist(), found.mark[part].tolist(), strict=True):

@@ -37,6 +37,9 @@ def why_not(  # noqa: PLR0913 - the options of the command
     between: Annotated[
         tuple[str, str] | None, typer.Option(help="Look only at events of these times; '-' leaves a side open.")
     ] = None,
+    event: Annotated[
+        int | None, typer.Option(help="Ask about this row, counted from 0: is it in a match, and if not, why?", min=0)
+    ] = None,
     most: Annotated[int, typer.Option(help="How many near misses to show.", min=1)] = 3,
     language: Annotated[Language | None, typer.Option(help=LANGUAGE_HELP)] = None,
     type_: Annotated[list[str] | None, typer.Option("--type", help=TYPE_HELP)] = None,
@@ -60,6 +63,7 @@ def why_not(  # noqa: PLR0913 - the options of the command
         read_events(data, format, types),
         key=keys,
         between=times,
+        event=event,
         most=most,
         type=column or None,
         time=time,

@@ -11,12 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from stretto.asking.call import why_not
-from stretto.engines.shared.windows import values_of
 from stretto.errors import DataError, LimitError, OptionError, QueryError, StrettoError, StrettoWarning
 from stretto.events import Schema, require
 from stretto.languages.sql import has_clause
@@ -24,7 +22,6 @@ from stretto.matching.call import iter_matches
 from stretto.matching.compiled import Query, compile_query
 from stretto.matching.files import open_files
 from stretto.matching.matcher import Matcher
-from stretto.query.sase import Selection
 from stretto.studio.values import as_numbers, as_value
 
 #: Events of the sample, where nothing else is said.
@@ -200,62 +197,8 @@ class Workbench:
         return {"text": _cut(str(why_not(query, self.events, **self._reading())))}
 
     def why_event(self, text: str, event: int) -> dict[str, Any]:
-        """Whether an event is in a match, and if not, what is in the way of one around it: within its key and a window of its time.
-
-        ``matches`` are the first that have it, at most :data:`MOST_OF_A_STEP`.
-        """
-        if not 0 <= event < self.events.num_rows:
-            raise OptionError(f"there is no event {event}: they are numbered from 0 to {self.events.num_rows - 1}")
-        query = self.compiled(text, self.numbered.schema)
-        if "positions" not in query.output_schema().names:
-            return {
-                "text": "The query counts over all matches: no events are held of them.",
-                "matches": [],
-                "events": {},
-            }
-        found = self._matches_with(query, event)
-        if found:
-            more = " or more" if len(found) == MOST_OF_A_STEP else ""
-            count = "a match" if len(found) == 1 else f"{len(found)}{more} matches"
-            said = f"Event {event} is in {count}."
-            return {"text": said, "matches": found, "events": self.events_of(found)}
-        around = self._around(query, event)
-        named = {name: self.events.column(name)[event].as_py() for name in query.partition_by}
-        strict = getattr(query.parsed, "selection", None) is Selection.STRICT  # which counts the events of all keys
-        answer = why_not(
-            self.compiled(text), self.events, **self._reading(), between=around, key=None if strict else named or None
-        )
-        told = f"Event {event} is in no match. " + (
-            "Among the events around it there are others:" if answer.matches else "Around it nothing else matches:"
-        )
-        return {"text": _cut(f"{told}\n\n{answer}"), "matches": [], "events": {}}
-
-    def _matches_with(self, query: Query, event: int) -> list[dict[str, Any]]:
-        """The first matches that have an event."""
-        found: list[dict[str, Any]] = []
-        for piece in iter_matches(query, self.numbered, **self._reading(), progress=False):
-            positions = piece.column("positions").combine_chunks()
-            having = pc.list_parent_indices(positions).filter(pc.equal(pc.list_flatten(positions), event))
-            found += map(self._match, piece.take(having).slice(0, MOST_OF_A_STEP - len(found)).to_pylist())
-            if len(found) == MOST_OF_A_STEP:
-                break
-        return found
-
-    def _around(self, query: Query, event: int) -> tuple[str, str] | None:
-        """The times of the first and the last event that may be in one match with an event; ``None``: any may."""
-        window, time = query.bound.window, self.roles.time
-        if window is None or time is None or window.attribute not in (None, time):
-            return None
-        column = self.events.column(time)
-        if window.attribute is None:
-            first, last = event - int(window.size), event + int(window.size)
-        else:
-            at = values_of(column, time, 0)
-            low, high = at[event] - window.size, at[event] + window.size
-            first, last = int(np.searchsorted(at, low)), int(np.searchsorted(at, high, side="right")) - 1
-        ends = column.take(pa.array([max(first, 0), min(last, len(column) - 1)]))
-        low, high = pc.cast(ends, pa.string()).to_pylist()
-        return low, high
+        """Whether an event is in a match, and if not, what is in the way of one, as :func:`stretto.why_not` says it."""
+        return {"text": _cut(str(why_not(self.compiled(text), self.events, **self._reading(), event=event)))}
 
     def page(self, offset: int, count: int) -> dict[str, Any]:
         """Matches of the last run from number ``offset`` on, with their events."""

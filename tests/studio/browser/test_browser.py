@@ -235,12 +235,12 @@ def test_it_says_why_an_event_is_in_a_match_or_in_none(page: Any) -> None:
     page.locator("#panel tbody tr").nth(1).click()
     expect(page.locator("#card h2")).to_have_text("event 1")
     page.click("#why-event")
-    expect(page.locator("#card .why")).to_have_text("Event 1 is in a match.")
+    expect(page.locator("#card .why")).to_contain_text("Row 1 is in a match")
     page.locator("#panel tbody tr").nth(5).click()
     expect(page.locator("#card .why")).to_have_count(0)
     page.locator("#why-event").focus()
     page.keyboard.press("Enter")
-    expect(page.locator("#card .why")).to_contain_text("Event 5 is in no match")
+    expect(page.locator("#card .why")).to_contain_text("Row 5 is in no match")
 
 
 def test_patterns_change_while_the_events_are_replayed(page: Any) -> None:
