@@ -177,19 +177,31 @@ def events_of(
 
 def rows_of(query: str | SqlQuery, events: Any, key: Any, between: tuple[Any, Any] | None) -> tuple[RowQuery, Rows]:
     """A clause, and the rows that it is asked about; the arguments are those of :func:`why_not`."""
+    parsed = clause_of(query)
+    table = as_table(table_of(events))
+    bound = bind(parsed, table.schema)
+    RowProgram(bound)  # a clause that does not run is an error, and nothing that has no match
+    keys = named_keys(bound.parsed.partition_by, key, table.column_names)
+    chosen = _chosen(table, keys, between, time_of_clause(bound.parsed, between))
+    return parsed, Rows.of(bound, table, None if chosen is None else np.flatnonzero(chosen))
+
+
+def clause_of(query: str | SqlQuery) -> RowQuery:
+    """A clause without what it shows."""
     parsed = read_clause(str(query))
     if parsed.frame is not None:
         raise OptionError(
             "why_not answers for MATCH_RECOGNIZE ( … ), and this is a WINDOW: ask with its pattern in a clause"
         )
-    table = as_table(table_of(events))
-    bound = bind(replace(parsed, measures=(), rows=RowsPerMatch.ONE), table.schema)
-    RowProgram(bound)  # a clause that does not run is an error, and nothing that has no match
-    time = bound.parsed.order_by[0].column if bound.parsed.order_by else None
+    return replace(parsed, measures=(), rows=RowsPerMatch.ONE)
+
+
+def time_of_clause(parsed: RowQuery, between: tuple[Any, Any] | None) -> str | None:
+    """The column whose values ``between`` bounds."""
+    time = parsed.order_by[0].column if parsed.order_by else None
     if between is not None and time is None:
         raise OptionError("between= needs ORDER BY in the clause")
-    chosen = _chosen(table, _named_keys(bound.parsed.partition_by, key, table.column_names), between, time)
-    return parsed, Rows.of(bound, table, None if chosen is None else np.flatnonzero(chosen))
+    return time
 
 
 def afa_events_of(
@@ -204,7 +216,7 @@ def afa_events_of(
     for name, role in ((time, "time"), (sequence, "sequence"), *((name, "attribute") for name in afa.events)):
         if name is not None:
             require(table.column_names, name, role)
-    chosen = _chosen(table, _named_keys(afa.partition_by, key, table.column_names), between, time)
+    chosen = _chosen(table, named_keys(afa.partition_by, key, table.column_names), between, time)
     rows = None if chosen is None else np.flatnonzero(chosen)
     return AfaEvents.of(afa, table if rows is None else table.take(pa.array(rows)), time, sequence, rows)
 
@@ -239,10 +251,10 @@ def keys_of(query: Query, key: Any, known: Collection[str]) -> dict[str, Any]:
         raise OptionError(
             "key=: strict_contiguity counts the events of all keys; leave it out, or ask with partition_contiguity in its place"
         )
-    return _named_keys(query.partition_by, key, known)
+    return named_keys(query.partition_by, key, known)
 
 
-def _named_keys(names: tuple[str, ...], key: Any, known: Collection[str]) -> dict[str, Any]:
+def named_keys(names: tuple[str, ...], key: Any, known: Collection[str]) -> dict[str, Any]:
     """The columns by which events are chosen, and their values, of a query with these partition attributes."""
     if key is None:
         return {}

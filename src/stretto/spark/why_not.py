@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow as pa
 
 from stretto.asking.answer import Answer
-from stretto.asking.call import keys_of
+from stretto.asking.call import clause_of, keys_of, named_keys, refuse_said, time_of_clause
 from stretto.asking.call import why_not as ask
 from stretto.errors import LimitError, OptionError
 from stretto.events import require
+from stretto.languages.afa.builder import AFA
 from stretto.languages.sql import has_clause
 from stretto.matching.compiled import Query, compile_query
+from stretto.matching.sql_query import SqlQuery
+from stretto.query.afa import Afa
+from stretto.query.passes.bind_rows import bind
 from stretto.spark.compat import to_arrow
-from stretto.spark.frames import check_dataframe, column
+from stretto.spark.frames import arrow_fields, check_dataframe, column
 from stretto.spark.session import require_pyspark
 
 if TYPE_CHECKING:
@@ -21,9 +27,9 @@ if TYPE_CHECKING:
 
 def why_not(  # noqa: PLR0913 - the options that users have
     df: DataFrame,
-    query: str | Query,
+    query: str | Query | SqlQuery | AFA | Afa,
     *,
-    time: str,
+    time: str | None = None,
     key: Any = None,
     between: tuple[Any, Any] | None = None,
     most: int = 3,
@@ -44,9 +50,10 @@ def why_not(  # noqa: PLR0913 - the options that users have
     df
         A DataFrame that is no stream.
     query
-        A query in CEQL, SASE+ or EQL.
+        A query in CEQL, SASE+ or EQL; SQL that is one ``MATCH_RECOGNIZE`` clause over one table, whose rows are those of ``df``; or
+        a :class:`stretto.AFA`.
     time
-        The column that orders the events.
+        The column that orders the events; a clause says it by itself, in ``ORDER BY``.
     key
         The value of the query's partition attribute, or a dict of columns and their values.
     between
@@ -66,43 +73,83 @@ def why_not(  # noqa: PLR0913 - the options that users have
     LimitError
         More rows than ``rows`` are selected.
     OptionError
-        As of :func:`stretto.why_not`; or the DataFrame is a stream.
+        As of :func:`stretto.why_not`; the DataFrame is a stream; or there is no ``time``.
+
+    Examples
+    --------
+    >>> import stretto
+    >>> df = spark.sql("SELECT * FROM VALUES ('A', 1), ('B', 90) AS events(type, t)")  # doctest: +SKIP
+    >>> print(stretto.spark.why_not(df, "SELECT * FROM S WHERE A ; B WITHIN 60 [t]", time="t"))  # doctest: +SKIP
+    No match in 2 events. The nearest miss:
+    1. WITHIN 60 [t]: it lasts 89 of 't' (rows 0 to 1), 29 of 't' too long
+       A: row 0; B: row 1 (1 to 90)
     """
     require_pyspark()
     from pyspark.sql import functions as F
 
     if most < 1:
         raise OptionError(f"most={most}: one near miss at least")
-    if not isinstance(query, str | Query) or (isinstance(query, str) and has_clause(query)):
-        raise OptionError(
-            "over a DataFrame why_not answers for CEQL, SASE+ and EQL: give stretto.why_not the rows of a key and a time, as a table"
-        )
     check_dataframe(df, "df")
     if df.isStreaming:
         raise OptionError("a stream does not keep its past: ask of the table that it is written to, or read from")
     if rows < 1:
         raise OptionError(f"rows={rows}: one row at least")
-    compiled = compile_query(query, language=language)
-    require(df.columns, time, "time")
-    for name, value in keys_of(compiled, key, df.columns).items():
+    asked = _asked(df, query, key, between, time, sequence, language)
+    roles = {"type": type, "time": time, "sequence": sequence, "stream": stream, "time_unit": time_unit}
+    if asked.clause or asked.automaton:
+        what = "MATCH_RECOGNIZE" if asked.clause else "an automaton"
+        refuse_said(what, {name: roles.pop(name) for name in ("stream", "time_unit")} | {"language": language})
+    if asked.clause:
+        refuse_said("MATCH_RECOGNIZE", {name: roles.pop(name) for name in ("time", "sequence")})
+    for name, value in asked.keys.items():
         df = df.filter(column(name).eqNullSafe(F.lit(value)))
     if between is not None:
         first, last = between
-        df = df if first is None else df.filter(column(time) >= F.lit(first))
-        df = df if last is None else df.filter(column(time) <= F.lit(last))
+        assert asked.order
+        bounded = column(asked.order[0][0])
+        df = df if first is None else df.filter(bounded >= F.lit(first))
+        df = df if last is None else df.filter(bounded <= F.lit(last))
     table = to_arrow(df.limit(rows + 1))
     if table.num_rows > rows:
         raise LimitError(
             f"more than {rows:,} rows are selected\nhint: key= and between= select fewer; rows= allows more"
         )
-    by = [(name, "ascending") for name in dict.fromkeys([time, sequence or time])]
-    return ask(
-        compiled,
-        table.sort_by(by),
-        most=most,
-        type=type,
-        time=time,
-        sequence=sequence,
-        stream=stream,
-        time_unit=time_unit,
-    )
+    return ask(asked.query, table.sort_by(asked.order) if asked.order else table, most=most, **roles)
+
+
+class _Asked(NamedTuple):
+    """What is asked, the columns by which rows are selected and their values, and those that order them."""
+
+    query: Any
+    keys: dict[str, Any]
+    order: list[tuple[str, str]]
+    clause: bool = False
+    automaton: bool = False
+
+
+def _asked(
+    df: DataFrame,
+    query: str | Query | SqlQuery | AFA | Afa,
+    key: Any,
+    between: tuple[Any, Any] | None,
+    time: str | None,
+    sequence: str | None,
+    language: str | None,
+) -> _Asked:
+    """What is asked of the rows of a DataFrame; the arguments are those of :func:`why_not`."""
+    if isinstance(query, SqlQuery) or (isinstance(query, str) and has_clause(query)):
+        known = {name: kind for name, kind in arrow_fields(df).items() if kind is not None}
+        parsed = bind(clause_of(query), pa.schema(list(known.items()))).parsed
+        time_of_clause(parsed, between)
+        order = [(one.column, "descending" if one.descending else "ascending") for one in parsed.order_by]
+        return _Asked(query, named_keys(parsed.partition_by, key, df.columns), order, clause=True)
+    if time is None:
+        raise OptionError("rows of a DataFrame have no order: name the column that orders the events, time='…'")
+    for name, role in ((time, "time"), (sequence, "sequence")):
+        if name is not None:
+            require(df.columns, name, role)
+    order = [(name, "ascending") for name in dict.fromkeys([time, sequence or time])]
+    if isinstance(query, AFA | Afa):
+        return _Asked(query, named_keys(query.frozen.partition_by, key, df.columns), order, automaton=True)
+    compiled = compile_query(query, language=language)
+    return _Asked(compiled, keys_of(compiled, key, df.columns), order)
