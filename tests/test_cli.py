@@ -310,6 +310,9 @@ def test_why_a_query_has_no_match(run: Run) -> None:
     assert run("why-not", QUERY, "events.parquet")[1] == "It does match in 4 events: x: row 0; y: row 2\n"
     assert run("why-not", QUERY, "events.parquet", "--event", "2")[1] == "Row 2 is in a match: x: row 0; y: row 2\n"
     assert run("why-not", QUERY, "events.parquet", "--event", "9")[0] == 2
+    pq.write_table(pa.table({"type": ["A", "N", "B"], "t": [1, 9, 3], "v": [1, 1, 9]}), "came.parquet")
+    shown = run("why-not", QUERY, "came.parquet", "--time", "t", "--disorder", "2")[1].splitlines()
+    assert shown[1] == "1. disorder=2: row 2 (t is 3) came behind row 1 (t is 9)"
     assert run("why-not", QUERY, "events.parquet", "--key", "1")[0] == 2
     clause = "SELECT * FROM events MATCH_RECOGNIZE (PATTERN (x) DEFINE x AS v > 9)"
     shown = run("why-not", clause, "events.parquet", "--most", "1")[1].splitlines()

@@ -20,9 +20,9 @@ class Reason:
     Parameters
     ----------
     kind
-        ``condition``, ``window``, ``gap``, ``contiguity``, ``negation``, ``key``, ``strategy``, ``count``, ``anchor``, ``until``, or
-        ``absent`` where no event comes that a step waits for. Of a given event also ``type``, where no step takes it, and
-        ``choice``, where other matches are chosen.
+        ``condition``, ``window``, ``gap``, ``contiguity``, ``negation``, ``key``, ``strategy``, ``count``, ``anchor``, ``until``; or
+        ``absent`` where no event comes that a step waits for, ``late`` where events came too late. Of a given event also ``type``,
+        where no step takes it, and ``choice``, where other matches are chosen.
     text
         The constraint, as the query asks it, or for ``absent`` the step.
     found

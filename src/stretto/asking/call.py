@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from stretto.asking.choosing import choosing, skipping
 from stretto.asking.constraints import Chain
 from stretto.asking.eql import EqlChain
 from stretto.asking.evidence import Witness
+from stretto.asking.late import Late
 from stretto.asking.row_events import Rows, RowTrial, RowWitness
 from stretto.asking.rows import RowsChain
 from stretto.asking.sase import SaseChain
@@ -50,6 +52,7 @@ def why_not(  # noqa: PLR0913 - the options that users have
     key: Any = None,
     between: tuple[Any, Any] | None = None,
     event: int | None = None,
+    disorder: Any = None,
     most: int = 3,
     type: str | None = "type",
     time: str | None = None,
@@ -77,6 +80,9 @@ def why_not(  # noqa: PLR0913 - the options that users have
         Look only at events of these times, both included; ``None`` for one of them leaves that side open. Needs a ``time``.
     event
         A row of the input, counted from 0: is it in a match, and if not, what is in the way of those that would hold it?
+    disorder
+        The events are those of a stream, in the order in which they came, and what is later than so much is left out, as
+        :class:`stretto.Matcher` does it. ``None``: they are in any order, and none is late.
     most
         How many near misses to give, the nearest first.
     type, time, sequence, stream, time_unit, language
@@ -106,9 +112,65 @@ def why_not(  # noqa: PLR0913 - the options that users have
     """
     if most < 1:
         raise OptionError(f"most={most}: one near miss at least")
+    ask = partial(
+        _answer,
+        query,
+        key=key,
+        between=between,
+        event=event,
+        most=most,
+        type=type,
+        time=time,
+        sequence=sequence,
+        stream=stream,
+        time_unit=time_unit,
+        language=language,
+    )
+    if disorder is None:
+        return ask(events, None)
+    if _are_tables(events):
+        raise OptionError("disorder= is for events in the order in which they came: give one table of all streams")
+    table = as_table(table_of(events))
+    late = Late.of(table, _time_of(query, table, time, language), disorder, time_unit)
+    on_time = None if event is not None and event in late.rows else ask(table, late)
+    if on_time is not None and (on_time.matches or not late.rows.size):
+        return on_time
+    return late.answered(ask(table, None), on_time, most)
+
+
+def _time_of(query: str | Query | SqlQuery | AFA | Afa, table: pa.Table, time: str | None, language: str | None) -> str:
+    """The column that orders the events."""
+    if isinstance(query, SqlQuery) or (isinstance(query, str) and has_clause(query)):
+        order = bind(clause_of(query), table.schema).parsed.order_by
+        time = order[0].column if order else None
+    elif not isinstance(query, AFA | Afa):
+        time = compile_query(query, language=language).roles(None, time, None, None)[1]
+    if time is None:
+        raise OptionError("disorder= is about the column of time: name it, time='…', or ORDER BY in a clause")
+    require(table, time, "time")
+    return time
+
+
+def _answer(  # noqa: PLR0913 - the arguments of why_not
+    query: str | Query | SqlQuery | AFA | Afa,
+    events: Any,
+    late: Late | None,
+    *,
+    key: Any,
+    between: tuple[Any, Any] | None,
+    event: int | None,
+    most: int,
+    type: str | None,
+    time: str | None,
+    sequence: str | None,
+    stream: str | None,
+    time_unit: str | None,
+    language: str | None,
+) -> Answer:
+    """The answer over the events that are not late."""
     if isinstance(query, AFA | Afa):
         refuse_said("an automaton", {"stream": stream, "time_unit": time_unit, "language": language})
-        found = afa_events_of(query.frozen, events, key, between, time, sequence)
+        found = afa_events_of(query.frozen, events, key, between, time, sequence, late)
         tried = AfaTrial(found, _position(event, found.table.num_rows, found.rows))
         tried.line(found.afa)  # an automaton that does not fit is an error, and nothing that has no match
         asked = [Search(chain, tried) for chain in AfaChain.of(found.afa)]
@@ -119,12 +181,12 @@ def why_not(  # noqa: PLR0913 - the options that users have
             "MATCH_RECOGNIZE",
             {"time": time, "sequence": sequence, "stream": stream, "time_unit": time_unit, "language": language},
         )
-        parsed, rows = rows_of(query, events, key, between)
+        parsed, rows = rows_of(query, events, key, between, late)
         rowwise = RowTrial(rows, _position(event, rows.table.num_rows, rows.rows))
         searches = [Search(chain, rowwise) for chain in RowsChain.of(parsed)]
         chooses = None if parsed.after is AfterMatch.NEXT else (skipping(parsed), RowProgram(rows.bound))
         return answered(str(query), rows.table.num_rows, searches, RowWitness(parsed, rows), most, "row", chooses)
-    compiled, there = events_of(query, events, key, between, type, time, sequence, stream, time_unit, language)
+    compiled, there = events_of(query, events, key, between, type, time, sequence, stream, time_unit, language, late)
     trial = Trial(there, _position(event, there.table.num_rows, there.rows))
     searches = [Search(chain, trial) for chain in chains_of(compiled.bound.parsed)]
     words = choosing(compiled.bound.parsed)
@@ -144,7 +206,7 @@ def _position(event: int | None, size: int, rows: Any) -> int | None:
     return int(places[0])
 
 
-def events_of(
+def events_of(  # noqa: PLR0913 - the arguments of why_not
     query: str | Query,
     events: Any,
     key: Any,
@@ -155,6 +217,7 @@ def events_of(
     stream: str | None,
     time_unit: str | None,
     language: str | None,
+    late: Late | None = None,
 ) -> tuple[Query, Events]:
     """The query bound to the events that are asked about, and these in their order; the arguments are those of :func:`why_not`."""
     compiled = compile_query(query, language=language)
@@ -170,19 +233,21 @@ def events_of(
     compiled.program(split=True)  # a query that does not run is an error, and nothing that has no match
     schema = compiled.bound.schema
     table = with_types_of_nulls(table, schema)
-    chosen = _chosen(table, keys_of(compiled, key, table.column_names), between, time)
+    chosen = _chosen(table, keys_of(compiled, key, table.column_names), between, time, late)
     rows = None if chosen is None else np.flatnonzero(chosen)
     return compiled, Events.of(table if rows is None else table.take(pa.array(rows)), schema, sequence, rows)
 
 
-def rows_of(query: str | SqlQuery, events: Any, key: Any, between: tuple[Any, Any] | None) -> tuple[RowQuery, Rows]:
+def rows_of(
+    query: str | SqlQuery, events: Any, key: Any, between: tuple[Any, Any] | None, late: Late | None = None
+) -> tuple[RowQuery, Rows]:
     """A clause, and the rows that it is asked about; the arguments are those of :func:`why_not`."""
     parsed = clause_of(query)
     table = as_table(table_of(events))
     bound = bind(parsed, table.schema)
     RowProgram(bound)  # a clause that does not run is an error, and nothing that has no match
     keys = named_keys(bound.parsed.partition_by, key, table.column_names)
-    chosen = _chosen(table, keys, between, time_of_clause(bound.parsed, between))
+    chosen = _chosen(table, keys, between, time_of_clause(bound.parsed, between), late)
     return parsed, Rows.of(bound, table, None if chosen is None else np.flatnonzero(chosen))
 
 
@@ -205,7 +270,13 @@ def time_of_clause(parsed: RowQuery, between: tuple[Any, Any] | None) -> str | N
 
 
 def afa_events_of(
-    afa: Afa, events: Any, key: Any, between: tuple[Any, Any] | None, time: str | None, sequence: str | None
+    afa: Afa,
+    events: Any,
+    key: Any,
+    between: tuple[Any, Any] | None,
+    time: str | None,
+    sequence: str | None,
+    late: Late | None = None,
 ) -> AfaEvents:
     """The events that an automaton is asked about; the arguments are those of :func:`why_not`."""
     if time is None:
@@ -216,7 +287,7 @@ def afa_events_of(
     for name, role in ((time, "time"), (sequence, "sequence"), *((name, "attribute") for name in afa.events)):
         if name is not None:
             require(table.column_names, name, role)
-    chosen = _chosen(table, named_keys(afa.partition_by, key, table.column_names), between, time)
+    chosen = _chosen(table, named_keys(afa.partition_by, key, table.column_names), between, time, late)
     rows = None if chosen is None else np.flatnonzero(chosen)
     return AfaEvents.of(afa, table if rows is None else table.take(pa.array(rows)), time, sequence, rows)
 
@@ -270,9 +341,12 @@ def named_keys(names: tuple[str, ...], key: Any, known: Collection[str]) -> dict
     return dict(key)
 
 
-def _chosen(table: pa.Table, keys: Mapping[str, Any], between: tuple[Any, Any] | None, time: str | None) -> Any:
+def _chosen(
+    table: pa.Table, keys: Mapping[str, Any], between: tuple[Any, Any] | None, time: str | None, late: Late | None
+) -> Any:
     """Which events are looked at, as booleans; ``None``: all."""
-    masks = [_equal(table.column(name), value, f"key={{{name!r}: …}}") for name, value in keys.items()]
+    masks = [] if late is None else [late.on_time]
+    masks += [_equal(table.column(name), value, f"key={{{name!r}: …}}") for name, value in keys.items()]
     if between is not None:
         if time is None:
             raise OptionError("between= needs the column of time: time='…'")

@@ -49,6 +49,8 @@ def _of_ceql(parsed: ParsedQuery, is_it: p.Predicate) -> Iterator[ParsedQuery]:
         return node
 
     a.fold(parsed.pattern, visit, rebuild=False)
+    if any(isinstance(node, a.Or) for node in a.walk(parsed.pattern)):
+        parsed = replace(parsed, limit=None)  # a match that takes another alternative may not hold it
     for number in range(count):
         if number not in absent | repeated:
             yield replace(parsed, pattern=_with(parsed.pattern, number, is_it))

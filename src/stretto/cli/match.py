@@ -146,7 +146,7 @@ def match(  # noqa: PLR0913 - the options of the command
         schema, tables = _as_stream(
             compiled,
             read_events(data, format, types),
-            roles | {"budget": allowed, "disorder": _span(disorder), "speculation": _span(speculation)},
+            roles | {"budget": allowed, "disorder": span_of(disorder), "speculation": span_of(speculation)},
             late or Late.error,
         )
     elif engine is Engine.spark:
@@ -190,7 +190,7 @@ def _as_stream(query: Query, events: Source, roles: dict[str, Any], late: Late) 
     return schema, found()
 
 
-def _span(given: str | None) -> Any:
+def span_of(given: str | None) -> Any:
     """A span of time as it is written on the command line."""
     if given is None or given.strip() == "inf":
         return given and math.inf

@@ -17,7 +17,7 @@ from stretto.cli.files import (
     read_query,
     typed_columns,
 )
-from stretto.cli.match import Format
+from stretto.cli.match import Format, span_of
 from stretto.languages.sql import has_clause
 from stretto.matching.compiled import compile_query
 
@@ -39,6 +39,12 @@ def why_not(  # noqa: PLR0913 - the options of the command
     ] = None,
     event: Annotated[
         int | None, typer.Option(help="Ask about this row, counted from 0: is it in a match, and if not, why?", min=0)
+    ] = None,
+    disorder: Annotated[
+        str | None,
+        typer.Option(
+            help="The events are in the order in which they came, and what is later is left out: ticks, '5 s'."
+        ),
     ] = None,
     most: Annotated[int, typer.Option(help="How many near misses to show.", min=1)] = 3,
     language: Annotated[Language | None, typer.Option(help=LANGUAGE_HELP)] = None,
@@ -64,6 +70,7 @@ def why_not(  # noqa: PLR0913 - the options of the command
         key=keys,
         between=times,
         event=event,
+        disorder=span_of(disorder),
         most=most,
         type=column or None,
         time=time,

@@ -95,7 +95,13 @@ def why_not(  # noqa: PLR0913 - the options that users have
     if rows < 1:
         raise OptionError(f"rows={rows}: one row at least")
     asked = _asked(df, query, key, between, time, sequence, language)
-    roles = {"type": type, "time": time, "sequence": sequence, "stream": stream, "time_unit": time_unit}
+    roles: dict[str, Any] = {
+        "type": type,
+        "time": time,
+        "sequence": sequence,
+        "stream": stream,
+        "time_unit": time_unit,
+    }
     if asked.clause or asked.automaton:
         what = "MATCH_RECOGNIZE" if asked.clause else "an automaton"
         refuse_said(what, {name: roles.pop(name) for name in ("stream", "time_unit")} | {"language": language})
