@@ -127,6 +127,44 @@ WRONG = {
 }
 
 
+VALUES = {
+    "every": (["0", "-1", "true", "nan", '"often"', '"0 seconds"', "[1]"], "a span of time such as"),
+    "since": (['"soon"', "true", "nan", "[1]", '""'], "a time such as"),
+    "until": (['"2026-31-01"'], "a time such as"),
+    "matches": (["-1", "1.5", '"yes"'], "true, false, or how many alerts"),
+}
+
+
+@pytest.mark.parametrize(("key", "value"), [(key, value) for key, (values, _) in VALUES.items() for value in values])
+def test_a_value_that_a_key_cannot_have(folder: Folder, key: str, value: str) -> None:
+    test = "[[rule.test]]\nevents = [{}]\n" if key == "matches" else ""
+    wrong = f'[[rule]]\nid = "x"\nquery = "SELECT * FROM S WHERE A"\n{test}{key} = {value}\n'
+    rules = stretto.read_rules(folder(left=LEFT, wrong=wrong))
+    assert [one.id for one in rules.rules] == ["left"]
+    (problem,) = rules.problems
+    assert (problem.line, problem.column) == (6 if test else 4, len(key) + 4)
+    assert f"{key} = {'[…]' if '[' in value else value}: expected {VALUES[key][1]}" in problem.message
+
+
+@pytest.mark.parametrize(
+    ("every", "alerts"), [("2", 3), ("2.0", 3), ("2.5", 2), ("inf", 1), ('"inf"', 1), ('"4 seconds"', 2), ('" 3 "', 2)]
+)
+@pytest.mark.parametrize("kind", [pa.float64(), pa.decimal128(9, 2)])
+def test_spans(folder: Folder, every: str, alerts: int, kind: pa.DataType) -> None:
+    text = f'[[rule]]\nid = "x"\nquery = "SELECT * FROM S WHERE A"\nevery = {every}\nsince = -1\n'
+    events = pa.table({"type": ["A"] * 5, "t": pa.array([0, 1, 2, 4.5, 5]).cast(kind)})
+    found = stretto.read_rules(folder(a=text)).match(events, time="t", time_unit="s")
+    assert found.report.select(["alerts", "suppressed", "error"]).to_pylist() == [
+        {"alerts": alerts, "suppressed": 5 - alerts, "error": None}
+    ]
+
+
+def test_a_span_beyond_64_bits_is_told_in_full(folder: Folder) -> None:
+    text = LEFT.replace("[[rule]]", "[[rule]]\nevery = 99999999999999999999")
+    (row,) = stretto.read_rules(folder(a=text)).match(EVENTS, time="t").report.to_pylist()
+    assert row["error"].startswith("every=99999999999999999999 is 99999999999999999999 units of 't'")
+
+
 @pytest.mark.parametrize("name", WRONG)
 def test_what_is_wrong_is_told_and_the_others_stay(folder: Folder, name: str) -> None:
     text, told = WRONG[name]
@@ -295,11 +333,11 @@ def test_a_rule_holds_from_a_time_to_another(folder: Folder, times: tuple[str, s
 
 def test_times_of_rules_that_are_wrong(folder: Folder) -> None:
     rule = f'[[rule]]\nid = "%s"\nquery = "{PAIRS}"\nsince = %s\n'
-    wrong = {"a": "true", "b": '"yesterday"', "c": "9\nuntil = 3", "d": "2026-01-01T00:00:00Z"}
+    wrong = {"a": "true", "b": '"7.5"', "c": "9\nuntil = 3", "d": "2026-01-01T00:00:00Z"}
     rules = stretto.read_rules(folder(a='[events]\ntime = "t"\n' + "".join(rule % one for one in wrong.items())))
     assert ["since = true: expected a time such as" in str(one) for one in rules.problems] == [True]
     told = {row["rule"]: row["error"] for row in rules.match(EVENTS).report.to_pylist()}
-    assert "since is 'yesterday', which is no value of 't' (int64)" in told["b"]
+    assert "since is '7.5', which is no value of 't' (int64)" in told["b"]
     assert told["c"] == "it holds until 3, which is not after its since, 9"
     assert "no value of 't' (int64)" in told["d"]
 
@@ -321,6 +359,13 @@ def test_a_test_without_a_column_that_the_query_reads(folder: Folder) -> None:
     (first, _) = rules.test().to_pylist()
     assert (first["passed"], first["found"]) == (False, None)
     assert "unknown attribute 'user'" in first["why"]
+
+
+@pytest.mark.parametrize("matches", ["true", "false", "0"])
+def test_a_test_without_events_tells_nothing(folder: Folder, matches: str) -> None:
+    rules = stretto.read_rules(folder(a=LEFT + f"[[rule.test]]\nmatches = {matches}\nevents = []\n"))
+    (row,) = rules.test().to_pylist()
+    assert (row["passed"], row["found"], row["why"]) == (False, None, "it has no events")
 
 
 def test_a_rule_that_no_set_takes_fails_its_tests(folder: Folder) -> None:
@@ -836,14 +881,14 @@ def test_a_table_of_rules_with_times_in_pipelines(spark: Any, tmp_path: Path, mo
     # The whole in batch, and what is wrong with the table.
     as_file(
         Path("rules.csv"),
-        [*rules, {"id": "wrong", "query": "x", "since": "soon"}, {"id": "never", "query": query, "since": "x"}],
+        [*rules, {"id": "wrong", "query": "x"}, {"id": "never", "query": query, "since": "7"}],
     )
     Path("batch").mkdir()
     batch = Path("batch/pipeline.toml")
     batch.write_text(text.replace('"events"', '"../events"').replace('"rules.csv"', '"../rules.csv"'), encoding="utf-8")
     with pytest.warns(stretto.StrettoWarning) as warned:
         run_pipeline(load(batch))
-    for part in ("rules.csv, row 2, query", "rule 'never' does not run: since is 'x'"):
+    for part in ("rules.csv, row 2, query", "rule 'never' does not run: since is '7'"):
         assert any(part in str(one.message) for one in warned)
     here = stretto.read_rules(rules).match(Path("events"), time="t").matches
     monkeypatch.chdir("batch")

@@ -95,7 +95,7 @@ def match(  # noqa: PLR0913 - the options of the command
         budget=budget_of(budget),
         on_limit=on_limit.value,
     )
-    _tell(found.report)
+    _tell(read, found.report)
     shown = _in_lines(found.report) if report else found.matches
     what = "rule" if report else "match"
     plural = "rules" if report else "matches"
@@ -138,10 +138,10 @@ def _in_lines(report: pa.Table) -> pa.Table:
     return report.set_column(report.column_names.index("error"), "error", pa.array(first, pa.string()))
 
 
-def _tell(report: pa.Table) -> None:
+def _tell(rules: RuleSet, report: pa.Table) -> None:
     """Warn of rules that did not run, and of those that name types which no event has."""
-    for row in report.to_pylist():
+    for rule, row in zip(rules.enabled, report.to_pylist(), strict=True):
         if row["error"] is not None and row["concerned"] is None:  # one that was switched off has been told
-            warn(f"rule '{row['rule']}' does not run: {row['error']}")
+            warn(f"rule '{rule.id}' ({rule.file}, {rule.where}) does not run: {row['error']}")
         elif row["absent"]:
             warn(f"rule '{row['rule']}': no event has the type {', '.join(map(repr, row['absent']))}")

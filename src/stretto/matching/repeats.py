@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterable, Sequence
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,9 @@ from numpy.typing import NDArray
 
 from stretto.columns.keys import one_zero
 from stretto.engines.shared.windows import values_of
+from stretto.errors import OptionError
 from stretto.frame import Section
-from stretto.matching.reorder.spans import span
+from stretto.matching.reorder.spans import LONGEST, span
 from stretto.times import DAY
 
 I64 = NDArray[np.int64]
@@ -39,15 +41,37 @@ def ticks_of(every: Any, what: str, kind: pa.DataType, time: str, unit: str | No
 
     >>> ticks_of("2 days", "every", pa.date32(), "day", None), ticks_of("5 minutes", "every", pa.timestamp("ms"), "t", None)
     (172800, 300000)
+    >>> ticks_of("2.5", "every", pa.decimal128(10, 2), "t", None)
+    250
     """
-    if isinstance(every, str):
-        with contextlib.suppress(ValueError):
-            number = float(every)
-            every = int(number) if number.is_integer() else number
-    ticks = span(every, what, kind, time, unit if pa.types.is_integer(kind) else None)
+    ticks = span(number_of(every), what, kind, time, unit)
     if ticks is None:
         return ENDLESS
+    if pa.types.is_decimal(kind):
+        return _without_point(ticks, every, what, kind, time)
     return ticks * DAY if pa.types.is_date32(kind) else ticks
+
+
+def _without_point(ticks: Number, every: Any, what: str, kind: pa.DataType, time: str) -> int:
+    """Ones of a decimal as the engine measures it."""
+    units = Decimal(str(ticks)).scaleb(kind.scale)
+    if units != int(units) or units > LONGEST:
+        raise OptionError(f"{what}={every!r} is no span of '{time}', which is {kind}")
+    return int(units)
+
+
+def number_of(text: Any) -> Any:
+    """The number that a text is; anything else as it is.
+
+    >>> number_of("5"), number_of("5.0"), number_of("0.5"), number_of("5 minutes")
+    (5, 5, 0.5, '5 minutes')
+    """
+    if isinstance(text, str):
+        for kind in (int, float):
+            with contextlib.suppress(ValueError):
+                number = kind(text)
+                return int(number) if isinstance(number, float) and number.is_integer() else number
+    return text
 
 
 def first_of_each_span(key: I64, time: NDArray[Any], every: Any, tie: NDArray[Any] | None = None) -> Bits:

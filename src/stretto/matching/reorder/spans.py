@@ -50,7 +50,7 @@ def _no_span(value: Any, what: str) -> OptionError:
 
 
 def span(value: Any, what: str, kind: pa.DataType, name: str, unit: str | None = None) -> int | float | None:
-    """A span of time in ticks of a time column; ``None``: without end.
+    """A span of time in ticks of a time column, which of decimals are ones; ``None``: without end.
 
     Raises
     ------
@@ -65,18 +65,19 @@ def span(value: Any, what: str, kind: pa.DataType, name: str, unit: str | None =
     found = check_span(value, what)
     if found == math.inf:
         return None
+    real = pa.types.is_floating(kind) or pa.types.is_decimal(kind)
     if not isinstance(found, dt.timedelta):
-        if isinstance(found, float) and not pa.types.is_floating(kind):
+        if isinstance(found, float) and not real:
             if not found.is_integer():
                 raise OptionError(f"{what}={value!r}: '{name}' is {kind} and has whole ticks")
             found = int(found)
-        return found if pa.types.is_floating(kind) else _fitting(int(found), value, what, name, kind)
+        return found if real else _fitting(int(found), value, what, name, kind)
     ticks = ticks_in(found, kind, unit)
     if ticks is None:
         raise OptionError(
             f"{what}={value!r}: '{name}' is {kind}, whose unit is not known: give the span in ticks, or time_unit='s'"
         )
-    if pa.types.is_floating(kind):
+    if real:
         return float(ticks)
     if ticks.denominator > 1 and pa.types.is_date32(kind):
         raise OptionError(f"{what}={value!r}: '{name}' counts days")

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
+import math
 from typing import Annotated, Any, Literal
 
+import pyarrow as pa
 from pydantic import BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
+from stretto.errors import OptionError
+from stretto.matching.reorder.spans import check_span
+from stretto.matching.repeats import number_of
 from stretto.pipelines.model import Columns, Name, Table, Text
 
 #: How serious an alert is, from the least.
@@ -18,13 +24,45 @@ def _time(value: Any) -> str:
     """A time as text; TOML has values for dates and times, and a table for numbers."""
     if isinstance(value, dt.date):
         return value.isoformat()
-    if isinstance(value, bool) or not isinstance(value, str | int | float) or value == "":
+    if isinstance(value, bool) or not isinstance(value, str | int | float) or not _is_time(value):
         raise PydanticCustomError("time", 'expected a time such as "2026-01-31T00:00:00Z", or a number')
     return str(int(value) if isinstance(value, float) and value.is_integer() else value)
 
 
+def _is_time(value: str | int | float) -> bool:
+    """Whether there is a type of times that has the value."""
+    number = number_of(value)
+    if not isinstance(number, str):
+        return math.isfinite(number)
+    for unit, zone in (("us", None), ("us", "UTC"), ("ns", None), ("ns", "UTC")):
+        with contextlib.suppress(pa.ArrowInvalid):
+            pa.scalar(number).cast(pa.timestamp(unit, zone))
+            return True
+    return False
+
+
+def _span(value: Any) -> str:
+    """A span of time as text."""
+    try:
+        found = check_span(number_of(value), "every")
+    except OptionError:
+        found = 0
+    if not found:
+        raise PydanticCustomError("span", 'expected a span of time such as "10 minutes" or "inf", or a number above 0')
+    return str(value)
+
+
+def _count(value: Any) -> Any:
+    if isinstance(value, bool) or (isinstance(value, int) and value >= 0):
+        return value
+    raise PydanticCustomError("count", "expected true, false, or how many alerts")
+
+
 #: A time of events, as text.
 Time = Annotated[str, BeforeValidator(_time)]
+
+#: A span of time above 0, as text.
+Span = Annotated[str, BeforeValidator(_span)]
 
 
 class Test(Table):
@@ -33,7 +71,7 @@ class Test(Table):
     __test__ = False  # pytest
 
     name: Text | None = None
-    matches: Annotated[int, Field(ge=0)] | bool = True
+    matches: Annotated[int | bool, BeforeValidator(_count)] = True
     events: list[dict[str, Any]]
 
 
@@ -47,7 +85,7 @@ class Rule(Table):
     description: Text | None = None
     severity: Literal["info", "low", "medium", "high", "critical"] = "medium"
     tags: Annotated[list[Text], Field(default_factory=list)]
-    every: Text | Annotated[int, Field(ge=1)] | None = None
+    every: Span | None = None
     since: Time | None = None
     until: Time | None = None
     enabled: bool = True

@@ -74,10 +74,8 @@ class Rule:
     @property
     def change(self) -> dict[str, Any]:
         """The rule as a change of patterns with notes (:class:`stretto.matching.noted.NotedPatterns`)."""
-        every = None if self.given.every is None else str(self.given.every)
-        query = {"id": self.id, "query": self.query.text, "language": self.query.language, "every": every}
-        query |= {"since": self.given.since, "until": self.given.until}
-        return query | {name: getattr(self.given, name) for name in SHOWN}
+        query = {"id": self.id, "query": self.query.text, "language": self.query.language}
+        return query | {name: getattr(self.given, name) for name in ("every", "since", "until", *SHOWN)}
 
     def __repr__(self) -> str:
         return f"<stretto rule '{self.id}' of {self.file}, {self.where}>"
@@ -93,8 +91,9 @@ class Alerts(NamedTuple):
         ``title``, ``start_time``, ``end_time``, ``keys`` and ``events``, as in :attr:`stretto.PatternSet.output_schema`.
     report
         A row for each rule: ``rule``, ``severity``, ``alerts`` (rows of ``matches``), ``suppressed`` (matches that came too soon
-        after one of the same keys), ``concerned`` and ``seconds`` (what it cost, :attr:`stretto.PatternSet.costs`), ``absent`` (types
-        that it names and no event has), and ``error``, why it did not run, or not to the end (else NULL).
+        after one of the same keys), ``concerned`` and ``seconds`` (what it cost, :attr:`stretto.PatternSet.costs`; NULL of a rule
+        that does not hold at the end), ``absent`` (types that it names and no event has), and ``error``, why it did not run, or not
+        to the end (else NULL).
     """
 
     matches: pa.Table
@@ -176,6 +175,9 @@ class RuleSet:
             wanted = one.matches
             row: dict[str, Any] = {"rule": rule.id, "test": one.name or f"test {number + 1}", "passed": False}
             row["expected"] = {True: "some", False: "none"}[wanted] if isinstance(wanted, bool) else str(wanted)
+            if not one.events:
+                yield row | {"why": "it has no events"}
+                continue
             try:
                 found = self._alerts(rule, self._table(one.events))
             except StrettoError as error:
@@ -186,7 +188,7 @@ class RuleSet:
 
     def _table(self, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
         """The events of a test, with the declared types, and with NULL in declared columns that they leave out."""
-        table = as_table(list(rows)) if rows else pa.table({})
+        table = as_table(list(rows))
         for name, kind in self.columns.items():
             if name not in table.column_names:
                 table = table.append_column(name, pa.nulls(table.num_rows, kind))
