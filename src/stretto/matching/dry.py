@@ -44,21 +44,26 @@ def findings(query: Query, events: pa.Table | Source) -> list[str]:
     """What keeps a bound query from a match in events, in words: types, conditions and keys that no event has, and short windows."""
     absent = absent_types(query, events)
     found = [] if absent is None else [absent]
-    bound = query.bound
     names = list(events.schema.names)
-    looked = [Looked(one.asked, one.keys, _choice(one, bound), one.types) for one in singles_of(bound)[:MOST_SINGLES]]
+    looked = looked_of(query)
     known = [one for one in looked if one.columns <= set(names)]
     columns = sorted({name for one in known for name in one.columns})
     if known and columns:
         read(known, pieces(events, columns))
     found += dict.fromkeys(said for one in known for said in one.says())
-    found += _without_keys(known)
+    found += without_keys(known)
     apart = _too_far_apart(query, events)
     found += [] if apart is None else [apart]
     return found[:TOLD]
 
 
-def _without_keys(looked: Sequence[Looked]) -> Iterator[str]:
+def looked_of(query: Query) -> list[Looked]:
+    """What every match of a bound query has an event of, to be looked for."""
+    bound = query.bound
+    return [Looked(one.asked, one.keys, _choice(one, bound), one.types) for one in singles_of(bound)[:MOST_SINGLES]]
+
+
+def without_keys(looked: Sequence[Looked]) -> Iterator[str]:
     """Which keys no event of some types has."""
     for key in dict.fromkeys(key for one in looked for key in one.without):
         own = {one.types: one.events for one in looked if key in one.without}

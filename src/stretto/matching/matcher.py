@@ -17,6 +17,7 @@ from stretto.languages.afa.builder import AFA
 from stretto.matching.compiled import Query
 from stretto.matching.metering import Meter
 from stretto.matching.options import line_of
+from stretto.matching.ordered import WARN_AFTER
 from stretto.matching.sets import MatchSet
 from stretto.query.afa import Afa, Arc
 
@@ -94,6 +95,10 @@ class Matcher:
         LimitError a query's matcher has stopped inside the batch, and takes no more: a snapshot goes on, or a new matcher. That of an
         AFA looks whenever a buffer of output is full: a row with which it would be more is not taken, nor are those behind it;
         ``push([])`` gives the output of those before.
+    warn_after
+        Queries: after so many events a :class:`~stretto.StrettoWarning` tells, once, what none of them had that every match has an
+        event of: a type, conditions on one event, a key. Nothing more is looked at once everything was found. ``None``: no warning.
+        A matcher that goes on from a snapshot, or with wider types of columns, does not warn.
     bound, cleanse
         Old words for ``disorder`` and ``hold``.
 
@@ -171,6 +176,7 @@ class Matcher:
         ignore: bool = True,
         budget: int | float | str | Meter | None = None,
         capacity: int | None = None,
+        warn_after: int | None = WARN_AFTER,
         bound: Any = None,
         cleanse: str | None = None,
     ) -> None:

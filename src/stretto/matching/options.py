@@ -30,6 +30,7 @@ OF_QUERIES = (
     "sets",
     "at_end",
     "timeouts",
+    "warn_after",
 )
 
 #: Options of automata alone.
@@ -92,7 +93,11 @@ def line_of(query: str | Query | AFA | Afa, schema: Any, options: Mapping[str, A
     refuse(given, ("hold",), "AFAs, and this is a query")
     ahead = check_span(given.get("speculation") or 0, "speculation")
     if ahead:
-        refuse(given, ("valuations", "sets", "timeouts"), "matches that are not taken back: leave out speculation=")
+        refuse(
+            given,
+            ("valuations", "sets", "timeouts", "warn_after"),
+            "matches that are not taken back: leave out speculation=",
+        )
     else:
         refuse(given, ("sign",), "streams with retractions: speculation=math.inf takes them")
     reading = Reading(**{name: given.pop(name) for name in Reading._fields if name in given})

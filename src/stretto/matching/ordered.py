@@ -19,11 +19,12 @@ from stretto.engines.api import Matches, Program, Run
 from stretto.engines.nfab.runner import NfabRunner
 from stretto.engines.shared.windows import values_of
 from stretto.engines.timeouts import TimeoutRun
-from stretto.errors import DataError, OptionError, SnapshotError, StrettoError
+from stretto.errors import DataError, OptionError, SnapshotError, StrettoError, warn
 from stretto.events import BEFORE, Schema, as_table, conform, require
 from stretto.frame import Section, reading
 from stretto.matching.compiled import Query
 from stretto.matching.derived import Derived
+from stretto.matching.dry_stream import Lacking
 from stretto.matching.held import check_columns, check_most, counted, plain, summary
 from stretto.matching.lateness import check_late
 from stretto.matching.life import Life
@@ -37,6 +38,9 @@ from stretto.matching.sets import MatchSet, program_of_sets, refuse_unlisted
 from stretto.matching.streams import are_streams, merged
 from stretto.query.query import Consume
 from stretto.times import FOREVER, check_clock
+
+#: Events of a stream after which a warning tells what none of them had.
+WARN_AFTER = 100_000
 
 #: Rows that an error names at most.
 NAMED = 9
@@ -70,7 +74,10 @@ class Ordered(Line):
         disorder: Any = None,
         budget: int | float | str | Meter | None = None,
         capacity: int = 1 << 12,
+        warn_after: int | None = WARN_AFTER,
     ) -> None:
+        if warn_after is not None and warn_after < 1:
+            raise OptionError(f"warn_after={warn_after!r}: a number of events, or None for no warning")
         check_late(late, ("error", "drop") if disorder is None else ("error", "drop", "side"))
         if disorder is None and reading.sequence is not None:
             raise OptionError("sequence= orders events of one time where a matcher sorts: give disorder= as well")
@@ -78,6 +85,8 @@ class Ordered(Line):
         self.valuations, self.sets = valuations, sets
         self.late_policy, self.capacity, self.budget = late, capacity, budget
         self.disorder, self.sequence = disorder, reading.sequence
+        self.warn_after = warn_after
+        self.lacking: Lacking | None = None  #: what looks at the first events; ``None``: nothing is looked for
         self.sorter: Cleanse | None = None
         self.arrivals: Arrivals | None = None
         self._held: list[pa.Table] = []  # what a call that failed would have given
@@ -236,6 +245,7 @@ class Ordered(Line):
         )
         self.history = History(self.layout.columns)
         self.life = Life()
+        self.lacking = None if self.warn_after is None else Lacking(self.query, self.warn_after)
         self._retries = Retries(self._copied, self._put_back)
         if self.disorder is not None:
             self.sorter, self.arrivals = self._new_sorter(), Arrivals()
@@ -315,6 +325,7 @@ class Ordered(Line):
             ) from error
         self._query, self.layout, self.split = made.query, made.layout, made.split
         self.run, self.history = made.run, made.history
+        self.lacking = None  # it has looked at values of other types
         self._retries = Retries(self._copied, self._put_back)
 
     def _carry_over(self, made: Ordered) -> None:
@@ -491,11 +502,17 @@ class Ordered(Line):
         told = BEFORE if self.inferred else ()
         table = conform(table, (*bound.tested, *self.layout.columns), bound.schema.attributes, *told)
         kept = table.select(list(self.layout.columns))
-        tested = self._implied.added_to(table).select(list(run.program.columns)).combine_chunks()
+        whole = self._implied.added_to(table)
+        tested = whole.select(list(run.program.columns)).combine_chunks()
         try:
             run.check(tested)
         except IntegerOverflow as error:
             raise error.renumbered(self.arrivals) from None
+        if self.lacking is not None:
+            lacks = self.lacking.read(whole)
+            self.lacking = None if self.lacking.done else self.lacking
+            for said in lacks:
+                warn(said)
         with self.life.reading():
             for batch in tested.to_batches(max_chunksize=CHUNK):
                 first = run.rows
@@ -697,6 +714,7 @@ class Ordered(Line):
                 raise SnapshotError(f"the snapshot's columns have other roles: {there}, not {own}")
             self.bind(Schema.of(section.schema("schema"), **there))
         self.start()
+        self.lacking = None  # nobody knows what came before
         run = self._running()
         for key, value in self._identity(run).items():
             if header.get(key) != value:

@@ -215,7 +215,7 @@ class Workbench:
         count = max(0, min(int(count), self.events.num_rows))
         query = self.compiled(text, self.numbered.schema)
         so_far = self.numbered.slice(0, count)
-        matcher = Matcher(query, self.numbered.schema, **self._reading(), budget=MOST_MATCHES)
+        matcher = Matcher(query, self.numbered.schema, **self._reading(), budget=MOST_MATCHES, warn_after=None)
         before = so_far.slice(0, max(0, count - 1))
         try:
             matcher.prime(before)
@@ -244,7 +244,9 @@ class Workbench:
                 "partial matches are followed in queries WITHIN a span of time, over events with a column of time",
             )
         try:
-            matcher = Matcher(query, self.numbered.schema, **self._reading(), timeouts=True, budget=MOST_MATCHES)
+            matcher = Matcher(
+                query, self.numbered.schema, **self._reading(), timeouts=True, budget=MOST_MATCHES, warn_after=None
+            )
             matcher.push(so_far)
             if not so_far.num_rows:
                 return [], None

@@ -171,7 +171,7 @@ def _matcher(pattern: Query | Afa, schema: Mapping[str, pa.DataType], options: M
     if isinstance(pattern, Afa):
         return Matcher(pattern, time="vs", sign="sign", **options)
     own = {name: value for name, value in options.items() if name not in ("type", "stream", "time_unit")}
-    return Matcher(pattern, positions=False, **own)
+    return Matcher(pattern, positions=False, warn_after=None, **own)
 
 
 def _events(pattern: Query | Afa, schema: Mapping[str, pa.DataType]) -> pa.Schema:

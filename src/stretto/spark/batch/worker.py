@@ -89,7 +89,9 @@ def matcher_of(
 ) -> Matcher:
     """A matcher at the beginning of a task's rows."""
     meter = meter_of_task(budget)
-    return Matcher(query, output=output, positions=False, valuations=valuations, timeouts=timeouts, budget=meter)
+    return Matcher(
+        query, output=output, positions=False, valuations=valuations, timeouts=timeouts, budget=meter, warn_after=None
+    )
 
 
 def check_times(table: pa.Table, time: str) -> None:
