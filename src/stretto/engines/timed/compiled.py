@@ -181,7 +181,7 @@ class Compiled:
             hits=np.zeros((0, 0), np.bool_),
             before=np.zeros(0, np.bool_),
             mark=np.array([self.marks.index(one.labels) for one in steps.steps], np.int32),
-            told=_numbered(labels & self.told for labels in self.marks),
+            told=_numbered(labels & self.told for labels in self.marks if self.told),
             first=np.isin(count, list(steps.first)),
             last=np.isin(count, list(steps.last)),
             inside=_bits(one.inside for one in steps.steps),

@@ -202,17 +202,17 @@ def _enter(row: int, cell: int, machine: Machine, out: Output, registers: s.I64)
         other = out.slot[slot]
         begin = out.stop[other - 1] if other else 0
         same = out.start[other] == out.start[row] and out.stop[other] - begin == length
-        mixed = False
         for k in range(length):
             if not same:
                 break
             same = out.position[begin + k] == out.position[cell + k] and (
                 not registers[s.VALUATIONS] or out.mark[begin + k] == out.mark[cell + k]
             )
-            mixed = mixed or machine.told[out.mark[begin + k]] != machine.told[out.mark[cell + k]]
         if same:
-            if mixed:
-                registers[s.MIXED] = 1
+            if machine.told.size:
+                for k in range(length):
+                    if machine.told[out.mark[begin + k]] != machine.told[out.mark[cell + k]]:
+                        registers[s.MIXED] = 1
             return False
         slot = slot + 1 & mask
     out.stamp[slot] = registers[s.SERIAL]

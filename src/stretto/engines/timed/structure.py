@@ -72,7 +72,7 @@ class Machine(NamedTuple):
     hits: Bits  #: [class, group]: whether an event must not come between
     before: Bits  #: [class]: whether an event must not come before the first
     mark: I32  #: [step]: which variables hold the event; 0: none
-    told: I64  #: [mark]: marks with the same number need not be told apart
+    told: I64  #: [mark]: marks with the same number need not be told apart; empty: none need
     first: Bits  #: [step]
     last: Bits  #: [step]
     inside: I64  #: [step]: windows that it lies in, as bits
