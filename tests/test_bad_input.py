@@ -409,6 +409,15 @@ def test_a_first_piece_comes_before_the_last_match() -> None:
     pieces.close()  # type: ignore[attr-defined]
 
 
+def test_a_matcher_that_was_stopped_has_no_counts_at_the_end() -> None:
+    """They would be those of a part of the stream."""
+    given = pa.table({"type": ["A", "B"], "t": [1, 2], "v": [2**63 - 1, 1]})
+    matcher = stretto.Matcher("SELECT COUNT(*), SUM(v[v * 2]) AS s FROM S WHERE (A; B) AS v", given.schema, time="t")
+    refused(StrettoError, lambda: matcher.push(given), "leaves 64 bits")
+    refused(EngineError, matcher.finish, "stopped in the middle of a batch", "restore")
+    refused(EngineError, lambda: matcher.advance(5), "stopped in the middle of a batch", "restore")
+
+
 def test_a_matcher_that_was_interrupted_refuses_to_go_on() -> None:
     query = "SELECT * FROM S WHERE A+; C"
     matcher = stretto.Matcher(query, output="positions")
@@ -423,6 +432,7 @@ def test_a_matcher_that_was_interrupted_refuses_to_go_on() -> None:
     with pytest.raises(KeyboardInterrupt):
         interrupted()
     refused(EngineError, lambda: matcher.push(events("C")), "stopped in the middle of a batch", "restore")
+    refused(EngineError, matcher.finish, "stopped in the middle of a batch", "restore")
     refused(StrettoError, matcher.snapshot, "middle of a batch")
     matcher.restore(snapshot)
     assert sorted(row["positions"] for row in matcher.push(events("C")).to_pylist()) == [[0, 1, 2], [0, 2], [1, 2]]

@@ -217,6 +217,18 @@ def test_events_that_may_be_of_several_variables_are_refused() -> None:
     assert counts(query.replace("SUM(a[v]) AS s", "COUNT(*)"), given) == [1]
 
 
+@pytest.mark.parametrize(
+    "choice",
+    ["SELECT SUM(a[v]) FROM S WHERE (A OR A AS a)", "SELECT * FROM S WHERE (A OR A AS a) ORDER BY SUM(a[v]) LIMIT 1"],
+)
+def test_what_is_refused_is_refused_again(choice: str) -> None:
+    """Also by another run of the same query, and over other events, though the query's automaton is built once."""
+    for kinds in ("A", "AA", "BA", "A"):
+        with pytest.raises(QueryError, match="what they add up to is not known"):
+            rows(choice, events(kinds, v=list(range(len(kinds)))))
+    assert len(rows(choice, events("B", v=[1]))) == ("SUM(a[v]) FROM" in choice)
+
+
 @pytest.mark.parametrize("options", [{"output": "summary"}, {"timeouts": True}], ids=str)
 def test_options_of_listed_matches_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(StrettoError):

@@ -393,6 +393,7 @@ class Ordered(Line):
 
     def _punctuated(self, time: Any) -> Iterator[pa.Table]:
         """The matches that a punctuation gives."""
+        self.life.refuse_inside()
         run = self._running()
         self.meter = Meter.of_call(self.budget)
         name = self.query.bound.schema.time
@@ -422,6 +423,7 @@ class Ordered(Line):
 
     def _ended(self) -> Iterator[pa.Table]:
         """The matches that only the end of the stream completes."""
+        self.life.refuse_inside()
         sorter = self.sorter
         self.meter = Meter.of_call(self.budget)
         if sorter is not None and not self.life.finished:

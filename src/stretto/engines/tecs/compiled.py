@@ -137,6 +137,9 @@ class Compiled:
         """
         with self._lock:
             vector = self.classifier.vectors[cls]
+            # Before the table knows the step, so that whoever takes it later is told as well: the table lives as long as the query.
+            if not self.valuations and self.determinizer.mixes(state, vector, self.added_up):
+                raise undecided(name.lstrip("\0") for name in self.added_up)
             steps = self.determinizer.step(state, vector)
             self._make_room()
             self._table.set(state, cls, steps)
@@ -149,8 +152,6 @@ class Compiled:
                     column[other] = self._idle[other]
             if self.determinizer.is_idle(state, asking):
                 self._idle[state] = column[state]
-            if not self.valuations and self.determinizer.mixes(state, vector, self.added_up):
-                raise undecided(name.lstrip("\0") for name in self.added_up)
 
     def step(self, state: int, cls: int) -> list[tuple[int, int]]:
         """The transitions of a state on a class: pairs (mark, state)."""
