@@ -12,7 +12,7 @@ import pytest
 
 import stretto
 from stretto.columns.overflow import IntegerOverflow
-from stretto.errors import LimitError, OptionError, QueryError, StrettoError
+from stretto.errors import DataError, LimitError, OptionError, QueryError, StrettoError
 from tests.conftest import size
 
 
@@ -145,6 +145,32 @@ def test_null_is_a_group_of_values_of_every_type(kind: pa.DataType, value: Any) 
     found = stretto.match("SELECT COUNT(*) FROM S WHERE A AS a GROUP BY a[v]", given, time="ts")
     assert found.schema.field("a_v").type == kind
     assert {row["a_v"]: row["count"] for row in found.to_pylist()} == {value: 2, None: 1}
+
+
+@pytest.mark.parametrize("gap", ["", " AFTER 0 seconds"], ids=["all", "gaps"])
+@pytest.mark.parametrize("scope", ["", "EVERY EVENT", "WITHIN 9 seconds EVERY 9 seconds"])
+@pytest.mark.parametrize("function", ["SUM", "MIN", "MAX", "AVG", "COUNT"])
+def test_columns_that_turn_out_to_be_wider(function: str, scope: str, gap: str) -> None:
+    """A matcher without a schema goes on where its numbers mean the same, and else says so; it has taken nothing then."""
+    query = f"SELECT {function}(v[x]) AS n FROM S WHERE (A+ ; B{gap}) AS v {scope}"
+    first, second = events("AABB")[:2], events("AABB")[2:]
+    for before, after, fits in (
+        (pa.array([7, -5], pa.int8()), pa.array([2**40, 3], pa.int64()), True),
+        (pa.array([7, -5], pa.int64()), pa.array([6.5, 3.5], pa.float64()), function in ("AVG", "COUNT")),
+        (pa.nulls(2), pa.array([6, 3], pa.int64()), True),
+        (pa.nulls(2), pa.array([6.5, 3.5], pa.float64()), function in ("AVG", "COUNT")),
+        (pa.nulls(2), pa.array([Decimal("6.25"), None], pa.decimal128(9, 2)), True),
+    ):
+        matcher = stretto.Matcher(query, time="ts")
+        found = matcher.push(first.append_column("x", before)).to_pylist()
+        if fits:
+            found += matcher.push(second.append_column("x", after)).to_pylist() + matcher.finish().to_pylist()
+            column = pa.array([*before.to_pylist(), *after.to_pylist()], after.type)
+            assert found == stretto.match(query, events("AABB", x=column), time="ts").to_pylist()
+        else:
+            with pytest.raises(DataError, match="column 'x' is double, and batches before had"):
+                matcher.push(second.append_column("x", after))
+            assert matcher.finish().num_rows == (not scope)
 
 
 # -- windows --------------------------------------------------------------------------------------------------------------

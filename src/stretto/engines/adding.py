@@ -138,7 +138,7 @@ class AddedRun(AroundRun):
     def take_over(self, old: Any, unknown: frozenset[str]) -> None:
         """As :class:`~stretto.engines.api.Run` says."""
         self.run.take_over(old.run, unknown)
-        self.adder.take_over(old.adder)
+        self.adder.take_over(old.adder, unknown)
 
     def unlisted(self) -> Unlisted | None:
         """Nothing waits to be listed."""

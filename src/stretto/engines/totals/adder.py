@@ -22,7 +22,7 @@ from stretto.engines.totals.plan import Asked
 from stretto.engines.totals.state import State
 from stretto.engines.totals.structure import I64, Bits, Store
 from stretto.engines.totals.telling import Telling, shown_keys
-from stretto.errors import DataError, LimitError
+from stretto.errors import LimitError
 from stretto.frame import Section
 from stretto.query.passes.bind_totals import BoundTotals
 from stretto.query.query import Consume
@@ -251,7 +251,7 @@ class Adder:
             array[:, :count] = own[name].reshape(array.shape[0], count)
         self._of = None
 
-    def take_over(self, old: Adder) -> None:
+    def take_over(self, old: Adder, unknown: frozenset[str]) -> None:
         """Go on where the adder of the same query over columns of narrower types stands.
 
         Raises
@@ -259,11 +259,7 @@ class Adder:
         DataError
             What it holds depends on the types that the columns had.
         """
-        kinds = old.asked.columns.kinds == self.asked.columns.kinds
-        if not kinds or old.telling.said.schema != self.telling.said.schema:
-            raise DataError("what is kept of them depends on it")
-        if any(a.said.schema != b.said.schema for a, b in zip(old.telling.parts, self.telling.parts, strict=True)):
-            raise DataError("what is kept of them depends on it")
+        self.telling.refuse_other_types(old.telling, unknown)
         there = Section()
         old.save(there)
         self.load(there)

@@ -336,6 +336,12 @@ class TotalsRunner(Intake):
         self.telling.save(section)
         self._save_intake(section)
 
+    def take_over(self, old: Intake, unknown: frozenset[str]) -> None:
+        """As :class:`~stretto.engines.api.Run` says."""
+        assert isinstance(old, TotalsRunner)
+        self.telling.refuse_other_types(old.telling, unknown)
+        super().take_over(old, unknown)
+
     def load(self, section: Section) -> None:
         """Take over a state that :meth:`save` wrote."""
         partitions = self._load_intake(section)

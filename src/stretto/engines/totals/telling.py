@@ -18,8 +18,10 @@ from stretto.engines.totals.plan import Asked
 from stretto.engines.totals.state import State
 from stretto.engines.totals.structure import I64, Bits, Rows
 from stretto.engines.totals.values import Part, Said, numbers
+from stretto.errors import DataError
 from stretto.frame import Section
 from stretto.query import predicate as p
+from stretto.query.passes.bind_totals import BoundTotal
 from stretto.query.totals import Function
 
 
@@ -47,6 +49,19 @@ class Telling:
         #: The numbers of groups by keys, where these are not the partitions.
         self.bases = KeyTable([attributes[name] for name in names]) if names and not by_partition else None
         self.said = Said(pa.schema([(one.name, attributes[one.attribute]) for one in asked.keys]))
+
+    def refuse_other_types(self, old: Telling, unknown: frozenset[str]) -> None:
+        """Raise a :class:`DataError` where the numbers of a run of the same query over columns of narrower types mean others here.
+
+        ``unknown``: the columns of which nothing but NULL has come.
+        """
+        mine, theirs = self.asked, old.asked
+        alike = (mine.columns.kinds, mine.columns.slots) == (theirs.columns.kinds, theirs.columns.slots)
+        alike &= all(_alike(a.item, b.item, unknown) for a, b in zip(mine.told, theirs.told, strict=True))
+        alike &= self.said.schema == old.said.schema
+        alike &= all(a.said.schema == b.said.schema for a, b in zip(self.parts, old.parts, strict=True))
+        if not alike:
+            raise DataError("what is kept of them depends on it")
 
     @property
     def variables(self) -> list[str]:
@@ -206,3 +221,13 @@ class Telling:
 def shown_keys(names: Sequence[str], batch: pa.RecordBatch, row: int) -> str:
     """The keys of a row of a batch, in words; empty where there are none."""
     return ", ".join(f"{name} = {batch.column(name)[row].as_py()!r}" for name in names)
+
+
+def _alike(item: BoundTotal, other: BoundTotal, unknown: frozenset[str]) -> bool:
+    """Whether the numbers of one item over columns of two types are the same: integers are, doubles, and what has no value yet."""
+    if item.function in (Function.COUNT, Function.AVG) or item.kind == other.kind:
+        return True
+    assert item.value is not None
+    if unknown.issuperset(p.attributes(item.value)):
+        return True
+    return None not in (item.kind, other.kind) and all(map(pa.types.is_integer, (item.kind, other.kind)))
