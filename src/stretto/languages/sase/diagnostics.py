@@ -97,6 +97,8 @@ def _where_hint(word: str, expected: frozenset[str]) -> str | None:
         return "WHERE strategy { conditions }"
     if word == "*" and expected == {"VARIABLE", "DISTINCT"}:
         return "count(a[]) counts the events of a[]"
+    if {"FUNCTION", "NUMBER"} <= expected:
+        return "scores are made of SUM and COUNT: ORDER BY sum(b[].volume) DESC, or count(b[]) for the longest"
     if word.upper() == "WHERE" and "WITHIN" in expected:
         return "WHERE stands once, right after PATTERN"
     return None
