@@ -108,6 +108,7 @@ found = spark.match(stream, watched, time="ts", sequence="seq", disorder="5 seco
 running = run(found, folder / "checkpoint", folder / "out")
 assert expected and bag(session.read.parquet(str(folder / "out")).toArrow()) == expected
 assert sum(spark.metrics(progress).get("matches", 0) for progress in running.recentProgress) == len(expected)
+assert {n for progress in running.recentProgress for n in spark.buckets(progress)["bucket"].to_pylist()} == {0, 1}
 
 # Errors when Spark runs.
 try:

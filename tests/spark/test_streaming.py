@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import logging
 import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 
 import stretto
 from stretto.errors import DataError, OptionError, SnapshotError
+from stretto.spark.streaming.progress import report
 from tests.conftest import seeds
 from tests.spark.streams import add_file, bag, read_stream, run
 
@@ -98,6 +100,25 @@ def test_same_matches_as_embedded(spark: Any, tmp_path: Path, name: str) -> None
         for level in ("held", "keys", "partial_matches", "state_bytes"):
             assert count[f"fullest_{level}"] <= count[level] <= 3 * count[f"fullest_{level}"]
     assert any(count["fullest_state_bytes"] > 0 for count in counts)
+    for progress, count in zip(query.recentProgress, counts, strict=True):
+        check_buckets(stretto.spark.buckets(progress), count)
+
+
+def check_buckets(found: pa.Table, count: dict[str, float]) -> None:
+    """The rows of buckets sum up to what is told of them together; what they hold is not before the stream."""
+    for level in ("held", "keys", "partial_matches", "state_bytes"):
+        told = found[level].to_pylist()
+        assert sum(told) == count[level]
+        assert max(told, default=0) == count[f"fullest_{level}"]
+    assert found["state_bytes"].to_pylist() == sorted(found["state_bytes"].to_pylist(), reverse=True)
+    rows = found.to_pylist()
+    assert len({one["bucket"] for one in rows}) == len(rows) <= 3
+    for one in rows:
+        assert 0 <= one["bucket"] < 3
+        assert one["oldest"] is not None or not one["held"], one  # of nodes some are of no use any more
+        assert one["oldest"] is None or one["held"] or one["partial_matches"], one
+        assert one["oldest"] is None or START - dt.timedelta(days=1) < one["oldest"] < END + dt.timedelta(days=1), one
+        assert one["age"] == (one["watermark"] - one["oldest"] if one["oldest"] and one["watermark"] else None)
 
 
 def test_late_events_to_the_side_and_state_is_freed(spark: Any, tmp_path: Path) -> None:
@@ -336,8 +357,23 @@ def test_watching(spark: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture) 
     fields = [{"name": "late"}, {"name": "matches"}]
     connect = {"stretto:0a": {"values": [1, 2], "schema": {"type": "struct", "fields": fields}}}
     assert stretto.spark.metrics({"observedMetrics": connect}) == {"late": 1, "matches": 2}
+    levels = {"held": 1, "keys": 2, "partial_matches": 4_000}
+    both = [{"bucket": 5, **levels, "state_bytes": 9, "oldest": None}]
+    both += [{"bucket": 2, **levels, "state_bytes": 2**20, "oldest": 60_000_000}]
+    known = progress["observedMetrics"]
+    full = known | {"stretto:0a": {**known["stretto:0a"], "buckets": both}}
+    full_of = {"batchId": 8, "observedMetrics": full, "eventTime": {"watermark": "1970-01-01T00:01:30.000Z"}}
+    (one, other) = stretto.spark.buckets(full_of).to_pylist()
+    assert (one["bucket"], one["age"], one["oldest"].minute) == (2, dt.timedelta(seconds=30), 1)
+    assert (other["bucket"], other["age"], other["oldest"]) == (5, None, None)
+    assert stretto.spark.metrics(full_of)["held"] == 4
     with caplog.at_level(logging.INFO, logger="stretto"):
-        listener = stretto.spark.watch(spark)
+        report(full_of, most=1)
+    told = [one for one in caplog.messages if one.startswith("batch 8, bucket")]
+    behind = "the oldest event 0:00:30 behind the watermark"
+    assert told == [f"batch 8, bucket 2: 1.0 MiB state, 4,000 partial matches, 1 held, {behind}"]
+    with caplog.at_level(logging.INFO, logger="stretto"):
+        listener = stretto.spark.watch(spark, most=3)
         try:
             add_file(tmp_path / "in", pa.table({"type": ["A", "B"], "t": [1, 2], "k": ["x", None]}), 0)
             events = read_stream(spark, tmp_path / "in")
@@ -348,3 +384,4 @@ def test_watching(spark: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture) 
         finally:
             stretto.spark.unwatch(spark, listener)
     assert "1 events take no part: without a partition attribute (NULL)" in caplog.text
+    assert re.search(r"batch 0, bucket \d+: 0\.0 MiB state, ", caplog.text)

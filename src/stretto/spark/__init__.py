@@ -16,11 +16,12 @@ from stretto.spark.kernels import receive
 from stretto.spark.patterns import match_patterns
 from stretto.spark.session import session
 from stretto.spark.statement import compile_sql, sql
-from stretto.spark.streaming.progress import metrics, progress_line, status, unwatch, watch
+from stretto.spark.streaming.progress import buckets, metrics, progress_line, status, unwatch, watch
 from stretto.spark.table_functions.query import register
 from stretto.spark.why_not import why_not
 
 __all__ = [
+    "buckets",
     "compile_sql",
     "current",
     "dataflow",

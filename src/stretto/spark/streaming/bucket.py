@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from stretto.errors import DataError, EngineError, LimitError, OptionError, QueryError
 from stretto.frame import arrow_table
+from stretto.matching.matcher import Matcher
 from stretto.matching.noted import NotedPatterns
 from stretto.matching.patterns import PatternSet
 from stretto.spark.streaming.keeping import UNKNOWN, WAIT, AnyBucket, Settings
@@ -342,7 +343,17 @@ class Bucket(AnyBucket):
         stats = self.matcher.stats
         self.counts.keys = stats.get("partitions", 0)
         self.counts.partial_matches = stats["nodes"] if "nodes" in stats else stats["partial_matches"]
+        self.oldest = self._oldest()
         return {"changed": self.changed}, parts
+
+    def _oldest(self) -> int | None:
+        """When the oldest event was that is held, here or by the matcher of a query."""
+        columns = [] if self.held is None else [self.held.column(self.settings.time)]
+        if isinstance(self.matcher, Matcher) and not self.matcher.idle:
+            told = self.matcher.held()
+            columns += [told.column("oldest")] if "oldest" in told.column_names else []
+        times = [microseconds(column.drop_null(), self.settings.time_unit) for column in columns]
+        return min((int(own.min()) for own in times if own.size), default=None)
 
     def restore(self, header: dict[str, Any], parts: list[bytes]) -> None:
         snapshot, held, seen = parts

@@ -82,6 +82,10 @@ class Counts:
 FULLEST = {name: f"fullest_{name}" for name in ("held", "keys", "partial_matches", "state_bytes")}
 
 
+#: What is told of each bucket after a call, and the name of it in Spark's progress: it is no count.
+LEVELS, BY_BUCKET = ("bucket", *FULLEST, "oldest"), "buckets"
+
+
 class AnyBucket:
     """The keys of one bucket.
 
@@ -96,6 +100,8 @@ class AnyBucket:
     def __init__(self, settings: Settings, kind: pa.DataType) -> None:
         self.settings = settings
         self.counts = Counts()
+        #: After the call, when the oldest event was that it holds or that partial matches may hold (µs); ``None``: that is not known.
+        self.oldest: int | None = None
         #: What was late in the calls so far, for the side output.
         self.set_aside: list[pa.Table] = []
         #: When the bucket wants to be called although nothing arrives (ms), and for which time it is registered.

@@ -37,10 +37,19 @@ JOURNAL = "stretto_journal_v1"
 _KINDS = {"int": "bigint", "float": "double"}
 
 #: A row that counts nothing, in the types that Spark takes.
-_NOTHING = vars(Counts())
+_NOTHING = vars(Counts()) | {"bucket": None, "oldest": None}
 
-#: What the operator puts out: packed results and packed late events, and in each call's first row its counts.
-OUTPUT = ", ".join(["data binary", "late_data binary", *(f"{f.name} {_KINDS[str(f.type)]}" for f in fields(Counts))])
+#: What the operator puts out: packed results and packed late events, and in each call's last row its counts, which bucket it is, and
+#: when the oldest event was that it holds.
+OUTPUT = ", ".join(
+    [
+        "data binary",
+        "late_data binary",
+        *(f"{f.name} {_KINDS[str(f.type)]}" for f in fields(Counts)),
+        "bucket bigint",
+        "oldest bigint",
+    ]
+)
 
 
 def _bucket(task: dict[str, Any], settings: Settings, unbounded: bool) -> AnyBucket:
@@ -131,7 +140,7 @@ class Buckets(StatefulProcessor):  # type: ignore[misc]
             journal.write(bucket, packed, watermark)
         else:
             journal.clear()
-        yield self._row(bucket, None, None, self._counts(bucket, number))
+        yield self._row(bucket, None, None, self._counts(bucket, number) | {"bucket": number, "oldest": bucket.oldest})
 
     def _rows(self, bucket: AnyBucket, packed: list[Packed], watermark: int | None) -> Iterator[Row]:
         bucket.receive(packed, watermark)

@@ -6,11 +6,14 @@ import datetime as dt
 import json
 import logging
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
 
 from stretto.spark.options import METRICS
 from stretto.spark.session import require_pyspark
-from stretto.spark.streaming.keeping import FULLEST
+from stretto.spark.streaming.keeping import BY_BUCKET, FULLEST, LEVELS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -58,11 +61,53 @@ def metrics(progress: Any) -> dict[str, float]:
     for name, row in _observed(progress).items():
         if name.partition(":")[0] == METRICS:
             for key, value in _pairs(row):
+                if key == BY_BUCKET:
+                    continue
                 both = found.get(key, 0), value or 0
                 found[key] = max(both) if key in _GREATEST else sum(both)
     if found and (watermark := _watermark(progress)):
         found["final"] = dt.datetime.fromisoformat(watermark).timestamp()
     return found
+
+
+def buckets(progress: Any) -> pa.Table:
+    """How full the buckets are that a micro-batch touched, in one progress report of Spark: a row for each, the fullest first.
+
+    Parameters
+    ----------
+    progress
+        A ``StreamingQueryProgress``, or the dict or JSON text of one.
+
+    Returns
+    -------
+    pyarrow.Table
+        ``bucket`` (its number), ``held``, ``keys``, ``partial_matches`` and ``state_bytes``, as :func:`metrics` has them (int64);
+        ``oldest`` (timestamp): the oldest event that is held or that partial matches of a query may hold, ``watermark``
+        (timestamp), and ``age`` (duration): how far the one is behind the other. NULL where that is not known.
+    """
+    told = _watermark(progress)
+    watermark = None if told is None else dt.datetime.fromisoformat(told)
+    rows = []
+    for name, row in _observed(progress).items():
+        if name.partition(":")[0] == METRICS:
+            for level in next((value or () for key, value in _pairs(row) if key == BY_BUCKET), ()):
+                found = dict(_pairs(level))
+                oldest = None if found["oldest"] is None else _EPOCH + dt.timedelta(microseconds=found["oldest"])
+                age = None if oldest is None or watermark is None else watermark - oldest
+                rows.append(found | {"oldest": oldest, "watermark": watermark, "age": age})
+    rows.sort(key=lambda one: -one["state_bytes"])
+    return pa.Table.from_pylist(rows, _BUCKETS)
+
+
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_BUCKETS = pa.schema(
+    [
+        *((name, pa.int64()) for name in LEVELS[:-1]),
+        ("oldest", pa.timestamp("us", "UTC")),
+        ("watermark", pa.timestamp("us", "UTC")),
+        ("age", pa.duration("us")),
+    ]
+)
 
 
 def _watermark(progress: Any) -> str | None:
@@ -130,15 +175,16 @@ def status(query: StreamingQuery) -> str:
     return line or str(query.status.get("message", ""))
 
 
-def watch(spark: SparkSession) -> StreamingQueryListener:
+def watch(spark: SparkSession, *, most: int = 0) -> StreamingQueryListener:
     """Log a line for every micro-batch of stretto's queries (info), and one for each class of dropped events (warning).
 
-    The logger is ``stretto``. Returns the listener, for :func:`unwatch`.
+    The logger is ``stretto``. ``most``: below it a line for each of so many buckets, the fullest of those that it touched
+    (:func:`buckets`). Returns the listener, for :func:`unwatch`.
     """
     require_pyspark()
     from stretto.spark.streaming.listener import Listener
 
-    listener = Listener(report)
+    listener = Listener(partial(report, most=most))
     spark.streams.addListener(listener)
     return listener
 
@@ -148,12 +194,16 @@ def unwatch(spark: SparkSession, listener: StreamingQueryListener) -> None:
     spark.streams.removeListener(listener)
 
 
-def report(progress: Any) -> None:
-    """Log what a progress report says."""
+def report(progress: Any, *, most: int = 0) -> None:
+    """Log what a progress report says, and of so many buckets how full they are."""
     found = metrics(progress)
     if not found:
         return
     log.info("%s", progress_line(progress))
+    for one in buckets(progress).slice(0, most).to_pylist():
+        age = "" if one["age"] is None else f", the oldest event {one['age']} behind the watermark"
+        told = f"{one['state_bytes'] / 2**20:.1f} MiB state, {one['partial_matches']:,} partial matches, {one['held']:,} held"
+        log.info("batch %s, bucket %d: %s%s", _batch(progress), one["bucket"], told, age)
     for name, why in DROPPED.items():
         if number := int(found.get(name, 0)):
             log.warning("batch %s: %d events take no part: %s", _batch(progress), number, why)

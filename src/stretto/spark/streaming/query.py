@@ -29,7 +29,7 @@ from stretto.spark.options import BUCKETS, Continuous, microseconds_of
 from stretto.spark.prepared import Prepared
 from stretto.spark.revised import Revised
 from stretto.spark.starting import compared, metrics_name
-from stretto.spark.streaming.keeping import FULLEST, Counts, Settings
+from stretto.spark.streaming.keeping import BY_BUCKET, FULLEST, LEVELS, Counts, Settings
 from stretto.spark.streaming.packing import PACKED, late_column, pack, pack_changes, unpack, with_late
 
 if TYPE_CHECKING:
@@ -247,7 +247,8 @@ def processed(
     made = transformed(packed.groupBy("bucket"), Buckets(task, settings, copies=copies))
     names = [part.name for part in fields(Counts)]
     fullest = [F.max(name).alias(shown) for name, shown in FULLEST.items()]
-    counted = made.observe(metrics_name(owner), *[F.sum(name).alias(name) for name in names], *fullest)
+    levels = F.collect_list(F.when(F.col("bucket").isNotNull(), F.struct(*LEVELS))).alias(BY_BUCKET)
+    counted = made.observe(metrics_name(owner), *[F.sum(name).alias(name) for name in names], *fullest, levels)
     filled = counted.select("data", "late_data").filter("data IS NOT NULL OR late_data IS NOT NULL")
     aside = settings.late == "side"
     shown = partial(
