@@ -52,18 +52,23 @@ def explain(  # noqa: PLR0913 - the options of the command
     data: Annotated[
         str | None, typer.Argument(help="Events to check it against, as for match.", metavar="[DATA]")
     ] = None,
-    type_: Annotated[list[str] | None, typer.Option("--type", help=TYPE_HELP)] = None,
-    time: Annotated[str | None, typer.Option(help="Column that orders the events.")] = None,
-    stream: Annotated[str | None, typer.Option(help="Column that names an event's stream.")] = None,
-    time_unit: Annotated[str | None, typer.Option(help="Unit of an integer time: s, ms, us, ns.")] = None,
+    type_: Annotated[list[str] | None, typer.Option("--type", help=TYPE_HELP, metavar="COLUMN")] = None,
+    time: Annotated[str | None, typer.Option(help="Column that orders the events.", metavar="COLUMN")] = None,
+    stream: Annotated[str | None, typer.Option(help="Column that names an event's stream.", metavar="COLUMN")] = None,
+    time_unit: Annotated[
+        str | None, typer.Option(help="Unit of an integer time: s, ms, us, ns.", metavar="UNIT")
+    ] = None,
     table: Annotated[
-        list[str] | None, typer.Option(help="name=files: a table of a SQL statement with MATCH_RECOGNIZE, as for sql.")
+        list[str] | None,
+        typer.Option(help="A table of a SQL statement with MATCH_RECOGNIZE, as for sql.", metavar="NAME=FILES"),
     ] = None,
     language: Annotated[Explained | None, typer.Option(help=EXPLAINED_HELP)] = None,
     counts: Annotated[
         bool, typer.Option(help="Read DATA, and count the events that complete each step, or get to each state.")
     ] = False,
-    sequence: Annotated[str | None, typer.Option(help="Column that orders events of one time, for --counts.")] = None,
+    sequence: Annotated[
+        str | None, typer.Option(help="Column that orders events of one time, for --counts.", metavar="COLUMN")
+    ] = None,
     draw: Annotated[
         Path | None,
         typer.Option(help="Draw the automaton, with --counts the steps with their numbers: .svg, .png, .pdf or .dot."),

@@ -72,12 +72,16 @@ def match(  # noqa: PLR0913 - the options of the command
     out: Annotated[Path | None, typer.Option(help="Write the matches: .parquet, .arrow, .jsonl or .csv.")] = None,
     language: Annotated[Language | None, typer.Option(help=LANGUAGE_HELP)] = None,
     engine: Annotated[Engine, typer.Option(help="Run in this process, or on Spark.")] = Engine.embedded,
-    type_: Annotated[list[str] | None, typer.Option("--type", help=TYPE_HELP)] = None,
+    type_: Annotated[list[str] | None, typer.Option("--type", help=TYPE_HELP, metavar="COLUMN")] = None,
     format: Annotated[Format | None, typer.Option(help=FORMAT_HELP)] = None,
-    time: Annotated[str | None, typer.Option(help="Column that orders the events.")] = None,
-    sequence: Annotated[str | None, typer.Option(help="Column that orders events of one time.")] = None,
-    stream: Annotated[str | None, typer.Option(help="Column that names an event's stream.")] = None,
-    time_unit: Annotated[str | None, typer.Option(help="Unit of an integer time: s, ms, us, ns.")] = None,
+    time: Annotated[str | None, typer.Option(help="Column that orders the events.", metavar="COLUMN")] = None,
+    sequence: Annotated[
+        str | None, typer.Option(help="Column that orders events of one time.", metavar="COLUMN")
+    ] = None,
+    stream: Annotated[str | None, typer.Option(help="Column that names an event's stream.", metavar="COLUMN")] = None,
+    time_unit: Annotated[
+        str | None, typer.Option(help="Unit of an integer time: s, ms, us, ns.", metavar="UNIT")
+    ] = None,
     output: Annotated[
         Output, typer.Option(help="With the events of each variable, without, or only counts.")
     ] = Output.events,

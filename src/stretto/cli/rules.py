@@ -65,11 +65,17 @@ def match(  # noqa: PLR0913 - the options of the command
     rules: Rules,
     data: Annotated[str, typer.Argument(help=DATA_HELP, metavar="DATA")],
     out: Annotated[Path | None, typer.Option(help="Write the matches: .parquet, .arrow, .jsonl or .csv.")] = None,
-    type_: Annotated[list[str] | None, typer.Option("--type", help=TYPE_HELP)] = None,
+    type_: Annotated[list[str] | None, typer.Option("--type", help=TYPE_HELP, metavar="COLUMN")] = None,
     format: Annotated[Format | None, typer.Option(help=FORMAT_HELP)] = None,
-    time: Annotated[str | None, typer.Option(help="Column that orders the events, where the files do not say.")] = None,
-    sequence: Annotated[str | None, typer.Option(help="Column that orders events of one time.")] = None,
-    time_unit: Annotated[str | None, typer.Option(help="Unit of an integer time: s, ms, us, ns.")] = None,
+    time: Annotated[
+        str | None, typer.Option(help="Column that orders the events, where the files do not say.", metavar="COLUMN")
+    ] = None,
+    sequence: Annotated[
+        str | None, typer.Option(help="Column that orders events of one time.", metavar="COLUMN")
+    ] = None,
+    time_unit: Annotated[
+        str | None, typer.Option(help="Unit of an integer time: s, ms, us, ns.", metavar="UNIT")
+    ] = None,
     budget: Annotated[
         str | None, typer.Option(help="How much all rules may list: rows, bytes such as '2 GiB', or 'inf'.")
     ] = None,

@@ -23,7 +23,10 @@ def sql(
     text: Annotated[str, typer.Argument(help="A file with the statement, or the statement itself.", metavar="SQL")],
     table: Annotated[
         list[str] | None,
-        typer.Option(help="name=files: a table of the statement, and where it is, as for match. As often as needed."),
+        typer.Option(
+            help="A table of the statement, and where it is, as for match. As often as needed.",
+            metavar="NAME=FILES",
+        ),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Write the rows: .parquet, .arrow, .jsonl or .csv.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,

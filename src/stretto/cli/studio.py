@@ -20,10 +20,14 @@ def studio(
     data: Annotated[
         Path, typer.Argument(help="A file of events, or a folder with such files.", metavar="[DATA]")
     ] = Path(),
-    type_: Annotated[str, typer.Option("--type", help="Column of the event type ('' for none).")] = "type",
-    time: Annotated[str | None, typer.Option(help="Column that orders the events.")] = None,
-    stream: Annotated[str | None, typer.Option(help="Column that names an event's stream.")] = None,
-    time_unit: Annotated[str | None, typer.Option(help="Unit of an integer time: s, ms, us, ns.")] = None,
+    type_: Annotated[
+        str, typer.Option("--type", help="Column of the event type ('' for none).", metavar="COLUMN")
+    ] = "type",
+    time: Annotated[str | None, typer.Option(help="Column that orders the events.", metavar="COLUMN")] = None,
+    stream: Annotated[str | None, typer.Option(help="Column that names an event's stream.", metavar="COLUMN")] = None,
+    time_unit: Annotated[
+        str | None, typer.Option(help="Unit of an integer time: s, ms, us, ns.", metavar="UNIT")
+    ] = None,
     language: Annotated[Language | None, typer.Option(help=LANGUAGE_HELP)] = None,
     rows: Annotated[int, typer.Option(help="How many events of a file are taken.", min=1)] = 100_000,
     seconds: Annotated[float, typer.Option(help="How long a query may run.", min=1)] = 30,

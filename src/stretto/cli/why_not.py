@@ -32,10 +32,14 @@ def why_not(  # noqa: PLR0913 - the options of the command
     data: Annotated[str, typer.Argument(help=DATA_HELP, metavar="DATA")],
     key: Annotated[
         list[str] | None,
-        typer.Option(help="Look only at this key: a value of the query's partition attribute, or column=value."),
+        typer.Option(
+            help="Look only at this key: a value of the query's partition attribute, or column=value, once for each attribute.",
+            metavar="VALUE",
+        ),
     ] = None,
     between: Annotated[
-        tuple[str, str] | None, typer.Option(help="Look only at events of these times; '-' leaves a side open.")
+        tuple[str, str] | None,
+        typer.Option(help="Look only at events of these times; '-' leaves a side open.", metavar="FROM TO"),
     ] = None,
     event: Annotated[
         int | None, typer.Option(help="Ask about this row, counted from 0: is it in a match, and if not, why?", min=0)
@@ -48,12 +52,16 @@ def why_not(  # noqa: PLR0913 - the options of the command
     ] = None,
     most: Annotated[int, typer.Option(help="How many near misses to show.", min=1)] = 3,
     language: Annotated[Language | None, typer.Option(help=LANGUAGE_HELP)] = None,
-    type_: Annotated[list[str] | None, typer.Option("--type", help=TYPE_HELP)] = None,
+    type_: Annotated[list[str] | None, typer.Option("--type", help=TYPE_HELP, metavar="COLUMN")] = None,
     format: Annotated[Format | None, typer.Option(help=FORMAT_HELP)] = None,
-    time: Annotated[str | None, typer.Option(help="Column that orders the events.")] = None,
-    sequence: Annotated[str | None, typer.Option(help="Column that orders events of one time.")] = None,
-    stream: Annotated[str | None, typer.Option(help="Column that names an event's stream.")] = None,
-    time_unit: Annotated[str | None, typer.Option(help="Unit of an integer time: s, ms, us, ns.")] = None,
+    time: Annotated[str | None, typer.Option(help="Column that orders the events.", metavar="COLUMN")] = None,
+    sequence: Annotated[
+        str | None, typer.Option(help="Column that orders events of one time.", metavar="COLUMN")
+    ] = None,
+    stream: Annotated[str | None, typer.Option(help="Column that names an event's stream.", metavar="COLUMN")] = None,
+    time_unit: Annotated[
+        str | None, typer.Option(help="Unit of an integer time: s, ms, us, ns.", metavar="UNIT")
+    ] = None,
 ) -> None:
     """Say why QUERY has no match in DATA: the nearest misses, and what is in the way of each."""
     text = read_query(query, language)

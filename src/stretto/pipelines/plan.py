@@ -35,6 +35,7 @@ class Plan:
 
     @property
     def streaming(self) -> bool:
+        """Whether the pipeline reads a stream, and not a batch."""
         return self.pipeline.mode == "streaming"
 
     def locate(self, path: str) -> str:

@@ -135,7 +135,13 @@ def _pairs(row: Any) -> list[tuple[str, Any]]:
 
 
 def progress_line(progress: Any) -> str:
-    """One line that says how a query stands after a micro-batch; empty when the report has no counts of stretto."""
+    """One line that says how a query stands after a micro-batch; empty when the report has no counts of stretto.
+
+    Parameters
+    ----------
+    progress
+        A ``StreamingQueryProgress``, or the dict or JSON text of one.
+    """
     found = metrics(progress)
     if not found:
         return ""
