@@ -13,14 +13,28 @@ from typing import Any
 import pyarrow as pa
 
 import stretto
+from stretto.matching.recognizing import read_clause
 from stretto.query.eql import EqlQuery
 from stretto.query.passes.bind_totals import BoundTotals
+from stretto.query.row_pattern import RowQuery
 from stretto.query.totals import Extent
-from tests.cases import ceql
+from tests.cases import ceql, rows
 from tests.cases.ceql import Case
 from tests.cases.choices import Seeded
 
-__all__ = ["PatternCase", "adding", "case", "check", "crowd", "expected", "found", "mixture"]
+__all__ = [
+    "PatternCase",
+    "adding",
+    "case",
+    "check",
+    "check_ahead",
+    "clauses",
+    "crowd",
+    "expected",
+    "found",
+    "mixture",
+    "one_by_one",
+]
 
 Row = dict[str, Any]
 #: ``("change", [changes])``, ``("push", low, high)``, ``("advance", time)``, ``("snapshot",)`` or ``("finish",)``.
@@ -168,6 +182,92 @@ def _automaton(choose: Seeded, by: tuple[str, ...], most: int) -> str:
     return json.dumps(made | ({"window": window} if window else {}) | ({"partition_by": keys} if keys else {}))
 
 
+#: What clauses ask of a row, some of the match so far, and what they measure.
+ROWS = [
+    "type = 'A'", "type = 'B'", "type <> 'C'", "v >= {n}", "w > 0.5", "name = 'a' OR flag", "v > PREV(v)", "PREV(type) = 'A'",
+    "v >= FIRST(v)", "count(*) < 4", "sum(v) > {n}", "v <= 2 * avg(w)", "MATCH_NUMBER() < 3", "type <> FIRST(type)",
+]  # fmt: skip
+AHEAD = [
+    "NEXT(v) > v",
+    "type <> NEXT(type)",
+    "v >= {n} AND NEXT(v, 2) IS NOT NULL",
+    "NEXT(w) > FIRST(w) AND type = 'A'",
+]
+MEASURED = [
+    "count(*)", "LAST(v)", "sum(w)", "avg(v)", "MATCH_NUMBER()", "CLASSIFIER()", "FIRST(type)", "PREV(FIRST(v))", "NEXT(v)",
+    "LAST(ts) - FIRST(ts)", "max(name)", "flag",
+]  # fmt: skip
+
+
+def clause(choose: Seeded, by: tuple[str, ...], time: str, *, ahead: bool = False) -> str:
+    """A clause over the events of a mixture; ``ahead``: some of its conditions read the rows behind theirs."""
+    pattern = rows.pattern_of(choose, choose.integer(1, 3), excludes=False)
+    variables = [one for one in rows.VARIABLES if one in pattern.replace("PERMUTE", "")]
+    if not variables:
+        pattern, variables = f"A? {pattern}", ["A"]
+    keys = by or choose.one_of([(), (), ("k",), ("name", "k")])
+    asked = {
+        one: choose.one_of(AHEAD if ahead and choose.chance(50) else ROWS) for one in variables if choose.chance(80)
+    }
+    define = [f"{one} AS {asked[one].format(n=choose.integer(0, 3))}" for one in asked]
+    measures = [f"{choose.one_of(MEASURED)} AS m{at}" for at in range(choose.integer(0, 3))]
+    parts = [
+        f"PARTITION BY {', '.join(keys)}" if keys else "",
+        choose.one_of([f"ORDER BY {time}", f"ORDER BY {time}", ""]),
+        f"MEASURES {', '.join(measures)}" if measures else "",
+        "ONE ROW PER MATCH",
+        choose.one_of(["", "AFTER MATCH SKIP PAST LAST ROW", "AFTER MATCH SKIP TO NEXT ROW"]),
+        f"PATTERN ({pattern})",
+        f"DEFINE {', '.join(define)}" if define else "",
+    ]
+    if time == "ts" and parts[1] and choose.chance(60):
+        parts[-2] += f" WITHIN INTERVAL '{choose.integer(1, 6)}' SECOND"
+    return f"MATCH_RECOGNIZE ({' '.join(one for one in parts if one)})"
+
+
+def clauses(seed: int, *, ahead: bool = False) -> PatternCase:
+    """A case of clauses beside some patterns in CEQL, with windows on the time that advances end; ``ahead``: as of :func:`clause`."""
+    choose = Seeded(seed)
+    events = _many_events(choose)
+    by: tuple[str, ...] = choose.one_of([(), (), ("k",)])
+    options = {
+        "time": "ts",
+        "stream": None,
+        "by": by,
+        "positions": True,
+        "output": choose.one_of(["events", "events", "positions"]),
+        "valuations": False,
+        "measures": choose.chance(70),
+        "capacity": choose.one_of([1, 1, 1 << 10]),
+    }
+    queries = [clause(choose, by, "ts", ahead=ahead) for _ in range(choose.integer(1, 4))]
+    queries += [_family(choose, None, by)() for _ in range(choose.integer(0, 2))]
+    actions = _actions(choose, events, "ts", queries, "pqrs", 9)
+    if ahead or choose.chance(70):
+        actions.append(("finish",))
+    return PatternCase(events, options, actions)
+
+
+def one_by_one(one: PatternCase) -> PatternCase:
+    """The same with a push for each event, and without snapshots."""
+    actions: list[Action] = []
+    for action in one.actions:
+        if action[0] == "push":
+            actions += [("push", event, event + 1) for event in range(action[1], action[2])]
+        elif action[0] != "snapshot":
+            actions.append(action)
+    return PatternCase(one.events, one.options, actions)
+
+
+def check_ahead(one: PatternCase) -> int:
+    """Assert that a set of clauses that read rows to come gives all rows, in an order that no cut changes; tells how many."""
+    rows = found(one)
+    assert list(map(repr, rows)) == list(map(repr, found(one_by_one(one)))), one
+    shown = _by_variable(rows, _queries(one))
+    assert sorted(map(repr, shown)) == sorted(map(repr, expected(one))), one
+    return len(rows)
+
+
 def adding(seed: int) -> PatternCase:
     """A case of patterns of which some count and add up over all of their matches, beside others."""
     return mixture(seed, totals=100)
@@ -192,6 +292,9 @@ def mixture(seed: int, *, totals: int = 40) -> PatternCase:
         "time_unit": "s",
     }
     queries = [_other(choose, by, max(9, seed % 10_000 // 20)) for _ in range(choose.integer(2, 8))]
+    if choose.chance(50):
+        queries += [clause(choose, by, "t") for _ in range(choose.integer(1, 3))]
+        options["measures"] = choose.chance(50)
     if choose.chance(totals):
         options["totals"] = True
         queries += [_adding(choose, by) for _ in range(choose.integer(1, 6))]
@@ -368,6 +471,8 @@ def language_of(query: str) -> str:
     first = query.split(maxsplit=1)[0]
     if first.startswith("{"):
         return "afa"
+    if first == "MATCH_RECOGNIZE":
+        return "match_recognize"
     return {"SELECT": "ceql", "PATTERN": "sase"}.get(first, "eql")
 
 
@@ -401,6 +506,9 @@ def expected(one: PatternCase) -> list[Row]:
                 (since is None or since.as_py() <= time.as_py()) and (until is None or time.as_py() < until.as_py())
                 for time in times
             ]
+            if language_of(line[since]) == "match_recognize":
+                rows += _recognized(one, name, line[since], inside, since, until)
+                continue
             events = one.events.filter(pa.array(inside, pa.bool_()))
             first = inside.index(True) if any(inside) else 0
             if language_of(line[since]) == "afa":
@@ -445,6 +553,7 @@ def _added_up(
             **{key: row[key] for key in by},
             "keys": [(group.name, _as_text(row[group.name])) for group in scope.groups if group.name not in by],
             **({"events": None} if one.options["output"] == "events" else {}),
+            **({"measures": None} if one.options.get("measures") else {}),
             "window_start": row.get("window_start"),
             "window_end": row.get("window_end"),
             "totals": [(item, _as_text(row[item])) for item in names],
@@ -547,6 +656,8 @@ def _matched(name: str, since: Any, text: str, events: pa.Table, first: int, opt
         }
         if options["output"] == "events":
             made["events"] = {variable: row[variable] for variable in query.variables}
+        if options.get("measures"):
+            made["measures"] = None
         if options.get("totals"):
             made |= dict.fromkeys(("window_start", "window_end", "totals"))
         rows.append(made)
@@ -575,10 +686,107 @@ def _given_by_automaton(
         }
         if options["output"] == "events":
             made["events"] = {None: [held[position] for position in row["positions"]]}
+        if options.get("measures"):
+            made["measures"] = None
         if options.get("totals"):
             made |= dict.fromkeys(("window_start", "window_end", "totals"))
         rows.append(made)
     return rows
+
+
+def _variables(text: str) -> tuple[str | None, ...]:
+    """The variables of a query."""
+    language = language_of(text)
+    if language == "match_recognize":
+        return read_clause(text).variables
+    return (None,) if language == "afa" else stretto.compile(text, language=language).variables
+
+
+def _recognized(
+    one: PatternCase, name: str, text: str, inside: list[bool], since: Any, until: Any
+) -> list[tuple[tuple[Any, ...], Row]]:
+    """The rows of a clause, with when they come: a matcher of its own is given the events of its time, one by one."""
+    parsed = read_clause(text)
+    table = one.events.append_column("at_", pa.array(range(one.events.num_rows)))
+    times = table.column(one.options["time"]).to_pylist()
+    keyed = [all(row[key] is not None for key in one.options["by"]) for row in table.to_pylist()]
+    begin, end = (None if at is None else at.as_py() for at in (since, until))
+    matcher = stretto.Matcher(_with_all_rows(text, one.options["time"]), table.schema, capacity=1)
+    found: list[tuple[tuple[Any, ...], Row]] = []
+    ended = False
+
+    def take(place: tuple[Any, ...], given: pa.Table) -> None:
+        number = _texts(given, [measure.name for measure in parsed.measures]).to_pylist()
+        for _, match in groupby(number, lambda row: (row["number_"], *(row[key] for key in parsed.partition_by))):
+            order = -math.inf if begin is None else begin
+            row = _of_clause(one, name, begin, list(match), parsed)
+            # What an event completes comes as a matcher orders it; what time or the end does, by first events.
+            found.append(((*place, name, order, 0 if place[3] else row["start"]), row))
+
+    for at, action in enumerate(one.actions):
+        now = action[1].as_py() if action[0] == "advance" else None
+        if action[0] == "push":
+            for event in range(action[1], action[2]):
+                if end is not None and not ended and times[event] >= end:
+                    take((at, 1, event, 0), matcher.finish())
+                    ended = True
+                if inside[event] and keyed[event]:
+                    take((at, 1, event, 1), matcher.push(table.slice(event, 1)))
+        elif now is not None and end is not None and not ended and now > end:
+            take((at, 1, 0, 0), matcher.finish())
+            ended = True
+        elif now is not None and not ended and (begin is None or begin < now):
+            take((at, 1, 0, 0), matcher.advance(now))
+        elif action[0] == "finish" and not ended:
+            take((at, 1, 0, 0), matcher.finish())
+    return found
+
+
+def _with_all_rows(text: str, time: str) -> str:
+    """A clause that shows all rows of its matches, each with its variable and the number of its match."""
+    if "ORDER BY" not in text:
+        begin = "MEASURES" if "MEASURES" in text else "ONE ROW"
+        text = text.replace(begin, f"ORDER BY {time} {begin}")
+    told = "MEASURES MATCH_NUMBER() AS number_, CLASSIFIER() AS variable_"
+    text = text.replace("MEASURES", f"{told},") if "MEASURES" in text else text.replace("ONE ROW", f"{told} ONE ROW")
+    return text.replace("ONE ROW PER MATCH", "ALL ROWS PER MATCH SHOW EMPTY MATCHES")
+
+
+def _texts(given: pa.Table, names: Sequence[str]) -> pa.Table:
+    """Rows with some columns as texts."""
+    for name in names:
+        column = given.column(name)
+        plain = column.cast(pa.int64()) if pa.types.is_duration(column.type) else column
+        given = given.set_column(given.column_names.index(name), name, plain.cast(pa.string()))
+    return given
+
+
+def _of_clause(one: PatternCase, name: str, since: Any, match: list[Row], parsed: RowQuery) -> Row:
+    """A match of a clause, of which all rows are there, as a row of a set; an empty one has the row at which it was found."""
+    events = [row for row in match if row["variable_"] is not None]
+    time, by = one.options["time"], one.options["by"]
+    made: Row = {
+        "pattern": name,
+        "since": since,
+        "start": match[0]["at_"],
+        "end": match[-1]["at_"],
+        "positions": [row["at_"] for row in events],
+        "start_time": match[0][time],
+        "end_time": match[-1][time],
+        **{key: match[0][key] for key in by},
+        "keys": [(key, _as_text(match[0][key])) for key in parsed.partition_by if key not in by],
+    }
+    if one.options["output"] == "events":
+        held = one.events.to_pylist()
+        made["events"] = {
+            variable: [held[row["at_"]] for row in events if row["variable_"] == variable]
+            for variable in parsed.variables
+        }
+    if one.options.get("measures"):
+        made["measures"] = [(measure.name, match[-1][measure.name]) for measure in parsed.measures]
+    if one.options.get("totals"):
+        made |= dict.fromkeys(("window_start", "window_end", "totals"))
+    return made
 
 
 def found(one: PatternCase) -> list[Row]:
@@ -608,9 +816,7 @@ def _by_variable(rows: list[Row], queries: dict[tuple[str, Any], str]) -> list[R
     for row in rows:
         if row.get("events") is not None:
             text = queries[row["pattern"], repr(row["since"])]
-            language = language_of(text)
-            variables = (None,) if language == "afa" else stretto.compile(text, language=language).variables
-            shown: dict[str | None, list[Any]] = {variable: [] for variable in variables}
+            shown: dict[str | None, list[Any]] = {variable: [] for variable in _variables(text)}
             for entry in row["events"]:
                 shown[entry["variable"]].append(entry["event"])
             row["events"] = shown
@@ -626,14 +832,14 @@ def _in_order(rows: list[Row]) -> list[Row]:
     return [row for _, same in groupby(rows, place) for row in sorted(same, key=_added)]
 
 
+def _queries(one: PatternCase) -> dict[tuple[str, Any], str]:
+    """The query of each version."""
+    changes = [change for action in one.actions if action[0] == "change" for change in action[1]]
+    return {(one["id"], repr(None if one["since"] is None else one["since"].as_py())): one["query"] for one in changes}
+
+
 def check(one: PatternCase, seed: int = 0) -> int:
     """Assert that a set of patterns gives exactly the rows that it must; tells how many."""
-    queries = {
-        (change["id"], repr(None if change["since"] is None else change["since"].as_py())): change["query"]
-        for action in one.actions
-        if action[0] == "change"
-        for change in action[1]
-    }
-    right, shown = expected(one), _in_order(_by_variable(found(one), queries))
+    right, shown = expected(one), _in_order(_by_variable(found(one), _queries(one)))
     assert list(map(repr, shown)) == list(map(repr, right)), f"{one}\nexpected {right}\nfound    {shown}"
     return len(right)

@@ -20,7 +20,7 @@ from stretto.query.row_pattern import BoundRows
 from stretto.reference.match_recognize import evaluate
 from tests.cases.choices import Choices, Drawn, Seeded
 
-__all__ = ["Case", "answer", "bound", "case", "check", "compared", "drawn", "expected"]
+__all__ = ["Case", "answer", "bound", "case", "check", "compared", "drawn", "expected", "pattern_of"]
 
 #: Rows that the reference may try for one match: a case takes some milliseconds.
 MOST_STEPS = 2_000
@@ -141,7 +141,7 @@ def _case(choose: Choices, windows: bool = True) -> Case:
         ]
     )
     excludes = choose.chance(20)
-    pattern = _pattern(choose, choose.integer(0, 3), excludes)
+    pattern = pattern_of(choose, choose.integer(0, 3), excludes)
     variables = [one for one in VARIABLES if one in pattern.replace("PERMUTE", "")]
     if not variables:
         pattern, variables = f"A? {pattern}", ["A"]
@@ -182,13 +182,14 @@ def _case(choose: Choices, windows: bool = True) -> Case:
     return Case(text, table, cuts, choose.one_of([1, 1 << 12]))
 
 
-def _pattern(choose: Choices, depth: int, excludes: bool) -> str:
+def pattern_of(choose: Choices, depth: int, excludes: bool) -> str:
+    """A pattern of the variables; ``excludes``: some of its parts are not shown."""
     kind = choose.integer(0, 12) if depth else choose.integer(0, 2)
     if kind <= 1:
         return choose.one_of(VARIABLES)
     if kind == 2:
         return choose.one_of([*VARIABLES, *VARIABLES, "()", "^", "$"])
-    inner = [_pattern(choose, depth - 1, excludes) for _ in range(choose.integer(2, 3))]
+    inner = [pattern_of(choose, depth - 1, excludes) for _ in range(choose.integer(2, 3))]
     if kind <= 5:
         return " ".join(f"({one})" if "|" in one else one for one in inner)
     if kind <= 7:

@@ -557,6 +557,60 @@ query = 'arcs = [{ source = "a", target = "b", when = "e.usr = 1" }]'
     assert (code, 'register = { tries = "int64" }' in shown) == (0, True)
 
 
+CLAUSE = """
+[[rule]]
+id = "burst"
+language = "sql"
+every = 50
+query = '''
+SELECT * FROM events MATCH_RECOGNIZE (
+  PARTITION BY user ORDER BY t PATTERN (F{2,} L) DEFINE F AS type = 'FAILED', L AS type = 'LOGIN'
+)
+'''
+
+[[rule.test]]
+matches = 1
+events = [
+  {type = "LOGIN", t = 9, user = "ann"}, {type = "FAILED", t = 1, user = "ann"}, {type = "FAILED", t = 2, user = "ann"},
+]
+
+[[rule.test]]
+matches = false
+events = [{type = "FAILED", t = 1, user = "ann"}, {type = "FAILED", t = 2, user = "bob"}, {type = "LOGIN", t = 9, user = "ann"}]
+
+[[rule]]
+id = "by-its-text"
+query = "MATCH_RECOGNIZE (ORDER BY t PATTERN (F) DEFINE F AS usr = 1)"
+"""
+
+
+def test_rules_that_are_clauses(folder: Folder, capsys: Any) -> None:
+    wrong = """
+[[rule]]
+id = "form"
+language = "sql"
+query = "MATCH_RECOGNIZE (PATTERN (A)"
+"""
+    path = folder(a=CLAUSE, b=GUESSED, c=wrong)
+    rules = stretto.read_rules(path)
+    [problem] = rules.problems
+    assert "c.toml, line 5" in str(problem)
+    assert "rule 'form': the clause ends too early" in str(problem)
+    assert [row["passed"] for row in rules.test(["burst"]).to_pylist()] == [True, True]
+    alerts = rules.match(EVENTS)
+    told = {row["rule"]: row for row in alerts.report.to_pylist()}
+    assert "unknown column 'usr'" in told["by-its-text"]["error"]
+    alone = stretto.sql(
+        rules.chosen(["burst"])[0].query.text.replace("PATTERN", "MEASURES FIRST(t) AS low PATTERN"), events=EVENTS
+    )
+    mine = [row for row in alerts.matches.to_pylist() if row["rule"] == "burst"]
+    assert mine
+    assert (mine[0]["keys"], mine[0]["start_time"]) == ([("user", alone["user"][0].as_py())], alone["low"][0].as_py())
+    assert told["burst"]["alerts"] + told["burst"]["suppressed"] == alone.num_rows
+    code, shown, _ = run(capsys, "rules", "explain", str(path), "burst")
+    assert (code, "F{2,} L" in shown) == (0, True)
+
+
 @pytest.mark.parametrize("every", [None, 100, 104, 105])
 def test_repeats_of_a_key(folder: Folder, every: int | None) -> None:
     """Ann has a match at 4, and with a longer window two more at 108, from each of the first attempts that suffice."""

@@ -287,6 +287,22 @@ def automata() -> stretto.PatternSet:
     return made
 
 
+def clauses() -> stretto.PatternSet:
+    """Clauses beside a query, one of which is to change after the snapshot."""
+    made = stretto.PatternSet(events().schema, time="ts", by=["key"], positions=True, measures=True)
+    made.change([stretto.Change("runs", RUNS), stretto.Change("ab", MIXED["ab"])])
+    times = events().column("ts")
+    soon = RUNS.replace("PATTERN (A B+)", "PATTERN (A B+ C) WITHIN INTERVAL '9' SECOND")
+    made.change([stretto.Change("soon", soon, since=times[20]), stretto.Change("runs", soon, since=times[CUT + 30])])
+    return made
+
+
+RUNS = """MATCH_RECOGNIZE (
+  PARTITION BY key ORDER BY ts MEASURES MATCH_NUMBER() AS number, sum(x) AS total, LAST(B.type) AS last_type
+  PATTERN (A B+) DEFINE A AS x IS NOT NULL, B AS sum(x) < 9 AND type <> PREV(type)
+)"""
+
+
 # -- buckets on Spark -------------------------------------------------------------------------------------------------
 
 
@@ -378,6 +394,7 @@ CASES = {
     "mixed-patterns": Case(mixed, read_mixed, go_on_with_patterns),
     "adding-patterns": Case(adding, read_adding, go_on_with_patterns),
     "automata-patterns": Case(automata, lambda made: made.push(events().slice(0, CUT)), go_on_with_patterns),
+    "clauses-patterns": Case(clauses, lambda made: made.push(events().slice(0, CUT)), go_on_with_patterns),
     "pattern-bucket": Case(pattern_bucket, read_bucket, go_on_with_bucket),
     "group-bucket": Case(group_bucket, read_groups, go_on_with_groups),
 }

@@ -74,6 +74,12 @@ OTHERS = [
         "chain", "sequence by key with maxspan=5s [A where true] [B where x > 2] ![C where true]", language="eql"
     ),
     stretto.Change("steep", stretto.write_afa(STEEP), at(2), language="afa"),
+    stretto.Change(
+        "climb",
+        "MATCH_RECOGNIZE (PARTITION BY key ORDER BY ts MEASURES FIRST(x) AS low, count(*) AS n "
+        "PATTERN (A B+) WITHIN INTERVAL '6' SECOND DEFINE A AS type = 'A', B AS x > PREV(x))",
+        at(3),
+    ),
 ]
 
 
@@ -157,6 +163,20 @@ def test_batch_with_queries_by_id_and_a_table(spark: Any) -> None:
         OptionError, match="pattern 'f': the AFA has a Python function, and patterns go to workers as texts"
     ):
         stretto.spark.match_patterns(df, {"f": called}, **options)
+
+
+def test_batch_with_clauses_and_queries_in_eql(spark: Any) -> None:
+    """Measures are shown where that is asked for; a compiled query says its language itself."""
+    events = random_events(6)
+    chain = stretto.compile("sequence by key with maxspan=5s [A where true] [B where x > 2]", language="eql")
+    patterns: dict[str, Any] = {"climb": OTHERS[-1].query, "chain": chain}
+    options: dict[str, Any] = {"by": ["key"], "time": "ts", "measures": True}
+    found = stretto.spark.match_patterns(spark.createDataFrame(events), patterns, sequence="seq", **options).toArrow()
+    changes = [stretto.Change(name, query) for name, query in patterns.items()]
+    options.pop("time")
+    assert bag(found) == expected(events, changes, **options)
+    measured = [row["measures"] for row in found.to_pylist() if row["pattern"] == "climb"]
+    assert {name for row in measured for name, _ in row} == {"low", "n"}
 
 
 def changes_table(changes: list[stretto.Change]) -> pa.Table:

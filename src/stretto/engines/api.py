@@ -46,6 +46,7 @@ class Matches(NamedTuple):
     #: Where matches are counted and added up: what each row says of those of an event (``start`` is the first of theirs), or of a
     #: window or table (``start`` and ``end`` are nothing).
     totals: Totals | None = None
+    measures: pa.Array | None = None  #: of a clause of SQL: what it measures of each match, a map of text to text
 
     @classmethod
     def added_up(cls, start: I64, end: I64, totals: Totals) -> Matches:

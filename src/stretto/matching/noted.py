@@ -175,24 +175,31 @@ class NotedPatterns:
             return self._none(since)
         every = given.get(EVERY)
         if every is not None:
-            if self._adds_up(change):
-                raise OptionError(
-                    f"pattern '{change.id}': every= leaves out matches that repeat others, and this query counts them"
-                )
+            self._check_every(change)
             every = ticks_of(every, f"pattern '{change.id}': every", self._kind, self._time, self._unit)
         digest = hashlib.sha256(f"{change.language}\n{change.query}".encode()).hexdigest()[:16]
         return _Note(since, digest, NONE if every is None else every, 0, [given.get(name) for name in self._shown])
 
     def _part(self, change: Change) -> Part:
         assert change.query is not None
-        return parts_over(self.patterns.schema, valuations=self._valuations).of(change.query, change.language)
+        language = change.language or self.patterns.language
+        return parts_over(self.patterns.schema, valuations=self._valuations).of(change.query, language)
 
-    def _adds_up(self, change: Change) -> bool:
-        """Whether rows of a pattern are counts and sums."""
+    def _check_every(self, change: Change) -> None:
+        """Raise an error where repeats of a pattern mean nothing, or do not come in the order of their ends."""
         try:
-            return self._part(change).totals is not None
+            part = self._part(change)
         except StrettoError:  # which the set raises as well, with the name of the pattern
-            return False
+            return
+        if part.totals is not None:
+            raise OptionError(
+                f"pattern '{change.id}': every= leaves out matches that repeat others, and this query counts them"
+            )
+        if part.overlaps:
+            raise OptionError(
+                f"pattern '{change.id}': every= leaves out matches in the order of their ends, and those of this clause may overlap: "
+                "AFTER MATCH SKIP PAST LAST ROW"
+            )
 
     def _wait(self, change: Change) -> Number:
         """How long after the end of a match one of an earlier end may still come."""

@@ -8,12 +8,11 @@ from typing import Any
 
 from stretto.errors import OptionError, nearest
 from stretto.languages.afa.builder import AFA
-from stretto.languages.sql import has_clause
 from stretto.matching.compiled import Query, compile_query
 from stretto.matching.lateness import renamed, tell_of
 from stretto.matching.line import Line, Reading
 from stretto.matching.ordered import Ordered
-from stretto.matching.recognizing import LANGUAGES, Recognizing
+from stretto.matching.recognizing import Recognizing, is_clause
 from stretto.matching.reorder import check_span
 from stretto.matching.revising import Lowering, Revising
 from stretto.query.afa import Afa
@@ -80,7 +79,7 @@ def line_of(query: str | Query | AFA | Afa, schema: Any, options: Mapping[str, A
     if isinstance(query, AFA | Afa):
         refuse(given, OF_QUERIES, "queries in CEQL or SASE+, and this is an AFA")
         return Revising(query.frozen, schema, **given)
-    if given.get("language") in LANGUAGES or ("language" not in given and isinstance(query, str) and has_clause(query)):
+    if is_clause(query, given.get("language")):
         given.pop("language", None)
         refuse(
             given,

@@ -41,6 +41,7 @@ from stretto.matching.many.automata import AfaRun, AutomatonPart
 from stretto.matching.many.budgeting import Budgeted, Shares
 from stretto.matching.many.changes import Instant, changes_of, instant_of
 from stretto.matching.many.checking import Checked, Numbers, checked, quoted
+from stretto.matching.many.clauses import ClausePart, ClauseRun
 from stretto.matching.many.compiling import parts_over
 from stretto.matching.many.handing import Handed
 from stretto.matching.many.index import Visits
@@ -74,9 +75,10 @@ class PatternSet:
     only, not on how they are cut into batches nor on when a change was given, as long as it was given in time.
 
     The patterns' conditions are evaluated once for all of them, and an event is handed only to those that it concerns. A pattern may
-    be an automaton, or any query in CEQL, SASE+ or EQL without ``KEEP``, ``AFTER MATCH``, ``OUTPUT compressed``, ``ORDER BY``,
-    ``SAMPLE`` and pipes. A match that waits for time to pass (a negation or missing event at the end) comes when time has passed it,
-    unless its pattern has ended before. Counts and sums over all matches come when a window is over, or the pattern ends.
+    be an automaton, a ``MATCH_RECOGNIZE`` clause with one row for each match, or any query in CEQL, SASE+ or EQL without ``KEEP``,
+    ``AFTER MATCH``, ``OUTPUT compressed``, ``ORDER BY``, ``SAMPLE`` and pipes. A match that waits for time to pass (a negation or
+    missing event at the end) comes when time has passed it, unless its pattern has ended before; one of a clause comes when no event
+    to come can change it, or its pattern ends. Counts and sums over all matches come when a window is over, or the pattern ends.
 
     Parameters
     ----------
@@ -96,6 +98,8 @@ class PatternSet:
         Whether patterns may count and add up over all of their matches (``SELECT COUNT(*), SUM(b[x]) …``). Rows have then
         ``window_start``, ``window_end`` and ``totals``, which are NULL in those of matches. ``"every"``: only those with EVERY may,
         where nobody calls :meth:`finish`.
+    measures
+        Whether rows show the ``MEASURES`` of clauses, by name as text; NULL for patterns in other languages.
     by
         Attributes by which every pattern must be partitioned; each is a column of the result.
     late
@@ -149,6 +153,7 @@ class PatternSet:
         positions: bool = False,
         valuations: bool = False,
         totals: bool | str = False,
+        measures: bool = False,
         by: Iterable[str] = (),
         late: str = "error",
         language: str | None = None,
@@ -177,6 +182,7 @@ class PatternSet:
         self._positions = positions
         self._valuations = valuations
         self._totals = totals
+        self._measures = measures
         self._late_policy = late
         self._language = language
         self._capacity = capacity
@@ -185,7 +191,12 @@ class PatternSet:
         self._meter = Meter.of_call(budget)  # of the call at hand
         self._shares: tuple[Sequence[Version], Shares] | None = None  # of the patterns at hand
         self._results = Results(
-            self._schema, by=self._by, events=output == "events", positions=positions, totals=bool(totals)
+            self._schema,
+            by=self._by,
+            events=output == "events",
+            positions=positions,
+            totals=bool(totals),
+            measures=measures,
         )
         self._clear()
 
@@ -219,6 +230,11 @@ class PatternSet:
     def schema(self) -> Schema:
         """The events' columns and their roles."""
         return self._schema
+
+    @property
+    def language(self) -> str | None:
+        """The language of queries, where neither their text nor their change tells."""
+        return self._language
 
     @property
     def output_schema(self) -> pa.Schema:
@@ -396,6 +412,8 @@ class PatternSet:
             )
         if part.totals is not None:
             self._check_totals(where, part.totals)
+        if self._measures and isinstance(part, ClausePart):
+            _check_measures(where, part)
         return part
 
     def _check_totals(self, where: str, totals: BoundTotals) -> None:
@@ -656,6 +674,8 @@ class PatternSet:
         if isinstance(part, AutomatonPart):
             traces = self._output == "events" or self._positions
             return AfaRun(part, traces=traces, capacity=self._capacity, budget=budget)
+        if isinstance(part, ClausePart):
+            return ClauseRun(part, by=self._by, measured=self._measures, capacity=self._capacity)
         assert isinstance(part, QueryPart)
         kind = OtherRun if part.totals is None else AddingRun
         return kind(part, labels=self._labels(part), capacity=self._capacity, budget=budget)
@@ -708,10 +728,10 @@ class PatternSet:
         """The rows of what time alone gives of a pattern."""
         assert version.own is not None
         versions, sources = [version], [version.source]
-        return [
-            self._results.table([piece], sources, self._history)
-            for piece in self._of_one(found, version.own, 0, versions)
-        ]
+        pieces = self._of_one(found, version.own, 0, versions)
+        # Those of a clause come partition by partition, and are put in order together.
+        blocks = [[*pieces]] if isinstance(version.part, ClausePart) else ([piece] for piece in pieces)
+        return [self._results.table(block, sources, self._history) for block in blocks]
 
     def _enter(self, in_force: InForce) -> None:
         """Give the patterns that come into force, and run together, their slots."""
@@ -764,7 +784,7 @@ class PatternSet:
             self._life.inside = True
             found += self._reach(reached.number, inclusive=False)
             for run in self._runs():
-                if not isinstance(run, OtherRun):
+                if not isinstance(run, OtherRun | ClauseRun):
                     run.rows = self._rows
             for joint in self._joint.values():
                 joint.reach(reached.number)
@@ -933,7 +953,8 @@ class PatternSet:
             "attributes": {name: str(kind) for name, kind in schema.attributes.items()},
             "roles": {"type": schema.type, "time": schema.time, "stream": schema.stream, "time_unit": schema.time_unit},
             "options": {"output": self._output, "valuations": self._valuations, "by": list(self._by)}
-            | ({"totals": True} if self._totals else {}),
+            | ({"totals": True} if self._totals else {})
+            | ({"measures": True} if self._measures else {}),
         }
 
     def _ready(self) -> None:
@@ -974,6 +995,16 @@ def _by_of(by: Iterable[str], schema: Schema) -> tuple[str, ...]:
     return names
 
 
+def _check_measures(where: str, part: ClausePart) -> None:
+    """Raise an error unless what a clause measures can be text."""
+    for one in part.bound.measures:
+        if pa.types.is_nested(one.type):
+            raise OptionError(
+                f"{where}: rows show measures as text, and '{one.name}' is {one.type}: leave it out, as 'events' has the rows of "
+                "the match, or make a text of it"
+            )
+
+
 def _placed(found: Iterator[Matches], place_of: NDArray[np.int64]) -> Iterator[Matches]:
     """Matches of patterns that run together, with the places of those that have the slots."""
     return (piece._replace(part=place_of[piece.part]) for piece in found)
@@ -996,7 +1027,7 @@ def _partitioned(part: Part, keys: Sequence[str]) -> str:
         return f"partition_by={list(keys)}"
     if part.language == "eql":
         return f"sequence by {', '.join(keys)}: the fields by which all steps are joined, and which events may not lack"
-    return "PARTITION BY " + ", ".join(f"[{name}]" for name in keys)
+    return "PARTITION BY " + ", ".join(keys if isinstance(part, ClausePart) else [f"[{name}]" for name in keys])
 
 
 def _named_error(error: QueryError, where: str) -> QueryError:

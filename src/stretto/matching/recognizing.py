@@ -18,7 +18,7 @@ from stretto.events import BEFORE, Schema, as_table, conform
 from stretto.explaining.rows import draw_clauses, explain_clause
 from stretto.frame import Section, reading
 from stretto.languages.match_recognize import parse
-from stretto.languages.sql import read_statement
+from stretto.languages.sql import has_clause, read_statement
 from stretto.languages.sql.tokens import tokens
 from stretto.matching.lateness import check_late
 from stretto.matching.life import Life
@@ -32,6 +32,11 @@ from stretto.times import DAY, FOREVER, check_clock
 
 #: Languages by the names that callers give.
 LANGUAGES = ("sql", "match_recognize")
+
+
+def is_clause(query: object, language: str | None) -> bool:
+    """Whether a query is a clause, or SQL around one: by its language or, where none is said, by its text."""
+    return isinstance(query, str) and (language in LANGUAGES or (language is None and has_clause(query)))
 
 
 def read_clause(text: str) -> RowQuery:

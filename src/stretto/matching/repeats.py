@@ -27,6 +27,9 @@ Number = int | float
 #: A span without end, and none at all.
 ENDLESS, NONE = -1, -2
 
+#: As a wait: matches come in the order of their ends, and how long after these nobody knows.
+WHENEVER = -1
+
 #: Columns of matches that are kept: the span behind them, and for how long an earlier one may still come. Users have other names.
 _EVERY, _WAIT = "\0every", "\0wait"
 
@@ -166,7 +169,8 @@ class Repeats:
         every
             The span of each; :data:`NONE`: it stays in any case.
         wait
-            How long after its end an earlier match may still come, of each; 0: they come in the order of their ends.
+            How long after its end an earlier match may still come, of each; 0: they come in the order of their ends, with these;
+            :data:`WHENEVER`.
         reached
             No match before this time less its wait is still to come; ``math.inf``: none at all; ``None``: it is not known.
         """
@@ -215,7 +219,7 @@ class Repeats:
         if self._last is None or reached is None or reached == math.inf:
             return
         every, wait = self._last.column(_EVERY).to_numpy(), self._last.column(_WAIT).to_numpy()
-        goes_on = (every == ENDLESS) | (_numbers(self._last, "end_time") + every + wait > reached)
+        goes_on = (every == ENDLESS) | (wait == WHENEVER) | (_numbers(self._last, "end_time") + every + wait > reached)
         self._last = self._last.filter(pa.array(goes_on)) if goes_on.any() else None
 
     @property
@@ -231,8 +235,8 @@ class Repeats:
             return due
         if self._last is None:
             return None
-        every = self._last.column(_EVERY).to_numpy()
-        over = (_numbers(self._last, "end_time") + every + self._last.column(_WAIT).to_numpy())[every != ENDLESS]
+        every, wait = self._last.column(_EVERY).to_numpy(), self._last.column(_WAIT).to_numpy()
+        over = (_numbers(self._last, "end_time") + every + wait)[(every != ENDLESS) & (wait != WHENEVER)]
         return over.max().item() if over.size else None
 
     # -- state --------------------------------------------------------------------------------------------------------

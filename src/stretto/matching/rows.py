@@ -140,7 +140,7 @@ _NOTHING = np.zeros(0, np.int64)
 def laid_out(program: RowProgram, given: Given) -> pa.Table:
     """The rows that the clause shows of matches, and of rows in none."""
     rows = program.bound.parsed.rows
-    seen, found, alone = given
+    seen, found, alone, _ = given
     if rows is RowsPerMatch.ONE:
         points = Points(np.arange(found.start.size), found.length)
         return _at_points(program, seen, found, points, found.start)

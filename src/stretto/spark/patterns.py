@@ -67,6 +67,7 @@ def match_patterns(  # noqa: PLR0913 - the options that users have
     on_limit: str = "error",
     shown: Iterable[str] = (),
     totals: bool = False,
+    measures: bool = False,
     late_changes: str | None = None,
     watermark: str | None = None,
 ) -> DataFrame:
@@ -80,9 +81,10 @@ def match_patterns(  # noqa: PLR0913 - the options that users have
     df
         The events.
     patterns
-        Queries and automata (:class:`stretto.AFA`) by id, or changes (:class:`stretto.Change`), or a DataFrame with a row for each
-        change: ``id``, ``query`` (NULL retires the pattern), perhaps ``since`` (NULL: from the beginning), ``until`` (the first time
-        at which it holds no more), ``language`` (``"afa"``: ``query`` is the text of an automaton, :func:`stretto.read_afa`) and
+        Queries, automata (:class:`stretto.AFA`) and ``MATCH_RECOGNIZE`` clauses by id, or changes (:class:`stretto.Change`), or a
+        DataFrame with a row for each change: ``id``, ``query`` (NULL retires the pattern), perhaps ``since`` (NULL: from the start),
+        ``until`` (the first time at which it holds no more), ``language`` (``"afa"``: ``query`` is the text of an automaton,
+        :func:`stretto.read_afa`) and
         ``every``, a span of time as text: of the pattern's matches with the same keys, one that ends less than this
         after the last one that was given is left out and counted. A streaming DataFrame changes the patterns of a continuous query
         while it runs; it must have no watermark. A change whose ``since`` the watermark of the events has passed is late, and goes
@@ -95,8 +97,8 @@ def match_patterns(  # noqa: PLR0913 - the options that users have
         ``disabled``, NULL in matches; a pattern that is switched off has a row with the reason there.
     shown
         Columns of ``patterns`` with texts that matches show, such as a title.
-    totals
-        As in :class:`stretto.PatternSet`; in a stream patterns that do need EVERY.
+    totals, measures
+        As in :class:`stretto.PatternSet`; in a stream patterns that count and add up need EVERY.
     late_changes
         What becomes of changes whose ``since`` is missing, or passed by the watermark. ``None``: they are late. ``"now"``: they hold
         from the watermark of their micro-batch on, and a pattern whose query stays the same goes on. Where there is a column
@@ -152,7 +154,9 @@ buckets, budget, watermark
     schema = pa.schema(list(columns.items())).serialize().to_pybytes()
     known = _known(patterns, changes, columns[time], shown)
     adds_up = "every" if totals and events.isStreaming else totals
-    run = ManyPatterns(schema, roles, output, valuations, tuple(by), language, known, budget, shown, on_limit, adds_up)
+    run = ManyPatterns(
+        schema, roles, output, valuations, tuple(by), language, known, budget, shown, on_limit, adds_up, measures
+    )
     result = run.start().output_schema  # patterns that are wrong show here
     if not events.isStreaming:
         if changes is not None:
@@ -217,6 +221,8 @@ def _plain(change: Change) -> dict[str, Any]:
     query, language = None if change.query is None else str(change.query), change.language
     if isinstance(change.query, AFA | Afa):
         query, language = _written(change.id, change.query.frozen), LANGUAGE
+    if isinstance(change.query, Query):
+        language = change.query.language
     since = change.since.as_py() if isinstance(change.since, pa.Scalar) else change.since
     return {"id": change.id, "query": query, "since": since, "language": language}
 

@@ -67,6 +67,11 @@ class RowProgram:
                 window=query.within is not None or bounded,
             )
 
+    @property
+    def marks(self) -> list[frozenset[str]]:
+        """The variables of each mark: a row of a match has one."""
+        return [frozenset({name}) for name in self.automaton.variables]
+
     @cached_property
     def words(self) -> int:
         """Words of bits that a row takes."""

@@ -104,13 +104,14 @@ def next_taken(k: int, ended: bool, reached: int, walks: Walks) -> int:
         if at == 0 and not (ended or closed):
             taken = WAITS
             break
-        if at == 0 or far or not possible(rows.bits, at, q):
-            edge += 1
-            continue
-        if not ended and rows.ordinal[at] + rules.ahead[q] >= parts.came[k]:
+        fits = at != 0 and not far and possible(rows.bits, at, q)
+        asked = fits or (rules.steady and at != 0 and not far)
+        if asked and not ended and rows.ordinal[at] + rules.ahead[q] >= parts.came[k]:
             taken = WAITS
             break
         edge += 1
+        if not fits:
+            continue
         number = parts.number[k] + 1
         # A row's place in the match is its slot.
         update(programs, walks.values, at, q, number, tip, at, scratch)
@@ -134,7 +135,9 @@ def next_taken(k: int, ended: bool, reached: int, walks: Walks) -> int:
 
 
 @inlined
-def put(rules: Rules, rows: Rows, start: int, length: int, number: int, registers: I64, out: Given) -> bool:
+def put(
+    rules: Rules, rows: Rows, newest: int, start: int, length: int, number: int, registers: I64, out: Given
+) -> bool:
     """Write a match, or a row of none, with the rows around it; false: the output has no room."""
     matches = registers[MATCHES]
     used = registers[USED]
@@ -150,6 +153,7 @@ def put(rules: Rules, rows: Rows, start: int, length: int, number: int, register
     out.number[matches] = number
     out.length[matches] = length
     out.first[matches] = slots + back
+    out.newest[matches] = newest
     for j in range(back + max(length, 1)):
         if j >= back and length:
             out.path[used] = rows.position[slot]
@@ -206,7 +210,7 @@ def give(k: int, walks: Walks, registers: I64, out: Given) -> int:
     if following < 0:
         return FAULTED
     length = rows.ordinal[tip] - rows.ordinal[start] + 1 if tip else 0
-    if not put(rules, rows, start, length, parts.number[k] + 1, registers, out):
+    if not put(rules, rows, parts.newest[k], start, length, parts.number[k] + 1, registers, out):
         return OUTPUT_FULL
     parts.number[k] += 1
     if tip:
@@ -225,7 +229,7 @@ def fall_back(k: int, walks: Walks, registers: I64, out: Given) -> int:
     tip = parts.tip[k]
     if tip == 0:
         alone = rules.unmatched and rows.ordinal[start] >= parts.behind[k]
-        if alone and not put(rules, rows, start, 0, 0, registers, out):
+        if alone and not put(rules, rows, parts.newest[k], start, 0, 0, registers, out):
             return OUTPUT_FULL
         parts.start[k] = rows.after[start]
         parts.edge[k] = 0

@@ -63,6 +63,7 @@ class Given(NamedTuple):
     seen: Shifted
     found: Found
     alone: I64  #: rows of ``seen`` that are in no match
+    newest: I64 = np.zeros(0, np.int64)  #: of each match, over a stream: the slot of the row with which it became final
 
 
 class RowRun:
@@ -78,10 +79,19 @@ class RowRun:
         What becomes of a row before the last one of its partition, or before a time that was reached: ``"error"``, or ``"drop"``.
     capacity
         Initial size of the growing arrays (tests use 1).
+    steady
+        With which row a match becomes final depends on the rows alone, and not on where they are cut: what reads rows to come waits
+        for them also where it could be told without.
     """
 
     def __init__(
-        self, program: RowProgram, columns: list[str], *, late: str = "error", capacity: int = 1 << 12
+        self,
+        program: RowProgram,
+        columns: list[str],
+        *,
+        late: str = "error",
+        capacity: int = 1 << 12,
+        steady: bool = False,
     ) -> None:
         self.program, self.columns, self.late_policy = program, columns, late
         bound = program.bound
@@ -94,7 +104,7 @@ class RowRun:
         ahead = np.array([by_variable.get(name, 0) for name in names], np.int64)
         unmatched = query.rows is r.RowsPerMatch.WITH_UNMATCHED
         window = -1 if query.within is None else span_of(bound.columns.field(query.order_by[0].column).type, query)
-        self.rules = t.Rules(program.mode, unmatched, window, ahead, shown_ahead, shown_back)
+        self.rules = t.Rules(program.mode, unmatched, window, ahead, shown_ahead, shown_back, steady)
         #: How many of the last rows of a partition are kept.
         self.kept_back = max(1, self.back + self.ahead)
         self.machine = s.machine(without_dead_ends(program.automaton), program.machine.target)
@@ -190,7 +200,7 @@ class RowRun:
             newest = self.parts.newest[touched]
             touched, newest = touched[newest > 0], newest[newest > 0]
             names = list(dict.fromkeys(one.column for one in query.order_by))
-            both = pa.concat_tables([self._take(newest, names), table.select(names)])
+            both = pa.concat_tables([self.take(newest, names), table.select(names)])
             order = [SortKey(whole(both, one.column), one.descending, one.nulls_first) for one in query.order_by]
             words = np.stack([np.asarray(one, np.int64) for one in key_words(order)])
             every = np.concatenate([touched, groups])
@@ -275,7 +285,7 @@ class RowRun:
         """
         if not slots.size:
             return
-        seen = Shifted(self._take(slots, self.columns), bounds) if seen is None else seen
+        seen = Shifted(self.take(slots, self.columns), bounds) if seen is None else seen
         behind = np.repeat(bounds[1:], np.diff(bounds)) - np.arange(slots.size)  # the row itself and those behind it
         # What was known before has been written, when the rows before it were here.
         new = slots >= fresh
@@ -341,10 +351,10 @@ class RowRun:
             return None
         self.registers[[s.MATCHES, s.USED, t.SLOTS]] = 0
         out = self.out
-        seen = Shifted(self._take(out.slot[:slots], self.columns), out.bounds[: matches + 1].copy())
+        seen = Shifted(self.take(out.slot[:slots], self.columns), out.bounds[: matches + 1].copy())
         matched = np.flatnonzero(out.number[:matches])
         found = Found(matched, out.first[matched], out.length[matched], out.number[matched], out.path[:used].copy())
-        return Given(seen, found, out.first[:matches][out.number[:matches] == 0])
+        return Given(seen, found, out.first[:matches][out.number[:matches] == 0], out.newest[matched])
 
     def _make_room_for_failed(self) -> None:
         """Forget configurations of rows at which no match goes on any more; double the table where that is not enough."""
@@ -403,7 +413,7 @@ class RowRun:
         renamed = np.where(needed, np.cumsum(needed) - 1, 0)
         at = np.flatnonzero(needed)
         self._rename_failed(renamed)
-        self.held = [self._take(at, self.columns)]
+        self.held = [self.take(at, self.columns)]
         self._rows = None
         size = max(self.capacity, at.size)
         state = t.kept(self.state, at, size)
@@ -428,7 +438,7 @@ class RowRun:
         nothing: Bits = newest == 0
         if not self.forgets or self.reached is None:
             return nothing
-        column = self._take(newest, self.columns).column(self.program.bound.parsed.order_by[0].column)
+        column = self.take(newest, self.columns).column(self.program.bound.parsed.order_by[0].column)
         passed = self._before_reached(_one(column))
         nothing |= passed & (self.parts.start[: self.partitions] == 0)
         return nothing
@@ -462,7 +472,7 @@ class RowRun:
             size *= 2
         self._put_failed(key, size)
 
-    def _take(self, slots: I64, names: list[str]) -> pa.Table:
+    def take(self, slots: I64, names: list[str]) -> pa.Table:
         """Columns of the rows at some slots."""
         if self._rows is None:
             # Pieces are joined with those before that are no larger, so that a row is copied as often as its piece doubles.
@@ -526,7 +536,7 @@ class RowRun:
     def _where(self, partition: int) -> str:
         start = int(self.parts.start[partition])
         query = self.program.bound.parsed
-        first = self._take(np.array([start]), self.columns)
+        first = self.take(np.array([start]), self.columns)
         keys = {name: first.column(name)[0].as_py() for name in query.partition_by}
         of = " of the partition " + ", ".join(f"{name} = {value!r}" for name, value in keys.items()) if keys else ""
         return f"the match that begins at row {int(self.state.ordinal[start])}{of}"
@@ -548,7 +558,7 @@ class RowRun:
         section.arrays["words"] = self.words[:, kept].reshape(-1)
         section.arrays["known"] = self.known[:, kept].reshape(-1)
         section.arrays["failed"] = self.failed.key[self.failed.used].reshape(-1)
-        section.put_table("held", self._take(np.arange(self.size), self.columns))
+        section.put_table("held", self.take(np.arange(self.size), self.columns))
         self.keys.save(section.sub("keys"))
         self.encoder.save(section.sub("encoder"))
 

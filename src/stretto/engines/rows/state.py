@@ -46,6 +46,7 @@ class Rules(NamedTuple):
     ahead: I64  #: by position: how many rows behind its row conditions read
     shown_ahead: int  #: how many rows behind the match measures read
     shown_back: int  #: … before it
+    steady: bool  #: a row that others behind it decide waits for them also where it is known that it does not fit
 
 
 class Given(NamedTuple):
@@ -57,6 +58,7 @@ class Given(NamedTuple):
     first: I64  #: where, in ``slot``, the match begins
     bounds: I64  #: where, in ``slot``, its rows and those around it begin; and one more
     slot: I64
+    newest: I64  #: the slot of the row of the partition that had come last
 
 
 # Registers of a stream's kernel; those of a walk (structure.py) stand before them.
@@ -87,10 +89,9 @@ def parts_for(count: int) -> Parts:
 
 def given(matches: int, slots: int) -> Given:
     """Room for so many matches with so many rows."""
-    number, length, first = np.empty((3, matches), np.int64)
-    return Given(
-        number, length, np.empty(slots, np.int64), first, np.zeros(matches + 1, np.int64), np.empty(slots, np.int64)
-    )
+    number, length, first, newest = np.empty((4, matches), np.int64)
+    bounds = np.zeros(matches + 1, np.int64)
+    return Given(number, length, np.empty(slots, np.int64), first, bounds, np.empty(slots, np.int64), newest)
 
 
 def kept(arrays: T, chosen: I64, size: int) -> T:

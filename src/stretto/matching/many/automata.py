@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -29,7 +29,7 @@ from stretto.frame import Section
 from stretto.languages.afa.written import write_afa
 from stretto.matching.many.handing import Handed
 from stretto.matching.many.keys import SharedKeys
-from stretto.matching.many.parts import Part
+from stretto.matching.many.parts import Part, WholeEvents
 from stretto.query import predicate as p
 from stretto.query.afa import Afa, Arc, UserFunction
 from stretto.query.afa_text import shown
@@ -52,25 +52,6 @@ def text_of(afa: Afa) -> str | None:
 def _functions(afa: Afa) -> list[Arc]:
     """The arcs that have Python functions."""
     return [arc for arc in afa.arcs if isinstance(arc.when, UserFunction) or isinstance(arc.then, UserFunction)]
-
-
-@dataclass(frozen=True)
-class AutomatonColumns:
-    """The columns of an automaton's matches (:class:`~stretto.matching.metering.Columns`)."""
-
-    time: str | None
-    partition_by: tuple[str, ...]
-    kinds: Mapping[str, pa.DataType]
-    variables: Sequence[tuple[str, tuple[str, ...]]]
-    positions: bool
-    language: str = LANGUAGE
-    summary: bool = False
-    returns: tuple[Any, ...] = ()
-
-    @property
-    def keys(self) -> Sequence[str]:
-        """What results call the partition attributes."""
-        return self.partition_by
 
 
 class AutomatonPart(Part):
@@ -169,11 +150,11 @@ class AutomatonPart(Part):
         """By mark: matches have no variables, and one mark stands for all of their events."""
         return [[0]]
 
-    def columns(self, *, output: str, positions: bool) -> AutomatonColumns:
+    def columns(self, *, output: str, positions: bool) -> WholeEvents:
         """The columns of its matches."""
         attributes = self.schema.attributes
         variables = [("", tuple(attributes))] if output == "events" else []
-        return AutomatonColumns(self.schema.time, self.partition_by, attributes, variables, positions)
+        return WholeEvents(LANGUAGE, self.schema.time, self.partition_by, attributes, variables, positions)
 
     def look(self, events: pa.Table) -> None:
         """Raise what is wrong with events: a value that does not fit its type there. What arcs compute shows when they do."""

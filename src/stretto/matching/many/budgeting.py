@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from stretto.budget import Budget
 from stretto.engines.api import Compiled, Matches
+from stretto.engines.rows.program import RowProgram
 from stretto.engines.shared.counting import Unlisted
 from stretto.engines.shared.holding import TooMany
 from stretto.errors import DataError, LimitError, StrettoError
@@ -28,7 +29,7 @@ class Listing(Protocol):
 class _Lister(NamedTuple):
     """An engine as one pattern sees it."""
 
-    program: Compiled
+    program: Compiled | RowProgram
     rest: Unlisted | None
 
     def unlisted(self) -> Unlisted | None:

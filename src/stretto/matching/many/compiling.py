@@ -1,4 +1,4 @@
-"""From queries and automata to parts, which are compiled once for all sets of patterns over a schema."""
+"""From queries, automata and clauses to parts, which are compiled once for all sets of patterns over a schema."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from stretto.languages.afa.builder import AFA
 from stretto.languages.afa.written import read_afa
 from stretto.matching.compiled import Query, compile_query, language_of
 from stretto.matching.many.automata import LANGUAGE, AutomatonPart, text_of
+from stretto.matching.many.clauses import ClausePart
 from stretto.matching.many.parts import Latest, Part, QueryPart
+from stretto.matching.recognizing import is_clause, read_clause
 from stretto.query.afa import Afa
 from stretto.query.query import refuse_joined
 
 
 class Parts:
-    """The parts of queries and automata over one schema, compiled or as they were compiled before.
+    """The parts of queries, automata and clauses over one schema, compiled or as they were compiled before.
 
     Parameters
     ----------
@@ -31,12 +33,12 @@ class Parts:
         self._parts: Latest[tuple[str, str], Part] = Latest(1 << 12)
 
     def of(self, query: str | Query | AFA | Afa, language: str | None) -> Part:
-        """The part of a query or an automaton.
+        """The part of a query, an automaton or a clause.
 
         Raises
         ------
         QueryError, OptionError, LimitError
-            It is neither, does not fit the schema, or is too large.
+            It is none of these, does not fit the schema, or is too large.
         """
         if isinstance(query, AFA | Afa):
             frozen = query.frozen
@@ -46,6 +48,10 @@ class Parts:
             return self._parts.get((LANGUAGE, text), lambda: AutomatonPart(frozen, self._schema, text))
         if language == LANGUAGE and isinstance(query, str):
             return self._parts.get((LANGUAGE, query), lambda: self._read(query))
+        if isinstance(query, str) and is_clause(query, language):
+            return self._parts.get(
+                (ClausePart.language, query), lambda: ClausePart(read_clause(query), self._schema, query)
+            )
         name = language_of(query, language)
         return self._parts.get((name, str(query)), lambda: self._compiled(query, name))
 
@@ -61,7 +67,7 @@ _PARTS: Latest[Hashable, Parts] = Latest(8)
 
 
 def parts_over(schema: Schema, *, valuations: bool) -> Parts:
-    """The parts of queries and automata over a schema, which all sets of patterns over it share."""
+    """The parts of queries, automata and clauses over a schema, which all sets of patterns over it share."""
     return _PARTS.get((schema.key, valuations), lambda: Parts(schema, valuations=valuations))
 
 

@@ -1,13 +1,14 @@
-"""A part: a query or an automaton as a set of patterns sees it. Immutable, and shared by all sets and versions that have it."""
+"""A part: a query, an automaton or a clause as a set of patterns sees it. Immutable; all sets and versions that have it share it."""
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -21,6 +22,7 @@ from stretto.engines.adding import AddedProgram
 from stretto.engines.afa.program import AfaProgram
 from stretto.engines.keeping import KeptProgram
 from stretto.engines.picking import PickedProgram
+from stretto.engines.rows.program import RowProgram
 from stretto.engines.select import Machine
 from stretto.engines.shared.intake import both, keyed
 from stretto.engines.tecs.program import Program
@@ -88,8 +90,27 @@ class Living(Generic[K, V]):
             return found
 
 
+@dataclass(frozen=True)
+class WholeEvents:
+    """The columns of matches that show all attributes of their events (:class:`~stretto.matching.metering.Columns`)."""
+
+    language: str
+    time: str | None
+    partition_by: tuple[str, ...]
+    kinds: Mapping[str, pa.DataType]
+    variables: Sequence[tuple[str, tuple[str, ...]]]
+    positions: bool
+    summary: bool = False
+    returns: tuple[Any, ...] = ()
+
+    @property
+    def keys(self) -> Sequence[str]:
+        """What results call the partition attributes."""
+        return self.partition_by
+
+
 class Part:
-    """A query or an automaton with its machine, and what it asks of single events."""
+    """A query, an automaton or a clause with its machine, and what it asks of single events."""
 
     #: How it is written, and in which language.
     text: str
@@ -101,9 +122,9 @@ class Part:
     waits = False
     wait: int | float = 0
     #: What runs it.
-    machine: Machine | AfaProgram
+    machine: Machine | AfaProgram | RowProgram
     #: Whose marks its matches have: the machine of all queries that differ from this one in what their guards ask only.
-    lister: Machine | AfaProgram
+    lister: Machine | AfaProgram | RowProgram
     #: What each guard of the machine asks of an event; ``None``: it never holds.
     conditions: Sequence[p.Predicate | None] = ()
     #: Which events belong to the streams that it reads; ``None``: all do.
@@ -114,6 +135,8 @@ class Part:
     selected: Sequence[tuple[str | None, tuple[str, ...]]]
     #: What its rows count and add up; ``None``: they are matches.
     totals: BoundTotals | None = None
+    #: Whether matches of one key may come in another order than that of their ends, though none waits for its window.
+    overlaps = False
     #: Whether something may be wrong with events of the right types, which only a look at each of them shows.
     doubtful = False
     #: Why no snapshot can hold it; ``None``: one can.
@@ -244,8 +267,8 @@ class Part:
 
     @property
     def digest(self) -> str:
-        """What a saved state belongs to: the automaton, as this version of stretto builds it."""
-        return self.machine.digest
+        """What a saved state belongs to."""
+        raise NotImplementedError
 
     @cached_property
     def holders(self) -> list[list[int]]:
@@ -346,6 +369,11 @@ class QueryPart(Part):
                 f"the matches wait until their window has passed, and a set of patterns waits for '{schema.time}', while the window "
                 f"measures '{self.measures}': measure '{schema.time}', or match it on its own"
             )
+
+    @property
+    def digest(self) -> str:
+        """What a saved state belongs to: the automaton, as this version of stretto builds it."""
+        return self.machine.digest
 
     @cached_property
     def keys(self) -> tuple[str, ...]:

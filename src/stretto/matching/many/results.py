@@ -2,8 +2,9 @@
 
 Columns: ``pattern``, ``since``, with positions ``start``, ``end`` and ``positions``, then ``start_time``, ``end_time``, the
 attributes that every pattern is partitioned by, ``keys`` (the other attributes that tell the key, by name, as text) and ``events``:
-which variable holds which event, in the order of events. Attributes that a pattern's SELECT leaves out are NULL there. Where patterns
-may add up over all of their matches come ``window_start``, ``window_end`` and ``totals``, the items by name as text.
+which variable holds which event, in the order of events. Attributes that a pattern's SELECT leaves out are NULL there. Where that is
+asked for, ``measures`` has what clauses measure, by name as text. Where patterns may add up over all of their matches come
+``window_start``, ``window_end`` and ``totals``, the items by name as text.
 """
 
 from __future__ import annotations
@@ -27,6 +28,9 @@ from stretto.query.totals import Extent
 
 I64 = NDArray[np.int64]
 
+
+#: The type of values by name, as text.
+NAMED = pa.map_(pa.string(), pa.string())
 
 #: Where the window begins and ends of which a row speaks.
 WINDOW = ("window_start", "window_end")
@@ -106,11 +110,18 @@ def _next(pieces: Iterator[Matches]) -> Matches | None:
 def chosen(piece: Matches, rows: I64) -> Matches:
     """Some of the matches of a piece."""
     size = np.diff(piece.offset)[rows]
-    offset = _offsets(size)
+    offset = offsets(size)
     cells = np.repeat(piece.offset[rows] - offset[:-1], size) + np.arange(offset[-1])
     part, known = (None if one is None else one[rows] for one in (piece.part, piece.known))
     return Matches(
-        piece.start[rows], piece.end[rows], offset, piece.position[cells], piece.mark[cells], part=part, known=known
+        piece.start[rows],
+        piece.end[rows],
+        offset,
+        piece.position[cells],
+        piece.mark[cells],
+        part=part,
+        known=known,
+        measures=None if piece.measures is None else piece.measures.take(pa.array(rows)),
     )
 
 
@@ -123,6 +134,7 @@ def sliced(piece: Matches, low: int, high: int) -> Matches:
         piece.position[begin:stop],
         piece.mark[begin:stop],
         part=None if piece.part is None else piece.part[low:high],
+        measures=None if piece.measures is None else piece.measures.slice(low, high - low),
         known=None if piece.known is None else piece.known[low:high],
         totals=None if piece.totals is None else piece.totals.sliced(low, high),
     )
@@ -143,10 +155,19 @@ class Results:
         Whether they have ``start``, ``end`` and ``positions``.
     totals
         Whether some of them may be counts and sums.
+    measures
+        Whether they show what clauses measure.
     """
 
     def __init__(
-        self, schema: Schema, *, by: Sequence[str], events: bool, positions: bool, totals: bool = False
+        self,
+        schema: Schema,
+        *,
+        by: Sequence[str],
+        events: bool,
+        positions: bool,
+        totals: bool = False,
+        measures: bool = False,
     ) -> None:
         assert schema.time is not None
         self.attributes = schema.attributes
@@ -155,6 +176,7 @@ class Results:
         self.events = events
         self.positions = positions
         self.totals = totals
+        self.measures = measures
         self.event_type = pa.struct(list(schema.attributes.items()))
         self.by_names: list[str] = []  #: what results call the attributes of ``by``
         self.schema = self._schema()
@@ -168,6 +190,7 @@ class Results:
         fields += [pa.field("start_time", when), pa.field("end_time", when)]
         taken = {"start", "end", "positions", "keys", "events", *(field.name for field in fields)}
         taken.update((*WINDOW, "totals") if self.totals else ())
+        taken.update(("measures",) if self.measures else ())
         for attribute in self.by:
             name = attribute
             while name in taken:
@@ -175,13 +198,15 @@ class Results:
             taken.add(name)
             self.by_names.append(name)
             fields.append(pa.field(name, self.attributes[attribute]))
-        fields.append(pa.field("keys", pa.map_(pa.string(), pa.string())))
+        fields.append(pa.field("keys", NAMED))
         if self.events:
             entry = pa.struct([("variable", pa.string()), ("event", self.event_type)])
             fields.append(pa.field("events", pa.list_(entry)))
+        if self.measures:
+            fields.append(pa.field("measures", NAMED))
         if self.totals:
             fields += [pa.field(name, measured_type(when)) for name in WINDOW]
-            fields.append(pa.field("totals", pa.map_(pa.string(), pa.string())))
+            fields.append(pa.field("totals", NAMED))
         return pa.schema(fields)
 
     def columns(self, shown: Collection[str], keys: Collection[str]) -> tuple[str, ...]:
@@ -214,7 +239,7 @@ class Results:
         assert totals is not None
         own = dict[str, pa.Array](
             pattern=pa.repeat(pa.scalar(source.id), rows),
-            totals=_map([one.name for one in totals.items], found.items, rows),
+            totals=as_map([one.name for one in totals.items], found.items, rows),
         )
         if source.since is not None:
             own["since"] = pa.repeat(source.since, rows)
@@ -230,7 +255,7 @@ class Results:
         shown = [
             (one.name, column) for one, column in groups if one.variable is not None or one.attribute not in self.by
         ]
-        own["keys"] = _map([name for name, _ in shown], [column for _, column in shown], rows)
+        own["keys"] = as_map([name for name, _ in shown], [column for _, column in shown], rows)
         own |= {
             name: column
             for attribute, name in zip(self.by, self.by_names, strict=True)
@@ -262,6 +287,8 @@ class Results:
         shown.append(self._keys(rows, sources, history))
         if self.events:
             shown.append(self._events(rows, sources, history))
+        if self.measures:
+            shown.append(_measures(block, rows.order))
         shown += [pa.nulls(rows.end.size, field.type) for field in list(self.schema)[len(shown) :]]
         return pa.Table.from_arrays(shown, schema=self.schema)
 
@@ -270,7 +297,7 @@ class Results:
         extra = [[name for name in source.part.keys if name not in self.by] for source in sources]
         names = list(dict.fromkeys(chain.from_iterable(extra)))
         counts = np.array([len(one) for one in extra], np.int64)[rows.source]
-        offset = _offsets(counts)
+        offset = offsets(counts)
         name_of, value_of = np.zeros(int(offset[-1]), np.int64), np.zeros(int(offset[-1]), np.int64)
         texts: list[pa.Array] = [pa.array([], pa.string())]
         done = 0
@@ -299,7 +326,7 @@ class Results:
             variables += source.part.selected
         first = np.array(begin, np.int64)
         mark = rows.mark + np.repeat(base[rows.source], np.diff(rows.offset))
-        entries = _offsets(first[mark + 1] - first[mark])
+        entries = offsets(first[mark + 1] - first[mark])
         inside = np.arange(entries[-1]) - np.repeat(entries[:-1], np.diff(entries))
         holder = np.array(holders, np.int64)[np.repeat(first[mark], np.diff(entries)) + inside]
         look = _Look(history, np.repeat(rows.position, np.diff(entries)))
@@ -323,6 +350,7 @@ class _Rows(NamedTuple):
     offset: I64
     position: I64
     mark: I64
+    order: I64 | None  #: the number of each in the block; ``None``: they are as there
 
 
 def _place(piece: Matches) -> tuple[I64, I64]:
@@ -345,14 +373,23 @@ def _joined(block: Sequence[Matches]) -> _Rows:
     size = np.concatenate([np.diff(piece.offset) for piece in block])
     position = np.concatenate([piece.position for piece in block])
     mark = np.concatenate([piece.mark for piece in block]).astype(np.int64)
-    offset = _offsets(size)
+    offset = offsets(size)
+    order: I64 | None = None
     if len(block) > 1:
         order = np.lexsort((source, np.concatenate([_known(piece) for piece in block])))
         source, start, end, size = source[order], start[order], end[order], size[order]
-        moved = _offsets(size)
+        moved = offsets(size)
         flat = np.repeat(offset[:-1][order] - moved[:-1], size) + np.arange(moved[-1])
         offset, position, mark = moved, position[flat], mark[flat]
-    return _Rows(source, start, end, offset, position, mark)
+    return _Rows(source, start, end, offset, position, mark, order)
+
+
+def _measures(block: Sequence[Matches], order: I64 | None) -> pa.Array:
+    """What the matches of a block measure, in an order; NULL of those that measure nothing."""
+    found = pa.concat_arrays(
+        [pa.nulls(piece.end.size, NAMED) if piece.measures is None else piece.measures for piece in block]
+    )
+    return found if order is None else found.take(pa.array(order))
 
 
 class _Look:
@@ -374,7 +411,8 @@ class _Look:
         return found if found.type == kind else found.cast(kind)
 
 
-def _offsets(counts: I64) -> I64:
+def offsets(counts: I64) -> I64:
+    """Where each of some runs of so many begins, and where the last one ends."""
     offset = np.zeros(counts.size + 1, np.int64)
     np.cumsum(counts, out=offset[1:])
     return offset
@@ -388,9 +426,8 @@ def _lists(offset: I64, values: pa.Array) -> pa.Array:
     return pa.ListArray.from_arrays(_narrow(offset), values)
 
 
-def _map(names: Sequence[str], columns: Sequence[pa.Array], rows: int) -> pa.Array:
+def as_map(names: Sequence[str], columns: Sequence[pa.Array], rows: int) -> pa.Array:
     """Columns by name, as text; durations as numbers of their unit."""
-    kind = pa.map_(pa.string(), pa.string())
     if not names or not rows:
         return pa.MapArray.from_arrays(
             _narrow(np.zeros(rows + 1, np.int64)), pa.array([], pa.string()), pa.array([], pa.string())
@@ -399,7 +436,7 @@ def _map(names: Sequence[str], columns: Sequence[pa.Array], rows: int) -> pa.Arr
     across = np.arange(rows * len(names)).reshape(len(names), rows).T.ravel()
     values = pa.concat_arrays([_text(one) for one in plain]).take(pa.array(across))
     keys = pa.array(list(names) * rows, pa.string())
-    return pa.MapArray.from_arrays(_narrow(np.arange(rows + 1) * len(names)), keys, values).cast(kind)
+    return pa.MapArray.from_arrays(_narrow(np.arange(rows + 1) * len(names)), keys, values).cast(NAMED)
 
 
 def _text(column: pa.Array) -> pa.Array:

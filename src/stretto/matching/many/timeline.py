@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from stretto.events import Schema
 from stretto.matching.many.automata import AfaRun
 from stretto.matching.many.changes import Instant
+from stretto.matching.many.clauses import ClauseRun
 from stretto.matching.many.finding import Owners
 from stretto.matching.many.joint import JointRun
 from stretto.matching.many.other import OtherRun
@@ -32,7 +33,7 @@ PAIRS = 1 << 23
 
 
 #: The run of a pattern on its own.
-OwnRun = TecsRun | OtherRun | AfaRun
+OwnRun = TecsRun | OtherRun | AfaRun | ClauseRun
 
 
 @dataclass(eq=False)

@@ -80,7 +80,7 @@ class Rule(Table):
 
     id: Name
     query: Text
-    language: Literal["ceql", "sase", "eql", "afa"] | None = None
+    language: Literal["ceql", "sase", "eql", "afa", "sql"] | None = None
     title: Text | None = None
     description: Text | None = None
     severity: Literal["info", "low", "medium", "high", "critical"] = "medium"

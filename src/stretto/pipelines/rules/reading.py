@@ -11,13 +11,14 @@ import pyarrow as pa
 
 from stretto.errors import OptionError, QueryError, StrettoError
 from stretto.matching.compiled import Query, compile_query
+from stretto.matching.recognizing import is_clause
 from stretto.pipelines.columns import column_type
 from stretto.pipelines.documents import File, Form, read, validated
 from stretto.pipelines.problems import PipelineError, Problem
 from stretto.pipelines.rules import model
-from stretto.pipelines.rules.automata import AutomatonText
 from stretto.pipelines.rules.ruleset import Rule, RuleSet
 from stretto.pipelines.rules.tables import is_table, rows_of
+from stretto.pipelines.rules.texts import AutomatonText, ClauseText
 
 FORM = Form("a rule file", ("rule",), {"rule": model.Rule, "rule.test": model.Test, "events": model.Events})
 
@@ -63,7 +64,7 @@ def read_rules(rules: str | Path | Any) -> RuleSet:
     >>> rules, rules.test().select(["rule", "passed", "found"]).to_pylist()
     (<stretto.RuleSet: 1 rule>, [{'rule': 'guessed', 'passed': True, 'found': 1}])
     >>> print(stretto.read_rules([{"id": "left", "query": "LOGIN where true", "language": "elq"}]).problems[0])
-    the table of rules, row 0: language = "elq": expected 'ceql', 'sase', 'eql' or 'afa'
+    the table of rules, row 0: language = "elq": expected 'ceql', 'sase', 'eql', 'afa' or 'sql'
     hint: did you mean 'eql'?
     """
     found = _Read()
@@ -158,9 +159,11 @@ def _rule(table: Mapping[str, Any], number: int, file: File, problems: list[Prob
     return Rule(found, query, file.name, file.where(("rule", number, "id")))
 
 
-def _query(rule: model.Rule) -> Query | AutomatonText:
+def _query(rule: model.Rule) -> Query | AutomatonText | ClauseText:
     if rule.language == AutomatonText.language:
         return AutomatonText(rule.query)
+    if is_clause(rule.query, rule.language):
+        return ClauseText(rule.query)
     return compile_query(rule.query, language=rule.language)
 
 

@@ -21,7 +21,7 @@ from stretto.matching.noted import NotedPatterns
 from stretto.matching.patterns import PatternSet
 from stretto.pipelines.problems import Problem
 from stretto.pipelines.rules import model
-from stretto.pipelines.rules.automata import AutomatonText
+from stretto.pipelines.rules.texts import AutomatonText, ClauseText
 
 #: What matches show of their rules.
 SHOWN = ("severity", "title")
@@ -56,7 +56,7 @@ class Rule:
     """A query with what people need to know of its matches."""
 
     given: model.Rule
-    query: Query | AutomatonText
+    query: Query | AutomatonText | ClauseText
     file: str
     #: Where it stands there: a line, or the row of a table.
     where: str
@@ -69,7 +69,7 @@ class Rule:
     @property
     def wanted(self) -> Collection[str]:
         """The types of events that it names, as far as the query tells."""
-        return () if isinstance(self.query, AutomatonText) else self.query.parsed.wanted
+        return self.query.parsed.wanted if isinstance(self.query, Query) else ()
 
     @property
     def change(self) -> dict[str, Any]:

@@ -98,7 +98,7 @@ class ManyPatterns(Plain):
         columns of notes (:class:`stretto.matching.noted.NotedPatterns`).
     shown
         The columns of changes that matches show.
-    on_limit, totals
+    on_limit, totals, measures
         As in :class:`stretto.PatternSet`.
     """
 
@@ -113,6 +113,7 @@ class ManyPatterns(Plain):
     shown: tuple[str, ...] = ()
     on_limit: str = "error"
     totals: bool | str = False
+    measures: bool = False
 
     @property
     def text(self) -> str:
@@ -130,6 +131,7 @@ class ManyPatterns(Plain):
         }
         own |= {"shown": list(self.shown)} if self.shown else {}
         own |= {"totals": True} if self.totals else {}
+        own |= {"measures": True} if self.measures else {}
         # Who is switched off is part of the state, and the budget says who.
         return own | ({"on_limit": "disable", "budget": str(self.budget)} if self.on_limit == "disable" else {})
 
@@ -150,6 +152,7 @@ class ManyPatterns(Plain):
             output=self.output,
             valuations=self.valuations,
             totals=self.totals,
+            measures=self.measures,
             by=self.by,
             language=self.language,
             budget=meter_of_task(self.budget),
