@@ -201,11 +201,9 @@ def test_scores_of_decimals_are_exact() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "SELECT COUNT(*) FROM S WHERE A; B AFTER 1 second",
         "PATTERN SEQ(A a, B+ b[] UNTIL (C c) ONLY) WHERE skip_till_any_match { b[i].v > a.v } RETURN TOTAL count(*) EVERY EVENT",
         "PATTERN SEQ(A a, B b, ~(C c)) WHERE skip_till_any_match { b.v > a.v } WITHIN 1 hour RETURN TOTAL count(*) EVERY EVENT",
         "PATTERN SEQ(A a, B b) WHERE skip_till_any_match { [k] and b.v > a.v } WITHIN 9 EVENTS RETURN TOTAL count(*) EVERY 3 EVENTS",
-        f"SELECT * {FROM} GROUP BY a[k] ORDER BY SUM(b[v]) LIMIT 2",
     ],
 )
 def test_what_no_engine_runs_yet(text: str) -> None:
