@@ -5,8 +5,6 @@ What a start is, and when one is decided, stands in :mod:`stretto.engines.shared
 
 from __future__ import annotations
 
-import copy
-import hashlib
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
@@ -15,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 
 from stretto.budget import Budget, described_bytes
-from stretto.engines.api import Matches, Startable, Starting
-from stretto.engines.around import AroundRun
+from stretto.engines.api import Matches, Starting
+from stretto.engines.around import AroundProgram, MachineRun
 from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.nfab.runner import NfabRunner
-from stretto.engines.shared.counting import BEYOND, Unlisted
+from stretto.engines.shared.counting import BEYOND
 from stretto.engines.shared.holding import TooMany
 from stretto.engines.shared.keeping import I64, Keeper, Rule
 from stretto.engines.tecs.program import Program
@@ -36,7 +34,7 @@ FEWER = "skip_till_next_match, a narrower WITHIN or stricter conditions have few
 LAST_OF_ALL = (1 << 62) - 1
 
 
-class KeptProgram(Startable["KeptRun"]):
+class KeptProgram(AroundProgram["KeptRun"]):
     """A :class:`~stretto.engines.api.Program`.
 
     Parameters
@@ -49,7 +47,7 @@ class KeptProgram(Startable["KeptRun"]):
         The variables in the order of the pattern's components, where matches of the same events may differ by them.
     """
 
-    revises = False
+    machine: Program | NfabProgram | TimedProgram
     abilities: ClassVar[frozenset[str]] = (Program.abilities & NfabProgram.abilities) - {
         "choice",
         "limit",
@@ -60,22 +58,8 @@ class KeptProgram(Startable["KeptRun"]):
     }
 
     def __init__(self, machine: Program | NfabProgram | TimedProgram, keep: Keep, order: Sequence[str]) -> None:
-        self.machine, self.keep, self.order = machine, keep, order
-
-    @property
-    def digest(self) -> str:
-        """What the machine is, and what is asked of its matches."""
-        return hashlib.sha256(f"{self.machine.digest}\n{self.keep}".encode()).hexdigest()
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns that the machine reads."""
-        return self.machine.columns
-
-    @property
-    def marks(self) -> Sequence[frozenset[str]]:
-        """The variables of each mark."""
-        return self.machine.marks
+        super().__init__(machine, keep)
+        self.keep, self.order = keep, order
 
     def started(self, how: Starting) -> KeptRun:
         """A run from the beginning of a stream; matches are never counted unlisted."""
@@ -84,16 +68,15 @@ class KeptProgram(Startable["KeptRun"]):
         return KeptRun(self, run, labels=labels, budget=how.budget or Budget())
 
 
-class KeptRun(AroundRun):
+class KeptRun(MachineRun):
     """A :class:`~stretto.engines.api.Run`."""
 
+    BESIDE = "keeper"
     run: Runner | NfabRunner | TimedRunner
 
     def __init__(
         self, program: KeptProgram, run: Runner | NfabRunner | TimedRunner, *, labels: bool, budget: Budget
     ) -> None:
-        super().__init__(run)
-        self.program = program
         waits = program.machine.query.parsed.last_negation is not None
         rule = Rule(
             longest=program.keep.longest,
@@ -102,17 +85,9 @@ class KeptRun(AroundRun):
             waits=waits,
         )
         self.keeper = run.keeper = Keeper(program.keep, program.marks, program.order if labels else (), rule)
+        super().__init__(program, run, self.keeper)
         self.budget = budget
         self._event = -1  # whose matches were counted last
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> KeptRun:
-        memo[id(self.program)] = self.program
-        memo[id(self.run.program)] = self.run.program
-        made = copy.copy(self)
-        made.run = copy.deepcopy(self.run, memo)
-        assert made.run.keeper is not None
-        made.keeper = made.run.keeper
-        return made
 
     def advance(self, batch: pa.RecordBatch, *, silent: bool = False) -> Iterator[Matches]:
         """Take the next rows, and give the matches that are decided; ``silent``: give nothing, as if they were not asked for."""
@@ -168,11 +143,6 @@ class KeptRun(AroundRun):
             self.keeper.look(piece)
         yield from _some(self.keeper.close(LAST_OF_ALL))
 
-    def save(self, section: Section) -> None:
-        """Write the machine's state, and what is not decided."""
-        self.run.save(section)
-        self.keeper.save(section.sub("keeper"))
-
     def load(self, section: Section) -> None:
         """Take over what :meth:`save` wrote."""
         self.run.load(section)
@@ -184,10 +154,6 @@ class KeptRun(AroundRun):
         there = Section()
         old.keeper.save(there)
         self.keeper.load(there, self.run.partitions)
-
-    def unlisted(self) -> Unlisted | None:
-        """What is given is at most one match for each start."""
-        return None
 
     @property
     def idle(self) -> bool:
@@ -212,11 +178,6 @@ class KeptRun(AroundRun):
         """The rows that a match to come may hold (sorted)."""
         found = self.run.live()
         return np.union1d(found, self.keeper.live()) if self.keeper.waits else found
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that it holds."""
-        return self.run.nbytes + self.keeper.nbytes
 
 
 def _some(found: Matches | None, silent: bool = False) -> Iterator[Matches]:

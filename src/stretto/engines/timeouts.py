@@ -6,8 +6,6 @@ matches come in the order of their first events. So what is given, and in which 
 
 from __future__ import annotations
 
-import copy
-import hashlib
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
@@ -15,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from stretto.engines.api import Matches, Startable, Starting, TimedOut
-from stretto.engines.around import AroundRun
+from stretto.engines.api import Matches, Starting, TimedOut
+from stretto.engines.around import AroundProgram, MachineRun
 from stretto.engines.nfab import following as nfab
 from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.nfab.runner import NfabRunner
@@ -28,7 +26,6 @@ from stretto.engines.timed import following as timed
 from stretto.engines.timed.program import TimedProgram
 from stretto.engines.timed.runner import TimedRunner
 from stretto.errors import OptionError
-from stretto.frame import Section
 from stretto.query.passes.bind import BoundQuery
 from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.query import Consume, ParsedQuery
@@ -63,7 +60,7 @@ def _chooser(query: ParsedQuery | SaseQuery) -> str:
     return "" if query.consume is Consume.NONE else "CONSUME BY"
 
 
-class TimeoutProgram(Startable["TimeoutRun"]):
+class TimeoutProgram(AroundProgram["TimeoutRun"]):
     """A :class:`~stretto.engines.api.Program`.
 
     Parameters
@@ -74,7 +71,7 @@ class TimeoutProgram(Startable["TimeoutRun"]):
         The query, whose partial matches are followed.
     """
 
-    revises = False
+    machine: Program | NfabProgram | TimedProgram
     abilities: ClassVar[frozenset[str]] = (NfabProgram.abilities | TimedProgram.abilities) - {
         "limit",
         "keep",
@@ -85,17 +82,12 @@ class TimeoutProgram(Startable["TimeoutRun"]):
 
     def __init__(self, machine: Program | NfabProgram | TimedProgram, query: BoundQuery | BoundSase) -> None:
         refuse_timeouts(query.parsed)
-        self.machine = machine
         self.followed: NfabProgram | timed.Followed
         if isinstance(query, BoundQuery):
             self.followed = timed.Followed(query)
         else:
             self.followed = machine if isinstance(machine, NfabProgram) else NfabProgram(query)
-
-    @property
-    def digest(self) -> str:
-        """What the machines are."""
-        return hashlib.sha256(f"{self.machine.digest}\n{self.followed.digest}\ntimeouts".encode()).hexdigest()
+        super().__init__(machine, f"{self.followed.digest}\ntimeouts")
 
     @property
     def told(self) -> str:
@@ -151,23 +143,22 @@ class _Marks(Sequence[frozenset[str]]):
         return self.first[at] if at < len(self.first) else self.second[at - len(self.first)]
 
 
-class TimeoutRun(AroundRun):
+class TimeoutRun(MachineRun):
     """A :class:`~stretto.engines.api.Run`."""
 
+    BESIDE = "partial"
+    program: TimeoutProgram
     run: Runner | NfabRunner | TimedRunner
 
     def __init__(self, program: TimeoutProgram, run: Runner | NfabRunner | TimedRunner, partial: FollowingRun) -> None:
-        super().__init__(run)
-        self.program, self.partial = program, partial
+        super().__init__(program, run, partial)
+        self.partial = partial
         self._shift = len(program.followed.marks)
         self._later = not self.waits and program.completes_later
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> TimeoutRun:
-        for one in (self.program, self.program.machine, self.program.followed):
-            memo[id(one)] = one
-        made = copy.copy(self)
-        made.run, made.partial = copy.deepcopy(self.run, memo), copy.deepcopy(self.partial, memo)
-        return made
+    def __deepcopy__(self, memo: dict[int, Any]) -> MachineRun:
+        memo[id(self.program.followed)] = self.program.followed
+        return super().__deepcopy__(memo)
 
     @property
     def waits(self) -> bool:
@@ -253,23 +244,6 @@ class TimeoutRun(AroundRun):
         start, end, offset, position, mark, reached = found.places
         return Matches(start, end, offset, position, mark, timed_out=TimedOut(reached, found.expired))
 
-    # -- state --------------------------------------------------------------------------------------------------------
-
-    def save(self, section: Section) -> None:
-        """Write the states of both runs."""
-        self.run.save(section)
-        self.partial.save(section.sub("partial"))
-
-    def load(self, section: Section) -> None:
-        """Take over what :meth:`save` wrote."""
-        self.run.load(section)
-        self.partial.load(section.sub("partial"))
-
-    def take_over(self, old: Any, unknown: frozenset[str]) -> None:
-        """As :class:`~stretto.engines.api.Run` says."""
-        self.run.take_over(old.run, unknown)
-        self.partial.take_over(old.partial, unknown)
-
     def unlisted(self) -> Unlisted | None:
         """Say what the machine's run says."""
         return self.run.unlisted()
@@ -293,11 +267,6 @@ class TimeoutRun(AroundRun):
     def live(self) -> I64:
         """The rows that may still be shown (sorted)."""
         return np.union1d(self.run.live(), self.partial.live())
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that both runs hold."""
-        return self.run.nbytes + self.partial.nbytes
 
 
 def _joined(first: Matches, second: Matches, order: I64) -> Matches:

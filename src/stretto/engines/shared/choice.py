@@ -381,6 +381,12 @@ class Choice:
             self._fit_groups()
         self._raise_bounds()
 
+    def take_over(self, old: Choice, unknown: frozenset[str]) -> None:
+        """Go on where the choice of the same query over columns of narrower types stands."""
+        there = Section()
+        old.save(there)
+        self.load(there)
+
 
 def _exactly(array: pa.Array, known: NDArray[np.bool_], factor: int) -> I64:
     """Integers by a factor; LOST where 64 bits do not hold them."""
