@@ -77,7 +77,8 @@ def test_no_component_can_match_without_types_and_streams() -> None:
     query = f"PATTERN SEQ(trip a) {ANY_MATCH}"
     message = (
         "type=None: an event's type is the name of its stream, and no column names it, so that no component of the pattern can ever "
-        "match; name the column of types with type='…', that of streams with stream='…', or give a dict of tables by stream"
+        "match; name the column of types with type='…', that of streams with stream='…', or give a dict of tables by "
+        "stream (in the shell NAME=FILES)"
     )
     for call in (
         lambda: stretto.match(query, EVENTS, type=None),

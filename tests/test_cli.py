@@ -401,6 +401,131 @@ def test_explain_without_graphviz(run: Run, monkeypatch: pytest.MonkeyPatch) -> 
     assert (code, err) == (2, "error: cannot draw to 'q.bmp': end it in .dot, .svg, .png or .pdf\n")
 
 
+# ---- DATA by stream
+
+FALLS = "PATTERN SEQ(Day a, Day b, Tip t) WHERE skip_till_next_match { b.close < a.close }"
+DAYS = pa.table({"day": [1, 2, 4, 5], "close": [9, 8, 8, 3]})
+TIPS = pa.table({"day": [3, 6], "who": ["x", "y"]})
+BY_STREAM = ("Day=days.parquet", "Tip=tips.csv", "--type", "", "--time", "day")
+
+
+@pytest.fixture
+def streams(run: Run) -> Run:
+    """The command, where the files of two streams are."""
+    pq.write_table(DAYS, "days.parquet")
+    csv.write_csv(TIPS, "tips.csv")
+    return run
+
+
+def test_streams_by_name(streams: Run) -> None:
+    code, out, err = streams("match", FALLS, *BY_STREAM, "--json", "--output", "positions")
+    assert (code, err) == (0, "")
+    expected = stretto.match(FALLS, {"Day": DAYS, "Tip": TIPS}, type=None, time="day", output="positions").to_pylist()
+    assert [json.loads(line) for line in out.splitlines()] == expected
+    assert [one["positions"] for one in expected] == [[0, 1, 4], [2, 3, 5], [1, 3, 5]]
+    asked = (*BY_STREAM[:1], "Tip=tips*.csv", *BY_STREAM[2:])  # a pattern
+    assert streams("match", FALLS, *asked, "--json", "--output", "positions")[1] == out
+    query = "SELECT * FROM Day, Tip WHERE Day ; Tip"
+    code, out, _ = streams("match", query, *BY_STREAM, "--json", "--output", "positions")
+    found = {tuple(json.loads(line)["positions"]) for line in out.splitlines()}
+    assert found == {(0, 4), (1, 4), (0, 5), (1, 5), (2, 5), (3, 5)}
+
+
+def test_a_stream_with_a_name_alone(streams: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    twice = "PATTERN SEQ(Day a, Day b) WHERE strict_contiguity { b.close < a.close }"
+    shown = ("--type", "", "--time", "day", "--json", "--output", "positions")
+    for given in ("Day=days.parquet", "Day=-"):
+        stdin = io.TextIOWrapper(io.BytesIO(Path("days.parquet").read_bytes()))
+        monkeypatch.setattr(sys, "stdin", stdin)
+        code, out, err = streams("match", twice, given, *shown, "--format", "parquet")
+        assert (code, err) == (0, "")
+        assert [json.loads(line)["positions"] for line in out.splitlines()] == [[0, 1], [2, 3]]
+    pq.write_table(DAYS.take([0, 3, 1, 2]), "late.parquet")  # day 5 comes second
+    code, out, err = streams("match", twice, "Day=late.parquet", *shown, "--disorder", "1", "--late", "drop")
+    assert (code, err) == (0, "1 late event left out\n")
+    assert [json.loads(line)["positions"] for line in out.splitlines()] == [[0, 3], [1, 3]]
+    code, out, _ = streams("match", twice, "days.parquet", "days.parquet", *shown[2:], "--stream", "who")
+    assert code == 2
+
+
+def test_files_without_names(run: Run) -> None:
+    code, out, _ = run("match", QUERY, "events.parquet", "events.parquet", "--json", "--output", "positions")
+    assert code == 0
+    both = stretto.match(QUERY, pa.concat_tables([EVENTS, EVENTS]), output="positions")["positions"].to_pylist()
+    assert [json.loads(line)["positions"] for line in out.splitlines()] == both
+    assert len(both) == 3
+    Path("v=1").mkdir()
+    pq.write_table(EVENTS.drop_columns(["v"]), "v=1/events.parquet")  # a path, and no stream 'v'
+    assert run("match", "SELECT * FROM S WHERE A ; C", "v=1", "--json")[0] == 0
+    assert run("match", "SELECT * FROM S WHERE A ; C", "v=1/events.parquet", "--json")[0] == 0
+
+
+def test_streams_by_name_are_explained_and_asked(streams: Run) -> None:
+    given = {"Day": DAYS, "Tip": TIPS}
+    code, out, err = streams("explain", FALLS, *BY_STREAM, "--counts")
+    assert (code, err) == (0, "")
+    assert out == f"{stretto.explain(FALLS, given, type=None, time='day')}\n"
+    assert "1. Day a: 4 events\n" in out
+    code, out, err = streams("explain", FALLS.replace("close", "clse"), *BY_STREAM)
+    assert (code, "unknown attribute 'clse'" in err) == (3, True)
+    never = FALLS.replace("{", "{ b.close > 8 AND")
+    code, out, err = streams("why-not", never, *BY_STREAM)
+    assert (code, err) == (0, "")
+    assert out == f"{stretto.why_not(never, given, type=None, time='day')}\n"
+    assert "b.close > 8 does not hold: b.close is 8" in out
+
+
+def test_rules_over_streams_by_name(streams: Run) -> None:
+    Path("rules.toml").write_text(f'[[rule]]\nid = "falls"\nquery = "{FALLS}"\n', "utf-8")
+    code, out, err = streams("rules", "match", "rules.toml", *BY_STREAM, "--json")
+    assert (code, err) == (0, "")
+    found = [json.loads(line) for line in out.splitlines()]
+    assert [(one["start_time"], one["end_time"]) for one in found] == [(1, 3), (4, 6), (2, 6)]
+    pq.write_table(DAYS.take([1, 0, 3, 2]), "days.parquet")  # in no order
+    assert streams("rules", "match", "rules.toml", *BY_STREAM, "--json")[1] == out
+
+
+CLAUSE = "SELECT * FROM t MATCH_RECOGNIZE (PATTERN (x) DEFINE x AS close > 9)"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (
+            ["match", FALLS, "Day=days.parquet", "Day=days.parquet"],
+            "there is a stream 'Day' already; one stream of many",
+        ),
+        (
+            ["match", FALLS, "Day=days.parquet", "tips.csv"],
+            "'tips.csv' has no name, and 'Day=days.parquet' has one: give",
+        ),
+        (["match", FALLS, "Day=dys.parquet"], "no such file: dys.parquet; did you mean 'days.parquet'?"),
+        (["match", FALLS, "Day="], "Day=: give a name and files"),
+        (["match", FALLS, "=days.parquet"], "=days.parquet: give a name and files"),
+        (["match", FALLS, "Day=-", "Tip=-"], "'-', the standard input, is one stream or all of DATA"),
+        (["match", FALLS, "-", "days.parquet"], "'-', the standard input, is one stream or all of DATA"),
+        (["match", FALLS, *BY_STREAM[:2], "--type", ""], "several streams are merged by time"),
+        (["match", FALLS, *BY_STREAM, "--disorder", "5"], "--disorder reads rows in the order in which they came"),
+        (["match", FALLS, "days.parquet", "--type", "", "--time", "day"], "in the shell NAME=FILES"),
+        (["match", "SELECT * FROM Day WHERE Day", "Dy=days.parquet", "--type", ""], "did you mean 'Dy'?"),
+        (
+            ["why-not", CLAUSE, "Day=days.parquet"],
+            "MATCH_RECOGNIZE reads one table, and 'Day=days.parquet' is a stream",
+        ),
+        (["explain", CLAUSE, "Day=days.parquet"], "a SQL statement names its tables: --table Day=days.parquet"),
+        (["explain", AUTOMATON, "D=days.parquet", "--language", "afa"], "an automaton reads one table, and"),
+        (["rules", "match", "rules.toml", "Day=days.parquet", "Day=tips.csv"], "there is a stream 'Day' already"),
+        (["studio", "Day=days.parquet"], "the studio opens a file or a folder, and 'Day=days.parquet' is a stream"),
+    ],
+    ids=lambda value: " ".join(value)[:70] if isinstance(value, list) else "",
+)
+def test_mistakes_of_streams_by_name(streams: Run, arguments: list[str], text: str) -> None:
+    Path("rules.toml").write_text(f'[[rule]]\nid = "falls"\nquery = "{FALLS}"\n', "utf-8")
+    code, out, err = streams(*arguments)
+    assert (code, out) == (1 if "merged" in text or "mean 'Dy'" in text else 2, "")
+    assert text in err
+
+
 # ---- How it ends
 
 

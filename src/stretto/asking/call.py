@@ -35,7 +35,7 @@ from stretto.matching.compiled import Query, compile_query, roles
 from stretto.matching.files import table_of
 from stretto.matching.recognizing import read_clause
 from stretto.matching.sql_query import SqlQuery
-from stretto.matching.streams import nothing, one_table, with_types_of_nulls
+from stretto.matching.streams import are_tables, nothing, one_table, with_types_of_nulls
 from stretto.query.afa import Afa
 from stretto.query.afa_text import shown
 from stretto.query.eql import EqlQuery
@@ -128,7 +128,7 @@ def why_not(  # noqa: PLR0913 - the options that users have
     )
     if disorder is None:
         return ask(events, None)
-    if _are_tables(events):
+    if are_tables(events):
         raise OptionError("disorder= is for events in the order in which they came: give one table of all streams")
     table = as_table(table_of(events))
     late = Late.of(table, _time_of(query, table, time, language), disorder, time_unit)
@@ -222,7 +222,7 @@ def events_of(  # noqa: PLR0913 - the arguments of why_not
     """The query bound to the events that are asked about, and these in their order; the arguments are those of :func:`why_not`."""
     compiled = compile_query(query, language=language)
     type, time, stream, time_unit = compiled.roles(type, time, stream, time_unit)
-    given = {name: table_of(one) for name, one in events.items()} if _are_tables(events) else table_of(events)
+    given = {name: table_of(one) for name, one in events.items()} if are_tables(events) else table_of(events)
     table, stream = one_table(compiled, given, type, time, sequence, stream)
     if not table.num_rows and set(table.column_names) <= {stream}:
         table = nothing(compiled, type, time, stream)
@@ -297,15 +297,6 @@ def refuse_said(what: str, options: Mapping[str, Any]) -> None:
     for name, value in options.items():
         if value is not None:
             raise OptionError(f"{name}={value!r} says nothing about {what}; leave it out")
-
-
-def _are_tables(events: Any) -> bool:
-    """Whether events are a dict of tables or files by stream, and no dict of columns."""
-    return (
-        isinstance(events, Mapping)
-        and all(isinstance(one, str) or hasattr(one, "__arrow_c_stream__") for one in events.values())
-        and not any(isinstance(one, pa.Array | pa.ChunkedArray) for one in events.values())
-    )
 
 
 def keys_of(query: Query, key: Any, known: Collection[str]) -> dict[str, Any]:

@@ -12,7 +12,9 @@ from stretto.asking.counts import explain as explained
 from stretto.asking.explanation import Explanation
 from stretto.cli.files import (
     TYPE_HELP,
+    bound_to,
     read_events,
+    read_one,
     read_query,
     read_statement_text,
     typed_columns,
@@ -23,6 +25,7 @@ from stretto.explaining.afa import draw_afa, explain_afa
 from stretto.languages.afa.written import read_afa
 from stretto.languages.sql import has_clause
 from stretto.matching.compiled import Query, compile_query
+from stretto.matching.files import Source
 from stretto.matching.many.automata import of_what_it_reads
 from stretto.matching.sql_query import SqlQuery, compile_sql
 from stretto.query.afa import Afa
@@ -50,7 +53,7 @@ def register(app: typer.Typer) -> None:
 def explain(  # noqa: PLR0913 - the options of the command
     query: Annotated[str, typer.Argument(help="A file with the query, or the query itself.", metavar="QUERY")],
     data: Annotated[
-        str | None, typer.Argument(help="Events to check it against, as for match.", metavar="[DATA]")
+        list[str] | None, typer.Argument(help="Events to check it against, as for match.", metavar="[DATA]...")
     ] = None,
     type_: Annotated[list[str] | None, typer.Option("--type", help=TYPE_HELP, metavar="COLUMN")] = None,
     time: Annotated[str | None, typer.Option(help="Column that orders the events.", metavar="COLUMN")] = None,
@@ -75,26 +78,36 @@ def explain(  # noqa: PLR0913 - the options of the command
     ] = None,
 ) -> None:
     """Show what QUERY means and how it runs: CEQL, SASE+, EQL, SQL with MATCH_RECOGNIZE, or an automaton (TOML or JSON)."""
-    if counts and data is None:
+    if counts and not data:
         raise OptionError("--counts needs events: stretto explain QUERY DATA --counts")
     text = read_statement_text(query) if language is None and has_clause(query) else read_query(query, language)
     compiled: Afa | Query | SqlQuery
     found: Explanation | None = None
+    events: Source | dict[str, Source] | None = None
     if language is None and has_clause(text):
         if counts:
             raise OptionError("--counts is for CEQL, SASE+, EQL and automata, and this is SQL with MATCH_RECOGNIZE")
-        if data is not None:
-            raise OptionError(f"a SQL statement names its tables: --table name={data}")
+        if data:
+            raise OptionError(
+                f"a SQL statement names its tables: --table {data[0] if '=' in data[0] else f'name={data[0]}'}"
+            )
         compiled = compile_sql(text, **tables_of(table or ()))
     else:
         column, types = typed_columns(type_ or ())
-        events = None if data is None else read_events(data, None, types)
-        schema = None if events is None else events.schema
         if language is Explained.afa:
-            compiled = of_what_it_reads(read_afa(text, schema))
+            one = events = read_one(data, None, types, "an automaton") if data else None
+            compiled = of_what_it_reads(read_afa(text, None if one is None else one.schema))
         else:
-            roles = {"type": column or None, "time": time, "stream": stream, "time_unit": time_unit}
-            compiled = compile_query(text, schema, language=language, **roles)
+            roles = {
+                "type": column or None,
+                "time": time,
+                "sequence": sequence,
+                "stream": stream,
+                "time_unit": time_unit,
+            }
+            compiled = compile_query(text, language=language)
+            events = read_events(data, None, types) if data else None
+            compiled = compiled if events is None else bound_to(compiled, events, roles)
         if counts:
             found = explained(compiled, events, time=time, sequence=sequence)
     typer.echo(found or (explain_afa(compiled) if isinstance(compiled, Afa) else compiled.explain()))

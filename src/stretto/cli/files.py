@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import atexit
+import glob
 import json
 import math
+import os
 import shutil
 import sys
 import tempfile
@@ -17,12 +19,17 @@ import pyarrow as pa
 
 from stretto.errors import OptionError, suggestion
 from stretto.languages.sase import is_sase
+from stretto.matching.compiled import Query, compile_query
 from stretto.matching.files import Source, kind_of, open_files
+from stretto.matching.streams import one_table
 
 #: Exit codes: the data or a test, the arguments, the text of a query.
 FAILED, MISUSED, BAD_QUERY = 1, 2, 3
 
-DATA_HELP = "Events: a .parquet, .csv, .json(l) or .arrow file, a directory of them, a pattern with *, or - for the standard input."
+DATA_HELP = (
+    "Events: .parquet, .csv, .json(l) or .arrow files, a directory of them, a pattern with *, or - for the standard input. "
+    "NAME=FILES is a stream with its name, as often as needed; with --type '' this is the type of its events."
+)
 TYPE_HELP = "Column of the event type ('' for none); or column=string, a column and its type, as often as needed."
 FORMAT_HELP = "What DATA is, whatever its name: parquet, csv, jsonl or arrow."
 
@@ -81,14 +88,81 @@ def _read_text(path: Path, what: str) -> str:
         raise OptionError(f"'{path}' is not UTF-8 text: {error}") from error
 
 
-def read_events(data: str, format: str | None, types: Mapping[str, pa.DataType]) -> Source:
-    """Events from files, or with ``-`` from the standard input, which is put into a file first: its rows may be read twice."""
-    if data != "-":
-        return open_files(data, format=format, types=types)
+def read_events(
+    data: Sequence[str], format: str | None, types: Mapping[str, pa.DataType]
+) -> Source | dict[str, Source]:
+    """Events from files, or by stream where these have names (``NAME=FILES``)."""
+    given = by_stream(data)
+    if isinstance(given, dict):
+        return {name: _read_files([files], format, types) for name, files in given.items()}
+    return _read_files(given, format, types)
+
+
+def read_one(data: Sequence[str], format: str | None, types: Mapping[str, pa.DataType], what: str) -> Source:
+    """Events from files for something that reads one table."""
+    events = read_events(data, format, types)
+    if isinstance(events, dict):
+        raise OptionError(
+            f"{what} reads one table, and '{data[0]}' is a stream with a name: leave out '{next(iter(events))}='"
+        )
+    return events
+
+
+def _read_files(files: Sequence[str], format: str | None, types: Mapping[str, pa.DataType]) -> Source:
+    """Files, or with ``-`` the standard input, which is put into a file first: its rows may be read twice."""
+    if list(files) != ["-"]:
+        return open_files(list(files), format=format, types=types)
     with tempfile.NamedTemporaryFile(prefix="stretto-", delete=False) as spool:
         atexit.register(Path(spool.name).unlink, missing_ok=True)
         shutil.copyfileobj(sys.stdin.buffer, spool)
     return open_files(spool.name, format=format or "csv", types=types)
+
+
+def by_stream(data: Sequence[str]) -> dict[str, str] | list[str]:
+    """The files of each stream, where DATA says ``NAME=FILES``; else the files as they are."""
+    if data.count("-") + sum(one.endswith("=-") for one in data) > 1 or ("-" in data and len(data) > 1):
+        raise OptionError("'-', the standard input, is one stream or all of DATA: give it once, alone or as NAME=-")
+    unnamed = [one for one in data if not _has_name(one)]
+    if len(unnamed) == len(data):
+        return unnamed
+    if unnamed:
+        one = next(one for one in data if _has_name(one))
+        raise OptionError(
+            f"'{unnamed[0]}' has no name, and '{one}' has one: give each stream its name, NAME={unnamed[0]}, or none"
+        )
+    return named_files(data, "stream")
+
+
+def _has_name(given: str) -> bool:
+    """Whether this is ``NAME=FILES`` and no path, such as ``year=2024`` or ``logs/day=1``."""
+    name, equals, _ = given.partition("=")
+    return bool(equals) and not {"/", os.sep} & set(name) and not Path(given).exists() and not glob.glob(given)
+
+
+def named_files(given: Sequence[str], kind: str, option: str = "") -> dict[str, str]:
+    """The files by their names, of what was given as ``NAME=FILES``; ``kind`` is what the names are of."""
+    found: dict[str, str] = {}
+    for one in given:
+        name, equals, files = one.partition("=")
+        if not (name and equals and files):
+            raise OptionError(f"{option}{one}: give a name and files, such as {option}events=events.parquet")
+        if name in found:
+            raise OptionError(
+                f"{option}{one}: there is a {kind} '{name}' already; one {kind} of many files is a folder or a pattern"
+            )
+        found[name] = files
+    return found
+
+
+def bound_to(query: Query, events: Source | dict[str, Source], roles: Mapping[str, Any]) -> Query:
+    """The query with the columns of files, whose roles are those of :func:`stretto.match`."""
+    named = {name: roles[name] for name in ("type", "time", "stream", "time_unit")}
+    if not isinstance(events, dict):
+        return compile_query(query, events.schema, **named)
+    type, time, stream, time_unit = query.roles(*named.values())
+    empty = {name: one.schema.empty_table() for name, one in events.items()}
+    table, stream = one_table(query, empty, type, time, roles.get("sequence"), stream)
+    return compile_query(query, table.schema, type=type, time=time, stream=stream, time_unit=time_unit)
 
 
 def budget_of(given: str | None) -> int | float | str | None:

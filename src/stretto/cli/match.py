@@ -18,7 +18,9 @@ from stretto.cli.files import (
     LANGUAGE_HELP,
     TYPE_HELP,
     Language,
+    bound_to,
     budget_of,
+    by_stream,
     read_events,
     read_query,
     typed_columns,
@@ -30,6 +32,7 @@ from stretto.matching.compiled import Query, compile_query
 from stretto.matching.files import Source
 from stretto.matching.lateness import tell_of
 from stretto.matching.matcher import Matcher
+from stretto.matching.streams import STREAM_COLUMN, files_by_stream
 from stretto.query.totals import Totals
 
 
@@ -68,7 +71,7 @@ def register(app: typer.Typer) -> None:
 
 def match(  # noqa: PLR0913 - the options of the command
     query: Annotated[str, typer.Argument(help="A file with the query, or the query itself.", metavar="QUERY")],
-    data: Annotated[str, typer.Argument(help=DATA_HELP, metavar="DATA")],
+    data: Annotated[list[str], typer.Argument(help=DATA_HELP, metavar="DATA...")],
     out: Annotated[Path | None, typer.Option(help="Write the matches: .parquet, .arrow, .jsonl or .csv.")] = None,
     language: Annotated[Language | None, typer.Option(help=LANGUAGE_HELP)] = None,
     engine: Annotated[Engine, typer.Option(help="Run in this process, or on Spark.")] = Engine.embedded,
@@ -156,7 +159,7 @@ def match(  # noqa: PLR0913 - the options of the command
     elif engine is Engine.spark:
         if roles.pop("at_end") != AtEnd.complete:
             raise OptionError("--at-end drop is for matches in this process: leave out --engine")
-        if types or format or data == "-":
+        if types or format or any(one == "-" or one.endswith("=-") for one in data):
             raise OptionError(
                 "--type column=…, --format and '-' are for files that are read in this process: leave out --engine"
             )
@@ -173,14 +176,25 @@ def _budget(given: str | None, *, shown: bool) -> int | float | str | None:
     return budget_of(given)
 
 
-def _embedded(compiled: Query, events: Source, roles: dict[str, Any]) -> tuple[pa.Schema, Iterator[pa.Table]]:
-    names = ("type", "time", "stream", "time_unit")
-    query = compile_query(compiled, events.schema, **{name: roles[name] for name in names})
+def _embedded(
+    compiled: Query, events: Source | dict[str, Source], roles: dict[str, Any]
+) -> tuple[pa.Schema, Iterator[pa.Table]]:
+    query = bound_to(compiled, events, roles)
     return query.output_schema(roles["output"], timeouts=roles["timeouts"]), iter_matches(query, events, **roles)
 
 
-def _as_stream(query: Query, events: Source, roles: dict[str, Any], late: Late) -> tuple[pa.Schema, Iterator[pa.Table]]:
+def _as_stream(
+    query: Query, events: Source | dict[str, Source], roles: dict[str, Any], late: Late
+) -> tuple[pa.Schema, Iterator[pa.Table]]:
     """The rows of files one after the other, as they came."""
+    if isinstance(events, dict) and len(events) > 1:
+        raise OptionError(
+            "--disorder reads rows in the order in which they came, which the files of several streams do not say: give one file "
+            "of all streams, and with --stream the column that tells them apart"
+        )
+    if isinstance(events, dict):
+        roles = roles | {"stream": roles["stream"] or STREAM_COLUMN}
+        events = files_by_stream(events, roles["stream"], set())
     matcher = Matcher(query, events.schema, late=str(late), **roles)
     schema = matcher.push(events.schema.empty_table()).schema
 
@@ -201,11 +215,19 @@ def span_of(given: str | None) -> Any:
     return int(given) if given.strip().lstrip("+-").isdigit() else given
 
 
-def _on_spark(query: Query, data: str, roles: dict[str, Any]) -> tuple[pa.Schema, Iterable[pa.Table]]:
+def _on_spark(query: Query, data: list[str], roles: dict[str, Any]) -> tuple[pa.Schema, Iterable[pa.Table]]:
     from stretto import spark
     from stretto.spark.compat import to_arrow
 
-    found = spark.match(spark.read(data), query, **roles)
+    given = by_stream(data)
+    if isinstance(given, list) and len(given) > 1:
+        raise OptionError(
+            "on Spark several files are a pattern in quotes, such as 'logs/*.parquet', or streams with names"
+        )
+    events = (
+        {name: spark.read(files) for name, files in given.items()} if isinstance(given, dict) else spark.read(*given)
+    )
+    found = spark.match(events, query, **roles)
     table = to_arrow(found)
     return table.schema, [table]
 

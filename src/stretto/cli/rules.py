@@ -63,7 +63,7 @@ def run_tests(rules: Rules, ids: Ids = None) -> None:
 
 def match(  # noqa: PLR0913 - the options of the command
     rules: Rules,
-    data: Annotated[str, typer.Argument(help=DATA_HELP, metavar="DATA")],
+    data: Annotated[list[str], typer.Argument(help=DATA_HELP, metavar="DATA...")],
     out: Annotated[Path | None, typer.Option(help="Write the matches: .parquet, .arrow, .jsonl or .csv.")] = None,
     type_: Annotated[list[str] | None, typer.Option("--type", help=TYPE_HELP, metavar="COLUMN")] = None,
     format: Annotated[Format | None, typer.Option(help=FORMAT_HELP)] = None,

@@ -8,9 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from stretto.cli.files import read_statement_text
+from stretto.cli.files import named_files, read_statement_text
 from stretto.cli.giving import give
-from stretto.errors import OptionError
 from stretto.matching.sql import sql as run
 
 
@@ -39,14 +38,4 @@ def sql(
 
 def tables_of(given: Sequence[str]) -> dict[str, Any]:
     """What ``--table`` said."""
-    found: dict[str, Any] = {}
-    for one in given:
-        name, equals, files = one.partition("=")
-        if not (name and equals and files):
-            raise OptionError(f"--table {one}: give a name and files, such as --table events=events.parquet")
-        if name in found:
-            raise OptionError(
-                f"--table {one}: there is a table '{name}' already; one table of many files is a folder or a pattern"
-            )
-        found[name] = files
-    return found
+    return dict(named_files(given, "table", "--table "))

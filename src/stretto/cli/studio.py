@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from stretto.cli.files import LANGUAGE_HELP, Language
+from stretto.cli.files import LANGUAGE_HELP, Language, by_stream
 from stretto.errors import OptionError
 
 
@@ -41,6 +41,11 @@ def studio(
     except ModuleNotFoundError as error:
         raise OptionError(f"this needs the package {error.name}: pip install 'stretto[studio]'") from error
     if not data.exists():
+        if isinstance(by_stream([str(data)]), dict):
+            raise OptionError(
+                f"the studio opens a file or a folder, and '{data}' is a stream with a name: leave the name out; SASE+ needs "
+                "a column of types there"
+            )
         raise OptionError(f"no such file or folder: {data}")
     folder = Folder(data if data.is_dir() else data.resolve().parent)
     roles = {

@@ -14,6 +14,7 @@ from stretto.cli.files import (
     TYPE_HELP,
     Language,
     read_events,
+    read_one,
     read_query,
     typed_columns,
 )
@@ -29,7 +30,7 @@ def register(app: typer.Typer) -> None:
 
 def why_not(  # noqa: PLR0913 - the options of the command
     query: Annotated[str, typer.Argument(help="A file with the query, or the query itself.", metavar="QUERY")],
-    data: Annotated[str, typer.Argument(help=DATA_HELP, metavar="DATA")],
+    data: Annotated[list[str], typer.Argument(help=DATA_HELP, metavar="DATA...")],
     key: Annotated[
         list[str] | None,
         typer.Option(
@@ -74,7 +75,7 @@ def why_not(  # noqa: PLR0913 - the options of the command
     times = None if between is None else (_bound(between[0]), _bound(between[1]))
     answer = ask(
         compiled,
-        read_events(data, format, types),
+        read_one(data, format, types, "MATCH_RECOGNIZE") if has_clause(text) else read_events(data, format, types),
         key=keys,
         between=times,
         event=event,

@@ -20,7 +20,7 @@ from stretto.matching.compiled import Query, compile_query, roles
 from stretto.matching.derived import Derived
 from stretto.matching.dry import findings, warn_of
 from stretto.matching.dry_arcs import unmet_arcs
-from stretto.matching.files import Source, are_files, open_files, table_of
+from stretto.matching.files import Source, are_files, are_files_of_stream, open_files, table_of
 from stretto.matching.inputs import Input, input_of
 from stretto.matching.line import Reading
 from stretto.matching.merging import Streams
@@ -352,7 +352,7 @@ def _opened(events: Any) -> Source | dict[str, Source] | None:
     """Files that are read in pieces, alone or by stream; ``None``: there are none, or their types depend on the query."""
     if are_files(events):
         sources = {"": open_files(events)}
-    elif isinstance(events, Mapping) and all(map(_is_source, events.values())):
+    elif isinstance(events, Mapping) and all(map(are_files_of_stream, events.values())):
         sources = {name: open_files(one) for name, one in events.items()}
     else:
         return None
@@ -361,15 +361,10 @@ def _opened(events: Any) -> Source | dict[str, Source] | None:
     return sources if isinstance(events, Mapping) else sources[""]
 
 
-def _is_source(value: Any) -> bool:
-    """Whether a value of a dict is files: a list of texts is a column of one table there, and no list of paths."""
-    return are_files(value) and not isinstance(value, list | tuple)
-
-
 def _loaded(events: Any) -> Any:
     """Events in memory."""
     if isinstance(events, Mapping):
-        return {name: table_of(one) if _is_source(one) else one for name, one in events.items()}
+        return {name: table_of(one) if are_files_of_stream(one) else one for name, one in events.items()}
     return table_of(events)
 
 

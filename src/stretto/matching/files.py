@@ -58,6 +58,11 @@ def are_files(events: Any) -> bool:
     return isinstance(events, list | tuple) and bool(events) and all(isinstance(one, str | Path) for one in events)
 
 
+def are_files_of_stream(value: Any) -> bool:
+    """Whether a value of a dict is the files of a stream: a list of texts is a column of one table there, and no list of paths."""
+    return are_files(value) and not isinstance(value, list | tuple)
+
+
 def _is_dataset(events: Any) -> bool:
     """Whether events are a dataset. It takes pandas to import these, and who gives one has imported them."""
     datasets = sys.modules.get("pyarrow.dataset")

@@ -13,7 +13,8 @@ from stretto.errors import DataError, hinted, warn
 from stretto.events import Schema, as_table
 from stretto.matching.compiled import Query
 from stretto.matching.derived import Derived
-from stretto.matching.merging import ordered
+from stretto.matching.files import are_files_of_stream, open_files
+from stretto.matching.merging import Streams, ordered
 from stretto.query.predicate import attributes
 
 #: The name of the column that tells streams apart when several tables are given.
@@ -30,7 +31,7 @@ def one_table(
         if stream is None and len(query.streams) > 1:
             raise DataError(
                 f"the query reads {len(query.streams)} streams ({', '.join(query.streams)}): give a dict of tables by "
-                "stream, or name the column that tells them apart with stream='…'"
+                "stream (in the shell NAME=FILES), or name the column that tells them apart with stream='…'"
             )
         return table, stream
     made = Derived(tuple(read), query.parsed.joined)
@@ -45,13 +46,33 @@ def one_table(
     if len(names) == 1 and not query.parsed.any_stream:
         return tables[names[0]], stream
     column = stream or STREAM_COLUMN
+    return _as_one({name: tables[name] for name in names}, column, read), column
+
+
+def _as_one(tables: Mapping[str, pa.Table], column: str, read: set[str]) -> pa.Table:
+    """The tables of streams one after the other, with a column that names the stream."""
     parts = {}
-    for name in names:
-        table = tables[name]
-        if column in table.column_names:
-            table = table.drop_columns([column])
-        parts[name] = table.append_column(column, pa.array([name] * table.num_rows, pa.string()))
-    return pa.concat_tables(_with_one_type(parts, read), promote_options="default"), column
+    for name, table in tables.items():
+        plain = table.drop_columns([column]) if column in table.column_names else table
+        parts[name] = plain.append_column(column, pa.array([name] * table.num_rows, pa.string()))
+    return pa.concat_tables(_with_one_type(parts, read), promote_options="default")
+
+
+def files_by_stream(events: Mapping[str, Any], column: str, read: set[str]) -> Streams:
+    """Tables or files of several streams as events that are read piece by piece, with a column that names the stream.
+
+    Raises
+    ------
+    DataError
+        A column that is ``read`` has values of different sorts.
+    """
+    import pyarrow.dataset as ds
+
+    sources = {
+        name: open_files(one if are_files_of_stream(one) else ds.dataset(as_table(one))) for name, one in events.items()
+    }
+    empty = {name: one.schema.empty_table() for name, one in sources.items()}
+    return Streams(sources, _as_one(empty, column, read).schema, column)
 
 
 def streams_of(query: Query, given: Iterable[str]) -> tuple[str, ...]:
@@ -164,6 +185,15 @@ def are_streams(events: Any, query: Query, before: Iterable[str] = ()) -> bool:
     empty = [isinstance(value, list) and not value for value in events.values()]
     named = any(tables) or all(name in events for name in query.streams) or events.keys() <= {*query.streams, *before}
     return named and all(map(or_, tables, empty))
+
+
+def are_tables(events: Any) -> bool:
+    """Whether events are a dict of tables or files by stream, and no dict of columns."""
+    return (
+        isinstance(events, Mapping)
+        and bool(events)
+        and all(are_files_of_stream(one) or _is_table(one) for one in events.values())
+    )
 
 
 def _is_table(value: Any) -> bool:

@@ -15,10 +15,11 @@ from stretto.events import as_table, require
 from stretto.matching.compiled import Query
 from stretto.matching.files import Source, are_files, open_files
 from stretto.matching.inputs import lies_in_order
-from stretto.matching.merging import ordered
+from stretto.matching.merging import Streams, ordered
 from stretto.matching.metering import Meter
 from stretto.matching.noted import NotedPatterns
 from stretto.matching.patterns import PatternSet
+from stretto.matching.streams import STREAM_COLUMN, are_tables, files_by_stream
 from stretto.pipelines.problems import Problem
 from stretto.pipelines.rules import model
 from stretto.pipelines.rules.texts import AutomatonText, ClauseText
@@ -238,8 +239,8 @@ class RuleSet:
         Parameters
         ----------
         events
-            In any form that :func:`stretto.match` takes, but for several streams; or an iterator of tables or batches in the order of
-            time. Files that lie in the order of time are read piece by piece.
+            In any form that :func:`stretto.match` takes, also by stream; or an iterator of tables or batches in the order of time.
+            Files that lie in the order of time are read piece by piece.
         type, time, sequence, stream, time_unit
             The roles of columns; ``None``: as ``[events]`` says.
         output
@@ -260,7 +261,12 @@ class RuleSet:
             With ``on_limit="error"``: a rule lists too much.
         """
         roles = self._roles(type=type, time=time, sequence=sequence, stream=stream, time_unit=time_unit)
-        schema, pieces = _in_pieces(events, roles["time"], roles.pop("sequence", None))
+        sequence = roles.pop("sequence", None)
+        if isinstance(events, Mapping) and are_tables(events):
+            roles["stream"] = roles.get("stream") or STREAM_COLUMN
+            read = {name for name in (roles["type"], roles["time"], sequence) if name is not None}
+            events = files_by_stream(events, roles["stream"], read)
+        schema, pieces = _in_pieces(events, roles["time"], sequence)
         meter = Meter.of_call(budget)
         patterns = noted(PatternSet(schema, **roles, output=output, budget=meter, on_limit=on_limit))
         errors = self.added_to(patterns)
@@ -322,6 +328,9 @@ def _in_pieces(events: Any, time: str, sequence: str | None) -> tuple[pa.Schema,
         by = [name for name in dict.fromkeys([time, sequence]) if name is not None]
         if lies_in_order(events, by, None):
             names = events.schema.names
+            if isinstance(events, Streams):
+                merged = events.merged(names, by)
+                return events.schema, (_as_table(piece.select(names)) for piece in merged)
             return events.schema, (_as_table(piece) for piece in events.read(names, coded=False))
         events = events.table()
     if isinstance(events, pa.RecordBatchReader) or hasattr(events, "__next__"):

@@ -111,7 +111,8 @@ def bind_sase(query: SaseQuery, schema: Schema) -> BoundSase:
     if schema.type is None and schema.stream is None:
         raise OptionError(
             "type=None: an event's type is the name of its stream, and no column names it, so that no component of the pattern can "
-            "ever match; name the column of types with type='…', that of streams with stream='…', or give a dict of tables by stream"
+            "ever match; name the column of types with type='…', that of streams with stream='…', or give a dict of tables by "
+            "stream (in the shell NAME=FILES)"
         )
     with placed(query.text):
         _check_types(query, schema)
