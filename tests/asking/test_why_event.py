@@ -88,6 +88,21 @@ def test_what_is_chosen_is_the_reason() -> None:
     assert ask(f"SELECT * FROM rows {ahead}", 2, events=rows, time=None).matches
 
 
+@pytest.mark.parametrize(
+    "first", ["A??", "A{0,2}", "{- A? -}", "PERMUTE(A, A)*"], ids=["reluctant", "none there", "excluded", "permuted"]
+)
+def test_an_alternative_before_is_chosen(first: str) -> None:
+    """Of alternatives the first one that matches is taken, also where it holds no row."""
+    clause = "SELECT * FROM rows MATCH_RECOGNIZE (ORDER BY t AFTER MATCH SKIP {} PATTERN ({}) DEFINE A AS x > 9, B AS x > 2)"
+    rows = EVENTS.slice(0, 3)
+    for skip in ("TO NEXT ROW", "PAST LAST ROW"):
+        assert told(clause.format(skip, f"{first} | B"), 2, events=rows, time=None)[:2] == [
+            "Row 2 is in no match. The nearest miss:",
+            f"1. PATTERN ({first} | B): other matches are chosen",
+        ]
+        assert ask(clause.format(skip, f"B | {first}"), 2, events=rows, time=None).match == {"B": (2,)}
+
+
 def test_rows_and_automata() -> None:
     clause = (
         "SELECT * FROM rows MATCH_RECOGNIZE (PARTITION BY k ORDER BY t PATTERN (u v) DEFINE u AS x > 4, v AS x > 2)"

@@ -49,11 +49,12 @@ def answered(
     witness: Witness,
     most: int,
     noun: str = "event",
-    choosing: tuple[str, Any] | None = None,
+    choosing: Sequence[tuple[str, Any]] = (),
 ) -> Answer:
     """The answer for a query of some chains of steps over so many events.
 
-    ``choosing``: what of the query chooses among its matches, and the query with that; it matters to a given event.
+    ``choosing``: what of the query chooses among its matches, one after the other, and the query with that; it matters to a given
+    event.
     """
     event = None if not searches or searches[0].trial.event is None else witness.row(searches[0].trial.event)
     answer = partial(Answer, text, size, noun=noun, event=event)
@@ -61,15 +62,15 @@ def answered(
         found = search.first(search.whole, ())
         if found is None:
             continue
-        if event is None or choosing is None:
-            return answer(match=_held(search.chain, found, witness))
-        chosen = next(search.trial.some(choosing[1], 1, event=search.trial.event), None)
-        if chosen is not None:
-            return answer(match=_held(search.chain, chosen, witness))
-        reason = Reason("choice", choosing[0], "other matches are chosen")
-        if search.trial.abandoned:
-            return answer(notes=(_NOT_KNOWN,))
-        return answer(misses=(NearMiss((reason,), _held(search.chain, found, witness), witness.times(found)),))
+        held, times = _held(search.chain, found, witness), witness.times(found)
+        for words, query in choosing if event is not None else ():
+            chosen = next(search.trial.some(query, 1, event=search.trial.event), None)
+            if chosen is None and search.trial.abandoned:
+                return answer(notes=(_NOT_KNOWN,))
+            if chosen is None:
+                return answer(misses=(NearMiss((Reason("choice", words, "other matches are chosen"),), held, times),))
+            found = chosen
+        return answer(match=_held(search.chain, found, witness))
     misses = [miss for search in searches for miss in _misses(search, witness, most)]
     there = [miss for miss in misses if all(one.kind != "absent" for one in miss.reasons)]
     notes: tuple[str, ...] = ()

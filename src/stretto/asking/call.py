@@ -16,7 +16,7 @@ from stretto.asking.afa_events import AfaEvents, AfaTrial, AfaWitness
 from stretto.asking.answer import Answer
 from stretto.asking.answering import answered
 from stretto.asking.ceql import CeqlChain
-from stretto.asking.choosing import choosing, skipping
+from stretto.asking.choosing import choosing, choosing_rows
 from stretto.asking.constraints import Chain
 from stretto.asking.eql import EqlChain
 from stretto.asking.evidence import Witness
@@ -41,7 +41,7 @@ from stretto.query.afa_text import shown
 from stretto.query.eql import EqlQuery
 from stretto.query.passes.bind_rows import bind
 from stretto.query.query import ParsedQuery
-from stretto.query.row_pattern import AfterMatch, RowQuery, RowsPerMatch
+from stretto.query.row_pattern import RowQuery, RowsPerMatch
 from stretto.query.sase import SaseQuery, Selection
 
 
@@ -184,13 +184,13 @@ def _answer(  # noqa: PLR0913 - the arguments of why_not
         parsed, rows = rows_of(query, events, key, between, late)
         rowwise = RowTrial(rows, _position(event, rows.table.num_rows, rows.rows))
         searches = [Search(chain, rowwise) for chain in RowsChain.of(parsed)]
-        chooses = None if parsed.after is AfterMatch.NEXT else (skipping(parsed), RowProgram(rows.bound))
+        chooses = [(words, RowProgram(bind(one, rows.bound.schema))) for words, one in choosing_rows(parsed)]
         return answered(str(query), rows.table.num_rows, searches, RowWitness(parsed, rows), most, "row", chooses)
     compiled, there = events_of(query, events, key, between, type, time, sequence, stream, time_unit, language, late)
     trial = Trial(there, _position(event, there.table.num_rows, there.rows))
     searches = [Search(chain, trial) for chain in chains_of(compiled.bound.parsed)]
     words = choosing(compiled.bound.parsed)
-    chosen = (words, compiled) if words and compiled.parsed.asked is None else None
+    chosen = [(words, compiled)] if words and compiled.parsed.asked is None else []
     return answered(
         compiled.text, there.table.num_rows, searches, Witness(compiled.bound, there), most, choosing=chosen
     )

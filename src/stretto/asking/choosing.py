@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+
 from stretto.query import row_pattern as r
 from stretto.query.query import Consume, ParsedQuery, Strategy
 from stretto.query.sase import SaseQuery
@@ -29,7 +32,13 @@ def choosing(parsed: ParsedQuery | SaseQuery) -> str:
     return ", ".join(told)
 
 
-def skipping(parsed: r.RowQuery) -> str:
-    """Where a clause goes on after a match, in words."""
-    variable = "" if parsed.after_variable is None else f" {r.identifier(parsed.after_variable)}"
-    return f"AFTER MATCH SKIP {parsed.after}{variable}"
+def choosing_rows(parsed: r.RowQuery) -> Iterator[tuple[str, r.RowQuery]]:
+    """What chooses among the matches of a clause, in words, and the clause with all up to that.
+
+    Of the alternatives of a pattern the first that matches a row is taken, also where it holds no row; then a match may skip others.
+    """
+    if isinstance(parsed.pattern, r.Alternation):
+        yield f"PATTERN ({parsed.pattern})", replace(parsed, after=r.AfterMatch.NEXT, after_variable=None)
+    if parsed.after is not r.AfterMatch.NEXT:
+        variable = "" if parsed.after_variable is None else f" {r.identifier(parsed.after_variable)}"
+        yield f"AFTER MATCH SKIP {parsed.after}{variable}", parsed
