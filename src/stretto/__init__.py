@@ -9,7 +9,6 @@
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
-from stretto.asking.answer import Answer
 from stretto.asking.call import why_not
 from stretto.asking.counts import explain
 from stretto.asking.explanation import Explanation
@@ -25,6 +24,7 @@ from stretto.errors import (
     warn,
 )
 from stretto.events import Schema
+from stretto.explaining.answer import Answer
 from stretto.languages.afa.builder import AFA
 from stretto.languages.afa.elements import element
 from stretto.languages.afa.written import read_afa, write_afa

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import stretto
-from stretto.asking.answer import Answer, Reason
+from stretto.explaining.answer import Answer, Reason
 from tests.conftest import cases
 
 BREAKS = ("value", "null", "time", "type", "key", "between")

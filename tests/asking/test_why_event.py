@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import stretto
-from stretto.asking.answer import Answer
+from stretto.explaining.answer import Answer
 from tests.conftest import size as sized
 
 KINDS = ["A", "B", "C", "A", "B", "X", "B", "C"]
@@ -93,7 +93,9 @@ def test_what_is_chosen_is_the_reason() -> None:
 )
 def test_an_alternative_before_is_chosen(first: str) -> None:
     """Of alternatives the first one that matches is taken, also where it holds no row."""
-    clause = "SELECT * FROM rows MATCH_RECOGNIZE (ORDER BY t AFTER MATCH SKIP {} PATTERN ({}) DEFINE A AS x > 9, B AS x > 2)"
+    clause = (
+        "SELECT * FROM rows MATCH_RECOGNIZE (ORDER BY t AFTER MATCH SKIP {} PATTERN ({}) DEFINE A AS x > 9, B AS x > 2)"
+    )
     rows = EVENTS.slice(0, 3)
     for skip in ("TO NEXT ROW", "PAST LAST ROW"):
         assert told(clause.format(skip, f"{first} | B"), 2, events=rows, time=None)[:2] == [

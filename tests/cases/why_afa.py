@@ -11,13 +11,13 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pytest
 
-from stretto.asking.afa import AfaChain
 from stretto.asking.afa_events import AfaEvents, AfaTrial
 from stretto.asking.call import why_not
-from stretto.asking.constraints import Constraint
 from stretto.asking.search import Search
 from stretto.errors import DataError, LimitError
 from stretto.query.afa import Afa
+from stretto.query.asks.afa import AfaChain
+from stretto.query.asks.constraints import Constraint
 from stretto.reference.afa import Event, Insert, outputs
 from tests.cases import afa as of_afa
 

@@ -13,12 +13,12 @@ import pyarrow as pa
 import pytest
 
 from stretto.asking.call import rows_of, why_not
-from stretto.asking.constraints import Constraint
 from stretto.asking.row_events import Rows, RowTrial
-from stretto.asking.rows import RowsChain
 from stretto.asking.search import Search
 from stretto.errors import DataError, LimitError, QueryError
 from stretto.query import predicate as p
+from stretto.query.asks.constraints import Constraint
+from stretto.query.asks.rows import RowsChain
 from stretto.query.passes.bind_rows import bind
 from stretto.query.row_pattern import MatchNumber, Measure, Navigation, RowQuery, RowsPerMatch, Side
 from stretto.reference.match_recognize import evaluate

@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stretto.asking.constraints import Constraint, Kind, Step
 from stretto.asking.evidence import NAMED, Evidence, distance, relative, shown
 from stretto.asking.trying import FIRST, I64, LARGEST, MOST_BYTES, TOO_MUCH, Abandoned, Found, Number, Trying
 from stretto.errors import DataError
@@ -20,6 +19,7 @@ from stretto.matching.merging import ordered
 from stretto.matching.revising import Revising
 from stretto.query import predicate as p
 from stretto.query.afa import Afa, UserFunction
+from stretto.query.asks.constraints import Constraint, Kind, Step
 from stretto.reference.afa import Event, Taken, computation, fulfils, scope
 from stretto.times import spoken
 

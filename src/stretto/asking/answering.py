@@ -7,11 +7,11 @@ from functools import partial
 from itertools import islice
 from typing import Any, Protocol
 
-from stretto.asking.answer import Answer, NearMiss, Reason, nearest_first
-from stretto.asking.constraints import Chain, Constraint, Step
 from stretto.asking.evidence import Evidence
 from stretto.asking.search import Search, Way
 from stretto.asking.trying import Found
+from stretto.explaining.answer import Answer, NearMiss, Reason, nearest_first
+from stretto.query.asks.constraints import Chain, Constraint, Step
 
 #: Ways to a match of which events are looked at, near misses of all of them that are looked at, and of each piece of the stream.
 MOST_WAYS, LOOKED_AT, EACH = 8, 256, 8

@@ -11,24 +11,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stretto.asking.afa import AfaChain
 from stretto.asking.afa_events import AfaEvents, AfaTrial, AfaWitness
-from stretto.asking.answer import Answer
 from stretto.asking.answering import answered
-from stretto.asking.ceql import CeqlChain
 from stretto.asking.choosing import choosing, choosing_rows
-from stretto.asking.constraints import Chain
-from stretto.asking.eql import EqlChain
 from stretto.asking.evidence import Witness
 from stretto.asking.late import Late
 from stretto.asking.row_events import Rows, RowTrial, RowWitness
-from stretto.asking.rows import RowsChain
-from stretto.asking.sase import SaseChain
 from stretto.asking.search import Search
 from stretto.asking.trying import Events, Trial
 from stretto.engines.rows.program import RowProgram
 from stretto.errors import OptionError
 from stretto.events import Schema, as_table, require
+from stretto.explaining.answer import Answer
 from stretto.languages.afa.builder import AFA
 from stretto.languages.sql import has_clause
 from stretto.matching.compiled import Query, compile_query, roles
@@ -38,6 +32,12 @@ from stretto.matching.sql_query import SqlQuery
 from stretto.matching.streams import are_tables, nothing, one_table, with_types_of_nulls
 from stretto.query.afa import Afa
 from stretto.query.afa_text import shown
+from stretto.query.asks.afa import AfaChain
+from stretto.query.asks.ceql import CeqlChain
+from stretto.query.asks.constraints import Chain
+from stretto.query.asks.eql import EqlChain
+from stretto.query.asks.rows import RowsChain
+from stretto.query.asks.sase import SaseChain
 from stretto.query.eql import EqlQuery
 from stretto.query.passes.bind_rows import bind
 from stretto.query.query import ParsedQuery

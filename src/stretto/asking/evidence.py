@@ -15,11 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from stretto.asking.constraints import Constraint, Kind, Step, parts_of
 from stretto.asking.trying import Events, Found
 from stretto.errors import nearest
 from stretto.query import algebra as a
 from stretto.query import predicate as p
+from stretto.query.asks.constraints import Constraint, Kind, Step, parts_of
 from stretto.query.eql import Step as Stage
 from stretto.query.evaluate import holds, value
 from stretto.query.passes.bind import BoundQuery, bind_window, in_words

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from stretto.asking.constraints import AnyParsed, joined, parts_of
 from stretto.query import algebra as a
 from stretto.query import predicate as p
+from stretto.query.asks.constraints import AnyParsed, joined, parts_of
 from stretto.query.eql import EqlQuery
 from stretto.query.query import ParsedQuery
 from stretto.query.sase import Component, Element, Index, Referred, SaseQuery, Selection, may_lack

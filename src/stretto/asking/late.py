@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from stretto.asking.answer import Answer, NearMiss, Reason
+from stretto.explaining.answer import Answer, NearMiss, Reason
 from stretto.matching.reorder import Cleanse
 
 I64 = NDArray[np.int64]

@@ -10,14 +10,14 @@ from typing import Any, cast
 import numpy as np
 import pyarrow as pa
 
-from stretto.asking.constraints import Constraint, Kind, Step
 from stretto.asking.evidence import NAMED, Evidence, distance, relative, shown
-from stretto.asking.rows import short
 from stretto.asking.trying import FIRST, I64, LARGEST, Abandoned, Found, Trying
 from stretto.column_types import with_fields
 from stretto.engines.rows.columns import Shifted
 from stretto.engines.rows.program import RowProgram
 from stretto.matching.rows import columns_of, sorted_partitions
+from stretto.query.asks.constraints import Constraint, Kind, Step
+from stretto.query.asks.rows import short
 from stretto.query.passes.bind_rows import bind
 from stretto.query.row_pattern import Anchor, BoundRows, Navigation, RowQuery, parts_of
 from stretto.query.windows import Window

@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from stretto.asking.constraints import AnyParsed, Chain, Constraint, Kind
 from stretto.asking.trying import Found, Trying
 from stretto.errors import LimitError, OptionError, QueryError
+from stretto.query.asks.constraints import AnyParsed, Chain, Constraint, Kind
 from stretto.query.sase import Selection
 
 #: Constraints that are looked for one by one, after which those of a step are dropped together.

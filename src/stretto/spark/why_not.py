@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
-from stretto.asking.answer import Answer
 from stretto.asking.call import clause_of, keys_of, named_keys, refuse_said, time_of_clause
 from stretto.asking.call import why_not as ask
 from stretto.errors import LimitError, OptionError
 from stretto.events import require
+from stretto.explaining.answer import Answer
 from stretto.languages.afa.builder import AFA
 from stretto.languages.sql import has_clause
 from stretto.matching.compiled import Query, compile_query

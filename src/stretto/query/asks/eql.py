@@ -6,9 +6,9 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from stretto.asking.constraints import TOGETHER, Constraint, Kind, joined, parts_of, span_of
-from stretto.asking.constraints import Step as Asks
 from stretto.query import predicate as p
+from stretto.query.asks.constraints import TOGETHER, Constraint, Kind, joined, parts_of, span_of
+from stretto.query.asks.constraints import Step as Asks
 from stretto.query.eql import EqlQuery, Mode, Step, shared_keys
 
 

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from stretto.asking.constraints import TOGETHER, Constraint, Kind, Step, joined, parts_of, span_of
 from stretto.query import algebra as a
+from stretto.query.asks.constraints import TOGETHER, Constraint, Kind, Step, joined, parts_of, span_of
 from stretto.query.query import Consume, ParsedQuery, SelectItem, Strategy
 from stretto.query.windows import Window
 

@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from stretto.asking.constraints import Constraint, Kind, Step, joined, parts_of, span_of
 from stretto.query import predicate as p
 from stretto.query import row_pattern as r
+from stretto.query.asks.constraints import Constraint, Kind, Step, joined, parts_of, span_of
 from stretto.query.sase import Referred
 from stretto.query.windows import Window
 

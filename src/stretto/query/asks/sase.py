@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from stretto.asking.constraints import TOGETHER, Constraint, Kind, Step, joined, parts_of, span_of
 from stretto.query import predicate as p
+from stretto.query.asks.constraints import TOGETHER, Constraint, Kind, Step, joined, parts_of, span_of
 from stretto.query.sase import Component, Group, Part, SaseQuery, Selection, components_of, may_lack
 
 

@@ -6,11 +6,11 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from stretto.asking.constraints import Constraint, Kind, Step, joined, parts_of, span_of
 from stretto.query import predicate as p
 from stretto.query.afa import Afa, Arc, Emit, UserFunction
 from stretto.query.afa import Kind as Sort
 from stretto.query.afa_paths import leading
+from stretto.query.asks.constraints import Constraint, Kind, Step, joined, parts_of, span_of
 
 #: Final states of which each is asked by itself.
 MOST_FINALS = 8
