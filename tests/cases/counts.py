@@ -10,12 +10,12 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from stretto.asking.call import chains_of
 from stretto.asking.counts import StepCounts, explain
 from stretto.asking.trying import Number
 from stretto.errors import QueryError
 from stretto.events import Schema
 from stretto.matching.compiled import bound_apart, compile_query
+from stretto.query.asks.chains import chains_of
 from stretto.query.asks.constraints import AnyParsed, Kind
 from stretto.query.passes.bind import BoundQuery
 from stretto.query.passes.bind_eql import BoundEql

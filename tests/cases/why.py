@@ -13,13 +13,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from stretto.asking.call import chains_of, why_not
+from stretto.asking.call import why_not
 from stretto.asking.choosing import choosing
 from stretto.asking.search import Search
 from stretto.asking.trying import Events, Trial
 from stretto.errors import QueryError
 from stretto.explaining.answer import Answer
 from stretto.matching.compiled import Query, bound_apart, compile_query
+from stretto.query.asks.chains import chains_of
 from stretto.query.asks.constraints import Chain, Constraint
 from stretto.query.eql import EqlQuery
 from stretto.query.passes.bind import BoundQuery

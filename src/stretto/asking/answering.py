@@ -11,7 +11,7 @@ from stretto.asking.evidence import Evidence
 from stretto.asking.search import Search, Way
 from stretto.asking.trying import Found
 from stretto.explaining.answer import Answer, NearMiss, Reason, nearest_first
-from stretto.query.asks.constraints import Chain, Constraint, Step
+from stretto.query.asks.constraints import Chain, Constraint, Step, by_step
 
 #: Ways to a match of which events are looked at, near misses of all of them that are looked at, and of each piece of the stream.
 MOST_WAYS, LOOKED_AT, EACH = 8, 256, 8
@@ -83,15 +83,9 @@ def answered(
 
 def _held(chain: Chain, found: Found, witness: Witness) -> dict[str, tuple[int, ...]]:
     """The rows of each variable, in the order of the steps; of several names of the same events the outermost one."""
-    held: dict[str, tuple[int, ...]] = {}
-    for step in chain.steps:
-        seen: dict[tuple[int, ...], str] = {}
-        for name in step.variables:
-            if found.held.get(name):
-                seen.setdefault(found.held[name], name)
-        held |= {name: tuple(map(witness.row, own)) for own, name in seen.items()}
     # A query that selects variables may name none that stands inside of the steps.
-    return held or {name: tuple(map(witness.row, own)) for name, own in found.held.items()}
+    held = by_step(chain.steps, found.held) or found.held
+    return {name: tuple(map(witness.row, own)) for name, own in held.items()}
 
 
 def _misses(search: Search, witness: Witness, most: int) -> Iterator[NearMiss]:

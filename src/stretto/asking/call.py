@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -27,22 +27,18 @@ from stretto.languages.afa.builder import AFA
 from stretto.languages.sql import has_clause
 from stretto.matching.compiled import Query, compile_query, roles
 from stretto.matching.files import table_of
+from stretto.matching.keyed import as_in, has_key, named_keys
 from stretto.matching.recognizing import read_clause
 from stretto.matching.sql_query import SqlQuery
 from stretto.matching.streams import are_tables, nothing, one_table, with_types_of_nulls
 from stretto.query.afa import Afa
 from stretto.query.afa_text import shown
 from stretto.query.asks.afa import AfaChain
-from stretto.query.asks.ceql import CeqlChain
-from stretto.query.asks.constraints import Chain
-from stretto.query.asks.eql import EqlChain
+from stretto.query.asks.chains import chains_of
 from stretto.query.asks.rows import RowsChain
-from stretto.query.asks.sase import SaseChain
-from stretto.query.eql import EqlQuery
 from stretto.query.passes.bind_rows import bind
-from stretto.query.query import ParsedQuery
 from stretto.query.row_pattern import RowQuery, RowsPerMatch
-from stretto.query.sase import SaseQuery, Selection
+from stretto.query.sase import Selection
 
 
 def why_not(  # noqa: PLR0913 - the options that users have
@@ -316,66 +312,22 @@ def keys_of(query: Query, key: Any, known: Collection[str]) -> dict[str, Any]:
     return named_keys(query.partition_by, key, known)
 
 
-def named_keys(names: tuple[str, ...], key: Any, known: Collection[str]) -> dict[str, Any]:
-    """The columns by which events are chosen, and their values, of a query with these partition attributes."""
-    if key is None:
-        return {}
-    if not isinstance(key, Mapping):
-        if len(names) != 1 or names[0] not in known:
-            told = (
-                f"the query is partitioned by {', '.join(names)}" if names else "the query has no partition attribute"
-            )
-            raise OptionError(f"key={key!r}: {told}; name columns and their values: key={{'column': {key!r}}}")
-        key = {names[0]: key}
-    for name in key:
-        require(known, name, "key")
-    return dict(key)
-
-
 def _chosen(
     table: pa.Table, keys: Mapping[str, Any], between: tuple[Any, Any] | None, time: str | None, late: Late | None
 ) -> Any:
     """Which events are looked at, as booleans; ``None``: all."""
     masks = [] if late is None else [late.on_time]
-    masks += [_equal(table.column(name), value, f"key={{{name!r}: …}}") for name, value in keys.items()]
+    masks += [has_key(table.column(name), name, value) for name, value in keys.items()]
     if between is not None:
         if time is None:
             raise OptionError("between= needs the column of time: time='…'")
         column = table.column(time)
         for bound, compare in zip(between, (pc.greater_equal, pc.less_equal), strict=True):
             if bound is not None:
-                masks.append(compare(column, _as(bound, column.type, "between=")))
+                masks.append(compare(column, as_in(bound, column.type, "between=")))
     if not masks:
         return None
     found = masks[0]
     for mask in masks[1:]:
         found = pc.and_(found, mask)
     return pc.fill_null(found, False).to_numpy()
-
-
-def _equal(column: pa.ChunkedArray, value: Any, where: str) -> Any:
-    if value is None:
-        return pc.is_null(column)
-    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    return pc.equal(column.cast(kind), _as(value, kind, where))
-
-
-def _as(given: Any, kind: pa.DataType, where: str) -> pa.Scalar:
-    """A value as one of a column."""
-    try:
-        return pa.scalar(given).cast(kind)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
-        raise OptionError(f"{where} {given!r} is no {kind}, as the column is: {error}") from None
-
-
-# ---- The answer
-
-
-def chains_of(parsed: ParsedQuery | SaseQuery) -> Iterator[Chain]:
-    """What a query asks: a chain of steps, or one for each alternative of the whole."""
-    if isinstance(parsed, ParsedQuery):
-        yield from CeqlChain.of(parsed)
-    elif isinstance(parsed, EqlQuery):
-        yield EqlChain(parsed)
-    else:
-        yield SaseChain(parsed)

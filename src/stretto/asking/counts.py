@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from stretto.asking.afa_counts import arc_counts
 from stretto.asking.afa_events import AfaTrial
-from stretto.asking.call import afa_events_of, chains_of, events_of, refuse_said
+from stretto.asking.call import afa_events_of, events_of, refuse_said
 from stretto.asking.explanation import Explanation, in_words
 from stretto.asking.search import Search
 from stretto.asking.trying import Events, Number, Trial
@@ -24,6 +24,7 @@ from stretto.matching.compiled import Query
 from stretto.matching.dry import findings
 from stretto.matching.dry_arcs import unmet_arcs
 from stretto.query.afa import Afa
+from stretto.query.asks.chains import chains_of
 from stretto.query.asks.constraints import Chain, Kind
 from stretto.query.asks.constraints import Step as Asks
 from stretto.query.row_pattern import RowQuery

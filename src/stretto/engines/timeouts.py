@@ -20,6 +20,7 @@ from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.nfab.runner import NfabRunner
 from stretto.engines.shared.counting import Unlisted
 from stretto.engines.shared.following import Furthest
+from stretto.engines.shared.intake import Bits
 from stretto.engines.tecs.program import Program
 from stretto.engines.tecs.runner import Runner
 from stretto.engines.timed import following as timed
@@ -197,9 +198,14 @@ class TimeoutRun(MachineRun):
         """The stream has ended: what it completes is a match, and no window closes by it."""
         yield from self._shifted(self.run.finish())
 
-    def in_flight(self, most: int) -> Matches:
-        """The furthest partial matches of the first few first events whose windows are open, as rows of timeouts."""
-        return self._as_matches(self.partial.in_flight(most))
+    @property
+    def starts(self) -> I64:
+        """The first events of what is under way."""
+        return self.partial.starts
+
+    def in_flight(self, most: int, chosen: Bits | None = None) -> Matches:
+        """The furthest partial matches of the first few of :attr:`starts`, or of those that are ``chosen``, as rows of timeouts."""
+        return self._as_matches(self.partial.in_flight(most, chosen))
 
     def _in_slices(self, batch: pa.RecordBatch) -> Iterator[Matches]:
         """Do it for matches that do not tell which event has completed them: each row that closes windows begins

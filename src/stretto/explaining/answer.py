@@ -96,6 +96,9 @@ class Answer:
         What the query reads: ``event`` or ``row``.
     event
         The row of the input that is asked about; ``None``: all are. Then ``match`` and ``misses`` are those that hold it.
+    under_way
+        Of a stream (:meth:`stretto.Matcher.why_not`): how many partial matches are under way. ``misses`` are those of them that got
+        furthest, and ``match`` is ``None``, whatever the stream has given. ``None``: the answer is about events.
     """
 
     query: str
@@ -105,6 +108,7 @@ class Answer:
     notes: tuple[str, ...] = ()
     noun: str = field(default="event", repr=False)
     event: int | None = None
+    under_way: int | None = None
 
     @property
     def matches(self) -> bool:
@@ -134,6 +138,10 @@ class Answer:
     def __str__(self) -> str:
         events = f"{self.looked_at:,} {self.noun}{'' if self.looked_at == 1 else 's'}"
         whole = f"No match in {events}" if self.event is None else f"Row {self.event} is in no match"
+        nearest = f"The nearest miss{'es' * (len(self.misses) > 1)}"
+        if self.under_way is not None:
+            whole = f"{self.under_way or 'No'} partial match{'es are' if self.under_way > 1 else ' is'} under way after {events}"
+            nearest = "The furthest"
         if self.match is not None:
             held = NearMiss((), self.match).held() or "the first match holds no variable"
             whole = f"It does match in {events}" if self.event is None else f"Row {self.event} is in a match"
@@ -141,7 +149,7 @@ class Answer:
         elif not self.misses:
             lines = [f"{whole}."]
         else:
-            lines = [f"{whole}. The nearest miss{'es' * (len(self.misses) > 1)}:"]
+            lines = [f"{whole}. {nearest}:"]
             for number, miss in enumerate(self.misses, 1):
                 sign = f"{number}. "
                 for one in miss.reasons:

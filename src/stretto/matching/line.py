@@ -15,9 +15,11 @@ import pyarrow as pa
 
 from stretto.errors import OptionError
 from stretto.events import Schema
+from stretto.explaining.answer import Answer
 from stretto.matching.changing import Arcs
 from stretto.matching.compiled import Query, roles
 from stretto.matching.sets import MatchSet
+from stretto.matching.under_way import refused
 from stretto.query.afa import Afa
 
 
@@ -100,6 +102,9 @@ class Line(ABC):
             "partial_matches() follows the first events of CEQL and SASE+ queries on events in order, which this matcher does not "
             "run; matcher.stats counts what is held"
         )
+
+    def why_not(self, key: Any, most: int) -> Answer:
+        raise OptionError(refused("and this one runs what holds none apart", "query, events"))
 
     def held(self, most: int, by: Sequence[str]) -> pa.Table:
         raise OptionError(

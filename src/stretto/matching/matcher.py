@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from stretto.explaining import notebook
+from stretto.explaining.answer import Answer
 from stretto.languages.afa.builder import AFA
 from stretto.matching.compiled import Query
 from stretto.matching.metering import Meter
@@ -315,6 +316,44 @@ class Matcher:
         [{'waiting': 0, 'events': 3, 'partitions': 2, 'oldest': 0}]
         """
         return self._line.held(most, [by] if isinstance(by, str) else list(by))
+
+    def why_not(self, key: Any = None, *, most: int = 3) -> Answer:
+        """Say what is under way and what it waits for: of a stream, which keeps no past, that is all that is known of near misses.
+
+        Parameters
+        ----------
+        key
+            Look only at partial matches of this key: the value of the query's partition attribute, or a dict of columns and their
+            values.
+        most
+            How many partial matches to tell of: those with the fewest steps to go, of these the oldest.
+
+        Returns
+        -------
+        Answer
+            As :func:`stretto.why_not` gives it. ``under_way`` is how many partial matches there are. ``misses`` has some of them with
+            the rows that each variable holds; their reason is what they wait for, and until when their window is open. Of automata
+            a state has the rows of the first and the last event. ``notes`` say how many events came too late, and what is not
+            known. ``match`` is None, whatever the matcher has given.
+
+        Raises
+        ------
+        OptionError
+            The matcher runs CEQL or SASE+ and was made without ``timeouts=True``; or it runs a sample or a join of EQL,
+            MATCH_RECOGNIZE, or a query that speculates, of which no partial matches are listed. The key is not one of the query's.
+
+        Examples
+        --------
+        >>> import stretto
+        >>> query = "SELECT * FROM S WHERE ORDER AS o ; PAID AS p ; SENT AS s PARTITION BY [id] WITHIN 24 [t]"
+        >>> matcher = stretto.Matcher(query, time="t", timeouts=True)
+        >>> _ = matcher.push([{"type": one, "id": id, "t": id} for id, one in [(1, "ORDER"), (2, "ORDER"), (2, "PAID")]])
+        >>> for miss in matcher.why_not().misses:
+        ...     print(miss.held(), "-", miss.reasons[0])
+        o: row 1; p: row 2 - it waits for SENT AS s: none that fits has come; its window is open until 26
+        o: row 0 - it waits for PAID AS p: none that fits has come; its window is open until 25
+        """
+        return self._line.why_not(key, most)
 
     @property
     def idle(self) -> bool:

@@ -16,16 +16,19 @@ import pyarrow as pa
 from stretto.column_types import wider
 from stretto.columns.overflow import IntegerOverflow
 from stretto.engines.api import Matches, Program, Run
+from stretto.engines.latest.runner import LatestRunner
 from stretto.engines.nfab.runner import NfabRunner
-from stretto.engines.shared.windows import values_of
+from stretto.engines.shared.windows import as_measured, measured_type, values_of
 from stretto.engines.timeouts import TimeoutRun
 from stretto.errors import DataError, OptionError, SnapshotError, StrettoError, warn
 from stretto.events import BEFORE, Schema, as_table, conform, require
+from stretto.explaining.answer import Answer
 from stretto.frame import Section, reading
 from stretto.matching.compiled import Query
 from stretto.matching.derived import Derived
 from stretto.matching.dry_stream import Lacking
 from stretto.matching.held import check_columns, check_most, counted, plain, summary
+from stretto.matching.keyed import has_key, named_keys
 from stretto.matching.lateness import check_late
 from stretto.matching.life import Life
 from stretto.matching.line import AS_USUAL, Line, Reading
@@ -36,6 +39,9 @@ from stretto.matching.results import CHUNK, Arrivals, History, Layout, build_tab
 from stretto.matching.retries import Retries
 from stretto.matching.sets import MatchSet, program_of_sets, refuse_unlisted
 from stretto.matching.streams import are_streams, merged
+from stretto.matching.under_way import LOOKED_AT, Partial, answered, late_words, near_misses, refused, unsorted
+from stretto.query.asks.chains import chains_of
+from stretto.query.eql import EqlQuery, Mode
 from stretto.query.query import Consume
 from stretto.times import FOREVER, check_clock
 
@@ -185,6 +191,63 @@ class Ordered(Line):
         names = {"start_time": "oldest", self.layout.timeout_names[1]: "expires"}
         least = {name: shown for name, shown in names.items() if name in table.schema.names}
         return counted(table, by, "partial_matches", least).slice(0, most)
+
+    def why_not(self, key: Any, most: int) -> Answer:
+        parsed = self.query.parsed
+        if not self.reading.timeouts and not (isinstance(parsed, EqlQuery) and parsed.mode is Mode.SEQUENCE):
+            how = (
+                "and a sample or a join has none"
+                if isinstance(parsed, EqlQuery)
+                else "if it is made with timeouts=True"
+            )
+            raise OptionError(refused(how, "query, events"))
+        check_most("why_not", most)
+        run = self.run
+        if run is None:
+            return answered(self.query.text, 0, "event", 0, [], ())
+        assert isinstance(run, TimeoutRun | LatestRunner)
+        self.life.refuse_inside()
+        starts, chosen = run.starts, None
+        keys = named_keys(self.query.partition_by, key, self.layout.columns)
+        if keys and starts.size:
+            table = self.history.take(starts, list(keys))
+            chosen = np.ones(starts.size, np.bool_)
+            for name, value in keys.items():
+                chosen &= np.asarray(has_key(table.column(name), name, value))
+        found = run.in_flight(LOOKED_AT, chosen)
+        misses = near_misses(
+            list(chains_of(self.query.bound.parsed)), list(self._partial(found, run.program.marks)), most
+        )
+        sorter = self.sorter
+        kept = pa.table({}) if sorter is None else sorter.set_aside
+        notes = unsorted(0 if sorter is None else sorter.buffered)
+        notes += late_words(self.late, self.disorder, self.query.bound.schema.time, kept)
+        count = starts.size if chosen is None else int(np.count_nonzero(chosen))
+        return answered(self.query.text, self.position, "event", count, misses, notes)
+
+    def _partial(self, found: Matches, marks: Sequence[frozenset[str]]) -> Iterator[Partial]:
+        """Partial matches with their events as rows of the input."""
+        bound, told, count = self.query.bound, found.timed_out, found.start.size
+        assert told is not None
+        window, time = bound.window, self.layout.time
+        ends = [f"WITHIN {bound.parsed.window} is not over" if window is not None else "no window ends it"] * count
+        expires: list[Any] = [None] * count
+        if window is not None and window.attribute is not None:
+            kind = measured_type(bound.schema.attributes[window.attribute])
+            expires = as_measured(told.expired, np.zeros(count, np.bool_), kind).to_pylist()
+            ends = [f"its window is open until {one}" for one in expires]
+        times: list[Any] = [None] * count
+        if time is not None and count:
+            both = (self.history.take(one, [time]).column(0).to_pylist() for one in (found.start, found.end))
+            times = list(zip(*both, strict=True))
+        rows = found.position if self.arrivals is None else self.arrivals[found.position]
+        for k in range(count):
+            held: dict[str, list[int]] = {}
+            for at in range(int(found.offset[k]), int(found.offset[k + 1])):
+                for name in marks[found.mark[at]]:
+                    held.setdefault(name, []).append(int(rows[at]))
+            reached = next(iter(marks[told.reached[k]]))
+            yield Partial(held, reached, times[k], ends[k], expires[k], certain=not self.reading.timeouts)
 
     def held(self, most: int, by: Sequence[str]) -> pa.Table:
         check_most("held", most)

@@ -15,6 +15,7 @@ from stretto.engines.rows.program import RowProgram
 from stretto.engines.rows.runner import Given, RowRun, whole
 from stretto.errors import LimitError, OptionError, QueryError, SnapshotError
 from stretto.events import BEFORE, Schema, as_table, conform
+from stretto.explaining.answer import Answer
 from stretto.explaining.rows import draw_clauses, explain_clause
 from stretto.frame import Section, reading
 from stretto.languages.match_recognize import parse
@@ -27,6 +28,7 @@ from stretto.matching.metering import Meter
 from stretto.matching.reorder import Cleanse, Released, check_span
 from stretto.matching.rows import columns_of, laid_out
 from stretto.matching.sql import bound_to
+from stretto.matching.under_way import refused
 from stretto.query.row_pattern import RowQuery
 from stretto.times import DAY, FOREVER, check_clock
 
@@ -140,6 +142,9 @@ class Recognizing(Line):
             found |= {"events": there["rows"], "late": there["late"], "waiting": there["buffered"]}
             found["bytes"] += there["bytes"]
         return found
+
+    def why_not(self, key: Any, most: int) -> Answer:
+        raise OptionError(refused("and this one runs a MATCH_RECOGNIZE clause, of which it holds rows", "clause, rows"))
 
     @property
     def idle(self) -> bool:

@@ -22,6 +22,7 @@ from stretto.engines.afa.runner import AfaRunner
 from stretto.errors import DataError, OptionError, SnapshotError, StrettoError, hinted
 from stretto.events import BEFORE, Schema, as_table, conform, require
 from stretto.explaining.afa import draw_afa, explain_afa, explain_ahead
+from stretto.explaining.answer import Answer
 from stretto.frame import Section, reading
 from stretto.languages.afa import Scope, read_fence
 from stretto.languages.afa.builder import make_arc
@@ -35,6 +36,8 @@ from stretto.matching.line import AS_USUAL, Line, Reading
 from stretto.matching.reorder import Cleanse, Released, check_span
 from stretto.matching.results import CHUNK, Layout
 from stretto.matching.signed import MatchLayout, OutputLayout, SignedLayout, free_name
+from stretto.matching.under_way import answered, late_words, refused, unsorted
+from stretto.matching.under_way_afa import of_automaton
 from stretto.query.afa import Afa, Arc
 from stretto.query.afa_text import shown
 from stretto.query.predicate import Predicate, attributes
@@ -367,13 +370,19 @@ class Revising(Line):
         return self.run.late + (0 if self._front is None else self._front.late)
 
     def late_events(self) -> pa.Table:
-        run = self._running()
-        side, run.side = run.side, []
+        found, self._running().side = self._set_aside(), []
+        if self._front is not None:
+            self._front.late_events()
+        return found
+
+    def _set_aside(self) -> pa.Table:
+        """What :meth:`late_events` would hand over now; it stays."""
         schema = pa.schema(list(self._kinds.items()))
-        found = pa.Table.from_batches([batch.cast(schema) for batch in side], schema=schema)
+        side = [batch.cast(schema) for batch in self._running().side]
+        found = pa.Table.from_batches(side, schema=schema)
         if self._front is None or self._front.schema is None:
             return found
-        return pa.concat_tables([self._front.late_events(), found])
+        return pa.concat_tables([self._front.set_aside, found])
 
     @property
     def punctuation(self) -> Any:
@@ -424,6 +433,18 @@ class Revising(Line):
         ]
         table = pa.table([*columns, times], [*by, "\0begin"])
         return counted(plain(table), by, "partial_matches", {"\0begin": "oldest"}).slice(0, most)
+
+    def why_not(self, key: Any, most: int) -> Answer:
+        if self.lowering is not None:
+            raise OptionError(
+                refused("and one that speculates follows none apart: give timeouts=True in its place", "query, events")
+            )
+        check_most("why_not", most)
+        afa, run = self.afa, self._running()
+        count, misses = of_automaton(afa, run, key, most)
+        late = late_words(self.late, self._disorder, self.options["time"], self._set_aside())
+        text = "\n".join(shown(arc, afa.register) for arc in afa.arcs)
+        return answered(text, self.position, "event", count, misses, [*unsorted(self._waiting), *late])
 
     def changing(self, what: str) -> Arcs:
         if self.lowering is not None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
-from stretto.asking.call import clause_of, keys_of, named_keys, refuse_said, time_of_clause
+from stretto.asking.call import clause_of, keys_of, refuse_said, time_of_clause
 from stretto.asking.call import why_not as ask
 from stretto.errors import LimitError, OptionError
 from stretto.events import require
@@ -14,6 +14,7 @@ from stretto.explaining.answer import Answer
 from stretto.languages.afa.builder import AFA
 from stretto.languages.sql import has_clause
 from stretto.matching.compiled import Query, compile_query
+from stretto.matching.keyed import named_keys
 from stretto.matching.sql_query import SqlQuery
 from stretto.query.afa import Afa
 from stretto.query.passes.bind_rows import bind

@@ -13,6 +13,7 @@ from stretto.engines.afa import structure as s
 from stretto.engines.afa.between import Changes, pieces
 from stretto.engines.afa.changing import RunningArcs
 from stretto.engines.afa.compiled import Compiled
+from stretto.engines.afa.listing import list_partial
 from stretto.engines.afa.punctuating import Punctuations
 from stretto.engines.afa.saving import load, save
 from stretto.engines.afa.stepping import AfaStepping
@@ -29,6 +30,19 @@ class Partial(NamedTuple):
     state: I64
     part: I64
     begin: I64
+
+
+class UnderWay(NamedTuple):
+    """Partial matches that the next event may go on with, by first event."""
+
+    state: list[str]
+    part: I64  #: partition
+    first: I64  #: row of the first event
+    last: I64  #: row of the last event that an arc took
+    begin: I64  #: when the first event was …
+    end: I64  #: … and the last one
+    until: I64  #: an event must come before this time; the greatest integer: at any time
+    register: list[pa.Array]
 
 
 class AfaRunner(AfaStepping):
@@ -166,6 +180,36 @@ class AfaRunner(AfaStepping):
         base = tables.states[state.P[s.STATE, partial], s.BASE]
         part = np.repeat(state.events.X[slots, s.OF], state.events.X[slots, s.SIZE])
         return Partial(place[base], part, state.P[s.START_LE, partial])
+
+    def under_way(self) -> UnderWay:
+        """What is live at the last event of each partition."""
+        state, tables, graph = self.state, self.tables, self.memory().graph
+        X, P = state.events.X, state.P
+        slots = state.parts.last[state.parts.last != s.NIL]
+        found = np.zeros(P.shape[1], np.int64)
+        found = found[: list_partial(slots, state.events, P, found)]
+        home = np.repeat(slots, X[slots, s.SIZE])
+        if graph.ignores:
+            extra, every = s.REG + graph.real.size, state.live_partial()
+            more = np.setdiff1d(every[P[extra + s.OPEN, every] >= 0], found)
+            found, home = np.concatenate((found, more)), np.concatenate((home, P[extra + s.HOME, more]))
+        there = P[s.LEAST, found] > state.registers[s.SEEN]
+        found, home = found[there], home[there]
+        order = np.argsort(P[s.START, found], kind="stable")
+        found, home = found[order], home[order]
+        names = {number: name for name, number in tables.numbers.items()}
+        base = tables.states[P[s.STATE, found], s.BASE]
+        register = [self.decoded(P[s.REG + at, found], kind) for at, kind in enumerate(self.afa.register.values())]
+        return UnderWay(
+            [names[one] for one in base.tolist()],
+            X[home, s.OF],
+            P[s.START, found],
+            X[home, s.ROW],
+            P[s.START_LE, found],
+            X[home, s.LE],
+            P[s.LEAST, found],
+            register,
+        )
 
     @property
     def stats(self) -> dict[str, int]:

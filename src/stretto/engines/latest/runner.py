@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from stretto import _jit
 from stretto.columns.keys import KeyTable
 from stretto.columns.nullable import key_parts
-from stretto.engines.api import Matches
+from stretto.engines.api import Matches, TimedOut
 from stretto.engines.latest import structure as s
 from stretto.engines.latest.compiled import Compiled
 from stretto.engines.latest.joining import join
@@ -103,6 +104,52 @@ class LatestRunner(Intake):
         """The rows that partial matches hold (sorted)."""
         self._sweep()
         return self.state.live(self.partitions)
+
+    @property
+    def starts(self) -> I64:
+        """The first events of the chains of a sequence that may still become a match, in the order of :meth:`in_flight`."""
+        return self.state.nodes.start[self._open_chains()[0]]
+
+    def in_flight(self, most: int, chosen: Bits | None = None) -> Matches:
+        """The first few chains of a sequence that may still become a match, or those of them that are ``chosen``, as what has not
+        timed out yet; nothing changes."""
+        nodes = self.state.nodes
+        last, length = self._open_chains()
+        if chosen is not None:
+            last, length = last[chosen], length[chosen]
+        last, length = last[:most], length[:most]
+        offset = np.zeros(last.size + 1, np.int64)
+        np.cumsum(length, out=offset[1:])
+        position = np.zeros(offset[-1], np.int64)
+        at, left = last.copy(), length.copy()
+        for place in range(1, int(length.max(initial=0)) + 1):  # from the last event of each to its first
+            there = left >= place
+            position[offset[1:][there] - place] = nodes.position[at[there]]
+            at[there] = nodes.previous[at[there]]
+        mark = (np.arange(offset[-1]) - np.repeat(offset[:-1], length)).astype(np.int32)
+        start = nodes.start[last]
+        expired: NDArray[Any] = np.zeros(last.size, np.int64)
+        if self.measured is not None and last.size:
+            expired = self.ends_of(start)
+        return Matches(start, nodes.position[last], offset, position, mark, timed_out=TimedOut(length - 1, expired))
+
+    def _open_chains(self) -> tuple[I64, I64]:
+        """The last nodes of the chains that may still become a match, by first event, and their lengths."""
+        state, machine = self.state, self.program.machine
+        chain = state.chains(self.partitions)[0]
+        node, step = chain[:, 0], np.where(chain[:, 1] < 0, state.steps - 1, chain[:, 1])
+        nodes, seen = state.nodes, state.parts.seen
+        key, position = nodes.key[node], nodes.position[node]
+        low = self._low_bound
+        if self.measured is not None and self.last_time is not None:
+            low = max(low, self.open_from(self.last_time))
+        alive = (nodes.start[node] >= low) & (nodes.spoilt[node] == 0)
+        for one in range(machine.behind.size):
+            alive &= (machine.behind[one] != step) | (seen[key, one] <= position)
+        if machine.until_bit >= 0:
+            alive &= (seen[key, machine.behind.size] < position) | (chain[:, 1] < 0)
+        order = np.argsort(nodes.start[node[alive]], kind="stable")
+        return node[alive][order], step[alive][order] + 1
 
     @property
     def idle(self) -> bool:

@@ -238,12 +238,19 @@ class Following(Intake):
         self._closed = slots[count:], rows[count:]
         return self._timed_out(slots[:count], rows[:count])
 
-    def in_flight(self, most: int) -> Furthest:
-        """The furthest partial matches of the first few first events whose windows are open, and with which no match begins so far.
+    @property
+    def starts(self) -> I64:
+        """The first events whose windows are open, and with which no match begins so far, in the order of the stream."""
+        found: I64 = self.state.firsts.position[np.flatnonzero(self.state.open)]
+        return found
+
+    def in_flight(self, most: int, chosen: Bits | None = None) -> Furthest:
+        """The furthest partial matches of the first few of :attr:`starts`, or of those of them that are ``chosen``.
 
         Nothing changes: they can be asked for again, and time out as ever.
         """
-        slots = np.flatnonzero(self.state.open)[:most]
+        slots = np.flatnonzero(self.state.open)
+        slots = (slots if chosen is None else slots[chosen])[:most]
         return self._furthest(slots, np.full(slots.size, self.rows))
 
     def pass_by(self, value: int | float) -> None:

@@ -153,12 +153,17 @@ class Intake:
 
     def open_until(self, position: int) -> int | float:
         """The time at which the window of a visited event closes, whose window is open and measured."""
+        found: int | float = self.ends_of(np.array([position]))[0].item()
+        return found
+
+    def ends_of(self, positions: NDArray[np.int64]) -> NDArray[Any]:
+        """The last time of the window of each of some visited events, whose windows are open and measured."""
         measured, window = self.measured, self.window
         assert measured is not None
         assert window is not None
         known = measured.positions[measured.begin : measured.end]
-        value: int | float = measured.values[measured.begin + int(np.searchsorted(known, position))].item()
-        return value + window.size
+        ends: NDArray[Any] = measured.values[measured.begin + np.searchsorted(known, positions)] + window.size
+        return ends
 
     def open_from(self, time: int | float) -> int:
         """The position of the first visited event whose window is still open at a time."""

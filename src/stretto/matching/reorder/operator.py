@@ -169,8 +169,13 @@ class Cleanse:
         """With ``late="side"``: the events that were late or retracted the unknown, since the last call."""
         if self.schema is None:
             return pa.table({})
-        side, self._side = self._side, []
-        return pa.Table.from_batches(side, schema=self.schema)
+        found, self._side = self.set_aside, []
+        return found
+
+    @property
+    def set_aside(self) -> pa.Table:
+        """What :meth:`late_events` would hand over now; it stays."""
+        return pa.table({}) if self.schema is None else pa.Table.from_batches(self._side, schema=self.schema)
 
     @property
     def stats(self) -> dict[str, int]:

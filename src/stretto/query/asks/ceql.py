@@ -203,7 +203,8 @@ def _sequence_of(chosen: list[tuple[a.Pattern, bool]]) -> a.Pattern:
 
 def _step(part: a.Pattern) -> Step:
     types = dict.fromkeys(node.type for node in a.walk(part, absent=False) if isinstance(node, a.Atom))
-    return Step(_bare(part), tuple(a.variables(part)), tuple(types), a.nullable(part))
+    composed = any(isinstance(node, a.Sequence | a.Repeat) for node in a.walk(part, absent=False))
+    return Step(_bare(part), tuple(a.variables(part)), tuple(types), a.nullable(part), composed=composed)
 
 
 def _bare(part: a.Pattern) -> str:

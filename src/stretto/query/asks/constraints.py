@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
@@ -93,12 +93,33 @@ class Chain(Protocol):
 
 @dataclass(frozen=True)
 class Step:
-    """A step of a query: how it is written, the variables that hold its events, and their types (none: any)."""
+    """A step of a query: how it is written, the variables that hold its events, and their types (none: any).
+
+    ``least`` is how many events it needs where it repeats one. ``composed``: what has come to it may still wait for more of it.
+    """
 
     text: str
     variables: tuple[str, ...]
     types: tuple[str, ...]
     optional: bool = False
+    least: int = 1
+    composed: bool = False
+
+
+def by_step(steps: Iterable[Step], held: Mapping[str, Sequence[int]]) -> dict[str, tuple[int, ...]]:
+    """What each variable holds, in the order of the steps; of several names of the same events the outermost one.
+
+    >>> by_step([Step("A AS a", ("a", "A"), ("A",))], {"A": [1], "a": [1]})
+    {'a': (1,)}
+    """
+    found: dict[str, tuple[int, ...]] = {}
+    for step in steps:
+        seen: dict[tuple[int, ...], str] = {}
+        for name in step.variables:
+            if held.get(name):
+                seen.setdefault(tuple(held[name]), name)
+        found |= {name: own for own, name in seen.items()}
+    return found
 
 
 #: What a query asks of its steps together: how long they last, and of which events they are made.

@@ -207,7 +207,8 @@ def _positive(part: Part) -> bool:
 def _step(part: Part) -> Step:
     inside = [one for one in components_of((part,)) if not one.negated]
     types = dict.fromkeys(name for one in inside for name in one.types)
-    return Step(str(part), tuple(one.variable for one in inside), tuple(types), may_lack(part))
+    least, composed = (1, True) if isinstance(part, Group) else (part.least, part.only)
+    return Step(str(part), tuple(one.variable for one in inside), tuple(types), may_lack(part), least, composed)
 
 
 def _bounded(one: Component) -> bool:
