@@ -251,7 +251,7 @@ def test_an_automaton_that_ignores_events() -> None:
 def test_automata_are_where_the_definition_has_them() -> None:
     """The state, first event and last event of each partial match are those of an output, if its state were final."""
     judged = 0
-    for seed in range(cases(400, compiled=120)):
+    for seed in range(200, 200 + cases(400, compiled=100)):
         one = why_afa.case(seed)
         afa, rows = one.afa, why_afa.read(one.afa, one.events)
         if not rows:
