@@ -107,3 +107,12 @@ def test_punctuations_without_events_are_counted_once_and_not_kept_for_ever(monk
         assert len(kept._since) <= 100 * retries.SHARE + 2
     matcher.push(rows(("B", 1001, 2)))
     assert matcher.finish()["total"].to_pylist() == [3]
+
+
+def test_sums_of_doubles_are_there_after_a_row_was_left_out() -> None:
+    query = "PATTERN SEQ(A a, B+ b[]) WHERE skip_till_any_match { a.v * 4 < b[i].v * 4 } RETURN TOTAL sum(b[].w), min(b[].w)"
+    matcher = stretto.Matcher(query, time="t", disorder=2)
+    rows = [("A", 0, 0.0), ("B", 1, 1.5), ("B", 1, 2.5), ("B", 1 << 62, 1.0), ("B", 1, 4.0), ("C", 0, 0.0)]
+    with pytest.raises(stretto.DataError, match="row 3"):
+        matcher.push([{"type": kind, "t": 3 * at, "v": v, "w": w} for at, (kind, v, w) in enumerate(rows)])
+    assert matcher.finish().to_pylist() == [{"sum_b_w": 32.0, "min_b_w": 1.5}]

@@ -33,6 +33,7 @@ LANGUAGES = (
     "row_streams",
     "eql",
     "totals",
+    "revised",
     "why",
     "why_rows",
     "why_afa",

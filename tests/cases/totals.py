@@ -29,6 +29,7 @@ from tests.cases.choices import Choices, Seeded
 
 __all__ = [
     "Case",
+    "assert_alike",
     "assert_rows",
     "case",
     "case_of_ceql",
@@ -254,7 +255,7 @@ def assert_rows(one: Case, table: pa.Table, right: Sequence[Any] | None = None) 
     if isinstance(asked, BoundTotals):
         wanted = [_with_times(one, row) for row in right]
         names = [name for name in (wanted[0] if wanted else {}) if name in table.column_names]
-        _same([_values(row, names) for row in wanted], [_values(row, names) for row in table.to_pylist()], one)
+        assert_alike([_values(row, names) for row in wanted], [_values(row, names) for row in table.to_pylist()], one)
         for name in (item.name for item in asked.items):
             assert name in table.column_names, f"\n{one!r}\n{table.schema}"
         return
@@ -317,8 +318,8 @@ def _values(row: Mapping[str, Any], names: Iterable[str]) -> tuple[Any, ...]:
     return tuple(row[name] for name in names)
 
 
-def _same(right: list[tuple[Any, ...]], found: list[tuple[Any, ...]], one: Case) -> None:
-    """The same rows, in any order: each has one like it."""
+def assert_alike(right: list[tuple[Any, ...]], found: list[tuple[Any, ...]], one: Case) -> None:
+    """Assert that the rows are the same, in any order: each has one like it."""
     rest = list(found)
     for row in right:
         like = next((other for other in rest if all(map(_alike, row, other))), None)
@@ -332,6 +333,8 @@ def _alike(left: Any, right: Any) -> bool:
         return math.isclose(left, right, rel_tol=1e-9, abs_tol=1e-9) or (left != left and right != right)
     if isinstance(left, Decimal) or isinstance(right, Decimal):
         return left == right
+    if isinstance(left, list):
+        return repr(left) == repr(right)  # of which one NaN equals another
     return type(left) is type(right) and left == right
 
 

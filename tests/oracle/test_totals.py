@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.cases import agree, totals
+from tests.cases import agree, revised, totals
 from tests.conftest import blocks, cases
 
 
@@ -27,3 +27,8 @@ def test_sase(seeds: range) -> None:
 @pytest.mark.parametrize("seeds", blocks(cases(2_000, compiled=200)), ids=str)
 def test_options_and_groups(seeds: range) -> None:
     assert any(rows >= 0 for rows in agree(totals, seeds, case=totals.case_of_variants))
+
+
+@pytest.mark.parametrize("seeds", blocks(cases(2_000, compiled=200)), ids=str)
+def test_ahead_of_what_is_certain(seeds: range) -> None:
+    assert any(taken_back > 0 for taken_back in agree(revised, seeds))

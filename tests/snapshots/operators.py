@@ -367,6 +367,15 @@ def speculating() -> Any:
     return stretto.Matcher(stretto.compile(TREND, events(), time="ts"), time="ts", speculation=math.inf)
 
 
+#: Counts and sums that speculate.
+COUNTED = "SELECT COUNT(*), SUM(b[x]) FROM S WHERE A ; B+ AS b PARTITION BY [key] WITHIN 8 seconds EVERY 4 seconds"
+
+
+def counting() -> Any:
+    query = stretto.compile(COUNTED, events(), time="ts")
+    return stretto.Matcher(query, time="ts", disorder="4 seconds", speculation=math.inf)
+
+
 def cleanse() -> stretto.Cleanse:
     return stretto.Cleanse(events().schema, time="ts", disorder="4 seconds", speculation="1 second")
 
@@ -387,6 +396,7 @@ CASES = {
     "clause-bucket": Case(clause_bucket, read_bucket, go_on_with_bucket),
     "disordered": Case(disordered, lambda matcher: matcher.push(early()), go_on),
     "speculating": Case(speculating, lambda matcher: matcher.push(early()), go_on),
+    "counting": Case(counting, lambda matcher: matcher.push(early()), go_on),
     "cleanse": Case(cleanse, lambda operator: operator.push(early()), go_on),
     "reach": Case(lambda: Dataflow(reach=REACH), read_links, go_on_with_links),
     "recognize": Case(recognizing, read_typed, go_on_with_typed),

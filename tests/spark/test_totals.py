@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +136,21 @@ def test_stream(spark: Any, tmp_path: Path, text: str, end: str) -> None:
     assert bag(shown) == bag(known)
 
 
+@pytest.mark.parametrize("scope", ["", " WITHIN 20 seconds EVERY 5 seconds"], ids=["of all", "windows"])
+def test_stream_ahead_of_what_is_certain(spark: Any, tmp_path: Path, scope: str) -> None:
+    """The rows of each key, which are revised when events come late, and when others come."""
+    table = random_events(4, 60)
+    for number in range(3):
+        add_file(tmp_path / "in", table.take(pa.array(range(number, 60, 3))), number)
+    stream, text = read_stream(spark, tmp_path / "in"), f"SELECT {ITEMS}, AVG(b[x]) {MATCHES}{scope}"
+    found = stretto.spark.match(stream, text, time="ts", sequence="seq", disorder="1 hour", speculation=math.inf)
+    run(found, tmp_path / "checkpoint", tmp_path / "out")
+    written = spark.read.schema(found.schema).parquet(str(tmp_path / "out"))
+    assert written.filter("sign < 0").count()
+    left = stretto.spark.current(written).drop("match_id").toArrow()
+    assert bag(left) == bag(stretto.match(text, table, time="ts", sequence="seq"))
+
+
 REFUSED = {
     "AVG": (f"SELECT AVG(b[x]) {MATCHES} GROUP BY ()", "write SUM and COUNT"),
     "windows of events": (f"SELECT COUNT(*) {MATCHES} WITHIN 8 EVENTS EVERY 4 EVENTS", "write windows of time"),
@@ -159,6 +175,6 @@ def test_what_is_refused(spark: Any, tmp_path: Path) -> None:
     for text, why in REFUSED_IN_STREAMS.values():
         with pytest.raises(OptionError, match=why):
             stretto.spark.match(stream, text, time="ts", disorder="0 seconds")
-    text = f"SELECT COUNT(*) {MATCHES} EVERY EVENT"
-    with pytest.raises(OptionError, match="cannot be had ahead of what is certain"):
-        stretto.spark.match(stream, text, time="ts", disorder="0 seconds", speculation="1 second")
+    for text, why in (REFUSED_IN_STREAMS["other windows"], REFUSED_IN_STREAMS["one group of windows"]):
+        with pytest.raises(OptionError, match=why):
+            stretto.spark.match(stream, text, time="ts", disorder="0 seconds", speculation="1 second")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import hashlib
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
@@ -124,13 +123,6 @@ class MachineRun(AroundRun):
     def __init__(self, program: AroundProgram[Any], run: Run, beside: Any) -> None:
         super().__init__(run)
         self.program, self.beside = program, beside
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> MachineRun:
-        for one in (self.program, self.run.program):
-            memo[id(one)] = one
-        made = copy.copy(self)
-        vars(made).update(copy.deepcopy(vars(self), memo))
-        return made
 
     def save(self, section: Section) -> None:
         """Write the machine's state, and what is kept beside it."""

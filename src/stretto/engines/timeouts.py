@@ -157,10 +157,6 @@ class TimeoutRun(MachineRun):
         self._shift = len(program.followed.marks)
         self._later = not self.waits and program.completes_later
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> MachineRun:
-        memo[id(self.program.followed)] = self.program.followed
-        return super().__deepcopy__(memo)
-
     @property
     def waits(self) -> bool:
         """Whether matches come when their windows close."""

@@ -15,7 +15,7 @@ from stretto.automata.sase_afa import sase_afa
 from stretto.engines.adding import AddedProgram
 from stretto.engines.keeping import KeptProgram
 from stretto.engines.picking import PickedProgram
-from stretto.engines.select import AnyProgram, Machine, program_for, refuse_asked
+from stretto.engines.select import AnyProgram, Machine, program_for
 from stretto.engines.timeouts import TimeoutProgram
 from stretto.errors import OptionError, QueryError, suggestion
 from stretto.events import Schema
@@ -229,7 +229,6 @@ class Query:
 
     def automaton(self, attributes: tuple[str, ...]) -> tuple[Afa, Sequence[frozenset[str]]]:
         """The AFA over events with these attributes, and the variables of its marks (made once)."""
-        refuse_asked(self._parsed, " ahead of what is certain")
         with self._lock:
             if attributes not in self._automata:
                 bound = self.bound

@@ -28,7 +28,8 @@ class Matcher:
 
     Any split of the stream into batches gives the same rows in the same order. With an AFA, and with ``speculation`` beyond 0, rows
     may be taken back later: a column ``sign`` says +1 or −1. Each row of input is a step then, which gives the difference that it
-    makes: first what it takes back, then what is new, by last event, first event and register. A retraction with the insertion of
+    makes: first what it takes back, then what is new, by last event, first event and register. Of counts, sums, the best matches and
+    samples each call is a step. A retraction with the insertion of
     the same place directly behind it, and no punctuation between them, is a revision, which is one step.
 
     Parameters
@@ -58,8 +59,8 @@ class Matcher:
     speculation
         How far answers go ahead of what is certain (AFA paper, section 5.3): events with a time below the punctuation plus so much do
         not wait. 0 where ``disorder`` is given: nothing is ever taken back; ``math.inf``: nothing waits. Whatever it is, the final
-        result is the same. More than 0 is for AFAs, which without ``disorder`` never let anything wait, and for queries
-        that can be automata.
+        result is the same. More than 0 is for AFAs, which without ``disorder`` never let anything wait, for queries
+        that can be automata, and for counts, sums, the best matches and samples, of which each call reads what is not certain again.
     hold
         AFAs: what waits. ``"events"``: events, in front of the automaton, so that it sees them in order beyond what is speculated.
         ``"results"``: the automaton reads events as they come, and its output waits; what is taken back in the meantime is never
@@ -69,7 +70,8 @@ class Matcher:
         :attr:`late`, or where events come out of order ``"side"``: :meth:`late_events` hands them over.
     sign
         The column that says +1 (insertion) or −1 (retraction of the event with the same partition, time and sequence; without a
-        sequence: time and payload). ``None``: insertions only. For AFAs, and for queries with ``speculation=math.inf``.
+        sequence: time and payload). ``None``: insertions only. For AFAs, and for queries that list matches with
+        ``speculation=math.inf``.
     until
         AFAs: the column with the right end (RE) of each event's lifetime, NULL for ever; ``None``: time + window.
     numbered

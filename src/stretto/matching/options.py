@@ -8,6 +8,7 @@ from typing import Any
 
 from stretto.errors import OptionError, nearest
 from stretto.languages.afa.builder import AFA
+from stretto.matching.ahead import Ahead
 from stretto.matching.compiled import Query, compile_query
 from stretto.matching.lateness import renamed, tell_of
 from stretto.matching.line import Line, Reading
@@ -91,7 +92,14 @@ def line_of(query: str | Query | AFA | Afa, schema: Any, options: Mapping[str, A
     compiled = compile_query(query, language=given.pop("language", None))
     refuse(given, ("hold",), "AFAs, and this is a query")
     ahead = check_span(given.get("speculation") or 0, "speculation")
-    if ahead:
+    asks = compiled.parsed.asked is not None
+    if ahead and asks:
+        refuse(
+            given,
+            ("sign",),
+            "queries that list matches: counts, sums and what is chosen of all of them have no retractions",
+        )
+    elif ahead:
         refuse(
             given,
             ("valuations", "sets", "timeouts", "warn_after"),
@@ -100,6 +108,9 @@ def line_of(query: str | Query | AFA | Afa, schema: Any, options: Mapping[str, A
     else:
         refuse(given, ("sign",), "streams with retractions: speculation=math.inf takes them")
     reading = Reading(**{name: given.pop(name) for name in Reading._fields if name in given})
+    if ahead and asks:
+        speculation = given.pop("speculation")
+        return Ahead(Ordered(compiled, schema, reading, **{"disorder": math.inf, **given}), speculation)
     if ahead:
         told: dict[str, Any] = {"time": reading.time, "sequence": reading.sequence, "sign": reading.sign}
         return Revising(Lowering(compiled, schema, reading), **told, **given)

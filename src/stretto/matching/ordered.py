@@ -298,20 +298,24 @@ class Ordered(Line):
             refuse_unlisted(self.query)
             refuse_pipes(self.query, "a stream has no end", "take the rows that you want from what push() gives")
             program = self.query.program(valuations=self.valuations, split=self.split, timeouts=self.reading.timeouts)
-        late = self.late_policy if self.disorder is None else "error"
-        self.run = program.start(
-            labels=self.layout.labels,
-            counts=self.layout.summary,
-            late=late,
-            capacity=self.capacity,
-            budget=Meter.of_call(self.budget).budget.held,
-        )
+        self.program = program
+        self.run = self._started(program)
         self.history = History(self.layout.columns)
         self.life = Life()
         self.lacking = None if self.warn_after is None else Lacking(self.query, self.warn_after)
         self._retries = Retries(self._copied, self._put_back)
         if self.disorder is not None:
             self.sorter, self.arrivals = self._new_sorter(), Arrivals()
+
+    def _started(self, program: Program) -> Run:
+        """A run at the beginning of the stream."""
+        return program.start(
+            labels=self.layout.labels,
+            counts=self.layout.summary,
+            late=self.late_policy if self.disorder is None else "error",
+            capacity=self.capacity,
+            budget=Meter.of_call(self.budget).budget.held,
+        )
 
     @property
     def _implied(self) -> Derived:
@@ -387,7 +391,7 @@ class Ordered(Line):
                 f"column '{name}' is {found[name]}, and batches before had {schema.attributes[name]}: {error}{BEFORE[1]}"
             ) from error
         self._query, self.layout, self.split = made.query, made.layout, made.split
-        self.run, self.history = made.run, made.history
+        self.program, self.run, self.history = made.program, made.run, made.history
         self.lacking = None  # it has looked at values of other types
         self._retries = Retries(self._copied, self._put_back)
 
@@ -492,8 +496,42 @@ class Ordered(Line):
         if sorter is not None and not self.life.finished:
             yield from list(self._through(sorter.end))
         self.life.finished = True
+        yield from self._completed()
+
+    def _completed(self) -> Iterator[pa.Table]:
+        """What the end completes of what was read."""
         if self.run is not None and (self.completes or self.layout.at_end):
             yield from self._tables(self.run.finish())
+
+    def foreseen(self, ahead: Any) -> pa.Table:
+        """What would come beside what was given, if the stream ended with the events that wait. Nothing changes.
+
+        A row for which a computation overflows is left out; the error comes when it is read.
+
+        Parameters
+        ----------
+        ahead
+            Of these, those with a time below the punctuation plus so much: ticks of the time, a span, or ``math.inf``.
+        """
+        if self.sorter is None or self.run is None:
+            return pa.table({})
+        self.life.refuse_inside()
+        there = copy.copy(self)
+        there.meter = Meter.of_call(self.budget)
+        return there.end_with(self.sorter.waiting(ahead))
+
+    def end_with(self, waited: Released) -> pa.Table:
+        """Go on with a copy of the state, to the end of the stream, which these events are."""
+        self._put_back(self._copied())
+        self.life, self.lacking, self._held = Life(), None, []
+        self._retries = Retries(self._copied, self._put_back)
+        if self._may_overflow():
+            self._leave_out(waited)
+        elif waited.rows.size:
+            assert self.arrivals is not None
+            self.arrivals.append(waited.rows)
+            self._held += self._advance(waited.table, silent=False)
+        return self._gathered([*self._held, *self._completed()])
 
     def _gathered(self, tables: Iterable[pa.Table]) -> pa.Table:
         """Pieces as one table."""
@@ -693,7 +731,7 @@ class Ordered(Line):
                     self._retries.back()
                 else:
                     self.arrivals.cut(count)
-                if not at.size:
+                if not at.size or self.life.inside:  # a total leaves 64 bits, of which the row is no more than a part
                     raise
                 refused.append(error)
                 table, rows = table.take(pa.array(np.delete(np.arange(rows.size), at))), np.delete(rows, at)
@@ -715,9 +753,13 @@ class Ordered(Line):
             _drained(self._running().advance(batch))
 
     def _copied(self) -> _State:
+        """The state, of which each goes on by itself."""
         run, arrivals = self._running(), self.arrivals
         assert arrivals is not None
-        return _State(copy.deepcopy(run, {id(run.program): run.program}), self.history.copy(), arrivals.copy())
+        saved, other = Section(), self._started(self.program)
+        run.save(saved)
+        other.load(copy.deepcopy(saved))
+        return _State(other, self.history.copy(), arrivals.copy())
 
     def _put_back(self, state: _State) -> None:
         self.run, self.history, self.arrivals = state

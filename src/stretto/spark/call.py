@@ -132,7 +132,8 @@ def match(  # noqa: PLR0913 - the options that users have
         Streaming: how far answers go ahead of what is certain. 0: a match comes when the watermark has passed its last event, and
         stays. Else, of automata and queries that can be one, the result has a column ``sign``: a match comes (+1) with the
         micro-batch that brings its last event, if that is before the watermark plus so much (``"30 seconds"``, ticks;
-        ``math.inf``: always), and is taken back (−1) when a late event says so. A batch is certain.
+        ``math.inf``: always), and is taken back (−1) when a late event says so; counts and sums over all matches are those of the
+        events so far. A batch is certain.
     late
         Streaming: what becomes of events behind the watermark. ``"drop"`` counts them (see :func:`stretto.spark.metrics`),
         ``"error"`` ends the query, ``"side"`` shows them in a column ``late`` of the result, in rows of their own.
@@ -296,19 +297,19 @@ def prepare(  # noqa: PLR0913 - the options that users have
         completes,
         timeouts,
     )
-    _check_asked(call)
+    _check_asked(call, continuous)
     _check_end(call)
     return call
 
 
-def _check_asked(call: Prepared) -> None:
+def _check_asked(call: Prepared, continuous: Continuous) -> None:
     """Raise an :class:`OptionError` where tasks that see some of the keys, or of a stream, cannot tell of all matches."""
     asked, streams = call.query.parsed.asked, call.events.isStreaming
     if asked is None:
         return
     call.query.program(valuations=call.valuations, timeouts=call.timeouts)  # what no engine does is refused here
     if isinstance(asked, Totals):
-        _check_totals(call)
+        _check_totals(call, ahead=bool(continuous.speculation))
         return
     what, scope = "ORDER BY … LIMIT" if isinstance(asked, Best) else "SAMPLE", asked.scope
     if scope.extent is Extent.EVENT:
@@ -326,8 +327,8 @@ def _check_asked(call: Prepared) -> None:
         )
 
 
-def _check_totals(call: Prepared) -> None:
-    """Raise an :class:`OptionError` where the rows of tasks, or of buckets, are not those of the whole."""
+def _check_totals(call: Prepared, *, ahead: bool) -> None:
+    """Raise an :class:`OptionError` where the rows of tasks, or of buckets, are not those of the whole; ``ahead``: speculating."""
     assert call.totals is not None
     scope, time = call.totals.scope, call.roles[1]
     if call.adds_up and any(one.function is Function.AVG for one in call.totals.items):
@@ -337,19 +338,21 @@ def _check_totals(call: Prepared) -> None:
         )
     if not call.events.isStreaming or scope.extent is Extent.EVENT:
         return
-    if scope.extent is Extent.TABLE:
+    if call.adds_up and (ahead or scope.extent is Extent.WINDOW):
         raise OptionError(
-            "counts and sums over all matches of a stream on Spark, which has no end: EVERY EVENT gives a row for each event, and "
-            "WITHIN 10 minutes EVERY 1 minute for each window"
+            "GROUP BY with windows of a stream on Spark, or with speculation=: each bucket adds up over its own keys; group by all "
+            "keys, and add up the rows of a window, or those that hold"
+        )
+    if scope.extent is Extent.TABLE:
+        if ahead:
+            return
+        raise OptionError(
+            "counts and sums over all matches of a stream on Spark, which has no end: EVERY EVENT gives a row for each event, "
+            "WITHIN 10 minutes EVERY 1 minute for each window, and speculation= what they come to so far"
         )
     if scope.panes is None or scope.panes.attribute != time:
         raise OptionError(
             f"windows of a stream on Spark end when the watermark has passed them: measure them by '{time}', or write EVERY EVENT"
-        )
-    if call.adds_up:
-        raise OptionError(
-            "GROUP BY with windows of a stream on Spark: each bucket adds up over its own keys; group by all keys, and add up the "
-            "rows of a window"
         )
 
 

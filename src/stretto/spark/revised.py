@@ -59,7 +59,7 @@ class Revised(Plain):
     ahead
         How far answers go ahead, in ticks of the time; infinite: nothing waits.
     options
-        Of the matcher: ``sign``, ``until``, ``bag``, ``numbered``.
+        Of the matcher: ``sign``, ``until``, ``bag``, ``numbered``; of what counts or chooses ``valuations``.
     changes
         Changes of arcs that are known when the query starts, as an Arrow table in bytes; ``None``: arcs do not change.
     functions

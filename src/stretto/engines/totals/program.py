@@ -22,6 +22,7 @@ class TotalsProgram(TotalsCompiled, Startable[TotalsRunner]):
             "negation",
             "totals",
             "disorder",
+            "speculation",
             "snapshots",
             "prime",
             "patterns",

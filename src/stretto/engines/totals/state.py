@@ -18,6 +18,9 @@ from stretto.engines.totals.structure import F64, I64, Plan, Rows, Store, Sums, 
 from stretto.errors import LimitError
 from stretto.frame import Section
 
+#: What :meth:`State.save` writes.
+SAVED = ("records", "registers", "sums", "base", "part", "live", "latest", "panes")
+
 
 class State:
     """The arrays of one stream's run, and the scratch space beside them; kernels write into it in place.
@@ -219,7 +222,7 @@ class State:
 
     def load(self, section: Section, partitions: int, states: I64) -> None:
         """Take over what :meth:`save` wrote; ``states``: the number here of each state of the automaton."""
-        arrays = {name: array.astype(np.int64) for name, array in section.arrays.items()}
+        arrays = {name: section.arrays[name].astype(np.int64) for name in SAVED}
         registers = arrays["registers"]
         if registers.size != s.REGISTERS or arrays["sums"].size % self.columns:
             raise ValueError("registers")

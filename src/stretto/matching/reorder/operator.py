@@ -271,6 +271,21 @@ class Cleanse:
         self._limit = self._columns.after
         return self._flush(0)
 
+    def waiting(self, ahead: Any) -> Released:
+        """The events that wait with a time below the punctuation plus ``ahead``, in order. They go on waiting."""
+        if self.schema is None:
+            return self._buffer.nothing()
+        columns = self._columns
+        beyond = span(ahead, "speculation", columns.kind, columns.time, self._unit)
+        limit = columns.after if beyond is None else columns.before
+        if beyond is not None and self._punctuation != columns.before:
+            limit = self._punctuation + beyond
+        before = self._buffer.saved()
+        parts = self._buffer.below(limit)
+        found = self._buffer.out(parts, np.zeros(0, np.int64), by_place=False) if parts else self._buffer.nothing()
+        self._buffer.go_back(before)
+        return found
+
     @property
     def last_punctuation(self) -> int | float | None:
         """The punctuation as the operator counts; ``None``: none is known."""

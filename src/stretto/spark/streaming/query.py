@@ -194,8 +194,12 @@ def match(call: Prepared, options: Continuous) -> DataFrame:
 
 def ahead(call: Prepared, options: Continuous) -> Revised:
     """The query as what answers ahead of what is certain."""
-    if call.valuations:
+    asks = call.query.parsed.asked is not None
+    if call.valuations and not asks:
         raise OptionError("valuations=True lists what is never taken back: leave out speculation=")
+    own: dict[str, Any] = {} if options.sign is None else {"sign": options.sign}
+    if call.valuations:
+        own["valuations"] = True
     time, unit = call.roles[1], call.roles[3]
     return Revised(
         call.query.text,
@@ -205,7 +209,7 @@ def ahead(call: Prepared, options: Continuous) -> Revised:
         call.sequence,
         call.output,
         ticks_ahead(options, call.columns[time], time, unit),
-        {} if options.sign is None else {"sign": options.sign},
+        own,
         budget=call.budget,
         functions=call.functions,
     )
