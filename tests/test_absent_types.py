@@ -69,7 +69,7 @@ def test_nothing_is_said_of_other_empty_results(monkeypatch: pytest.MonkeyPatch)
         matcher.push(EVENTS)
         matcher.finish()
     # Nor is the column read again where there are rows.
-    monkeypatch.setattr(stretto.matching.absent, "_distinct", None)
+    monkeypatch.setattr(stretto.matching.absent, "distinct", None)
     assert stretto.match("SELECT * FROM S WHERE trip", EVENTS).num_rows == 1
 
 

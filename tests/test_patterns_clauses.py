@@ -290,3 +290,25 @@ def test_repeats_of_patterns_in_the_language_of_the_set() -> None:
     noted.change([{"id": "ab", "query": "sequence by k [A where true] [B where true]", "every": "5 seconds"}])
     assert short(noted.push([event("A", 1), event("B", 2), event("A", 3), event("B", 4)])) == [("ab", None, 1, 2)]
     assert noted.suppressed == {"ab": 1}
+
+
+@pytest.mark.parametrize(
+    ("clause", "what"),
+    [
+        ("MATCH_RECOGNIZE (PATTERN (A B) DEFINE B AS v * 4 > 0)", r"\(v \* 4\)"),
+        ("MATCH_RECOGNIZE (PATTERN (A B) DEFINE B AS v + PREV(v) > 0)", r"\(v \+ PREV\(v\)\)"),
+        ("MATCH_RECOGNIZE (PATTERN (A B) DEFINE A AS NEXT(v, 2) * v > 0)", r"\(NEXT\(v, 2\) \* v\)"),
+        ("MATCH_RECOGNIZE (PATTERN (A B) DEFINE B AS v * 2 > FIRST(A.v))", r"\(v \* 2\)"),
+        ("MATCH_RECOGNIZE (MEASURES LAST(v) * 4 AS x PATTERN (A B) DEFINE B AS v > 0)", r"\(FINAL LAST\(v\) \* 4\)"),
+    ],
+)
+def test_an_overflow_names_the_columns_of_the_query(clause: str, what: str) -> None:
+    patterns = new(measures=True)
+    patterns.change([Change("sum", clause)])
+
+    def run() -> None:
+        patterns.push([event("A", at, v=2**62) for at in range(4)])
+        patterns.finish()
+
+    with pytest.raises(DataError, match=rf"pattern 'sum': integer overflow in {what}"):
+        run()

@@ -406,8 +406,9 @@ def test_alerts_and_report(folder: Folder) -> None:
     ]
     rows = {row.pop("rule"): row for row in alerts.report.to_pylist()}
     cost = {"suppressed": 0, "seconds": None, "error": None}
-    assert rows["guessed"] == {"severity": "high", "alerts": 1, "concerned": 7, "absent": [], **cost}
-    assert rows["left"] == {"severity": "low", "alerts": 0, "concerned": 3, "absent": ["LOGOUT"], **cost}
+    assert rows["guessed"] == {"severity": "high", "alerts": 1, "concerned": 7, "lacks": [], **cost}
+    lacks = ["no event has the type 'LOGOUT'"]
+    assert rows["left"] == {"severity": "low", "alerts": 0, "concerned": 3, "lacks": lacks, **cost}
     assert rows["country"]["concerned"] is None
     assert "unknown attribute 'country'" in rows["country"]["error"]
     assert rows.keys() == {"guessed", "left", "country"}
@@ -641,7 +642,7 @@ def test_the_command(folder: Folder, tmp_path: Path, capsys: pytest.CaptureFixtu
     assert run(capsys, "rules", "test", where) == (0, "without a test: left\n2 of 2 tests passed, of 1 rule\n", "")
     code, out, err = run(capsys, "rules", "match", where, str(tmp_path / "events.parquet"), "--json")
     assert (code, len(out.splitlines())) == (0, 1)
-    assert err == "warning: rule 'left': no event has the type 'LOGOUT'\n"
+    assert err == "warning: no match of 1 of 2 rules: 'left': no event has the type 'LOGOUT'\n"
     code, out, _ = run(capsys, "rules", "match", where, str(tmp_path / "events.parquet"), "--report")
     assert (code, out.splitlines()[-1]) == (0, "2 rules")
     many = '[[rule]]\nid = "many"\nquery = "SELECT * FROM S WHERE FAILED+ ; LOGIN"\n'

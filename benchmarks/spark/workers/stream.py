@@ -164,7 +164,8 @@ def describe(progress: Any) -> dict[str, Any]:
     }
     for values in (report.get("observedMetrics") or {}).values():
         for name, value in values.items():
-            found["metrics"][name] = found["metrics"].get(name, 0) + (value or 0)
+            if not isinstance(value, list):  # what is told bucket by bucket is no number
+                found["metrics"][name] = found["metrics"].get(name, 0) + (value or 0)
     # Beside events a query may read changes of patterns.
     found["rows"] = found["metrics"].get("events", found["rows"])
     for state in report.get("stateOperators", []):

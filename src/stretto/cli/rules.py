@@ -145,9 +145,7 @@ def _in_lines(report: pa.Table) -> pa.Table:
 
 
 def _tell(rules: RuleSet, report: pa.Table) -> None:
-    """Warn of rules that did not run, and of those that name types which no event has."""
+    """Warn of rules that did not run."""
     for rule, row in zip(rules.enabled, report.to_pylist(), strict=True):
         if row["error"] is not None and row["concerned"] is None:  # one that was switched off has been told
             warn(f"rule '{rule.id}' ({rule.file}, {rule.where}) does not run: {row['error']}")
-        elif row["absent"]:
-            warn(f"rule '{row['rule']}': no event has the type {', '.join(map(repr, row['absent']))}")

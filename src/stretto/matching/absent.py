@@ -36,14 +36,14 @@ def absent_types(query: Query, events: pa.Table | Source) -> str | None:
     for piece in pieces:
         if not isinstance(piece, int):
             rows += piece.num_rows
-            found |= _distinct(piece.column(name)) if column is not None else {query.streams[0]: None}
+            found |= distinct(piece.column(name)) if column is not None else {query.streams[0]: None}
             if found.keys() >= set(named):
                 return None
     if not rows:
         return None
     occur = [text for text in found if text is not None]
     absent = [name for name in named if name not in occur]
-    told = ", ".join(_with_nearest(name, occur) for name in absent[:LISTED]) + (", …" if len(absent) > LISTED else "")
+    told = ", ".join(with_nearest(name, occur) for name in absent[:LISTED]) + (", …" if len(absent) > LISTED else "")
     known = ", ".join(map(repr, occur[:LISTED])) + (", …" if len(occur) > LISTED else "")
     why = f"'{column}' has {known or 'NULL only'}"
     if schema.type is None:
@@ -51,13 +51,14 @@ def absent_types(query: Query, events: pa.Table | Source) -> str | None:
     return f"{ABSENT}{told}, which the query names: {why}"
 
 
-def _distinct(column: pa.ChunkedArray | pa.Array) -> dict[str | None, None]:
-    """The different texts of a column, in the order in which they first occur."""
-    found = pc.unique(column)
+def distinct(column: pa.ChunkedArray | pa.Array, most: int | None = None) -> dict[str | None, None]:
+    """The different texts of a column, in the order in which they first occur; ``most``: so many at the most."""
+    found = pc.unique(column).slice(0, most)
     plain = found.cast(found.type.value_type) if pa.types.is_dictionary(found.type) else found
     return dict.fromkeys(plain.to_pylist())
 
 
-def _with_nearest(name: str, known: list[str]) -> str:
+def with_nearest(name: str, known: list[str]) -> str:
+    """A name in quotes, and the one of those known that is most like it."""
     best = nearest(name, known)
     return f"'{name}'" + (f" (did you mean '{best}'?)" if best is not None else "")

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from stretto.engines.shared.windows import values_of
 from stretto.errors import StrettoWarning, warn
-from stretto.matching.absent import ABSENT, absent_types
+from stretto.matching.absent import ABSENT, absent_types, with_nearest
 from stretto.matching.compiled import Query
 from stretto.matching.files import Source
 from stretto.matching.looking import Looked, at, counted, of_types, pieces, read, those
@@ -52,9 +52,17 @@ def findings(query: Query, events: pa.Table | Source) -> list[str]:
         read(known, pieces(events, columns))
     found += dict.fromkeys(said for one in known for said in one.says())
     found += without_keys(known)
-    apart = _too_far_apart(query, events)
+    apart = too_far_apart(query, events)
     found += [] if apart is None else [apart]
     return found[:TOLD]
+
+
+def says(looked: Sequence[Looked], types: Iterable[str | None]) -> list[str]:
+    """What was found of nothing that was looked at: types, of which these occur, conditions and keys."""
+    known = [one for one in types if one is not None]
+    absent = [one.types for one in looked if not one.events and one.types]
+    told = [f"{ABSENT}{' or '.join(with_nearest(name, known) for name in names)}" for names in absent]
+    return [*dict.fromkeys([*told, *(said for one in looked for said in one.says())]), *without_keys(looked)]
 
 
 def looked_of(query: Query) -> list[Looked]:
@@ -90,7 +98,7 @@ def _choice(single: Single, bound: BoundQuery | BoundSase) -> p.Predicate:
 # ---- Windows and keys
 
 
-def _too_far_apart(query: Query, events: pa.Table | Source) -> str | None:
+def too_far_apart(query: Query, events: pa.Table | Source) -> str | None:
     """Whether as many events as a match needs are never so near as the window asks, or never of one key."""
     bound = query.bound
     window, least = bound.window, least_events(bound)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 import pyarrow as pa
 
 from stretto.automata.rows import ACCEPT, RowAutomaton
-from stretto.engines.rows.columns import Shifted, plain_name
+from stretto.engines.rows.columns import Shifted, shown_name
 from stretto.engines.rows.history import as_plain
 from stretto.engines.rows.program import RowProgram
 from stretto.matching.looking import Looked, read, smallest
@@ -41,7 +41,7 @@ def _looked(program: RowProgram, variable: str) -> Looked:
         span = getattr(part, "span", None)
         written = str(part) if span is None else query.text[span.start : span.end]
         asked.append(Asked(f"{variable} AS {written}", "", as_plain(part, query)))
-    return Looked(tuple(asked), noun="row", shown=lambda name: name.removeprefix(plain_name("")))
+    return Looked(tuple(asked), noun="row", shown=shown_name)
 
 
 def _possible(automaton: RowAutomaton, without: Collection[str]) -> bool:

@@ -7,17 +7,26 @@ done. Few events wait until there are enough to be looked at together.
 from __future__ import annotations
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from stretto.errors import StrettoError, nearest
+from stretto.errors import OptionError, StrettoError
+from stretto.matching.absent import distinct
 from stretto.matching.compiled import Query
-from stretto.matching.dry import TOLD, looked_of, without_keys
+from stretto.matching.dry import TOLD, looked_of, says
+
+#: Events of a stream after which a warning tells what none of them had.
+WARN_AFTER = 100_000
 
 #: Events that are looked at together, unless more come at once.
 TOGETHER = 1 << 10
 
 #: Different types among which the nearest is looked for.
 MOST_TYPES = 1_000
+
+
+def check_warn_after(warn_after: float | None) -> None:
+    """Raise an :class:`OptionError` for a number of events that is none."""
+    if warn_after is not None and not warn_after >= 1:
+        raise OptionError(f"warn_after={warn_after!r}: a number of events, or None for no warning")
 
 
 class Lacking:
@@ -60,7 +69,11 @@ class Lacking:
             return []
         over = self.events >= self.most
         self.done = over or all(one.met for one in self._looked)
-        return [f"after {self.events:,} events of the stream: {said}" for said in self._says()[:TOLD]] if over else []
+        return (
+            [f"after {self.events:,} events of the stream: {said}" for said in says(self._looked, self._known)[:TOLD]]
+            if over
+            else []
+        )
 
     def _look(self, piece: pa.Table) -> None:
         self.events += piece.num_rows
@@ -68,18 +81,4 @@ class Lacking:
             if not one.met:
                 one.look(piece)
         if self._types in piece.column_names and len(self._known) <= MOST_TYPES:
-            found = pc.unique(piece.column(self._types))
-            plain = found.cast(found.type.value_type) if pa.types.is_dictionary(found.type) else found
-            self._known.update(plain.slice(0, MOST_TYPES).to_pylist())
-
-    def _says(self) -> list[str]:
-        absent = [one.types for one in self._looked if not one.events and one.types]
-        told = [f"no event has the type {' or '.join(map(self._named, types))}" for types in absent]
-        return [
-            *dict.fromkeys([*told, *(said for one in self._looked for said in one.says())]),
-            *without_keys(self._looked),
-        ]
-
-    def _named(self, name: str) -> str:
-        best = nearest(name, [one for one in self._known if one is not None])
-        return f"'{name}'" + (f" (did you mean '{best}'?)" if best is not None else "")
+            self._known.update(distinct(piece.column(self._types), MOST_TYPES))

@@ -16,9 +16,9 @@ from stretto.explaining import notebook
 from stretto.explaining.answer import Answer
 from stretto.languages.afa.builder import AFA
 from stretto.matching.compiled import Query
+from stretto.matching.dry_stream import WARN_AFTER
 from stretto.matching.metering import Meter
 from stretto.matching.options import line_of
-from stretto.matching.ordered import WARN_AFTER
 from stretto.matching.sets import MatchSet
 from stretto.query.afa import Afa, Arc
 

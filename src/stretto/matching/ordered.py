@@ -26,7 +26,7 @@ from stretto.explaining.answer import Answer
 from stretto.frame import Section, reading
 from stretto.matching.compiled import Query
 from stretto.matching.derived import Derived
-from stretto.matching.dry_stream import Lacking
+from stretto.matching.dry_stream import WARN_AFTER, Lacking, check_warn_after
 from stretto.matching.held import check_columns, check_most, counted, plain, summary
 from stretto.matching.keyed import has_key, named_keys
 from stretto.matching.lateness import check_late
@@ -44,9 +44,6 @@ from stretto.query.asks.chains import chains_of
 from stretto.query.eql import EqlQuery, Mode
 from stretto.query.query import Consume
 from stretto.times import FOREVER, check_clock
-
-#: Events of a stream after which a warning tells what none of them had.
-WARN_AFTER = 100_000
 
 #: Rows that an error names at most.
 NAMED = 9
@@ -82,8 +79,7 @@ class Ordered(Line):
         capacity: int = 1 << 12,
         warn_after: int | None = WARN_AFTER,
     ) -> None:
-        if warn_after is not None and warn_after < 1:
-            raise OptionError(f"warn_after={warn_after!r}: a number of events, or None for no warning")
+        check_warn_after(warn_after)
         check_late(late, ("error", "drop") if disorder is None else ("error", "drop", "side"))
         if disorder is None and reading.sequence is not None:
             raise OptionError("sequence= orders events of one time where a matcher sorts: give disorder= as well")

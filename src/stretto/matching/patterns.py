@@ -34,6 +34,7 @@ from stretto.explaining import notebook
 from stretto.frame import Section, reading
 from stretto.languages.afa.builder import AFA
 from stretto.matching.compiled import Query, roles
+from stretto.matching.dry_stream import WARN_AFTER, check_warn_after
 from stretto.matching.lateness import check_late
 from stretto.matching.life import Life
 from stretto.matching.many.adding import AddingRun
@@ -48,6 +49,7 @@ from stretto.matching.many.index import Visits
 from stretto.matching.many.joint import JointRun
 from stretto.matching.many.keeping import Kept
 from stretto.matching.many.keys import SharedKeys
+from stretto.matching.many.lacking import Lacking, summary
 from stretto.matching.many.other import OtherRun
 from stretto.matching.many.own import TecsRun, own_visits
 from stretto.matching.many.parts import Part, QueryPart
@@ -114,6 +116,10 @@ class PatternSet:
         What happens to a pattern that goes over its limit. ``"error"``: all patterns share the budget, and the LimitError names the
         pattern. ``"disable"``: a pattern that lists more than a quarter of the budget in one call, or that its engine cannot hold,
         gives no more until another change of its id holds; a warning and :attr:`disabled` tell it, and the others go on.
+    warn_after
+        After so many events one :class:`~stretto.StrettoWarning` tells which patterns have found nothing because none of these had
+        what every match of theirs has an event of (:attr:`lacking`). ``None``: no warning. A set that goes on from a snapshot does
+        not warn.
     capacity
         Initial size of a pattern's arrays.
 
@@ -159,6 +165,7 @@ class PatternSet:
         language: str | None = None,
         budget: int | float | str | Meter | None = None,
         on_limit: str = "error",
+        warn_after: float | None = WARN_AFTER,
         capacity: int = 1 << 8,
     ) -> None:
         given = schema.values() if isinstance(schema, Mapping) else schema if isinstance(schema, list) else ()
@@ -174,6 +181,7 @@ class PatternSet:
         if on_limit not in ("error", "disable"):
             raise OptionError(f"on_limit={on_limit!r}: expected 'error' or 'disable'")
         check_late(late, ("error", "drop"))
+        check_warn_after(warn_after)
         self._schema = Schema.of(schema, **roles(type, time, stream, None, time_unit))
         self._time, self._kind = _time_of(self._schema)
         self._by = _by_of(by, self._schema)
@@ -188,6 +196,7 @@ class PatternSet:
         self._capacity = capacity
         self._budget = budget
         self._disables = on_limit == "disable"
+        self._warn_after = warn_after
         self._meter = Meter.of_call(budget)  # of the call at hand
         self._shares: tuple[Sequence[Version], Shares] | None = None  # of the patterns at hand
         self._results = Results(
@@ -216,6 +225,9 @@ class PatternSet:
         self._last: Instant | None = None
         self._punctuation: Instant | None = None
         self._life = Life("set of patterns")
+        #: The first events; ``None``: nothing more is looked for in them.
+        self._first = None if self._warn_after is None else Lacking(self._schema)
+        self._lacking: dict[str, list[str]] = {}
 
     # -- what there is ----------------------------------------------------------------------------------------------
 
@@ -264,6 +276,15 @@ class PatternSet:
     def disabled(self) -> dict[str, str]:
         """With ``on_limit="disable"``: the patterns in force that were switched off, by id, each with the reason."""
         return {version.id: version.off for version in self._timeline.in_force.versions if version.off is not None}
+
+    @property
+    def lacking(self) -> dict[str, list[str]]:
+        """What the first events lack of what patterns without a match ask of single events: by id, in words (``docs/why-not.md``).
+
+        Those of which the warning told; before it, those of which it would tell by now. Only of patterns that hold from the first
+        event on.
+        """
+        return self._lacking if self._first is None else self._first.of(self._timeline.in_force.versions)
 
     @property
     def costs(self) -> pa.Table:
@@ -469,7 +490,7 @@ class PatternSet:
             found = checked(table, times, stretches, self._rows, self._schema, self._results)
         self._late += late
         self._life.inside = True
-        return self._advance(found)
+        return self._read(table, found)
 
     def _begin_call(self, *, pieces: bool = False) -> None:
         self._meter, self._shares = Meter.of_call(self._budget, pieces=pieces), None
@@ -493,6 +514,21 @@ class PatternSet:
             f"'{self._time}' is {column[at]} at row {self._rows + at}, and the stream has come to {before}; events must come "
             "in the order of their time (or pass late='drop')"
         )
+
+    def _read(self, table: pa.Table, found: list[Checked]) -> Iterator[pa.Table]:
+        if (first := self._first) is None:
+            yield from self._advance(found)
+            return
+        if found:
+            first.read(table, found[0].in_force)
+        for piece in self._advance(found):
+            first.note(piece)
+            yield piece
+        if self._warn_after is not None and first.events >= self._warn_after:
+            self._lacking, self._first = self.lacking, None
+            if self._lacking:
+                told = summary(self._lacking, len(self._timeline.in_force.versions), "pattern")
+                warn(f"after {first.events:,} events of the stream: {told}")
 
     def _advance(self, found: list[Checked]) -> Iterator[pa.Table]:
         for stretch in found:
@@ -808,9 +844,12 @@ class PatternSet:
 
     def _gathered(self, tables: Iterable[pa.Table]) -> pa.Table:
         """Pieces as one table."""
-        return pa.Table.from_batches(
+        found = pa.Table.from_batches(
             [batch for table in tables for batch in table.to_batches()], schema=self.output_schema
         )
+        if self._first is not None:
+            self._first.note(found)
+        return found
 
     # -- state ------------------------------------------------------------------------------------------------------
 
@@ -901,6 +940,7 @@ class PatternSet:
 
     def _load_all(self, section: Section) -> None:
         values = section.values
+        self._first = None  # nobody knows what came before
         self._history.load(section.sub("history"))
         own = apart(section)
         instant = cache(self._instant)  # many patterns hold from the same times on

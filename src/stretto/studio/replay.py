@@ -132,6 +132,7 @@ class Replay:
             language=bench.roles.language,
             budget=4 * MOST_MATCHES,
             on_limit="disable",
+            warn_after=None,
         )
         self._texts: dict[str, str] = {}
         self._ended = False

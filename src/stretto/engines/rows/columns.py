@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 import numpy as np
 import pyarrow as pa
 
+from stretto.columns.overflow import IntegerOverflow
 from stretto.engines.rows.structure import I64, Bits
+from stretto.query import predicate as p
 
 
 def plain_name(attribute: str, shift: int = 0) -> str:
@@ -17,6 +20,30 @@ def plain_name(attribute: str, shift: int = 0) -> str:
     '-1 price'
     """
     return f"{shift} {attribute}"
+
+
+def shown_name(name: str) -> str:
+    """How a query calls the column of a :func:`plain_name`.
+
+    >>> shown_name("0 price"), shown_name("-1 price"), shown_name("2 price")
+    ('price', 'PREV(price)', 'NEXT(price, 2)')
+    """
+    shift, attribute = name.split(" ", 1)
+    own, rows = str(p.Attribute(attribute)), int(shift)
+    more = f", {abs(rows)}" if abs(rows) > 1 else ""
+    return f"{'PREV' if rows < 0 else 'NEXT'}({own}{more})" if rows else own
+
+
+@contextmanager
+def overflow_shown(expression: p.Expression) -> Iterator[None]:
+    """Where the expression over :func:`plain_name` columns leaves 64 bits, the error calls them as a query does."""
+    try:
+        yield
+    except IntegerOverflow as error:
+        what = error.what
+        for name in p.attributes(expression):
+            what = what.replace(str(p.Attribute(name)), shown_name(name))
+        raise IntegerOverflow(what, error.why, error.row) from None
 
 
 class Shifted:

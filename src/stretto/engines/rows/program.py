@@ -13,7 +13,7 @@ from stretto.automata.rows import ACCEPT, build
 from stretto.columns.vectorized import frozen, mask
 from stretto.engines.rows import structure as s
 from stretto.engines.rows.backtracking import Failed, move_failed, walk_back
-from stretto.engines.rows.columns import Shifted
+from stretto.engines.rows.columns import Shifted, overflow_shown
 from stretto.engines.rows.conditions import Scope
 from stretto.engines.rows.history import History, as_plain, conjuncts, is_plain
 from stretto.engines.rows.interpreter import Programs, Scratch
@@ -116,7 +116,8 @@ class RowProgram:
                 bits |= positions
                 continue
             condition = as_plain(parts[0] if len(parts) == 1 else p.And(parts), self.bound.parsed)
-            truth = mask(condition, seen.table_of(p.attributes(condition)))
+            with overflow_shown(condition):
+                truth = mask(condition, seen.table_of(p.attributes(condition)))
             for word in np.flatnonzero(positions):
                 combine(frozen(truth), positions[word], int(word), bits)
         bounds = frozen(seen.bounds)

@@ -22,7 +22,7 @@ from stretto.columns.vectorized import frozen, mask, numbers_of, valid_of
 from stretto.engines.rows import state as t
 from stretto.engines.rows import structure as s
 from stretto.engines.rows.backtracking import Failed, move_failed
-from stretto.engines.rows.columns import Shifted
+from stretto.engines.rows.columns import Shifted, overflow_shown
 from stretto.engines.rows.encoding import Encoder
 from stretto.engines.rows.history import as_plain
 from stretto.engines.rows.interpreter import (
@@ -297,7 +297,8 @@ class RowRun:
             truth = np.ones(slots.size, np.bool_)
             for one in self.program.plain.get(variable, ()):
                 condition = as_plain(one, query)
-                own = mask(condition, seen.table_of(p.attributes(condition)))
+                with overflow_shown(condition):
+                    own = mask(condition, seen.table_of(p.attributes(condition)))
                 _, ahead = _reach(self.program.bound, [one])
                 truth &= own if ended or not ahead else own | (behind <= ahead)
             for word in np.flatnonzero(positions):

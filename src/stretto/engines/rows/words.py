@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from stretto.columns.ordering import ordered_words
 from stretto.columns.vectorized import computed, mask, numbers_of, valid_of
-from stretto.engines.rows.columns import Shifted
+from stretto.engines.rows.columns import Shifted, overflow_shown
 from stretto.engines.rows.interpreter import Values
 from stretto.engines.rows.structure import I64, Bits
 from stretto.errors import LimitError, Span
@@ -116,11 +116,12 @@ class Columns:
 
     def array(self, column: Column, seen: Shifted) -> pa.Array:
         table = _inside(seen.table_of(p.attributes(column.expression), beyond=True), column)
-        if isinstance(column.expression, p.Predicate):
-            return pa.array(mask(column.expression, table))
         if isinstance(column.expression, p.Constant):
             return pa.array([column.expression.value] * (seen.rows + 1), column.type)
-        found = computed(column.expression, table, column.type)
+        with overflow_shown(column.expression):
+            if isinstance(column.expression, p.Predicate):
+                return pa.array(mask(column.expression, table))
+            found = computed(column.expression, table, column.type)
         if pa.types.is_dictionary(found.type):
             found = found.dictionary_decode()
         return pa.concat_arrays(found.chunks) if isinstance(found, pa.ChunkedArray) else found

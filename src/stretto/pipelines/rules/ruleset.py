@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from stretto.errors import LimitError, OptionError, StrettoError, hinted
+from stretto.errors import LimitError, OptionError, StrettoError, hinted, warn
 from stretto.events import as_table, require
 from stretto.matching.compiled import Query
 from stretto.matching.files import Source, are_files, open_files
 from stretto.matching.inputs import lies_in_order
+from stretto.matching.many.lacking import summary
 from stretto.matching.merging import Streams, ordered
 from stretto.matching.metering import Meter
 from stretto.matching.noted import NotedPatterns
@@ -46,7 +47,7 @@ REPORTED = pa.schema(
         ("suppressed", pa.int64()),
         ("concerned", pa.int64()),
         ("seconds", pa.float64()),
-        ("absent", pa.list_(pa.string())),
+        ("lacks", pa.list_(pa.string())),
         ("error", pa.string()),
     ]
 )
@@ -66,11 +67,6 @@ class Rule:
     def id(self) -> str:
         """The name of the rule, which no other rule of its set has."""
         return self.given.id
-
-    @property
-    def wanted(self) -> Collection[str]:
-        """The types of events that it names, as far as the query tells."""
-        return self.query.parsed.wanted if isinstance(self.query, Query) else ()
 
     @property
     def change(self) -> dict[str, Any]:
@@ -93,8 +89,8 @@ class Alerts(NamedTuple):
     report
         A row for each rule: ``rule``, ``severity``, ``alerts`` (rows of ``matches``), ``suppressed`` (matches that came too soon
         after one of the same keys), ``concerned`` and ``seconds`` (what it cost, :attr:`stretto.PatternSet.costs`; NULL of a rule
-        that does not hold at the end), ``absent`` (types that it names and no event has), and ``error``, why it did not run, or not
-        to the end (else NULL).
+        that does not hold at the end), ``lacks`` (of one without matches: what no event has that it asks for, in words:
+        :attr:`stretto.PatternSet.lacking`), and ``error``, why it did not run, or not to the end (else NULL).
     """
 
     matches: pa.Table
@@ -202,7 +198,7 @@ class RuleSet:
         """How many alerts a rule gives, whenever it holds."""
         always = rule.given.model_copy(update={"enabled": True, "since": None, "until": None})
         alone = replace(self, rules=(replace(rule, given=always),))
-        (row,) = alone.match(table, output="positions").report.to_pylist()
+        (row,) = _matched(alone, table, self._roles(), "positions", None, "error").report.to_pylist()
         if row["error"] is not None:
             raise OptionError(row["error"])
         return int(row["alerts"])
@@ -234,7 +230,8 @@ class RuleSet:
     ) -> Alerts:
         """Match all enabled rules in one pass (:class:`stretto.PatternSet`).
 
-        A rule that does not fit the events, or that a set of patterns does not take, is told in the report, and the others run.
+        A rule that does not fit the events, or that a set of patterns does not take, is told in the report, and the others run. One
+        warning tells of the rules that have no match because no event has what they ask for.
 
         Parameters
         ----------
@@ -261,47 +258,11 @@ class RuleSet:
             With ``on_limit="error"``: a rule lists too much.
         """
         roles = self._roles(type=type, time=time, sequence=sequence, stream=stream, time_unit=time_unit)
-        sequence = roles.pop("sequence", None)
-        if isinstance(events, Mapping) and are_tables(events):
-            roles["stream"] = roles.get("stream") or STREAM_COLUMN
-            read = {name for name in (roles["type"], roles["time"], sequence) if name is not None}
-            events = files_by_stream(events, roles["stream"], read)
-        schema, pieces = _in_pieces(events, roles["time"], sequence)
-        meter = Meter.of_call(budget)
-        patterns = noted(PatternSet(schema, **roles, output=output, budget=meter, on_limit=on_limit))
-        errors = self.added_to(patterns)
-        column = roles["type"] or roles.get("stream")
-        types: set[Any] | None = set() if column in schema.names else None
-        found = []
-        try:
-            for piece in pieces:
-                found.append(patterns.push(piece))
-                if types is not None:
-                    types.update(pc.unique(piece.column(column)).to_pylist())
-            table = pa.concat_tables([*found, patterns.finish()])
-        except LimitError as error:
-            raise LimitError(
-                f'{error}; on_limit="disable" (--on-limit disable) switches such a rule off, and the others go on'
-            ) from error
-        costs = {row["id"]: row for row in patterns.patterns.costs.to_pylist()}
-        counts = dict(zip(*map(pa.Array.to_pylist, table.column("pattern").value_counts().flatten()), strict=True))
-        errors |= patterns.disabled
-        report = [
-            {
-                "rule": rule.id,
-                "severity": rule.given.severity,
-                "alerts": counts.get(rule.id, 0),
-                "suppressed": patterns.suppressed.get(rule.id, 0),
-                "concerned": costs.get(rule.id, {}).get("concerned"),
-                "seconds": costs.get(rule.id, {}).get("seconds"),
-                "absent": [] if types is None else [one for one in rule.wanted if one not in types],
-                "error": errors.get(rule.id),
-            }
-            for rule in self.enabled
-        ]
-        matches = table.drop_columns(["since"])
-        matches = matches.rename_columns(["rule", *matches.column_names[1:]])
-        return Alerts(matches, pa.Table.from_pylist(report, schema=REPORTED))
+        found = _matched(self, events, roles, output, budget, on_limit)
+        lacks = {row["rule"]: row["lacks"] for row in found.report.to_pylist() if row["lacks"]}
+        if lacks:
+            warn(summary(lacks, len(self.enabled), "rule"))
+        return found
 
     def added_to(self, patterns: NotedPatterns) -> dict[str, str]:
         """Add the enabled rules to a set; of those that it does not take, by id: why."""
@@ -312,6 +273,47 @@ class RuleSet:
             except StrettoError as error:
                 errors[rule.id] = str(error).replace(f"pattern '{rule.id}': ", "", 1)
         return errors
+
+
+def _matched(
+    rules: RuleSet, events: Any, roles: dict[str, Any], output: str, budget: int | float | str | None, on_limit: str
+) -> Alerts:
+    sequence = roles.pop("sequence", None)
+    if isinstance(events, Mapping) and are_tables(events):
+        roles["stream"] = roles.get("stream") or STREAM_COLUMN
+        read = {name for name in (roles["type"], roles["time"], sequence) if name is not None}
+        events = files_by_stream(events, roles["stream"], read)
+    schema, pieces = _in_pieces(events, roles["time"], sequence)
+    meter = Meter.of_call(budget)
+    patterns = noted(PatternSet(schema, **roles, output=output, budget=meter, on_limit=on_limit, warn_after=math.inf))
+    errors = rules.added_to(patterns)
+    try:
+        found = [patterns.push(piece) for piece in pieces]
+        table = pa.concat_tables([*found, patterns.finish()])
+    except LimitError as error:
+        raise LimitError(
+            f'{error}; on_limit="disable" (--on-limit disable) switches such a rule off, and the others go on'
+        ) from error
+    costs = {row["id"]: row for row in patterns.patterns.costs.to_pylist()}
+    counts = dict(zip(*map(pa.Array.to_pylist, table.column("pattern").value_counts().flatten()), strict=True))
+    errors |= patterns.disabled
+    lacking = patterns.patterns.lacking
+    report = [
+        {
+            "rule": rule.id,
+            "severity": rule.given.severity,
+            "alerts": counts.get(rule.id, 0),
+            "suppressed": patterns.suppressed.get(rule.id, 0),
+            "concerned": costs.get(rule.id, {}).get("concerned"),
+            "seconds": costs.get(rule.id, {}).get("seconds"),
+            "lacks": lacking.get(rule.id, []),
+            "error": errors.get(rule.id),
+        }
+        for rule in rules.enabled
+    ]
+    matches = table.drop_columns(["since"])
+    matches = matches.rename_columns(["rule", *matches.column_names[1:]])
+    return Alerts(matches, pa.Table.from_pylist(report, schema=REPORTED))
 
 
 def noted(patterns: PatternSet) -> NotedPatterns:

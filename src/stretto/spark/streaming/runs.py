@@ -157,6 +157,7 @@ class ManyPatterns(Plain):
             language=self.language,
             budget=meter_of_task(self.budget),
             on_limit=self.on_limit,
+            warn_after=None,
         )
         started: PatternSet | NotedPatterns = patterns
         if self.noted:
